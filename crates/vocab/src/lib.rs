@@ -1,1 +1,23 @@
+//! The words of Portcullis: levels, labels, names, stages, violations, faults.
+//!
+//! Pure values. This crate does no I/O, reads no clock and knows no protocol: how a violation looks on the MCP door is the
+//! door's business. Everything depends on `vocab`, so it stays small and inert.
 
+mod fault;
+mod label;
+mod level;
+mod name;
+mod redacted;
+mod stage;
+mod violation;
+
+pub use fault::{ErrorCode, Fault, FaultKind, Stop};
+pub use label::{Integrity, Label, Mark};
+pub use level::{Level, UnknownLevel};
+pub use name::{NameError, ServerId, ToolName, View, skeleton, split_double};
+pub use redacted::Redacted;
+pub use stage::Stage;
+pub use violation::{Kind, Rule, Violation};
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,18 @@
+//! Bytes of Portcullis: strict JSON, JSON-RPC, MCP, server-sent events, and the worker's line protocol.
+//!
+//! Sans-I/O: bytes go in, values come out; nothing here opens, reads or waits. Every decoder has a cap. What is not changed is
+//! never re-serialised: values are slices of the input, and messages are rebuilt by splicing those slices.
 
+pub mod header;
+pub mod json;
+pub mod line;
+pub mod mcp;
+pub mod rpc;
+pub mod sse;
+pub mod worker;
+pub mod write;
+
+pub use json::{Json, JsonError, Kind, Limits};
+
+#[cfg(test)]
+mod tests;

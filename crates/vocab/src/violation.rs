@@ -1,0 +1,116 @@
+//! Refusals. A violation is not an error: the gate worked, and said no.
+//!
+//! The catalogue below is the single list of rules; ledger, docs and doors read it. It implements no `Error` on purpose, so a
+//! refusal cannot disappear into a chain of causes.
+
+use std::fmt;
+
+use crate::{ErrorCode, Stage};
+
+/// What the caller can do about a refusal; doors choose statuses by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The request itself was wrong.
+    Malformed,
+    /// We do not know who is asking.
+    Unauthenticated,
+    /// We know who is asking, and they may not.
+    Forbidden,
+    /// There is no such thing, or the caller may not know that there is.
+    Hidden,
+    /// Not now.
+    Busy,
+}
+
+macro_rules! catalogue {
+    ($($variant:ident: $stage:ident, $kind:ident, $code:ident, $sentence:literal;)*) => {
+        /// Every rule that can refuse a call.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Rule { $($variant),* }
+
+        impl Rule {
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The stable code, as agents and the ledger see it.
+            #[must_use]
+            pub const fn code(self) -> &'static str {
+                match self { $(Self::$variant => stringify!($variant)),* }
+            }
+
+            #[must_use]
+            pub const fn stage(self) -> Stage {
+                match self { $(Self::$variant => Stage::$stage),* }
+            }
+
+            #[must_use]
+            pub const fn kind(self) -> Kind {
+                match self { $(Self::$variant => Kind::$kind),* }
+            }
+
+            #[must_use]
+            pub const fn error_code(self) -> ErrorCode {
+                match self { $(Self::$variant => ErrorCode::$code),* }
+            }
+
+            /// The sentence an agent reads.
+            #[must_use]
+            pub const fn sentence(self) -> &'static str {
+                match self { $(Self::$variant => $sentence),* }
+            }
+        }
+    };
+}
+
+catalogue! {
+    Malformed: Receive, Malformed, InvalidInput, "Malformed request";
+    Unauthenticated: Verify, Unauthenticated, PermissionDenied, "Unknown or revoked credential";
+    SessionInactive: Verify, Hidden, NotFound, "Session is not active";
+    ToolNotFound: Resolve, Hidden, NotFound, "Unknown tool";
+    ServerNotApproved: Admit, Forbidden, PermissionDenied, "Server not approved";
+    ToolNotAllowed: Admit, Forbidden, PermissionDenied, "Tool not permitted";
+    PermissionDenied: Admit, Forbidden, PermissionDenied, "Permission denied";
+    RateLimitExceeded: Admit, Busy, PermissionDenied, "Too many calls at once";
+    WouldViolateWriteDown: Weigh, Forbidden, PermissionDenied, "Would violate write-down";
+    InvalidParameters: Shape, Malformed, InvalidInput, "Invalid parameters";
+    LedgerUnavailable: Intend, Busy, Internal, "The ledger cannot record this call, so it was not made";
+    InvalidResult: Inspect, Malformed, UpstreamUnavailable, "The server answered with something that is not a valid result";
+    ResultTooLarge: Inspect, Malformed, UpstreamUnavailable, "The result is larger than this gate forwards";
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.code())
+    }
+}
+
+/// One refusal: the rule, what the agent may read, and what only the operator reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    pub rule: Rule,
+    /// Ends the sentence for the agent, when there is more to say. Never a cause, never a secret.
+    pub hint: Option<String>,
+    /// For the ledger and the operator: which check, on what values, and what would have allowed it.
+    pub detail: String,
+}
+
+impl Violation {
+    #[must_use]
+    pub fn new(rule: Rule, detail: impl Into<String>) -> Self {
+        Self { rule, hint: None, detail: detail.into() }
+    }
+
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// What the agent reads.
+    #[must_use]
+    pub fn public(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}: {hint}", self.rule.sentence()),
+            None => self.rule.sentence().to_owned(),
+        }
+    }
+}

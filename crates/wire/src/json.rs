@@ -1,0 +1,195 @@
+//! Strict JSON over borrowed bytes.
+//!
+//! [`Json::parse`] checks a whole text once: UTF-8, grammar, depth, and that no object has two keys that decode to the same
+//! name. After that a [`Json`] is a slice that can be walked cheaply and forwarded byte for byte, so the bytes that were judged
+//! are the bytes that travel. Numbers keep their text; nothing is ever rounded.
+
+mod scan;
+mod walk;
+
+use std::{borrow::Cow, fmt};
+
+pub use walk::{Fields, Items};
+
+/// What a text may cost before it is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub bytes: usize,
+    pub depth: usize,
+}
+
+impl Limits {
+    #[must_use]
+    pub const fn new(bytes: usize, depth: usize) -> Self {
+        Self { bytes, depth }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { bytes: 4 << 20, depth: 64 }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Object,
+    Array,
+    String,
+    Number,
+    Bool,
+    Null,
+}
+
+/// Why a text was refused, and at which byte.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonError {
+    pub at: usize,
+    pub problem: Problem,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    TooLong {
+        limit: usize,
+    },
+    TooDeep {
+        limit: usize,
+    },
+    NotUtf8,
+    DuplicateKey {
+        key: String,
+    },
+    /// Something else stood where this was expected.
+    Expected(&'static str),
+    ControlCharacter,
+    BadEscape,
+    LoneSurrogate,
+    TrailingText,
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.problem {
+            Problem::TooLong { limit } => write!(f, "the text is longer than {limit} bytes"),
+            Problem::TooDeep { limit } => write!(f, "nested deeper than {limit} levels at byte {}", self.at),
+            Problem::NotUtf8 => write!(f, "not UTF-8 at byte {}", self.at),
+            Problem::DuplicateKey { key } => write!(f, "duplicate key `{}` at byte {}", key.escape_debug(), self.at),
+            Problem::Expected(what) => write!(f, "expected {what} at byte {}", self.at),
+            Problem::ControlCharacter => write!(f, "unescaped control character in a string at byte {}", self.at),
+            Problem::BadEscape => write!(f, "bad escape in a string at byte {}", self.at),
+            Problem::LoneSurrogate => write!(f, "half a surrogate pair at byte {}", self.at),
+            Problem::TrailingText => write!(f, "text after the value at byte {}", self.at),
+        }
+    }
+}
+
+impl std::error::Error for JsonError {}
+
+/// One validated JSON value: a slice of the text it was parsed from, without surrounding white space.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Json<'a>(&'a [u8]);
+
+impl<'a> Json<'a> {
+    pub const NULL: Json<'static> = Json(b"null");
+    pub const EMPTY_OBJECT: Json<'static> = Json(b"{}");
+
+    pub fn parse(text: &'a [u8], limits: Limits) -> Result<Self, JsonError> {
+        scan::whole(text, limits).map(Self)
+    }
+
+    /// The exact text of the value.
+    #[must_use]
+    pub const fn as_bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    #[must_use]
+    pub fn text(self) -> &'a str {
+        // Checked when the value was parsed; slices of a value start and end at ASCII.
+        std::str::from_utf8(self.0).unwrap_or_default()
+    }
+
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self.0.first() {
+            Some(b'{') => Kind::Object,
+            Some(b'[') => Kind::Array,
+            Some(b'"') => Kind::String,
+            Some(b't' | b'f') => Kind::Bool,
+            Some(b'n') | None => Kind::Null,
+            Some(_) => Kind::Number,
+        }
+    }
+
+    #[must_use]
+    pub fn is_object(self) -> bool {
+        self.kind() == Kind::Object
+    }
+
+    #[must_use]
+    pub fn is_array(self) -> bool {
+        self.kind() == Kind::Array
+    }
+
+    #[must_use]
+    pub fn is_null(self) -> bool {
+        self.kind() == Kind::Null
+    }
+
+    /// The value of a field, if this is an object that has it.
+    #[must_use]
+    pub fn get(self, key: &str) -> Option<Json<'a>> {
+        walk::get(self.0, key)
+    }
+
+    /// Follows a path of object fields.
+    #[must_use]
+    pub fn path(self, keys: &[&str]) -> Option<Json<'a>> {
+        keys.iter().try_fold(self, |value, key| value.get(key))
+    }
+
+    /// Fields in the order of the text; empty if this is not an object.
+    #[must_use]
+    pub fn fields(self) -> Fields<'a> {
+        Fields::of(self.0)
+    }
+
+    /// Items in order; empty if this is not an array.
+    #[must_use]
+    pub fn items(self) -> Items<'a> {
+        Items::of(self.0)
+    }
+
+    /// The decoded text of a string.
+    #[must_use]
+    pub fn as_str(self) -> Option<Cow<'a, str>> {
+        (self.kind() == Kind::String).then(|| walk::decode(self.0))
+    }
+
+    /// A non-negative integer written without fraction or exponent.
+    #[must_use]
+    pub fn as_u64(self) -> Option<u64> {
+        (self.kind() == Kind::Number).then(|| self.text().parse().ok()).flatten()
+    }
+
+    #[must_use]
+    pub fn as_i64(self) -> Option<i64> {
+        (self.kind() == Kind::Number).then(|| self.text().parse().ok()).flatten()
+    }
+
+    #[must_use]
+    pub fn as_bool(self) -> Option<bool> {
+        match self.0 {
+            b"true" => Some(true),
+            b"false" => Some(false),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for Json<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}

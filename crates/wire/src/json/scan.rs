@@ -1,0 +1,264 @@
+//! The one pass that validates a text. Recursion is bounded by `Limits::depth`.
+
+use std::borrow::Cow;
+
+use super::{JsonError, Limits, Problem, walk};
+
+/// Below this many keys, comparing each with each is cheaper than sorting.
+const FEW_KEYS: usize = 12;
+
+pub(super) fn whole(text: &[u8], limits: Limits) -> Result<&[u8], JsonError> {
+    if text.len() > limits.bytes {
+        return Err(JsonError { at: limits.bytes, problem: Problem::TooLong { limit: limits.bytes } });
+    }
+    if let Err(error) = simdutf8::compat::from_utf8(text) {
+        return Err(JsonError { at: error.valid_up_to(), problem: Problem::NotUtf8 });
+    }
+    let mut scan = Scan { text, at: 0, room: limits.depth, limits, keys: Vec::new() };
+    scan.space();
+    let start = scan.at;
+    scan.value()?;
+    let end = scan.at;
+    scan.space();
+    if scan.at != text.len() {
+        return Err(scan.error(Problem::TrailingText));
+    }
+    Ok(text.get(start..end).unwrap_or_default())
+}
+
+struct Scan<'a> {
+    text: &'a [u8],
+    at: usize,
+    /// Levels of nesting still allowed.
+    room: usize,
+    limits: Limits,
+    /// Keys of every object that is still open; each object owns the tail from where it began.
+    keys: Vec<Cow<'a, [u8]>>,
+}
+
+impl<'a> Scan<'a> {
+    fn error(&self, problem: Problem) -> JsonError {
+        JsonError { at: self.at, problem }
+    }
+
+    fn expected<T>(&self, what: &'static str) -> Result<T, JsonError> {
+        Err(self.error(Problem::Expected(what)))
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn value(&mut self) -> Result<(), JsonError> {
+        match self.peek() {
+            Some(b'{') => self.nested(Self::object),
+            Some(b'[') => self.nested(Self::array),
+            Some(b'"') => self.string().map(drop),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.word(b"true"),
+            Some(b'f') => self.word(b"false"),
+            Some(b'n') => self.word(b"null"),
+            _ => self.expected("a value"),
+        }
+    }
+
+    fn nested(&mut self, inside: fn(&mut Self) -> Result<(), JsonError>) -> Result<(), JsonError> {
+        let Some(room) = self.room.checked_sub(1) else {
+            return Err(self.error(Problem::TooDeep { limit: self.limits.depth }));
+        };
+        self.room = room;
+        self.at += 1;
+        self.space();
+        inside(self)?;
+        self.room += 1;
+        Ok(())
+    }
+
+    fn object(&mut self) -> Result<(), JsonError> {
+        let first = self.keys.len();
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            if self.peek() != Some(b'"') {
+                return self.expected("a key");
+            }
+            let key = self.string()?;
+            self.keys.push(key);
+            self.space();
+            if self.peek() != Some(b':') {
+                return self.expected("`:`");
+            }
+            self.at += 1;
+            self.space();
+            self.value()?;
+            self.space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => break,
+                _ => return self.expected("`,` or `}`"),
+            }
+            self.space();
+        }
+        if let Some(key) = duplicate(self.keys.get_mut(first..).unwrap_or_default()) {
+            return Err(self.error(Problem::DuplicateKey { key }));
+        }
+        self.keys.truncate(first);
+        self.at += 1;
+        Ok(())
+    }
+
+    fn array(&mut self) -> Result<(), JsonError> {
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            self.value()?;
+            self.space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b']') => break,
+                _ => return self.expected("`,` or `]`"),
+            }
+            self.space();
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn word(&mut self, word: &'static [u8]) -> Result<(), JsonError> {
+        if self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
+            self.at += word.len();
+            return Ok(());
+        }
+        self.expected("`true`, `false` or `null`")
+    }
+
+    fn digits(&mut self) -> Result<(), JsonError> {
+        let start = self.at;
+        while let Some(b'0'..=b'9') = self.peek() {
+            self.at += 1;
+        }
+        if self.at == start { self.expected("a digit") } else { Ok(()) }
+    }
+
+    fn number(&mut self) -> Result<(), JsonError> {
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    /// Steps over a string and returns its decoded bytes, borrowed when it has no escapes.
+    fn string(&mut self) -> Result<Cow<'a, [u8]>, JsonError> {
+        let open = self.at;
+        self.at += 1;
+        let mut escaped = false;
+        loop {
+            let rest = self.text.get(self.at..).unwrap_or_default();
+            let Some(stop) = memchr::memchr2(b'"', b'\\', rest) else {
+                self.at = self.text.len();
+                return self.expected("the end of a string");
+            };
+            let plain = rest.get(..stop).unwrap_or_default();
+            if has_control(plain) {
+                self.at += plain.iter().position(|byte| *byte < 0x20).unwrap_or(0);
+                return Err(self.error(Problem::ControlCharacter));
+            }
+            self.at += stop;
+            if self.peek() == Some(b'"') {
+                break;
+            }
+            escaped = true;
+            self.escape()?;
+        }
+        self.at += 1;
+        let raw = self.text.get(open..self.at).unwrap_or_default();
+        if !escaped {
+            return Ok(Cow::Borrowed(raw.get(1..raw.len() - 1).unwrap_or_default()));
+        }
+        Ok(Cow::Owned(walk::decode(raw).into_owned().into_bytes()))
+    }
+
+    fn escape(&mut self) -> Result<(), JsonError> {
+        self.at += 1;
+        match self.peek() {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                self.at += 1;
+                Ok(())
+            }
+            Some(b'u') => match self.unit()? {
+                0xD800..=0xDBFF => {
+                    if self.text.get(self.at..).is_some_and(|rest| rest.starts_with(b"\\u")) {
+                        self.at += 1;
+                        if let 0xDC00..=0xDFFF = self.unit()? {
+                            return Ok(());
+                        }
+                    }
+                    Err(self.error(Problem::LoneSurrogate))
+                }
+                0xDC00..=0xDFFF => Err(self.error(Problem::LoneSurrogate)),
+                _ => Ok(()),
+            },
+            _ => Err(self.error(Problem::BadEscape)),
+        }
+    }
+
+    /// Steps over `uXXXX`.
+    fn unit(&mut self) -> Result<u16, JsonError> {
+        let hex = self.text.get(self.at + 1..self.at + 5).filter(|hex| hex.iter().all(u8::is_ascii_hexdigit));
+        let unit = hex.and_then(|hex| std::str::from_utf8(hex).ok()).and_then(|hex| u16::from_str_radix(hex, 16).ok());
+        let Some(unit) = unit else { return Err(self.error(Problem::BadEscape)) };
+        self.at += 5;
+        Ok(unit)
+    }
+}
+
+/// Folds without an early exit so that the compiler can use vector instructions.
+fn has_control(bytes: &[u8]) -> bool {
+    bytes.chunks(256).any(|chunk| chunk.iter().fold(false, |found, byte| found | (*byte < 0x20)))
+}
+
+fn duplicate(keys: &mut [Cow<'_, [u8]>]) -> Option<String> {
+    let twin = if keys.len() <= FEW_KEYS {
+        let mut rest = &*keys;
+        loop {
+            let Some((key, others)) = rest.split_first() else { break None };
+            if others.contains(key) {
+                break Some(key);
+            }
+            rest = others;
+        }
+    } else {
+        keys.sort_unstable();
+        keys.windows(2).find_map(|pair| match pair {
+            [a, b] if a == b => Some(a),
+            _ => None,
+        })
+    };
+    twin.map(|key| String::from_utf8_lossy(key).into_owned())
+}

@@ -1,0 +1,181 @@
+//! Assembling JSON text from parts, most of them copied verbatim.
+
+use crate::Json;
+
+/// An object being written. Keys are ours, so they are plain ASCII; values are raw JSON text or escaped here.
+#[derive(Debug)]
+pub struct Object {
+    out: Vec<u8>,
+    /// Where this object's `{` stands in `out`.
+    open: usize,
+}
+
+impl Default for Object {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Object {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_capacity(256)
+    }
+
+    #[must_use]
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self::after(Vec::with_capacity(bytes))
+    }
+
+    /// Starts an object at the end of `out`.
+    #[must_use]
+    pub fn after(mut out: Vec<u8>) -> Self {
+        let open = out.len();
+        out.push(b'{');
+        Self { out, open }
+    }
+
+    fn key(&mut self, key: &str) {
+        if self.out.len() > self.open + 1 {
+            self.out.push(b',');
+        }
+        quote(&mut self.out, key);
+        self.out.push(b':');
+    }
+
+    /// A field whose value is JSON text already.
+    pub fn raw(&mut self, key: &str, value: &[u8]) -> &mut Self {
+        self.key(key);
+        self.out.extend_from_slice(value);
+        self
+    }
+
+    pub fn json(&mut self, key: &str, value: Json<'_>) -> &mut Self {
+        self.raw(key, value.as_bytes())
+    }
+
+    pub fn str(&mut self, key: &str, value: &str) -> &mut Self {
+        self.key(key);
+        quote(&mut self.out, value);
+        self
+    }
+
+    pub fn u64(&mut self, key: &str, value: u64) -> &mut Self {
+        self.key(key);
+        number(&mut self.out, value);
+        self
+    }
+
+    pub fn i64(&mut self, key: &str, value: i64) -> &mut Self {
+        self.key(key);
+        if value < 0 {
+            self.out.push(b'-');
+        }
+        number(&mut self.out, value.unsigned_abs());
+        self
+    }
+
+    pub fn bool(&mut self, key: &str, value: bool) -> &mut Self {
+        self.raw(key, if value { b"true" } else { b"false" })
+    }
+
+    /// A nested object.
+    pub fn object(&mut self, key: &str, fill: impl FnOnce(&mut Self)) -> &mut Self {
+        self.key(key);
+        let mut inner = Self::after(std::mem::take(&mut self.out));
+        fill(&mut inner);
+        self.out = inner.finish();
+        self
+    }
+
+    /// A field with its key as it was written elsewhere, quotes included.
+    pub fn copied(&mut self, raw_key: &[u8], value: Json<'_>) -> &mut Self {
+        if self.out.len() > self.open + 1 {
+            self.out.push(b',');
+        }
+        self.out.extend_from_slice(raw_key);
+        self.out.push(b':');
+        self.out.extend_from_slice(value.as_bytes());
+        self
+    }
+
+    /// Closes the object and returns everything written so far.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<u8> {
+        self.out.push(b'}');
+        self.out
+    }
+}
+
+/// Copies every field of `object` verbatim and in order, except those named in `drop`; `fill` then appends its own.
+#[must_use]
+pub fn replace_fields(object: Json<'_>, drop: &[&str], fill: impl FnOnce(&mut Object)) -> Vec<u8> {
+    let mut out = Object::with_capacity(object.as_bytes().len() + 64);
+    let mut fields = object.fields();
+    while let Some((key, value)) = fields.next_raw() {
+        if !drop.iter().any(|name| names(key, name)) {
+            out.copied(key, value);
+        }
+    }
+    fill(&mut out);
+    out.finish()
+}
+
+/// Does this quoted key decode to `name`?
+fn names(raw: &[u8], name: &str) -> bool {
+    let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
+    inner == name.as_bytes()
+        || (memchr::memchr(b'\\', inner).is_some()
+            && Json::parse(raw, crate::Limits::default()).ok().and_then(Json::as_str).is_some_and(|key| key == name))
+}
+
+pub fn number(out: &mut Vec<u8>, mut value: u64) {
+    let start = out.len();
+    loop {
+        out.push(b'0' + u8::try_from(value % 10).unwrap_or(0));
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    if let Some(digits) = out.get_mut(start..) {
+        digits.reverse();
+    }
+}
+
+/// Writes `text` as a JSON string. Every control character is escaped, so the result never holds a line break.
+pub fn quote(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let bytes = text.as_bytes();
+    let mut from = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        let escape: &[u8] = match byte {
+            b'"' => b"\\\"",
+            b'\\' => b"\\\\",
+            b'\n' => b"\\n",
+            b'\r' => b"\\r",
+            b'\t' => b"\\t",
+            0..=0x1f | 0x7f => &[],
+            _ => continue,
+        };
+        out.extend_from_slice(bytes.get(from..at).unwrap_or_default());
+        if escape.is_empty() {
+            let hex = |nibble: u8| char::from_digit(u32::from(nibble), 16).map_or(b'0', |c| c as u8);
+            out.extend_from_slice(b"\\u00");
+            out.extend_from_slice(&[hex(byte >> 4), hex(byte & 0xf)]);
+        } else {
+            out.extend_from_slice(escape);
+        }
+        from = at + 1;
+    }
+    out.extend_from_slice(bytes.get(from..).unwrap_or_default());
+    out.push(b'"');
+}
+
+/// `text` as a JSON string on its own.
+#[must_use]
+pub fn quoted(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len() + 2);
+    quote(&mut out, text);
+    out
+}
