@@ -1,1 +1,40 @@
+//! The spine: the one path from a call to an effect, and what it stands on.
+//!
+//! `call.rs` is the path. Around it: who may call ([`Caller`]), what there is to call (the catalog), the servers behind the gate and
+//! the worker that talks to them, and what clients carry for us under a [`Seal`]. Doors use [`Gate`] and nothing else.
+//!
+//! This crate must never parse a byte that came straight from an upstream, open a connection, or read a file it was not handed.
 
+mod admin;
+mod ask;
+mod call;
+mod caller;
+mod catalog;
+mod change;
+mod gate;
+mod link;
+mod parking;
+mod running;
+mod seal;
+pub mod settings;
+mod tokens;
+mod upstream;
+mod workers;
+
+pub use admin::Admin;
+pub use ask::{Action, Ask, ClientFace, Door, Era};
+pub use caller::{Caller, Credential, Role};
+pub use catalog::{Catalog, HeaderParam, Listed, RefusedName};
+pub use change::Change;
+pub use gate::{Gate, Reload};
+pub use running::{Answer, Event, Outcome, Reply, Running};
+pub use seal::Seal;
+pub use settings::DoorSettings;
+
+/// JSON-RPC codes of ours, outside the range the protocol reserves: refused by a rule, upstream failed, out of time.
+pub const REFUSED: i64 = -31001;
+pub const UPSTREAM_FAILED: i64 = -31002;
+pub const TIMED_OUT: i64 = -31003;
+
+#[cfg(test)]
+mod tests;

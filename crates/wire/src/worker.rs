@@ -40,6 +40,8 @@ pub mod method {
     pub const NOTIFY: &str = "notify";
     pub const LOG_LEVEL: &str = "log_level";
     pub const CONFINEMENT: &str = "confinement";
+    /// Answers `ok` at once: the worker's loop is alive.
+    pub const PING: &str = "ping";
 }
 
 /// `{"id":…,"method":…,"params":…}` without a line break.

@@ -1,0 +1,189 @@
+//! What an operator can see and do while the gate runs. Answers are JSON text; doors only carry it.
+
+use std::{sync::Arc, time::Duration};
+
+use vocab::{ServerId, View};
+use wire::{Json, worker::method, write::Object};
+
+use crate::{
+    Gate,
+    catalog::Face,
+    link::Word,
+    settings::{HttpKind, Transport},
+    upstream::{Status, Upstream},
+};
+
+const PATIENCE: Duration = Duration::from_secs(2);
+
+#[derive(Debug)]
+pub struct Admin {
+    gate: Gate,
+}
+
+fn array(items: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
+    [b"[", items.collect::<Vec<_>>().join(&b","[..]).as_slice(), b"]"].concat()
+}
+
+impl Admin {
+    pub(crate) fn new(gate: Gate) -> Self {
+        Self { gate }
+    }
+
+    /// Everything at a glance.
+    pub async fn status_json(&self) -> Vec<u8> {
+        let door = self.gate.settings();
+        let ledger = self.gate.ledger();
+        let state = ledger.status();
+        let confinement = self.confinement().await;
+        let mut out = Object::with_capacity(4096);
+        out.str("version", door.version).u64("pid", u64::from(std::process::id())).str("url", self.gate.url());
+        out.u64("uptime_ms", self.gate.uptime_ms());
+        out.str("authentication", if door.requires_credential { "bearer" } else { "none" });
+        out.raw("servers", &self.servers_json());
+        out.raw(
+            "callers",
+            &array(self.gate.callers().into_iter().map(|caller| {
+                let mut out = Object::new();
+                out.str("id", caller.id()).str("name", caller.name()).str("label", &caller.session().mark().to_string());
+                out.finish()
+            })),
+        );
+        out.raw("calls", &self.gate.counts_json());
+        out.object("ledger", |out| {
+            out.str("path", &ledger.dir().to_string_lossy()).u64("records", state.records);
+            if let Some(broken) = &state.broken {
+                out.str("broken", broken);
+            }
+        });
+        out.object("worker", |out| {
+            if let Some(link) = self.gate.hub().workers().link() {
+                out.u64("pid", u64::from(link.pid));
+            }
+            out.u64("restarts", self.gate.hub().workers().respawns()).raw("confinement", &confinement);
+        });
+        out.finish()
+    }
+
+    /// What the worker says it is confined by.
+    async fn confinement(&self) -> Vec<u8> {
+        let Some(link) = self.gate.hub().workers().link() else { return b"[]".to_vec() };
+        match link.ask_within(method::CONFINEMENT, b"{}", PATIENCE).await {
+            Word::Result(report) => {
+                let report = Json::checked_before(&report);
+                let list = |key: &str, applied: bool| {
+                    report.get(key).into_iter().flat_map(Json::items).map(move |item| measure(item, applied)).collect::<Vec<_>>()
+                };
+                array(list("applied", true).into_iter().chain(list("refused", false)))
+            }
+            _ => b"[]".to_vec(),
+        }
+    }
+
+    #[must_use]
+    pub fn servers_json(&self) -> Vec<u8> {
+        array(self.gate.hub().upstreams().iter().map(server))
+    }
+
+    /// Every tool of every server, those that callers are not shown included.
+    #[must_use]
+    pub fn tools_json(&self) -> Vec<u8> {
+        let upstreams = self.gate.hub().upstreams();
+        array(upstreams.iter().flat_map(|upstream| {
+            let spec = upstream.spec();
+            let tools = upstream.face().map(|face| face.tools.clone()).unwrap_or_default();
+            tools.into_iter().map(move |tool| {
+                let mut out = Object::new();
+                out.str("name", &View::Double.expose(&spec.id, &tool.name))
+                    .str("server", spec.id.as_str())
+                    .str("original", &tool.name);
+                if let Some(text) = Json::checked_before(&tool.raw).get("description").and_then(Json::as_str) {
+                    out.str("description", &text);
+                }
+                out.str("permission", spec.permission(&tool.name).as_str());
+                out.bool("shown", spec.classification.is_some() && spec.permission(&tool.name) != policy::Permission::Blocked);
+                out.finish()
+            })
+        }))
+    }
+
+    /// Tries a server again now, however often it has failed.
+    pub fn retry(&self, id: &ServerId) -> Result<(), String> {
+        let upstream = self.gate.hub().upstream(id).ok_or_else(|| format!("no server `{id}`"))?;
+        let status = upstream.status.borrow().as_str();
+        if matches!(status, "disabled" | "skipped") {
+            return Err(format!("server `{id}` is {status}"));
+        }
+        self.gate.record_change("server.retry", id.as_str())?;
+        upstream.retry.notify_one();
+        Ok(())
+    }
+
+    /// Reads the configuration again; a bad one changes nothing. Returns what was applied.
+    pub fn reload(&self) -> Result<String, String> {
+        self.gate.reload()
+    }
+}
+
+fn measure(item: Json<'_>, applied: bool) -> Vec<u8> {
+    let text = |key: &str| item.get(key).and_then(Json::as_str);
+    let mut out = Object::new();
+    out.str("name", &item.as_str().or_else(|| text("name")).unwrap_or_default()).bool("applied", applied);
+    out.str("detail", &text("detail").or_else(|| text("reason")).unwrap_or_default());
+    out.finish()
+}
+
+fn server(upstream: &Arc<Upstream>) -> Vec<u8> {
+    let spec = upstream.spec();
+    let status = upstream.status.borrow().clone();
+    let face = upstream.face();
+    let mut out = Object::new();
+    out.str("id", spec.id.as_str()).str("state", status.as_str());
+    out.str(
+        "transport",
+        match &spec.transport {
+            Transport::Stdio { .. } => "stdio",
+            Transport::Http { kind: HttpKind::Sse, .. } => "sse",
+            Transport::Http { .. } => "http",
+            Transport::Nothing => "none",
+        },
+    );
+    if let Some(level) = spec.classification {
+        out.str("classification", level.as_str());
+    }
+    if let (Some(face), Status::Connected) = (&face, &status) {
+        out.str("protocol", &face.protocol);
+    }
+    let count = |pick: fn(&Face) -> usize| face.as_deref().map_or(0, pick) as u64;
+    out.u64("tools", count(|face| face.tools.len()));
+    out.u64("resources", count(|face| face.resources.len() + face.templates.len()));
+    out.u64("prompts", count(|face| face.prompts.len()));
+    match &status {
+        Status::Connecting { attempt } => {
+            out.u64("attempt", u64::from(*attempt));
+        }
+        Status::Disconnected { error, attempt, retry_at } => {
+            let wait = retry_at.saturating_duration_since(std::time::Instant::now());
+            out.u64("attempt", u64::from(*attempt)).u64("next_retry_ms", u64::try_from(wait.as_millis()).unwrap_or(0));
+            out.str("last_error", error);
+        }
+        Status::Failed { error } => {
+            out.str("last_error", error);
+        }
+        Status::Skipped { reason } => {
+            out.str("last_error", reason);
+        }
+        Status::Connected | Status::Disabled => {}
+    }
+    let stderr = upstream.stderr_tail();
+    if !stderr.is_empty() && !matches!(status, Status::Connected) {
+        out.str("stderr", &stderr);
+    }
+    if matches!(spec.transport, Transport::Stdio { .. }) {
+        out.str("confined", "own process group, cleared environment");
+    }
+    let remarks = face.map(|face| face.remarks.clone()).unwrap_or_default();
+    if !remarks.is_empty() {
+        out.raw("remarks", &array(remarks.iter().map(|remark| wire::write::quoted(remark))));
+    }
+    out.finish()
+}

@@ -1,0 +1,230 @@
+//! Dispatch: the only effect. Spends the permit and the intent, sends exactly the bytes that were judged, and listens until the
+//! upstream has answered, the budget is spent, or the worker is gone.
+
+use std::{sync::Arc, time::Duration};
+
+use audit::Intent;
+use bytes::Bytes;
+use policy::Permit;
+use tokio::{sync::mpsc, time::Instant};
+use vocab::{Fault, FaultKind, Stop, Violation};
+use wire::{Json, mcp, rpc, worker::method, write::Object};
+
+use super::{Target, mark, shape::Args, weigh, worker_lost};
+use crate::{
+    Action, Answer, Ask, Era,
+    gate::Inner,
+    link::{ErrorKind, EventName, Link, Word},
+    running::{Event, Order, Wires},
+    upstream::{Status, Upstream},
+};
+
+/// The worker keeps the time; this much later the gate stops waiting for the worker.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long a call to a server that is reconnecting waits for it.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What came back, before anyone looked at it.
+#[derive(Debug)]
+pub(super) enum Raw {
+    Result(Bytes),
+    Rpc(Bytes),
+}
+
+pub(super) async fn dispatch(
+    gate: &Inner,
+    ask: &Ask,
+    target: &Target,
+    permit: Permit,
+    intent: Intent,
+    args: Args,
+    wires: &mut Wires,
+) -> Result<Raw, Stop> {
+    if permit.digest() != &args.digest {
+        return Err(Fault::new(FaultKind::Gate, "the bytes to send are not the bytes that were judged").into());
+    }
+    let upstream = gate.hub.upstream(&target.spec.id).ok_or_else(|| unavailable("the server was removed"))?;
+    let link = connected(gate, &upstream).await?;
+    if matches!(ask.action, Action::Subscribe | Action::Unsubscribe) {
+        return subscribe(ask, target, &upstream, &link).await;
+    }
+    let budget = permit.budget();
+    let request = request(ask, target, budget.time, &args);
+    drop((permit, intent, args));
+    let (id, words) = link.stream(method::FORWARD, &request);
+    drop(request);
+    let mut exchange = Exchange { ask, target, link: &link, id, wires, absorbed: false, asked: 0 };
+    let raw = exchange.run(words, budget.time).await;
+    link.forget(id);
+    raw
+}
+
+fn unavailable(detail: impl Into<String>) -> Stop {
+    Fault::new(FaultKind::Upstream, detail).into()
+}
+
+/// A worker with this server connected. A server that is connecting is waited for; one that waits to retry is not.
+async fn connected(gate: &Inner, upstream: &Upstream) -> Result<Arc<Link>, Stop> {
+    if let (Some(link), Status::Connected) = (gate.hub.workers().link(), &*upstream.status.borrow()) {
+        return Ok(link);
+    }
+    let mut status = upstream.status.subscribe();
+    let settled = tokio::time::timeout(CONNECT_PATIENCE, status.wait_for(|status| !matches!(status, Status::Connecting { .. })));
+    let problem = match settled.await {
+        Ok(Ok(status)) => match &*status {
+            Status::Connected => None,
+            Status::Disconnected { error, .. } | Status::Failed { error } => Some(error.clone()),
+            other => Some(format!("the server is {}", other.as_str())),
+        },
+        _ => Some("the server did not connect in time".to_owned()),
+    };
+    match (problem, gate.hub.workers().link()) {
+        (None, Some(link)) => Ok(link),
+        (None, None) => Err(worker_lost()),
+        (Some(problem), _) => Err(unavailable(problem)),
+    }
+}
+
+fn request(ask: &Ask, target: &Target, time: Duration, args: &Args) -> Vec<u8> {
+    let mut out = Object::with_capacity(args.text.len() + ask.client.capabilities.len() + 256);
+    out.str("server", target.spec.id.as_str()).str("method", ask.action.method()).str("era", ask.client.era.as_str());
+    out.str("lane", &ask.session).raw("caps", &ask.client.capabilities);
+    if let Some(level) = &ask.client.log {
+        out.str("log", level);
+    }
+    out.bool("progress", ask.client.progress).u64("timeout_ms", u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    out.bool("mrtr", ask.client.era == Era::Modern).raw("params", &args.text);
+    out.finish()
+}
+
+/// One call's conversation with its upstream.
+struct Exchange<'a> {
+    ask: &'a Ask,
+    target: &'a Target,
+    link: &'a Link,
+    id: u64,
+    wires: &'a mut Wires,
+    /// The session's label includes this server, so its words may be shown.
+    absorbed: bool,
+    /// Questions waiting for an answer; time does not run meanwhile.
+    asked: usize,
+}
+
+impl Exchange<'_> {
+    async fn run(&mut self, mut words: mpsc::Receiver<Word>, time: Duration) -> Result<Raw, Stop> {
+        let mut deadline = Instant::now() + time + GRACE;
+        let mut asked_since = None;
+        let mut orders_open = true;
+        loop {
+            tokio::select! {
+                biased;
+                word = words.recv() => match word.unwrap_or(Word::Lost) {
+                    Word::Event { name, message } => self.show(name, &message).await,
+                    word => return last_word(word),
+                },
+                order = self.wires.orders.recv(), if orders_open => match order {
+                    Some(Order::Answer { key, answer }) => self.answer(&key, answer),
+                    Some(Order::Cancel) => self.cancel(&mut deadline),
+                    None => orders_open = false,
+                },
+                () = tokio::time::sleep_until(deadline), if self.asked == 0 => {
+                    return Err(Fault::new(FaultKind::Timeout, "the worker did not report the timeout itself").into());
+                }
+            }
+            match (self.asked > 0, asked_since) {
+                (true, None) => asked_since = Some(Instant::now()),
+                (false, Some(since)) => {
+                    deadline += since.elapsed();
+                    asked_since = None;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Shows one event to the door, after raising the label: an event is part of the result.
+    async fn show(&mut self, name: EventName, message: &Bytes) {
+        if !std::mem::replace(&mut self.absorbed, true) {
+            self.ask.caller.session().absorb(mark(self.target), &self.target.spec.id);
+        }
+        let json = Json::checked_before(message);
+        let params = json.get("params").map_or_else(|| Bytes::from_static(b"{}"), |params| message.slice_ref(params.as_bytes()));
+        match name {
+            EventName::Progress => self.wires.mention(Event::Progress(params)),
+            EventName::Log => self.wires.mention(Event::Log(params)),
+            EventName::Ask => {
+                let text = |key: &str| json.get(key).and_then(Json::as_str).unwrap_or_default().into_owned();
+                let (key, method) = (text("key"), text("method"));
+                self.asked += 1;
+                if self.wires.is_watched() {
+                    self.wires.say(Event::Ask { key, method, params }).await;
+                } else {
+                    let nobody = rpc::error_object(mcp::code::INTERNAL_ERROR, "the client is gone", None);
+                    self.answer(&key, Answer::Error(nobody.into()));
+                }
+            }
+            EventName::Closed | EventName::Changed | EventName::Updated | EventName::ElicitationComplete => {}
+        }
+    }
+
+    /// An answer is data sent to the server, so it is weighed like the call was: the session may know more by now.
+    fn answer(&mut self, key: &str, answer: Answer) {
+        self.asked = self.asked.saturating_sub(1);
+        let answer = match weigh(self.ask, self.target) {
+            Ok(_) => answer,
+            Err(violation) => {
+                tracing::warn!(server = %self.target.spec.id, detail = violation.detail, "an answer was withheld");
+                Answer::Error(rpc::error_object(crate::REFUSED, violation.rule.sentence(), None).into())
+            }
+        };
+        let mut out = Object::new();
+        out.u64("call", self.id).str("key", key);
+        match &answer {
+            Answer::Result(result) => out.raw("result", result),
+            Answer::Error(error) => out.raw("error", error),
+        };
+        self.link.tell(method::ANSWER, &out.finish());
+    }
+
+    fn cancel(&mut self, deadline: &mut Instant) {
+        let mut out = Object::new();
+        out.u64("call", self.id);
+        self.link.tell(method::CANCEL, &out.finish());
+        self.asked = 0;
+        *deadline = Instant::now() + GRACE;
+    }
+}
+
+fn last_word(word: Word) -> Result<Raw, Stop> {
+    match word {
+        Word::Result(result) => Ok(Raw::Result(result)),
+        Word::Error { rpc: Some(error), .. } => Ok(Raw::Rpc(error)),
+        Word::Error { text, kind, .. } => Err(match kind {
+            ErrorKind::Timeout => Fault::new(FaultKind::Timeout, text).into(),
+            ErrorKind::Cancelled => Fault::new(FaultKind::Cancelled, text).into(),
+            ErrorKind::TooLarge => Violation::new(vocab::Rule::ResultTooLarge, text).into(),
+            ErrorKind::Invalid => Violation::new(vocab::Rule::InvalidResult, text).into(),
+            ErrorKind::Upstream | ErrorKind::NotFound | ErrorKind::Refused => unavailable(text),
+        }),
+        Word::Done => Ok(Raw::Result(Bytes::from_static(b"{}"))),
+        Word::Lost | Word::Event { .. } => Err(worker_lost()),
+    }
+}
+
+/// Upstreams are told of the first subscriber of a resource and of the last one's leaving.
+async fn subscribe(ask: &Ask, target: &Target, upstream: &Upstream, link: &Link) -> Result<Raw, Stop> {
+    let (verb, matters) = match ask.action {
+        Action::Subscribe => (method::SUBSCRIBE, upstream.add_subscription(&target.name)),
+        _ => (method::UNSUBSCRIBE, upstream.remove_subscription(&target.name)),
+    };
+    if !matters {
+        return Ok(Raw::Result(Bytes::from_static(b"{}")));
+    }
+    let mut params = Object::new();
+    params.str("server", target.spec.id.as_str()).str("uri", &target.name);
+    let raw = last_word(link.ask_within(verb, &params.finish(), target.spec.timeout).await);
+    if raw.is_err() && ask.action == Action::Subscribe {
+        upstream.remove_subscription(&target.name);
+    }
+    raw
+}

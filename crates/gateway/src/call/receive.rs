@@ -1,0 +1,91 @@
+//! Receive: is this a call at all? Reads what the later stages need out of the parameters, without copying.
+
+use std::borrow::Cow;
+
+use policy::Permission;
+use vocab::{Rule, Violation};
+use wire::Json;
+
+use crate::{Action, Ask, catalog::Target};
+
+/// What a call addresses.
+#[derive(Debug)]
+pub(super) enum Address<'a> {
+    Tool(Cow<'a, str>),
+    Prompt(Cow<'a, str>),
+    Resource(Cow<'a, str>),
+    Task(Cow<'a, str>),
+    /// The server of the door, as a whole.
+    Server,
+}
+
+impl Address<'_> {
+    /// The name as the caller wrote it.
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Tool(name) | Self::Prompt(name) | Self::Resource(name) | Self::Task(name) => name,
+            Self::Server => "",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Received<'a> {
+    pub(super) params: Json<'a>,
+    pub(super) address: Address<'a>,
+    pub(super) arguments: Option<Json<'a>>,
+}
+
+impl Received<'_> {
+    pub(super) fn arguments_are_object(&self) -> bool {
+        self.arguments.is_none_or(Json::is_object)
+    }
+
+    pub(super) fn arguments_text(&self) -> &[u8] {
+        self.arguments.map_or(b"", Json::as_bytes)
+    }
+}
+
+pub(super) fn receive(ask: &Ask) -> Result<Received<'_>, Violation> {
+    let params = Json::checked_before(&ask.params);
+    let text = |key: &'static str| params.get(key).and_then(Json::as_str).ok_or_else(|| missing(key));
+    let address = match ask.action {
+        Action::CallTool => Address::Tool(text("name")?),
+        Action::GetPrompt => Address::Prompt(text("name")?),
+        Action::ReadResource | Action::Subscribe | Action::Unsubscribe => Address::Resource(text("uri")?),
+        Action::Complete => reference(params)?,
+        Action::TaskGet | Action::TaskUpdate | Action::TaskCancel | Action::TaskResult => Address::Task(text("taskId")?),
+        Action::TaskList => Address::Server,
+    };
+    if params.get("inputResponses").is_some_and(|json| !json.is_object()) {
+        return Err(
+            Violation::new(Rule::Malformed, "`inputResponses` is not an object").with_hint("`inputResponses` must be an object")
+        );
+    }
+    Ok(Received { params, address, arguments: params.get("arguments") })
+}
+
+fn missing(key: &str) -> Violation {
+    Violation::new(Rule::Malformed, format!("`{key}` is missing or not a string")).with_hint(format!("`{key}` must be a string"))
+}
+
+/// What a completion is about: a prompt by name, or a resource template by URI.
+fn reference(params: Json<'_>) -> Result<Address<'_>, Violation> {
+    let reference = params.get("ref").ok_or_else(|| missing("ref"))?;
+    let text = |key: &'static str| reference.get(key).and_then(Json::as_str).ok_or_else(|| missing(key));
+    match &*text("type")? {
+        "ref/prompt" => Ok(Address::Prompt(text("name")?)),
+        "ref/resource" => Ok(Address::Resource(text("uri")?)),
+        _ => {
+            Err(Violation::new(Rule::Malformed, "unknown `ref.type`").with_hint("`ref.type` must be ref/prompt or ref/resource"))
+        }
+    }
+}
+
+/// Only tools have permissions of their own; the rest follows its server.
+pub(super) fn permission(action: Action, target: &Target) -> Permission {
+    match action {
+        Action::CallTool => target.spec.permission(&target.name),
+        _ => Permission::Permitted,
+    }
+}

@@ -1,0 +1,81 @@
+//! Resolve: which server, and what it calls the thing. One lookup in the catalog; names of a server that has not shown its catalog
+//! yet wait for it, briefly.
+
+use std::{sync::Arc, time::Duration};
+
+use vocab::{Fault, FaultKind, Rule, Stop, Violation};
+
+use super::receive::{Address, Received};
+use crate::{
+    Ask,
+    catalog::{Found, Names, Target},
+    gate::Inner,
+    tokens,
+    upstream::Status,
+};
+
+/// How long the first call to a server that is still connecting waits for it.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+pub(super) async fn resolve(gate: &Inner, ask: &Ask, received: &Received<'_>) -> Result<Arc<Target>, Stop> {
+    let spec = match look_up(gate, ask, received)? {
+        Found::Target(target) => return Ok(target),
+        Found::Nothing => return Err(unknown(ask, received).into()),
+        Found::NotYet(spec) => spec,
+    };
+    if spec.classification.is_none() {
+        // Waiting would change nothing: the answer is a refusal whatever the server shows.
+        return Ok(Arc::new(Target::unseen(spec, received.address.text())));
+    }
+    let mut versions = gate.hub.catalog_versions();
+    let waited = tokio::time::timeout(PATIENCE, async {
+        loop {
+            match look_up(gate, ask, received)? {
+                Found::Target(target) => return Ok(target),
+                Found::Nothing => return Err(unknown(ask, received).into()),
+                Found::NotYet(_) => give_up_if_hopeless(gate, &spec.id)?,
+            }
+            let mut status = gate.hub.upstream(&spec.id).map(|upstream| upstream.status.subscribe());
+            tokio::select! {
+                _ = versions.changed() => {}
+                _ = async { match &mut status { Some(status) => drop(status.changed().await), None => std::future::pending().await } } => {}
+            }
+        }
+    });
+    waited.await.unwrap_or_else(|_| Err(Fault::new(FaultKind::Upstream, format!("`{}` did not connect in time", spec.id)).into()))
+}
+
+fn look_up(gate: &Inner, ask: &Ask, received: &Received<'_>) -> Result<Found, Violation> {
+    let catalog = gate.hub.catalog();
+    let names = Names { mount: ask.mount.as_ref(), view: ask.caller.view() };
+    Ok(match &received.address {
+        Address::Tool(name) => catalog.tool(names, name),
+        Address::Prompt(name) => catalog.prompt(names, name),
+        Address::Resource(uri) => catalog.resource(names.mount, uri),
+        Address::Task(id) => {
+            let (server, _) = tokens::open_task(&gate.seal, &ask.caller, id).ok_or_else(|| unknown(ask, received))?;
+            catalog.server(&server)
+        }
+        Address::Server => ask.mount.as_ref().map_or(Found::Nothing, |id| catalog.server(id)),
+    })
+}
+
+fn give_up_if_hopeless(gate: &Inner, id: &vocab::ServerId) -> Result<(), Stop> {
+    let status = gate.hub.upstream(id).map(|upstream| upstream.status.borrow().clone());
+    match status {
+        Some(Status::Connecting { .. } | Status::Connected) => Ok(()),
+        Some(Status::Disconnected { error, .. } | Status::Failed { error }) => {
+            Err(Fault::new(FaultKind::Upstream, format!("`{id}` is not connected: {error}")).into())
+        }
+        Some(status @ (Status::Disabled | Status::Skipped { .. })) => {
+            Err(Fault::new(FaultKind::Upstream, format!("`{id}` is {}", status.as_str())).into())
+        }
+        None => Err(Fault::new(FaultKind::Upstream, format!("`{id}` was removed")).into()),
+    }
+}
+
+fn unknown(ask: &Ask, received: &Received<'_>) -> Violation {
+    let shown: String = audit::printable(received.address.text()).chars().take(200).collect();
+    Violation::new(Rule::ToolNotFound, format!("{} names `{shown}`, which is not in the catalog", ask.action.method()))
+        .with_hint(shown)
+}

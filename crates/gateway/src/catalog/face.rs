@@ -1,0 +1,110 @@
+//! What one server showed when it connected: its revision, capabilities and lists.
+
+use bytes::Bytes;
+use wire::{Json, mcp::TASKS_EXTENSION, write::Object};
+
+use super::reparse;
+use crate::ask::Era;
+
+/// One entry of a list, verbatim, with the field that names it.
+#[derive(Debug, Clone)]
+pub(crate) struct Item {
+    pub(crate) name: String,
+    pub(crate) raw: Bytes,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Face {
+    pub(crate) protocol: String,
+    pub(crate) era: Era,
+    pub(crate) capabilities: Bytes,
+    pub(crate) instructions: Option<String>,
+    pub(crate) tools: Vec<Item>,
+    pub(crate) prompts: Vec<Item>,
+    pub(crate) resources: Vec<Item>,
+    pub(crate) templates: Vec<Item>,
+    /// What was cut or dropped while listing; for the operator.
+    pub(crate) remarks: Vec<String>,
+}
+
+impl Face {
+    /// Reads the worker's answers to `connect` and `catalog`.
+    pub(crate) fn read(connected: &Bytes, catalog: &Bytes) -> Option<Self> {
+        let hello = reparse(connected);
+        let lists = reparse(catalog);
+        let text = |key: &str| hello.get(key).and_then(Json::as_str);
+        let era = if text("era")? == "modern" { Era::Modern } else { Era::Legacy };
+        let list = |key: &str, name: &str| -> Vec<Item> { items(catalog, lists.get(key), name) };
+        Some(Self {
+            protocol: text("protocol")?.into_owned(),
+            era,
+            capabilities: hello
+                .get("capabilities")
+                .filter(|json| json.is_object())
+                .map_or(Bytes::from_static(b"{}"), |json| Bytes::copy_from_slice(json.as_bytes())),
+            instructions: text("instructions").map(Into::into),
+            tools: list("tools", "name"),
+            prompts: list("prompts", "name"),
+            resources: list("resources", "uri"),
+            templates: list("templates", "uriTemplate"),
+            remarks: remarks(lists),
+        })
+    }
+
+    /// A declared capability, by path.
+    fn declares(&self, path: &[&str]) -> bool {
+        reparse(&self.capabilities).path(path).is_some()
+    }
+
+    pub(crate) fn has_tasks_extension(&self) -> bool {
+        self.era == Era::Modern && self.declares(&["extensions", TASKS_EXTENSION])
+    }
+
+    pub(crate) fn legacy_tasks(&self) -> Option<Bytes> {
+        let tasks = reparse(&self.capabilities).get("tasks").filter(|_| self.era == Era::Legacy)?;
+        Some(Bytes::copy_from_slice(tasks.as_bytes()))
+    }
+
+    /// What a client of `era` is told this server can do: the server's own words, less what does not cross between eras.
+    pub(crate) fn capabilities_for(&self, era: Era) -> Bytes {
+        let crosses = era == self.era;
+        let mut out = Object::new();
+        let mut fields = reparse(&self.capabilities).fields();
+        while let Some((key, value)) = fields.next_raw() {
+            match key {
+                b"\"tasks\"" if !crosses || era == Era::Modern => {}
+                b"\"extensions\"" if !crosses || era == Era::Legacy => {}
+                b"\"experimental\"" => {}
+                _ => {
+                    out.copied(key, value);
+                }
+            }
+        }
+        out.finish().into()
+    }
+}
+
+fn items(source: &Bytes, list: Option<Json<'_>>, name: &str) -> Vec<Item> {
+    let entries = list.into_iter().flat_map(Json::items);
+    entries
+        .filter_map(|json| {
+            let name = json.get(name)?.as_str()?.into_owned();
+            Some(Item { name, raw: source.slice_ref(json.as_bytes()) })
+        })
+        .collect()
+}
+
+fn remarks(lists: Json<'_>) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for list in lists.get("truncated").into_iter().flat_map(Json::items) {
+        remarks.push(format!("the list of {} was cut at this gate's limit", list.as_str().unwrap_or_default()));
+    }
+    for (list, error) in lists.get("failed").into_iter().flat_map(Json::fields) {
+        remarks.push(format!("{list} could not be listed: {}", error.as_str().unwrap_or_default()));
+    }
+    for dropped in lists.get("dropped").into_iter().flat_map(Json::items) {
+        let text = |key: &str| dropped.get(key).and_then(Json::as_str).unwrap_or_default();
+        remarks.push(format!("tool `{}` dropped: {}", text("name"), text("reason")));
+    }
+    remarks
+}

@@ -1,0 +1,28 @@
+//! What changes behind the gate while clients are connected.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use vocab::ServerId;
+
+#[derive(Debug, Clone)]
+pub enum Change {
+    Tools(ServerId),
+    Resources(ServerId),
+    Prompts(ServerId),
+    /// A resource somebody subscribed to: by its own URI, and as the aggregate door shows it.
+    Updated {
+        server: ServerId,
+        uri: Arc<str>,
+        exposed: Arc<str>,
+    },
+    /// A log message that belongs to no single call.
+    Log {
+        server: ServerId,
+        params: Bytes,
+    },
+    ElicitationComplete {
+        server: ServerId,
+        params: Bytes,
+    },
+}

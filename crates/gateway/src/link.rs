@@ -1,0 +1,395 @@
+//! The line to one living worker process: requests out, answers in, matched by id.
+//!
+//! Ids come from one counter that outlives the process, so an answer can never reach a caller of an earlier worker. When the
+//! process is gone, [`Link::sever`] ends every waiting request at once. No lock is held across an await, and none is shared by
+//! all calls: waiters are sharded by id, and writers only append to a buffer that one task empties in large writes.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::unix::pipe,
+    sync::{Notify, mpsc, oneshot},
+};
+use wire::{
+    Json, Limits,
+    line::{Line, Lines},
+    worker::{self, Assembler},
+    write::Object,
+};
+
+const SHARDS: usize = 16;
+/// Events of one call that may wait for the door; more progress and log messages than this are dropped.
+const EVENTS: usize = 64;
+/// Bytes that may wait for the worker to read.
+const MAX_UNSENT: usize = 128 << 20;
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+/// One message from the worker about one request.
+#[derive(Debug, Clone)]
+pub(crate) enum Word {
+    Event {
+        name: EventName,
+        message: Bytes,
+    },
+    Result(Bytes),
+    Done,
+    Error {
+        text: String,
+        kind: ErrorKind,
+        rpc: Option<Bytes>,
+    },
+    /// The worker is gone; what became of the request is unknown.
+    Lost,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EventName {
+    Progress,
+    Log,
+    Ask,
+    Closed,
+    Changed,
+    Updated,
+    ElicitationComplete,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ErrorKind {
+    Upstream,
+    Timeout,
+    Cancelled,
+    NotFound,
+    Refused,
+    TooLarge,
+    Invalid,
+}
+
+enum Waiter {
+    Once(oneshot::Sender<Word>),
+    /// The last word has a place of its own, so it arrives however many events are waiting.
+    Stream {
+        events: mpsc::Sender<Word>,
+        last: mpsc::OwnedPermit<Word>,
+    },
+}
+
+pub(crate) struct Link {
+    waiters: [Mutex<HashMap<u64, Waiter>>; SHARDS],
+    unsent: Mutex<Vec<u8>>,
+    has_unsent: Notify,
+    severed: AtomicBool,
+    severed_signal: Notify,
+    /// Milliseconds since `born` when the worker last said anything.
+    heard: AtomicU64,
+    born: Instant,
+    pub(crate) handover: sandbox::handover::Sender,
+    pub(crate) pid: u32,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link").field("pid", &self.pid).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Link {
+    pub(crate) fn new(handover: sandbox::handover::Sender, pid: u32) -> Self {
+        Self {
+            waiters: std::array::from_fn(|_| Mutex::default()),
+            unsent: Mutex::default(),
+            has_unsent: Notify::new(),
+            severed: AtomicBool::new(false),
+            severed_signal: Notify::new(),
+            heard: AtomicU64::new(0),
+            born: Instant::now(),
+            handover,
+            pid,
+        }
+    }
+
+    fn shard(&self, id: u64) -> MutexGuard<'_, HashMap<u64, Waiter>> {
+        let index = usize::try_from(id).unwrap_or(0) % SHARDS;
+        lock(self.waiters.get(index).unwrap_or(&self.waiters[0]))
+    }
+
+    /// Says the first line of the protocol: a list of servers. Ours is empty; they are connected one by one.
+    pub(crate) fn open(&self) {
+        lock(&self.unsent).extend_from_slice(b"[]\n");
+        self.has_unsent.notify_one();
+    }
+
+    /// Sends a request whose answer is one line.
+    pub(crate) async fn ask(&self, method: &str, params: &[u8]) -> Word {
+        let (sender, receiver) = oneshot::channel();
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        self.shard(id).insert(id, Waiter::Once(sender));
+        self.send(id, method, params);
+        receiver.await.unwrap_or(Word::Lost)
+    }
+
+    /// Like [`Link::ask`], with a deadline of our own for a worker that does not answer.
+    pub(crate) async fn ask_within(&self, method: &str, params: &[u8], patience: Duration) -> Word {
+        match tokio::time::timeout(patience, self.ask(method, params)).await {
+            Ok(word) => word,
+            Err(_) => Word::Error { text: "the worker did not answer in time".into(), kind: ErrorKind::Timeout, rpc: None },
+        }
+    }
+
+    /// Sends a request whose answer may be many lines.
+    pub(crate) fn stream(&self, method: &str, params: &[u8]) -> (u64, mpsc::Receiver<Word>) {
+        let (events, receiver) = mpsc::channel(EVENTS + 1);
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        if let Ok(last) = events.clone().try_reserve_owned() {
+            self.shard(id).insert(id, Waiter::Stream { events, last });
+        }
+        self.send(id, method, params);
+        (id, receiver)
+    }
+
+    /// Says something whose answer does not matter.
+    pub(crate) fn tell(&self, method: &str, params: &[u8]) {
+        self.send(NEXT_ID.fetch_add(1, Ordering::Relaxed), method, params);
+    }
+
+    fn send(&self, id: u64, method: &str, params: &[u8]) {
+        let mut message = Object::with_capacity(params.len() + method.len() + 48);
+        message.u64("id", id).str("method", method).raw("params", params);
+        let message = message.finish();
+        let fits = {
+            let mut unsent = lock(&self.unsent);
+            let fits = unsent.len() + message.len() <= MAX_UNSENT;
+            if fits {
+                worker::push(&mut unsent, id, &message);
+            }
+            fits
+        };
+        self.has_unsent.notify_one();
+        if !fits || self.severed.load(Ordering::Acquire) {
+            self.finish(id, Word::Lost);
+        }
+    }
+
+    fn finish(&self, id: u64, word: Word) {
+        let waiter = self.shard(id).remove(&id);
+        match waiter {
+            Some(Waiter::Once(sender)) => drop(sender.send(word)),
+            Some(Waiter::Stream { last, .. }) => drop(last.send(word)),
+            None => {}
+        }
+    }
+
+    /// Forgets a request whose caller no longer waits.
+    pub(crate) fn forget(&self, id: u64) {
+        self.shard(id).remove(&id);
+    }
+
+    pub(crate) fn is_severed(&self) -> bool {
+        self.severed.load(Ordering::Acquire)
+    }
+
+    /// Resolves when the worker is gone.
+    pub(crate) async fn severed(&self) {
+        let gone = self.severed_signal.notified();
+        tokio::pin!(gone);
+        gone.as_mut().enable();
+        if !self.is_severed() {
+            gone.await;
+        }
+    }
+
+    /// Ends every waiting request: the worker is gone.
+    pub(crate) fn sever(&self) {
+        self.severed.store(true, Ordering::Release);
+        for shard in &self.waiters {
+            let waiters = std::mem::take(&mut *lock(shard));
+            for (_, waiter) in waiters {
+                match waiter {
+                    Waiter::Once(sender) => drop(sender.send(Word::Lost)),
+                    Waiter::Stream { last, .. } => drop(last.send(Word::Lost)),
+                }
+            }
+        }
+        self.severed_signal.notify_waiters();
+        self.has_unsent.notify_one();
+    }
+
+    /// How long the worker has been silent.
+    pub(crate) fn silence(&self) -> Duration {
+        self.born.elapsed().saturating_sub(Duration::from_millis(self.heard.load(Ordering::Relaxed)))
+    }
+
+    /// Whether any request is waiting for an answer, the endless `watch` aside.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiters.iter().map(|shard| lock(shard).len()).sum::<usize>() > 1
+    }
+
+    /// Writes what callers append, until the worker is gone.
+    pub(crate) async fn write_all(&self, mut pipe: pipe::Sender) {
+        let mut batch = Vec::new();
+        loop {
+            std::mem::swap(&mut batch, &mut *lock(&self.unsent));
+            if batch.is_empty() {
+                if self.is_severed() {
+                    return;
+                }
+                self.has_unsent.notified().await;
+                continue;
+            }
+            if pipe.write_all(&batch).await.is_err() {
+                return;
+            }
+            batch.clear();
+            batch.shrink_to(1 << 20);
+        }
+    }
+
+    /// Reads answers until the worker closes its end, then severs the link.
+    pub(crate) async fn read_all(&self, mut pipe: pipe::Receiver, total_bytes: usize) {
+        let mut lines = Lines::new(worker::LINE_LIMIT);
+        let mut assembler = Assembler::new(total_bytes);
+        while let Ok(1..) = pipe.read_buf(lines.buffer()).await {
+            let now = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.heard.store(now, Ordering::Relaxed);
+            while let Some(line) = lines.next_line() {
+                self.hear(line, &mut assembler);
+            }
+        }
+        self.sever();
+    }
+
+    fn hear(&self, line: Line, assembler: &mut Assembler) {
+        let line = match line {
+            Line::Whole(line) if line.is_empty() => return,
+            Line::Whole(line) => line,
+            Line::TooLong { prefix, bytes } => {
+                tracing::warn!(bytes, "the worker sent a line that is too long");
+                return self.spoil(worker::salvage_id(&prefix));
+            }
+        };
+        let Ok(json) = Json::parse(&line, Limits::new(worker::LINE_LIMIT, worker::DEPTH)) else {
+            tracing::warn!("the worker sent a line that is not JSON");
+            return self.spoil(worker::salvage_id(line.get(..256).unwrap_or(&line)));
+        };
+        match assembler.take(json) {
+            Ok(Some(None)) => self.dispatch(&line, json),
+            Ok(Some(Some(text))) => {
+                let text = Bytes::from(text);
+                match Json::parse(&text, assembler.limits()) {
+                    Ok(whole) => self.dispatch(&text, whole),
+                    Err(_) => self.spoil(json.get("id").and_then(Json::as_u64)),
+                }
+            }
+            Ok(None) => {}
+            Err(_) => self.spoil(json.get("id").and_then(Json::as_u64)),
+        }
+    }
+
+    /// An answer that cannot be read is an answer all the same: its caller must not hang.
+    fn spoil(&self, id: Option<u64>) {
+        if let Some(id) = id {
+            let text = "the worker's answer could not be read".to_owned();
+            self.finish(id, Word::Error { text, kind: ErrorKind::Invalid, rpc: None });
+        }
+    }
+
+    fn dispatch(&self, line: &Bytes, json: Json<'_>) {
+        let mut parts = Parts::default();
+        for (key, value) in json.fields() {
+            match &*key {
+                "id" => parts.id = value.as_u64(),
+                "event" => parts.event = Some(value),
+                "result" => parts.result = Some(value),
+                "error" => parts.error = Some(value),
+                "kind" => parts.kind = Some(value),
+                "rpc" => parts.rpc = Some(value),
+                _ => {}
+            }
+        }
+        let Some(id) = parts.id else { return };
+        if let Some(event) = parts.event {
+            return self.forward_event(id, event, line);
+        }
+        self.finish(id, parts.last_word(line));
+    }
+
+    fn forward_event(&self, id: u64, event: Json<'_>, line: &Bytes) {
+        let Some(name) = event.as_str().as_deref().and_then(EventName::read) else { return };
+        let word = Word::Event { name, message: line.clone() };
+        let full = match self.shard(id).get(&id) {
+            Some(Waiter::Stream { events, .. }) => events.try_send(word).is_err(),
+            _ => false,
+        };
+        // Progress and logs may be lost; a question or a change may not, so its request ends instead.
+        if full && !matches!(name, EventName::Progress | EventName::Log) {
+            let text = "more questions than the caller could take".to_owned();
+            self.finish(id, Word::Error { text, kind: ErrorKind::Refused, rpc: None });
+        }
+    }
+}
+
+#[derive(Default)]
+struct Parts<'a> {
+    id: Option<u64>,
+    event: Option<Json<'a>>,
+    result: Option<Json<'a>>,
+    error: Option<Json<'a>>,
+    kind: Option<Json<'a>>,
+    rpc: Option<Json<'a>>,
+}
+
+impl Parts<'_> {
+    fn last_word(&self, line: &Bytes) -> Word {
+        if let Some(result) = self.result {
+            return Word::Result(line.slice_ref(result.as_bytes()));
+        }
+        let Some(error) = self.error else { return Word::Done };
+        Word::Error {
+            text: error.as_str().map(Into::into).unwrap_or_default(),
+            kind: self.kind.and_then(Json::as_str).as_deref().map_or(ErrorKind::Upstream, ErrorKind::read),
+            rpc: self.rpc.map(|rpc| line.slice_ref(rpc.as_bytes())),
+        }
+    }
+}
+
+impl EventName {
+    fn read(text: &str) -> Option<Self> {
+        Some(match text {
+            "progress" => Self::Progress,
+            "log" => Self::Log,
+            "ask" => Self::Ask,
+            "closed" => Self::Closed,
+            "changed" => Self::Changed,
+            "updated" => Self::Updated,
+            "elicitation_complete" => Self::ElicitationComplete,
+            _ => return None,
+        })
+    }
+}
+
+impl ErrorKind {
+    fn read(text: &str) -> Self {
+        match text {
+            "timeout" => Self::Timeout,
+            "cancelled" => Self::Cancelled,
+            "not_found" => Self::NotFound,
+            "refused" => Self::Refused,
+            "too_large" => Self::TooLarge,
+            "invalid" => Self::Invalid,
+            _ => Self::Upstream,
+        }
+    }
+}

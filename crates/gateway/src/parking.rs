@@ -1,0 +1,106 @@
+//! Calls that wait for a stateless client to come back with an answer.
+//!
+//! An upstream of the older kind asks in the middle of a call; a client of the newer kind can only be answered with "input required"
+//! and comes back later. Meanwhile the call is parked here, under a handle that only its caller can use, for a limited time.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use vocab::{Rule, Violation};
+use wire::{Json, Kind};
+
+use crate::{
+    Action, Answer, Caller, Gate, Running,
+    seal::{join, split},
+    tokens,
+};
+
+const PURPOSE: &str = "parked";
+const PATIENCE: Duration = Duration::from_secs(600);
+const MAX_PARKED: usize = 1024;
+
+#[derive(Debug)]
+struct Parked {
+    running: Running,
+    since: Instant,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Parking {
+    calls: Mutex<HashMap<u64, Parked>>,
+    next: std::sync::atomic::AtomicU64,
+}
+
+/// What a parked call is bound to, so that nobody comes back with another one's answers.
+fn binding(caller: &Caller, action: Action, params: Json<'_>, handle: u64) -> Vec<u8> {
+    let name = params.get("name").or_else(|| params.get("uri")).and_then(Json::as_str).unwrap_or_default();
+    let digest = tokens::digest(&name, params.get("arguments").map_or(b"", Json::as_bytes));
+    join(&[caller.id().as_bytes(), action.method().as_bytes(), &digest, &handle.to_le_bytes()])
+}
+
+impl Parking {
+    fn calls(&self) -> MutexGuard<'_, HashMap<u64, Parked>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, running: Running) -> u64 {
+        let handle = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let mut calls = self.calls();
+        calls.retain(|_, parked| {
+            let fresh = parked.since.elapsed() < PATIENCE;
+            if !fresh {
+                parked.running.cancel();
+            }
+            fresh
+        });
+        if calls.len() < MAX_PARKED {
+            calls.insert(handle, Parked { running, since: Instant::now() });
+        } else {
+            running.cancel();
+        }
+        handle
+    }
+
+    fn take(&self, handle: u64) -> Option<Running> {
+        self.calls().remove(&handle).map(|parked| parked.running)
+    }
+}
+
+impl Gate {
+    /// Parks a call and returns the `requestState` under which its caller can come back to it.
+    #[must_use]
+    pub fn park(&self, running: Running, caller: &Caller, action: Action, params: Json<'_>) -> String {
+        let handle = self.parking().put(running);
+        self.seal().seal(PURPOSE, &binding(caller, action, params, handle))
+    }
+
+    /// Takes a parked call up again if `params` names one. `None`: this is not about a parked call.
+    pub fn resume(&self, caller: &Caller, action: Action, params: Json<'_>) -> Option<Result<Running, Violation>> {
+        let state = params.get("requestState")?.as_str()?;
+        let value = self.seal().open(PURPOSE, &state)?;
+        Some(self.take_up(caller, action, params, &value))
+    }
+
+    fn take_up(&self, caller: &Caller, action: Action, params: Json<'_>, value: &[u8]) -> Result<Running, Violation> {
+        let wrong =
+            |why: &str| Violation::new(Rule::Malformed, format!("requestState {why}")).with_hint(format!("requestState {why}"));
+        let [_, _, _, handle] = split::<4>(value).ok_or_else(|| wrong("is damaged"))?;
+        let handle = handle.try_into().map_or(0, u64::from_le_bytes);
+        if binding(caller, action, params, handle) != value {
+            return Err(wrong("was issued for another call"));
+        }
+        let answers = params.get("inputResponses").filter(|json| json.kind() == Kind::Object);
+        let answers = answers.ok_or_else(|| wrong("needs `inputResponses`"))?;
+        let mut running = self.parking().take(handle).ok_or_else(|| wrong("has expired or was used already"))?;
+        for (key, answer) in answers.fields() {
+            if running.is_open(&key) && answer.is_object() {
+                running.answer(&key, Answer::Result(bytes::Bytes::copy_from_slice(answer.as_bytes())));
+            }
+        }
+        running.ask_again();
+        Ok(running)
+    }
+}

@@ -1,0 +1,164 @@
+//! One attempt to connect to a server, through the worker.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use sandbox::{Child, Command};
+use std::os::fd::AsFd;
+use tokio::{io::AsyncReadExt, net::unix::pipe};
+use wire::{worker::method, write::Object};
+
+use super::{Hub, Upstream};
+use crate::{
+    link::{Link, Word},
+    settings::{ServerSpec, Text, Transport},
+};
+
+/// A stdio server may have to be fetched by its launcher first.
+const STDIO_PATIENCE: Duration = Duration::from_secs(60);
+const HTTP_PATIENCE: Duration = Duration::from_secs(10);
+const CATALOG_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a server may take to leave after its pipes are closed.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// A live connection. Dropping it disconnects, and ends the server's process if there is one.
+pub(super) struct Connection {
+    link: Arc<Link>,
+    disconnect: Vec<u8>,
+    child: Option<Child>,
+    pub(super) generation: u64,
+    pub(super) hello: Bytes,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.link.tell(method::DISCONNECT, &self.disconnect);
+        if let Some(child) = self.child.take() {
+            // Ending a process waits for it, so it gets a thread; the sandbox reaps whatever is left at exit.
+            std::thread::spawn(move || child.terminate(GRACE));
+        }
+    }
+}
+
+fn reference(generation: u64, id: &str) -> Vec<u8> {
+    let mut out = Object::new();
+    out.str("server", id).u64("generation", generation);
+    out.finish()
+}
+
+pub(super) async fn connect(hub: &Hub, upstream: &Arc<Upstream>, link: &Arc<Link>) -> Result<Connection, String> {
+    let spec = upstream.spec();
+    let generation = hub.next_generation();
+    let (child, patience) = match &spec.transport {
+        Transport::Stdio { .. } => (Some(start(hub, upstream, link, generation).await?), STDIO_PATIENCE),
+        _ => (None, HTTP_PATIENCE),
+    };
+    let mut connection = Connection {
+        link: Arc::clone(link),
+        disconnect: reference(generation, spec.id.as_str()),
+        child,
+        generation,
+        hello: Bytes::new(),
+    };
+    let request = request(hub, &spec, generation, patience)?;
+    match link.ask_within(method::CONNECT, &request, patience + Duration::from_secs(2)).await {
+        Word::Result(hello) => {
+            connection.hello = hello;
+            Ok(connection)
+        }
+        Word::Error { text, .. } => Err(text),
+        Word::Lost => Err("the worker was lost while connecting".into()),
+        Word::Done | Word::Event { .. } => Err("the worker answered `connect` with something else".into()),
+    }
+}
+
+/// Starts a stdio server and hands its pipes to the worker; the gate itself never reads them.
+async fn start(hub: &Hub, upstream: &Arc<Upstream>, link: &Arc<Link>, generation: u64) -> Result<Child, String> {
+    let spec = upstream.spec();
+    let Transport::Stdio { command, args, env, cwd } = &spec.transport else { return Err("not a stdio server".into()) };
+    let mut launch = Command::new(command).args(args).path(hub.host_path());
+    for (name, value) in env {
+        let value = hub.reveal(value)?;
+        launch = launch.env(name, value.expose());
+    }
+    if let Some(cwd) = cwd {
+        launch = launch.directory(cwd);
+    }
+    tracing::info!(server = %spec.id, command, "starting a stdio server");
+    let spawned = tokio::task::spawn_blocking(move || launch.spawn()).await.map_err(|error| error.to_string())?;
+    let spawned = spawned.map_err(|error| error.to_string())?;
+    tokio::spawn(keep_stderr(Arc::clone(upstream), spawned.stderr));
+    link.handover
+        .send(generation, spec.id.as_str().as_bytes(), &[spawned.stdin.as_fd(), spawned.stdout.as_fd()])
+        .map_err(|error| format!("cannot hand the pipes to the worker: {error}"))?;
+    Ok(spawned.child)
+}
+
+async fn keep_stderr(upstream: Arc<Upstream>, stderr: std::os::fd::OwnedFd) {
+    let Ok(mut pipe) = pipe::Receiver::from_owned_fd(stderr) else { return };
+    let mut buffer = [0; 4096];
+    while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
+        upstream.keep_stderr(buffer.get(..read).unwrap_or_default());
+    }
+}
+
+fn request(hub: &Hub, spec: &ServerSpec, generation: u64, patience: Duration) -> Result<Vec<u8>, String> {
+    let mut out = Object::new();
+    out.str("server", spec.id.as_str()).u64("generation", generation);
+    match &spec.transport {
+        Transport::Stdio { .. } => {
+            out.object("transport", |out| {
+                out.object("stdio", |out| {
+                    out.u64("handover", generation);
+                });
+            });
+        }
+        Transport::Http { url, kind, headers, bearer } => {
+            let mut http = Object::new();
+            http.str("url", url).str("kind", kind.as_str());
+            let mut shown = Object::new();
+            for (name, value) in headers {
+                shown.str(name, hub.reveal(value)?.expose());
+            }
+            http.raw("headers", &shown.finish());
+            if let Some(bearer) = bearer {
+                http.str("bearer", hub.reveal(bearer)?.expose());
+            }
+            let http = http.finish();
+            out.object("transport", |out| {
+                out.raw("http", &http);
+            });
+        }
+        Transport::Nothing => return Err("the entry names neither a command nor a url".into()),
+    }
+    out.u64("timeout_ms", u64::try_from(patience.as_millis()).unwrap_or(u64::MAX));
+    out.u64("max_result_bytes", spec.max_result_bytes as u64);
+    out.object("allow", |out| {
+        out.bool("sampling", spec.allow.sampling).bool("roots", spec.allow.roots).bool("elicitation", spec.allow.elicitation);
+    });
+    out.object("client", |out| {
+        out.str("name", hub.name()).str("version", hub.version());
+    });
+    Ok(out.finish())
+}
+
+/// Asks for the lists of a connected server.
+pub(super) async fn catalog(link: &Link, spec: &ServerSpec) -> Result<Bytes, String> {
+    let mut params = Object::new();
+    params.str("server", spec.id.as_str());
+    match link.ask_within(method::CATALOG, &params.finish(), CATALOG_PATIENCE).await {
+        Word::Result(lists) => Ok(lists),
+        Word::Error { text, .. } => Err(format!("cannot list what it offers: {text}")),
+        _ => Err("the worker was lost while listing".into()),
+    }
+}
+
+impl Hub {
+    /// A literal as it is, or the secret it names.
+    pub(super) fn reveal(&self, text: &Text) -> Result<vocab::Redacted<String>, String> {
+        match text {
+            Text::Literal(value) => Ok(vocab::Redacted::new(value.clone())),
+            Text::Secret(reference) => self.vault()(reference),
+        }
+    }
+}

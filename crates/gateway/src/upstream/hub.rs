@@ -1,0 +1,293 @@
+//! All servers behind the gate, their tending tasks, and the catalog they add up to.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use tokio::{
+    sync::{Notify, broadcast, watch},
+    task::JoinHandle,
+};
+use vocab::ServerId;
+use wire::{Json, worker::method};
+
+use super::{Status, Upstream, lock, tend};
+use crate::{
+    catalog::{Catalog, Face, Item, Snapshots, reparse},
+    change::Change,
+    link::{EventName, Link, Word},
+    settings::{ServerSpec, Settings, Standing, Vault},
+    workers::Workers,
+};
+
+/// Changes that arrive together are one new catalog.
+const GATHER: Duration = Duration::from_millis(5);
+/// How long a replaced server serves on while its successor connects.
+const SUCCESSION: Duration = Duration::from_secs(10);
+/// Changes a slow listener may lag behind before it is told that it missed some.
+const CHANGES: usize = 1024;
+
+struct Tended {
+    upstream: Arc<Upstream>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Drop for Tended {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+type ById = HashMap<ServerId, Arc<Upstream>>;
+
+pub(crate) struct Hub {
+    workers: Arc<Workers>,
+    snapshots: Snapshots,
+    vault: Vault,
+    name: &'static str,
+    version: &'static str,
+    attempts: u32,
+    host_path: String,
+    generations: AtomicU64,
+    /// In the order of the configuration.
+    tended: Mutex<Vec<Tended>>,
+    by_id: ArcSwap<ById>,
+    catalog: ArcSwap<Catalog>,
+    catalog_version: watch::Sender<u64>,
+    dirty: Notify,
+    changes: broadcast::Sender<Change>,
+}
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hub").field("servers", &self.by_id.load().len()).finish_non_exhaustive()
+    }
+}
+
+impl Hub {
+    pub(crate) fn new(settings: &Settings, workers: Arc<Workers>) -> Arc<Self> {
+        Arc::new(Self {
+            workers,
+            snapshots: Snapshots::new(settings.snapshots.clone()),
+            vault: Arc::clone(&settings.vault),
+            name: settings.door.name,
+            version: settings.door.version,
+            attempts: settings.attempts,
+            host_path: settings.worker.path.clone(),
+            generations: AtomicU64::new(1),
+            tended: Mutex::default(),
+            by_id: ArcSwap::default(),
+            catalog: ArcSwap::default(),
+            catalog_version: watch::Sender::new(0),
+            dirty: Notify::new(),
+            changes: broadcast::Sender::new(CHANGES),
+        })
+    }
+
+    pub(super) fn next_generation(&self) -> u64 {
+        self.generations.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    pub(super) fn host_path(&self) -> &str {
+        &self.host_path
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.name
+    }
+
+    pub(super) fn version(&self) -> &str {
+        self.version
+    }
+
+    pub(super) fn snapshots(&self) -> &Snapshots {
+        &self.snapshots
+    }
+
+    pub(super) fn vault(&self) -> &Vault {
+        &self.vault
+    }
+
+    pub(crate) fn workers(&self) -> &Arc<Workers> {
+        &self.workers
+    }
+
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        self.catalog.load_full()
+    }
+
+    pub(crate) fn catalog_versions(&self) -> watch::Receiver<u64> {
+        self.catalog_version.subscribe()
+    }
+
+    pub(crate) fn changes(&self) -> broadcast::Receiver<Change> {
+        self.changes.subscribe()
+    }
+
+    pub(crate) fn upstream(&self, id: &ServerId) -> Option<Arc<Upstream>> {
+        self.by_id.load().get(id).cloned()
+    }
+
+    /// In the order of the configuration.
+    pub(crate) fn upstreams(&self) -> Vec<Arc<Upstream>> {
+        lock(&self.tended).iter().map(|tended| Arc::clone(&tended.upstream)).collect()
+    }
+
+    /// The living worker; waits for one.
+    pub(super) async fn link(&self) -> Arc<Link> {
+        let mut links = self.workers.subscribe();
+        loop {
+            if let Some(link) = links.borrow_and_update().clone().filter(|link| !link.is_severed()) {
+                return link;
+            }
+            if links.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Makes the servers be exactly these. Untouched ones keep their connection; a changed one is connected beside its
+    /// predecessor, which serves until then; none of it waits.
+    pub(crate) fn apply(self: &Arc<Self>, specs: Vec<ServerSpec>) {
+        let mut tended = lock(&self.tended);
+        let mut before: HashMap<ServerId, Tended> =
+            tended.drain(..).map(|entry| (entry.upstream.spec().id.clone(), entry)).collect();
+        for spec in specs {
+            let spec = Arc::new(spec);
+            let entry = match before.remove(&spec.id) {
+                Some(old) if old.upstream.spec().connects_like(&spec) => {
+                    old.upstream.spec.store(spec);
+                    old
+                }
+                old => self.begin(spec, old),
+            };
+            tended.push(entry);
+        }
+        self.publish(&tended);
+        drop(tended);
+        // What is left in `before` was removed from the configuration; dropping it ends its task and connection.
+        drop(before);
+        self.dirty.notify_one();
+    }
+
+    fn publish(&self, tended: &[Tended]) {
+        let by_id = tended.iter().map(|entry| (entry.upstream.spec().id.clone(), Arc::clone(&entry.upstream))).collect();
+        self.by_id.store(Arc::new(by_id));
+    }
+
+    fn begin(self: &Arc<Self>, spec: Arc<ServerSpec>, old: Option<Tended>) -> Tended {
+        let face = self.snapshots.load(&spec);
+        let upstream = Arc::new(Upstream::new(Arc::clone(&spec), face));
+        let task =
+            (spec.standing == Standing::Enabled).then(|| tokio::spawn(tend::tend(Arc::clone(self), Arc::clone(&upstream))));
+        if let Some(old) = old.filter(|_| task.is_some()) {
+            if upstream.face().is_none() {
+                upstream.face.store(old.upstream.face());
+            }
+            let mut status = upstream.status.subscribe();
+            tokio::spawn(async move {
+                let settled = status.wait_for(|status| !matches!(status, Status::Connecting { .. }));
+                let _ = tokio::time::timeout(SUCCESSION, settled).await;
+                drop(old);
+            });
+        }
+        Tended { upstream, task }
+    }
+
+    /// A server showed its lists; tells listeners which of them differ from before.
+    pub(super) fn face_changed(&self, id: &ServerId, before: Option<&Face>, after: Option<&Face>) {
+        let differs = |pick: fn(&Face) -> &Vec<Item>| {
+            let raws = |face: Option<&Face>| face.map(|face| pick(face).iter().map(|item| item.raw.clone()).collect::<Vec<_>>());
+            raws(before) != raws(after)
+        };
+        let mut changes = Vec::new();
+        if differs(|face| &face.tools) {
+            changes.push(Change::Tools(id.clone()));
+        }
+        if differs(|face| &face.resources) || differs(|face| &face.templates) {
+            changes.push(Change::Resources(id.clone()));
+        }
+        if differs(|face| &face.prompts) {
+            changes.push(Change::Prompts(id.clone()));
+        }
+        if !changes.is_empty() || before.is_none() {
+            // Listeners look at the catalog when they hear of a change, so it must be there first.
+            self.rebuild();
+        }
+        for change in changes {
+            let _ = self.changes.send(change);
+        }
+    }
+
+    fn rebuild(&self) {
+        let servers: Vec<_> = lock(&self.tended).iter().map(|entry| (entry.upstream.spec(), entry.upstream.face())).collect();
+        self.catalog.store(Arc::new(Catalog::build(&servers)));
+        self.catalog_version.send_modify(|version| *version += 1);
+    }
+
+    /// Rebuilds the catalog after the configuration changed, and listens to every worker in turn.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let listener = tokio::spawn(Arc::clone(&self).listen());
+        loop {
+            self.dirty.notified().await;
+            tokio::time::sleep(GATHER).await;
+            self.rebuild();
+            for upstream in self.upstreams() {
+                let id = upstream.spec().id.clone();
+                let _ = self.changes.send(Change::Tools(id));
+            }
+            if listener.is_finished() {
+                return;
+            }
+        }
+    }
+
+    async fn listen(self: Arc<Self>) {
+        loop {
+            let link = self.link().await;
+            let (_, mut words) = link.stream(method::WATCH, b"{}");
+            while let Some(Word::Event { name, message }) = words.recv().await {
+                self.hear(name, reparse(&message), &message);
+            }
+            link.severed().await;
+        }
+    }
+
+    fn hear(&self, name: EventName, message: Json<'_>, raw: &bytes::Bytes) {
+        let Some(id) = message.get("server").and_then(Json::as_str).and_then(|id| ServerId::parse(&id).ok()) else { return };
+        let Some(upstream) = self.upstream(&id) else { return };
+        if !message.get("generation").and_then(Json::as_u64).is_some_and(|generation| upstream.is_generation(generation)) {
+            return;
+        }
+        let params = || message.get("params").map(|params| raw.slice_ref(params.as_bytes())).unwrap_or_default();
+        match name {
+            EventName::Closed => {
+                *lock(&upstream.last_error) = message.get("error").and_then(Json::as_str).map(Into::into);
+                upstream.closed.notify_one();
+            }
+            EventName::Changed => upstream.stale.notify_one(),
+            EventName::Updated => {
+                let Some(uri) = message.get("uri").and_then(Json::as_str) else { return };
+                let exposed = Catalog::exposed_uri(&id, &uri).into();
+                let _ = self.changes.send(Change::Updated { server: id, uri: uri.as_ref().into(), exposed });
+            }
+            EventName::Log => drop(self.changes.send(Change::Log { server: id, params: params() })),
+            EventName::ElicitationComplete => {
+                drop(self.changes.send(Change::ElicitationComplete { server: id, params: params() }))
+            }
+            EventName::Progress | EventName::Ask => {}
+        }
+    }
+}

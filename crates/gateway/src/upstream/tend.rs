@@ -1,0 +1,160 @@
+//! Keeping one server connected: try, stay, and try again with growing pauses.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use wire::{worker::method, write::Object};
+
+use super::{
+    Hub, Status, Upstream,
+    connect::{self, Connection},
+    lock,
+};
+use crate::{
+    catalog::Face,
+    link::{Link, Word},
+    settings::HealthMethod,
+};
+
+/// A connection that lasted this long was a good one: losing it starts the count of attempts anew.
+const SETTLED: Duration = Duration::from_secs(5);
+const HEALTH_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The pause after the n-th failed attempt: 2, 4, 8, 16, then 30 seconds.
+pub(super) fn pause_after(attempt: u32) -> Duration {
+    Duration::from_secs(2u64.saturating_pow(attempt.clamp(1, 5)).min(30))
+}
+
+enum Left {
+    /// The worker is gone; this says nothing about the server.
+    WorkerLost,
+    Lost(String),
+}
+
+/// Tends one server until the task is dropped.
+pub(super) async fn tend(hub: Arc<Hub>, upstream: Arc<Upstream>) {
+    let mut attempt = 0;
+    loop {
+        let link = hub.link().await;
+        upstream.status.send_replace(Status::Connecting { attempt });
+        let error = match connect::connect(&hub, &upstream, &link).await {
+            Ok(connection) => {
+                let since = Instant::now();
+                match stay(&hub, &upstream, &link, connection).await {
+                    Left::WorkerLost => continue,
+                    Left::Lost(_) if since.elapsed() >= SETTLED => {
+                        attempt = 0;
+                        continue;
+                    }
+                    Left::Lost(error) => error,
+                }
+            }
+            Err(_) if link.is_severed() => continue,
+            Err(error) => error,
+        };
+        attempt += 1;
+        wait(&hub, &upstream, &mut attempt, error).await;
+    }
+}
+
+async fn wait(hub: &Hub, upstream: &Upstream, attempt: &mut u32, error: String) {
+    let spec = upstream.spec();
+    tracing::warn!(server = %spec.id, attempt, error, "not connected");
+    *lock(&upstream.last_error) = Some(error.clone());
+    if *attempt >= hub.attempts() {
+        upstream.status.send_replace(Status::Failed { error });
+        upstream.retry.notified().await;
+        *attempt = 0;
+        return;
+    }
+    let pause = pause_after(*attempt);
+    upstream.status.send_replace(Status::Disconnected { error, attempt: *attempt, retry_at: Instant::now() + pause });
+    tokio::select! {
+        () = tokio::time::sleep(pause) => {}
+        () = upstream.retry.notified() => *attempt = 0,
+    }
+}
+
+/// Serves a connection until it is lost.
+async fn stay(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Arc<Link>, connection: Connection) -> Left {
+    *lock(&upstream.generation) = Some(connection.generation);
+    let left = match list(hub, upstream, link, &connection.hello).await {
+        Ok(()) => {
+            *lock(&upstream.last_error) = None;
+            upstream.status.send_replace(Status::Connected);
+            resubscribe(upstream, link);
+            watch(hub, upstream, link, &connection).await
+        }
+        Err(_) if link.is_severed() => Left::WorkerLost,
+        Err(error) => Left::Lost(error),
+    };
+    *lock(&upstream.generation) = None;
+    drop(connection);
+    left
+}
+
+async fn watch(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Arc<Link>, connection: &Connection) -> Left {
+    let health = upstream.spec().health;
+    let period = health.map_or(Duration::from_secs(3600), |health| health.interval);
+    let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = link.severed() => return Left::WorkerLost,
+            () = upstream.closed.notified() => {
+                return Left::Lost(upstream.last_error().unwrap_or_else(|| "the server closed the connection".into()));
+            }
+            () = upstream.stale.notified() => {
+                if let Err(error) = list(hub, upstream, link, &connection.hello).await {
+                    tracing::warn!(server = %upstream.spec().id, error, "cannot refresh the catalog");
+                }
+            }
+            _ = ticks.tick(), if health.is_some() => {
+                if let Err(error) = check_health(upstream, link, health.map(|health| health.method)).await {
+                    return if link.is_severed() { Left::WorkerLost } else { Left::Lost(format!("health check failed: {error}")) };
+                }
+            }
+        }
+    }
+}
+
+async fn check_health(upstream: &Upstream, link: &Link, how: Option<HealthMethod>) -> Result<(), String> {
+    let mut params = Object::new();
+    params.str("server", upstream.spec().id.as_str());
+    if how == Some(HealthMethod::ListTools) {
+        params.str("method", "tools/list");
+    }
+    match link.ask_within(method::HEALTH, &params.finish(), HEALTH_PATIENCE).await {
+        Word::Done | Word::Result(_) => Ok(()),
+        Word::Error { text, .. } => Err(text),
+        Word::Lost | Word::Event { .. } => Err("the worker was lost".into()),
+    }
+}
+
+/// Fetches the lists and puts them into the catalog. Others' tools stay where they are meanwhile.
+async fn list(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Link, hello: &Bytes) -> Result<(), String> {
+    let spec = upstream.spec();
+    let lists = connect::catalog(link, &spec).await?;
+    let face = Face::read(hello, &lists).ok_or("the worker's description of the server could not be read")?;
+    for remark in &face.remarks {
+        tracing::warn!(server = %spec.id, remark, "catalog");
+    }
+    let before = upstream.face.swap(Some(Arc::new(face)));
+    hub.face_changed(&spec.id, before.as_deref(), upstream.face().as_deref());
+    let (hub, hello) = (Arc::clone(hub), hello.clone());
+    // Keeping the snapshot may wait for the disk, and nobody waits for it.
+    tokio::task::spawn_blocking(move || hub.snapshots().save(&spec, &hello, &lists));
+    Ok(())
+}
+
+fn resubscribe(upstream: &Upstream, link: &Link) {
+    let spec = upstream.spec();
+    for uri in upstream.subscribed() {
+        let mut params = Object::new();
+        params.str("server", spec.id.as_str()).str("uri", &uri);
+        link.tell(method::SUBSCRIBE, &params.finish());
+    }
+}

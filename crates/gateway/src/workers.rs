@@ -1,0 +1,147 @@
+//! Keeping a worker alive: spawn, listen, notice death or silence, spawn again.
+//!
+//! A dead worker never takes the gate down. Its waiting requests end at once, and the next worker starts with nothing of the old
+//! one's: not its ids, not its pipes.
+
+use std::{
+    os::fd::OwnedFd,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use sandbox::jail;
+use tokio::{io::AsyncReadExt, net::unix::pipe, sync::watch};
+use wire::worker::method;
+
+use crate::{link::Link, settings::WorkerSettings};
+
+/// How often a busy worker is asked whether it is alive, and how long it may stay silent.
+const TICK: Duration = Duration::from_millis(40);
+const MAX_SILENCE: Duration = Duration::from_millis(140);
+/// A tick this late means the machine is starved, and the worker's silence proves nothing.
+const LATE: Duration = Duration::from_millis(30);
+/// A worker that lived this long did not die of its start.
+const STABLE: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(crate) struct Workers {
+    settings: WorkerSettings,
+    current: watch::Sender<Option<Arc<Link>>>,
+    spawned: AtomicU64,
+}
+
+impl Workers {
+    pub(crate) fn new(settings: WorkerSettings) -> Arc<Self> {
+        Arc::new(Self { settings, current: watch::Sender::new(None), spawned: AtomicU64::new(0) })
+    }
+
+    /// The living worker, if there is one right now.
+    pub(crate) fn link(&self) -> Option<Arc<Link>> {
+        self.current.borrow().clone().filter(|link| !link.is_severed())
+    }
+
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Option<Arc<Link>>> {
+        self.current.subscribe()
+    }
+
+    /// How many workers were started in the place of a dead one.
+    pub(crate) fn respawns(&self) -> u64 {
+        self.spawned.load(Ordering::Relaxed).saturating_sub(1)
+    }
+
+    /// Runs until the task is dropped.
+    pub(crate) async fn supervise(self: Arc<Self>) {
+        let mut failures = 0u32;
+        loop {
+            let born = Instant::now();
+            match self.spawn() {
+                Ok(life) => life.run(&self).await,
+                Err(error) => tracing::error!(%error, program = %self.settings.program.display(), "cannot start the worker"),
+            }
+            self.current.send_replace(None);
+            failures = if born.elapsed() >= STABLE { 0 } else { failures + 1 };
+            // The first respawn is immediate; a worker that dies at every start must not take the machine with it.
+            let pause = Duration::from_millis(25).saturating_mul(failures.saturating_sub(1).min(80));
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    fn spawn(&self) -> Result<Life, String> {
+        let spawned =
+            jail::Worker::new(&self.settings.program).args(&self.settings.args).spawn().map_err(|error| error.to_string())?;
+        self.spawned.fetch_add(1, Ordering::Relaxed);
+        let stdin = pipe::Sender::from_owned_fd(spawned.stdin).map_err(|error| error.to_string())?;
+        let stdout = pipe::Receiver::from_owned_fd(spawned.stdout).map_err(|error| error.to_string())?;
+        let link = Arc::new(Link::new(spawned.handover, spawned.child.pid()));
+        Ok(Life { child: spawned.child, stdin, stdout, stderr: spawned.stderr, link, total_bytes: self.settings.total_bytes })
+    }
+}
+
+/// One worker process from start to end.
+struct Life {
+    child: sandbox::Child,
+    stdin: pipe::Sender,
+    stdout: pipe::Receiver,
+    stderr: OwnedFd,
+    link: Arc<Link>,
+    total_bytes: usize,
+}
+
+impl Life {
+    async fn run(self, workers: &Workers) {
+        let Self { child, stdin, stdout, stderr, link, total_bytes } = self;
+        tokio::spawn(log_lines(stderr));
+        link.open();
+        let writer = tokio::spawn({
+            let link = Arc::clone(&link);
+            async move { link.write_all(stdin).await }
+        });
+        workers.current.send_replace(Some(Arc::clone(&link)));
+        tokio::select! {
+            () = link.read_all(stdout, total_bytes) => tracing::warn!(pid = link.pid, "the worker is gone"),
+            () = until_hung(&link) => tracing::warn!(pid = link.pid, "the worker hangs; killing it"),
+        }
+        link.sever();
+        writer.abort();
+        // Reaping waits for the kernel, so not on this thread.
+        let _ = tokio::task::spawn_blocking(move || child.kill()).await;
+    }
+}
+
+/// Resolves when the worker has been silent for too long while a request waits.
+async fn until_hung(link: &Link) {
+    let mut asked: Option<Instant> = None;
+    loop {
+        let before = Instant::now();
+        tokio::time::sleep(TICK).await;
+        if !link.is_waiting() || before.elapsed() > TICK + LATE {
+            asked = None;
+            continue;
+        }
+        match asked {
+            Some(since) if link.silence() < since.elapsed() => asked = None,
+            Some(since) if since.elapsed() >= MAX_SILENCE => return,
+            Some(_) => {}
+            None => {
+                asked = Some(Instant::now());
+                link.tell(method::PING, b"{}");
+            }
+        }
+    }
+}
+
+/// The worker's own log, line by line, into ours.
+async fn log_lines(stderr: OwnedFd) {
+    let Ok(mut pipe) = pipe::Receiver::from_owned_fd(stderr) else { return };
+    let mut lines = wire::line::Lines::new(8 << 10);
+    while let Ok(1..) = pipe.read_buf(lines.buffer()).await {
+        while let Some(line) = lines.next_line() {
+            if let wire::line::Line::Whole(text) = line {
+                tracing::info!(target: "worker", "{}", audit::printable(&String::from_utf8_lossy(&text)));
+            }
+        }
+    }
+}
