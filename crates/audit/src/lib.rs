@@ -1,1 +1,44 @@
+//! The ledger: nothing happens unrecorded.
+//!
+//! A call is *opened* in memory, *intended* on disk before its effect, and *concluded* on disk before its reply.
+//! Each record is one canonical JSON line, chained by SHA-256 to the line before it; `docs/ledger.md` gives the bytes.
+//!
+//! This crate must never know an async runtime, a protocol or a secret: the disk and the clock are passed in, and
+//! arguments and results arrive as digests.
+//!
+//! Invariants kept here:
+//! - an [`Intent`] exists only if the intent record was handed to the kernel, and a [`Sealed`] only if the outcome was;
+//! - records are written in `seq` order, whole lines, and only an unacknowledged tail is ever cut;
+//! - after a failed write or sync nothing is acknowledged until [`Ledger::reopen`] has re-read the tail;
+//! - [`verify`] shares nothing with the writer but the hash function.
 
+mod chain;
+mod clock;
+mod disk;
+mod encode;
+mod error;
+mod evidence;
+mod ledger;
+mod read;
+mod record;
+mod recover;
+mod render;
+mod strangers;
+mod verify;
+mod write;
+
+pub use chain::Hash;
+pub use clock::{Clock, Moment, rfc3339, system_clock};
+pub use disk::{Disk, Lock, RealDisk, SegmentFile};
+pub use encode::printable;
+pub use error::{LedgerUnavailable, OpenError};
+pub use evidence::{Facts, Intent, Opened, Outcome, Sealed};
+pub use ledger::{Appended, Ledger, Options, Position, Status};
+pub use read::{Filter, Follow, Records, read, tail};
+pub use record::{Change, Kind, Record, Verdict};
+pub use render::{render_line, render_story};
+pub use strangers::StrangerCounter;
+pub use verify::{Finding, Report, verify};
+
+#[cfg(test)]
+mod tests;

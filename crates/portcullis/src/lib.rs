@@ -1,1 +1,60 @@
+//! The program: command line, configuration, and what wires the crates together.
 
+pub mod cli;
+pub mod config;
+pub mod demo_server;
+#[cfg(test)]
+mod generated;
+pub mod home;
+pub mod offline;
+mod online;
+pub mod private_file;
+pub mod snippets;
+pub mod tokens;
+mod up;
+mod wiring;
+
+use std::{io, io::Write as _, process::ExitCode};
+
+use clap::Parser as _;
+
+use cli::{Cli, Exit, Style, Verb};
+use offline::{Screen, Trouble};
+
+/// Reads the command line, carries out its verb, and says what went wrong on standard error.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = run(&cli);
+    match outcome {
+        Ok(exit) => exit.into(),
+        Err(trouble) => {
+            let _ = writeln!(io::stderr(), "portcullis: {}", trouble.message);
+            trouble.exit.into()
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<Exit, Trouble> {
+    let home = home::Home::find(cli.home.as_deref())?;
+    let mut out = io::stdout().lock();
+    let mut screen = Screen { out: &mut out, style: Style::of_stdout(cli.color), json: cli.json };
+    if let Verb::Up(args) = &cli.verb {
+        log_to_stderr();
+        return up::run(args, &home, &mut screen);
+    }
+    if let Some(outcome) = offline::run(cli, &home, &mut screen) {
+        let exit = outcome?;
+        if exit == Exit::Done && offline::wants_reload(&cli.verb) {
+            online::reload_if_running(&home)?;
+        }
+        return Ok(exit);
+    }
+    online::run(cli, &home, &mut screen)
+}
+
+/// `PORTCULLIS_LOG` chooses what is logged, such as `debug` or `gateway=debug`; warnings are by default.
+fn log_to_stderr() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("PORTCULLIS_LOG").unwrap_or_else(|_| "warn".into());
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).try_init();
+}

@@ -1,0 +1,86 @@
+//! The disk as the ledger needs it: a directory of append-only files and one lock.
+//!
+//! A trait, so that tests can fill it up, tear it and take it away. It must never hide an error or retry one.
+
+use std::fmt;
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Held for as long as the ledger is open.
+pub type Lock = Box<dyn fmt::Debug + Send + Sync>;
+
+pub trait Disk: fmt::Debug + Send + Sync {
+    fn create_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Takes the directory for this process; `WouldBlock` if another one has it.
+    fn lock(&self, dir: &Path) -> io::Result<Lock>;
+    /// The file names in `dir`, in any order.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+    /// Opens for appending, creating the file if it is not there.
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn SegmentFile>>;
+    /// Makes created names durable.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+}
+
+pub trait SegmentFile: fmt::Debug + Send + Sync {
+    /// One write at the end of the file; may take less than all of `bytes`.
+    fn append(&self, bytes: &[u8]) -> io::Result<usize>;
+    fn sync(&self) -> io::Result<()>;
+    fn truncate(&self, len: u64) -> io::Result<()>;
+}
+
+/// The operating system's files.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(dir)
+    }
+
+    fn lock(&self, dir: &Path) -> io::Result<Lock> {
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(dir.join("lock"))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Box::new(file)),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        std::fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        std::fs::read(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn SegmentFile>> {
+        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+        Ok(Arc::new(RealFile(file)))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+}
+
+#[derive(Debug)]
+struct RealFile(File);
+
+impl SegmentFile for RealFile {
+    fn append(&self, bytes: &[u8]) -> io::Result<usize> {
+        (&self.0).write(bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+}

@@ -1,0 +1,182 @@
+//! A call's life in the ledger, as types: [`Opened`] → [`Intent`] → [`Sealed`].
+//!
+//! The constructors are private and nothing here is `Clone`, so holding an `Intent` *is* the proof that the intent is on
+//! disk, and holding a `Sealed` that the outcome is. An `Opened` must be concluded; dropping it writes an `abandoned`
+//! outcome, because a call that vanishes from the ledger is a bug worth a record.
+
+use crate::error::LedgerUnavailable;
+use crate::ledger::{Ledger, Position};
+use crate::record::{Draft, Kind, Verdict};
+use std::borrow::Cow;
+use vocab::Stage;
+
+type Text = Cow<'static, str>;
+
+/// What is known about a call so far. Stages fill it in as they learn; each record holds what was known by then.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    pub call: Text,
+    pub door: Text,
+    pub action: Text,
+    pub caller: Text,
+    pub session: Text,
+    pub server: Text,
+    pub tool: Text,
+    pub bundle: Text,
+    /// The session's label when the call was weighed.
+    pub label: Text,
+    /// BLAKE3 of the canonical arguments, in hex.
+    pub args: Text,
+    pub args_bytes: Option<u64>,
+}
+
+impl Facts {
+    fn draft(&self) -> Draft<'_> {
+        Draft {
+            call: &self.call,
+            door: &self.door,
+            action: &self.action,
+            caller: &self.caller,
+            session: &self.session,
+            server: &self.server,
+            tool: &self.tool,
+            bundle: &self.bundle,
+            label: &self.label,
+            args: &self.args,
+            args_bytes: self.args_bytes,
+            ..Draft::default()
+        }
+    }
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome<'a> {
+    pub verdict: Verdict,
+    /// The stage that decided.
+    pub stage: Stage,
+    /// Stable code, for a refusal or a failure.
+    pub violation: &'a str,
+    /// For the operator: which check, which policy, what broke.
+    pub detail: &'a str,
+    /// The session's label afterwards.
+    pub label_after: &'a str,
+    /// BLAKE3 of the result as delivered, in hex.
+    pub result: &'a str,
+    pub result_bytes: Option<u64>,
+}
+
+impl<'a> Outcome<'a> {
+    /// An outcome with only a verdict and a stage; fill in the rest with struct update.
+    pub fn new(verdict: Verdict, stage: Stage) -> Outcome<'a> {
+        Outcome { verdict, stage, violation: "", detail: "", label_after: "", result: "", result_bytes: None }
+    }
+}
+
+/// A call that the ledger knows in memory only. It must be concluded.
+#[derive(Debug)]
+#[must_use = "an opened call must be concluded; dropping it records a bug"]
+pub struct Opened {
+    pub facts: Facts,
+    ledger: Ledger,
+    opened_us: u64,
+    intent: Option<u64>,
+    concluded: bool,
+}
+
+impl Opened {
+    /// Whether the effect may have begun.
+    pub fn has_intent(&self) -> bool {
+        self.intent.is_some()
+    }
+
+    /// Microseconds since the call was opened.
+    pub fn elapsed_us(&self) -> u64 {
+        self.ledger.now().mono_us.saturating_sub(self.opened_us)
+    }
+
+    fn write_outcome(&mut self, outcome: &Outcome<'_>) -> Result<Position, LedgerUnavailable> {
+        // Even a failed attempt is the last one: the ledger says `indeterminate` for it when it recovers.
+        self.concluded = true;
+        let refused_before_effect = outcome.verdict == Verdict::Refused && self.intent.is_none();
+        let now = self.ledger.now();
+        let draft = Draft {
+            kind: if refused_before_effect { Kind::Refusal } else { Kind::Outcome },
+            intent: self.intent,
+            stage: Some(outcome.stage),
+            verdict: Some(outcome.verdict),
+            violation: outcome.violation,
+            detail: outcome.detail,
+            label_after: outcome.label_after,
+            result: outcome.result,
+            result_bytes: outcome.result_bytes,
+            us: Some(now.mono_us.saturating_sub(self.opened_us)),
+            ..self.facts.draft()
+        };
+        self.ledger.record_at(now, &draft)
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if self.concluded {
+            return;
+        }
+        let mut abandoned = Outcome::new(Verdict::Abandoned, Stage::Conclude);
+        abandoned.detail = "the gate dropped this call without concluding it: a bug in the gate";
+        // Nobody is left to tell; a broken ledger says so on its own.
+        let _ = self.write_outcome(&abandoned);
+    }
+}
+
+/// Evidence that a call's intent is written. Needed, by value, to have an effect.
+#[derive(Debug)]
+#[must_use = "an intent is spent by the effect it allows"]
+pub struct Intent {
+    position: Position,
+}
+
+impl Intent {
+    pub fn position(&self) -> Position {
+        self.position
+    }
+}
+
+/// Evidence that a call's outcome is written. Needed to reply.
+#[derive(Debug)]
+#[must_use = "a sealed outcome is what allows the reply"]
+pub struct Sealed {
+    position: Position,
+}
+
+impl Sealed {
+    pub fn position(&self) -> Position {
+        self.position
+    }
+}
+
+impl Ledger {
+    /// Begins a call. Nothing is written yet.
+    pub fn open(&self, facts: Facts) -> Opened {
+        Opened { facts, opened_us: self.now().mono_us, ledger: self.clone(), intent: None, concluded: false }
+    }
+
+    /// Writes that the call is about to have its effect. No record, no action. A call intends once: its second intent
+    /// would leave the first without an outcome, so it is refused.
+    pub fn intend(&self, opened: &mut Opened) -> Result<Intent, LedgerUnavailable> {
+        if opened.intent.is_some() {
+            return Err(LedgerUnavailable { reason: "this call already has an intent".into() });
+        }
+        let draft =
+            Draft { kind: Kind::Intent, stage: Some(Stage::Intend), verdict: Some(Verdict::Permitted), ..opened.facts.draft() };
+        let position = self.record(&draft)?;
+        opened.intent = Some(position.seq);
+        Ok(Intent { position })
+    }
+
+    /// Writes how the call ended. Only then may it be answered.
+    pub fn conclude(&self, mut opened: Opened, outcome: &Outcome<'_>) -> Result<Sealed, LedgerUnavailable> {
+        let position = opened.write_outcome(outcome)?;
+        Ok(Sealed { position })
+    }
+}

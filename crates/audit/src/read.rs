@@ -1,0 +1,217 @@
+//! Reading records back, for people and programs: once ([`read`], [`tail`]) or as they come ([`Follow`]).
+//!
+//! Reading does not check the chain; [`crate::verify`] does. It must never write, and never stop at a line it cannot
+//! parse in the middle: such a line is an error in the sequence, and the next one follows.
+
+use crate::record::Record;
+use crate::recover::{segment_path, segment_seq};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Which records are wanted; an empty text is no condition.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only records with this `seq` or a later one.
+    pub from: u64,
+    /// Only records from this time on, in milliseconds since 1970.
+    pub since_ms: u64,
+    pub kind: String,
+    pub call: String,
+    pub caller: String,
+    pub session: String,
+    pub server: String,
+    pub tool: String,
+    pub verdict: String,
+    pub violation: String,
+}
+
+impl Filter {
+    pub fn matches(&self, record: &Record) -> bool {
+        let conditions = [
+            (&self.kind, &record.kind),
+            (&self.call, &record.call),
+            (&self.caller, &record.caller),
+            (&self.session, &record.session),
+            (&self.server, &record.server),
+            (&self.tool, &record.tool),
+            (&self.verdict, &record.verdict),
+            (&self.violation, &record.violation),
+        ];
+        record.seq >= self.from
+            && record.ms >= self.since_ms
+            && conditions.iter().all(|(wanted, found)| wanted.is_empty() || wanted == found)
+    }
+}
+
+/// Records in order, oldest first. Ends at an incomplete last line.
+#[derive(Debug)]
+pub struct Records {
+    filter: Filter,
+    files: VecDeque<PathBuf>,
+    reader: Option<BufReader<File>>,
+    line: Vec<u8>,
+}
+
+/// The records in `dir` that pass `filter`, read as the iterator is asked for them.
+pub fn read(dir: &Path, filter: Filter) -> io::Result<Records> {
+    let mut segments = segments(dir)?;
+    // The last segment that begins at or before the wanted `seq` is the first one worth reading.
+    let first = segments.partition_point(|(seq, _)| *seq <= filter.from);
+    segments.drain(..first.saturating_sub(1));
+    Ok(Records { filter, files: segments.into_iter().map(|(_, path)| path).collect(), reader: None, line: Vec::new() })
+}
+
+/// The newest `limit` records that pass `filter`, oldest first; reads no more segments than it must.
+pub fn tail(dir: &Path, filter: &Filter, limit: usize) -> io::Result<Vec<Record>> {
+    let mut found: VecDeque<Record> = VecDeque::new();
+    for (_, path) in segments(dir)?.into_iter().rev() {
+        let records = Records { filter: filter.clone(), files: VecDeque::from([path]), reader: None, line: Vec::new() };
+        let wanted = limit - found.len().min(limit);
+        let mut newest: VecDeque<Record> = VecDeque::new();
+        for record in records {
+            newest.push_back(record?);
+            if newest.len() > wanted {
+                newest.pop_front();
+            }
+        }
+        newest.extend(found);
+        found = newest;
+        if found.len() >= limit {
+            break;
+        }
+    }
+    Ok(found.into())
+}
+
+fn segments(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut segments = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        if let Some(seq) = entry.file_name().to_str().and_then(segment_seq) {
+            segments.push((seq, entry.path()));
+        }
+    }
+    segments.sort_unstable();
+    Ok(segments)
+}
+
+impl Records {
+    /// The next line with its end, or `None` at the end of the last file.
+    fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
+        loop {
+            if self.reader.is_none() {
+                let Some(path) = self.files.pop_front() else {
+                    return Ok(None);
+                };
+                self.reader = Some(BufReader::with_capacity(1 << 16, File::open(path)?));
+            }
+            let Some(reader) = &mut self.reader else {
+                return Ok(None);
+            };
+            self.line.clear();
+            reader.read_until(b'\n', &mut self.line)?;
+            if self.line.ends_with(b"\n") {
+                return Ok(Some(&self.line));
+            }
+            self.reader = None;
+        }
+    }
+}
+
+impl Iterator for Records {
+    type Item = io::Result<Record>;
+
+    fn next(&mut self) -> Option<io::Result<Record>> {
+        loop {
+            let record: Record = match self.next_line() {
+                Ok(None) => return None,
+                Ok(Some(line)) => match serde_json::from_slice(line) {
+                    Ok(record) => record,
+                    Err(error) => return Some(Err(error.into())),
+                },
+                Err(error) => {
+                    self.reader = None;
+                    return Some(Err(error));
+                }
+            };
+            if self.filter.matches(&record) {
+                return Some(Ok(record));
+            }
+        }
+    }
+}
+
+/// Records as they are written: each [`Follow::poll`] returns what came since the last one.
+#[derive(Debug)]
+pub struct Follow {
+    dir: PathBuf,
+    filter: Filter,
+    next_seq: u64,
+    file: Option<File>,
+}
+
+impl Follow {
+    /// Starts at record `filter.from`.
+    pub fn new(dir: &Path, filter: Filter) -> Follow {
+        Follow { dir: dir.to_owned(), next_seq: filter.from, filter, file: None }
+    }
+
+    /// Everything new that passes the filter, without waiting.
+    pub fn poll(&mut self) -> io::Result<Vec<Record>> {
+        let mut found = Vec::new();
+        if self.file.is_none() {
+            let mut earlier = segments(&self.dir)?;
+            earlier.retain(|(seq, _)| *seq <= self.next_seq);
+            let Some((_, path)) = earlier.pop() else {
+                return Ok(found);
+            };
+            self.file = Some(File::open(path)?);
+        }
+        loop {
+            let before = self.next_seq;
+            self.take_new(&mut found)?;
+            // A finished segment is followed by the one named after the next record.
+            match File::open(segment_path(&self.dir, self.next_seq)) {
+                Ok(next) if self.next_seq > before || self.starts_elsewhere(&next)? => {
+                    self.file = Some(next);
+                }
+                Ok(_) => return Ok(found),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn starts_elsewhere(&self, next: &File) -> io::Result<bool> {
+        let Some(current) = &self.file else {
+            return Ok(true);
+        };
+        Ok(current.metadata()?.ino() != next.metadata()?.ino())
+    }
+
+    fn take_new(&mut self, found: &mut Vec<Record>) -> io::Result<()> {
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        let mut lines = Vec::new();
+        file.read_to_end(&mut lines)?;
+        let end = lines.iter().rposition(|byte| *byte == b'\n');
+        let unfinished = lines.split_off(end.map_or(0, |end| end + 1));
+        // Read again next time: it may be finished by then, or cut and replaced after a failed write.
+        file.seek_relative(0_i64.saturating_sub_unsigned(unfinished.len() as u64))?;
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            let record: Record = serde_json::from_slice(line)?;
+            if record.seq < self.next_seq {
+                continue;
+            }
+            self.next_seq = record.seq + 1;
+            if self.filter.matches(&record) {
+                found.push(record);
+            }
+        }
+        Ok(())
+    }
+}

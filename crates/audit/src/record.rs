@@ -1,0 +1,195 @@
+//! What one line of the ledger says: [`Change`] and [`Draft`] on the way in, [`Record`] on the way out.
+//!
+//! What goes in borrows everything and copies nothing. It must never carry a secret or an argument body: those are digests.
+//! Drafts of intents and outcomes are made in `evidence` only, so that the two always pair.
+
+use serde::{Deserialize, Serialize};
+use vocab::Stage;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// A call is about to have its effect.
+    Intent,
+    /// How a call with an intent ended, or how one without was answered.
+    Outcome,
+    /// A call was refused before Intend: no effect was possible.
+    Refusal,
+    /// Something security-relevant changed: a server, a credential, the configuration, a session, the ledger.
+    #[default]
+    Change,
+}
+
+impl Kind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Intent => "intent",
+            Kind::Outcome => "outcome",
+            Kind::Refusal => "refusal",
+            Kind::Change => "change",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Permitted,
+    Refused,
+    /// Permitted, but something broke.
+    Failed,
+    /// Permitted and cancelled by the caller.
+    Cancelled,
+    /// The gate died between intent and outcome: the effect may or may not have happened.
+    Indeterminate,
+    /// The gate forgot to conclude: a bug in the gate.
+    Abandoned,
+}
+
+impl Verdict {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Permitted => "permitted",
+            Verdict::Refused => "refused",
+            Verdict::Failed => "failed",
+            Verdict::Cancelled => "cancelled",
+            Verdict::Indeterminate => "indeterminate",
+            Verdict::Abandoned => "abandoned",
+        }
+    }
+}
+
+/// Something security-relevant that changed outside a call. Empty text and `None` are left out of the line.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Change<'a> {
+    /// Its name: `server.state`, `credential.created`, `config.reloaded`, `session.reset`, …
+    pub action: &'a str,
+    pub door: &'a str,
+    /// The credential id of who did it, or whom it concerns.
+    pub caller: &'a str,
+    pub session: &'a str,
+    pub server: &'a str,
+    pub tool: &'a str,
+    pub violation: &'a str,
+    /// For the operator.
+    pub detail: &'a str,
+    pub label: &'a str,
+    pub label_after: &'a str,
+    pub bundle: &'a str,
+    /// How many events this stands for, where it stands for many.
+    pub count: Option<u64>,
+}
+
+impl<'a> Change<'a> {
+    pub(crate) fn draft(&self) -> Draft<'a> {
+        Draft {
+            kind: Kind::Change,
+            action: self.action,
+            door: self.door,
+            caller: self.caller,
+            session: self.session,
+            server: self.server,
+            tool: self.tool,
+            violation: self.violation,
+            detail: self.detail,
+            label: self.label,
+            label_after: self.label_after,
+            bundle: self.bundle,
+            count: self.count,
+            ..Draft::default()
+        }
+    }
+}
+
+/// A record to be. Empty text and `None` are left out of the line.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Draft<'a> {
+    pub(crate) kind: Kind,
+    /// The call this record belongs to.
+    pub(crate) call: &'a str,
+    /// The `seq` of the intent that this outcome ends.
+    pub(crate) intent: Option<u64>,
+    /// Where it came in: `mcp-http`, `mcp-stdio`, …
+    pub(crate) door: &'a str,
+    /// `tools/call`, `resources/read`, …; for a change, its name: `server.state`, `credential.created`, …
+    pub(crate) action: &'a str,
+    /// The credential id.
+    pub(crate) caller: &'a str,
+    pub(crate) session: &'a str,
+    pub(crate) server: &'a str,
+    pub(crate) tool: &'a str,
+    /// The stage that decided.
+    pub(crate) stage: Option<Stage>,
+    pub(crate) verdict: Option<Verdict>,
+    /// The stable code of the violation or fault.
+    pub(crate) violation: &'a str,
+    /// For the operator only; never shown to the caller.
+    pub(crate) detail: &'a str,
+    pub(crate) label: &'a str,
+    pub(crate) label_after: &'a str,
+    /// BLAKE3 of the canonical arguments, in hex.
+    pub(crate) args: &'a str,
+    pub(crate) args_bytes: Option<u64>,
+    /// BLAKE3 of the result as delivered, in hex.
+    pub(crate) result: &'a str,
+    pub(crate) result_bytes: Option<u64>,
+    /// From opened to concluded, in microseconds.
+    pub(crate) us: Option<u64>,
+    /// The policy bundle that judged.
+    pub(crate) bundle: &'a str,
+    /// How many events this record stands for, where it stands for many.
+    pub(crate) count: Option<u64>,
+}
+
+/// One line as read back. Keys this version does not know are ignored, so an older reader can show a newer ledger.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Record {
+    pub v: u32,
+    pub seq: u64,
+    pub ms: u64,
+    pub time: String,
+    pub kind: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub call: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intent: Option<u64>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub door: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub action: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub caller: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub session: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub server: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub tool: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub stage: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub verdict: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub violation: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub label_after: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub args: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub args_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub result: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub us: Option<u64>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub bundle: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    pub prev: String,
+    pub hash: String,
+}

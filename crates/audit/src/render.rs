@@ -1,0 +1,147 @@
+//! Records for human eyes.
+//!
+//! Everything that came from outside is made printable first: a record must never drive the terminal it is shown on.
+
+use crate::encode::printable;
+use crate::record::Record;
+use std::fmt::Write;
+
+/// One aligned line: time, verdict, who, what, where it was decided, how the label moved, how long it took.
+pub fn render_line(record: &Record, colours: bool) -> String {
+    let mut line = String::with_capacity(160);
+    let paint = Paint(colours);
+    let clock = record.time.get(..19).unwrap_or(&record.time);
+    let _ = write!(line, "{}  ", paint.dim(&printable(&clock.replace('T', " "))));
+    let word = word(record);
+    let _ = write!(line, "{}  ", paint.verdict(word, &format!("{word:<13}")));
+    if record.kind == "change" {
+        line.push_str(&change(record));
+    } else {
+        line.push_str(&call(record));
+    }
+    if !record.label_after.is_empty() && record.label_after != record.label {
+        let (before, after) = (printable(&record.label), printable(&record.label_after));
+        let _ = write!(line, "  {before} → {}", paint.bold(&after));
+    }
+    if let Some(us) = record.us {
+        let _ = write!(line, "  {}", paint.dim(&duration(us)));
+    }
+    line.truncate(line.trim_end().len());
+    line
+}
+
+/// All records of one call, told in order, with the operator's details.
+pub fn render_story(records: &[Record], colours: bool) -> String {
+    let paint = Paint(colours);
+    let mut story = String::new();
+    for record in records {
+        let _ = writeln!(story, "{}", render_line(record, colours));
+        let facts = [
+            ("call", &record.call),
+            ("door", &record.door),
+            ("session", &record.session),
+            ("label", &record.label),
+            ("bundle", &record.bundle),
+            ("arguments", &record.args),
+            ("result", &record.result),
+            ("detail", &record.detail),
+            ("hash", &record.hash),
+        ];
+        for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
+            let _ = writeln!(story, "    {} {}", paint.dim(&format!("{name:<10}")), printable(value));
+        }
+    }
+    story
+}
+
+/// What happened, in one word.
+fn word(record: &Record) -> &str {
+    match record.kind.as_str() {
+        "intent" => "intends",
+        "change" => "change",
+        _ if record.verdict.is_empty() => "outcome",
+        _ => known(&record.verdict),
+    }
+}
+
+/// Verdicts are ours; a word from a newer or damaged ledger is not trusted with the terminal.
+fn known(verdict: &str) -> &str {
+    if verdict.bytes().all(|byte| byte.is_ascii_lowercase()) { verdict } else { "?" }
+}
+
+fn call(record: &Record) -> String {
+    let caller = or_dash(&record.caller);
+    let what = match (record.server.as_str(), record.tool.as_str()) {
+        ("", "") => or_dash(&record.action),
+        ("", tool) => printable(tool),
+        (server, "") => format!("{} {}", printable(server), printable(&record.action)),
+        (server, tool) => format!("{}/{}", printable(server), printable(tool)),
+    };
+    let mut text = format!("{caller:<16}  {what:<32}  ");
+    if record.kind != "intent" {
+        let stage = printable(&record.stage);
+        let _ = match record.violation.as_str() {
+            "" => write!(text, "{stage:<9}"),
+            code => write!(text, "{stage:<9}  {}", printable(code)),
+        };
+    }
+    text
+}
+
+fn change(record: &Record) -> String {
+    let what = or_dash(&record.action);
+    let mut text = format!("{what:<24}");
+    for part in [&record.caller, &record.session, &record.server, &record.tool, &record.violation] {
+        if !part.is_empty() {
+            let _ = write!(text, "  {}", printable(part));
+        }
+    }
+    if let Some(count) = record.count.filter(|count| *count > 0) {
+        let _ = write!(text, "  ×{count}");
+    }
+    if !record.detail.is_empty() {
+        let _ = write!(text, "  {}", printable(&record.detail));
+    }
+    text
+}
+
+fn or_dash(text: &str) -> String {
+    if text.is_empty() { "-".to_owned() } else { printable(text) }
+}
+
+fn duration(us: u64) -> String {
+    match us {
+        0..1_000 => format!("{us} µs"),
+        1_000..1_000_000 => format!("{}.{} ms", us / 1_000, us / 100 % 10),
+        _ => format!("{}.{:02} s", us / 1_000_000, us / 10_000 % 100),
+    }
+}
+
+/// Colours, or none.
+struct Paint(bool);
+
+impl Paint {
+    fn with(&self, code: &str, text: &str) -> String {
+        if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    fn dim(&self, text: &str) -> String {
+        self.with("2", text)
+    }
+
+    fn bold(&self, text: &str) -> String {
+        self.with("1", text)
+    }
+
+    fn verdict(&self, word: &str, text: &str) -> String {
+        let code = match word {
+            "permitted" => "32",
+            "refused" => "31",
+            "failed" | "cancelled" => "33",
+            "indeterminate" | "abandoned" => "35",
+            "change" => "36",
+            _ => "2",
+        };
+        self.with(code, text)
+    }
+}

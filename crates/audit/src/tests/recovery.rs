@@ -1,0 +1,181 @@
+use super::fake::*;
+use crate::record::Draft;
+use crate::*;
+use proptest::prelude::*;
+use std::sync::Arc;
+use vocab::Stage;
+
+#[test]
+fn a_tail_torn_at_any_byte_loses_no_earlier_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let bytes = sample(dir.path(), 8);
+    let before = all(dir.path());
+    let last = bytes[..bytes.len() - 1].iter().rposition(|b| *b == b'\n').unwrap() + 1;
+    for cut in last..bytes.len() {
+        std::fs::write(first_segment(dir.path()), &bytes[..cut]).unwrap();
+        assert_eq!(verify(dir.path()).unwrap().is_clean(), cut == last);
+        drop(open(dir.path()));
+        let after = all(dir.path());
+        assert_eq!(after[..7], before[..7], "cut at {cut}");
+        assert_eq!(after.len(), if cut == last { 7 } else { 8 });
+        if cut > last {
+            assert_eq!(after[7].action, "ledger.torn_tail_cut");
+            assert!(after[7].detail.contains(&format!("cut {} bytes", cut - last)), "{}", after[7].detail);
+        }
+        assert!(verify(dir.path()).unwrap().is_clean(), "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_last_line_that_does_not_fit_is_cut_and_zeros_too() {
+    for tail in [&b"{\"v\":1,\"seq\":7}\n"[..], &[0; 300], b"\n", b"\n\n\n", b"\xff\xfe\n{"] {
+        let dir = tempfile::tempdir().unwrap();
+        let bytes = sample(dir.path(), 7);
+        std::fs::write(first_segment(dir.path()), [&bytes, tail].concat()).unwrap();
+        assert!(!verify(dir.path()).unwrap().is_clean());
+        drop(open(dir.path()));
+        let report = verify(dir.path()).unwrap();
+        assert!(report.is_clean(), "{:?}", report.finding);
+        assert_eq!(report.records, 8);
+    }
+}
+
+#[test]
+fn a_ledger_is_open_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let ledger = open(dir.path());
+    let error = Ledger::at(dir.path()).unwrap_err();
+    assert!(matches!(error, OpenError::InUse { .. }), "{error}");
+    drop(ledger);
+    Ledger::at(dir.path()).unwrap();
+}
+
+#[test]
+fn an_intent_without_an_outcome_becomes_indeterminate_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let ledger = open(dir.path());
+    let mut first = ledger.open(facts("c-1"));
+    let mut second = ledger.open(facts("c-2"));
+    let _ = ledger.intend(&mut first).unwrap();
+    let _ = ledger.intend(&mut second).unwrap();
+    let _ = ledger.conclude(first, &Outcome::new(Verdict::Permitted, Stage::Absorb)).unwrap();
+    // As if the process died here: the bytes as they are, without the drop record.
+    let bytes = std::fs::read(first_segment(dir.path())).unwrap();
+    drop(second);
+    drop(ledger);
+    std::fs::write(first_segment(dir.path()), bytes).unwrap();
+
+    for _ in 0..2 {
+        drop(open(dir.path()));
+        let records = all(dir.path());
+        assert_eq!(records.len(), 4);
+        assert_eq!((&*records[3].verdict, &*records[3].call, records[3].intent), ("indeterminate", "c-2", Some(1)));
+        let report = verify(dir.path()).unwrap();
+        assert!(report.is_clean() && report.open_intents == 0);
+    }
+}
+
+/// A call that outlives several segments is still known after a crash, though only the last segment is read.
+#[test]
+fn open_intents_are_carried_across_segments() {
+    let dir = tempfile::tempdir().unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    let ledger = open_with(dir.path(), Arc::default(), 4_000);
+    let mut long: Vec<Opened> = (0..300).map(|i| ledger.open(facts(&format!("long {i}")))).collect();
+    for opened in &mut long {
+        let _ = ledger.intend(opened).unwrap();
+    }
+    for i in 0..60 {
+        let mut opened = ledger.open(facts(&format!("short-{i}")));
+        let _ = ledger.intend(&mut opened).unwrap();
+        let _ = ledger.conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb)).unwrap();
+    }
+    let finished = long.pop().unwrap();
+    let _ = ledger.conclude(finished, &Outcome::new(Verdict::Permitted, Stage::Absorb)).unwrap();
+    for entry in std::fs::read_dir(dir.path()).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, copy.path().join(path.file_name().unwrap())).unwrap();
+    }
+    let report = verify(copy.path()).unwrap();
+    assert!(report.is_clean(), "{:?}", report.finding);
+    assert!(report.segments > 20);
+    assert_eq!(report.open_intents, 299);
+    drop(long);
+
+    drop(open_with(copy.path(), Arc::default(), 4_000));
+    let report = verify(copy.path()).unwrap();
+    assert!(report.is_clean(), "{:?}", report.finding);
+    assert_eq!(report.open_intents, 0);
+    let lost = read(copy.path(), Filter { verdict: "indeterminate".into(), ..Filter::default() }).unwrap();
+    assert_eq!(lost.count(), 299);
+}
+
+/// A crash right after the new segment's file appeared, or in the middle of its first batch.
+#[test]
+fn a_crash_while_rotating_is_recovered_at_every_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    let ledger = open_with(dir.path(), Arc::default(), 1_000);
+    let mut long = ledger.open(facts("long"));
+    let _ = ledger.intend(&mut long).unwrap();
+    let change = Draft { action: "config.loaded", ..Draft::default() };
+    let mut second = None;
+    while second.is_none() {
+        ledger.record(&change).unwrap();
+        second = std::fs::read_dir(dir.path())
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .find(|p| p.extension().is_some_and(|e| e == "log") && *p != first_segment(dir.path()));
+    }
+    let second = second.unwrap();
+    let (one, two) = (std::fs::read(first_segment(dir.path())).unwrap(), std::fs::read(&second).unwrap());
+    drop(long);
+    drop(ledger);
+    for cut in 0..=two.len() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(first_segment(dir.path()), &one).unwrap();
+        std::fs::write(dir.path().join(second.file_name().unwrap()), &two[..cut]).unwrap();
+        drop(open(dir.path()));
+        let report = verify(dir.path()).unwrap();
+        assert!(report.is_clean(), "cut at {cut}: {:?}", report.finding);
+        assert_eq!(report.open_intents, 0, "cut at {cut}");
+        assert_eq!(all(dir.path()).iter().filter(|r| r.verdict == "indeterminate").count(), 1);
+    }
+}
+
+#[test]
+fn a_reopened_ledger_goes_on_in_the_same_chain() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut seqs = 0;
+    for round in 0..5 {
+        let ledger = open(dir.path());
+        assert_eq!(ledger.status().records, seqs);
+        for _ in 0..round {
+            ledger.record(&Draft { action: "credential.created", ..Draft::default() }).unwrap();
+            seqs += 1;
+        }
+    }
+    let report = verify(dir.path()).unwrap();
+    assert!(report.is_clean() && report.records == 10);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// Whatever bytes lie in the directory, nothing panics, and what opens is clean.
+    #[test]
+    fn any_bytes_are_survived(junk in proptest::collection::vec(any::<u8>(), 0..300), keep in 0usize..3000, prefix in any::<bool>()) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut bytes = if prefix { sample(dir.path(), 5) } else { Vec::new() };
+        bytes.truncate(keep);
+        bytes.extend(junk);
+        std::fs::write(first_segment(dir.path()), &bytes).unwrap();
+        let _ = read(dir.path(), Filter::default()).unwrap().count();
+        let _ = Follow::new(dir.path(), Filter::default()).poll();
+        let _ = verify(dir.path()).unwrap();
+        if Ledger::at(dir.path()).is_ok() {
+            let report = verify(dir.path()).unwrap();
+            prop_assert!(report.is_clean(), "{:?}", report.finding);
+            prop_assert_eq!(report.open_intents, 0);
+        }
+    }
+}

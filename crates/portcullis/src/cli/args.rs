@@ -1,0 +1,366 @@
+//! The verbs and their options.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const EXAMPLES: &str = "\
+Examples:
+  portcullis up                                   start the gate, print what to paste into your client
+  portcullis demo                                 a tour: a permitted call, a refused one, the ledger
+  portcullis servers add time --command uvx --classification PUBLIC -- mcp-server-time
+  portcullis servers add search --url https://mcp.example.com/mcp --bearer env:SEARCH_TOKEN
+  portcullis call demo-notes__search_notes '{\"query\": \"launch\"}'
+  portcullis status --watch
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 refused by the gate, 4 gate not running,
+5 server failed, 6 ledger altered, 130 interrupted.";
+
+/// The gate between AI agents and their tools.
+///
+/// Portcullis stands between an MCP client and its servers. Every call is identified, weighed against what the session has already
+/// seen, judged, recorded and only then carried out.
+#[derive(Debug, Parser)]
+#[command(name = "portcullis", version, after_help = EXAMPLES, max_term_width = 100, arg_required_else_help = true)]
+pub struct Cli {
+    /// Keep configuration, state, ledger and sockets in DIR instead of the XDG directories
+    #[arg(long, value_name = "DIR", global = true)]
+    pub home: Option<PathBuf>,
+
+    /// Answer in JSON, one document on standard output
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// When to use colours
+    #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
+    pub color: ColorChoice,
+
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Start the gate
+    ///
+    /// Creates what is missing in the home: a commented portcullis.yaml, a client credential, the ledger. The gate is ready before
+    /// its servers are; they connect in the background.
+    Up(Up),
+    /// Speak MCP on standard input and output, for clients that start a command
+    Connect(Connect),
+    /// See and change the servers behind the gate
+    #[command(subcommand)]
+    Servers(Servers),
+    /// See the tools clients can call
+    #[command(subcommand)]
+    Tools(Tools),
+    /// Call one tool through the gate
+    Call(Call),
+    /// Show whether the gate runs, its servers and its callers
+    Status(Status),
+    /// Check this machine, the configuration and what is confined
+    Doctor,
+    /// A narrated tour over the real doors: a permitted call, a refused one, the ledger
+    Demo(Demo),
+    /// Make, see and revoke client credentials
+    #[command(subcommand)]
+    Token(Token),
+    /// Check and explain the configuration
+    #[command(subcommand)]
+    Config(Config),
+    /// Store secrets that the configuration refers to as keychain:NAME
+    #[command(subcommand)]
+    Secret(Secret),
+    /// Read and verify the ledger
+    #[command(subcommand)]
+    Audit(Audit),
+    /// Print a completion script for a shell
+    Completions(Completions),
+    /// Play a small MCP server on standard input and output
+    #[command(hide = true)]
+    DemoServer(DemoServer),
+}
+
+#[derive(Debug, Args)]
+pub struct Up {
+    /// Address and port of the door; loopback only
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// Do not print what to paste into clients
+    #[arg(long)]
+    pub no_snippets: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Connect {
+    /// Show the tools of one server only, under their own names
+    #[arg(long, value_name = "ID")]
+    pub server: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Servers {
+    /// List servers and their state
+    List,
+    /// Add a server to portcullis.yaml
+    ///
+    /// Either a program (--command, its arguments after --) or an address (--url). Without --classification the server is
+    /// connected and shown, but none of its tools can be called.
+    #[command(after_help = ADD_EXAMPLES)]
+    Add(Add),
+    /// Remove a server from portcullis.yaml
+    Remove(ServerName),
+    /// Connect a server that was disabled
+    Enable(ServerName),
+    /// Keep a server's entry but disconnect it
+    Disable(ServerName),
+    /// Try a failed server again now
+    Retry(ServerName),
+    /// Set how secret a server's data is, and what may be sent to it
+    Classify(Classify),
+}
+
+const ADD_EXAMPLES: &str = "\
+Examples:
+  portcullis servers add time --command uvx --classification PUBLIC -- mcp-server-time
+  portcullis servers add github --command npx --env GITHUB_TOKEN=keychain:github-pat \\
+      --classification CONFIDENTIAL -- -y @modelcontextprotocol/server-github
+  portcullis servers add search --url https://mcp.example.com/mcp --bearer env:SEARCH_TOKEN";
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("where").required(true).args(["command", "url"]))]
+pub struct Add {
+    /// The server's id: lower-case words joined by single - or _
+    pub id: String,
+    /// Program to start; it speaks MCP on its standard input and output
+    #[arg(long, value_name = "CMD")]
+    pub command: Option<String>,
+    /// Variable for the program: text, env:NAME, keychain:name or secret:engine/path#field
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, conflicts_with = "url")]
+    pub env: Vec<(String, String)>,
+    /// Directory the program starts in
+    #[arg(long, value_name = "DIR", conflicts_with = "url")]
+    pub cwd: Option<PathBuf>,
+    /// Address of a remote server
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Secret reference of the token to send to the address
+    #[arg(long, value_name = "REF", conflicts_with = "command")]
+    pub bearer: Option<String>,
+    /// Header to send to the address; its value may be a secret reference
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, conflicts_with = "command")]
+    pub header: Vec<(String, String)>,
+    /// How secret the server's data is: PUBLIC, INTERNAL, CONFIDENTIAL or RESTRICTED
+    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    pub classification: Option<vocab::Level>,
+    /// Arguments of the program
+    #[arg(last = true, value_name = "ARGS", conflicts_with = "url")]
+    pub args: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct ServerName {
+    /// The server's id
+    pub id: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Classify {
+    /// The server's id
+    pub id: String,
+    /// PUBLIC, INTERNAL, CONFIDENTIAL or RESTRICTED
+    #[arg(value_parser = level)]
+    pub level: vocab::Level,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Tools {
+    /// List the tools of all connected servers
+    List(ToolsList),
+}
+
+#[derive(Debug, Args)]
+pub struct ToolsList {
+    /// Only this server's
+    #[arg(long, value_name = "ID")]
+    pub server: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Call {
+    /// The tool, as `portcullis tools list` shows it
+    pub tool: String,
+    /// Its arguments, a JSON object; - reads them from standard input
+    #[arg(value_name = "JSON", default_value = "{}")]
+    pub arguments: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Status {
+    /// Keep showing it as it changes, until interrupted
+    #[arg(long)]
+    pub watch: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// Do not wait between the steps
+    #[arg(long)]
+    pub no_pause: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Token {
+    /// Make a credential and print its token, once
+    New(TokenNew),
+    /// List credentials; tokens are not kept and cannot be shown
+    List,
+    /// Revoke a credential at once
+    Revoke(TokenRevoke),
+}
+
+#[derive(Debug, Args)]
+pub struct TokenNew {
+    /// What to call it, such as the client's name
+    pub name: String,
+    /// May also see and steer the gate
+    #[arg(long)]
+    pub operator: bool,
+    /// How tools are named to this client
+    #[arg(long, value_name = "VIEW", default_value = "double")]
+    pub view: ViewChoice,
+    /// Restricted tool this client may call: server__tool, or server__* for all of a server
+    #[arg(long, value_name = "GRANT")]
+    pub grant: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ViewChoice {
+    /// server__tool
+    Double,
+    /// mcp_server_tool
+    Flat,
+    /// the server's own names
+    Raw,
+}
+
+impl From<ViewChoice> for vocab::View {
+    fn from(choice: ViewChoice) -> Self {
+        match choice {
+            ViewChoice::Double => Self::Double,
+            ViewChoice::Flat => Self::Flat,
+            ViewChoice::Raw => Self::Raw,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct TokenRevoke {
+    /// The credential's id, or its name if no other has it
+    pub id: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Config {
+    /// Name every mistake in the file, with its line and its repair
+    Check(ConfigFile),
+    /// Show every value in force and where it came from
+    Explain(ConfigFile),
+    /// Print the JSON Schema of portcullis.yaml
+    Schema,
+    /// Print where portcullis.yaml is
+    Path,
+}
+
+#[derive(Debug, Args)]
+pub struct ConfigFile {
+    /// Another file than the home's portcullis.yaml
+    pub file: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Secret {
+    /// Store a secret; it is asked for, or read from standard input, never taken from the command line
+    Set(SecretName),
+    /// List the names of stored secrets
+    List,
+    /// Delete a stored secret
+    Delete(SecretName),
+}
+
+#[derive(Debug, Args)]
+pub struct SecretName {
+    /// The name the configuration uses after keychain:
+    pub name: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Audit {
+    /// Show the latest records
+    Tail(AuditTail),
+    /// Check every record, hash and checkpoint of the ledger
+    Verify,
+    /// Show one record, or all records of one call
+    Show(AuditShow),
+}
+
+#[derive(Debug, Args)]
+pub struct AuditTail {
+    /// How many
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
+    pub lines: usize,
+    /// Go on with new records, until interrupted
+    #[arg(short, long)]
+    pub follow: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct AuditShow {
+    /// Sequence number of a record, or id of a call
+    pub id: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Completions {
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct DemoServer {
+    pub name: DemoName,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DemoName {
+    Notes,
+    Web,
+}
+
+/// The completion script.
+#[must_use]
+pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut <Cli as clap::CommandFactory>::command(), "portcullis", &mut script);
+    script
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write it as NAME=VALUE".to_owned()),
+    }
+}
+
+fn level(text: &str) -> Result<vocab::Level, String> {
+    text.parse().map_err(|error: vocab::UnknownLevel| match text.to_uppercase().parse::<vocab::Level>() {
+        Ok(level) => format!("levels are written in capitals: {level}"),
+        Err(_) => error.to_string(),
+    })
+}

@@ -1,0 +1,140 @@
+//! What the gate's admin door answers, as the command line reads it.
+//!
+//! Fields that a gate of another version does not send have a default, and fields it sends in addition are ignored, so that a
+//! command line and a gate need not be of one version.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerState {
+    Connecting,
+    Connected,
+    Disconnected,
+    /// Given up on; waits for a person.
+    Failed,
+    Disabled,
+    Skipped,
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+impl ServerState {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Connected => "connected",
+            Self::Disconnected => "disconnected",
+            Self::Failed => "failed",
+            Self::Disabled => "disabled",
+            Self::Skipped => "skipped",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Whether the gate is meant to be connected to it.
+    #[must_use]
+    pub const fn is_wanted(self) -> bool {
+        !matches!(self, Self::Disabled | Self::Skipped)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct ServerView {
+    pub id: String,
+    pub state: ServerState,
+    /// `stdio`, `http`, `sse`.
+    pub transport: String,
+    /// The protocol revision in use, once connected.
+    pub protocol: Option<String>,
+    /// Absent means UNTRUSTED.
+    pub classification: Option<String>,
+    pub tools: u64,
+    pub resources: u64,
+    pub prompts: u64,
+    pub last_error: Option<String>,
+    pub attempt: u32,
+    pub next_retry_ms: Option<u64>,
+    /// What holds the server's process back, in a few words; absent for remote servers.
+    pub confined: Option<String>,
+    /// The last lines a program wrote to its standard error, when it is not connected.
+    pub stderr: Option<String>,
+    /// What was found wrong with what it offers, such as names that cannot be shown.
+    pub remarks: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct ToolView {
+    /// As the caller sees it.
+    pub name: String,
+    pub server: String,
+    /// As the server calls it.
+    pub original: String,
+    pub description: Option<String>,
+    /// `permitted`, `restricted` or `blocked`.
+    pub permission: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct StatusView {
+    pub version: String,
+    pub pid: u32,
+    pub url: String,
+    pub uptime_ms: u64,
+    pub authentication: String,
+    pub servers: Vec<ServerView>,
+    pub callers: Vec<CallerView>,
+    pub calls: CallCounts,
+    pub ledger: LedgerView,
+    pub worker: WorkerView,
+}
+
+/// A credential that has been used since the gate started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct CallerView {
+    pub id: String,
+    pub name: String,
+    /// What its session has seen.
+    pub label: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct CallCounts {
+    pub in_flight: u64,
+    pub answered: u64,
+    pub refused: u64,
+    pub failed: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct LedgerView {
+    pub path: String,
+    pub records: u64,
+    /// Why nothing can be recorded, and therefore nothing done.
+    pub broken: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct WorkerView {
+    pub pid: Option<u32>,
+    pub restarts: u64,
+    pub confinement: Vec<ConfinementView>,
+}
+
+/// One restriction of the worker, and whether this kernel could apply it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct ConfinementView {
+    pub name: String,
+    pub applied: bool,
+    pub detail: String,
+}

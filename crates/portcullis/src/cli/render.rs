@@ -1,0 +1,228 @@
+//! Answers as people read them.
+
+use crate::{
+    config::Explained,
+    tokens::{Credential, Role, view_name},
+};
+
+use super::{
+    model::{ServerState, ServerView, StatusView, ToolView},
+    style::{Cell, Paint, Style, cell, cut, painted, table, tame},
+};
+
+/// `MCP 2/3`: connected of wanted. Green when all are, red when none is, yellow between; nothing when none is wanted.
+#[must_use]
+pub fn mcp_line(servers: &[ServerView], style: Style) -> String {
+    let wanted = servers.iter().filter(|server| server.state.is_wanted()).count();
+    let connected = servers.iter().filter(|server| server.state == ServerState::Connected).count();
+    if wanted == 0 {
+        return String::new();
+    }
+    let paint = match connected {
+        0 => Paint::Red,
+        _ if connected == wanted => Paint::Green,
+        _ => Paint::Yellow,
+    };
+    style.paint(&format!("MCP {connected}/{wanted}"), paint)
+}
+
+#[must_use]
+pub fn servers(servers: &[ServerView], style: Style) -> String {
+    if servers.is_empty() {
+        return "No servers yet. Add one with: portcullis servers add ID --command CMD -- ARGS…\n".to_owned();
+    }
+    let rows: Vec<Vec<Cell>> = servers.iter().map(server_row).collect();
+    let mut out = table(&["SERVER", "STATE", "LEVEL", "TRANSPORT", "PROTOCOL", "TOOLS", "NOTE"], &rows, style);
+    out.extend(servers.iter().map(|server| details(server, style)));
+    out
+}
+
+/// The last lines of a program that does not connect say more than any note of ours.
+const STDERR_LINES: usize = 5;
+
+fn details(server: &ServerView, style: Style) -> String {
+    let id = tame(&server.id);
+    let mut out: String = server.remarks.iter().map(|remark| format!("{id}: {}\n", tame(remark))).collect();
+    let said: Vec<&str> = server.stderr.as_deref().unwrap_or_default().lines().filter(|line| !line.trim().is_empty()).collect();
+    if !said.is_empty() {
+        out.push_str(&format!("\n{id} wrote to standard error:\n"));
+        let last = said.iter().skip(said.len().saturating_sub(STDERR_LINES));
+        out.extend(last.map(|line| format!("  {}\n", cut(&tame(line), style.width.saturating_sub(2)))));
+    }
+    out
+}
+
+fn server_row(server: &ServerView) -> Vec<Cell> {
+    let state = match server.state {
+        ServerState::Connected => Paint::Green,
+        ServerState::Failed => Paint::Red,
+        ServerState::Connecting | ServerState::Disconnected | ServerState::Unknown => Paint::Yellow,
+        ServerState::Disabled | ServerState::Skipped => Paint::Dim,
+    };
+    let level = match &server.classification {
+        Some(level) => cell(level),
+        None => painted("UNTRUSTED", Paint::Yellow),
+    };
+    let known = server.state == ServerState::Connected;
+    let count = |number: u64| if known { number.to_string() } else { "-".to_owned() };
+    vec![
+        painted(&server.id, Paint::Bold),
+        painted(server.state.as_str(), state),
+        level,
+        cell(if matches!(server.transport.as_str(), "" | "none") { "-" } else { &server.transport }),
+        cell(server.protocol.as_deref().unwrap_or("-")),
+        cell(count(server.tools)),
+        cell(note(server)),
+    ]
+}
+
+/// What a person would want to know next about a server.
+fn note(server: &ServerView) -> String {
+    let error = server.last_error.as_deref().unwrap_or_default();
+    match server.state {
+        ServerState::Connected if server.classification.is_none() => {
+            format!("cannot be called; portcullis servers classify {} LEVEL", server.id)
+        }
+        ServerState::Connected => server.confined.clone().unwrap_or_default(),
+        ServerState::Failed => format!("{error}; portcullis servers retry {}", server.id),
+        ServerState::Connecting | ServerState::Disconnected => match server.next_retry_ms {
+            Some(ms) => format!("attempt {} in {}s: {error}", server.attempt + 1, ms.div_ceil(1_000)),
+            None => error.to_owned(),
+        },
+        ServerState::Disabled => format!("portcullis servers enable {}", server.id),
+        ServerState::Skipped | ServerState::Unknown => error.to_owned(),
+    }
+}
+
+#[must_use]
+pub fn tools(tools: &[ToolView], style: Style) -> String {
+    if tools.is_empty() {
+        return "No tools. `portcullis servers list` shows what is connected.\n".to_owned();
+    }
+    let rows: Vec<Vec<Cell>> = tools
+        .iter()
+        .map(|tool| {
+            let permission = match tool.permission.as_str() {
+                "permitted" => cell("permitted"),
+                "blocked" => painted("blocked", Paint::Red),
+                other => painted(other, Paint::Yellow),
+            };
+            vec![painted(&tool.name, Paint::Bold), permission, cell(tool.description.as_deref().unwrap_or_default())]
+        })
+        .collect();
+    table(&["TOOL", "PERMISSION", "DESCRIPTION"], &rows, style)
+}
+
+#[must_use]
+pub fn status(status: &StatusView, style: Style) -> String {
+    let mut out = String::new();
+    let up = span(status.uptime_ms / 1_000);
+    let title = style.paint(&format!("portcullis {}", tame(&status.version)), Paint::Bold);
+    out.push_str(&format!("{title}  {}  pid {}, up {up}\n", tame(&status.url), status.pid));
+    if status.authentication == "none" {
+        out.push_str(&style.paint("authentication is off: every program on this machine can call", Paint::Yellow));
+        out.push('\n');
+    }
+    let calls = status.calls;
+    out.push_str(&format!(
+        "calls   {} answered, {} refused, {} failed, {} in flight\n",
+        calls.answered, calls.refused, calls.failed, calls.in_flight
+    ));
+    match &status.ledger.broken {
+        None => out.push_str(&format!("ledger  {} records in {}\n", status.ledger.records, tame(&status.ledger.path))),
+        Some(reason) => {
+            let line = format!("ledger  broken, so nothing is carried out: {}", tame(reason));
+            out.push_str(&style.paint(&line, Paint::Red));
+            out.push('\n');
+        }
+    }
+    out.push_str(&worker(status, style));
+    let line = mcp_line(&status.servers, style);
+    out.push_str(&format!("\n{}{}", line, if line.is_empty() { "" } else { "\n" }));
+    out.push_str(&servers(&status.servers, style));
+    if !status.callers.is_empty() {
+        let rows: Vec<Vec<Cell>> = status
+            .callers
+            .iter()
+            .map(|caller| vec![painted(&caller.name, Paint::Bold), cell(&caller.id), cell(&caller.label)])
+            .collect();
+        out.push('\n');
+        out.push_str(&table(&["CALLER", "ID", "HAS SEEN"], &rows, style));
+    }
+    out
+}
+
+fn worker(status: &StatusView, style: Style) -> String {
+    let worker = &status.worker;
+    let pid = worker.pid.map_or_else(|| style.paint("not running", Paint::Red), |pid| format!("pid {pid}"));
+    let missing: Vec<String> = worker.confinement.iter().filter(|one| !one.applied).map(|one| tame(&one.name)).collect();
+    let held = match missing.as_slice() {
+        [] => "fully confined".to_owned(),
+        missing => style.paint(&format!("NOT confined by {}", missing.join(", ")), Paint::Yellow),
+    };
+    format!("worker  {pid}, {held}, restarted {} times\n", worker.restarts)
+}
+
+#[must_use]
+pub fn tokens(credentials: &[Credential], style: Style) -> String {
+    if credentials.is_empty() {
+        return "No credentials yet. Make one with: portcullis token new NAME\n".to_owned();
+    }
+    let rows: Vec<Vec<Cell>> = credentials
+        .iter()
+        .map(|credential| {
+            let role = match credential.role {
+                Role::Client => "client",
+                Role::Operator => "operator",
+            };
+            let state = if credential.revoked { painted("revoked", Paint::Red) } else { painted("valid", Paint::Green) };
+            let grants = if credential.grants.is_empty() { "-".to_owned() } else { credential.grants.join(", ") };
+            vec![
+                painted(&credential.id, Paint::Bold),
+                cell(&credential.name),
+                cell(role),
+                state,
+                cell(view_name(credential.view)),
+                cell(utc(credential.created)),
+                cell(grants),
+            ]
+        })
+        .collect();
+    table(&["ID", "NAME", "ROLE", "STATE", "VIEW", "CREATED", "GRANTS"], &rows, style)
+}
+
+#[must_use]
+pub fn explained(rows: &[Explained], style: Style) -> String {
+    let rows: Vec<Vec<Cell>> = rows
+        .iter()
+        .map(|row| {
+            let origin = if row.origin == "default" { painted("default", Paint::Dim) } else { cell(&row.origin) };
+            vec![cell(&row.key), origin, cell(&row.value)]
+        })
+        .collect();
+    table(&["KEY", "FROM", "VALUE"], &rows, style)
+}
+
+/// The two largest units: `3d 4h`, `2m 5s`, `9s`.
+fn span(seconds: u64) -> String {
+    let parts = [(seconds / 86_400, 'd'), (seconds / 3_600 % 24, 'h'), (seconds / 60 % 60, 'm'), (seconds % 60, 's')];
+    let shown = parts.iter().skip_while(|(count, unit)| *count == 0 && *unit != 's').take(2);
+    shown.map(|(count, unit)| format!("{count}{unit}")).collect::<Vec<_>>().join(" ")
+}
+
+/// Seconds since 1970 as `2026-11-15 11:02 UTC`.
+#[must_use]
+pub fn utc(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Count from 1 March 0000: leap days then end their year, and the months from March repeat in groups of 153 days.
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", rest / 3_600, rest % 3_600 / 60)
+}

@@ -1,0 +1,107 @@
+//! Every value in force, and where it came from.
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    Raw,
+    check::join,
+    keys::{self, Key, Kind},
+    tree::{Node, Value},
+};
+
+/// One value in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explained {
+    pub key: String,
+    pub value: String,
+    /// `portcullis.yaml:12`, `default`, or the option that set it.
+    pub origin: String,
+}
+
+/// A value set outside the file, such as by `--listen`.
+#[derive(Debug, Clone)]
+pub struct Override {
+    pub key: &'static str,
+    pub value: String,
+    pub origin: &'static str,
+}
+
+/// In the order of the table; servers in the order of the file. Call it on a file that resolves.
+#[must_use]
+pub fn explain(raw: &Raw, overrides: &[Override]) -> Vec<Explained> {
+    let file = raw.file.file_name().map_or_else(|| raw.file.display().to_string(), |name| name.to_string_lossy().into_owned());
+    let mut walk = Walk { file, rows: Vec::new() };
+    walk.table(Some(&raw.root), keys::ROOT, "");
+    for set in overrides {
+        if let Some(row) = walk.rows.iter_mut().find(|row| row.key == set.key) {
+            row.value.clone_from(&set.value);
+            row.origin = set.origin.to_owned();
+        }
+    }
+    walk.rows
+}
+
+struct Walk {
+    file: String,
+    rows: Vec<Explained>,
+}
+
+impl Walk {
+    fn table(&mut self, node: Option<&Node>, keys: &'static [Key], path: &str) {
+        for key in keys {
+            let written = node.and_then(|node| node.get(key.name)).filter(|node| !node.is_null());
+            self.key(key, written, &join(path, key.name));
+        }
+    }
+
+    fn key(&mut self, key: &'static Key, written: Option<&Node>, path: &str) {
+        match (&key.kind, written) {
+            (Kind::Table(keys), _) => self.table(written, keys, path),
+            (Kind::TableOrWord(keys, _), _) if written.is_none_or(|node| node.text().is_none()) => {
+                self.table(written, keys, path)
+            }
+            (Kind::Servers(mapped, listed), Some(node)) => self.servers(node, mapped, listed, path),
+            (_, Some(node)) => {
+                let origin = format!("{}:{}", self.file, node.place.line);
+                self.rows.push(Explained { key: path.to_owned(), value: show(node), origin });
+            }
+            (_, None) if key.default.is_empty() => {}
+            (_, None) => {
+                self.rows.push(Explained { key: path.to_owned(), value: key.default.to_owned(), origin: "default".to_owned() });
+            }
+        }
+    }
+
+    fn servers(&mut self, node: &Node, mapped: &'static [Key], listed: &'static [Key], path: &str) {
+        match &node.value {
+            Value::List(items) => {
+                for item in items {
+                    let name = item.get("name").and_then(Node::text).unwrap_or_default();
+                    self.table(Some(item), listed, &join(path, name));
+                }
+            }
+            _ => {
+                for (key, server) in node.entries().unwrap_or_default() {
+                    self.table(Some(server), mapped, &join(path, &key.name));
+                }
+            }
+        }
+    }
+}
+
+/// On one line.
+fn show(node: &Node) -> String {
+    match &node.value {
+        Value::Scalar { text, .. } => text.clone(),
+        Value::List(_) | Value::Map(_) => json_of(node).to_string(),
+    }
+}
+
+fn json_of(node: &Node) -> serde_json::Value {
+    match &node.value {
+        Value::Scalar { text, .. } => json!(text),
+        Value::List(items) => items.iter().map(json_of).collect(),
+        Value::Map(entries) => entries.iter().map(|(key, node)| (key.name.clone(), json_of(node))).collect(),
+    }
+}

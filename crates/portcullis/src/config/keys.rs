@@ -1,0 +1,281 @@
+//! The one table of keys.
+//!
+//! Everything that must agree about the file is derived from it: what is accepted and of which type, the hint for a misspelt key,
+//! the defaults, the JSON Schema and `docs/config.md`. A key that is not here does not exist.
+
+use std::ops::RangeInclusive;
+
+/// A key, what may stand under it, and what holds when it is absent.
+#[derive(Debug)]
+pub struct Key {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// As it would be written in the file. Empty when there is none.
+    pub default: &'static str,
+    pub doc: &'static str,
+}
+
+#[derive(Debug)]
+pub enum Kind {
+    Text,
+    Flag,
+    Count(RangeInclusive<u64>),
+    /// Bytes.
+    Size(RangeInclusive<u64>),
+    /// Bounds in milliseconds.
+    Duration(RangeInclusive<u64>),
+    Choice(&'static [&'static str]),
+    /// Text that must name a secret, never be one.
+    Reference,
+    TextList,
+    /// Name to text; the text may be a secret reference.
+    TextMap,
+    /// Name to secret reference.
+    ReferenceMap,
+    ChoiceMap(&'static [&'static str]),
+    Table(&'static [Key]),
+    /// A table, or this one word.
+    TableOrWord(&'static [Key], &'static str),
+    /// A list whose items are a table, or only its first (text) key.
+    TableList(&'static [Key]),
+    /// Map of id to the first table, or list of the second.
+    Servers(&'static [Key], &'static [Key]),
+}
+
+pub const LEVELS: &[&str] = &["PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED"];
+pub const PERMISSIONS: &[&str] = &["permitted", "restricted", "blocked"];
+pub const HTTP_KINDS: &[&str] = &["auto", "streamable-http", "sse"];
+pub const HEALTH_METHODS: &[&str] = &["ping", "tools/list"];
+pub const AUTHENTICATIONS: &[&str] = &["bearer", "none"];
+
+const HOUR_MS: u64 = 3_600_000;
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+const fn key(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
+    Key { name, kind, default, doc }
+}
+
+/// The top of the file.
+pub static ROOT: &[Key] = &[
+    key(
+        "listen",
+        Kind::Text,
+        "127.0.0.1:7878",
+        "Address and port of the door. Only loopback addresses are accepted: without TLS a credential would cross the network in \
+         clear.",
+    ),
+    key(
+        "authentication",
+        Kind::Choice(AUTHENTICATIONS),
+        "bearer",
+        "Who may call. `bearer` asks every caller for a token of `portcullis token new`. `none` lets every program on this machine \
+         in, and says so at every start.",
+    ),
+    key(
+        "allowed_origins",
+        Kind::TextList,
+        "[]",
+        "Web origins (`https://host`, `http://localhost:3000`) whose pages may call. Requests that carry another `Origin` are \
+         refused; programs send none.",
+    ),
+    key("limits", Kind::Table(LIMITS), "", "What one caller may ask of the gate."),
+    key("trust", Kind::Table(TRUST), "", "Whom the gate believes when it connects to servers over TLS."),
+    key("retry", Kind::Table(RETRY), "", "How long a server that cannot be reached is tried again."),
+    key(
+        "mcp_servers",
+        Kind::Servers(SERVER, LISTED_SERVER),
+        "{}",
+        "The servers behind the gate: a map from id to server, or a list of servers that carry a `name`. An id is made of lower-case \
+         words joined by single `-` or `_`.",
+    ),
+];
+
+pub static LIMITS: &[Key] = &[
+    key("max_body_bytes", Kind::Size(KIB..=256 * MIB), "4 MiB", "The largest request body."),
+    key("max_depth", Kind::Count(4..=256), "64", "The deepest nesting of objects and arrays in a request."),
+    key("max_header_bytes", Kind::Size(KIB..=MIB), "16 KiB", "The largest request head: all header lines together."),
+    key(
+        "max_result_bytes",
+        Kind::Size(KIB..=1024 * MIB),
+        "32 MiB",
+        "The largest result of one call. A server's own `max_result_bytes` can only be smaller.",
+    ),
+    key("max_concurrent_calls", Kind::Count(1..=65_536), "256", "Calls in flight at once, over all callers."),
+    key("max_sessions", Kind::Count(1..=1_000_000), "10000", "MCP sessions open at once."),
+];
+
+pub static TRUST: &[Key] = &[key(
+    "ca_files",
+    Kind::TextList,
+    "[]",
+    "PEM files with certificate authorities to trust beside the system's. Relative paths start at the directory of this file.",
+)];
+
+pub static RETRY: &[Key] = &[key(
+    "attempts",
+    Kind::Count(1..=1_000),
+    "10",
+    "Connection attempts (after 2, 4, 8, 16, then every 30 seconds) before a server is `failed` and waits for \
+     `portcullis servers retry`.",
+)];
+
+/// One server in the map form.
+pub static SERVER: &[Key] = &[
+    COMMAND,
+    ARGS,
+    ENV,
+    CREDENTIALS,
+    CWD,
+    URL,
+    TRANSPORT,
+    HEADERS,
+    BEARER,
+    CLASSIFICATION,
+    ENABLED,
+    TIMEOUT,
+    TOOLS,
+    key(
+        "health_check",
+        Kind::TableOrWord(HEALTH, "off"),
+        "",
+        "How a connected server is asked whether it is still there; `off` never asks.",
+    ),
+    ALLOW,
+    MAX_RESULT_BYTES,
+    CAPABILITIES,
+    RESOURCE_LIMITS,
+];
+
+/// One server in the list form. `executable` and `environment` are the words of that dialect for `command` and `env`.
+pub static LISTED_SERVER: &[Key] = &[
+    key("name", Kind::Text, "", "The server's id."),
+    COMMAND,
+    key("executable", Kind::Text, "", "Another word for `command`."),
+    ARGS,
+    ENV,
+    key("environment", Kind::TextMap, "{}", "Another word for `env`."),
+    CREDENTIALS,
+    CWD,
+    URL,
+    TRANSPORT,
+    HEADERS,
+    BEARER,
+    CLASSIFICATION,
+    ENABLED,
+    TIMEOUT,
+    TOOLS,
+    key(
+        "health_check",
+        Kind::TableOrWord(LISTED_HEALTH, "off"),
+        "",
+        "How a connected server is asked whether it is still there; `off` never asks.",
+    ),
+    ALLOW,
+    MAX_RESULT_BYTES,
+    CAPABILITIES,
+    RESOURCE_LIMITS,
+];
+
+const COMMAND: Key = key(
+    "command",
+    Kind::Text,
+    "",
+    "Program to start; it speaks MCP on its standard input and output. Exactly one of `command` and `url` is needed: an entry with \
+     neither is skipped and shown as such, an entry with both is an error.",
+);
+const ARGS: Key = key("args", Kind::TextList, "[]", "Arguments of the program.");
+const ENV: Key = key(
+    "env",
+    Kind::TextMap,
+    "{}",
+    "Environment of the program. It gets `PATH` and what is declared here, nothing else. A value is literal text, or a secret \
+     reference: `env:NAME`, `keychain:name`, `secret:engine/path#field`. `literal:text` is text even where the name sounds like a \
+     credential's.",
+);
+const CREDENTIALS: Key = key("credentials", Kind::ReferenceMap, "{}", "Like `env`, but every value must be a secret reference.");
+const CWD: Key = key(
+    "cwd",
+    Kind::Text,
+    "",
+    "Directory the program starts in. A relative path starts at the directory of this file. Without it the program starts in an \
+     empty directory of its own.",
+);
+const URL: Key = key("url", Kind::Text, "", "Endpoint of a remote server, `https://…` or `http://…`.");
+const TRANSPORT: Key = key(
+    "transport",
+    Kind::Choice(HTTP_KINDS),
+    "auto",
+    "How to speak to `url`. `auto` tries streamable HTTP and falls back to the older HTTP with SSE.",
+);
+const HEADERS: Key = key(
+    "headers",
+    Kind::TextMap,
+    "{}",
+    "Headers sent with every request to `url`. Values may be secret references, and must be where a header carries a credential.",
+);
+const BEARER: Key =
+    key("bearer", Kind::Reference, "", "Secret reference of the token sent to `url` as `Authorization: Bearer …`.");
+const CLASSIFICATION: Key = key(
+    "classification",
+    Kind::Choice(LEVELS),
+    "",
+    "How secret what this server returns is, and the most secret data that may be sent to it. A server without one is UNTRUSTED: it \
+     is connected and shown, and none of its tools can be called.",
+);
+const ENABLED: Key = key("enabled", Kind::Flag, "true", "`false` keeps the entry but does not connect it.");
+const TIMEOUT: Key = key("timeout", Kind::Duration(1..=24 * HOUR_MS), "60s", "The longest one call may take.");
+const TOOLS: Key = key(
+    "tools",
+    Kind::ChoiceMap(PERMISSIONS),
+    "{}",
+    "Permission per tool, by the name the server gave it. `restricted` needs a credential that was granted the tool, `blocked` is \
+     never called. The name `\"*\"` stands for every tool not listed; without it they are `permitted`.",
+);
+const ALLOW: Key = key("allow", Kind::Table(ALLOWANCES), "", "What the server may ask of the client.");
+const MAX_RESULT_BYTES: Key = key(
+    "max_result_bytes",
+    Kind::Size(KIB..=1024 * MIB),
+    "",
+    "The largest result of one call to this server. Without it `limits.max_result_bytes` holds.",
+);
+const CAPABILITIES: Key = key(
+    "capabilities",
+    Kind::TableList(CAPABILITY),
+    "[]",
+    "Dotted names (`web.search`, `web.*`) under which this server's tools can be addressed.",
+);
+const RESOURCE_LIMITS: Key = key("resource_limits", Kind::Table(RESOURCES), "", "What the program may use of this machine.");
+
+pub static HEALTH: &[Key] = &[
+    key("interval", Kind::Duration(1_000..=24 * HOUR_MS), "30s", "Time between two checks."),
+    key("interval_seconds", Kind::Count(1..=86_400), "", "The same, as a number of seconds."),
+    key("timeout", Kind::Duration(1..=HOUR_MS), "5s", "How long an answer may take."),
+    key("timeout_seconds", Kind::Count(1..=3_600), "", "The same, as a number of seconds."),
+    key("method", Kind::Choice(HEALTH_METHODS), "ping", "What is asked."),
+];
+
+/// The list form keeps the defaults of the dialect it comes from.
+pub static LISTED_HEALTH: &[Key] = &[
+    key("interval", Kind::Duration(1_000..=24 * HOUR_MS), "60s", "Time between two checks."),
+    key("interval_seconds", Kind::Count(1..=86_400), "", "The same, as a number of seconds."),
+    key("timeout", Kind::Duration(1..=HOUR_MS), "5s", "How long an answer may take."),
+    key("timeout_seconds", Kind::Count(1..=3_600), "", "The same, as a number of seconds."),
+    key("method", Kind::Choice(HEALTH_METHODS), "tools/list", "What is asked."),
+];
+
+pub static ALLOWANCES: &[Key] = &[
+    key("sampling", Kind::Flag, "false", "Ask the client's model for a completion."),
+    key("roots", Kind::Flag, "false", "Ask for the client's root directories."),
+    key("elicitation", Kind::Flag, "true", "Ask the person at the client a question."),
+];
+
+pub static CAPABILITY: &[Key] = &[
+    key("name", Kind::Text, "", "The dotted name."),
+    key("skip_judge", Kind::Flag, "false", "Whether the semantic judge is left out for this name."),
+];
+
+pub static RESOURCES: &[Key] = &[
+    key("cpu_millicores", Kind::Count(1..=1_024_000), "1000", "Processor time, in thousandths of a core."),
+    key("memory_mb", Kind::Count(1..=1_048_576), "512", "Memory, in MiB."),
+];

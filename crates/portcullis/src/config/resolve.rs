@@ -1,0 +1,194 @@
+//! From the tree to [`Resolved`]: the top of the file, and what servers must not share.
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use vocab::ServerId;
+
+use super::{
+    check,
+    fields::Fields,
+    finding::{Finding, Place, Severity},
+    keys::{self, Kind},
+    model::{Authentication, Limits, Resolved, Retry, ServerEntry, Trust},
+    server,
+    tree::{Node, Value},
+};
+
+/// Everything wrong with the tree, or the configuration. `base` is where relative paths start.
+pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>> {
+    let mut findings = Vec::new();
+    check::check(root, &Kind::Table(keys::ROOT), "", &mut findings);
+    let top = Fields::new(Some(root), keys::ROOT);
+    let listen = listen(top, &mut findings);
+    let limits = limits(top.table("limits"));
+    let resolved = Resolved {
+        listen,
+        authentication: authentication(top, &mut findings),
+        allowed_origins: origins(top, &mut findings),
+        limits,
+        trust: trust(top.table("trust"), base, &mut findings),
+        retry: Retry { attempts: u32::try_from(top.table("retry").count("attempts")).unwrap_or(u32::MAX) },
+        servers: servers(top.node("mcp_servers"), &limits, base, &mut findings),
+        warnings: Vec::new(),
+    };
+    if findings.iter().any(|finding| finding.severity == Severity::Error) {
+        return Err(findings);
+    }
+    Ok(Resolved { warnings: findings, ..resolved })
+}
+
+/// Why the door cannot be at an address, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}; {fix}")]
+pub struct BadAddress {
+    pub what: String,
+    pub fix: String,
+}
+
+/// Reads an address for the door. Also used for `--listen`.
+pub fn parse_listen(text: &str) -> Result<SocketAddr, BadAddress> {
+    let numeric = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
+    let address: SocketAddr = numeric.parse().map_err(|_| BadAddress {
+        what: format!("`{text}` is not an address and port"),
+        fix: "write it as in `127.0.0.1:7878`, or `\"[::1]:7878\"`".to_owned(),
+    })?;
+    if address.ip().is_loopback() {
+        return Ok(address);
+    }
+    Err(BadAddress {
+        what: format!("`{text}` can be reached from other machines, and this version has no TLS"),
+        fix: format!("use `127.0.0.1:{}`; reach it from elsewhere through a tunnel such as `ssh -L`", address.port()),
+    })
+}
+
+fn listen(top: Fields<'_>, findings: &mut Vec<Finding>) -> SocketAddr {
+    let fallback = SocketAddr::from(([127, 0, 0, 1], 7878));
+    parse_listen(top.text("listen")).unwrap_or_else(|BadAddress { what, fix }| {
+        let place = top.node("listen").map_or(Place::start(), |node| node.place);
+        findings.push(Finding::error(place, what, fix));
+        fallback
+    })
+}
+
+fn authentication(top: Fields<'_>, findings: &mut Vec<Finding>) -> Authentication {
+    if top.text("authentication") != "none" {
+        return Authentication::Bearer;
+    }
+    let place = top.node("authentication").map_or(Place::start(), |node| node.place);
+    let what = "authentication is off: every program on this machine can call every tool";
+    findings.push(Finding::warning(place, what, "write `bearer`; clients get their token from `portcullis token new`"));
+    Authentication::None
+}
+
+fn origins(top: Fields<'_>, findings: &mut Vec<Finding>) -> Vec<String> {
+    let mut origins = Vec::new();
+    for node in top.items("allowed_origins") {
+        let Some(text) = node.text() else { continue };
+        let well_formed = text.split_once("://").is_some_and(|(scheme, host)| {
+            matches!(scheme, "http" | "https") && !host.is_empty() && !host.contains(['/', '?', '#', '@', '*', ' '])
+        });
+        if well_formed {
+            origins.push(text.to_ascii_lowercase());
+        } else {
+            let what = format!("`{text}` is not a web origin");
+            let fix = "write scheme, host and port only, as in `https://app.example.com` or `http://localhost:3000`";
+            findings.push(Finding::error(node.place, what, fix));
+        }
+    }
+    origins
+}
+
+fn limits(fields: Fields<'_>) -> Limits {
+    let count = |name| usize::try_from(fields.count(name)).unwrap_or(usize::MAX);
+    Limits {
+        max_body_bytes: fields.size("max_body_bytes"),
+        max_depth: count("max_depth"),
+        max_header_bytes: fields.size("max_header_bytes"),
+        max_result_bytes: fields.size("max_result_bytes"),
+        max_concurrent_calls: count("max_concurrent_calls"),
+        max_sessions: count("max_sessions"),
+    }
+}
+
+fn trust(fields: Fields<'_>, base: &Path, findings: &mut Vec<Finding>) -> Trust {
+    let files = fields.items("ca_files").iter();
+    Trust { ca_files: files.filter_map(|node| path_at(node, base, findings)).collect() }
+}
+
+/// A path written in the file. `~` belongs to shells, so it is refused instead of becoming a directory of that name.
+pub(super) fn path_at(node: &Node, base: &Path, findings: &mut Vec<Finding>) -> Option<PathBuf> {
+    let text = node.text()?;
+    if text.starts_with('~') {
+        let what = format!("`{text}`: `~` is not expanded here");
+        findings.push(Finding::error(node.place, what, "write the whole path"));
+        return None;
+    }
+    Some(base.join(text))
+}
+
+fn servers(node: Option<&Node>, limits: &Limits, base: &Path, findings: &mut Vec<Finding>) -> Vec<ServerEntry> {
+    let mut seen = BTreeMap::new();
+    let mut servers = Vec::new();
+    let mut lower = |name: &str, place: Place, fields: Fields<'_>, findings: &mut Vec<Finding>| {
+        let id = server_id(name, place, findings)?;
+        if let Some((first, line)) = seen.insert(id.folded(), (id.clone(), place.line)) {
+            findings.push(collision(&id, &first, line, place));
+        }
+        servers.push(server::lower(id, place, fields, limits, base, findings));
+        Some(())
+    };
+    match node.map(|node| &node.value) {
+        Some(Value::Map(entries)) => {
+            for (key, node) in entries {
+                lower(&key.name, key.place, Fields::new(Some(node), keys::SERVER), findings);
+            }
+        }
+        Some(Value::List(items)) => {
+            for item in items.iter().filter(|item| item.entries().is_some()) {
+                match item.get("name").filter(|name| name.text().is_some()) {
+                    Some(name) => {
+                        let fields = Fields::new(Some(item), keys::LISTED_SERVER);
+                        lower(name.text().unwrap_or_default(), name.place, fields, findings);
+                    }
+                    None => findings.push(Finding::error(item.place, "a server in a list has a `name`", "add `name: some-id`")),
+                }
+            }
+        }
+        _ => {}
+    }
+    servers
+}
+
+fn server_id(name: &str, place: Place, findings: &mut Vec<Finding>) -> Option<ServerId> {
+    ServerId::parse(name)
+        .map_err(|error| {
+            let fix = match suggest_id(name) {
+                Some(id) => format!("call it `{id}`"),
+                None => "use lower-case words joined by single `-` or `_`".to_owned(),
+            };
+            findings.push(Finding::error(place, format!("`{name}` cannot be a server's id: {error}"), fix));
+        })
+        .ok()
+}
+
+/// The nearest id that would be accepted.
+fn suggest_id(name: &str) -> Option<String> {
+    let lower = name.to_lowercase();
+    let words: Vec<&str> = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let id: String = words.join("-").chars().take(64).collect();
+    let id = id.trim_end_matches('-');
+    [id.to_owned(), format!("{id}-server")].into_iter().find(|id| ServerId::parse(id).is_ok())
+}
+
+fn collision(id: &ServerId, first: &ServerId, line: usize, place: Place) -> Finding {
+    let what = if id == first {
+        format!("the server `{id}` exists already, on line {line}")
+    } else {
+        format!("`{id}` and `{first}` (line {line}) would be shown under the same name")
+    };
+    Finding::error(place, what, "rename one of the two")
+}

@@ -1,0 +1,78 @@
+//! Secrets in the file are references, never values. Findings made here never repeat a value.
+
+use secrets::{Reason, RefError, SecretRef, looks_like_credential};
+
+use super::{finding::Finding, tree::Node};
+
+pub(super) const FORMS: &str =
+    "use `env:NAME`, `keychain:name` (stored with `portcullis secret set name`) or `secret:engine/path#field`";
+
+/// The field of a stored secret where the reference names none.
+const DEFAULT_FIELD: &str = "value";
+
+/// A value that may be a reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Text {
+    Literal(String),
+    Reference(SecretRef),
+}
+
+/// `None` when the text does not claim to be a reference.
+#[must_use]
+pub fn parse_reference(text: &str) -> Option<Result<SecretRef, RefError>> {
+    let without_field = text.starts_with("secret:") && !text.contains('#');
+    let parsed = if without_field { SecretRef::parse(&format!("{text}#{DEFAULT_FIELD}")) } else { SecretRef::parse(text) };
+    match parsed {
+        Err(RefError::NotAReference) => None,
+        other => Some(other),
+    }
+}
+
+pub(super) fn is_variable_name(name: &str) -> bool {
+    let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    starts_well && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// `text` must be a well-formed reference.
+pub(super) fn check_reference(node: &Node, text: &str, path: &str) -> Result<(), Finding> {
+    match parse_reference(text) {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(reason)) => Err(Finding::error(node.place, format!("`{path}`: {reason}"), FORMS)),
+        None => Err(Finding::error(node.place, format!("`{path}` must name a secret, not be one"), FORMS).hidden()),
+    }
+}
+
+/// Reads a value of `env` or `headers`, refusing what looks like a credential written out.
+pub(super) fn read_text(node: &Node, name: &str, path: &str) -> Result<Text, Finding> {
+    let text = node.text().unwrap_or_default();
+    match parse_reference(text) {
+        Some(Ok(reference)) => return Ok(Text::Reference(reference)),
+        Some(Err(reason)) => return Err(Finding::error(node.place, format!("`{path}`: {reason}"), FORMS)),
+        None => {}
+    }
+    let (literal, declared) = match text.strip_prefix("literal:") {
+        Some(literal) => (literal, !exists_for_credentials(name)),
+        None => (text, false),
+    };
+    match looks_like_credential(name, literal) {
+        Some(Reason::Name { .. }) if declared => Ok(Text::Literal(literal.to_owned())),
+        Some(reason) => {
+            let what = match &reason {
+                Reason::Name { .. } => format!("`{path}` is a credential by its name, and is written in clear"),
+                Reason::Shape { kind, .. } => format!("`{path}` holds {kind} in clear"),
+            };
+            Err(Finding::error(node.place, what, reason.fix()).hidden())
+        }
+        None => Ok(Text::Literal(literal.to_owned())),
+    }
+}
+
+/// Headers that are nothing but credentials, so that no declaration makes a literal innocent.
+fn exists_for_credentials(name: &str) -> bool {
+    ["authorization", "proxy-authorization", "cookie"].iter().any(|header| name.eq_ignore_ascii_case(header))
+}
+
+/// Whether the text alone, under whatever name, has the shape of a credential.
+pub(super) fn looks_like_token(text: &str) -> bool {
+    looks_like_credential("", text).is_some()
+}

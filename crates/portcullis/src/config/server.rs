@@ -1,0 +1,315 @@
+//! One server's entry, of either dialect, to [`ServerEntry`].
+
+use std::{collections::BTreeMap, path::Path};
+
+use http::{HeaderName, HeaderValue, Uri};
+use vocab::{ServerId, ToolName};
+
+use super::{
+    check::join,
+    fields::Fields,
+    finding::{Finding, Place},
+    model::{
+        Allow, Capability, Health, HealthMethod, Http, HttpKind, Limits, Permission, Resources, ServerEntry, State, Stdio,
+        ToolRules, Transport,
+    },
+    resolve::path_at,
+    secret::{self, Text},
+    tree::Node,
+};
+
+pub(super) fn lower(
+    id: ServerId,
+    place: Place,
+    fields: Fields<'_>,
+    limits: &Limits,
+    base: &Path,
+    findings: &mut Vec<Finding>,
+) -> ServerEntry {
+    let path = format!("mcp_servers.{id}");
+    let entry = Entry { path: &path, place, fields };
+    let transport = entry.transport(base, findings);
+    let state = match transport {
+        _ if !fields.flag("enabled") => State::Disabled,
+        Transport::Missing => State::Skipped("it has neither `command` nor `url`".to_owned()),
+        _ => State::Enabled,
+    };
+    let classification = fields.written("classification").and_then(|text| text.parse().ok());
+    if state == State::Enabled && fields.node("classification").is_none() {
+        let what = format!("`{id}` has no classification, so it is UNTRUSTED and none of its tools can be called");
+        findings.push(Finding::warning(place, what, "add `classification:` with PUBLIC, INTERNAL, CONFIDENTIAL or RESTRICTED"));
+    }
+    let own_max = fields.node("max_result_bytes").map_or(u64::MAX, |_| fields.size("max_result_bytes"));
+    ServerEntry {
+        transport,
+        classification,
+        state,
+        timeout: fields.duration("timeout"),
+        tools: entry.tools(findings),
+        health: entry.health(findings),
+        allow: allow(fields.table("allow")),
+        max_result_bytes: own_max.min(limits.max_result_bytes),
+        capabilities: entry.capabilities(findings),
+        resources: entry.resources(findings),
+        place,
+        id,
+    }
+}
+
+fn allow(fields: Fields<'_>) -> Allow {
+    Allow { sampling: fields.flag("sampling"), roots: fields.flag("roots"), elicitation: fields.flag("elicitation") }
+}
+
+/// An entry being read.
+struct Entry<'a> {
+    path: &'a str,
+    place: Place,
+    fields: Fields<'a>,
+}
+
+impl<'a> Entry<'a> {
+    /// The table of the map form does not have the words of the list form.
+    fn either(&self, name: &'static str, other: &'static str, findings: &mut Vec<Finding>) -> Option<(&'static str, &'a Node)> {
+        let first = self.fields.node(name);
+        let second = if self.fields.knows(other) { self.fields.node(other) } else { None };
+        if let (Some(_), Some(node)) = (first, second) {
+            let what = format!("`{}` has both `{name}` and `{other}`, which mean the same", self.path);
+            findings.push(Finding::error(node.place, what, format!("keep `{name}`")));
+        }
+        first.map(|node| (name, node)).or_else(|| second.map(|node| (other, node)))
+    }
+
+    fn transport(&self, base: &Path, findings: &mut Vec<Finding>) -> Transport {
+        let command = self.either("command", "executable", findings);
+        let url = self.fields.node("url");
+        match (command, url) {
+            (Some(_), Some(node)) => {
+                let what = format!("`{}` has both `command` and `url`", self.path);
+                findings.push(Finding::error(node.place, what, "keep one: `command` starts a program, `url` connects to one"));
+                Transport::Missing
+            }
+            (Some((_, node)), None) => {
+                self.refuse_keys(&["headers", "bearer", "transport"], "url", findings);
+                self.stdio(node, base, findings).map_or(Transport::Missing, Transport::Stdio)
+            }
+            (None, Some(node)) => {
+                self.refuse_keys(&["args", "env", "environment", "credentials", "cwd", "resource_limits"], "command", findings);
+                self.http(node, findings).map_or(Transport::Missing, Transport::Http)
+            }
+            (None, None) => Transport::Missing,
+        }
+    }
+
+    /// Keys that would silently do nothing.
+    fn refuse_keys(&self, names: &[&str], needed: &str, findings: &mut Vec<Finding>) {
+        for name in names.iter().filter(|name| self.fields.knows(name)) {
+            if let Some(node) = self.fields.node(name) {
+                let what = format!("`{}` only means something beside `{needed}`", join(self.path, name));
+                findings.push(Finding::error(node.place, what, "remove it"));
+            }
+        }
+    }
+
+    fn stdio(&self, command: &Node, base: &Path, findings: &mut Vec<Finding>) -> Option<Stdio> {
+        let text = command.text()?;
+        if text.is_empty() || text.starts_with('~') || text.contains('\0') {
+            let what = format!("`{}` cannot start `{}`", self.path, text.escape_default());
+            findings.push(Finding::error(command.place, what, "write a program's name, or its whole path (`~` is not expanded)"));
+        }
+        for node in self.fields.items("args") {
+            if secret::looks_like_token(node.text().unwrap_or_default()) {
+                let what = format!("`{}.args` holds a credential in clear", self.path);
+                let fix = "pass it in `env` by reference; arguments can be read by every program on the machine";
+                findings.push(Finding::error(node.place, what, fix).hidden());
+            }
+        }
+        Some(Stdio {
+            command: text.to_owned(),
+            args: self.fields.texts("args"),
+            env: self.environment(findings),
+            cwd: self.fields.node("cwd").and_then(|node| path_at(node, base, findings)),
+        })
+    }
+
+    fn environment(&self, findings: &mut Vec<Finding>) -> BTreeMap<String, Text> {
+        let mut env = BTreeMap::new();
+        let plain = self.either("env", "environment", findings).map(|(name, _)| name);
+        for section in plain.into_iter().chain(["credentials"]) {
+            for (key, node) in self.fields.entries(section).iter().filter(|(_, node)| node.text().is_some()) {
+                let path = join(&join(self.path, section), &key.name);
+                if !secret::is_variable_name(&key.name) {
+                    let what = format!("`{}` cannot be the name of an environment variable", key.name);
+                    findings.push(Finding::error(key.place, what, "use letters, digits and `_`, not starting with a digit"));
+                }
+                match secret::read_text(node, &key.name, &path) {
+                    Ok(text) => {
+                        if env.insert(key.name.clone(), text).is_some() {
+                            let what = format!("`{}` is declared twice", key.name);
+                            findings.push(Finding::error(key.place, what, "keep one of the two"));
+                        }
+                    }
+                    // The check of `credentials` has said the same already.
+                    Err(_) if section == "credentials" => {}
+                    Err(finding) => findings.push(finding),
+                }
+            }
+        }
+        env
+    }
+
+    fn http(&self, url: &Node, findings: &mut Vec<Finding>) -> Option<Http> {
+        let text = url.text()?;
+        if let Err((what, fix)) = check_url(text) {
+            findings.push(Finding::error(url.place, format!("`{}.url` {what}", self.path), fix).hidden());
+            return None;
+        }
+        let headers = self.headers(findings);
+        let bearer = self.fields.written("bearer").and_then(secret::parse_reference).and_then(Result::ok);
+        let sends_secret = bearer.is_some() || headers.values().any(|value| matches!(value, Text::Reference(_)));
+        if sends_secret && in_clear(text) {
+            let what = format!("`{}` sends credentials to another machine without TLS", self.path);
+            findings.push(Finding::warning(url.place, what, "use an `https://` address"));
+        }
+        let kind = match self.fields.text("transport") {
+            "streamable-http" => HttpKind::StreamableHttp,
+            "sse" => HttpKind::Sse,
+            _ => HttpKind::Auto,
+        };
+        Some(Http { url: text.to_owned(), headers, bearer, kind })
+    }
+
+    fn headers(&self, findings: &mut Vec<Finding>) -> BTreeMap<String, Text> {
+        /// Headers the connection itself sets.
+        const OURS: [&str; 9] = [
+            "accept",
+            "connection",
+            "content-length",
+            "content-type",
+            "host",
+            "mcp-protocol-version",
+            "mcp-session-id",
+            "te",
+            "transfer-encoding",
+        ];
+        let mut headers = BTreeMap::new();
+        for (key, node) in self.fields.entries("headers").iter().filter(|(_, node)| node.text().is_some()) {
+            let name = key.name.to_ascii_lowercase();
+            let problem = if HeaderName::from_bytes(name.as_bytes()).is_err() {
+                Some("cannot be the name of a header")
+            } else if OURS.contains(&name.as_str()) {
+                Some("is set by the connection itself")
+            } else if name == "authorization" && self.fields.node("bearer").is_some() {
+                Some("is already set by `bearer`")
+            } else if headers.contains_key(&name) {
+                Some("is written twice; header names do not distinguish case")
+            } else if HeaderValue::from_str(node.text().unwrap_or_default()).is_err() {
+                Some("has characters that a header cannot carry")
+            } else {
+                None
+            };
+            if let Some(problem) = problem {
+                findings.push(
+                    Finding::error(node.place, format!("the header `{}` {problem}", key.name), "remove or rename it").hidden(),
+                );
+                continue;
+            }
+            let path = join(&join(self.path, "headers"), &key.name);
+            match secret::read_text(node, &key.name, &path) {
+                Ok(text) => _ = headers.insert(name, text),
+                Err(finding) => findings.push(finding),
+            }
+        }
+        headers
+    }
+
+    fn tools(&self, findings: &mut Vec<Finding>) -> ToolRules {
+        let mut rules = ToolRules { default: Permission::Permitted, listed: BTreeMap::new() };
+        for (key, node) in self.fields.entries("tools") {
+            let permission = match node.text() {
+                Some("permitted") => Permission::Permitted,
+                Some("restricted") => Permission::Restricted,
+                _ => Permission::Blocked,
+            };
+            if key.name == "*" {
+                rules.default = permission;
+            } else if let Err(error) = ToolName::parse(&key.name) {
+                let what = format!("`{}` cannot be a tool's name: {error}", key.name);
+                findings.push(Finding::error(key.place, what, "write the name as `portcullis tools list` shows it after `__`"));
+            } else {
+                rules.listed.insert(key.name.clone(), permission);
+            }
+        }
+        rules
+    }
+
+    fn health(&self, findings: &mut Vec<Finding>) -> Health {
+        if self.fields.written("health_check") == Some("off") {
+            return Health::Off;
+        }
+        let fields = self.fields.table("health_check");
+        let mut span = |name: &'static str, seconds: &'static str| match (fields.node(name), fields.node(seconds)) {
+            (Some(_), Some(node)) => {
+                let what = format!("`{}.health_check` has both `{name}` and `{seconds}`", self.path);
+                findings.push(Finding::error(node.place, what, format!("keep `{name}`")));
+                std::time::Duration::ZERO
+            }
+            (None, Some(_)) => std::time::Duration::from_secs(fields.count(seconds)),
+            _ => fields.duration(name),
+        };
+        Health::Every {
+            interval: span("interval", "interval_seconds"),
+            timeout: span("timeout", "timeout_seconds"),
+            method: if fields.text("method") == "ping" { HealthMethod::Ping } else { HealthMethod::ToolsList },
+        }
+    }
+
+    fn capabilities(&self, findings: &mut Vec<Finding>) -> Vec<Capability> {
+        let mut capabilities = Vec::new();
+        for node in self.fields.items("capabilities") {
+            let fields = Fields::new(Some(node), super::keys::CAPABILITY);
+            let name = node.text().or_else(|| fields.written("name")).unwrap_or_default();
+            let stem = name.strip_suffix(".*").unwrap_or(name);
+            if ToolName::parse(stem).is_err() {
+                let what = format!("`{name}` is not a dotted name");
+                findings.push(Finding::error(node.place, what, "write it as in `web.search` or `web.*`"));
+            }
+            capabilities
+                .push(Capability { name: name.to_owned(), skip_judge: node.text().is_none() && fields.flag("skip_judge") });
+        }
+        capabilities
+    }
+
+    fn resources(&self, findings: &mut Vec<Finding>) -> Option<Resources> {
+        self.fields.node("resource_limits")?;
+        let fields = self.fields.table("resource_limits");
+        let what = format!("`{}.resource_limits` is read but not enforced in this version", self.path);
+        findings.push(Finding::warning(self.place, what, "limit the program from outside if it must be limited"));
+        Some(Resources { cpu_millicores: fields.count("cpu_millicores"), memory_mb: fields.count("memory_mb") })
+    }
+}
+
+fn check_url(text: &str) -> Result<(), (&'static str, &'static str)> {
+    let uri: Uri = text.parse().map_err(|_| ("is not a URL", "write it as in `https://host/mcp`"))?;
+    if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none_or(str::is_empty) {
+        return Err(("is not an http URL", "write it as in `https://host/mcp`"));
+    }
+    if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        return Err((
+            "holds a user name or password in clear",
+            "remove it from the URL; use `bearer` or `headers` with a reference",
+        ));
+    }
+    let pairs = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    if pairs.into_iter().any(|(name, value)| secrets::looks_like_credential(name, value).is_some()) {
+        return Err(("holds a credential in clear", "remove it from the URL; use `bearer` or `headers` with a reference"));
+    }
+    Ok(())
+}
+
+/// Plain http to somewhere that is not this machine.
+fn in_clear(url: &str) -> bool {
+    let Ok(uri) = url.parse::<Uri>() else { return false };
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    let here = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    uri.scheme_str() == Some("http") && !here
+}

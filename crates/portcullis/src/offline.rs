@@ -1,0 +1,121 @@
+//! Verbs that need no running gate: they read and change files of the home.
+//!
+//! A running gate learns of changes by reloading; [`wants_reload`] says after which verbs. Nothing here opens a connection.
+
+use std::{io, io::Write, path::Path};
+
+use serde::Serialize;
+
+use crate::{
+    cli::{Cli, Exit, Style, Verb, args},
+    config, demo_server,
+    home::Home,
+};
+
+mod config_verbs;
+mod secret_verbs;
+mod server_verbs;
+mod token_verbs;
+
+pub use server_verbs::{configured, first_config};
+
+/// Where answers go.
+pub struct Screen<'a> {
+    pub out: &'a mut dyn Write,
+    pub style: Style,
+    pub json: bool,
+}
+
+impl std::fmt::Debug for Screen<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Screen").field("style", &self.style).field("json", &self.json).finish_non_exhaustive()
+    }
+}
+
+/// Why a verb did not do what it was asked: for standard error, and the exit code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    pub exit: Exit,
+    pub message: String,
+}
+
+impl Trouble {
+    pub fn failed(error: impl std::fmt::Display) -> Self {
+        Self { exit: Exit::Failed, message: error.to_string() }
+    }
+
+    pub fn usage(error: impl std::fmt::Display) -> Self {
+        Self { exit: Exit::Usage, message: error.to_string() }
+    }
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<crate::home::HomeError> for Trouble {
+    fn from(error: crate::home::HomeError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl Screen<'_> {
+    /// The document with `--json`, the text without.
+    pub fn show(&mut self, document: &impl Serialize, text: &str) -> Result<(), Trouble> {
+        if self.json {
+            let document = serde_json::to_string_pretty(document).map_err(Trouble::failed)?;
+            writeln!(self.out, "{document}")?;
+        } else {
+            self.out.write_all(text.as_bytes())?;
+        }
+        Ok(self.out.flush()?)
+    }
+}
+
+/// Carries the verb out, or gives `None` when it needs the gate.
+pub fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Option<Result<Exit, Trouble>> {
+    Some(match &cli.verb {
+        Verb::Config(verb) => config_verbs::run(verb, home, screen),
+        Verb::Token(verb) => token_verbs::run(verb, home, screen),
+        Verb::Secret(verb) => secret_verbs::run(verb, home, screen),
+        Verb::Servers(args::Servers::List | args::Servers::Retry(_)) => return None,
+        Verb::Servers(verb) => server_verbs::run(verb, home, screen)?,
+        Verb::Completions(args) => {
+            screen.out.write_all(&args::completions(args.shell)).map(|()| Exit::Done).map_err(Trouble::from)
+        }
+        Verb::DemoServer(args) => {
+            let demo = match args.name {
+                args::DemoName::Notes => demo_server::Demo::Notes,
+                args::DemoName::Web => demo_server::Demo::Web,
+            };
+            demo_server::serve(demo, io::stdin().lock(), &mut *screen.out).map(|()| Exit::Done).map_err(Trouble::from)
+        }
+        _ => return None,
+    })
+}
+
+/// Whether a running gate should read its files again after this verb.
+#[must_use]
+pub fn wants_reload(verb: &Verb) -> bool {
+    match verb {
+        Verb::Servers(verb) => !matches!(verb, args::Servers::List | args::Servers::Retry(_)),
+        Verb::Token(verb) => !matches!(verb, args::Token::List),
+        Verb::Secret(verb) => !matches!(verb, args::Secret::List),
+        _ => false,
+    }
+}
+
+/// Reads and resolves the home's file; mistakes are a matter of usage.
+pub fn load(file: &Path) -> Result<(config::Raw, config::Resolved), Trouble> {
+    config::load(file).map_err(|error| match error {
+        config::LoadError::Read { .. } => {
+            Trouble::failed(format!("{error}\n`portcullis up` creates it; `portcullis config path` says where it is looked for"))
+        }
+        config::LoadError::Invalid(report) => Trouble::usage(report),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! `portcullis secret …`
+
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
+
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use secrets::{Secret, SecretError, Vault, os_entropy};
+use serde_json::json;
+
+use super::{Screen, Trouble};
+use crate::{
+    cli::{Exit, args},
+    home::Home,
+};
+
+/// Longer than any secret, short enough to refuse a pipe that never ends.
+const MAX_SECRET: u64 = 1 << 20;
+
+pub(super) fn run(verb: &args::Secret, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    home.prepare()?;
+    let vault = Vault::in_home(home.vault(), os_entropy());
+    match verb {
+        args::Secret::Set(args) => {
+            vault.set(&args.name, &ask(&args.name)?).map_err(trouble)?;
+            let text = format!("Stored. Write keychain:{} where it is needed.\n", args.name);
+            screen.show(&json!({ "name": args.name, "reference": format!("keychain:{}", args.name) }), &text)?;
+        }
+        args::Secret::List => {
+            let names = vault.names().map_err(trouble)?;
+            let text = match names.as_slice() {
+                [] => "No secrets stored. Store one with: portcullis secret set NAME\n".to_owned(),
+                names => names.iter().map(|name| format!("{name}\n")).collect(),
+            };
+            screen.show(&names, &text)?;
+        }
+        args::Secret::Delete(args) => {
+            if !vault.delete(&args.name).map_err(trouble)? {
+                return Err(Trouble::usage(format!("no secret `{}` is stored; `portcullis secret list` shows them", args.name)));
+            }
+            screen.show(&json!({ "name": args.name, "deleted": true }), &format!("Deleted {}.\n", args.name))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn trouble(error: SecretError) -> Trouble {
+    match error {
+        SecretError::BadName { .. } | SecretError::BadValue { .. } => Trouble::usage(error),
+        _ => Trouble::failed(error),
+    }
+}
+
+/// From the terminal without showing it, or from a pipe. One newline at the end is not part of the secret.
+fn ask(name: &str) -> Result<Secret, Trouble> {
+    let stdin = io::stdin();
+    let mut text = String::new();
+    if stdin.is_terminal() {
+        let mut terminal = io::stderr().lock();
+        write!(terminal, "Value of {name} (not shown): ")?;
+        terminal.flush()?;
+        let before = tcgetattr(&stdin).map_err(io::Error::from)?;
+        let mut silent = before.clone();
+        silent.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(&stdin, OptionalActions::Flush, &silent).map_err(io::Error::from)?;
+        let read = stdin.lock().take(MAX_SECRET).read_line(&mut text);
+        tcsetattr(&stdin, OptionalActions::Flush, &before).map_err(io::Error::from)?;
+        writeln!(terminal)?;
+        read?;
+    } else {
+        stdin.lock().take(MAX_SECRET).read_to_string(&mut text)?;
+    }
+    let without_end = text.trim_end_matches('\n').trim_end_matches('\r').len();
+    text.truncate(without_end);
+    Ok(Secret::new(text))
+}

@@ -1,0 +1,63 @@
+//! `portcullis token …`
+
+use std::time::SystemTime;
+
+use serde_json::json;
+
+use super::{Screen, Trouble};
+use crate::{
+    cli::{Exit, args, render},
+    home::Home,
+    tokens::{Credential, NewCredential, Role, TokenError, Tokens, system_random, view_name},
+};
+
+pub(super) fn run(verb: &args::Token, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    home.prepare()?;
+    let file = home.tokens_file();
+    match verb {
+        args::Token::New(args) => {
+            let role = if args.operator { Role::Operator } else { Role::Client };
+            let new = NewCredential { name: args.name.clone(), role, view: args.view.into(), grants: args.grant.clone() };
+            let issued = Tokens::update(&file, |tokens| tokens.issue(new, SystemTime::now(), &mut system_random));
+            let (credential, token) = issued.map_err(trouble)?;
+            let mut document = shown(&credential);
+            if let Some(object) = document.as_object_mut() {
+                object.insert("token".to_owned(), json!(token.expose()));
+            }
+            let text =
+                format!("{}\n\nThis is shown once. Revoke it with: portcullis token revoke {}\n", token.expose(), credential.id);
+            screen.show(&document, &text)?;
+        }
+        args::Token::List => {
+            let tokens = Tokens::load(&file).map_err(trouble)?;
+            let documents: Vec<_> = tokens.list().iter().map(shown).collect();
+            screen.show(&documents, &render::tokens(tokens.list(), screen.style))?;
+        }
+        args::Token::Revoke(args) => {
+            let credential = Tokens::update(&file, |tokens| tokens.revoke(&args.id)).map_err(trouble)?;
+            let text = format!("Revoked {} ({}).\n", credential.id, crate::cli::style::tame(&credential.name));
+            screen.show(&shown(&credential), &text)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn trouble(error: TokenError) -> Trouble {
+    match error {
+        TokenError::Grant(_) | TokenError::Name | TokenError::Unknown(_) => Trouble::usage(error),
+        _ => Trouble::failed(error),
+    }
+}
+
+/// Everything but the hash.
+fn shown(credential: &Credential) -> serde_json::Value {
+    json!({
+        "id": credential.id,
+        "name": credential.name,
+        "created": credential.created,
+        "role": credential.role,
+        "view": view_name(credential.view),
+        "grants": credential.grants,
+        "revoked": credential.revoked,
+    })
+}

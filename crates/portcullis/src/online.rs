@@ -1,0 +1,104 @@
+//! Verbs that talk to a running gate, over its line door: the same door and the same call path that clients use.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{
+    cli::{
+        Cli, Exit, Verb, args,
+        model::{ServerView, StatusView, ToolView},
+        render,
+    },
+    config,
+    home::Home,
+    offline::{self, Screen, Trouble},
+};
+
+mod audit_verbs;
+mod call;
+mod connect;
+mod demo;
+mod doctor;
+mod line;
+
+pub(crate) use line::Line;
+
+const REFRESH: Duration = Duration::from_millis(500);
+
+pub fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    match &cli.verb {
+        Verb::Connect(args) => connect::run(args, home),
+        Verb::Call(args) => call::run(args, home, screen),
+        Verb::Status(args) => status(args, home, screen),
+        Verb::Servers(args::Servers::List) => servers(home, screen),
+        Verb::Servers(args::Servers::Retry(server)) => retry(&server.id, home, screen),
+        Verb::Tools(args::Tools::List(args)) => tools(args, home, screen),
+        Verb::Doctor => doctor::run(home, screen),
+        Verb::Demo(args) => demo::run(args, home, screen),
+        Verb::Audit(verb) => audit_verbs::run(verb, home, screen),
+        _ => Err(Trouble::failed("this verb is not one of the gate's")),
+    }
+}
+
+/// Tells a running gate to read its files again; says so when none runs, and what is wrong when it refuses.
+pub fn reload_if_running(home: &Home) -> Result<(), Trouble> {
+    let Ok(mut line) = Line::as_operator(home) else { return Ok(()) };
+    line.request("portcullis/reload", &json!({})).map(drop)
+}
+
+fn status(args: &args::Status, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let mut line = Line::as_operator(home)?;
+    loop {
+        let view: StatusView = line.ask("portcullis/status")?;
+        if !args.watch {
+            screen.show(&view, &render::status(&view, screen.style))?;
+            return Ok(Exit::Done);
+        }
+        let text = render::status(&view, screen.style);
+        if screen.json {
+            let document = serde_json::to_string(&view).map_err(Trouble::failed)?;
+            writeln!(screen.out, "{document}")?;
+        } else {
+            // Home, then clear to the end: the text is redrawn in place.
+            write!(screen.out, "\x1b[H\x1b[J{text}")?;
+        }
+        screen.out.flush()?;
+        std::thread::sleep(REFRESH);
+    }
+}
+
+fn servers(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let servers: Vec<ServerView> = match Line::as_operator(home) {
+        Ok(mut line) => line.ask("portcullis/servers")?,
+        // Without a gate the file still says what there is.
+        Err(trouble) if trouble.exit == Exit::NotRunning => {
+            let (_, resolved): (_, config::Resolved) = offline::load(&home.config_file())?;
+            offline::configured(&resolved)
+        }
+        Err(trouble) => return Err(trouble),
+    };
+    screen.show(&servers, &render::servers(&servers, screen.style))?;
+    Ok(Exit::Done)
+}
+
+fn retry(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let mut line = Line::as_operator(home)?;
+    line.request("portcullis/retry", &json!({ "server": id }))?;
+    screen.show(&json!({ "server": id, "retrying": true }), &format!("Trying {id} again now.\n"))?;
+    Ok(Exit::Done)
+}
+
+fn tools(args: &args::ToolsList, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let mut tools: Vec<ToolView> = Line::as_operator(home)?.ask("portcullis/tools")?;
+    if let Some(server) = &args.server {
+        tools.retain(|tool| tool.server == *server);
+    }
+    screen.show(&tools, &render::tools(&tools, screen.style))?;
+    Ok(Exit::Done)
+}
+
+/// Reads a text field.
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,96 @@
+//! `portcullis audit`: the ledger, read from its files. No gate needs to run.
+
+use std::{thread, time::Duration};
+
+use audit::{Filter, Follow, Record};
+use serde_json::{Value, json};
+
+use crate::{
+    cli::{Exit, args},
+    home::Home,
+    offline::{Screen, Trouble},
+};
+
+const POLL: Duration = Duration::from_millis(200);
+
+pub(super) fn run(verb: &args::Audit, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    match verb {
+        args::Audit::Tail(args) => tail(args, home, screen),
+        args::Audit::Verify => verify(home, screen),
+        args::Audit::Show(args) => show(&args.id, home, screen),
+    }
+}
+
+fn tail(args: &args::AuditTail, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let records = audit::tail(&home.ledger, &Filter::default(), args.lines).map_err(|error| unreadable(home, &error))?;
+    for record in &records {
+        print(record, screen)?;
+    }
+    if !args.follow {
+        return Ok(Exit::Done);
+    }
+    let from = records.last().map_or(0, |record| record.seq + 1);
+    let mut follow = Follow::new(&home.ledger, Filter { from, ..Filter::default() });
+    loop {
+        for record in follow.poll().map_err(|error| unreadable(home, &error))? {
+            print(&record, screen)?;
+        }
+        thread::sleep(POLL);
+    }
+}
+
+fn unreadable(home: &Home, error: &std::io::Error) -> Trouble {
+    Trouble::failed(format!("cannot read the ledger in {}: {error}", home.ledger.display()))
+}
+
+fn print(record: &Record, screen: &mut Screen<'_>) -> Result<(), Trouble> {
+    let line = if screen.json {
+        serde_json::to_string(record).map_err(Trouble::failed)?
+    } else {
+        audit::render_line(record, screen.style.color)
+    };
+    writeln!(screen.out, "{}", line.trim_end())?;
+    Ok(screen.out.flush()?)
+}
+
+fn verify(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let mut report = audit::verify(&home.ledger).map_err(|error| unreadable(home, &error))?;
+    if !report.is_clean() {
+        // A running gate may have been in the middle of its last line.
+        thread::sleep(POLL);
+        report = audit::verify(&home.ledger).map_err(|error| unreadable(home, &error))?;
+    }
+    let document = json!({
+        "clean": report.is_clean(), "segments": report.segments, "records": report.records, "intents": report.intents,
+        "outcomes": report.outcomes, "refusals": report.refusals, "changes": report.changes, "open_intents": report.open_intents,
+        "head": report.head.to_string(), "finding": report.finding.as_ref().map(ToString::to_string),
+    });
+    screen.show(&document, &verdict(&report))?;
+    Ok(if report.is_clean() { Exit::Done } else { Exit::Altered })
+}
+
+fn verdict(report: &audit::Report) -> String {
+    let counts = format!(
+        "{} records in {} files: {} intents, {} outcomes, {} refusals, {} changes",
+        report.records, report.segments, report.intents, report.outcomes, report.refusals, report.changes
+    );
+    match &report.finding {
+        None => format!("The ledger verifies. {counts}\nHead {}\n", report.head),
+        Some(finding) => format!("THE LEDGER DOES NOT VERIFY: {finding}\nUp to there: {counts}\n"),
+    }
+}
+
+fn show(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let (filter, most) = match id.parse::<u64>() {
+        Ok(seq) => (Filter { from: seq, ..Filter::default() }, 1),
+        Err(_) => (Filter { call: id.to_owned(), ..Filter::default() }, usize::MAX),
+    };
+    let records = audit::read(&home.ledger, filter).and_then(|records| records.take(most).collect::<Result<Vec<Record>, _>>());
+    let records = records.map_err(|error| unreadable(home, &error))?;
+    if records.is_empty() {
+        return Err(Trouble::failed(format!("no record `{id}`; `portcullis audit tail` shows the latest")));
+    }
+    let documents: Vec<Value> = records.iter().filter_map(|record| serde_json::to_value(record).ok()).collect();
+    screen.show(&documents, &audit::render_story(&records, screen.style.color))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,81 @@
+//! `portcullis call`: one tool call, as a client would make it.
+
+use std::io::Read as _;
+
+use serde_json::{Map, Value, json};
+
+use super::{Line, text};
+use crate::{
+    cli::{Exit, args, style::tame},
+    home::Home,
+    offline::{Screen, Trouble},
+};
+
+const REVISION: &str = "2026-07-28";
+
+pub(super) fn run(args: &args::Call, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let arguments = read_arguments(&args.arguments)?;
+    let mut line = Line::as_client(home, None)?;
+    let result = call(&mut line, &args.tool, Value::Object(arguments))?;
+    let exit = exit_of(&result);
+    screen.show(&result, &render(&result))?;
+    Ok(exit)
+}
+
+fn read_arguments(given: &str) -> Result<Map<String, Value>, Trouble> {
+    let mut text = given.to_owned();
+    if given == "-" {
+        text.clear();
+        std::io::stdin().lock().read_to_string(&mut text)?;
+    }
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(arguments)) => Ok(arguments),
+        Ok(_) => Err(Trouble::usage("arguments must be a JSON object, such as '{\"query\": \"launch\"}'")),
+        Err(error) => Err(Trouble::usage(format!("arguments are not JSON: {error}"))),
+    }
+}
+
+/// Calls a tool in the stateless dialect.
+pub(super) fn call(line: &mut Line, tool: &str, arguments: Value) -> Result<Value, Trouble> {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": REVISION,
+        "io.modelcontextprotocol/clientInfo": { "name": "portcullis-cli", "version": env!("CARGO_PKG_VERSION") },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    line.request("tools/call", &json!({ "name": tool, "arguments": arguments, "_meta": meta }))
+}
+
+/// Whether a result was delivered, refused, or is a failure.
+pub(super) fn exit_of(result: &Value) -> Exit {
+    if result.get("isError").and_then(Value::as_bool) != Some(true) {
+        return Exit::Done;
+    }
+    match text(result, "/structuredContent/error_code") {
+        "permission_denied" => Exit::Refused,
+        _ => Exit::Upstream,
+    }
+}
+
+/// The text parts of a result; parts of another kind are named.
+pub(super) fn render(result: &Value) -> String {
+    let mut out = String::new();
+    let refused = text(result, "/structuredContent/violation");
+    if !refused.is_empty() {
+        out.push_str(&format!("refused ({refused}): "));
+    }
+    for part in result.get("content").and_then(Value::as_array).into_iter().flatten() {
+        match text(part, "/type") {
+            "text" => {
+                for line in text(part, "/text").lines() {
+                    out.push_str(&tame(line));
+                    out.push('\n');
+                }
+            }
+            other => out.push_str(&format!("[{}]\n", tame(other))),
+        }
+    }
+    if out.is_empty() {
+        out.push_str("(no content)\n");
+    }
+    out
+}

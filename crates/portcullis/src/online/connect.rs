@@ -1,0 +1,47 @@
+//! `portcullis connect`: MCP on standard input and output, for clients that start a command. Lines pass unread both ways.
+
+use std::{
+    io::{self, Read, Write},
+    net::Shutdown,
+    thread,
+};
+
+use super::Line;
+use crate::{
+    cli::{Exit, args},
+    home::Home,
+    offline::Trouble,
+};
+
+pub(super) fn run(args: &args::Connect, home: &Home) -> Result<Exit, Trouble> {
+    let (mut from_gate, to_gate) = Line::as_client(home, args.server.as_deref())?.into_parts();
+    let mut gate = to_gate.try_clone()?;
+    // The client closing its end is how it leaves; the gate then finishes what is in flight and closes the other one.
+    let upward = thread::spawn(move || {
+        let sent = pump(&mut io::stdin().lock(), &mut gate);
+        let _ = gate.shutdown(Shutdown::Write);
+        sent
+    });
+    let received = pump(&mut from_gate, &mut io::stdout().lock());
+    let _ = to_gate.shutdown(Shutdown::Both);
+    received.map_err(Trouble::failed)?;
+    if upward.is_finished() {
+        return Ok(Exit::Done);
+    }
+    Err(Trouble::failed("the gate closed the connection; was it stopped?"))
+}
+
+/// Copies bytes as they come, each piece at once.
+fn pump(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+    let mut buffer = [0; 64 << 10];
+    loop {
+        let read = match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        to.write_all(buffer.get(..read).unwrap_or_default())?;
+        to.flush()?;
+    }
+}

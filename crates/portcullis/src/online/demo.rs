@@ -1,0 +1,156 @@
+//! `portcullis demo`: a narrated tour over the real doors. A gate of its own, in a home of its own, so it touches nothing of yours.
+
+use std::{
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
+
+use audit::Filter;
+use serde_json::{Value, json};
+
+use super::{Line, call, text};
+use crate::{
+    cli::{Exit, args, style::Paint},
+    home::Home,
+    offline::{Screen, Trouble},
+};
+
+const PAUSE: Duration = Duration::from_millis(1200);
+const START_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A gate started for the tour, in a directory that goes with it.
+struct Stage {
+    home: Home,
+    dir: PathBuf,
+    gate: sandbox::Child,
+}
+
+pub(super) fn run(args: &args::Demo, _: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let stage = Stage::open()?;
+    let outcome = Tour { args, screen, home: &stage.home }.run();
+    stage.close();
+    outcome
+}
+
+impl Stage {
+    fn open() -> Result<Self, Trouble> {
+        let mut name = [0; 8];
+        getrandom::fill(&mut name).map_err(|error| Trouble::failed(error.to_string()))?;
+        let dir = std::env::temp_dir().join(format!("portcullis-demo-{:016x}", u64::from_le_bytes(name)));
+        let home = Home::at(&dir);
+        home.prepare()?;
+        let own = std::env::current_exe()?;
+        let spawned = sandbox::Command::new(own)
+            .args(["--home".as_ref(), dir.as_os_str(), "up".as_ref(), "--listen".as_ref(), "127.0.0.1:0".as_ref(), "--no-snippets".as_ref()])
+            .path(std::env::var_os("PATH").unwrap_or_default())
+            .spawn()
+            .map_err(Trouble::failed)?;
+        let stage = Self { home, dir, gate: spawned.child };
+        let begun = Instant::now();
+        while !stage.home.run.join("gate.json").is_file() {
+            if begun.elapsed() > START_PATIENCE {
+                stage.close();
+                return Err(Trouble::failed("the demo's gate did not start; `portcullis doctor` may say why"));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(stage)
+    }
+
+    fn close(self) {
+        // The gate ends its servers and its worker itself; a second is plenty for it.
+        let _ = self.gate.terminate(Duration::from_secs(3));
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+struct Tour<'a, 'b> {
+    args: &'a args::Demo,
+    screen: &'a mut Screen<'b>,
+    home: &'a Home,
+}
+
+impl Tour<'_, '_> {
+    fn run(&mut self) -> Result<Exit, Trouble> {
+        let mut line = Line::as_client(self.home, None)?;
+        self.say("A gate is up, with two servers behind it: demo-notes is CONFIDENTIAL, demo-web is PUBLIC.")?;
+
+        self.say("1. The agent posts to the web. Its session has seen nothing yet, so it may.")?;
+        self.call(&mut line, "demo-web__post_message", json!({ "channel": "general", "text": "good morning" }), Exit::Done)?;
+
+        self.say("2. The agent reads a note. The answer is confidential, and from here on so is the session.")?;
+        let found = self.call(&mut line, "demo-notes__search_notes", json!({ "query": "launch" }), Exit::Done)?;
+        self.label()?;
+
+        self.say("3. Something in what it read tells the agent to post it. The gate does not ask why: a session that has seen\n   CONFIDENTIAL data cannot write to a PUBLIC server. The call is refused and nothing is sent.")?;
+        let secret: String = super::call::render(&found).chars().take(60).collect();
+        self.call(&mut line, "demo-web__post_message", json!({ "channel": "general", "text": secret }), Exit::Refused)?;
+
+        self.say("4. A new connection does not wash the label off: it belongs to the credential.")?;
+        let mut again = Line::as_client(self.home, None)?;
+        self.call(&mut again, "demo-web__post_message", json!({ "channel": "general", "text": "hello again" }), Exit::Refused)?;
+
+        self.say("5. The ledger has every step, written before it happened:")?;
+        self.ledger()
+    }
+
+    fn say(&mut self, what: &str) -> Result<(), Trouble> {
+        if !self.args.no_pause {
+            thread::sleep(PAUSE);
+        }
+        if !self.screen.json {
+            let text = self.screen.style.paint(what, Paint::Bold);
+            writeln!(self.screen.out, "\n{text}")?;
+            self.screen.out.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Makes a call and shows it; a tour that does not go as told is a failure.
+    fn call(&mut self, line: &mut Line, tool: &str, arguments: Value, expected: Exit) -> Result<Value, Trouble> {
+        let shown = arguments.to_string();
+        let result = call::call(line, tool, arguments)?;
+        let exit = call::exit_of(&result);
+        if self.screen.json {
+            let step = json!({ "tool": tool, "exit": exit.code(), "violation": text(&result, "/structuredContent/violation") });
+            writeln!(self.screen.out, "{step}")?;
+        } else {
+            writeln!(self.screen.out, "   $ portcullis call {tool} '{shown}'")?;
+            for row in call::render(&result).lines() {
+                writeln!(self.screen.out, "   {row}")?;
+            }
+        }
+        if exit != expected {
+            return Err(Trouble::failed(format!("the tour expected another answer from {tool}")));
+        }
+        Ok(result)
+    }
+
+    fn label(&mut self) -> Result<(), Trouble> {
+        let status: crate::cli::model::StatusView = Line::as_operator(self.home)?.ask("portcullis/status")?;
+        let label = status.callers.iter().find(|caller| caller.name == "first-client").map_or("?", |caller| &caller.label);
+        if !self.screen.json {
+            writeln!(self.screen.out, "   session label: {label}")?;
+        }
+        Ok(())
+    }
+
+    fn ledger(&mut self) -> Result<Exit, Trouble> {
+        let records = audit::tail(&self.home.ledger, &Filter::default(), 100)?;
+        let calls = records.iter().filter(|record| !record.call.is_empty());
+        if !self.screen.json {
+            for record in calls {
+                writeln!(self.screen.out, "   {}", audit::render_line(record, self.screen.style.color).trim_end())?;
+            }
+        }
+        let report = audit::verify(&self.home.ledger)?;
+        let verdict = if report.is_clean() { "verifies" } else { "DOES NOT VERIFY" };
+        if self.screen.json {
+            writeln!(self.screen.out, "{}", json!({ "records": report.records, "clean": report.is_clean() }))?;
+        } else {
+            writeln!(self.screen.out, "\n   $ portcullis audit verify\n   The ledger {verdict}: {} records, head {}\n", report.records, report.head)?;
+        }
+        Ok(if report.is_clean() { Exit::Done } else { Exit::Altered })
+    }
+}

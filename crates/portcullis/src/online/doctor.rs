@@ -1,0 +1,85 @@
+//! `portcullis doctor`: what this machine can do for the gate, and what is wrong.
+
+use serde_json::json;
+
+use super::Line;
+use crate::{
+    cli::{Exit, model::StatusView, style::Paint},
+    config,
+    home::Home,
+    offline::{Screen, Trouble},
+};
+
+/// One thing looked at.
+struct Finding {
+    good: bool,
+    what: String,
+    detail: String,
+}
+
+fn finding(good: bool, what: impl Into<String>, detail: impl Into<String>) -> Finding {
+    Finding { good, what: what.into(), detail: detail.into() }
+}
+
+pub(super) fn run(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let mut findings = kernel();
+    findings.push(worker());
+    findings.push(configuration(home));
+    findings.extend(gate(home));
+    let document: Vec<_> =
+        findings.iter().map(|finding| json!({ "good": finding.good, "what": finding.what, "detail": finding.detail })).collect();
+    let mut text = String::new();
+    for finding in &findings {
+        let (word, paint) = if finding.good { ("ok  ", Paint::Green) } else { ("look", Paint::Yellow) };
+        text.push_str(&format!("{} {:<28} {}\n", screen.style.paint(word, paint), finding.what, finding.detail));
+    }
+    screen.show(&document, &text)?;
+    Ok(if findings.iter().all(|finding| finding.good) { Exit::Done } else { Exit::Failed })
+}
+
+/// What the kernel offers to confine the worker with.
+fn kernel() -> Vec<Finding> {
+    sandbox::jail::probe().into_iter().map(|capability| finding(capability.available, capability.name, capability.detail)).collect()
+}
+
+fn worker() -> Finding {
+    let program = std::env::current_exe().map(|own| own.with_file_name("portcullis-worker"));
+    match program {
+        Ok(program) if program.is_file() => finding(true, "worker program", program.display().to_string()),
+        Ok(program) => finding(false, "worker program", format!("{} is missing; `cargo build --release` makes it", program.display())),
+        Err(error) => finding(false, "worker program", error.to_string()),
+    }
+}
+
+fn configuration(home: &Home) -> Finding {
+    let file = home.config_file();
+    match config::load(&file) {
+        Ok((_, resolved)) => finding(true, "configuration", format!("{} ({} servers)", file.display(), resolved.servers.len())),
+        Err(config::LoadError::Read { .. }) if !file.exists() => {
+            finding(true, "configuration", format!("{} is not there yet; `portcullis up` makes it", file.display()))
+        }
+        Err(error) => finding(false, "configuration", error.to_string()),
+    }
+}
+
+/// What a running gate says of itself.
+fn gate(home: &Home) -> Vec<Finding> {
+    let status = Line::as_operator(home).and_then(|mut line| line.ask::<StatusView>("portcullis/status"));
+    let status = match status {
+        Ok(status) => status,
+        Err(trouble) if trouble.exit == Exit::NotRunning => return vec![finding(true, "gate", "not running")],
+        Err(trouble) => return vec![finding(false, "gate", trouble.message)],
+    };
+    let mut findings = vec![finding(true, "gate", format!("{} (pid {})", status.url, status.pid))];
+    findings.extend(
+        status.worker.confinement.iter().map(|measure| finding(measure.applied, format!("worker: {}", measure.name), measure.detail.clone())),
+    );
+    if let Some(broken) = &status.ledger.broken {
+        findings.push(finding(false, "ledger", format!("cannot record, so nothing is done: {broken}")));
+    }
+    for server in &status.servers {
+        let good = server.last_error.is_none();
+        findings.push(finding(good, format!("server {}", server.id), server.last_error.clone().unwrap_or_else(|| server.state.as_str().into())));
+    }
+    findings
+}

@@ -1,0 +1,120 @@
+//! The command line's end of the line door.
+
+use std::{
+    io::{self, BufRead as _, BufReader, Write as _},
+    os::unix::net::UnixStream,
+    time::Duration,
+};
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::{
+    cli::Exit,
+    home::Home,
+    offline::Trouble,
+    tokens::{self, TokenText},
+};
+
+/// How long the gate may take to say hello; calls themselves have no deadline here.
+const HELLO_PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(crate) struct Line {
+    reader: BufReader<UnixStream>,
+    writer: UnixStream,
+    next: u64,
+}
+
+fn not_running(home: &Home) -> Trouble {
+    Trouble {
+        exit: Exit::NotRunning,
+        message: format!("no gate is running in {}; start one with `portcullis up`", home.run.display()),
+    }
+}
+
+impl Line {
+    /// Opens a line with the command line's own credential.
+    pub(crate) fn as_operator(home: &Home) -> Result<Self, Trouble> {
+        Self::open(home, tokens::read_clear(&home.operator_token_file()), None)
+    }
+
+    /// Opens a line with the first client's credential.
+    pub(crate) fn as_client(home: &Home, mount: Option<&str>) -> Result<Self, Trouble> {
+        Self::open(home, tokens::read_clear(&home.client_token_file()), mount)
+    }
+
+    fn open(home: &Home, token: Option<TokenText>, mount: Option<&str>) -> Result<Self, Trouble> {
+        let writer = UnixStream::connect(home.socket()).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => not_running(home),
+            _ => Trouble::failed(format!("cannot reach the gate at {}: {error}", home.socket().display())),
+        })?;
+        let token = token.ok_or_else(|| Trouble::failed("this home has no credential for the command line; run `portcullis up` once"))?;
+        writer.set_read_timeout(Some(HELLO_PATIENCE))?;
+        let mut line = Self { reader: BufReader::new(writer.try_clone()?), writer, next: 1 };
+        let mut hello = json!({ "portcullis": "hello", "token": token.expose() });
+        if let (Some(mount), Some(hello)) = (mount, hello.as_object_mut()) {
+            hello.insert("mount".into(), mount.into());
+        }
+        line.send(&hello)?;
+        let answer = line.receive()?;
+        if let Some(error) = answer.get("error") {
+            return Err(Trouble::failed(error.as_str().map_or_else(|| error.to_string(), str::to_owned)));
+        }
+        line.writer.set_read_timeout(None)?;
+        Ok(line)
+    }
+
+    pub(crate) fn into_parts(self) -> (BufReader<UnixStream>, UnixStream) {
+        (self.reader, self.writer)
+    }
+
+    pub(crate) fn send(&mut self, message: &Value) -> io::Result<()> {
+        let mut text = message.to_string().into_bytes();
+        text.push(b'\n');
+        self.writer.write_all(&text)
+    }
+
+    pub(crate) fn receive(&mut self) -> Result<Value, Trouble> {
+        let mut text = String::new();
+        match self.reader.read_line(&mut text) {
+            Ok(0) => Err(Trouble::failed("the gate closed the connection")),
+            Ok(_) => serde_json::from_str(&text).map_err(|error| Trouble::failed(format!("the gate's answer is not JSON: {error}"))),
+            Err(error) => Err(Trouble::failed(format!("the gate does not answer: {error}"))),
+        }
+    }
+
+    /// Sends a request and waits for its answer; whatever else comes in meanwhile is not for us.
+    pub(crate) fn request(&mut self, method: &str, params: &Value) -> Result<Value, Trouble> {
+        let id = self.next;
+        self.next += 1;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))?;
+        loop {
+            let answer = self.receive()?;
+            if answer.get("id").and_then(Value::as_u64) != Some(id) || answer.get("method").is_some() {
+                continue;
+            }
+            if let Some(error) = answer.get("error") {
+                return Err(refused(error));
+            }
+            return Ok(answer.get("result").cloned().unwrap_or_default());
+        }
+    }
+
+    /// An operator's question whose answer has a known shape.
+    pub(crate) fn ask<T: DeserializeOwned>(&mut self, method: &str) -> Result<T, Trouble> {
+        let answer = self.request(method, &json!({}))?;
+        serde_json::from_value(answer).map_err(|error| Trouble::failed(format!("the gate's answer to {method} is unreadable: {error}")))
+    }
+}
+
+/// A JSON-RPC error, with the exit code that fits it.
+fn refused(error: &Value) -> Trouble {
+    let message = super::text(error, "/message").to_owned();
+    let exit = match super::text(error, "/data/error_code") {
+        "permission_denied" => Exit::Refused,
+        "upstream_unavailable" | "timeout" => Exit::Upstream,
+        _ => Exit::Failed,
+    };
+    Trouble { exit, message }
+}

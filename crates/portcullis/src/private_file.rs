@@ -1,0 +1,58 @@
+//! Files that only their owner may read, replaced whole or not at all.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+const OWNER_ONLY: u32 = 0o600;
+
+/// Puts `bytes` at `path` so that a crash leaves either the old content or the new, never a mixture. The new content is on disk when
+/// this returns. A symbolic link keeps pointing where it did; an existing file keeps its mode, a new one is owner-only.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mode = fs::metadata(&target).map_or(OWNER_ONLY, |metadata| metadata.permissions().mode() & 0o777);
+    let temporary = beside(&target)?;
+    // Left behind only by a crash of a process with our id, which is gone.
+    let _ = fs::remove_file(&temporary);
+    let written = write_new(&temporary, bytes, mode).and_then(|()| fs::rename(&temporary, &target));
+    if let Err(error) = written {
+        let _ = fs::remove_file(&temporary);
+        return Err(error);
+    }
+    sync_directory(&target)
+}
+
+/// Creates an owner-only file; fails if anything is there already.
+pub fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_new(path, bytes, OWNER_ONLY)?;
+    sync_directory(path)
+}
+
+/// A lock that other processes of ours respect, held until the file is dropped.
+pub fn lock(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(OWNER_ONLY).open(path)?;
+    file.lock()?;
+    Ok(file)
+}
+
+fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let mut file = OpenOptions::new().create_new(true).write(true).mode(mode).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn beside(path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"))?;
+    Ok(path.with_file_name(format!(".{}.{}.new", name.to_string_lossy(), std::process::id())))
+}
+
+/// A rename is durable once the directory is.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => File::open(parent)?.sync_all(),
+        None => File::open(".")?.sync_all(),
+    }
+}

@@ -1,0 +1,204 @@
+//! `portcullis up`: opens the gate and keeps it open until told to stop.
+
+use std::{fs, io, io::Write as _, net::SocketAddr, path::Path, time::SystemTime};
+
+use audit::Ledger;
+use gateway::Gate;
+use tokio::{
+    net::{TcpListener, UnixListener},
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+};
+
+use crate::{
+    cli::{Exit, args},
+    config,
+    home::Home,
+    offline::{self, Screen, Trouble},
+    private_file, snippets, tokens, wiring,
+};
+
+/// What a new gate found or made before it opened.
+struct Prepared {
+    resolved: config::Resolved,
+    listen: SocketAddr,
+    client: Option<tokens::TokenText>,
+    is_new: bool,
+}
+
+pub fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let prepared = prepare(up, home)?;
+    // Stdio servers run as the same user; they must not be able to read this process.
+    if let Err(error) = sandbox::jail::hide_memory() {
+        tracing::warn!(%error, "servers of `command` entries could read the gate's memory");
+    }
+    // Orphans of stdio servers come to us, so that they can be ended with them.
+    if let Err(error) = sandbox::become_subreaper() {
+        tracing::warn!(%error, "daemons that stdio servers leave behind cannot be found");
+    }
+    let ledger = Ledger::at(&home.ledger).map_err(Trouble::failed)?;
+    let settings = wiring::settings(home, &prepared.resolved).map_err(Trouble::failed)?;
+    let credentials = wiring::credentials(home).map_err(Trouble::failed)?;
+    runtime()?.block_on(async {
+        let listener = bind(prepared.listen).await?;
+        let lines = bind_lines(&home.socket())?;
+        let gate = Gate::open(settings, credentials, ledger, audit::system_clock());
+        let address = listener.local_addr()?;
+        gate.set_url(format!("http://{address}/mcp"));
+        gate.record_change("gate.opened", &format!("listening on {address}")).map_err(Trouble::failed)?;
+        gate.on_reload(reload(home.clone()));
+        announce(home, &gate)?;
+        greet(up, home, &prepared, &gate, screen).await?;
+        serve(&gate, listener, lines).await?;
+        gate.close();
+        Ok::<_, Trouble>(())
+    })?;
+    sandbox::kill_all();
+    for file in [announcement(home), home.socket()] {
+        let _ = fs::remove_file(file);
+    }
+    Ok(Exit::Done)
+}
+
+fn prepare(up: &args::Up, home: &Home) -> Result<Prepared, Trouble> {
+    home.prepare()?;
+    let is_new = offline::first_config(home)?;
+    let client =
+        tokens::prepare_first(home, SystemTime::now(), &mut tokens::system_random).map_err(Trouble::failed)?;
+    let (_, resolved) = offline::load(&home.config_file())?;
+    let listen = match &up.listen {
+        Some(text) => config::parse_listen(text).map_err(|(what, fix)| Trouble::usage(format!("--listen: {what}; {fix}")))?,
+        None => resolved.listen,
+    };
+    Ok(Prepared { resolved, listen, client, is_new })
+}
+
+/// On a small machine one thread is fastest: a call then never waits to be handed from one to another.
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut builder = match cores {
+        0..=3 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    builder.worker_threads(cores / 2 + 1).max_blocking_threads(16).enable_all().build()
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, Trouble> {
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            Trouble::failed(format!("{address} is in use; is a gate running already? Choose another with --listen ADDR"))
+        }
+        _ => Trouble::failed(format!("cannot listen on {address}: {error}")),
+    })
+}
+
+fn bind_lines(socket: &Path) -> Result<UnixListener, Trouble> {
+    // The ledger's lock shows that no other gate uses this home, so a socket here is a leftover.
+    let _ = fs::remove_file(socket);
+    let listener = UnixListener::bind(socket).map_err(|error| Trouble::failed(format!("cannot listen on {}: {error}", socket.display())))?;
+    fs::set_permissions(socket, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    Ok(listener)
+}
+
+fn announcement(home: &Home) -> std::path::PathBuf {
+    home.run.join("gate.json")
+}
+
+/// Tells other programs of this home where the gate is. Written once the doors are bound, so its presence means ready.
+fn announce(home: &Home, gate: &Gate) -> io::Result<()> {
+    let text = serde_json::json!({ "url": gate.url(), "pid": std::process::id(), "socket": home.socket() });
+    private_file::replace(&announcement(home), text.to_string().as_bytes())
+}
+
+/// Reads the files again; a mistake in them changes nothing.
+fn reload(home: Home) -> gateway::Reload {
+    Box::new(move |gate| {
+        let (_, resolved) = config::load(&home.config_file()).map_err(|error| error.to_string())?;
+        let credentials = wiring::credentials(&home).map_err(|error| error.to_string())?;
+        let summary = format!("{} servers, {} credentials", resolved.servers.len(), credentials.len());
+        gate.apply(wiring::servers(&resolved), credentials)?;
+        Ok(summary)
+    })
+}
+
+async fn greet(up: &args::Up, home: &Home, prepared: &Prepared, gate: &Gate, screen: &mut Screen<'_>) -> Result<(), Trouble> {
+    if screen.json {
+        let document = serde_json::json!({
+            "url": gate.url(), "pid": std::process::id(), "config": home.config_file(), "ledger": home.ledger, "socket": home.socket(),
+        });
+        writeln!(screen.out, "{document}")?;
+        return Ok(screen.out.flush()?);
+    }
+    writeln!(screen.out, "Portcullis is up at {}", gate.url())?;
+    if prepared.is_new {
+        writeln!(screen.out, "A new home was made, with two demo servers to try: `portcullis demo`")?;
+    }
+    writeln!(screen.out, "  servers  {}", home.config_file().display())?;
+    writeln!(screen.out, "  ledger   {}", home.ledger.display())?;
+    if prepared.resolved.authentication == config::Authentication::None {
+        writeln!(screen.out, "  WARNING  authentication is off: every program on this machine can call every tool")?;
+    }
+    for warning in &prepared.resolved.warnings {
+        writeln!(screen.out, "  WARNING  {}", warning.what)?;
+    }
+    writeln!(screen.out, "{}", confinement(gate).await)?;
+    match (&prepared.client, up.no_snippets) {
+        (Some(token), false) => {
+            writeln!(screen.out, "Paste one of these into your client:\n\n{}", snippets::render(&snippets::http(gate.url(), token.expose())))?;
+        }
+        (None, false) => writeln!(screen.out, "The first client credential was revoked; make one with `portcullis token new NAME`")?,
+        (_, true) => {}
+    }
+    Ok(screen.out.flush()?)
+}
+
+/// What holds the worker back on this kernel, and what does not.
+async fn confinement(gate: &Gate) -> String {
+    let status: serde_json::Value = serde_json::from_slice(&gate.admin().status_json().await).unwrap_or_default();
+    let measures = status.pointer("/worker/confinement").and_then(serde_json::Value::as_array).cloned().unwrap_or_default();
+    let name = |measure: &serde_json::Value| measure.get("name").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+    let (applied, refused): (Vec<_>, Vec<_>) =
+        measures.iter().partition(|measure| measure.get("applied").and_then(serde_json::Value::as_bool) == Some(true));
+    if measures.is_empty() {
+        return "  worker   is starting; `portcullis doctor` shows how it is confined".to_owned();
+    }
+    let list = |measures: &[&serde_json::Value]| measures.iter().map(|measure| name(measure)).collect::<Vec<_>>().join(", ");
+    let mut text = format!("  worker   confined by {}", list(&applied));
+    if !refused.is_empty() {
+        text.push_str(&format!("\n  WARNING  this kernel refused {}", list(&refused)));
+    }
+    text.push_str("\n  servers of `command` entries run as you, with only PATH and their own variables");
+    text
+}
+
+/// Serves both doors until a signal says to stop, then lets calls in flight finish.
+async fn serve(gate: &Gate, listener: TcpListener, lines: UnixListener) -> Result<(), Trouble> {
+    let (stop, stopping) = watch::channel(false);
+    let until = |mut stopping: watch::Receiver<bool>| async move {
+        let _ = stopping.wait_for(|stop| *stop).await;
+    };
+    let http = tokio::spawn(server::serve(gate.clone(), listener, until(stopping.clone())));
+    let lines = tokio::spawn(server::serve_lines(gate.clone(), lines, until(stopping)));
+    until_told(gate).await?;
+    let _ = stop.send(true);
+    for door in [http, lines] {
+        door.await.map_err(Trouble::failed)??;
+    }
+    Ok(())
+}
+
+async fn until_told(gate: &Gate) -> io::Result<()> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(()),
+            _ = hangup.recv() => match gate.admin().reload() {
+                Ok(applied) => tracing::info!(applied, "reloaded"),
+                Err(error) => tracing::error!("not reloaded, nothing changed: {error}"),
+            },
+        }
+    }
+}

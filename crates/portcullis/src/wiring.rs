@@ -1,0 +1,179 @@
+//! From files to a gate: the configuration, the credentials and the keys, each lowered to what the crate that uses it wants.
+
+use std::{fs, io, path::Path, sync::Arc, time::Duration};
+
+use gateway::{
+    Credential, DoorSettings, Role,
+    settings::{self, ServerSpec, Settings, Standing, Vault, WorkerSettings},
+};
+use policy::{Budget, Permission};
+use secrets::{Resolver, SecretRef, Store as _};
+use vocab::Redacted;
+
+use crate::{
+    config::{self, Resolved},
+    home::Home,
+    private_file,
+    tokens::{self, Tokens},
+};
+
+/// No call may take longer than this, whatever its server's entry says.
+const LONGEST_CALL: Duration = Duration::from_secs(3600);
+
+/// The worker lies beside this program; nothing else is ever run in its place.
+const WORKER: &str = "portcullis-worker";
+
+/// What the gate is told, from what the files say.
+pub fn settings(home: &Home, resolved: &Resolved) -> Result<Settings, String> {
+    let limits = &resolved.limits;
+    let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    Ok(Settings {
+        door: DoorSettings {
+            name: "portcullis",
+            version: env!("CARGO_PKG_VERSION"),
+            max_body_bytes: bytes(limits.max_body_bytes),
+            max_depth: limits.max_depth,
+            max_header_bytes: bytes(limits.max_header_bytes),
+            max_sessions: limits.max_sessions,
+            allowed_origins: resolved.allowed_origins.clone(),
+            allowed_hosts: Vec::new(),
+            requires_credential: resolved.authentication == config::Authentication::Bearer,
+        },
+        worker: worker(resolved)?,
+        ceiling: Budget { time: LONGEST_CALL, result_bytes: bytes(limits.max_result_bytes) },
+        max_concurrent_calls: limits.max_concurrent_calls,
+        attempts: resolved.retry.attempts,
+        servers: servers(resolved),
+        snapshots: home.state.join("catalog"),
+        seal_key: seal_key(&home.state.join("seal.key")).map_err(|error| format!("cannot use the sealing key: {error}"))?,
+        vault: vault(home),
+    })
+}
+
+fn worker(resolved: &Resolved) -> Result<WorkerSettings, String> {
+    let own = std::env::current_exe().map_err(|error| format!("cannot find this program's own file: {error}"))?;
+    let program = own.with_file_name(WORKER);
+    if !program.is_file() {
+        return Err(format!("{} is missing; build it with `cargo build --release` or install both programs", program.display()));
+    }
+    let total_bytes = usize::try_from(resolved.limits.max_result_bytes).unwrap_or(usize::MAX).max(4 << 20);
+    let mut args = vec!["--role".to_owned(), "aggregator".to_owned(), "--total-bytes".to_owned(), total_bytes.to_string()];
+    for file in &resolved.trust.ca_files {
+        args.extend(["--ca-file".to_owned(), file.to_string_lossy().into_owned()]);
+    }
+    // A little more than one answer, for what wraps it.
+    Ok(WorkerSettings { program, args, path: std::env::var("PATH").unwrap_or_default(), total_bytes: total_bytes + (1 << 20) })
+}
+
+/// Resolves references at the moment they are spent, so a secret stored later is found without a restart.
+fn vault(home: &Home) -> Vault {
+    let resolver = Resolver::new(std::env::vars(), secrets::Vault::in_home(home.vault(), secrets::os_entropy()));
+    Arc::new(move |reference| {
+        let reference = SecretRef::parse(reference).map_err(|error| error.to_string())?;
+        let lease = resolver.lease(&reference).map_err(|error| error.to_string())?;
+        Ok(Redacted::new(lease.expose().to_owned()))
+    })
+}
+
+/// The key that seals what clients carry for us: kept, so that a restart does not void it.
+fn seal_key(file: &Path) -> io::Result<[u8; 32]> {
+    match fs::read(file) {
+        Ok(bytes) => <[u8; 32]>::try_from(bytes).map_err(|_| io::Error::other(format!("{} is damaged; delete it", file.display()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut key = [0; 32];
+            getrandom::fill(&mut key).map_err(|error| io::Error::other(error.to_string()))?;
+            private_file::create(file, &key)?;
+            Ok(key)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The credentials that are in force.
+pub fn credentials(home: &Home) -> Result<Vec<Credential>, tokens::TokenError> {
+    let tokens = Tokens::load(&home.tokens_file())?;
+    let live = tokens.list().iter().filter(|credential| !credential.revoked);
+    Ok(live
+        .map(|credential| Credential {
+            id: credential.id.clone(),
+            name: credential.name.clone(),
+            role: match credential.role {
+                tokens::Role::Client => Role::Client,
+                tokens::Role::Operator => Role::Operator,
+            },
+            view: credential.view,
+            grants: credential.grants.clone(),
+            digest: credential.digest(),
+        })
+        .collect())
+}
+
+pub fn servers(resolved: &Resolved) -> Vec<ServerSpec> {
+    resolved.servers.iter().map(server).collect()
+}
+
+fn server(entry: &config::ServerEntry) -> ServerSpec {
+    ServerSpec {
+        id: entry.id.clone(),
+        transport: transport(&entry.transport),
+        classification: entry.classification,
+        standing: match &entry.state {
+            config::State::Enabled => Standing::Enabled,
+            config::State::Disabled => Standing::Disabled,
+            config::State::Skipped(reason) => Standing::Skipped(reason.clone()),
+        },
+        timeout: entry.timeout,
+        max_result_bytes: usize::try_from(entry.max_result_bytes).unwrap_or(usize::MAX),
+        default_permission: permission(entry.tools.default),
+        permissions: entry.tools.listed.iter().map(|(tool, rule)| (tool.clone(), permission(*rule))).collect(),
+        health: match entry.health {
+            config::Health::Off => None,
+            config::Health::Every { interval, method, .. } => Some(settings::Health {
+                interval,
+                method: match method {
+                    config::HealthMethod::Ping => settings::HealthMethod::Ping,
+                    config::HealthMethod::ToolsList => settings::HealthMethod::ListTools,
+                },
+            }),
+        },
+        allow: settings::Allow {
+            sampling: entry.allow.sampling,
+            roots: entry.allow.roots,
+            elicitation: entry.allow.elicitation,
+        },
+    }
+}
+
+fn permission(rule: config::Permission) -> Permission {
+    match rule {
+        config::Permission::Permitted => Permission::Permitted,
+        config::Permission::Restricted => Permission::Restricted,
+        config::Permission::Blocked => Permission::Blocked,
+    }
+}
+
+fn transport(transport: &config::Transport) -> settings::Transport {
+    let text = |text: &config::Text| match text {
+        config::Text::Literal(value) => settings::Text::Literal(value.clone()),
+        config::Text::Reference(reference) => settings::Text::Secret(reference.to_string()),
+    };
+    match transport {
+        config::Transport::Stdio(stdio) => settings::Transport::Stdio {
+            command: stdio.command.clone(),
+            args: stdio.args.clone(),
+            env: stdio.env.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
+            cwd: stdio.cwd.clone(),
+        },
+        config::Transport::Http(http) => settings::Transport::Http {
+            url: http.url.clone(),
+            kind: match http.kind {
+                config::HttpKind::Auto => settings::HttpKind::Auto,
+                config::HttpKind::StreamableHttp => settings::HttpKind::Streamable,
+                config::HttpKind::Sse => settings::HttpKind::Sse,
+            },
+            headers: http.headers.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
+            bearer: http.bearer.as_ref().map(|reference| settings::Text::Secret(reference.to_string())),
+        },
+        config::Transport::Missing => settings::Transport::Nothing,
+    }
+}

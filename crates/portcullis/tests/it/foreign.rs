@@ -1,0 +1,108 @@
+//! Other people's software, at pinned versions, installed under `target/tools` when missing.
+//!
+//! Nothing that is installed runs a script of its own, and a lock keeps two test processes from installing at once.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::workspace;
+
+const NODE: &str = "22.23.3";
+const NODE_PACKAGES: [(&str, &str); 5] = [
+    ("@modelcontextprotocol/client", "2.4.0"),
+    ("@modelcontextprotocol/inspector", "2.12.0"),
+    ("@modelcontextprotocol/server-everything", "2026.8.31"),
+    ("@modelcontextprotocol/server-filesystem", "2026.8.31"),
+    ("@modelcontextprotocol/server-memory", "2026.8.31"),
+];
+const PYTHON_PACKAGES: [&str; 4] = ["fastmcp==4.1.2", "mcp==2.3.0", "mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"];
+
+/// The Node programs.
+pub struct Node {
+    pub home: PathBuf,
+    pub program: String,
+}
+
+impl Node {
+    /// Finds them, or installs them first.
+    pub fn get() -> Self {
+        let home = tools("foreign-node");
+        let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
+        let node = format!("node-linux-{architecture}");
+        let mut dependencies = serde_json::Map::from_iter([(node.clone(), json!(NODE))]);
+        dependencies.extend(NODE_PACKAGES.map(|(name, version)| (name.to_owned(), json!(version))));
+        let manifest = format!("{:#}\n", json!({"private": true, "dependencies": dependencies}));
+        install(&home, &manifest, || {
+            fs::write(home.join("package.json"), &manifest).unwrap();
+            let mut npm = Command::new("npm");
+            npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&home);
+            npm
+        });
+        let program = home.join("node_modules").join(node).join("bin/node");
+        Self { program: text(&program), home }
+    }
+
+    /// The script of a package's program.
+    pub fn script(&self, package: &str, program: &str) -> String {
+        let directory = self.home.join("node_modules").join(package);
+        let manifest: Value = serde_json::from_str(&fs::read_to_string(directory.join("package.json")).unwrap()).unwrap();
+        let bin = &manifest["bin"];
+        let script = bin.as_str().or_else(|| bin[program].as_str()).expect("the package has that program");
+        text(&directory.join(script))
+    }
+}
+
+/// The Python environment; the directory of its programs.
+pub fn python() -> PathBuf {
+    let home = tools("foreign-python");
+    let manifest = PYTHON_PACKAGES.join("\n") + "\n";
+    install(&home, &manifest, || {
+        let made = Command::new("python3").args(["-m", "venv", "--clear"]).arg(&home).status().expect("python3 is installed");
+        assert!(made.success(), "python3 -m venv failed; on Debian: apt-get install python3-venv");
+        let mut pip = Command::new(home.join("bin/pip"));
+        pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(PYTHON_PACKAGES);
+        pip
+    });
+    home.join("bin")
+}
+
+/// One of the client scripts kept beside these tests.
+pub fn script(name: &str) -> String {
+    text(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign").join(name))
+}
+
+/// Runs a foreign client to its end and reads the JSON it printed last.
+pub fn talk(program: &str, args: &[&str]) -> Value {
+    let output = Command::new(program).args(args).stdin(Stdio::null()).output().expect("the client starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {args:?} failed:\n{said}\n{complaint}");
+    serde_json::from_str(&said)
+        .or_else(|_| serde_json::from_str(said.lines().last().unwrap_or_default()))
+        .unwrap_or_else(|error| panic!("{error} in what the client said: {said}\n{complaint}"))
+}
+
+pub fn text(path: &Path) -> String {
+    path.to_str().expect("the target directory has a plain name").to_owned()
+}
+
+fn tools(name: &str) -> PathBuf {
+    workspace().join("target/tools").join(name)
+}
+
+/// Runs the installer unless exactly this was installed before. The lock is beside the directory, which may be remade.
+fn install(home: &Path, manifest: &str, installer: impl FnOnce() -> Command) {
+    fs::create_dir_all(home).unwrap();
+    let lock = File::create(home.with_extension("lock")).unwrap();
+    lock.lock().unwrap();
+    let done = home.join("installed.txt");
+    if fs::read_to_string(&done).is_ok_and(|installed| installed == manifest) {
+        return;
+    }
+    let output = installer().stdin(Stdio::null()).output().expect("npm and python3 are installed");
+    assert!(output.status.success(), "installing into {} failed:\n{}", home.display(), String::from_utf8_lossy(&output.stderr));
+    fs::write(done, manifest).unwrap();
+}

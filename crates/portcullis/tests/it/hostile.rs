@@ -1,0 +1,226 @@
+//! One server behind the gate is hostile: the gate stays up, memory stays bounded, other servers do not notice.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use testkit::client::{Client, Era};
+use testkit::everything::HttpFixture;
+use testkit::gate::Gate;
+use testkit::hostile::{Hostile, Script, Verdict};
+use testkit::procfs;
+
+use crate::support::{
+    admin, await_state, client, config, fixture, gate, http, percentile, program, server, stdio, worker_pid,
+};
+
+const SEED: u64 = 0x5eed;
+const MIB: u64 = 1 << 20;
+/// The largest result is 32 MiB, and a debug build holds it more than once on its way.
+const MOST_MEMORY: u64 = 192 * MIB;
+/// What a caller of another server may have to wait, on two cores that the attack also uses.
+const GOOD_P99: Duration = Duration::from_millis(100);
+const BAD: &str = "classification: PUBLIC, timeout: 2s";
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Over {
+    Http,
+    Stdio,
+}
+
+macro_rules! attacks {
+    ($(fn $name:ident: $script:ident over $($over:ident),+;)*) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                $(attack(Script::$script, Over::$over).await;)+
+            }
+        )*
+
+        const ATTACKS: &[(Script, &[Over])] = &[$((Script::$script, &[$(Over::$over),+])),*];
+    };
+}
+
+attacks! {
+    fn an_honest_server_is_the_control: Honest over Http, Stdio;
+    fn answers_to_other_ids_are_dropped: WrongId over Http, Stdio;
+    fn only_answers_to_other_ids_is_no_answer: WrongIdOnly over Http, Stdio;
+    fn a_second_answer_is_dropped: DoubleReply over Http, Stdio;
+    fn an_answer_before_its_request_is_dropped: EarlyReply over Http, Stdio;
+    fn a_dripping_answer_arrives: Drip over Http, Stdio;
+    fn dripping_forever_ends_at_the_timeout: DripForever over Http, Stdio;
+    fn silence_after_some_bytes_ends_at_the_timeout: HangAt over Http, Stdio;
+    fn a_cut_answer_is_an_error: CloseAt over Http, Stdio;
+    fn random_bytes_are_an_error: Garbage over Http, Stdio;
+    fn a_web_page_is_an_error: NotJson over Http, Stdio;
+    fn an_empty_reply_is_an_error: Empty over Http;
+    fn server_errors_are_errors: ServerErrors over Http;
+    fn a_redirect_is_not_followed: Redirect over Http;
+    fn a_huge_head_is_refused: HugeHeader over Http;
+    fn a_gzip_bomb_does_not_unfold: GzipBomb over Http;
+    fn endless_events_end: EndlessEvents over Http, Stdio;
+    fn a_giant_event_is_refused: GiantEvent over Http, Stdio;
+    fn a_huge_result_is_refused: HugeResult over Http, Stdio;
+    fn a_deep_result_is_refused: DeepJson over Http, Stdio;
+    fn a_result_with_duplicate_keys_is_refused: DuplicateKeys over Http, Stdio;
+    fn a_result_that_is_not_utf8_is_refused: BadUtf8 over Http, Stdio;
+    fn half_a_surrogate_is_refused: LoneSurrogate over Http, Stdio;
+    fn not_a_number_is_refused: NotANumber over Http, Stdio;
+    fn a_result_that_is_no_object_is_refused: NotAResult over Http, Stdio;
+    fn a_flood_of_requests_reaches_nobody: AskFlood over Http, Stdio;
+    fn a_flood_of_progress_reaches_nobody: ProgressFlood over Http, Stdio;
+    fn a_flood_of_list_changes_is_borne: ChangeFlood over Http, Stdio;
+    fn a_million_tools_are_cut: MillionTools over Http, Stdio;
+    fn a_page_taller_than_the_cap_is_refused: TallPage over Http, Stdio;
+    fn a_cursor_loop_ends: CursorLoop over Http, Stdio;
+    fn endless_pages_end: CursorEndless over Http, Stdio;
+    fn bad_names_are_left_out: BadNames over Http, Stdio;
+    fn a_slow_handshake_delays_nobody: SlowHandshake over Http, Stdio;
+    fn a_server_that_leaves_at_every_call: ExitAtCall over Http, Stdio;
+    fn chatter_on_stdout_is_skipped: StdoutNoise over Stdio;
+    fn an_endless_line_costs_that_line_only: LongLine over Stdio;
+    fn a_flood_on_stderr_is_borne: StderrFlood over Stdio;
+    fn a_deaf_server_still_answers: Deaf over Stdio;
+}
+
+#[test]
+fn every_script_is_played_wherever_it_can_be() {
+    for script in Script::ALL {
+        let played: Vec<Over> = ATTACKS.iter().filter(|(known, _)| known == script).flat_map(|(_, over)| over.to_vec()).collect();
+        let wanted = [(script.on_http(), Over::Http), (script.on_stdio(), Over::Stdio)];
+        let wanted: Vec<Over> = wanted.into_iter().filter_map(|(can, over)| can.then_some(over)).collect();
+        assert_eq!(played, wanted, "{script}: {}", script.about());
+    }
+}
+
+async fn attack(script: Script, over: Over) {
+    let yard = Yard::open(script, over).await;
+    let honest = Honest::start(&yard.gate).await;
+    let client = client(&yard.gate, Era::Modern).await;
+    match script.verdict() {
+        Verdict::Unreachable => tokio::time::sleep(Duration::from_millis(500)).await,
+        verdict => {
+            yard.await_attacker().await;
+            for turn in 0..3 {
+                yard.call(&client, verdict, turn).await;
+            }
+        }
+    }
+    yard.assert_standing(honest.stop().await).await;
+    assert_nothing_leaked(&yard, &client);
+}
+
+/// What a caller must see of one call to the attacker.
+impl Yard {
+    async fn call(&self, client: &Client, verdict: Verdict, turn: usize) {
+        let text = format!("turn {turn}");
+        let began = Instant::now();
+        let called = client.call("bad__echo", json!({"text": text})).await.expect("every call gets a definite answer");
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(5), "{}: the answer took {took:?}", self.script);
+        match verdict {
+            Verdict::Answer => assert_eq!(called.text, text, "{}: {}", self.script, called.answer),
+            Verdict::Error | Verdict::Unreachable => {
+                assert!(called.is_error, "{}: {}", self.script, called.answer);
+                assert_ne!(called.text, "FORGED", "{}: a forged answer was delivered", self.script);
+                let known = ["upstream_unavailable", "timeout"];
+                let code = called.error_code().unwrap_or_default();
+                assert!(known.contains(&code), "{}: the caller cannot tell what happened: {}", self.script, called.answer);
+            }
+        }
+        assert!(!called.answer.to_string().contains("FORGED"), "{}: {}", self.script, called.answer);
+    }
+}
+
+fn assert_nothing_leaked(yard: &Yard, client: &Client) {
+    let asked: Vec<Value> = client.seen().into_iter().filter(|message| message.get("id").is_some()).collect();
+    assert!(asked.is_empty(), "requests of the server reached a client that can answer none: {asked:?}");
+    assert!(client.seen_of("notifications/progress").is_empty(), "progress for no token reached the client");
+    if let Some(upstream) = &yard.upstream {
+        assert_eq!(upstream.ledger().canary_visits(), 0, "a redirect was followed");
+        let token = yard.gate.token().unwrap();
+        let seen = upstream.ledger().authorizations();
+        assert!(!seen.iter().any(|header| header.contains(&token)), "the client's own token was passed on: {seen:?}");
+    }
+}
+
+/// A gate with a good server and a bad one.
+struct Yard {
+    gate: Gate,
+    script: Script,
+    upstream: Option<Hostile>,
+    _good: HttpFixture,
+}
+
+impl Yard {
+    async fn open(script: Script, over: Over) -> Self {
+        let good = fixture().await;
+        let (entry, upstream) = match over {
+            Over::Http => {
+                let upstream = Hostile::start(script, SEED).await.unwrap();
+                (http(&upstream.url(), BAD), Some(upstream))
+            }
+            Over::Stdio => {
+                let args = ["--stdio", "--script", script.name(), "--seed", &SEED.to_string()];
+                (stdio(&program("hostile"), &args, BAD), None)
+            }
+        };
+        let gate = gate(&config(&[("good", http(&good.url(), "classification: PUBLIC")), ("bad", entry)])).await;
+        await_state(&gate, "good", "connected", Duration::from_secs(10)).await;
+        Self { gate, script, upstream, _good: good }
+    }
+
+    /// Over stdio some scripts end the process with every call; it comes back by itself.
+    async fn await_attacker(&self) {
+        await_state(&self.gate, "bad", "connected", Duration::from_secs(15)).await;
+    }
+
+    async fn assert_standing(&self, mut latencies: Vec<Duration>) {
+        let script = self.script;
+        let status = admin(&self.gate, "GET", "status").await;
+        assert_eq!(status["worker"]["restarts"], 0, "{script}: the worker had to be replaced\n{}", self.gate.output());
+        let worker = worker_pid(&self.gate).await.expect("a worker");
+        let (of_gate, of_worker) = (procfs::peak_resident_bytes(self.gate.pid()), procfs::peak_resident_bytes(worker));
+        let (count, p99) = (latencies.len(), percentile(&mut latencies, 99));
+        println!("{script}: {count} honest calls, p99 {p99:?}; gate {} MiB, worker {} MiB", of_gate / MIB, of_worker / MIB);
+        assert!(of_gate + of_worker <= MOST_MEMORY, "{script}: gate {} MiB, worker {} MiB", of_gate / MIB, of_worker / MIB);
+        assert!(p99 <= GOOD_P99, "{script}: another server's p99 was {p99:?} over {count} calls");
+        assert_eq!(server(&self.gate, "good").await["state"], "connected");
+    }
+}
+
+/// A caller of the good server who never stops and checks every answer.
+struct Honest {
+    stop: Arc<AtomicBool>,
+    task: tokio::task::JoinHandle<Vec<Duration>>,
+}
+
+impl Honest {
+    async fn start(gate: &Gate) -> Self {
+        let client = client(gate, Era::Legacy).await;
+        let stop = Arc::new(AtomicBool::new(false));
+        let asked = stop.clone();
+        let task = tokio::spawn(async move {
+            let mut latencies = Vec::new();
+            for turn in 0_u64.. {
+                if asked.load(Ordering::Relaxed) && latencies.len() >= 50 {
+                    break;
+                }
+                let text = format!("honest {turn}");
+                let began = Instant::now();
+                let called = client.call("good__echo", json!({"text": text})).await.expect("the good server answers");
+                latencies.push(began.elapsed());
+                assert_eq!(called.text, text, "the good server's answer was disturbed: {}", called.answer);
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            latencies
+        });
+        Self { stop, task }
+    }
+
+    async fn stop(self) -> Vec<Duration> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.task.await.expect("the honest caller saw nothing wrong")
+    }
+}

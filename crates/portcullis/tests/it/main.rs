@@ -1,0 +1,33 @@
+//! The one integration binary: the shipped programs, started as a user starts them, judged from outside.
+//!
+//! Nothing here reaches into the gate's code. Upstreams are the everything fixture, the hostile upstream and other
+//! people's servers; clients are a plain JSON client and other people's SDKs.
+
+#[cfg(test)]
+mod clients;
+#[cfg(test)]
+mod commands;
+#[cfg(test)]
+mod configuration;
+#[cfg(test)]
+mod confinement;
+#[cfg(test)]
+mod door;
+#[cfg(test)]
+mod eras;
+#[cfg(test)]
+mod foreign;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod lazy;
+#[cfg(test)]
+mod refusals;
+#[cfg(test)]
+mod reload;
+#[cfg(test)]
+mod servers;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod worker_death;

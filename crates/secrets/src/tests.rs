@@ -1,0 +1,4 @@
+mod literal;
+mod reference;
+mod store;
+mod vault;

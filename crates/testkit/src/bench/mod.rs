@@ -1,0 +1,16 @@
+//! The parts of `cargo xtask bench`: an upstream that echoes, a floor that forwards, a client that loads.
+//!
+//! All three run in one thread each and do as little as they can, so that what is measured is what stands between them.
+
+pub mod floor;
+pub mod load;
+pub mod meter;
+pub mod options;
+pub mod pipe;
+pub mod reply;
+pub mod start;
+pub mod template;
+pub mod upstream;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! Requests that are built once and stamped with a fresh id per call.
+
+use std::io::Write as _;
+
+use anyhow::{Context, Result};
+
+/// Ids have a fixed number of digits, so that a request's length never changes.
+pub const FIRST_ID: u64 = 1_000_000_000;
+const DIGITS: usize = 10;
+
+/// Prose with the line breaks and quotes real results have, so that a string is not one easy run of bytes.
+const PROSE: &str =
+    "The gate opens for those who are known, and what they carry through it is written down.\\nNothing passes \\\"unseen\\\". ";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    Legacy,
+    Modern,
+}
+
+/// What a call is addressed to.
+#[derive(Debug, Clone)]
+pub struct Address {
+    /// `HOST:PORT`
+    pub authority: String,
+    pub path: String,
+    pub bearer: Option<String>,
+    pub tool: String,
+    pub era: Era,
+}
+
+impl Address {
+    /// Reads `http://HOST:PORT/PATH`.
+    pub fn new(url: &str, bearer: Option<&str>, tool: &str, era: Era) -> Result<Self> {
+        let rest = url.strip_prefix("http://").with_context(|| format!("`{url}` is not an http:// address"))?;
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let owned = |text: &str| text.to_owned();
+        Ok(Self { authority: owned(authority), path: format!("/{path}"), bearer: bearer.map(owned), tool: owned(tool), era })
+    }
+
+    /// An HTTP request with this body.
+    #[must_use]
+    pub fn request(&self, method: &str, session: Option<&str>, body: &[u8]) -> Vec<u8> {
+        let Self { authority, path, .. } = self;
+        let mut head = format!("POST {path} HTTP/1.1\r\nHost: {authority}\r\nContent-Type: application/json\r\n");
+        head.push_str("Accept: application/json, text/event-stream\r\n");
+        if let Some(bearer) = &self.bearer {
+            head.push_str(&format!("Authorization: Bearer {bearer}\r\n"));
+        }
+        if let Some(session) = session {
+            head.push_str(&format!("Mcp-Session-Id: {session}\r\n"));
+        }
+        match self.era {
+            Era::Legacy => head.push_str("MCP-Protocol-Version: 2025-11-25\r\n"),
+            Era::Modern => {
+                head.push_str(&format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n"));
+                if method == "tools/call" {
+                    head.push_str(&format!("Mcp-Name: {}\r\n", self.tool));
+                }
+            }
+        }
+        head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+        [head.as_bytes(), body].concat()
+    }
+
+    /// A call of the echo tool with `size` bytes of text, over HTTP.
+    #[must_use]
+    pub fn call(&self, session: Option<&str>, size: usize) -> Template {
+        Template::new(self.request("tools/call", session, &call_body(&self.tool, self.era, size)))
+    }
+}
+
+/// A JSON-RPC call of `tool`; the id and the first digits of the text are to be stamped.
+#[must_use]
+pub fn call_body(tool: &str, era: Era, size: usize) -> Vec<u8> {
+    let meta = match era {
+        Era::Legacy => "",
+        Era::Modern => concat!(
+            r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"#,
+            r#""io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}"#
+        ),
+    };
+    let text = text(size);
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{FIRST_ID},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"{FIRST_ID}{text}"}}{meta}}}}}"#
+    )
+    .into_bytes()
+}
+
+/// Prose of about `size` bytes with the stamp before it; escapes are never cut.
+fn text(size: usize) -> String {
+    let wanted = size.saturating_sub(DIGITS);
+    let mut text = PROSE.repeat(wanted / PROSE.len());
+    let left = wanted - text.len();
+    text.extend(std::iter::repeat_n('.', left));
+    text
+}
+
+/// A request and where its stamps are.
+#[derive(Debug, Clone)]
+pub struct Template {
+    bytes: Vec<u8>,
+    stamps: Vec<usize>,
+}
+
+impl Template {
+    #[must_use]
+    pub fn new(bytes: Vec<u8>) -> Self {
+        let stamp = FIRST_ID.to_string();
+        let text = String::from_utf8_lossy(&bytes);
+        let stamps = text.match_indices(&stamp).map(|(at, _)| at).collect();
+        Self { bytes, stamps }
+    }
+
+    /// The request with this id, also at the start of its text.
+    pub fn stamped(&mut self, id: u64) -> &[u8] {
+        for at in &self.stamps {
+            if let Some(mut place) = self.bytes.get_mut(*at..at + DIGITS) {
+                // Ten digits into ten bytes.
+                let _always_fits = write!(place, "{id:010}");
+            }
+        }
+        &self.bytes
+    }
+}

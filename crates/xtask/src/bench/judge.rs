@@ -1,0 +1,58 @@
+//! The targets: what the gate may cost, as multiples of the floor in the same round.
+
+use serde::Serialize;
+
+use super::matrix::{CROWD_CELL, Cell, Measured, Place, Results, Upstream, median};
+
+/// One target and how the run did.
+#[derive(Debug, Serialize)]
+pub(super) struct Target {
+    pub(super) name: String,
+    pub(super) value: f64,
+    pub(super) bound: String,
+    pub(super) met: bool,
+}
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Every target the run has numbers for.
+pub(super) fn judge(results: &Results) -> Vec<Target> {
+    let mut targets = Vec::new();
+    for connections in [16, 64] {
+        let cell = Cell { upstream: Upstream::Http, connections, size: 100 };
+        targets.extend(at_most(
+            format!("CPU per call, 100 B, c={connections}, × floor"),
+            to_floor(results, cell, Measured::cpu),
+            6.0,
+        ));
+        let throughput = to_floor(results, cell, |measured| measured.calls_per_second);
+        targets.extend(at_least(format!("calls per second, 100 B, c={connections}, × floor"), throughput, 0.2));
+    }
+    let alone = Cell { upstream: Upstream::Http, connections: 1, size: 100 };
+    targets.extend(at_most("p50, 100 B, c=1, × floor".to_owned(), to_floor(results, alone, |measured| measured.p50_us), 2.2));
+    for connections in [1, 16, 64] {
+        let cell = Cell { upstream: Upstream::Http, connections, size: 1_000_000 };
+        targets.extend(at_most(
+            format!("CPU per call, 1 MB, c={connections}, × floor"),
+            to_floor(results, cell, Measured::cpu),
+            2.5,
+        ));
+    }
+    let crowd = results.ratio(CROWD_CELL, Place::Crowded, Place::Gate, Measured::cpu);
+    targets.extend(at_most("CPU per call with 200 servers, × with 2".to_owned(), crowd, 1.15));
+    targets.extend(at_most("idle memory of gate and worker, MiB".to_owned(), Some(results.idle_gate_bytes as f64 / MIB), 30.0));
+    targets.extend(at_most("first call after a start, ms".to_owned(), Some(median(results.first_call_ms.clone())), 100.0));
+    targets
+}
+
+fn to_floor(results: &Results, cell: Cell, of: fn(&Measured) -> f64) -> Option<f64> {
+    results.ratio(cell, Place::Gate, Place::Floor, of)
+}
+
+fn at_most(name: String, value: Option<f64>, bound: f64) -> Option<Target> {
+    value.map(|value| Target { name, value, bound: format!("≤ {bound}"), met: value <= bound })
+}
+
+fn at_least(name: String, value: Option<f64>, bound: f64) -> Option<Target> {
+    value.map(|value| Target { name, value, bound: format!("≥ {bound}"), met: value >= bound })
+}

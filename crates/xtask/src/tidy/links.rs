@@ -1,0 +1,167 @@
+//! Who may link what: read from manifests and from the dependency trees of the two programs.
+
+use super::{
+    Finding,
+    tree::{Dependency, Tree},
+};
+
+/// The crates that may use each crate of the workspace, from the bottom up. A crate that is not here may not exist yet.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("vocab", &[]),
+    ("wire", &["vocab"]),
+    ("flow", &["vocab", "wire"]),
+    ("policy", &["flow", "vocab", "wire"]),
+    ("audit", &["flow", "vocab", "wire"]),
+    ("secrets", &["flow", "vocab", "wire"]),
+    ("sandbox", &[]),
+    ("worker", &["sandbox", "vocab", "wire"]),
+    ("gateway", &["audit", "flow", "policy", "sandbox", "secrets", "vocab", "wire"]),
+    ("server", &["gateway", "vocab", "wire"]),
+    ("portcullis", &["audit", "flow", "gateway", "policy", "sandbox", "secrets", "server", "vocab", "wire"]),
+    ("testkit", &["vocab", "wire"]),
+    ("xtask", &["vocab", "wire"]),
+];
+
+/// Never shipped, so not held to the fences.
+const DEVELOPMENT: [&str; 2] = ["testkit", "xtask"];
+
+/// A dependency (`*` at the end matches any rest), optionally only with one of some features, and the crates that may name it.
+struct Fence {
+    package: &'static str,
+    features: &'static [&'static str],
+    owners: &'static [&'static str],
+}
+
+const FENCES: &[Fence] = &[
+    Fence { package: "cedar*", features: &[], owners: &["policy"] },
+    Fence { package: "reqwest", features: &[], owners: &["worker"] },
+    Fence { package: "ureq", features: &[], owners: &["worker"] },
+    Fence { package: "hyper-rustls", features: &[], owners: &["worker"] },
+    Fence { package: "hickory*", features: &[], owners: &["worker"] },
+    Fence { package: "webpki-roots", features: &[], owners: &["worker"] },
+    Fence { package: "rustls-native-certs", features: &[], owners: &["worker"] },
+    Fence { package: "hyper", features: &["client"], owners: &["worker"] },
+    Fence { package: "hyper-util", features: &["client", "client-legacy", "client-pool", "client-proxy"], owners: &["worker"] },
+    Fence { package: "hyper", features: &["server"], owners: &["server"] },
+    Fence { package: "hyper-util", features: &["server", "server-auto", "server-graceful"], owners: &["server"] },
+    Fence { package: "axum*", features: &[], owners: &["server"] },
+    Fence { package: "seccompiler", features: &[], owners: &["sandbox"] },
+    Fence { package: "landlock", features: &[], owners: &["sandbox"] },
+    Fence { package: "libc", features: &[], owners: &["sandbox"] },
+    Fence { package: "clap*", features: &[], owners: &["portcullis"] },
+    Fence { package: "saphyr*", features: &[], owners: &["portcullis"] },
+    Fence { package: "rmcp*", features: &[], owners: &[] },
+];
+
+/// What must not be found anywhere below the worker.
+const NOT_IN_WORKER: &[&str] = &[
+    "policy",
+    "audit",
+    "secrets",
+    "gateway",
+    "server",
+    "flow",
+    "portcullis",
+    "cedar*",
+    "sqlx*",
+    "rusqlite",
+    "libsqlite3*",
+    "ed25519*",
+    "jsonwebtoken",
+];
+
+/// What must not be found anywhere below the gate.
+const NOT_IN_GATE: &[&str] = &["worker", "reqwest", "ureq", "hyper-rustls", "hickory*", "rmcp*", "testkit"];
+
+pub(crate) fn worker_tree(tree: &Tree) -> Vec<Finding> {
+    let mut found = banned(tree, "worker", NOT_IN_WORKER);
+    found.extend(featured(tree, "worker", "hyper", "server"));
+    found
+}
+
+pub(crate) fn gate_tree(tree: &Tree) -> Vec<Finding> {
+    let mut found = banned(tree, "portcullis", NOT_IN_GATE);
+    found.extend(featured(tree, "portcullis", "hyper", "client"));
+    found.extend(featured(tree, "portcullis", "hyper-util", "client"));
+    found
+}
+
+fn banned(tree: &Tree, program: &str, packages: &[&str]) -> Vec<Finding> {
+    let linked = tree.linked.get(program).into_iter().flatten();
+    linked
+        .filter(|linked| packages.iter().any(|package| matches(package, &linked.name)))
+        .map(|linked| {
+            let name = &linked.name;
+            Finding::new(
+                manifest(program),
+                format!("`{program}` links `{name}`; see `cargo tree -p {program} -e normal -i {name}`"),
+            )
+        })
+        .collect()
+}
+
+fn featured(tree: &Tree, program: &str, package: &str, feature: &str) -> Option<Finding> {
+    let mut linked = tree.linked.get(program)?.iter();
+    let has = linked.any(|linked| linked.name == package && linked.features.iter().any(|f| f == feature));
+    has.then(|| Finding::new(manifest(program), format!("`{program}` links `{package}` with its `{feature}` feature")))
+}
+
+pub(crate) fn fences(tree: &Tree) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (name, member) in tree.members.iter().filter(|(name, _)| !DEVELOPMENT.contains(&name.as_str())) {
+        for dependency in member.dependencies.iter().filter(|dependency| !dependency.dev) {
+            for fence in FENCES.iter().filter(|fence| fence.stops(dependency)) {
+                if !fence.owners.contains(&name.as_str()) {
+                    found.push(Finding::new(manifest(name), fence.complaint(name, dependency)));
+                }
+            }
+        }
+    }
+    found
+}
+
+impl Fence {
+    fn stops(&self, dependency: &Dependency) -> bool {
+        let featured = self.features.is_empty() || dependency.features.iter().any(|f| self.features.contains(&f.as_str()));
+        featured && matches(self.package, &dependency.name)
+    }
+
+    fn complaint(&self, name: &str, dependency: &Dependency) -> String {
+        let what = match self.features {
+            [] => format!("`{}`", dependency.name),
+            features => format!("`{}` with {}", dependency.name, features.join("/")),
+        };
+        match self.owners {
+            [] => format!("`{name}` depends on {what}, which is for tests only"),
+            owners => format!("`{name}` depends on {what}, which belongs to {}", owners.join(", ")),
+        }
+    }
+}
+
+pub(crate) fn direction(tree: &Tree) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (name, member) in &tree.members {
+        let Some((_, may_use)) = MAY_USE.iter().find(|(known, _)| known == name) else {
+            found.push(Finding::new(
+                manifest(name),
+                format!("`{name}` has no row in the table of directions (xtask, tidy/links.rs)"),
+            ));
+            continue;
+        };
+        let wrong = member.dependencies.iter().filter(|dependency| {
+            !dependency.dev && tree.members.contains_key(&dependency.name) && !may_use.contains(&dependency.name.as_str())
+        });
+        found.extend(
+            wrong.map(|dependency| Finding::new(manifest(name), format!("`{name}` may not depend on `{}`", dependency.name))),
+        );
+    }
+    found
+}
+
+fn manifest(name: &str) -> String {
+    format!("crates/{name}/Cargo.toml")
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == name, |prefix| name.starts_with(prefix))
+}
