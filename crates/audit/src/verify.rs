@@ -24,6 +24,12 @@ pub struct Finding {
     pub incomplete_tail: bool,
 }
 
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}, line {}, record {}: {}", self.file.display(), self.line, self.seq, self.reason)
+    }
+}
+
 /// What a ledger holds, up to the first finding.
 #[derive(Clone, Debug)]
 pub struct Report {

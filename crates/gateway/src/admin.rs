@@ -124,11 +124,13 @@ impl Admin {
     }
 }
 
+/// The worker says `name: applied (detail)` or `name: refused (reason)`.
 fn measure(item: Json<'_>, applied: bool) -> Vec<u8> {
-    let text = |key: &str| item.get(key).and_then(Json::as_str);
+    let text = item.as_str().unwrap_or_default();
+    let (name, rest) = text.split_once(": ").unwrap_or((&text, ""));
+    let detail = rest.split_once(" (").map_or(rest, |(_, detail)| detail.strip_suffix(')').unwrap_or(detail));
     let mut out = Object::new();
-    out.str("name", &item.as_str().or_else(|| text("name")).unwrap_or_default()).bool("applied", applied);
-    out.str("detail", &text("detail").or_else(|| text("reason")).unwrap_or_default());
+    out.str("name", name).bool("applied", applied).str("detail", detail);
     out.finish()
 }
 

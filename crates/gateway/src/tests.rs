@@ -1,1 +1,3 @@
-
+mod catalog;
+mod link;
+mod seal;

@@ -36,7 +36,11 @@ pub fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<Exit, Trouble> {
-    let home = home::Home::find(cli.home.as_deref())?;
+    // A demo server runs with a cleared environment, so it cannot know a home, and needs none.
+    let home = match &cli.verb {
+        Verb::DemoServer(_) | Verb::Completions(_) => home::Home::at(".".as_ref()),
+        _ => home::Home::find(cli.home.as_deref())?,
+    };
     let mut out = io::stdout().lock();
     let mut screen = Screen { out: &mut out, style: Style::of_stdout(cli.color), json: cli.json };
     if let Verb::Up(args) = &cli.verb {

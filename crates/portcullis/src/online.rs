@@ -26,7 +26,7 @@ pub(crate) use line::Line;
 
 const REFRESH: Duration = Duration::from_millis(500);
 
-pub fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(crate) fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     match &cli.verb {
         Verb::Connect(args) => connect::run(args, home),
         Verb::Call(args) => call::run(args, home, screen),
@@ -42,7 +42,7 @@ pub fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trou
 }
 
 /// Tells a running gate to read its files again; says so when none runs, and what is wrong when it refuses.
-pub fn reload_if_running(home: &Home) -> Result<(), Trouble> {
+pub(crate) fn reload_if_running(home: &Home) -> Result<(), Trouble> {
     let Ok(mut line) = Line::as_operator(home) else { return Ok(()) };
     line.request("portcullis/reload", &json!({})).map(drop)
 }

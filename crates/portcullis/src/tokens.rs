@@ -60,12 +60,6 @@ impl Credential {
         self.sha256
     }
 
-    /// The SHA-256 a presented token must have.
-    #[must_use]
-    pub const fn digest(&self) -> [u8; 32] {
-        self.sha256
-    }
-
     /// Whether a restricted tool was granted.
     #[must_use]
     pub fn grants(&self, server: &ServerId, tool: &str) -> bool {

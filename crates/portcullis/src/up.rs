@@ -1,6 +1,11 @@
 //! `portcullis up`: opens the gate and keeps it open until told to stop.
 
-use std::{fs, io, io::Write as _, net::SocketAddr, path::Path, time::SystemTime};
+use std::{
+    fs, io,
+    net::SocketAddr,
+    path::Path,
+    time::{Duration, SystemTime},
+};
 
 use audit::Ledger;
 use gateway::Gate;
@@ -8,6 +13,7 @@ use tokio::{
     net::{TcpListener, UnixListener},
     signal::unix::{SignalKind, signal},
     sync::watch,
+    task::JoinHandle,
 };
 
 use crate::{
@@ -18,6 +24,10 @@ use crate::{
     private_file, snippets, tokens, wiring,
 };
 
+/// How often, and how long apart, a new gate looks for its worker to say how it is confined.
+const WORKER_LOOKS: usize = 40;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(25);
+
 /// What a new gate found or made before it opened.
 struct Prepared {
     resolved: config::Resolved,
@@ -26,7 +36,7 @@ struct Prepared {
     is_new: bool,
 }
 
-pub fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let prepared = prepare(up, home)?;
     // Stdio servers run as the same user; they must not be able to read this process.
     if let Err(error) = sandbox::jail::hide_memory() {
@@ -47,9 +57,11 @@ pub fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, 
         gate.set_url(format!("http://{address}/mcp"));
         gate.record_change("gate.opened", &format!("listening on {address}")).map_err(Trouble::failed)?;
         gate.on_reload(reload(home.clone()));
+        let doors = Doors::open(&gate, listener, lines);
         announce(home, &gate)?;
         greet(up, home, &prepared, &gate, screen).await?;
-        serve(&gate, listener, lines).await?;
+        until_told(&gate).await?;
+        doors.close().await?;
         gate.close();
         Ok::<_, Trouble>(())
     })?;
@@ -63,11 +75,10 @@ pub fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, 
 fn prepare(up: &args::Up, home: &Home) -> Result<Prepared, Trouble> {
     home.prepare()?;
     let is_new = offline::first_config(home)?;
-    let client =
-        tokens::prepare_first(home, SystemTime::now(), &mut tokens::system_random).map_err(Trouble::failed)?;
+    let client = tokens::prepare_first(home, SystemTime::now(), &mut tokens::system_random).map_err(Trouble::failed)?;
     let (_, resolved) = offline::load(&home.config_file())?;
     let listen = match &up.listen {
-        Some(text) => config::parse_listen(text).map_err(|(what, fix)| Trouble::usage(format!("--listen: {what}; {fix}")))?,
+        Some(text) => config::parse_listen(text).map_err(|error| Trouble::usage(format!("--listen: {error}")))?,
         None => resolved.listen,
     };
     Ok(Prepared { resolved, listen, client, is_new })
@@ -95,7 +106,8 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Trouble> {
 fn bind_lines(socket: &Path) -> Result<UnixListener, Trouble> {
     // The ledger's lock shows that no other gate uses this home, so a socket here is a leftover.
     let _ = fs::remove_file(socket);
-    let listener = UnixListener::bind(socket).map_err(|error| Trouble::failed(format!("cannot listen on {}: {error}", socket.display())))?;
+    let listener =
+        UnixListener::bind(socket).map_err(|error| Trouble::failed(format!("cannot listen on {}: {error}", socket.display())))?;
     fs::set_permissions(socket, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     Ok(listener)
 }
@@ -144,9 +156,15 @@ async fn greet(up: &args::Up, home: &Home, prepared: &Prepared, gate: &Gate, scr
     writeln!(screen.out, "{}", confinement(gate).await)?;
     match (&prepared.client, up.no_snippets) {
         (Some(token), false) => {
-            writeln!(screen.out, "Paste one of these into your client:\n\n{}", snippets::render(&snippets::http(gate.url(), token.expose())))?;
+            writeln!(
+                screen.out,
+                "Paste one of these into your client:\n\n{}",
+                snippets::render(&snippets::http(gate.url(), token.expose()))
+            )?;
         }
-        (None, false) => writeln!(screen.out, "The first client credential was revoked; make one with `portcullis token new NAME`")?,
+        (None, false) => {
+            writeln!(screen.out, "The first client credential was revoked; make one with `portcullis token new NAME`")?
+        }
         (_, true) => {}
     }
     Ok(screen.out.flush()?)
@@ -154,9 +172,17 @@ async fn greet(up: &args::Up, home: &Home, prepared: &Prepared, gate: &Gate, scr
 
 /// What holds the worker back on this kernel, and what does not.
 async fn confinement(gate: &Gate) -> String {
-    let status: serde_json::Value = serde_json::from_slice(&gate.admin().status_json().await).unwrap_or_default();
-    let measures = status.pointer("/worker/confinement").and_then(serde_json::Value::as_array).cloned().unwrap_or_default();
-    let name = |measure: &serde_json::Value| measure.get("name").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+    let mut measures = Vec::new();
+    for _ in 0..WORKER_LOOKS {
+        let status: serde_json::Value = serde_json::from_slice(&gate.admin().status_json().await).unwrap_or_default();
+        measures = status.pointer("/worker/confinement").and_then(serde_json::Value::as_array).cloned().unwrap_or_default();
+        if !measures.is_empty() {
+            break;
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+    }
+    let name =
+        |measure: &serde_json::Value| measure.get("name").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
     let (applied, refused): (Vec<_>, Vec<_>) =
         measures.iter().partition(|measure| measure.get("applied").and_then(serde_json::Value::as_bool) == Some(true));
     if measures.is_empty() {
@@ -171,20 +197,31 @@ async fn confinement(gate: &Gate) -> String {
     text
 }
 
-/// Serves both doors until a signal says to stop, then lets calls in flight finish.
-async fn serve(gate: &Gate, listener: TcpListener, lines: UnixListener) -> Result<(), Trouble> {
-    let (stop, stopping) = watch::channel(false);
-    let until = |mut stopping: watch::Receiver<bool>| async move {
-        let _ = stopping.wait_for(|stop| *stop).await;
-    };
-    let http = tokio::spawn(server::serve(gate.clone(), listener, until(stopping.clone())));
-    let lines = tokio::spawn(server::serve_lines(gate.clone(), lines, until(stopping)));
-    until_told(gate).await?;
-    let _ = stop.send(true);
-    for door in [http, lines] {
-        door.await.map_err(Trouble::failed)??;
+/// Both doors, served from the moment they are opened.
+struct Doors {
+    stop: watch::Sender<bool>,
+    tasks: [JoinHandle<io::Result<()>>; 2],
+}
+
+impl Doors {
+    fn open(gate: &Gate, listener: TcpListener, lines: UnixListener) -> Self {
+        let (stop, stopping) = watch::channel(false);
+        let until = |mut stopping: watch::Receiver<bool>| async move {
+            let _ = stopping.wait_for(|stop| *stop).await;
+        };
+        let http = tokio::spawn(server::serve(gate.clone(), listener, until(stopping.clone())));
+        let lines = tokio::spawn(server::serve_lines(gate.clone(), lines, until(stopping)));
+        Self { stop, tasks: [http, lines] }
     }
-    Ok(())
+
+    /// Accepts nothing more and lets calls in flight finish.
+    async fn close(self) -> Result<(), Trouble> {
+        let _ = self.stop.send(true);
+        for task in self.tasks {
+            task.await.map_err(Trouble::failed)??;
+        }
+        Ok(())
+    }
 }
 
 async fn until_told(gate: &Gate) -> io::Result<()> {

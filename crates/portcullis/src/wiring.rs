@@ -24,7 +24,7 @@ const LONGEST_CALL: Duration = Duration::from_secs(3600);
 const WORKER: &str = "portcullis-worker";
 
 /// What the gate is told, from what the files say.
-pub fn settings(home: &Home, resolved: &Resolved) -> Result<Settings, String> {
+pub(crate) fn settings(home: &Home, resolved: &Resolved) -> Result<Settings, String> {
     let limits = &resolved.limits;
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     Ok(Settings {
@@ -78,7 +78,9 @@ fn vault(home: &Home) -> Vault {
 /// The key that seals what clients carry for us: kept, so that a restart does not void it.
 fn seal_key(file: &Path) -> io::Result<[u8; 32]> {
     match fs::read(file) {
-        Ok(bytes) => <[u8; 32]>::try_from(bytes).map_err(|_| io::Error::other(format!("{} is damaged; delete it", file.display()))),
+        Ok(bytes) => {
+            <[u8; 32]>::try_from(bytes).map_err(|_| io::Error::other(format!("{} is damaged; delete it", file.display())))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut key = [0; 32];
             getrandom::fill(&mut key).map_err(|error| io::Error::other(error.to_string()))?;
@@ -90,7 +92,7 @@ fn seal_key(file: &Path) -> io::Result<[u8; 32]> {
 }
 
 /// The credentials that are in force.
-pub fn credentials(home: &Home) -> Result<Vec<Credential>, tokens::TokenError> {
+pub(crate) fn credentials(home: &Home) -> Result<Vec<Credential>, tokens::TokenError> {
     let tokens = Tokens::load(&home.tokens_file())?;
     let live = tokens.list().iter().filter(|credential| !credential.revoked);
     Ok(live
@@ -108,7 +110,7 @@ pub fn credentials(home: &Home) -> Result<Vec<Credential>, tokens::TokenError> {
         .collect())
 }
 
-pub fn servers(resolved: &Resolved) -> Vec<ServerSpec> {
+pub(crate) fn servers(resolved: &Resolved) -> Vec<ServerSpec> {
     resolved.servers.iter().map(server).collect()
 }
 
@@ -136,11 +138,7 @@ fn server(entry: &config::ServerEntry) -> ServerSpec {
                 },
             }),
         },
-        allow: settings::Allow {
-            sampling: entry.allow.sampling,
-            roots: entry.allow.roots,
-            elicitation: entry.allow.elicitation,
-        },
+        allow: settings::Allow { sampling: entry.allow.sampling, roots: entry.allow.roots, elicitation: entry.allow.elicitation },
     }
 }
 

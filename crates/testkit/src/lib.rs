@@ -6,6 +6,7 @@
 pub mod bench;
 pub mod client;
 pub mod everything;
+pub mod fuzz;
 pub mod gate;
 pub mod hostile;
 pub mod procfs;

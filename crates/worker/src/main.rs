@@ -1,1 +1,7 @@
-fn main() {}
+//! `portcullis-worker`: see the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    worker::main()
+}

@@ -52,6 +52,7 @@ const FAST: &[Step] = &[
 ];
 
 const FAST_TESTS: Step = Step { name: "unit tests", again: "cargo test --workspace --lib --bins", run: testrun::unit };
+const FOREIGN: Step = Step { name: "tools of other people", again: "cargo xtask check", run: ensure::foreign };
 const ALL_TESTS: Step = Step { name: "tests", again: "cargo nextest run --workspace", run: testrun::all };
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
@@ -63,7 +64,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let steps: Vec<&Step> = if fast {
         FAST.iter().chain([&FAST_TESTS]).collect()
     } else {
-        FAST.iter().chain([&ALL_TESTS]).chain(suites::SUITES).collect()
+        FAST.iter().chain([&FOREIGN, &ALL_TESTS]).chain(suites::SUITES).collect()
     };
     let started = Instant::now();
     let (tally, outcome) = walk(&steps);

@@ -6,15 +6,15 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 const EXAMPLES: &str = "\
 Examples:
-  portcullis up                                   start the gate, print what to paste into your client
-  portcullis demo                                 a tour: a permitted call, a refused one, the ledger
+  portcullis up                 start the gate, print what to paste into clients
+  portcullis demo               a tour: a permitted call, a refused one, the ledger
   portcullis servers add time --command uvx --classification PUBLIC -- mcp-server-time
   portcullis servers add search --url https://mcp.example.com/mcp --bearer env:SEARCH_TOKEN
   portcullis call demo-notes__search_notes '{\"query\": \"launch\"}'
   portcullis status --watch
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 refused by the gate, 4 gate not running,
-5 server failed, 6 ledger altered, 130 interrupted.";
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 refused by the gate,
+4 gate not running, 5 server failed, 6 ledger altered, 130 interrupted.";
 
 /// The gate between AI agents and their tools.
 ///

@@ -26,8 +26,9 @@ impl Style {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
         };
+        // Where there is no edge, as in a file or a pipe, nothing is cut.
         let width = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
-        Self { color, width: if width == 0 { Self::PLAIN.width } else { width } }
+        Self { color, width: if width == 0 { usize::MAX } else { width } }
     }
 
     #[must_use]

@@ -65,7 +65,9 @@ fn the_examples_in_the_help_work() {
     let root = Cli::command();
     let add = root.find_subcommand("servers").unwrap().find_subcommand("add").unwrap();
     for command in [&root, add] {
-        let help = command.get_after_help().unwrap().to_string().replace("\\\n", " ");
+        let help = command.get_after_help().unwrap().to_string();
+        assert!(help.lines().all(|line| line.chars().count() <= 98), "would wrap: {help}");
+        let help = help.replace(" \\\n      ", " ");
         let examples: Vec<_> = help.lines().filter(|line| line.starts_with("  portcullis")).collect();
         assert!(examples.len() >= 3);
         for example in examples {

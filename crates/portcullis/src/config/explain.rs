@@ -49,7 +49,8 @@ struct Walk {
 
 impl Walk {
     fn table(&mut self, node: Option<&Node>, keys: &'static [Key], path: &str) {
-        for key in keys {
+        let idle = node.map_or(&[][..], idle_keys);
+        for key in keys.iter().filter(|key| !idle.contains(&key.name)) {
             let written = node.and_then(|node| node.get(key.name)).filter(|node| !node.is_null());
             self.key(key, written, &join(path, key.name));
         }
@@ -87,6 +88,16 @@ impl Walk {
                 }
             }
         }
+    }
+}
+
+/// Keys of the other kind of server: their defaults are not in force.
+fn idle_keys(node: &Node) -> &'static [&'static str] {
+    let has = |name: &str| node.get(name).is_some_and(|node| !node.is_null());
+    match (has("command") || has("executable"), has("url")) {
+        (true, false) => &["transport", "headers", "bearer"],
+        (false, true) => &["args", "env", "environment", "credentials", "cwd", "resource_limits"],
+        _ => &[],
     }
 }
 

@@ -198,8 +198,8 @@ const CWD: Key = key(
     "cwd",
     Kind::Text,
     "",
-    "Directory the program starts in. A relative path starts at the directory of this file. Without it the program starts in an \
-     empty directory of its own.",
+    "Directory the program starts in. A relative path starts at the directory of this file. Without it the program starts where the gate \
+     was started.",
 );
 const URL: Key = key("url", Kind::Text, "", "Endpoint of a remote server, `https://…` or `http://…`.");
 const TRANSPORT: Key = key(
@@ -224,7 +224,7 @@ const CLASSIFICATION: Key = key(
      is connected and shown, and none of its tools can be called.",
 );
 const ENABLED: Key = key("enabled", Kind::Flag, "true", "`false` keeps the entry but does not connect it.");
-const TIMEOUT: Key = key("timeout", Kind::Duration(1..=24 * HOUR_MS), "60s", "The longest one call may take.");
+const TIMEOUT: Key = key("timeout", Kind::Duration(1..=HOUR_MS), "60s", "The longest one call may take.");
 const TOOLS: Key = key(
     "tools",
     Kind::ChoiceMap(PERMISSIONS),
@@ -243,9 +243,15 @@ const CAPABILITIES: Key = key(
     "capabilities",
     Kind::TableList(CAPABILITY),
     "[]",
-    "Dotted names (`web.search`, `web.*`) under which this server's tools can be addressed.",
+    "Dotted names (`web.search`, `web.*`) this server answers to in the list form's dialect. Read and shown; in this version tools are \
+     addressed by server and name only.",
 );
-const RESOURCE_LIMITS: Key = key("resource_limits", Kind::Table(RESOURCES), "", "What the program may use of this machine.");
+const RESOURCE_LIMITS: Key = key(
+    "resource_limits",
+    Kind::Table(RESOURCES),
+    "",
+    "What the program may use of this machine. Read and shown; not enforced in this version.",
+);
 
 pub static HEALTH: &[Key] = &[
     key("interval", Kind::Duration(1_000..=24 * HOUR_MS), "30s", "Time between two checks."),

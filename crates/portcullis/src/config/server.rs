@@ -265,6 +265,9 @@ impl<'a> Entry<'a> {
 
     fn capabilities(&self, findings: &mut Vec<Finding>) -> Vec<Capability> {
         let mut capabilities = Vec::new();
+        if !self.fields.items("capabilities").is_empty() {
+            self.warn_idle("capabilities", "call its tools as `server__tool`", findings);
+        }
         for node in self.fields.items("capabilities") {
             let fields = Fields::new(Some(node), super::keys::CAPABILITY);
             let name = node.text().or_else(|| fields.written("name")).unwrap_or_default();
@@ -279,11 +282,17 @@ impl<'a> Entry<'a> {
         capabilities
     }
 
+    /// Keys of the list form's dialect that must be readable but do nothing yet. Silence would be a promise.
+    fn warn_idle(&self, key: &str, fix: &'static str, findings: &mut Vec<Finding>) {
+        let place = self.fields.node(key).map_or(self.place, |node| node.place);
+        let what = format!("`{}` is read but has no effect in this version", join(self.path, key));
+        findings.push(Finding::warning(place, what, fix));
+    }
+
     fn resources(&self, findings: &mut Vec<Finding>) -> Option<Resources> {
         self.fields.node("resource_limits")?;
         let fields = self.fields.table("resource_limits");
-        let what = format!("`{}.resource_limits` is read but not enforced in this version", self.path);
-        findings.push(Finding::warning(self.place, what, "limit the program from outside if it must be limited"));
+        self.warn_idle("resource_limits", "limit the program from outside if it must be limited", findings);
         Some(Resources { cpu_millicores: fields.count("cpu_millicores"), memory_mb: fields.count("memory_mb") })
     }
 }

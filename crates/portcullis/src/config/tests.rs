@@ -45,10 +45,7 @@ fn an_empty_file_is_all_defaults() {
     }
 }
 
-#[test]
-fn the_map_form_with_every_key() {
-    let config = good(
-        r#"
+const EVERYTHING: &str = r#"
 listen: "[::1]:9000"
 authentication: none
 allowed_origins: [https://App.example.com, "http://localhost:3000"]
@@ -81,8 +78,11 @@ mcp_servers:
     classification: PUBLIC
     timeout: 5
     health_check: { interval: 1m, method: tools/list }
-"#,
-    );
+"#;
+
+#[test]
+fn the_map_form_with_every_key() {
+    let config = good(EVERYTHING);
     assert_eq!(config.listen.to_string(), "[::1]:9000");
     assert_eq!(config.allowed_origins, ["https://app.example.com", "http://localhost:3000"]);
     assert_eq!(config.trust.ca_files, [Path::new("/etc/p/corp.pem"), Path::new("/abs/ca.pem")]);
@@ -152,6 +152,8 @@ mcp_servers:
         timeout: Duration::from_secs(5),
         method: HealthMethod::ToolsList,
     };
+    let warned: Vec<_> = config.warnings.iter().map(|w| w.what.as_ref()).collect();
+    assert_eq!(warned, ["`mcp_servers.web-search.capabilities` is read but has no effect in this version"]);
     assert_eq!(search.health, every(15));
     assert_eq!(config.server("other").unwrap().health, every(60));
 }
@@ -288,7 +290,7 @@ fn each_mistake_has_a_place_and_a_repair() {
         ),
         (
             "mcp_servers: {a: {timeout: 0}}\n",
-            "1:28 `mcp_servers.a.timeout` must be between 1ms and 24h | choose a value in that range, or remove the key for the default",
+            "1:28 `mcp_servers.a.timeout` must be between 1ms and 1h | choose a value in that range, or remove the key for the default",
         ),
         (
             "mcp_servers: {a: {tools: {x: alowed}}}\n",
@@ -383,6 +385,7 @@ fn explain_names_the_origin_of_every_value() {
     assert_eq!(row("mcp_servers.a.env"), Some((r#"{"B":"env:C"}"#, "portcullis.yaml:5")));
     assert_eq!(row("mcp_servers.a.health_check.interval"), Some(("30s", "default")));
     assert_eq!(row("mcp_servers.a.classification"), None, "no value, no row");
+    assert_eq!(row("mcp_servers.a.transport"), None, "not a remote server");
 }
 
 /// Every default must be what the key accepts, or the table lies.
@@ -427,6 +430,31 @@ proptest! {
     #[test]
     fn no_yaml_like_text_panics(text in "([a-z_]{0,6}[:\\-&*!|>'\"\\[\\]{},#% \n\t]{1,3}){0,40}") {
         let _ = parse(Path::new("x"), &text);
+    }
+
+    #[test]
+    fn a_damaged_file_is_reported_inside_itself(cut in 0usize..600, gone in 0usize..40, junk in "[a-z:\\-\\[\\]{}&*!|>'\"#% \n\t\u{e9}]{0,12}") {
+        let whole: Vec<char> = EVERYTHING.chars().collect();
+        let cut = cut.min(whole.len());
+        let tail = whole.iter().skip(cut + gone);
+        let text: String = whole.iter().take(cut).copied().chain(junk.chars()).chain(tail.copied()).collect();
+        match parse(Path::new("x"), &text) {
+            Ok(resolved) => {
+                for server in &resolved.servers {
+                    // What resolves can be edited, or says that it cannot; it is never edited wrongly.
+                    let _ = edit::set_enabled(&text, server.id.as_str(), false);
+                    let _ = edit::remove_server(&text, server.id.as_str());
+                }
+            }
+            Err(report) => {
+                prop_assert!(report.has_errors());
+                let lines = text.lines().count() + 1;
+                for finding in &report.findings {
+                    prop_assert!((1..=lines).contains(&finding.place.line), "{finding:?} in {lines} lines");
+                    prop_assert!(!finding.what.is_empty() && !finding.fix.is_empty());
+                }
+            }
+        }
     }
 
     #[test]

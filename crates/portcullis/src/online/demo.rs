@@ -42,7 +42,14 @@ impl Stage {
         home.prepare()?;
         let own = std::env::current_exe()?;
         let spawned = sandbox::Command::new(own)
-            .args(["--home".as_ref(), dir.as_os_str(), "up".as_ref(), "--listen".as_ref(), "127.0.0.1:0".as_ref(), "--no-snippets".as_ref()])
+            .args([
+                "--home".as_ref(),
+                dir.as_os_str(),
+                "up".as_ref(),
+                "--listen".as_ref(),
+                "127.0.0.1:0".as_ref(),
+                "--no-snippets".as_ref(),
+            ])
             .path(std::env::var_os("PATH").unwrap_or_default())
             .spawn()
             .map_err(Trouble::failed)?;
@@ -149,7 +156,11 @@ impl Tour<'_, '_> {
         if self.screen.json {
             writeln!(self.screen.out, "{}", json!({ "records": report.records, "clean": report.is_clean() }))?;
         } else {
-            writeln!(self.screen.out, "\n   $ portcullis audit verify\n   The ledger {verdict}: {} records, head {}\n", report.records, report.head)?;
+            writeln!(
+                self.screen.out,
+                "\n   $ portcullis audit verify\n   The ledger {verdict}: {} records, head {}\n",
+                report.records, report.head
+            )?;
         }
         Ok(if report.is_clean() { Exit::Done } else { Exit::Altered })
     }

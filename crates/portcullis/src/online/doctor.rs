@@ -39,14 +39,19 @@ pub(super) fn run(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble>
 
 /// What the kernel offers to confine the worker with.
 fn kernel() -> Vec<Finding> {
-    sandbox::jail::probe().into_iter().map(|capability| finding(capability.available, capability.name, capability.detail)).collect()
+    sandbox::jail::probe()
+        .into_iter()
+        .map(|capability| finding(capability.available, capability.name, capability.detail))
+        .collect()
 }
 
 fn worker() -> Finding {
     let program = std::env::current_exe().map(|own| own.with_file_name("portcullis-worker"));
     match program {
         Ok(program) if program.is_file() => finding(true, "worker program", program.display().to_string()),
-        Ok(program) => finding(false, "worker program", format!("{} is missing; `cargo build --release` makes it", program.display())),
+        Ok(program) => {
+            finding(false, "worker program", format!("{} is missing; `cargo build --release` makes it", program.display()))
+        }
         Err(error) => finding(false, "worker program", error.to_string()),
     }
 }
@@ -72,14 +77,22 @@ fn gate(home: &Home) -> Vec<Finding> {
     };
     let mut findings = vec![finding(true, "gate", format!("{} (pid {})", status.url, status.pid))];
     findings.extend(
-        status.worker.confinement.iter().map(|measure| finding(measure.applied, format!("worker: {}", measure.name), measure.detail.clone())),
+        status
+            .worker
+            .confinement
+            .iter()
+            .map(|measure| finding(measure.applied, format!("worker: {}", measure.name), measure.detail.clone())),
     );
     if let Some(broken) = &status.ledger.broken {
         findings.push(finding(false, "ledger", format!("cannot record, so nothing is done: {broken}")));
     }
     for server in &status.servers {
         let good = server.last_error.is_none();
-        findings.push(finding(good, format!("server {}", server.id), server.last_error.clone().unwrap_or_else(|| server.state.as_str().into())));
+        findings.push(finding(
+            good,
+            format!("server {}", server.id),
+            server.last_error.clone().unwrap_or_else(|| server.state.as_str().into()),
+        ));
     }
     findings
 }

@@ -49,7 +49,8 @@ impl Line {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => not_running(home),
             _ => Trouble::failed(format!("cannot reach the gate at {}: {error}", home.socket().display())),
         })?;
-        let token = token.ok_or_else(|| Trouble::failed("this home has no credential for the command line; run `portcullis up` once"))?;
+        let token =
+            token.ok_or_else(|| Trouble::failed("this home has no credential for the command line; run `portcullis up` once"))?;
         writer.set_read_timeout(Some(HELLO_PATIENCE))?;
         let mut line = Self { reader: BufReader::new(writer.try_clone()?), writer, next: 1 };
         let mut hello = json!({ "portcullis": "hello", "token": token.expose() });
@@ -79,7 +80,9 @@ impl Line {
         let mut text = String::new();
         match self.reader.read_line(&mut text) {
             Ok(0) => Err(Trouble::failed("the gate closed the connection")),
-            Ok(_) => serde_json::from_str(&text).map_err(|error| Trouble::failed(format!("the gate's answer is not JSON: {error}"))),
+            Ok(_) => {
+                serde_json::from_str(&text).map_err(|error| Trouble::failed(format!("the gate's answer is not JSON: {error}")))
+            }
             Err(error) => Err(Trouble::failed(format!("the gate does not answer: {error}"))),
         }
     }
@@ -104,7 +107,8 @@ impl Line {
     /// An operator's question whose answer has a known shape.
     pub(crate) fn ask<T: DeserializeOwned>(&mut self, method: &str) -> Result<T, Trouble> {
         let answer = self.request(method, &json!({}))?;
-        serde_json::from_value(answer).map_err(|error| Trouble::failed(format!("the gate's answer to {method} is unreadable: {error}")))
+        serde_json::from_value(answer)
+            .map_err(|error| Trouble::failed(format!("the gate's answer to {method} is unreadable: {error}")))
     }
 }
 

@@ -39,7 +39,8 @@ async fn stdio_door_of_one_server_shows_its_own_names() {
     let (gate, _fixture) = gate().await;
     let program = text(&python().join("python"));
     let (door, home) = (text(&portcullis()), text(gate.home()));
-    let args = [&script("python_sdk.py"), "stdio", "auto", "echo", ARGUMENTS, &door, "--home", &home, "connect", "--server", "up"];
+    let args =
+        [&script("python_sdk.py"), "stdio", "auto", "echo", ARGUMENTS, &door, "--home", &home, "connect", "--server", "up"];
     let said = talk(&program, &args);
     assert!(said["tools"].as_array().unwrap().iter().any(|name| name == "echo"), "{said}");
     assert_eq!(said["text"], "grüße");

@@ -10,7 +10,8 @@ use testkit::gate::{Gate, Setup, signal};
 use testkit::procfs;
 
 use crate::support::{
-    await_state, client, config, connected, eventually, fixture, gate, http, portcullis, program, stdio, stdio_everything, worker_pid,
+    await_state, client, config, connected, eventually, fixture, gate, http, portcullis, program, stdio, stdio_everything,
+    worker_pid,
 };
 
 const PUBLIC: &str = "classification: PUBLIC";

@@ -134,7 +134,8 @@ async fn a_batch_works_at_the_one_revision_that_has_them() {
         let params = json!({"name": "up__echo", "arguments": {"text": format!("number {id}")}});
         json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
     };
-    let batch = json!([echo(1), {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}, echo(2), {"jsonrpc": "2.0", "id": 3}]);
+    let batch =
+        json!([echo(1), {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}, echo(2), {"jsonrpc": "2.0", "id": 3}]);
     let mut messages = target.send("POST", &common, batch.to_string().into_bytes()).await.unwrap().messages();
     let mut answers = Vec::new();
     while let Some(message) = messages.next().await.unwrap() {
@@ -158,11 +159,26 @@ async fn headers_that_contradict_the_body_run_nothing() {
     let caller = client(&gate, Era::Modern).await;
     let call = caller.message(1, "tools/call", json!({"name": "up__effect", "arguments": {}}));
     let methods = [
-        "tools/list", "tools/Call", "TOOLS/CALL", "ping", "prompts/get", "prompts/list", "resources/read", "resources/list",
-        "server/discover", "completion/complete", "subscriptions/listen", "tasks/get", "initialize", "", "tools/call,tools/list",
+        "tools/list",
+        "tools/Call",
+        "TOOLS/CALL",
+        "ping",
+        "prompts/get",
+        "prompts/list",
+        "resources/read",
+        "resources/list",
+        "server/discover",
+        "completion/complete",
+        "subscriptions/listen",
+        "tasks/get",
+        "initialize",
+        "",
+        "tools/call,tools/list",
     ];
     let mut wrong: Vec<(&str, &str)> = methods.iter().map(|method| ("mcp-method", *method)).collect();
-    wrong.extend(["up__echo", "effect", "UP__EFFECT", "", "=?base64?!!!?=", "=?base64?dXBfX2VjaG8=?="].map(|name| ("mcp-name", name)));
+    wrong.extend(
+        ["up__echo", "effect", "UP__EFFECT", "", "=?base64?!!!?=", "=?base64?dXBfX2VjaG8=?="].map(|name| ("mcp-name", name)),
+    );
     wrong.extend(["2025-11-25", "2026-07-29", "v999", ""].map(|version| ("mcp-protocol-version", version)));
     for (name, value) in wrong {
         let reply = caller.post(&call, &[(name, value)]).await.unwrap();
@@ -303,7 +319,8 @@ async fn arguments_and_results_pass_byte_for_byte() {
     let gate = connected(&[("raw", http(&upstream.url(), "classification: PUBLIC"))]).await;
     let caller = client(&gate, Era::Legacy).await;
     let arguments = r#"{"z":1.0,"text":"x","a":123456789012345678901234567890.10,"e":1E+2,"m":-0,"u":"\u00e9 \/ é","n":{"b":[1,  2],"a":null}}"#;
-    let body = format!(r#"{{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{{"name":"raw__echo","arguments":{arguments}}}}}"#);
+    let body =
+        format!(r#"{{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{{"name":"raw__echo","arguments":{arguments}}}}}"#);
     let with = headers(&[
         ("accept", BOTH),
         ("content-type", "application/json"),
@@ -319,7 +336,8 @@ async fn arguments_and_results_pass_byte_for_byte() {
 fn a_door_to_the_world_is_refused() {
     for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:7878", "example.com:80"] {
         let home = tempfile::tempdir().unwrap();
-        let output = std::process::Command::new(portcullis()).arg("--home").arg(home.path()).args(["up", "--listen", listen]).output();
+        let output =
+            std::process::Command::new(portcullis()).arg("--home").arg(home.path()).args(["up", "--listen", listen]).output();
         let output = output.unwrap();
         assert_eq!(output.status.code(), Some(2), "{listen}: {}", String::from_utf8_lossy(&output.stderr));
         assert!(!home.path().join("run/gate.json").exists(), "{listen}");
@@ -331,8 +349,12 @@ fn a_door_to_the_world_is_refused() {
 async fn a_lost_stream_can_be_resumed() {
     let (gate, _fixture) = yard().await;
     let caller = client(&gate, Era::Legacy).await;
-    let call = caller.message(41, "tools/call", json!({"name": "up__progress", "arguments": {"steps": 10},
-        "_meta": {"progressToken": "p"}}));
+    let call = caller.message(
+        41,
+        "tools/call",
+        json!({"name": "up__progress", "arguments": {"steps": 10},
+        "_meta": {"progressToken": "p"}}),
+    );
     let reply = caller.post(&call, &[]).await.unwrap();
     assert!(reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream")), "progress needs a stream");
     let last = first_event_id(reply).await;

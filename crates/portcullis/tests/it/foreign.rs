@@ -21,14 +21,14 @@ const NODE_PACKAGES: [(&str, &str); 5] = [
 const PYTHON_PACKAGES: [&str; 4] = ["fastmcp==4.1.2", "mcp==2.3.0", "mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"];
 
 /// The Node programs.
-pub struct Node {
-    pub home: PathBuf,
-    pub program: String,
+pub(crate) struct Node {
+    pub(crate) home: PathBuf,
+    pub(crate) program: String,
 }
 
 impl Node {
     /// Finds them, or installs them first.
-    pub fn get() -> Self {
+    pub(crate) fn get() -> Self {
         let home = tools("foreign-node");
         let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
         let node = format!("node-linux-{architecture}");
@@ -46,7 +46,7 @@ impl Node {
     }
 
     /// The script of a package's program.
-    pub fn script(&self, package: &str, program: &str) -> String {
+    pub(crate) fn script(&self, package: &str, program: &str) -> String {
         let directory = self.home.join("node_modules").join(package);
         let manifest: Value = serde_json::from_str(&fs::read_to_string(directory.join("package.json")).unwrap()).unwrap();
         let bin = &manifest["bin"];
@@ -56,7 +56,7 @@ impl Node {
 }
 
 /// The Python environment; the directory of its programs.
-pub fn python() -> PathBuf {
+pub(crate) fn python() -> PathBuf {
     let home = tools("foreign-python");
     let manifest = PYTHON_PACKAGES.join("\n") + "\n";
     install(&home, &manifest, || {
@@ -70,12 +70,12 @@ pub fn python() -> PathBuf {
 }
 
 /// One of the client scripts kept beside these tests.
-pub fn script(name: &str) -> String {
+pub(crate) fn script(name: &str) -> String {
     text(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign").join(name))
 }
 
 /// Runs a foreign client to its end and reads the JSON it printed last.
-pub fn talk(program: &str, args: &[&str]) -> Value {
+pub(crate) fn talk(program: &str, args: &[&str]) -> Value {
     let output = Command::new(program).args(args).stdin(Stdio::null()).output().expect("the client starts");
     let said = String::from_utf8_lossy(&output.stdout);
     let complaint = String::from_utf8_lossy(&output.stderr);
@@ -85,7 +85,7 @@ pub fn talk(program: &str, args: &[&str]) -> Value {
         .unwrap_or_else(|error| panic!("{error} in what the client said: {said}\n{complaint}"))
 }
 
-pub fn text(path: &Path) -> String {
+pub(crate) fn text(path: &Path) -> String {
     path.to_str().expect("the target directory has a plain name").to_owned()
 }
 

@@ -11,9 +11,7 @@ use testkit::gate::Gate;
 use testkit::hostile::{Hostile, Script, Verdict};
 use testkit::procfs;
 
-use crate::support::{
-    admin, await_state, client, config, fixture, gate, http, percentile, program, server, stdio, worker_pid,
-};
+use crate::support::{admin, await_state, client, config, fixture, gate, http, percentile, program, server, stdio, worker_pid};
 
 const SEED: u64 = 0x5eed;
 const MIB: u64 = 1 << 20;

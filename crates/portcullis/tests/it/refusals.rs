@@ -46,7 +46,10 @@ impl Yard {
     async fn assert_recorded(&self, violation: &str, server: &str, tool: &str) {
         let records = records(&self.gate).await;
         let found = records.iter().find(|record| {
-            record["kind"] == "refusal" && record["violation"] == violation && record["server"] == server && record["tool"] == tool
+            record["kind"] == "refusal"
+                && record["violation"] == violation
+                && record["server"] == server
+                && record["tool"] == tool
         });
         let found = found.unwrap_or_else(|| panic!("no {violation} of {server}/{tool} among {records:#?}"));
         assert_eq!(found["verdict"], "refused");
@@ -161,7 +164,9 @@ async fn concurrent_calls_do_not_race_the_label() {
 #[tokio::test]
 async fn an_unknown_tool_is_not_found() {
     let yard = Yard::open().await;
-    for name in ["public__no_such", "nobody__echo", "echo", "public_echo", "public__", "__echo", "", "public__ECHO", "PUBLIC__echo"] {
+    for name in
+        ["public__no_such", "nobody__echo", "echo", "public_echo", "public__", "__echo", "", "public__ECHO", "PUBLIC__echo"]
+    {
         for era in [Era::Legacy, Era::Modern] {
             let called = client(&yard.gate, era).await.call(name, json!({"text": "x"})).await.unwrap();
             assert_eq!(called.rpc_code(), Some(-32602), "{name:?}: {}", called.answer);
@@ -199,7 +204,9 @@ async fn malformed_json_is_refused() {
     let deep = format!("{}1{}", "[".repeat(70), "]".repeat(70));
     let abyss = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
     let call = |arguments: &str| {
-        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"public__effect","arguments":{arguments}}}}}"#)
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"public__effect","arguments":{arguments}}}}}"#
+        )
     };
     let mut bodies: Vec<Vec<u8>> = [
         call(&format!(r#"{{"deep":{deep}}}"#)),
@@ -318,9 +325,7 @@ async fn a_tampered_request_state_is_refused() {
     let state = state.unwrap_or_else(|| panic!("no requestState in {first}"));
     let key = first.pointer("/result/inputRequests").and_then(Value::as_object).unwrap().keys().next().unwrap().clone();
     let responses = json!({key: {"action": "accept", "content": {"name": "Eve"}}});
-    let retry = |state: &str, arguments: Value, name: &str| {
-        json!({"name": name, "arguments": arguments, "inputResponses": responses, "requestState": state})
-    };
+    let retry = |state: &str, arguments: Value, name: &str| json!({"name": name, "arguments": arguments, "inputResponses": responses, "requestState": state});
     let message = json!({"message": "name?"});
     for at in 0..state.len() {
         let mut bytes = state.clone().into_bytes();
@@ -369,7 +374,8 @@ async fn the_ledger_agrees_with_what_happened() {
     let yard = Yard::open().await;
     let client = client(&yard.gate, Era::Modern).await;
     let (mut told_done, mut told_refused) = (0, 0);
-    for name in ["public__effect", "ruled__effect", "public__effect", "unclassified__effect", "secret__effect", "public__effect"] {
+    for name in ["public__effect", "ruled__effect", "public__effect", "unclassified__effect", "secret__effect", "public__effect"]
+    {
         let called = client.call(name, json!({})).await.unwrap();
         if called.is_error { told_refused += 1 } else { told_done += 1 }
     }

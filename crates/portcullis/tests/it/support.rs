@@ -10,24 +10,24 @@ use testkit::everything::{self, HttpFixture};
 use testkit::gate::{Gate, Setup};
 
 /// The program under test.
-pub fn portcullis() -> PathBuf {
+pub(crate) fn portcullis() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_portcullis"))
 }
 
 /// A program of the testkit, built beside the program under test.
-pub fn program(name: &str) -> String {
+pub(crate) fn program(name: &str) -> String {
     let path = portcullis().with_file_name(name);
     assert!(path.exists(), "{} is missing: run `cargo build --workspace --bins` first", path.display());
     path.to_str().expect("the target directory has a plain name").to_owned()
 }
 
 /// The workspace's root directory.
-pub fn workspace() -> PathBuf {
+pub(crate) fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/portcullis is two levels deep").to_owned()
 }
 
 /// A configuration file with these servers; each entry is a map in YAML's one-line form.
-pub fn config(servers: &[(&str, String)]) -> String {
+pub(crate) fn config(servers: &[(&str, String)]) -> String {
     let mut yaml = "mcp_servers:\n".to_owned();
     for (id, entry) in servers {
         yaml.push_str(&format!("  {id}: {entry}\n"));
@@ -36,31 +36,31 @@ pub fn config(servers: &[(&str, String)]) -> String {
 }
 
 /// An entry for an HTTP upstream.
-pub fn http(url: &str, more: &str) -> String {
+pub(crate) fn http(url: &str, more: &str) -> String {
     format!("{{ url: \"{url}\", {more} }}")
 }
 
 /// An entry for a stdio upstream.
-pub fn stdio(command: &str, args: &[&str], more: &str) -> String {
+pub(crate) fn stdio(command: &str, args: &[&str], more: &str) -> String {
     format!("{{ command: {}, args: {}, {more} }}", json!(command), json!(args))
 }
 
 /// The everything fixture on stdio.
-pub fn stdio_everything(era: &str, more: &str) -> String {
+pub(crate) fn stdio_everything(era: &str, more: &str) -> String {
     stdio(&program("everything"), &["--stdio", "--era", era], more)
 }
 
-pub async fn fixture() -> HttpFixture {
+pub(crate) async fn fixture() -> HttpFixture {
     HttpFixture::start(everything::Era::Both).await.expect("a loopback port")
 }
 
 /// A gate with this configuration.
-pub async fn gate(yaml: &str) -> Gate {
+pub(crate) async fn gate(yaml: &str) -> Gate {
     Setup::new(portcullis(), yaml).start().await.unwrap()
 }
 
 /// A gate with these servers, all of them connected.
-pub async fn connected(servers: &[(&str, String)]) -> Gate {
+pub(crate) async fn connected(servers: &[(&str, String)]) -> Gate {
     let gate = gate(&config(servers)).await;
     for (id, _) in servers {
         await_state(&gate, id, "connected", Duration::from_secs(15)).await;
@@ -69,7 +69,7 @@ pub async fn connected(servers: &[(&str, String)]) -> Gate {
 }
 
 /// What `servers list` says about one server.
-pub async fn server(gate: &Gate, id: &str) -> Value {
+pub(crate) async fn server(gate: &Gate, id: &str) -> Value {
     let listed = admin(gate, "GET", "servers").await;
     let servers = listed.get("servers").cloned().unwrap_or(listed);
     let found = servers.as_array().and_then(|all| all.iter().find(|server| server["id"] == id));
@@ -77,7 +77,7 @@ pub async fn server(gate: &Gate, id: &str) -> Value {
 }
 
 /// Waits until a server is in this state.
-pub async fn await_state(gate: &Gate, id: &str, state: &str, within: Duration) -> Value {
+pub(crate) async fn await_state(gate: &Gate, id: &str, state: &str, within: Duration) -> Value {
     let what = format!("server {id} to be {state}");
     eventually(&what, within, || async {
         let server = server(gate, id).await;
@@ -87,7 +87,7 @@ pub async fn await_state(gate: &Gate, id: &str, state: &str, within: Duration) -
 }
 
 /// One of the operator's verbs over HTTP.
-pub async fn admin(gate: &Gate, method: &str, verb: &str) -> Value {
+pub(crate) async fn admin(gate: &Gate, method: &str, verb: &str) -> Value {
     let reply = admin_target(gate, verb).send(method, &[], Vec::new()).await.unwrap();
     let status = reply.status;
     let body = reply.json().await.unwrap();
@@ -95,30 +95,30 @@ pub async fn admin(gate: &Gate, method: &str, verb: &str) -> Value {
     body
 }
 
-pub fn admin_target(gate: &Gate, verb: &str) -> Target {
+pub(crate) fn admin_target(gate: &Gate, verb: &str) -> Target {
     let token = std::fs::read_to_string(gate.home().join("state/operator.token")).unwrap();
     Target::new(gate.url(), Some(token.trim())).unwrap().at(&format!("/v1/admin/{verb}"))
 }
 
 /// The process id of the worker, over the quick road.
-pub async fn worker_pid(gate: &Gate) -> Option<u32> {
+pub(crate) async fn worker_pid(gate: &Gate) -> Option<u32> {
     admin(gate, "GET", "status").await.pointer("/worker/pid")?.as_u64()?.try_into().ok()
 }
 
 /// A client of the door with the gate's own client credential.
-pub async fn client(gate: &Gate, era: Era) -> Client {
+pub(crate) async fn client(gate: &Gate, era: Era) -> Client {
     Client::plain(&gate.target().unwrap(), era).await.unwrap()
 }
 
 /// A client with a credential made for it; `options` go to `token new`.
-pub async fn new_token(gate: &Gate, name: &str, options: &[&str]) -> String {
+pub(crate) async fn new_token(gate: &Gate, name: &str, options: &[&str]) -> String {
     let said = gate.cli(&[&["--json", "token", "new", name], options].concat()).await.unwrap();
     assert_eq!(said.code, Some(0), "{said:?}");
     said.json().unwrap()["token"].as_str().expect("token new prints a token").to_owned()
 }
 
 /// Tries until it works, and says what was last wrong when it does not.
-pub async fn eventually<T, F>(what: &str, within: Duration, mut attempt: impl FnMut() -> F) -> T
+pub(crate) async fn eventually<T, F>(what: &str, within: Duration, mut attempt: impl FnMut() -> F) -> T
 where
     F: Future<Output = Result<T, String>>,
 {
@@ -133,7 +133,7 @@ where
 }
 
 /// The latest records of the ledger, oldest first.
-pub async fn records(gate: &Gate) -> Vec<Value> {
+pub(crate) async fn records(gate: &Gate) -> Vec<Value> {
     let said = gate.cli(&["--json", "audit", "tail", "-n", "100000"]).await.unwrap();
     assert_eq!(said.code, Some(0), "{said:?}");
     // One document, or one per line: both are machine-readable.
@@ -147,7 +147,7 @@ pub async fn records(gate: &Gate) -> Vec<Value> {
 }
 
 /// The given percentile of durations.
-pub fn percentile(durations: &mut [Duration], percent: usize) -> Duration {
+pub(crate) fn percentile(durations: &mut [Duration], percent: usize) -> Duration {
     durations.sort_unstable();
     let last = durations.len().checked_sub(1).expect("at least one measurement");
     durations[(durations.len() * percent / 100).min(last)]

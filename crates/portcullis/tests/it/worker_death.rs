@@ -63,7 +63,9 @@ async fn rounds(count: usize, how: Signal) {
     let slowest = errors.iter().max().copied().unwrap_or_default();
     let late = errors.iter().filter(|error| **error > ERROR_WITHIN).count();
     let (p50, p99) = (percentile(&mut readies, 50), percentile(&mut readies, 99));
-    println!("{count} rounds: slowest error {slowest:?}, ready p50 {p50:?}, p99 {p99:?}; load: {answered} answered, {failed} failed");
+    println!(
+        "{count} rounds: slowest error {slowest:?}, ready p50 {p50:?}, p99 {p99:?}; load: {answered} answered, {failed} failed"
+    );
     assert_eq!(late, 0, "{late} of {count} rounds told a caller later than {ERROR_WITHIN:?}; slowest {slowest:?}");
     assert!(p99 <= READY_WITHIN, "ready again p99 {p99:?}");
     assert!(answered > 0, "the load never got an answer");

@@ -4,8 +4,10 @@
 //! It must never repair what a server sends: a wrong id, a missing `resultType` or an unexpected status surfaces
 //! as an error of the test. It shares no code with the gate.
 
+mod era;
 mod http;
 mod messages;
+mod outcome;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,27 +17,18 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::task::AbortHandle;
 
+pub use era::{Era, LEGACY, MODERN};
+use era::{PREFIX, era_headers, handshake, input_required};
 pub use http::{Reply, Target};
 pub use messages::Messages;
+use outcome::called;
+pub use outcome::{Called, Pending};
 
-/// The revision this client speaks in its legacy form.
-pub const LEGACY: &str = "2025-11-25";
-/// The revision without sessions.
-pub const MODERN: &str = "2026-07-28";
-
-const PREFIX: &str = "io.modelcontextprotocol/";
 const MOST_ROUNDS: usize = 8;
 /// Longer than any honest answer takes, shorter than a test's patience.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Which side of the divide a client stands on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Era {
-    Legacy,
-    Modern,
-}
 
 /// One client, connected. Clones share the session and what was seen.
 #[derive(Clone, Debug)]
@@ -64,43 +57,6 @@ impl Drop for Shared {
             stream.abort();
         }
     }
-}
-
-/// What came of a tool call, in the few words tests need.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Called {
-    /// The texts of the content, joined.
-    pub text: String,
-    pub is_error: bool,
-    /// The whole answer: a JSON-RPC response.
-    pub answer: Value,
-}
-
-impl Called {
-    /// The `violation` of the error envelope, or the JSON-RPC error's.
-    pub fn violation(&self) -> Option<&str> {
-        let envelope = self.answer.pointer("/result/structuredContent").or_else(|| self.answer.pointer("/error/data"))?;
-        envelope.get("violation")?.as_str()
-    }
-
-    /// The `error_code` of the error envelope.
-    pub fn error_code(&self) -> Option<&str> {
-        let envelope = self.answer.pointer("/result/structuredContent").or_else(|| self.answer.pointer("/error/data"))?;
-        envelope.get("error_code")?.as_str()
-    }
-
-    /// The code of a JSON-RPC error.
-    pub fn rpc_code(&self) -> Option<i64> {
-        self.answer.pointer("/error/code")?.as_i64()
-    }
-}
-
-/// A request on its way.
-#[derive(Debug)]
-pub struct Pending {
-    client: Client,
-    id: u64,
-    answer: JoinHandle<Result<Value>>,
 }
 
 impl Client {
@@ -397,96 +353,6 @@ impl Client {
         }
         Ok(())
     }
-}
-
-impl Pending {
-    /// The id the request went out with.
-    pub fn id(&self) -> u64 {
-        self.id
-    }
-
-    /// Waits for the answer.
-    ///
-    /// # Errors
-    /// When none comes.
-    pub async fn answer(self) -> Result<Value> {
-        self.answer.await.context("the request task ended early")?
-    }
-
-    /// Cancels the way the era cancels: a notification, or hanging up.
-    ///
-    /// # Errors
-    /// When a legacy server does not accept the notification.
-    pub async fn cancel(self) -> Result<()> {
-        match self.client.shared.era {
-            Era::Legacy => {
-                self.client.notify("notifications/cancelled", json!({"requestId": self.id, "reason": "changed my mind"})).await
-            }
-            Era::Modern => {
-                self.answer.abort();
-                Ok(())
-            }
-        }
-    }
-}
-
-async fn handshake(shared: &Shared) -> Result<String> {
-    let params = json!({"protocolVersion": LEGACY, "capabilities": shared.capabilities,
-        "clientInfo": {"name": "testkit", "version": "1"}});
-    let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-    let headers = era_headers(shared, "initialize", &Value::Null);
-    let reply = shared.target.send("POST", &headers, serde_json::to_vec(&message)?).await?;
-    let status = reply.status;
-    let session = reply.header("mcp-session-id").map(str::to_owned);
-    let answer = reply.messages().next().await?.with_context(|| format!("initialize had no answer (status {status})"))?;
-    let agreed = answer.pointer("/result/protocolVersion").and_then(Value::as_str);
-    if agreed != Some(LEGACY) {
-        bail!("initialize was answered with {answer} (status {status})");
-    }
-    session.context("initialize was answered without a session id")
-}
-
-fn era_headers(shared: &Shared, method: &str, params: &Value) -> Vec<(String, String)> {
-    let mut headers = vec![
-        ("accept".to_owned(), "application/json, text/event-stream".to_owned()),
-        ("content-type".to_owned(), "application/json".to_owned()),
-    ];
-    let mut add = |name: &str, value: &str| headers.push((name.to_owned(), value.to_owned()));
-    match shared.era {
-        Era::Legacy if method == "initialize" => {}
-        Era::Legacy => {
-            add("mcp-protocol-version", LEGACY);
-            if let Some(session) = &shared.session {
-                add("mcp-session-id", session);
-            }
-        }
-        Era::Modern => {
-            add("mcp-protocol-version", MODERN);
-            add("mcp-method", method);
-            let named = ["name", "uri", "taskId"].iter().find_map(|key| params.get(key)?.as_str());
-            if let (Some(name), "tools/call" | "prompts/get" | "resources/read" | "tasks/get" | "tasks/cancel") = (named, method)
-            {
-                add("mcp-name", name);
-            }
-        }
-    }
-    headers
-}
-
-/// What the server wants to know first, if that is what it answered.
-fn input_required(answer: &Value) -> Option<&serde_json::Map<String, Value>> {
-    let result = answer.get("result")?;
-    if result.get("resultType")?.as_str()? != "input_required" {
-        return None;
-    }
-    result.get("inputRequests")?.as_object()
-}
-
-fn called(answer: Value) -> Called {
-    let content = answer.pointer("/result/content").and_then(Value::as_array);
-    let text = content.into_iter().flatten().filter_map(|block| block.get("text")?.as_str()).collect();
-    let is_error = answer.get("error").is_some() || answer.pointer("/result/isError") == Some(&Value::Bool(true));
-    Called { text, is_error, answer }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

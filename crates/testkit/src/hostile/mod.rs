@@ -5,6 +5,7 @@
 //! A call that a gate refused must leave none.
 //! What is random comes from the seed, so a failure can be repeated.
 
+mod bytes;
 mod catalog;
 mod http;
 mod perform;

@@ -3,12 +3,36 @@
 //! To add a suite, write a function that returns a [`Tally`] and give it a row here. A suite installs what it needs (see
 //! `ensure.rs`), picks its own ports, and leaves no process behind.
 
-use super::{Step, Tally};
-use crate::bench;
 use anyhow::Result;
 
+use super::{Step, Tally};
+use crate::{
+    bench,
+    conformance::{self, Summary},
+    say,
+};
+
 /// After the workspace's own tests, in this order.
-pub(super) const SUITES: &[Step] = &[Step { name: "bench, tiny", again: "cargo xtask bench --smoke", run: bench_smoke }];
+pub(super) const SUITES: &[Step] = &[
+    Step { name: "conformance, direct", again: "cargo xtask conformance --direct", run: conformance_direct },
+    Step { name: "conformance, through the gate", again: "cargo xtask conformance --through-gate", run: conformance_through },
+    Step { name: "bench, tiny", again: "cargo xtask bench --smoke", run: bench_smoke },
+];
+
+/// The official suite against our own fixture: shows that a failure through the gate is the gate's.
+fn conformance_direct() -> Result<Tally> {
+    conformance::direct().map(|summaries| counted(&summaries))
+}
+
+/// The same with a gate in between, as the server the suite sees and as the client its servers see.
+fn conformance_through() -> Result<Tally> {
+    conformance::through_gate().map(|summaries| counted(&summaries))
+}
+
+fn counted(summaries: &[Summary]) -> Tally {
+    summaries.iter().for_each(say);
+    Tally { passed: summaries.iter().map(Summary::passed).sum(), failed: summaries.iter().map(Summary::failed).sum() }
+}
 
 /// The benchmark at its smallest, so that it cannot rot unseen.
 fn bench_smoke() -> Result<Tally> {

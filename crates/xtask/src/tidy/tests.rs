@@ -149,7 +149,7 @@ fn spawn() {
 #[test]
 fn environment() {
     green(&powers::environment(&tree(&[
-        ("crates/worker/src/main.rs", "std::env::args()"),
+        ("crates/worker/src/process.rs", "std::env::args()"),
         ("crates/portcullis/src/a.rs", "env::var(x)"),
     ])));
     red(

@@ -1,0 +1,52 @@
+//! What all requests of a door share: the gate, the sessions, the lists, and the word that the door is closing.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use gateway::Gate;
+use tokio::sync::watch;
+
+use crate::mcp::{listen::Listeners, lists::Lists, session::Sessions};
+
+pub(crate) struct Door {
+    pub(crate) gate: Gate,
+    pub(crate) sessions: Sessions,
+    pub(crate) lists: Lists,
+    pub(crate) listeners: Arc<Listeners>,
+    /// Where we listen; what a `Host` header must name.
+    pub(crate) address: Option<SocketAddr>,
+    closing: watch::Receiver<bool>,
+    serial: AtomicU64,
+}
+
+impl Door {
+    pub(crate) fn new(gate: Gate, address: Option<SocketAddr>, closing: watch::Receiver<bool>) -> Arc<Self> {
+        let sessions = Sessions::new(gate.settings().max_sessions);
+        Arc::new(Self {
+            gate,
+            sessions,
+            lists: Lists::default(),
+            listeners: Arc::default(),
+            address,
+            closing,
+            serial: AtomicU64::new(1),
+        })
+    }
+
+    /// A number no other request of this door has.
+    pub(crate) fn serial(&self) -> u64 {
+        self.serial.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Resolves when the door stops taking requests; long streams end then.
+    pub(crate) async fn closing(&self) {
+        let mut closing = self.closing.clone();
+        // An error means the server is gone altogether, which is closing too.
+        let _ = closing.wait_for(|closing| *closing).await;
+    }
+}

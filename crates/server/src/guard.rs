@@ -1,0 +1,155 @@
+//! Who may speak to this door at all: `Host`, `Origin`, bearer, and the headers that say what is sent and what is understood.
+//!
+//! Host and Origin keep web pages out (a page can make a browser call loopback under a name of its own); the bearer says who
+//! calls. A credential is never echoed, and never taken from a URL.
+
+use gateway::Caller;
+use http::{HeaderMap, StatusCode, Uri, header, request::Parts};
+use vocab::ErrorCode;
+
+use crate::{
+    door::Door,
+    reply::{Refused, refusal, unauthenticated},
+};
+
+/// Every check that needs no body, in order. Health paths stop after [`framing`] and [`place`].
+pub(crate) fn caller(door: &Door, parts: &Parts) -> Result<Caller, Refused> {
+    match bearer(door, parts) {
+        Ok(caller) => Ok(caller),
+        Err((reason, sentence)) => {
+            door.gate.strangers(reason);
+            Err(unauthenticated(sentence).into())
+        }
+    }
+}
+
+/// A request that says its length twice is how one request is made to look like two.
+pub(crate) fn framing(headers: &HeaderMap) -> Result<(), Refused> {
+    let ambiguous = headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH);
+    if ambiguous || headers.get_all(header::CONTENT_LENGTH).iter().nth(1).is_some() {
+        return Err(refusal(StatusCode::BAD_REQUEST, ErrorCode::InvalidInput, "The length of the body is ambiguous").into());
+    }
+    Ok(())
+}
+
+/// Is this request meant for us, and does it come from where it may come from?
+pub(crate) fn place(door: &Door, parts: &Parts) -> Result<(), Refused> {
+    let settings = door.gate.settings();
+    let port = door.address.map(|address| address.port());
+    let ours = |authority: &str| {
+        let Some((host, given)) = split_authority(authority) else { return false };
+        let our_port = given.is_none() || given == port;
+        (our_port && (is_loopback(host) || door.address.is_some_and(|address| same_address(host, address.ip()))))
+            || settings
+                .allowed_hosts
+                .iter()
+                .any(|allowed| allowed.eq_ignore_ascii_case(authority) || allowed.eq_ignore_ascii_case(host))
+    };
+    if !single(&parts.headers, header::HOST).is_some_and(ours) {
+        door.gate.strangers("host");
+        return Err(refusal(StatusCode::FORBIDDEN, ErrorCode::PermissionDenied, "This door does not answer to that Host").into());
+    }
+    if !parts.headers.contains_key(header::ORIGIN) {
+        return Ok(());
+    }
+    let known = single(&parts.headers, header::ORIGIN).is_some_and(|origin| {
+        settings.allowed_origins.iter().any(|allowed| allowed.trim_end_matches('/').eq_ignore_ascii_case(origin))
+            || origin_authority(origin).and_then(split_authority).is_some_and(|(host, _)| is_loopback(host))
+    });
+    if known {
+        return Ok(());
+    }
+    door.gate.strangers("origin");
+    Err(refusal(StatusCode::FORBIDDEN, ErrorCode::PermissionDenied, "Requests from that Origin are not allowed").into())
+}
+
+fn bearer(door: &Door, parts: &Parts) -> Result<Caller, (&'static str, &'static str)> {
+    if names_credential(&parts.uri) {
+        return Err(("credential in url", "A credential does not belong in a URL: send `Authorization: Bearer …`"));
+    }
+    if !parts.headers.contains_key(header::AUTHORIZATION) {
+        return door.gate.anonymous().ok_or(("no credential", "Send a credential: `Authorization: Bearer …`"));
+    }
+    let token = single(&parts.headers, header::AUTHORIZATION)
+        .and_then(|value| value.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .map(|(_, token)| token.trim());
+    token.and_then(|token| door.gate.identify(token)).ok_or(("unknown credential", "Unknown or revoked credential"))
+}
+
+fn names_credential(uri: &Uri) -> bool {
+    uri.query().is_some_and(|query| {
+        query.split('&').any(|pair| {
+            let name = pair.split('=').next().unwrap_or_default();
+            ["access_token", "token", "bearer", "api_key", "authorization"].iter().any(|word| name.eq_ignore_ascii_case(word))
+        })
+    })
+}
+
+/// The value of a header that may appear once.
+pub(crate) fn single(headers: &HeaderMap, name: impl header::AsHeaderName) -> Option<&str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?;
+    if values.next().is_some() {
+        return None;
+    }
+    value.to_str().ok()
+}
+
+/// `Content-Type: application/json`, parameters aside.
+pub(crate) fn sends_json(headers: &HeaderMap) -> Result<(), Refused> {
+    let kind = single(headers, header::CONTENT_TYPE).and_then(|value| value.split(';').next()).map(str::trim);
+    if kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) {
+        return Ok(());
+    }
+    Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::InvalidInput, "Send `Content-Type: application/json`").into())
+}
+
+/// Does `Accept` allow each of these types? A missing header allows anything.
+pub(crate) fn accepts(headers: &HeaderMap, types: &[&str]) -> Result<(), Refused> {
+    let given = || headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let allowed = |wanted: &str| {
+        let family = wanted.split('/').next().unwrap_or_default();
+        given().flat_map(|value| value.split(',')).any(|range| {
+            let range = range.split(';').next().unwrap_or_default().trim();
+            range == "*/*"
+                || range.eq_ignore_ascii_case(wanted)
+                || range.strip_suffix("/*").is_some_and(|f| f.eq_ignore_ascii_case(family))
+        })
+    };
+    if given().all(|value| value.trim().is_empty()) || types.iter().all(|wanted| allowed(wanted)) {
+        return Ok(());
+    }
+    let sentence = format!("Send `Accept: {}`", types.join(", "));
+    Err(refusal(StatusCode::NOT_ACCEPTABLE, ErrorCode::InvalidInput, &sentence).into())
+}
+
+fn origin_authority(origin: &str) -> Option<&str> {
+    let (scheme, authority) = origin.split_once("://")?;
+    let authority = authority.trim_end_matches('/');
+    (matches!(scheme, "http" | "https") && !authority.contains(['/', '@'])).then_some(authority)
+}
+
+/// Host and port; an IPv6 host without its brackets.
+fn split_authority(authority: &str) -> Option<(&str, Option<u16>)> {
+    let (host, rest) = match authority.strip_prefix('[') {
+        Some(inner) => inner.split_once(']')?,
+        None => authority.find(':').map_or((authority, ""), |colon| authority.split_at(colon)),
+    };
+    if rest.is_empty() {
+        return Some((host, None));
+    }
+    let digits = rest.strip_prefix(':').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
+    Some((host, Some(digits.parse().ok()?)))
+}
+
+fn is_loopback(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn same_address(host: &str, ours: std::net::IpAddr) -> bool {
+    host.parse::<std::net::IpAddr>().is_ok_and(|given| given == ours)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,286 @@
+//! A conversation in lines. Both eras share the connection; which one a message speaks, it says itself.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gateway::{Caller, Era};
+use tokio::sync::mpsc;
+use vocab::ServerId;
+use wire::{
+    Json, Limits,
+    line::Line,
+    mcp::{Revision, code, meta as keys},
+    rpc::{self, Id, Message},
+};
+
+use super::{Reader, salvage};
+use crate::{
+    admin,
+    door::Door,
+    mcp::{
+        answer::{Answer, Problem},
+        batch,
+        calls::{Call, Step, Turn},
+        changes::Watch,
+        client::Client,
+        legacy::{self, Handshake, Incoming},
+        listen::{Filter, Listener, Outlet},
+        meta::Meta,
+        modern,
+        peer::Peer,
+    },
+};
+
+/// What an operator's own program asks, besides MCP.
+const OPERATOR_PREFIX: &str = "portcullis/";
+
+pub(super) struct Talk {
+    door: Arc<Door>,
+    caller: Caller,
+    mount: Option<ServerId>,
+    peer: Arc<Peer>,
+    lane: Arc<str>,
+    /// Set by `initialize`.
+    handshake: Option<Handshake>,
+    out: mpsc::Sender<Bytes>,
+}
+
+impl Talk {
+    pub(super) fn new(door: Arc<Door>, caller: Caller, mount: Option<ServerId>, out: mpsc::Sender<Bytes>) -> Self {
+        let lane = format!("line:{}:{}", caller.id(), door.serial()).into();
+        Self { door, caller, mount, peer: Arc::default(), lane, handshake: None, out }
+    }
+
+    pub(super) async fn run(mut self, mut reader: Reader) {
+        let door = Arc::clone(&self.door);
+        let closing = door.closing();
+        let mut closing = std::pin::pin!(closing);
+        self.send(Bytes::from_static(b"{\"ok\":true}")).await;
+        loop {
+            let line = tokio::select! {
+                line = reader.next() => line,
+                () = self.out.closed() => None,
+                () = &mut closing => None,
+            };
+            match line {
+                None => break,
+                Some(Line::Whole(line)) => self.line(line).await,
+                Some(Line::TooLong { prefix, bytes }) => {
+                    let limit = self.door.gate.settings().max_body_bytes;
+                    let problem = Problem::new(
+                        code::INVALID_REQUEST,
+                        &format!("Invalid request: a line of {bytes} bytes; the limit is {limit}"),
+                    );
+                    self.complain(salvage::id(&prefix), &problem).await;
+                }
+            }
+            if !self.caller.is_active() {
+                self.complain(None, &Problem::new(gateway::REFUSED, "Unknown or revoked credential")).await;
+                break;
+            }
+        }
+        legacy::release(&self.door, &self.client(Era::Legacy, Bytes::from_static(b"{}")), &self.peer);
+    }
+
+    async fn send(&self, message: Bytes) {
+        // If nobody reads any more, the loop notices by itself.
+        let _ = self.out.send(message).await;
+    }
+
+    async fn complain(&self, id: Option<Id>, problem: &Problem) {
+        self.send(rpc::error(id.as_ref(), &problem.object).into()).await;
+    }
+
+    async fn line(&mut self, line: Bytes) {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        let settings = self.door.gate.settings();
+        let json = match Json::parse(&line, Limits::new(settings.max_body_bytes, settings.max_depth)) {
+            Ok(json) => json,
+            Err(error) => {
+                let problem = Problem::new(code::PARSE_ERROR, &format!("Parse error: {error}"));
+                return self.complain(salvage::id(&line), &problem).await;
+            }
+        };
+        if json.is_array() {
+            return self.batch(line.clone()).await;
+        }
+        match rpc::read(json) {
+            Ok(Message::Request { id, method, params }) => {
+                self.request(&Incoming { id, method: &method, params, body: &line }).await;
+            }
+            Ok(message) => {
+                legacy::hear(&self.peer, &message, &line);
+                if matches!(&message, Message::Notification { method, .. } if method == "notifications/initialized") {
+                    self.tell_news();
+                }
+            }
+            Err(error) => {
+                let problem = Problem::new(code::INVALID_REQUEST, &format!("Invalid request: {}", error.problem));
+                self.complain(error.id, &problem).await;
+            }
+        }
+    }
+
+    async fn request(&mut self, incoming: &Incoming<'_>) {
+        if let Some(verb) = incoming.method.strip_prefix(OPERATOR_PREFIX) {
+            let answer = self.operate(verb, incoming).await;
+            return self.send(answer.message(&incoming.id)).await;
+        }
+        let turn = match incoming.params.and_then(|params| params.path(&["_meta", keys::PROTOCOL_VERSION])) {
+            Some(_) => self.modern(incoming),
+            None => self.legacy(incoming),
+        };
+        match turn {
+            Turn::Now(answer) => self.send(answer.message(&incoming.id)).await,
+            Turn::Call(call) => {
+                tokio::spawn(carry(call, self.out.clone()));
+            }
+            Turn::Listen => {
+                if let Err(problem) = self.listen(incoming) {
+                    self.complain(Some(incoming.id.clone()), &problem).await;
+                }
+            }
+        }
+    }
+
+    fn client(&self, era: Era, capabilities: Bytes) -> Client {
+        Client {
+            caller: self.caller.clone(),
+            door: gateway::Door::McpStdio,
+            mount: self.mount.clone(),
+            lane: Arc::clone(&self.lane),
+            era,
+            capabilities,
+            log: self.peer.log(),
+        }
+    }
+
+    fn modern(&self, incoming: &Incoming<'_>) -> Turn {
+        let meta = match Meta::read(incoming.params, incoming.body).and_then(|meta| meta.spoken().map(|()| meta)) {
+            Ok(meta) => meta,
+            Err(problem) => return problem.into(),
+        };
+        let client = Client { log: meta.log, ..self.client(Era::Modern, meta.capabilities.clone()) };
+        modern::turn(&self.door, &client, meta, incoming, Some(&self.peer))
+    }
+
+    fn legacy(&mut self, incoming: &Incoming<'_>) -> Turn {
+        match (&self.handshake, incoming.method) {
+            (Some(handshake), _) => {
+                let client = self.client(Era::Legacy, handshake.capabilities.clone());
+                legacy::turn(&self.door, &client, &self.peer, incoming)
+            }
+            (None, "initialize") => match Handshake::read(incoming.params, true) {
+                Ok(handshake) => {
+                    let answer = handshake.result(&self.door, self.mount.as_ref());
+                    self.handshake = Some(handshake);
+                    answer.into()
+                }
+                Err(problem) => problem.into(),
+            },
+            (None, "ping") => Answer::empty().into(),
+            (None, method) if modern::knows_only(method) => {
+                Problem::invalid_params("`params._meta` must name the protocol version").into()
+            }
+            (None, _) => {
+                let sentence = "Initialize first, or name the protocol version in `_meta`";
+                Problem::new(code::INVALID_REQUEST, sentence).into()
+            }
+        }
+    }
+
+    fn listen(&self, incoming: &Incoming<'_>) -> Result<(), Problem> {
+        let filter = Filter::read(incoming.params)?;
+        let seat = self.door.listeners.enter(self.caller.id())?;
+        let registration = Some(self.peer.register(&incoming.id)?);
+        let client = self.client(Era::Modern, Bytes::from_static(b"{}"));
+        let listener = Listener { client, id: incoming.id.clone(), filter, seat, registration };
+        tokio::spawn(listener.run(Arc::clone(&self.door), Outlet::Lines(self.out.clone())));
+        Ok(())
+    }
+
+    async fn batch(&self, line: Bytes) {
+        let Some(handshake) = self.handshake.as_ref().filter(|handshake| handshake.revision == Revision::V2025_03_26) else {
+            let problem = Problem::new(code::INVALID_REQUEST, "Invalid request: batches exist only in revision 2025-03-26");
+            return self.complain(None, &problem).await;
+        };
+        let client = self.client(Era::Legacy, handshake.capabilities.clone());
+        let (door, peer, out) = (Arc::clone(&self.door), Arc::clone(&self.peer), self.out.clone());
+        tokio::spawn(async move {
+            let reply = match batch::run(&door, &client, &peer, &line).await {
+                Ok(reply) => reply,
+                Err(problem) => Some(rpc::error(None, &problem.object).into()),
+            };
+            if let Some(reply) = reply {
+                let _ = out.send(reply).await;
+            }
+        });
+    }
+
+    async fn operate(&self, verb: &str, incoming: &Incoming<'_>) -> Answer {
+        if !self.caller.is_operator() {
+            return Problem::no_method(incoming.method).into();
+        }
+        let verb = match verb {
+            "retry" => {
+                let server = incoming.param("server").and_then(Json::as_str);
+                let server = server.and_then(|id| ServerId::parse(&id).ok());
+                match server {
+                    Some(server) => admin::Verb::Retry(server),
+                    None => return Problem::invalid_params("`server` must be a server's id").into(),
+                }
+            }
+            other => match admin::Verb::parse(other) {
+                Some(verb) => verb,
+                None => return Problem::no_method(incoming.method).into(),
+            },
+        };
+        match admin::perform(&self.door, verb).await {
+            Ok(body) => Answer::result(body),
+            Err(problem) => Problem::new(gateway::REFUSED, &problem).into(),
+        }
+    }
+
+    /// Legacy clients hear of changes without asking, once they said they are ready.
+    fn tell_news(&self) {
+        let mut watch = Watch::new(self.door.gate.changes(), self.mount.clone());
+        let (gate, caller) = (self.door.gate.clone(), self.caller.clone());
+        let (peer, out) = (Arc::clone(&self.peer), self.out.clone());
+        if self.handshake.is_none() || peer.is_told() {
+            return;
+        }
+        tokio::spawn(async move {
+            loop {
+                let news = tokio::select! {
+                    news = watch.next() => news,
+                    () = out.closed() => None,
+                };
+                let Some(news) = news else { return };
+                for message in watch.for_legacy(&news, &gate, &caller, &peer) {
+                    if out.send(message).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+    }
+}
+
+async fn carry(mut call: Box<Call>, out: mpsc::Sender<Bytes>) {
+    loop {
+        match call.step().await {
+            Step::Message(message) => {
+                // A reader that is gone has cancelled its calls; this one goes on to its end.
+                let _ = out.send(message).await;
+            }
+            Step::Done(answer) => {
+                if !call.was_cancelled() {
+                    let _ = out.send(answer.message(&call.id)).await;
+                }
+                return;
+            }
+        }
+    }
+}

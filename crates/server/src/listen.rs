@@ -1,0 +1,91 @@
+//! Accepting connections, and letting go of them without dropping what is in flight.
+
+use std::{io, sync::Arc, time::Duration};
+
+use gateway::Gate;
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::JoinSet,
+};
+
+use crate::{door::Door, route};
+
+/// More than this at once wait in the listener's backlog.
+const MAX_CONNECTIONS: usize = 4096;
+/// How long a connection may stand idle, or take to send a request's head.
+const HEAD_DEADLINE: Duration = Duration::from_secs(60);
+const MAX_HEADERS: usize = 128;
+/// Bodies are read in pieces of at most this.
+const READ_BUFFER: usize = 256 << 10;
+/// How long calls in flight may take to finish once we were told to stop.
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
+/// After a failed accept (out of descriptors, say) we wait instead of spinning.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves the HTTP doors until `shutdown` resolves, then drains: no new connection, streams end, calls get a grace to finish.
+pub async fn serve(gate: Gate, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+    let (close, closing) = watch::channel(false);
+    let door = Door::new(gate, Some(listener.local_addr()?), closing);
+    let http = protocol(&door);
+    let mut connections = JoinSet::new();
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        tokio::select! {
+            () = &mut shutdown => break,
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(converse(Arc::clone(&door), http.clone(), stream));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "could not accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    // Nobody listening any more is fine: then there is nothing to end.
+    let _ = close.send(true);
+    let drained = tokio::time::timeout(GRACE, async { while connections.join_next().await.is_some() {} }).await;
+    if drained.is_err() {
+        tracing::warn!(connections = connections.len(), "closing connections that did not finish in time");
+    }
+    connections.shutdown().await;
+    Ok(())
+}
+
+fn protocol(door: &Door) -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(HEAD_DEADLINE)
+        .max_headers(MAX_HEADERS)
+        .max_header_size(door.gate.settings().max_header_bytes)
+        .max_buf_size(READ_BUFFER);
+    http
+}
+
+async fn converse(door: Arc<Door>, http: http1::Builder, stream: TcpStream) {
+    // Without this a stream's last piece waits for the client's delayed acknowledgement.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "could not turn off Nagle's algorithm");
+    }
+    let service = service_fn(|request| {
+        let door = Arc::clone(&door);
+        async move { Ok::<_, std::convert::Infallible>(route::answer(&door, request).await) }
+    });
+    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = door.closing() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}

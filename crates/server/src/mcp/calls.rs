@@ -1,0 +1,304 @@
+//! Carrying one call of the gate to its end, whatever the transport.
+//!
+//! [`Call::step`] yields the messages the client should see, in order, and then the answer. It may be dropped and polled again at
+//! any point without losing anything, so transports can race it against their own clocks.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use gateway::{Action, Answer as Reaction, Era, Event, Gate, Running};
+use tokio::time::Instant;
+use wire::{
+    Json,
+    rpc::{self, Id},
+};
+
+use super::{
+    answer::Answer,
+    asks::{self, Question},
+    client::Client,
+    peer::{Peer, Pull, Registration},
+    progress,
+    render::Shape,
+};
+
+/// A server that asks several things at once does so within this time.
+const GATHERING: Duration = Duration::from_millis(5);
+/// A person may take long to answer, but not for ever: the call holds a place meanwhile.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(600);
+
+/// What a request leads to.
+pub(crate) enum Turn {
+    Now(Answer),
+    Call(Box<Call>),
+    /// A modern subscription; the transport keeps it open.
+    Listen,
+}
+
+impl<T: Into<Answer>> From<T> for Turn {
+    fn from(answer: T) -> Self {
+        Self::Now(answer.into())
+    }
+}
+
+pub(crate) enum Step {
+    Message(Bytes),
+    Done(Answer),
+}
+
+/// How the client hears questions.
+enum Voice {
+    /// As requests on the stream; `open` are those without an answer yet.
+    Inline { open: Vec<(u64, Instant)> },
+    /// As an `input_required` result.
+    Parked { asked: Vec<Question>, until: Instant },
+    /// Not at all.
+    Mute,
+}
+
+/// What a request asks of the gate.
+pub(crate) struct Errand {
+    pub(crate) id: Id,
+    pub(crate) action: Action,
+    pub(crate) params: Bytes,
+    /// The client's progress token, if it wants to hear of progress.
+    pub(crate) progress: Option<Bytes>,
+    /// Makes the call reachable for cancellation and answers.
+    pub(crate) registration: Option<Registration>,
+}
+
+pub(crate) struct Call {
+    pub(crate) id: Id,
+    /// `None` once the call was parked.
+    running: Option<Running>,
+    gate: Gate,
+    client: Client,
+    shape: Shape,
+    progress: Option<Bytes>,
+    voice: Voice,
+    registration: Option<Registration>,
+    /// A subscription to undo if the gate does not grant it.
+    tentative: Option<(Arc<Peer>, String)>,
+    queue: VecDeque<Bytes>,
+    cancel_on_drop: bool,
+    cancelled: bool,
+}
+
+impl Call {
+    pub(crate) fn start(gate: &Gate, client: &Client, errand: Errand) -> Self {
+        let running = gate.start(client.ask(errand.action, errand.params.clone(), errand.progress.is_some()));
+        Self::over(running, gate, client, errand)
+    }
+
+    /// Carries on a call that is already running.
+    pub(crate) fn over(running: Running, gate: &Gate, client: &Client, errand: Errand) -> Self {
+        let voice = match client.era {
+            Era::Legacy => Voice::Inline { open: Vec::new() },
+            Era::Modern => Voice::Parked { asked: Vec::new(), until: Instant::now() },
+        };
+        Self {
+            id: errand.id,
+            running: Some(running),
+            gate: gate.clone(),
+            client: client.clone(),
+            shape: Shape { era: client.era, action: errand.action, params: errand.params },
+            progress: errand.progress,
+            voice,
+            registration: errand.registration,
+            tentative: None,
+            queue: VecDeque::new(),
+            cancel_on_drop: false,
+            cancelled: false,
+        }
+    }
+
+    /// The client will hear no questions during this call; servers that ask are told so.
+    pub(crate) fn mute(&mut self) {
+        self.voice = Voice::Mute;
+    }
+
+    /// Hanging up cancels this call.
+    pub(crate) fn cancel_when_dropped(&mut self) {
+        self.cancel_on_drop = true;
+    }
+
+    /// Forgets the subscription again unless the call succeeds.
+    pub(crate) fn on_failure_unsubscribe(&mut self, peer: Arc<Peer>, uri: String) {
+        self.tentative = Some((peer, uri));
+    }
+
+    pub(crate) fn cancel(&self) {
+        if let Some(running) = &self.running {
+            running.cancel();
+        }
+    }
+
+    /// Did the client cancel it? Then it does not expect an answer.
+    pub(crate) fn was_cancelled(&self) -> bool {
+        self.cancelled
+    }
+
+    /// The next thing the client should see.
+    pub(crate) async fn step(&mut self) -> Step {
+        loop {
+            if let Some(message) = self.queue.pop_front() {
+                return Step::Message(message);
+            }
+            match self.next_turn().await {
+                Next::Pull(pull) => self.pulled(pull),
+                Next::Event(event) => {
+                    if let Some(answer) = self.happened(event) {
+                        return Step::Done(answer);
+                    }
+                }
+                Next::Deadline => {
+                    if let Some(answer) = self.waited() {
+                        return Step::Done(answer);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn next_turn(&mut self) -> Next {
+        let deadline = match &self.voice {
+            Voice::Inline { open } => open.first().map(|(_, since)| *since + ANSWER_PATIENCE),
+            Voice::Parked { asked, until } => (!asked.is_empty()).then_some(*until),
+            Voice::Mute => None,
+        };
+        let reins = self.registration.as_ref().map(|registration| Arc::clone(&registration.reins));
+        let Some(running) = &mut self.running else { return std::future::pending().await };
+        let pulled = async {
+            match &reins {
+                Some(reins) => reins.pulled().await,
+                None => std::future::pending().await,
+            }
+        };
+        let due = async {
+            match deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            event = running.next() => Next::Event(event),
+            pull = pulled => Next::Pull(pull),
+            () = due => Next::Deadline,
+        }
+    }
+
+    fn pulled(&mut self, pull: Pull) {
+        let Some(running) = &mut self.running else { return };
+        match pull {
+            Pull::Cancel => {
+                self.cancelled = true;
+                running.cancel();
+            }
+            Pull::Answer { key, answer } => running.answer(&key, answer),
+        }
+        if let (Voice::Inline { open }, Some(registration)) = (&mut self.voice, &self.registration) {
+            open.retain(|(number, _)| registration.peer.is_asked(*number));
+        }
+    }
+
+    /// Takes an event in; an answer if that was the last.
+    fn happened(&mut self, event: Event) -> Option<Answer> {
+        match event {
+            Event::Progress(params) => {
+                if let Some(token) = &self.progress {
+                    let params = progress::with_token(token, &params);
+                    self.queue.push_back(rpc::notification("notifications/progress", Some(&params)).into());
+                }
+                None
+            }
+            Event::Log(params) => {
+                if self.wants_log(&params) {
+                    self.queue.push_back(rpc::notification("notifications/message", Some(&params)).into());
+                }
+                None
+            }
+            Event::Ask { key, method, params } => {
+                self.asked(Question { key, method, params });
+                None
+            }
+            Event::Done(reply) => {
+                let answer = self.shape.answer(reply.into_outcome());
+                if let (Some((peer, uri)), true) = (self.tentative.take(), !matches!(answer, Answer::Result { .. })) {
+                    peer.unsubscribe(&uri);
+                }
+                self.cancel_on_drop = false;
+                Some(answer)
+            }
+        }
+    }
+
+    /// Modern clients hear only what they asked for; a legacy session that set no level hears everything.
+    fn wants_log(&self, params: &[u8]) -> bool {
+        match (self.client.log, self.client.era) {
+            (Some(level), _) => level.admits(params),
+            (None, era) => era == Era::Legacy,
+        }
+    }
+
+    fn asked(&mut self, question: Question) {
+        let suits = question.suits(&self.client.capabilities);
+        match (&mut self.voice, &self.registration) {
+            (Voice::Inline { open }, Some(registration)) if suits => {
+                let number = registration.peer.open_ask(&registration.reins, question.key);
+                open.push((number, Instant::now()));
+                self.queue.push_back(rpc::request(&Id::number(number), &question.method, &question.params).into());
+            }
+            (Voice::Parked { asked, until }, _) if suits => {
+                if asked.is_empty() {
+                    *until = Instant::now() + GATHERING;
+                }
+                asked.push(question);
+            }
+            _ => {
+                if let Some(running) = &mut self.running {
+                    running.answer(&question.key, Reaction::Error(asks::declined()));
+                }
+            }
+        }
+    }
+
+    /// A deadline passed: park the call with what was asked, or give up on an answer.
+    fn waited(&mut self) -> Option<Answer> {
+        match &mut self.voice {
+            Voice::Parked { asked, .. } => {
+                let asked = std::mem::take(asked);
+                let running = self.running.take()?;
+                let params = Json::checked_before(&self.shape.params);
+                let state = self.gate.park(running, &self.client.caller, self.shape.action, params);
+                Some(Answer::result(asks::input_required(&asked, &state)))
+            }
+            Voice::Inline { open } => {
+                let (number, _) = open.first().copied()?;
+                open.retain(|(other, _)| *other != number);
+                if let Some(registration) = &self.registration {
+                    registration.peer.answer(&Id::number(number), Reaction::Error(asks::unanswered()));
+                }
+                None
+            }
+            Voice::Mute => None,
+        }
+    }
+}
+
+enum Next {
+    Event(Event),
+    Pull(Pull),
+    Deadline,
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if self.cancel_on_drop {
+            self.cancel();
+        }
+        if let (Voice::Inline { open }, Some(registration)) = (&self.voice, &self.registration) {
+            open.iter().for_each(|(number, _)| registration.peer.close_ask(*number));
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What changes behind the gate, as one door's clients hear it.
+
+use bytes::Bytes;
+use gateway::{Caller, Change, Gate};
+use tokio::sync::broadcast::{Receiver, error::RecvError};
+use vocab::ServerId;
+use wire::{rpc, write::Object};
+
+use super::peer::Peer;
+
+/// News that arrived together. That a list changed is told once, however often it did.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    pub(crate) tools: bool,
+    pub(crate) prompts: bool,
+    pub(crate) resources: bool,
+    /// Some news was lost: whatever can be looked up should be.
+    pub(crate) missed: bool,
+    /// Changes that carry an upstream's own words; the gate is asked before they are shown.
+    pub(crate) words: Vec<Change>,
+}
+
+impl News {
+    fn is_empty(&self) -> bool {
+        !(self.tools || self.prompts || self.resources || self.missed) && self.words.is_empty()
+    }
+
+    fn take_in(&mut self, change: Change, mount: Option<&ServerId>) {
+        let server = match &change {
+            Change::Tools(server) | Change::Prompts(server) | Change::Resources(server) => server,
+            Change::Updated { server, .. } | Change::Log { server, .. } | Change::ElicitationComplete { server, .. } => server,
+        };
+        if mount.is_some_and(|mount| mount != server) {
+            return;
+        }
+        match &change {
+            Change::Tools(_) => self.tools = true,
+            Change::Prompts(_) => self.prompts = true,
+            Change::Resources(_) => self.resources = true,
+            Change::Updated { exposed, .. } => {
+                let known = |other: &Change| matches!(other, Change::Updated { exposed: other, .. } if other == exposed);
+                if !self.words.iter().any(known) {
+                    self.words.push(change);
+                }
+            }
+            Change::Log { .. } | Change::ElicitationComplete { .. } => self.words.push(change),
+        }
+    }
+
+    /// Notifications for the lists that changed, of those the client wants (tools, prompts, resources).
+    pub(crate) fn of_lists(&self, [tools, prompts, resources]: [bool; 3], meta: Option<&[u8]>) -> Vec<Bytes> {
+        let lists = [
+            (tools && (self.tools || self.missed), "notifications/tools/list_changed"),
+            (prompts && (self.prompts || self.missed), "notifications/prompts/list_changed"),
+            (resources && (self.resources || self.missed), "notifications/resources/list_changed"),
+        ];
+        let told = lists.into_iter().filter(|(told, _)| *told);
+        told.map(|(_, method)| notification(method, None, meta)).collect()
+    }
+}
+
+fn notification(method: &str, uri: Option<&str>, meta: Option<&[u8]>) -> Bytes {
+    if uri.is_none() && meta.is_none() {
+        return rpc::notification(method, None).into();
+    }
+    let mut params = Object::new();
+    if let Some(meta) = meta {
+        params.raw("_meta", meta);
+    }
+    if let Some(uri) = uri {
+        params.str("uri", uri);
+    }
+    rpc::notification(method, Some(&params.finish())).into()
+}
+
+pub(crate) fn updated(uri: &str, meta: Option<&[u8]>) -> Bytes {
+    notification("notifications/resources/updated", Some(uri), meta)
+}
+
+/// The news of one door: of one server alone, or of all.
+pub(crate) struct Watch {
+    changes: Receiver<Change>,
+    pub(crate) mount: Option<ServerId>,
+}
+
+impl Watch {
+    pub(crate) fn new(changes: Receiver<Change>, mount: Option<ServerId>) -> Self {
+        Self { changes, mount }
+    }
+
+    /// Waits for news and takes all there is. `None`: there will be no more. Losing the future loses nothing.
+    pub(crate) async fn next(&mut self) -> Option<News> {
+        loop {
+            let mut news = News::default();
+            match self.changes.recv().await {
+                Ok(change) => news.take_in(change, self.mount.as_ref()),
+                Err(RecvError::Lagged(_)) => news.missed = true,
+                Err(RecvError::Closed) => return None,
+            }
+            while let Ok(change) = self.changes.try_recv() {
+                news.take_in(change, self.mount.as_ref());
+            }
+            if !news.is_empty() {
+                return Some(news);
+            }
+        }
+    }
+
+    /// The URI by which this door shows an updated resource.
+    pub(crate) fn shown<'a>(&self, change: &'a Change) -> Option<&'a str> {
+        match change {
+            Change::Updated { uri, .. } if self.mount.is_some() => Some(uri),
+            Change::Updated { exposed, .. } => Some(exposed),
+            _ => None,
+        }
+    }
+
+    /// What a legacy peer hears of some news: every changed list, what it subscribed to, and logs at the level it set.
+    pub(crate) fn for_legacy(&self, news: &News, gate: &Gate, caller: &Caller, peer: &Peer) -> Vec<Bytes> {
+        let mut heard = news.of_lists([true; 3], None);
+        if news.missed {
+            heard.extend(peer.subscriptions().iter().map(|uri| updated(uri, None)));
+        }
+        for change in &news.words {
+            let message = match change {
+                Change::Log { params, .. } if peer.log().is_some_and(|level| level.admits(params)) => {
+                    rpc::notification("notifications/message", Some(params)).into()
+                }
+                Change::ElicitationComplete { params, .. } => {
+                    rpc::notification("notifications/elicitation/complete", Some(params)).into()
+                }
+                change => match self.shown(change).filter(|uri| peer.is_subscribed(uri)) {
+                    Some(uri) => updated(uri, None),
+                    None => continue,
+                },
+            };
+            if gate.deliver(caller, change) {
+                heard.push(message);
+            }
+        }
+        heard
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! Who asks, as one request shows it: what every call of the gate needs besides the call itself.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gateway::{Action, Ask, Caller, ClientFace, Era};
+use vocab::ServerId;
+
+use super::log::Severity;
+
+#[derive(Clone)]
+pub(crate) struct Client {
+    pub(crate) caller: Caller,
+    pub(crate) door: gateway::Door,
+    /// `Some` on a door that shows one server under its own names.
+    pub(crate) mount: Option<ServerId>,
+    /// What tells this client's calls from another's where an upstream connection is shared.
+    pub(crate) lane: Arc<str>,
+    pub(crate) era: Era,
+    pub(crate) capabilities: Bytes,
+    /// The lowest level of log messages the client asked for.
+    pub(crate) log: Option<Severity>,
+}
+
+impl Client {
+    pub(crate) fn ask(&self, action: Action, params: Bytes, progress: bool) -> Ask {
+        Ask {
+            caller: self.caller.clone(),
+            door: self.door,
+            mount: self.mount.clone(),
+            session: Arc::clone(&self.lane),
+            action,
+            params,
+            client: ClientFace {
+                era: self.era,
+                capabilities: self.capabilities.clone(),
+                log: self.log.map(|level| level.as_str().into()),
+                progress,
+            },
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The far end of a legacy session or of a line: its calls in flight, the questions it has been asked, its subscriptions.
+//!
+//! Answers and cancellations arrive on other requests than the call they are for. They reach it through its [`Reins`], found here
+//! by id. Everything is bounded, and a call that ends takes its entries with it.
+
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use gateway::Answer;
+use tokio::sync::Notify;
+use wire::rpc::Id;
+
+use super::{answer::Problem, log::Severity, render};
+
+const MAX_CALLS: usize = 256;
+const MAX_SUBSCRIPTIONS: usize = 1024;
+
+/// What another request does to a call.
+pub(crate) enum Pull {
+    Cancel,
+    Answer { key: String, answer: Answer },
+}
+
+/// How a call under way is reached from outside the task that carries it.
+#[derive(Default)]
+pub(crate) struct Reins {
+    pulls: Mutex<VecDeque<Pull>>,
+    pulled: Notify,
+}
+
+impl Reins {
+    pub(crate) fn pull(&self, pull: Pull) {
+        lock(&self.pulls).push_back(pull);
+        self.pulled.notify_one();
+    }
+
+    /// The next pull. Losing the future loses nothing.
+    pub(crate) async fn pulled(&self) -> Pull {
+        loop {
+            if let Some(pull) = lock(&self.pulls).pop_front() {
+                return pull;
+            }
+            self.pulled.notified().await;
+        }
+    }
+}
+
+struct OpenAsk {
+    reins: Arc<Reins>,
+    key: String,
+}
+
+#[derive(Default)]
+pub(crate) struct Peer {
+    calls: Mutex<HashMap<Id, Arc<Reins>>>,
+    asks: Mutex<HashMap<u64, OpenAsk>>,
+    last_ask: AtomicU64,
+    log: Mutex<Option<Severity>>,
+    subscriptions: Mutex<BTreeSet<String>>,
+    told: AtomicBool,
+}
+
+impl Peer {
+    /// Whether news is already carried to this peer; from now on it is.
+    pub(crate) fn is_told(&self) -> bool {
+        self.told.swap(true, Ordering::AcqRel)
+    }
+
+    /// Nobody carries news to this peer any more.
+    pub(crate) fn untold(&self) {
+        self.told.store(false, Ordering::Release);
+    }
+
+    /// Enters a call under its id, until the registration is dropped.
+    pub(crate) fn register(self: &Arc<Self>, id: &Id) -> Result<Registration, Problem> {
+        let mut calls = lock(&self.calls);
+        if calls.len() >= MAX_CALLS {
+            return Err(Problem::new(render::REFUSED, "Too many requests in flight: wait for some to end"));
+        }
+        if calls.contains_key(id) {
+            return Err(Problem::new(wire::mcp::code::INVALID_REQUEST, "A request with this id is still in flight"));
+        }
+        let reins = Arc::<Reins>::default();
+        calls.insert(id.clone(), Arc::clone(&reins));
+        Ok(Registration { peer: Arc::clone(self), id: id.clone(), reins })
+    }
+
+    pub(crate) fn cancel(&self, id: &Id) -> bool {
+        let reins = lock(&self.calls).get(id).cloned();
+        reins.map(|reins| reins.pull(Pull::Cancel)).is_some()
+    }
+
+    pub(crate) fn cancel_all(&self) {
+        let calls: Vec<_> = lock(&self.calls).values().cloned().collect();
+        calls.iter().for_each(|reins| reins.pull(Pull::Cancel));
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        !lock(&self.calls).is_empty()
+    }
+
+    /// A number under which the client will answer.
+    pub(crate) fn open_ask(&self, reins: &Arc<Reins>, key: String) -> u64 {
+        let number = self.last_ask.fetch_add(1, Ordering::Relaxed) + 1;
+        lock(&self.asks).insert(number, OpenAsk { reins: Arc::clone(reins), key });
+        number
+    }
+
+    pub(crate) fn is_asked(&self, number: u64) -> bool {
+        lock(&self.asks).contains_key(&number)
+    }
+
+    pub(crate) fn close_ask(&self, number: u64) {
+        lock(&self.asks).remove(&number);
+    }
+
+    /// Hands an answer to the call that asked. `false`: nobody asked, or no longer wants to know.
+    pub(crate) fn answer(&self, id: &Id, answer: Answer) -> bool {
+        let ask = id.as_u64().and_then(|number| lock(&self.asks).remove(&number));
+        ask.map(|ask| ask.reins.pull(Pull::Answer { key: ask.key, answer })).is_some()
+    }
+
+    pub(crate) fn log(&self) -> Option<Severity> {
+        *lock(&self.log)
+    }
+
+    pub(crate) fn set_log(&self, level: Severity) {
+        *lock(&self.log) = Some(level);
+    }
+
+    /// `Ok(true)` if the uri is new to this peer, so that the gate hears of each one once.
+    pub(crate) fn subscribe(&self, uri: &str) -> Result<bool, Problem> {
+        let mut subscriptions = lock(&self.subscriptions);
+        if subscriptions.contains(uri) {
+            return Ok(false);
+        }
+        if subscriptions.len() >= MAX_SUBSCRIPTIONS {
+            return Err(Problem::new(render::REFUSED, "Too many subscriptions in one session"));
+        }
+        Ok(subscriptions.insert(uri.to_owned()))
+    }
+
+    pub(crate) fn unsubscribe(&self, uri: &str) -> bool {
+        lock(&self.subscriptions).remove(uri)
+    }
+
+    pub(crate) fn is_subscribed(&self, uri: &str) -> bool {
+        lock(&self.subscriptions).contains(uri)
+    }
+
+    pub(crate) fn subscriptions(&self) -> Vec<String> {
+        lock(&self.subscriptions).iter().cloned().collect()
+    }
+
+    /// Forgets every subscription and returns them, to be given back to the gate.
+    pub(crate) fn take_subscriptions(&self) -> BTreeSet<String> {
+        std::mem::take(&mut *lock(&self.subscriptions))
+    }
+}
+
+/// A call's place in the peer's table.
+pub(crate) struct Registration {
+    pub(crate) peer: Arc<Peer>,
+    id: Id,
+    pub(crate) reins: Arc<Reins>,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        lock(&self.peer.calls).remove(&self.id);
+    }
+}
+
+/// A panic elsewhere leaves these tables as they were after the last whole change, so they stay usable.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! How the end of a call looks on the MCP door. The only file that turns a [`Stop`] into MCP.
+//!
+//! An agent reads stable codes and plain sentences; causes stay in the operator's log. Results pass byte for byte except where the two
+//! eras disagree about a field.
+
+use bytes::Bytes;
+use gateway::{Action, Era, Outcome};
+use vocab::{ErrorCode, Fault, FaultKind, Rule, Stop, Violation};
+use wire::{
+    Json,
+    mcp::code,
+    write::{self, Object},
+};
+
+use super::answer::{Answer, Problem};
+
+pub(crate) use gateway::REFUSED;
+use gateway::{TIMED_OUT, UPSTREAM_FAILED};
+
+const COMPLETE: &str = "\"resultType\":\"complete\"";
+/// A client may keep what a server let it keep, but not longer than this.
+const LONGEST_TTL_MS: u64 = 3_600_000;
+
+/// What of a request decides how its end is written.
+#[derive(Debug, Clone)]
+pub(crate) struct Shape {
+    pub(crate) era: Era,
+    pub(crate) action: Action,
+    pub(crate) params: Bytes,
+}
+
+impl Shape {
+    pub(crate) fn answer(&self, outcome: Outcome) -> Answer {
+        match outcome {
+            Outcome::Result(body) => self.result(body),
+            Outcome::Rpc(object) => self.upstream_error(object).into(),
+            Outcome::Stopped(Stop::Refused(violation)) => self.refused(&violation),
+            Outcome::Stopped(Stop::Failed(fault)) => self.failed(&fault),
+        }
+    }
+
+    fn result(&self, body: Bytes) -> Answer {
+        match (self.era, self.action) {
+            (Era::Legacy, _) => Answer::result(without_result_type(body)),
+            (Era::Modern, Action::ReadResource) => Answer::result(with_cache_hints(body)),
+            (Era::Modern, _) if result_type(&body) => Answer::result(body),
+            (Era::Modern, _) => Answer::Result { fields: COMPLETE, body },
+        }
+    }
+
+    /// What the upstream said, unless it says it in words this client's era does not have.
+    fn upstream_error(&self, object: Bytes) -> Problem {
+        let error = Json::checked_before(&object);
+        let given = error.get("code").and_then(Json::as_i64).unwrap_or(code::INTERNAL_ERROR);
+        match (self.era, given) {
+            (Era::Modern, code::RESOURCE_NOT_FOUND) => {
+                let object = write::replace_fields(error, &["code"], |out| {
+                    out.i64("code", code::INVALID_PARAMS);
+                });
+                Problem { code: code::INVALID_PARAMS, object: object.into() }
+            }
+            _ => Problem { code: given, object },
+        }
+    }
+
+    fn refused(&self, violation: &Violation) -> Answer {
+        let public = violation.public();
+        let code = match violation.rule {
+            Rule::Unauthenticated => return Answer::Unauthenticated,
+            Rule::Malformed => code::INVALID_PARAMS,
+            Rule::ToolNotFound => return self.not_found(violation).into(),
+            _ if self.action == Action::CallTool => {
+                return self.tool_error(&public, violation.rule.error_code(), Some(violation.rule));
+            }
+            Rule::InvalidParameters => code::INVALID_PARAMS,
+            Rule::InvalidResult | Rule::ResultTooLarge => UPSTREAM_FAILED,
+            _ => REFUSED,
+        };
+        let envelope = self.envelope(&public, violation.rule.error_code(), Some(violation.rule));
+        Problem::with_data(code, &public, &envelope).into()
+    }
+
+    fn not_found(&self, violation: &Violation) -> Problem {
+        let params = Json::checked_before(&self.params);
+        let field = |key: &str| params.get(key).and_then(Json::as_str).unwrap_or_default().into_owned();
+        let (code, message) = match (self.action, self.era) {
+            (Action::CallTool, _) => (code::INVALID_PARAMS, format!("Unknown tool: {}", field("name"))),
+            (Action::GetPrompt, _) => (code::INVALID_PARAMS, format!("Unknown prompt: {}", field("name"))),
+            (Action::ReadResource | Action::Subscribe | Action::Unsubscribe, Era::Legacy) => {
+                (code::RESOURCE_NOT_FOUND, format!("Resource not found: {}", field("uri")))
+            }
+            (Action::ReadResource | Action::Subscribe | Action::Unsubscribe, Era::Modern) => {
+                (code::INVALID_PARAMS, format!("Resource not found: {}", field("uri")))
+            }
+            (Action::TaskGet | Action::TaskUpdate | Action::TaskCancel | Action::TaskResult | Action::TaskList, _) => {
+                (code::INVALID_PARAMS, format!("Unknown task: {}", field("taskId")))
+            }
+            (Action::Complete, _) => (code::INVALID_PARAMS, "Nothing to complete under this reference".to_owned()),
+        };
+        Problem::with_data(code, &message, &self.envelope(&message, violation.rule.error_code(), Some(violation.rule)))
+    }
+
+    fn failed(&self, fault: &Fault) -> Answer {
+        if self.action == Action::CallTool {
+            return self.tool_error(fault.public(), fault.error_code(), None);
+        }
+        let code = match fault.kind {
+            FaultKind::Timeout => TIMED_OUT,
+            FaultKind::Upstream | FaultKind::Worker => UPSTREAM_FAILED,
+            FaultKind::Cancelled => REFUSED,
+            FaultKind::Gate => code::INTERNAL_ERROR,
+        };
+        Problem::with_data(code, fault.public(), &self.envelope(fault.public(), fault.error_code(), None)).into()
+    }
+
+    /// A tool's failure is a result the model reads, not a protocol error.
+    fn tool_error(&self, public: &str, code: ErrorCode, rule: Option<Rule>) -> Answer {
+        let mut text = Object::new();
+        text.str("type", "text").str("text", public);
+        let mut content = vec![b'['];
+        content.extend_from_slice(&text.finish());
+        content.push(b']');
+        let mut result = Object::new();
+        result.raw("content", &content).bool("isError", true).raw("structuredContent", &self.envelope(public, code, rule));
+        self.result(result.finish().into())
+    }
+
+    fn envelope(&self, public: &str, code: ErrorCode, rule: Option<Rule>) -> Vec<u8> {
+        let mut envelope = Object::new();
+        envelope.str("status", "error").str("error_code", code.as_str()).str("error", public);
+        if let Some(rule) = rule {
+            envelope.str("violation", rule.code());
+        }
+        let uri = Json::checked_before(&self.params).get("uri");
+        if let (Action::ReadResource, Some(uri)) = (self.action, uri) {
+            envelope.json("uri", uri);
+        }
+        envelope.finish()
+    }
+}
+
+/// Does the result say its type at the top? The text search spares most results a walk.
+fn result_type(body: &[u8]) -> bool {
+    memchr::memmem::find(body, b"\"resultType\"").is_some() && Json::checked_before(body).get("resultType").is_some()
+}
+
+/// Legacy clients do not know `resultType`.
+fn without_result_type(body: Bytes) -> Bytes {
+    match result_type(&body) {
+        true => write::replace_fields(Json::checked_before(&body), &["resultType"], |_| {}).into(),
+        false => body,
+    }
+}
+
+/// What one caller may read is private to that caller, whatever the server says.
+fn with_cache_hints(body: Bytes) -> Bytes {
+    let result = Json::checked_before(&body);
+    let ttl = result.get("ttlMs").and_then(Json::as_u64).unwrap_or(0).min(LONGEST_TTL_MS);
+    let kind = result.get("resultType");
+    if kind.and_then(Json::as_str).is_some_and(|kind| kind != "complete") {
+        return body;
+    }
+    write::replace_fields(result, &["resultType", "ttlMs", "cacheScope"], |out| {
+        out.str("resultType", "complete").u64("ttlMs", ttl).str("cacheScope", "private");
+    })
+    .into()
+}
+
+#[cfg(test)]
+mod tests;

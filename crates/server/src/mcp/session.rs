@@ -1,0 +1,141 @@
+//! Legacy sessions: 128 random bits that name a conversation, never a credential.
+//!
+//! A session belongs to the caller and the mount it began with; for anyone else it does not exist. Their number is bounded per
+//! caller and overall, and the idle ones expire.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use vocab::ServerId;
+use wire::mcp::Revision;
+
+use super::{
+    peer::{Peer, lock},
+    stream::Streams,
+};
+
+/// Nothing was heard of a session for this long, and nobody reads a stream of it.
+const IDLE: Duration = Duration::from_secs(8 * 3600);
+const SHARDS: usize = 16;
+
+pub(crate) struct Session {
+    pub(crate) id: Arc<str>,
+    pub(crate) caller: String,
+    pub(crate) mount: Option<ServerId>,
+    pub(crate) revision: Revision,
+    pub(crate) capabilities: Bytes,
+    pub(crate) peer: Arc<Peer>,
+    pub(crate) streams: Arc<Streams>,
+    used: AtomicU64,
+}
+
+impl Session {
+    fn is_idle(&self) -> bool {
+        !self.peer.is_busy() && !self.streams.is_read()
+    }
+}
+
+/// How a session begins.
+pub(crate) struct Beginning {
+    pub(crate) caller: String,
+    pub(crate) mount: Option<ServerId>,
+    pub(crate) revision: Revision,
+    pub(crate) capabilities: Bytes,
+}
+
+pub(crate) struct Sessions {
+    shards: [Mutex<HashMap<Arc<str>, Arc<Session>>>; SHARDS],
+    hasher: RandomState,
+    limit: usize,
+    epoch: Instant,
+}
+
+impl Sessions {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { shards: Default::default(), hasher: RandomState::new(), limit: limit.max(1), epoch: Instant::now() }
+    }
+
+    fn per_caller(&self) -> usize {
+        (self.limit / 4).max(16).min(self.limit)
+    }
+
+    fn shard(&self, id: &str) -> Option<&Mutex<HashMap<Arc<str>, Arc<Session>>>> {
+        self.shards.get(usize::try_from(self.hasher.hash_one(id)).unwrap_or(0) % SHARDS)
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Begins a session, making room by ending idle ones. Returns those that ended, whose subscriptions must be given back.
+    /// `None`: there is no room and nothing idle to end.
+    pub(crate) fn begin(&self, beginning: Beginning) -> Option<(Arc<Session>, Vec<Arc<Session>>)> {
+        let ended = self.make_room(&beginning.caller)?;
+        let session = Arc::new(Session {
+            id: random_id()?,
+            caller: beginning.caller,
+            mount: beginning.mount,
+            revision: beginning.revision,
+            capabilities: beginning.capabilities,
+            peer: Arc::default(),
+            streams: Arc::default(),
+            used: AtomicU64::new(self.now()),
+        });
+        lock(self.shard(&session.id)?).insert(Arc::clone(&session.id), Arc::clone(&session));
+        Some((session, ended))
+    }
+
+    /// The session of that id, if it is this caller's at this mount.
+    pub(crate) fn find(&self, id: &str, caller: &str, mount: Option<&ServerId>) -> Option<Arc<Session>> {
+        let session = lock(self.shard(id)?).get(id).cloned()?;
+        if session.caller != caller || session.mount.as_ref() != mount {
+            return None;
+        }
+        session.used.store(self.now(), Ordering::Relaxed);
+        Some(session)
+    }
+
+    pub(crate) fn end(&self, session: &Session) -> bool {
+        self.shard(&session.id).is_some_and(|shard| lock(shard).remove(&session.id).is_some())
+    }
+
+    fn make_room(&self, caller: &str) -> Option<Vec<Arc<Session>>> {
+        let mut all: Vec<Arc<Session>> =
+            self.shards.iter().flat_map(|shard| lock(shard).values().cloned().collect::<Vec<_>>()).collect();
+        all.sort_by_key(|session| session.used.load(Ordering::Relaxed));
+        let now = self.now();
+        let idle_ms = u64::try_from(IDLE.as_millis()).unwrap_or(u64::MAX);
+        let (mut total, mut own) = (all.len(), all.iter().filter(|session| session.caller == caller).count());
+        let mut ended = Vec::new();
+        for session in all {
+            let is_own = session.caller == caller;
+            let expired = now.saturating_sub(session.used.load(Ordering::Relaxed)) > idle_ms;
+            // A caller at its limit gives up its own oldest; a full house takes the oldest of the same caller too, never a stranger's.
+            let crowded = is_own && (own >= self.per_caller() || total >= self.limit);
+            if (expired || crowded) && session.is_idle() && self.end(&session) {
+                total -= 1;
+                own -= usize::from(is_own);
+                ended.push(session);
+            }
+        }
+        (own < self.per_caller() && total < self.limit).then_some(ended)
+    }
+}
+
+/// 128 random bits in hex: visible ASCII, unguessable, without order.
+fn random_id() -> Option<Arc<str>> {
+    let mut bits = [0u8; 16];
+    getrandom::fill(&mut bits).ok()?;
+    Some(bits.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! From a path to what answers it.
+
+use std::sync::Arc;
+
+use http::{Method, Request, StatusCode};
+use hyper::body::Incoming;
+use vocab::ServerId;
+
+use crate::{
+    admin,
+    door::Door,
+    guard, mcp,
+    reply::{self, Body, Reply},
+};
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// `/mcp`, or `/u/{server}/mcp` for one server alone.
+    Mcp(Option<ServerId>),
+    Admin(admin::Verb),
+    Healthy,
+    Ready,
+    Nothing,
+}
+
+pub(crate) fn route(path: &str) -> Route {
+    match path {
+        "/mcp" => return Route::Mcp(None),
+        "/healthz" => return Route::Healthy,
+        "/readyz" => return Route::Ready,
+        _ => {}
+    }
+    if let Some(server) = path.strip_prefix("/u/").and_then(|rest| rest.strip_suffix("/mcp")) {
+        return ServerId::parse(server).map_or(Route::Nothing, |server| Route::Mcp(Some(server)));
+    }
+    path.strip_prefix("/v1/admin/").and_then(admin::Verb::parse).map_or(Route::Nothing, Route::Admin)
+}
+
+pub(crate) async fn answer(door: &Arc<Door>, request: Request<Incoming>) -> Reply {
+    let (parts, body) = request.into_parts();
+    if let Err(refused) = guard::framing(&parts.headers).and_then(|()| guard::place(door, &parts)) {
+        return *refused;
+    }
+    let route = route(parts.uri.path());
+    match &route {
+        Route::Healthy => return health(&parts.method, true),
+        Route::Ready => return health(&parts.method, admin::ready(door)),
+        _ => {}
+    }
+    let caller = match guard::caller(door, &parts) {
+        Ok(caller) => caller,
+        Err(refused) => return *refused,
+    };
+    match route {
+        Route::Mcp(mount) => mcp::http::answer(door, caller, mount, &parts, body).await,
+        Route::Admin(verb) => admin::answer(door, &caller, verb, &parts.method).await,
+        Route::Healthy | Route::Ready | Route::Nothing => reply::not_found(),
+    }
+}
+
+fn health(method: &Method, well: bool) -> Reply {
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return reply::wrong_method("GET, HEAD");
+    }
+    match well {
+        true => reply::json(StatusCode::OK, Body::whole(&b"{\"status\":\"ok\"}"[..])),
+        false => reply::json(StatusCode::SERVICE_UNAVAILABLE, Body::whole(&b"{\"status\":\"starting\"}"[..])),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! The aggregator: lines from the gate in, a table of methods, answers out.
+//!
+//! It holds connections and credentials and decides nothing: what may be called, by whom and with what, was settled in the gate
+//! before a line arrived here. It must never panic on what an upstream or the gate sends, never hold memory without a bound, and never
+//! let one server delay another.
+
+mod call;
+mod catalog;
+mod connect;
+mod connection;
+mod era;
+mod forward;
+mod handover;
+mod http;
+mod hub;
+mod inbox;
+mod incoming;
+mod link;
+mod listen;
+mod methods;
+mod outgoing;
+mod plan;
+mod post_stream;
+mod requests;
+mod seed;
+mod servers;
+mod sse_legacy;
+mod standing;
+mod stdio;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    io,
+    rc::Rc,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use sandbox::handover::Receiver;
+use tokio::{sync::Notify, task::LocalSet, time::interval};
+use wire::{
+    Json,
+    line::Line,
+    worker::{self, Assembler, LineError},
+};
+
+use self::{call::Call, handover::Parked, hub::Hub, requests::Queue, seed::Seed, servers::Servers};
+use crate::{
+    failure::Failure,
+    input::Input,
+    net::Net,
+    output::{Out, Sink},
+};
+
+/// Idle connections are looked over this often.
+const SWEEP: Duration = Duration::from_secs(10);
+/// How long the last lines may take to leave.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What the process was started with.
+pub(crate) struct Start {
+    pub(crate) net: Net,
+    pub(crate) total_bytes: usize,
+    /// The answer to `confinement`, as JSON text.
+    pub(crate) confinement: Vec<u8>,
+    pub(crate) receiver: Option<Receiver>,
+    pub(crate) input: Input,
+    pub(crate) sink: Sink,
+}
+
+#[derive(Debug)]
+pub(crate) struct Aggregator {
+    pub(crate) hub: Rc<Hub>,
+    pub(crate) servers: Servers,
+    pub(crate) seed: Seed,
+    pub(crate) parked: Rc<Parked>,
+    pub(crate) confinement: Vec<u8>,
+    calls: RefCell<HashMap<u64, Rc<Call>>>,
+    queue: Queue,
+    /// Set once the process is to end.
+    ending: Cell<bool>,
+    changed: Notify,
+}
+
+/// Runs until the gate says `shutdown` or closes its end. Everything happens on this one thread.
+pub(crate) async fn run(start: Start) -> io::Result<()> {
+    LocalSet::new().run_until(serve(start)).await
+}
+
+async fn serve(start: Start) -> io::Result<()> {
+    let out = Out::new(start.total_bytes);
+    let parked = Rc::new(Parked::default());
+    let aggregator = Rc::new(Aggregator {
+        hub: Hub::new(out.clone(), Rc::new(start.net)),
+        servers: Servers::default(),
+        seed: Seed::default(),
+        parked: Rc::clone(&parked),
+        confinement: start.confinement,
+        calls: RefCell::default(),
+        queue: Queue::default(),
+        ending: Cell::new(false),
+        changed: Notify::new(),
+    });
+    if let Some(receiver) = start.receiver {
+        tokio::task::spawn_local(parked.receive(receiver));
+    }
+    let mut writer = tokio::task::spawn_local(out.clone().write_to(start.sink));
+    let sweeper = Rc::clone(&aggregator);
+    tokio::task::spawn_local(async move {
+        let mut ticks = interval(SWEEP);
+        loop {
+            ticks.tick().await;
+            sweeper.servers.sweep();
+        }
+    });
+    let outcome = tokio::select! {
+        outcome = aggregator.read(start.input, start.total_bytes) => outcome,
+        // The gate no longer reads us: as good as closing our input.
+        _ = &mut writer => Ok(()),
+    };
+    aggregator.servers.close_all(&Failure::upstream("the worker is shutting down"));
+    aggregator.hub.say_farewell().await;
+    let _ = tokio::time::timeout(LAST_WORDS, out.flushed()).await;
+    outcome
+}
+
+impl Aggregator {
+    async fn read(self: &Rc<Self>, mut input: Input, total_bytes: usize) -> io::Result<()> {
+        let mut assembler = Assembler::new(total_bytes);
+        let mut first = true;
+        while !self.ending.get() {
+            self.queue.advance(self);
+            if self.queue.is_full() {
+                self.changed.notified().await;
+                continue;
+            }
+            let line = tokio::select! {
+                biased;
+                () = self.changed.notified() => continue,
+                line = input.next() => line?,
+            };
+            match line {
+                None => return Ok(()),
+                Some(Line::Whole(text)) if text.iter().all(u8::is_ascii_whitespace) => {}
+                Some(Line::Whole(text)) if std::mem::take(&mut first) => seed::begin(self, &text),
+                Some(Line::Whole(text)) => self.take(&mut assembler, text),
+                Some(Line::TooLong { prefix, bytes }) => {
+                    first = false;
+                    let limit = worker::LINE_LIMIT;
+                    self.complain(worker::salvage_id(&prefix), &format!("the line has {bytes} bytes; at most {limit} are read"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One line: a request, or a part of one.
+    fn take(self: &Rc<Self>, assembler: &mut Assembler, text: Bytes) {
+        let json = match Json::parse(&text, assembler.limits()) {
+            Ok(json) => json,
+            Err(error) => {
+                let id = worker::salvage_id(text.get(..text.len().min(256)).unwrap_or_default());
+                return self.complain(id, &format!("the line is not valid JSON: {error}"));
+            }
+        };
+        match assembler.take(json) {
+            Ok(None) => {}
+            Ok(Some(None)) => self.request(&text, json),
+            Ok(Some(Some(whole))) => {
+                let whole = Bytes::from(whole);
+                match Json::parse(&whole, assembler.limits()) {
+                    Ok(json) => self.request(&whole, json),
+                    Err(error) => {
+                        let id = json.get("id").and_then(Json::as_u64);
+                        self.complain(id, &format!("the parts do not make valid JSON: {error}"));
+                    }
+                }
+            }
+            Err(LineError::TooLarge { id }) => self.complain(Some(id), "the request is larger than this worker accepts"),
+            Err(LineError::TooManyParts { id }) => self.complain(Some(id), "too many requests are arriving in parts at once"),
+            Err(LineError::Json(error)) => self.complain(json.get("id").and_then(Json::as_u64), &error.to_string()),
+        }
+    }
+
+    fn request(self: &Rc<Self>, text: &Bytes, json: Json<'_>) {
+        let Some(id) = json.get("id").and_then(Json::as_u64) else {
+            return self.complain(None, "the request has no `id`, or one that is not a whole number");
+        };
+        let Some(name) = json.get("method").and_then(Json::as_str) else {
+            return self.complain(Some(id), "the request has no `method`");
+        };
+        let Some(method) = methods::find(&name) else {
+            return self.complain(Some(id), &format!("unknown method: {}", crate::failure::clip(&name)));
+        };
+        let params = json.get("params").unwrap_or(Json::EMPTY_OBJECT);
+        if method.waits_its_turn && !self.queue.has_room(self) {
+            return self.queue.park(id, text.clone());
+        }
+        (method.run)(self, id, text, params);
+    }
+
+    /// A line that cannot be served costs that line; whoever waits for it is told.
+    fn complain(&self, id: Option<u64>, problem: &str) {
+        tracing::warn!(id, "skipped a line: {problem}");
+        if let Some(id) = id {
+            self.hub.out.error(id, problem);
+        }
+    }
+
+    /// Ends the loop after the answers given so far.
+    pub(crate) fn end(&self) {
+        self.ending.set(true);
+        self.changed.notify_one();
+    }
+
+    pub(crate) fn began(&self, call: &Rc<Call>) {
+        self.queue.began();
+        self.calls.borrow_mut().insert(call.id, Rc::clone(call));
+    }
+
+    pub(crate) fn ended(&self, call: &Rc<Call>) {
+        self.calls.borrow_mut().remove(&call.id);
+        self.finished();
+    }
+
+    /// Room for a request that waits.
+    pub(crate) fn finished(&self) {
+        if self.queue.finished() {
+            self.changed.notify_one();
+        }
+    }
+
+    pub(crate) fn call(&self, id: u64) -> Option<Rc<Call>> {
+        self.calls.borrow().get(&id).cloned()
+    }
+
+    /// Calls that wait for a person and so take no room.
+    fn waiting_calls(&self) -> usize {
+        self.calls.borrow().values().filter(|call| call.is_waiting()).count()
+    }
+}

@@ -1,0 +1,119 @@
+//! HTTP+SSE of revision 2024-11-05: a standing event stream, and an address to POST to that the stream names first.
+
+use std::{
+    cell::RefCell,
+    rc::{Rc, Weak},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Uri, header, uri::PathAndQuery};
+use http_body_util::Full;
+
+use super::{connection::Connection, incoming::Incoming, post_stream::Events};
+use crate::{
+    failure::Failure,
+    net::{Client, Net, Target},
+};
+
+const MAX_ERROR_BODY: usize = 64 << 10;
+/// Events that may come before the one that names the address.
+const MAX_PRELUDE: usize = 16;
+
+#[derive(Debug)]
+pub(crate) struct SseLink {
+    client: Rc<Client>,
+    headers: HeaderMap,
+    endpoint: RefCell<PathAndQuery>,
+}
+
+impl SseLink {
+    /// Opens the stream and waits for the `endpoint` event. An endpoint on another origin is refused: our credentials would go there.
+    pub(crate) async fn connect(
+        net: Rc<Net>,
+        target: Target,
+        headers: HeaderMap,
+        max_result: usize,
+    ) -> Result<(Rc<Self>, Events), Failure> {
+        let client = Client::new(net, target.clone())?;
+        let mut request = Request::new(Full::new(Bytes::new()));
+        *request.uri_mut() = Uri::from(target.path.clone());
+        *request.headers_mut() = headers.clone();
+        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let exchange = client.send(request, usize::MAX).await?;
+        let status = exchange.status;
+        if !status.is_success() || exchange.content_type() != "text/event-stream" {
+            let text = match status.as_u16() {
+                401 => format!("authentication required by {} (HTTP 401)", target.place()),
+                code => format!("{} offers no event stream (HTTP {code})", target.place()),
+            };
+            return Err(Failure::upstream(text).status(status.as_u16()));
+        }
+        let mut events = Events::new(exchange, max_result);
+        for _ in 0..MAX_PRELUDE {
+            let Some(event) = events.next().await? else { break };
+            if event.event.as_deref() != Some("endpoint") {
+                continue;
+            }
+            let named = String::from_utf8_lossy(&event.data).into_owned();
+            let endpoint = target.join(&named)?;
+            if !target.same_origin(&endpoint) {
+                return Err(Failure::refused(format!(
+                    "{} names {} as its endpoint; another host, port or scheme is not accepted",
+                    target.place(),
+                    endpoint.place()
+                )));
+            }
+            return Ok((Rc::new(Self { client, headers, endpoint: RefCell::new(endpoint.path) }), events));
+        }
+        Err(Failure::invalid("the server's event stream names no endpoint"))
+    }
+
+    pub(crate) async fn post(&self, body: Bytes) -> Result<(), Failure> {
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = Uri::from(self.endpoint.borrow().clone());
+        *request.headers_mut() = self.headers.clone();
+        request.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        let exchange = self.client.send(request, MAX_ERROR_BODY).await?;
+        let status = exchange.status;
+        exchange.release();
+        if status.is_success() {
+            return Ok(());
+        }
+        Err(Failure::upstream(format!("{} answered with HTTP {}", self.client.origin().place(), status.as_u16()))
+            .status(status.as_u16()))
+    }
+
+    pub(crate) fn sweep(&self) {
+        self.client.sweep();
+    }
+}
+
+/// Reads the stream for as long as it lasts; its end is the end of the connection.
+pub(crate) fn start(conn: &Rc<Connection>, events: Events) {
+    let reader = tokio::task::spawn_local(read(Rc::downgrade(conn), events));
+    conn.own(reader.abort_handle());
+}
+
+async fn read(conn: Weak<Connection>, mut events: Events) {
+    let why = loop {
+        match events.next().await {
+            Ok(None) => break Failure::upstream("the server closed its event stream"),
+            Err(failure) => break failure,
+            Ok(Some(event)) => {
+                let Some(conn) = conn.upgrade() else { return };
+                if event.data.is_empty() || event.event.as_deref().is_some_and(|name| name != "message") {
+                    continue;
+                }
+                match Incoming::parse(event.data.into(), conn.options.max_result) {
+                    Ok(message) => conn.route(message).await,
+                    Err(failure) => conn.hub.stray(&conn.server, &failure.text),
+                }
+            }
+        }
+    };
+    if let Some(conn) = conn.upgrade() {
+        conn.close(why, true);
+    }
+}

@@ -1,0 +1,259 @@
+//! One request and its response on one connection.
+//!
+//! The connection is driven by whoever waits for the response, inside the same task: no hop to another task for each step of a
+//! call. A connection whose response was read to its end goes back to the pool; any other is closed.
+
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Request, Response, StatusCode, header};
+use http_body::Body;
+use http_body_util::Full;
+use hyper::{
+    body::Incoming,
+    client::conn::http1::{self, SendRequest},
+};
+use hyper_util::rt::TokioIo;
+use tokio::time::timeout;
+
+use super::{Client, dial::Stream, gzip::Gunzip};
+use crate::{failure::Failure, fair::Turn};
+
+/// Response heads larger than this are refused.
+const MAX_HEAD: usize = 64 << 10;
+const MAX_HEADERS: usize = 128;
+/// How long, and for how many bytes, we wait for the end of a stream whose answer we already have.
+const DRAIN: Duration = Duration::from_secs(2);
+const DRAIN_BYTES: usize = 64 << 10;
+
+/// An HTTP/1.1 connection and the future that moves its bytes.
+pub(super) struct Conn {
+    send: SendRequest<Full<Bytes>>,
+    drive: Option<Pin<Box<http1::Connection<TokioIo<Stream>, Full<Bytes>>>>>,
+}
+
+/// A request that got no response. `unsent` holds it if no byte of it left.
+pub(super) struct NoResponse {
+    pub(super) unsent: Option<Request<Full<Bytes>>>,
+    pub(super) failure: Failure,
+}
+
+impl Conn {
+    pub(super) async fn open(stream: Stream) -> Result<Self, Failure> {
+        let opened =
+            http1::Builder::new().max_headers(MAX_HEADERS).max_header_size(MAX_HEAD).handshake(TokioIo::new(stream)).await;
+        let (send, drive) = opened.map_err(|error| Failure::upstream(format!("HTTP could not start: {error}")))?;
+        Ok(Self { send, drive: Some(Box::pin(drive)) })
+    }
+
+    fn drive(&mut self, cx: &mut Context<'_>) {
+        if let Some(drive) = &mut self.drive
+            && drive.as_mut().poll(cx).is_ready()
+        {
+            // Dropping it settles everything that still waits on it.
+            self.drive = None;
+        }
+    }
+
+    /// Still open, and free to take a request.
+    pub(super) fn is_ready(&mut self) -> bool {
+        self.drive(&mut Context::from_waker(Waker::noop()));
+        self.drive.is_some() && self.send.is_ready()
+    }
+
+    pub(super) async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, NoResponse> {
+        let mut reply = std::pin::pin!(self.send.try_send_request(request));
+        let outcome = poll_fn(|cx| {
+            if let Some(drive) = &mut self.drive
+                && drive.as_mut().poll(cx).is_ready()
+            {
+                self.drive = None;
+            }
+            reply.as_mut().poll(cx)
+        });
+        outcome.await.map_err(|mut error| {
+            let unsent = error.take_message();
+            NoResponse { unsent, failure: Failure::upstream(describe(error.error())) }
+        })
+    }
+}
+
+/// A response whose body may still be arriving.
+pub(crate) struct Exchange {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    body: Incoming,
+    conn: Option<Conn>,
+    client: Rc<Client>,
+    gunzip: Option<Gunzip>,
+    received: usize,
+    limit: usize,
+    ended: bool,
+    turn: Turn,
+}
+
+impl Exchange {
+    pub(super) fn new(response: Response<Incoming>, conn: Conn, client: Rc<Client>, limit: usize) -> Result<Self, Failure> {
+        let (head, body) = response.into_parts();
+        let gunzip =
+            match head.headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes().to_ascii_lowercase()).as_deref() {
+                None | Some(b"" | b"identity") => None,
+                Some(b"gzip" | b"x-gzip") => Some(Gunzip::new(limit)),
+                Some(_) => return Err(Failure::invalid("the server used a content encoding we did not ask for")),
+            };
+        Ok(Self {
+            status: head.status,
+            headers: head.headers,
+            body,
+            conn: Some(conn),
+            client,
+            gunzip,
+            received: 0,
+            limit,
+            ended: false,
+            turn: Turn::default(),
+        })
+    }
+
+    /// The media type without its parameters, in lower case.
+    pub(crate) fn content_type(&self) -> String {
+        let value = self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    }
+
+    /// The next piece of the decoded body; `None` at its end. Nothing is lost if the future is dropped.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Failure> {
+        self.turn.pass().await;
+        poll_fn(|cx| self.poll_chunk(cx)).await
+    }
+
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Failure>> {
+        loop {
+            if self.ended {
+                return Poll::Ready(Ok(None));
+            }
+            let frame = match self.poll_frame(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(frame) => frame,
+            };
+            let chunk = match frame {
+                None => {
+                    self.ended = true;
+                    match self.gunzip.as_mut().map(Gunzip::finish).transpose() {
+                        Ok(rest) => rest.unwrap_or_default(),
+                        Err(failure) => return Poll::Ready(Err(failure)),
+                    }
+                }
+                Some(Err(error)) => {
+                    self.ended = true;
+                    self.conn = None;
+                    return Poll::Ready(Err(Failure::upstream(format!("the server's answer broke off: {}", describe(&error)))));
+                }
+                Some(Ok(frame)) => match frame.into_data() {
+                    Err(_trailers) => continue,
+                    Ok(data) => match self.accept(data) {
+                        Ok(chunk) => chunk,
+                        Err(failure) => {
+                            self.ended = true;
+                            self.conn = None;
+                            return Poll::Ready(Err(failure));
+                        }
+                    },
+                },
+            };
+            if !chunk.is_empty() {
+                return Poll::Ready(Ok(Some(chunk)));
+            }
+        }
+    }
+
+    /// Asks the body, moves the connection, asks again: a body that is already in the read buffer arrives in one turn.
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<http_body::Frame<Bytes>, hyper::Error>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
+            return Poll::Ready(frame);
+        }
+        if let Some(conn) = &mut self.conn {
+            conn.drive(cx);
+        }
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn accept(&mut self, data: Bytes) -> Result<Bytes, Failure> {
+        self.received = self.received.saturating_add(data.len());
+        self.turn.spend(data.len());
+        if self.received > self.limit {
+            return Err(Failure::too_large(format!("the server's answer is larger than {} bytes", self.limit)));
+        }
+        match &mut self.gunzip {
+            None => Ok(data),
+            Some(gunzip) => gunzip.feed(&data),
+        }
+    }
+
+    /// The whole body. The connection goes back to the pool.
+    pub(crate) async fn whole(mut self) -> Result<Bytes, Failure> {
+        let Some(first) = self.chunk().await? else {
+            self.release();
+            return Ok(Bytes::new());
+        };
+        let Some(second) = self.chunk().await? else {
+            self.release();
+            return Ok(first);
+        };
+        let expected = usize::try_from(self.body.size_hint().lower()).unwrap_or(0).min(self.limit);
+        let mut all = BytesMut::with_capacity(first.len() + second.len() + expected);
+        all.extend_from_slice(&first);
+        all.extend_from_slice(&second);
+        while let Some(chunk) = self.chunk().await? {
+            all.extend_from_slice(&chunk);
+        }
+        self.release();
+        Ok(all.freeze())
+    }
+
+    /// Gives the connection back, after reading what little may be left of the body.
+    pub(crate) fn release(mut self) {
+        let now = &mut Context::from_waker(Waker::noop());
+        if !self.ended && matches!(self.poll_chunk(now), Poll::Ready(Err(_))) {
+            return;
+        }
+        if self.ended {
+            self.keep();
+            return;
+        }
+        tokio::task::spawn_local(async move {
+            let mut spare = DRAIN_BYTES;
+            let drained = timeout(DRAIN, async {
+                while let Ok(Some(chunk)) = self.chunk().await {
+                    spare = spare.saturating_sub(chunk.len());
+                    if spare == 0 {
+                        return;
+                    }
+                }
+            });
+            if drained.await.is_ok() && self.ended {
+                self.keep();
+            }
+        });
+    }
+
+    fn keep(mut self) {
+        if let Some(conn) = self.conn.take() {
+            self.client.keep(conn, &self.headers);
+        }
+    }
+}
+
+fn describe(error: &hyper::Error) -> String {
+    if error.is_incomplete_message() {
+        return "the connection was closed before the answer was complete".to_owned();
+    }
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    format!("{error}{cause}")
+}

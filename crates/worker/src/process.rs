@@ -1,0 +1,121 @@
+//! The life of the process: read what the jail will hide, enter the jail, serve.
+
+use std::{
+    io::{self, Write},
+    os::fd::AsFd,
+    process::ExitCode,
+};
+
+use sandbox::{
+    escape::{Aims, probe_escape},
+    handover::Receiver,
+    jail::{self, Outcome, Report, Spec},
+};
+use tracing_subscriber::EnvFilter;
+use wire::write::{Object, quote};
+
+use crate::{
+    aggregator::{self, Start},
+    args::{Args, Mode},
+    descriptor::Kind,
+    input::Input,
+    net::Net,
+    output::Sink,
+};
+
+/// Runs the worker; the exit code is 0 after `shutdown` or the end of its input.
+#[must_use]
+pub fn main() -> ExitCode {
+    let outcome = Args::read(std::env::args()).and_then(|args| match args.mode {
+        Mode::Probe => probe(),
+        Mode::Aggregator => aggregate(&args),
+    });
+    outcome.unwrap_or_else(|problem| {
+        // If standard error is gone there is nobody left to tell.
+        let _ = writeln!(io::stderr().lock(), "portcullis-worker: {problem}");
+        ExitCode::from(2)
+    })
+}
+
+fn aggregate(args: &Args) -> Result<ExitCode, String> {
+    start_log();
+    let (net, warnings) = Net::read(&args.ca_files)?;
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    let ends = Kind::of(io::stdin().as_fd()).and_then(|input| Ok((input, Kind::of(io::stdout().as_fd())?)));
+    let (input, output) = ends.map_err(|error| format!("standard input and output must be open: {error}"))?;
+    let report = enter();
+    serve(net, args.total_bytes, &report, input, output).map_err(|error| format!("the worker cannot go on: {error}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn start_log() {
+    let filter = EnvFilter::try_from_env("PORTCULLIS_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    // Somebody else's log is fine too; it can only be set once.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(false).try_init();
+}
+
+/// From here on the kernel refuses us everything but pipes and internet sockets.
+fn enter() -> Report {
+    let report = jail::enter(&Spec::new("portcullis-work"));
+    for measure in report.refused() {
+        tracing::warn!("confinement: {measure}");
+    }
+    report
+}
+
+fn serve(net: Net, total_bytes: usize, report: &Report, input: Kind, output: Kind) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+    let _inside = runtime.enter();
+    let start = Start {
+        net,
+        total_bytes,
+        confinement: confinement(report),
+        receiver: Receiver::inherited().ok(),
+        input: Input::stdin(input)?,
+        sink: Sink::stdout(output)?,
+    };
+    let outcome = runtime.block_on(aggregator::run(start));
+    // Tasks that still wait for an upstream are not waited for.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// `{"applied":[…],"refused":[…]}`
+fn confinement(report: &Report) -> Vec<u8> {
+    let mut applied = Vec::new();
+    let mut refused = Vec::new();
+    for measure in report.measures() {
+        let list = match &measure.outcome {
+            Outcome::Applied(_) => &mut applied,
+            Outcome::Refused(_) => &mut refused,
+        };
+        list.push(if list.is_empty() { b'[' } else { b',' });
+        quote(list, &measure.to_string());
+    }
+    let mut out = Object::new();
+    for (key, mut list) in [("applied", applied), ("refused", refused)] {
+        if list.is_empty() {
+            list.push(b'[');
+        }
+        list.push(b']');
+        out.raw(key, &list);
+    }
+    out.finish()
+}
+
+/// Enters the jail and tries to get out of it. Fails unless every attempt was refused.
+fn probe() -> Result<ExitCode, String> {
+    let aims = Aims::at_parent();
+    let report = jail::enter(&Spec::new("portcullis-work"));
+    let findings = probe_escape(&aims);
+    let held = findings.iter().all(sandbox::escape::Finding::held);
+    let mut text = format!("{report}\n\n");
+    for finding in &findings {
+        text.push_str(&format!("{finding}\n"));
+    }
+    text.push_str(if held && report.is_complete() { "\nevery attempt was refused\n" } else { "\nTHE JAIL IS NOT COMPLETE\n" });
+    io::stdout().lock().write_all(text.as_bytes()).map_err(|error| format!("standard output: {error}"))?;
+    Ok(if held { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

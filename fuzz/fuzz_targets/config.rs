@@ -1,0 +1,7 @@
+#![no_main]
+
+use std::path::Path;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| testkit::fuzz::config(data, |text| {
+    portcullis::config::parse(Path::new("portcullis.yaml"), text).map(drop).map_err(|report| report.to_string())
+}));
