@@ -112,7 +112,7 @@ impl Gate {
             failed: AtomicU64::new(0),
         }));
         tokio::spawn(workers.supervise());
-        tokio::spawn(Arc::clone(&hub).run());
+        tokio::spawn(Arc::clone(&hub).listen());
         tokio::spawn(keep_ledger(Arc::downgrade(&gate.0)));
         hub.apply(settings.servers);
         gate

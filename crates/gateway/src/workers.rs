@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sandbox::jail;
+use sandbox::{inspect::Pulse, jail};
 use tokio::{io::AsyncReadExt, net::unix::pipe, sync::watch};
 use wire::worker::method;
 
@@ -21,6 +21,8 @@ use crate::{link::Link, settings::WorkerSettings};
 /// How often a busy worker is asked whether it is alive, and how long it may stay silent.
 const TICK: Duration = Duration::from_millis(40);
 const MAX_SILENCE: Duration = Duration::from_millis(140);
+/// The same for one that uses the processor or waits for it.
+const BUSY_SILENCE: Duration = Duration::from_secs(3);
 /// A tick this late means the machine is starved, and the worker's silence proves nothing.
 const LATE: Duration = Duration::from_millis(30);
 /// A worker that lived this long did not die of its start.
@@ -111,22 +113,29 @@ impl Life {
     }
 }
 
-/// Resolves when the worker has been silent for too long while a request waits.
+/// Resolves when the worker has been silent for too long while a request waits. One that stands still is noticed at once; one that is
+/// busy, or that the machine does not let run, is given longer, because killing it fails every call it is working on.
 async fn until_hung(link: &Link) {
-    let mut asked: Option<Instant> = None;
+    let mut asked: Option<(Instant, Pulse)> = None;
     loop {
         let before = Instant::now();
         tokio::time::sleep(TICK).await;
+        let Some(pulse) = sandbox::inspect::pulse(link.pid) else { continue };
         if !link.is_waiting() || before.elapsed() > TICK + LATE {
             asked = None;
             continue;
         }
         match asked {
-            Some(since) if link.silence() < since.elapsed() => asked = None,
-            Some(since) if since.elapsed() >= MAX_SILENCE => return,
-            Some(_) => {}
+            Some((since, _)) if link.silence() < since.elapsed() => asked = None,
+            Some((since, then)) => {
+                let stands_still = pulse.is_stopped() || (pulse.is_asleep() && pulse.cpu_ticks == then.cpu_ticks);
+                let patience = if stands_still { MAX_SILENCE } else { BUSY_SILENCE };
+                if since.elapsed() >= patience {
+                    return;
+                }
+            }
             None => {
-                asked = Some(Instant::now());
+                asked = Some((Instant::now(), pulse));
                 link.tell(method::PING, b"{}");
             }
         }

@@ -43,6 +43,7 @@ pub fn http(url: &str, token: &str) -> Vec<Snippet> {
             "mcp",
             json!({ "type": "remote", "url": url, "enabled": true, "headers": headers, "oauth": false }),
         ),
+        opencode_2(json!({ "type": "remote", "url": url, "headers": headers })),
     ]
 }
 
@@ -69,6 +70,7 @@ pub fn stdio(executable: &Path, home: Option<&Path>) -> Vec<Snippet> {
         ),
         json_snippet("Gemini CLI", "~/.gemini/settings.json", "mcpServers", entry),
         json_snippet("opencode", "opencode.json", "mcp", json!({ "type": "local", "command": all, "enabled": true })),
+        opencode_2(json!({ "type": "local", "command": all })),
     ]
 }
 
@@ -87,6 +89,12 @@ fn snippet(client: &'static str, place: &'static str, text: String) -> Snippet {
 fn json_snippet(client: &'static str, place: &'static str, section: &str, entry: Value) -> Snippet {
     let text = serde_json::to_string_pretty(&json!({ section: { "portcullis": entry } })).unwrap_or_default();
     Snippet { client, place, text }
+}
+
+/// Version 2 of opencode keeps servers one level deeper and has no `enabled`.
+fn opencode_2(entry: Value) -> Snippet {
+    let text = serde_json::to_string_pretty(&json!({ "mcp": { "servers": { "portcullis": entry } } })).unwrap_or_default();
+    Snippet { client: "opencode 2", place: "opencode.json", text }
 }
 
 /// A word a POSIX shell reads back as `text`.

@@ -3,7 +3,7 @@
 use std::{
     fs, io,
     net::SocketAddr,
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
@@ -27,6 +27,9 @@ use crate::{
 /// How often, and how long apart, a new gate looks for its worker to say how it is confined.
 const WORKER_LOOKS: usize = 40;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(25);
+
+/// How often the files are looked at for changes.
+const FILE_PERIOD: Duration = Duration::from_millis(500);
 
 /// What a new gate found or made before it opened.
 struct Prepared {
@@ -60,7 +63,9 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         let doors = Doors::open(&gate, listener, lines);
         announce(home, &gate)?;
         greet(up, home, &prepared, &gate, screen).await?;
+        let watch = tokio::spawn(watch_files(gate.clone(), [home.config_file(), home.tokens_file()]));
         until_told(&gate).await?;
+        watch.abort();
         doors.close().await?;
         gate.close();
         Ok::<_, Trouble>(())
@@ -73,10 +78,14 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
 }
 
 fn prepare(up: &args::Up, home: &Home) -> Result<Prepared, Trouble> {
+    if home.config_file().exists() {
+        // A bad file is refused before anything is made beside it.
+        offline::load(&home.config_file())?;
+    }
     home.prepare()?;
     let is_new = offline::first_config(home)?;
-    let client = tokens::prepare_first(home, SystemTime::now(), &mut tokens::system_random).map_err(Trouble::failed)?;
     let (_, resolved) = offline::load(&home.config_file())?;
+    let client = tokens::prepare_first(home, SystemTime::now(), &mut tokens::system_random).map_err(Trouble::failed)?;
     let listen = match &up.listen {
         Some(text) => config::parse_listen(text).map_err(|error| Trouble::usage(format!("--listen: {error}")))?,
         None => resolved.listen,
@@ -112,7 +121,7 @@ fn bind_lines(socket: &Path) -> Result<UnixListener, Trouble> {
     Ok(listener)
 }
 
-fn announcement(home: &Home) -> std::path::PathBuf {
+fn announcement(home: &Home) -> PathBuf {
     home.run.join("gate.json")
 }
 
@@ -224,6 +233,29 @@ impl Doors {
     }
 }
 
+/// Reloads when a file has changed and then kept still for one look, so that one that is being written is not read half.
+async fn watch_files(gate: Gate, files: [PathBuf; 2]) {
+    let look = || files.each_ref().map(|file| fs::metadata(file).and_then(|data| Ok((data.modified()?, data.len()))).ok());
+    let mut applied = look();
+    let mut before = look();
+    loop {
+        tokio::time::sleep(FILE_PERIOD).await;
+        let now = look();
+        if now == before && now != applied {
+            applied = now;
+            reload_and_log(&gate);
+        }
+        before = now;
+    }
+}
+
+fn reload_and_log(gate: &Gate) {
+    match gate.admin().reload() {
+        Ok(applied) => tracing::info!(applied, "reloaded"),
+        Err(error) => tracing::error!("not reloaded, nothing changed: {error}"),
+    }
+}
+
 async fn until_told(gate: &Gate) -> io::Result<()> {
     let mut hangup = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -232,10 +264,7 @@ async fn until_told(gate: &Gate) -> io::Result<()> {
         tokio::select! {
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
-            _ = hangup.recv() => match gate.admin().reload() {
-                Ok(applied) => tracing::info!(applied, "reloaded"),
-                Err(error) => tracing::error!("not reloaded, nothing changed: {error}"),
-            },
+            _ = hangup.recv() => reload_and_log(gate),
         }
     }
 }

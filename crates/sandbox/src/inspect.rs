@@ -134,3 +134,36 @@ mod tests {
         assert!(numbers.contains(&1) && numbers.contains(&2));
     }
 }
+
+/// Whether a process is running, and how much it has run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pulse {
+    state: char,
+    /// User and system time, in clock ticks.
+    pub cpu_ticks: u64,
+}
+
+impl Pulse {
+    /// Stopped by a signal or a tracer.
+    #[must_use]
+    pub const fn is_stopped(self) -> bool {
+        matches!(self.state, 'T' | 't')
+    }
+
+    /// Waiting for something, not for the processor.
+    #[must_use]
+    pub const fn is_asleep(self) -> bool {
+        self.state == 'S'
+    }
+}
+
+/// The pulse of a process; `None` when it is gone.
+#[must_use]
+pub fn pulse(pid: u32) -> Option<Pulse> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in parentheses, may hold anything; what counts comes after the last one.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    let mut times = fields.skip(10).map_while(|field| field.parse::<u64>().ok());
+    Some(Pulse { state, cpu_ticks: times.next()? + times.next()? })
+}

@@ -3,6 +3,8 @@
 //! Host and Origin keep web pages out (a page can make a browser call loopback under a name of its own); the bearer says who
 //! calls. A credential is never echoed, and never taken from a URL.
 
+use std::net::{IpAddr, SocketAddr};
+
 use gateway::Caller;
 use http::{HeaderMap, StatusCode, Uri, header, request::Parts};
 use vocab::ErrorCode;
@@ -35,32 +37,37 @@ pub(crate) fn framing(headers: &HeaderMap) -> Result<(), Refused> {
 /// Is this request meant for us, and does it come from where it may come from?
 pub(crate) fn place(door: &Door, parts: &Parts) -> Result<(), Refused> {
     let settings = door.gate.settings();
-    let port = door.address.map(|address| address.port());
-    let ours = |authority: &str| {
-        let Some((host, given)) = split_authority(authority) else { return false };
-        let our_port = given.is_none() || given == port;
-        (our_port && (is_loopback(host) || door.address.is_some_and(|address| same_address(host, address.ip()))))
-            || settings
-                .allowed_hosts
-                .iter()
-                .any(|allowed| allowed.eq_ignore_ascii_case(authority) || allowed.eq_ignore_ascii_case(host))
-    };
-    if !single(&parts.headers, header::HOST).is_some_and(ours) {
+    // A request line may name a host too, and then it is the one that counts; both must be ours.
+    let named = parts.uri.authority().is_none_or(|authority| is_ours(authority.as_str(), door.address, &settings.allowed_hosts));
+    let host = single(&parts.headers, header::HOST).filter(|_| named);
+    if !host.is_some_and(|host| is_ours(host, door.address, &settings.allowed_hosts)) {
         door.gate.strangers("host");
         return Err(refusal(StatusCode::FORBIDDEN, ErrorCode::PermissionDenied, "This door does not answer to that Host").into());
     }
     if !parts.headers.contains_key(header::ORIGIN) {
         return Ok(());
     }
-    let known = single(&parts.headers, header::ORIGIN).is_some_and(|origin| {
-        settings.allowed_origins.iter().any(|allowed| allowed.trim_end_matches('/').eq_ignore_ascii_case(origin))
-            || origin_authority(origin).and_then(split_authority).is_some_and(|(host, _)| is_loopback(host))
-    });
-    if known {
+    let origin = single(&parts.headers, header::ORIGIN);
+    if origin.is_some_and(|origin| is_known(origin, &settings.allowed_origins)) {
         return Ok(());
     }
     door.gate.strangers("origin");
     Err(refusal(StatusCode::FORBIDDEN, ErrorCode::PermissionDenied, "Requests from that Origin are not allowed").into())
+}
+
+/// A `Host` is ours if it names loopback or the address we listen on (with our port or none), or if the operator listed it.
+fn is_ours(authority: &str, address: Option<SocketAddr>, allowed: &[String]) -> bool {
+    let Some((host, port)) = split_authority(authority) else { return false };
+    let our_port = port.is_none() || port == address.map(|address| address.port());
+    let our_address = |address: SocketAddr| host.parse::<IpAddr>().is_ok_and(|given| given == address.ip());
+    (our_port && (is_loopback(host) || address.is_some_and(our_address)))
+        || allowed.iter().any(|name| name.eq_ignore_ascii_case(authority) || name.eq_ignore_ascii_case(host))
+}
+
+/// An `Origin` is known if it is a loopback page of any port, or if the operator listed it.
+fn is_known(origin: &str, allowed: &[String]) -> bool {
+    allowed.iter().any(|name| name.trim_end_matches('/').eq_ignore_ascii_case(origin))
+        || origin_authority(origin).and_then(split_authority).is_some_and(|(host, _)| is_loopback(host))
 }
 
 fn bearer(door: &Door, parts: &Parts) -> Result<Caller, (&'static str, &'static str)> {
@@ -126,7 +133,6 @@ pub(crate) fn accepts(headers: &HeaderMap, types: &[&str]) -> Result<(), Refused
 
 fn origin_authority(origin: &str) -> Option<&str> {
     let (scheme, authority) = origin.split_once("://")?;
-    let authority = authority.trim_end_matches('/');
     (matches!(scheme, "http" | "https") && !authority.contains(['/', '@'])).then_some(authority)
 }
 
@@ -144,11 +150,7 @@ fn split_authority(authority: &str) -> Option<(&str, Option<u16>)> {
 }
 
 fn is_loopback(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-fn same_address(host: &str, ours: std::net::IpAddr) -> bool {
-    host.parse::<std::net::IpAddr>().is_ok_and(|given| given == ours)
+    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]

@@ -292,7 +292,7 @@ fn spawn(setup: &Setup, home: &Path) -> Result<Child> {
     Command::new(&setup.program)
         .arg("--home")
         .arg(home)
-        .args(["up", "--listen", "127.0.0.1:0"])
+        .args(["up", "--listen", "127.0.0.1:0", "--no-snippets"])
         .envs(setup.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(file("gate.stdout")?)

@@ -7,11 +7,13 @@ mod client;
 mod dial;
 mod exchange;
 mod gzip;
+mod held;
 mod target;
 
 pub(crate) use client::Client;
 pub(crate) use dial::Net;
 pub(crate) use exchange::Exchange;
+pub(crate) use held::Account;
 pub(crate) use target::Target;
 
 #[cfg(test)]

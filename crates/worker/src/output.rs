@@ -5,12 +5,14 @@
 
 use std::{
     cell::{Cell, RefCell},
+    collections::VecDeque,
     fs::File,
-    io::{self, Write},
+    io::{self, IoSlice, Write},
     os::fd::AsFd,
     rc::Rc,
 };
 
+use bytes::{Buf, Bytes};
 use tokio::{
     io::AsyncWriteExt,
     net::{UnixStream, unix::pipe},
@@ -28,6 +30,10 @@ use crate::{
 
 /// Above this, upstreams are not read any further.
 const HIGH_WATER: usize = 4 << 20;
+/// Values from this size on are not copied into the buffer but written from where they are.
+const LARGE: usize = 32 << 10;
+/// Pieces handed to the kernel at once.
+const MAX_PIECES: usize = 64;
 /// Buffers that grew beyond this are given back to the allocator once written.
 const KEEP: usize = 256 << 10;
 
@@ -36,18 +42,57 @@ pub(crate) struct Out(Rc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    buffer: RefCell<Vec<u8>>,
+    text: RefCell<Text>,
     fresh: Notify,
     drained: Notify,
     /// The largest answer that may travel in parts.
     total_limit: usize,
+    /// Bytes taken by the writer and not yet written.
     writing: Cell<usize>,
+}
+
+/// What is to be written: whole pieces first, then the buffer that small lines are appended to.
+#[derive(Debug, Default)]
+struct Text {
+    pieces: VecDeque<Bytes>,
+    piece_bytes: usize,
+    buffer: Vec<u8>,
+}
+
+impl Text {
+    fn len(&self) -> usize {
+        self.piece_bytes + self.buffer.len()
+    }
+
+    /// Appends a piece as it is.
+    fn splice(&mut self, piece: Bytes) {
+        if !self.buffer.is_empty() {
+            let before = Bytes::from(std::mem::take(&mut self.buffer));
+            self.piece_bytes += before.len();
+            self.pieces.push_back(before);
+        }
+        self.piece_bytes += piece.len();
+        self.pieces.push_back(piece);
+    }
+
+    /// Forgets pieces, or the beginning of one, that have been written.
+    fn advance(&mut self, mut written: usize) {
+        self.piece_bytes = self.piece_bytes.saturating_sub(written);
+        while let Some(first) = self.pieces.front_mut() {
+            if first.len() > written {
+                first.advance(written);
+                return;
+            }
+            written -= first.len();
+            self.pieces.pop_front();
+        }
+    }
 }
 
 impl Out {
     pub(crate) fn new(total_limit: usize) -> Self {
         Self(Rc::new(Inner {
-            buffer: RefCell::default(),
+            text: RefCell::default(),
             fresh: Notify::new(),
             drained: Notify::new(),
             total_limit,
@@ -56,8 +101,18 @@ impl Out {
     }
 
     /// `{"id":N,"result":…}`
-    pub(crate) fn result(&self, id: u64, result: &[u8]) {
-        self.field(id, "result", result);
+    pub(crate) fn result(&self, id: u64, result: &Bytes) {
+        if !(LARGE..LINE_LIMIT - 64).contains(&result.len()) {
+            return self.field(id, "result", result);
+        }
+        let mut text = self.0.text.borrow_mut();
+        text.buffer.extend_from_slice(b"{\"id\":");
+        write::number(&mut text.buffer, id);
+        text.buffer.extend_from_slice(b",\"result\":");
+        text.splice(result.clone());
+        text.buffer.extend_from_slice(b"}\n");
+        drop(text);
+        self.0.fresh.notify_one();
     }
 
     pub(crate) fn ok(&self, id: u64) {
@@ -71,21 +126,21 @@ impl Out {
 
     /// An answer with one field, written straight into the buffer when it fits a line.
     pub(crate) fn field(&self, id: u64, key: &str, value: &[u8]) {
-        let mut buffer = self.0.buffer.borrow_mut();
         if value.len() + key.len() + 40 < LINE_LIMIT {
+            let mut text = self.0.text.borrow_mut();
+            let buffer = &mut text.buffer;
             buffer.reserve(value.len() + key.len() + 40);
             buffer.extend_from_slice(b"{\"id\":");
-            write::number(&mut buffer, id);
+            write::number(buffer, id);
             buffer.extend_from_slice(b",\"");
             buffer.extend_from_slice(key.as_bytes());
             buffer.extend_from_slice(b"\":");
             buffer.extend_from_slice(value);
             buffer.extend_from_slice(b"}\n");
-            drop(buffer);
+            drop(text);
             self.0.fresh.notify_one();
             return;
         }
-        drop(buffer);
         let mut line = Object::with_capacity(value.len() + 64);
         line.u64("id", id).raw(key, value);
         self.push(id, &line.finish());
@@ -116,12 +171,12 @@ impl Out {
             self.failure(id, &short);
             return;
         }
-        worker::push(&mut self.0.buffer.borrow_mut(), id, text);
+        worker::push(&mut self.0.text.borrow_mut().buffer, id, text);
         self.0.fresh.notify_one();
     }
 
     fn is_full(&self) -> bool {
-        self.0.buffer.borrow().len() + self.0.writing.get() > HIGH_WATER
+        self.0.text.borrow().len() + self.0.writing.get() > HIGH_WATER
     }
 
     /// Waits until the gate has read enough for more to be produced.
@@ -133,27 +188,38 @@ impl Out {
 
     /// Writes until the gate hangs up.
     pub(crate) async fn write_to(self, mut sink: Sink) -> io::Result<()> {
-        let mut spare = Vec::with_capacity(KEEP);
+        let mut taken = Text { buffer: Vec::with_capacity(KEEP), ..Text::default() };
         loop {
-            std::mem::swap(&mut spare, &mut *self.0.buffer.borrow_mut());
-            if spare.is_empty() {
+            std::mem::swap(&mut taken, &mut *self.0.text.borrow_mut());
+            if taken.len() == 0 {
                 self.0.fresh.notified().await;
                 continue;
             }
-            self.0.writing.set(spare.len());
-            sink.write_all(&spare).await?;
-            self.0.writing.set(0);
-            spare.clear();
-            if spare.capacity() > KEEP {
-                spare = Vec::with_capacity(KEEP);
+            self.0.writing.set(taken.len());
+            while let Some(piece) = taken.pieces.front() {
+                let written = if taken.pieces.len() == 1 && taken.buffer.is_empty() {
+                    sink.write(&[IoSlice::new(piece)]).await?
+                } else {
+                    let pieces = taken.pieces.iter().map(|piece| IoSlice::new(piece)).take(MAX_PIECES);
+                    sink.write(&pieces.collect::<Vec<_>>()).await?
+                };
+                taken.advance(written);
+                self.0.writing.set(taken.len());
+                self.0.drained.notify_waiters();
             }
+            sink.write_all(&taken.buffer).await?;
+            taken.buffer.clear();
+            if taken.buffer.capacity() > KEEP {
+                taken.buffer = Vec::with_capacity(KEEP);
+            }
+            self.0.writing.set(0);
             self.0.drained.notify_waiters();
         }
     }
 
     /// Waits until everything said so far has been written.
     pub(crate) async fn flushed(&self) {
-        while !self.0.buffer.borrow().is_empty() || self.0.writing.get() > 0 {
+        while self.0.text.borrow().len() > 0 || self.0.writing.get() > 0 {
             self.0.drained.notified().await;
         }
     }
@@ -176,6 +242,14 @@ impl Sink {
             Kind::Socket => Self::Socket(UnixStream::from_std(nonblocking(fd)?.into())?),
             Kind::File => Self::File(fd.into()),
         })
+    }
+
+    async fn write(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Pipe(pipe) => pipe.write_vectored(pieces).await,
+            Self::Socket(socket) => socket.write_vectored(pieces).await,
+            Self::File(file) => file.write_vectored(pieces),
+        }
     }
 
     async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {

@@ -11,7 +11,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use tokio::{
-    sync::{Notify, broadcast, watch},
+    sync::{broadcast, watch},
     task::JoinHandle,
 };
 use vocab::ServerId;
@@ -26,8 +26,6 @@ use crate::{
     workers::Workers,
 };
 
-/// Changes that arrive together are one new catalog.
-const GATHER: Duration = Duration::from_millis(5);
 /// How long a replaced server serves on while its successor connects.
 const SUCCESSION: Duration = Duration::from_secs(10);
 /// Changes a slow listener may lag behind before it is told that it missed some.
@@ -62,7 +60,6 @@ pub(crate) struct Hub {
     by_id: ArcSwap<ById>,
     catalog: ArcSwap<Catalog>,
     catalog_version: watch::Sender<u64>,
-    dirty: Notify,
     changes: broadcast::Sender<Change>,
 }
 
@@ -87,7 +84,6 @@ impl Hub {
             by_id: ArcSwap::default(),
             catalog: ArcSwap::default(),
             catalog_version: watch::Sender::new(0),
-            dirty: Notify::new(),
             changes: broadcast::Sender::new(CHANGES),
         })
     }
@@ -179,7 +175,14 @@ impl Hub {
         drop(tended);
         // What is left in `before` was removed from the configuration; dropping it ends its task and connection.
         drop(before);
-        self.dirty.notify_one();
+        // Rules are part of the catalog, so a tightened one holds when this returns.
+        self.rebuild();
+        for upstream in self.upstreams() {
+            let id = upstream.spec().id.clone();
+            for change in [Change::Tools(id.clone()), Change::Resources(id.clone()), Change::Prompts(id)] {
+                let _ = self.changes.send(change);
+            }
+        }
     }
 
     fn publish(&self, tended: &[Tended]) {
@@ -237,24 +240,8 @@ impl Hub {
         self.catalog_version.send_modify(|version| *version += 1);
     }
 
-    /// Rebuilds the catalog after the configuration changed, and listens to every worker in turn.
-    pub(crate) async fn run(self: Arc<Self>) {
-        let listener = tokio::spawn(Arc::clone(&self).listen());
-        loop {
-            self.dirty.notified().await;
-            tokio::time::sleep(GATHER).await;
-            self.rebuild();
-            for upstream in self.upstreams() {
-                let id = upstream.spec().id.clone();
-                let _ = self.changes.send(Change::Tools(id));
-            }
-            if listener.is_finished() {
-                return;
-            }
-        }
-    }
-
-    async fn listen(self: Arc<Self>) {
+    /// Listens to every worker in turn, until the task is dropped.
+    pub(crate) async fn listen(self: Arc<Self>) {
         loop {
             let link = self.link().await;
             let (_, mut words) = link.stream(method::WATCH, b"{}");

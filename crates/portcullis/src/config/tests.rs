@@ -63,7 +63,7 @@ mcp_servers:
       PORT: 8080
       TEST_PASSWORD: literal:hunter2
     credentials: { KEY: secret:kv/team/key#token }
-    cwd: work
+    cwd: jobs
     classification: CONFIDENTIAL
     timeout: 500ms
     tools: { "*": restricted, list_repos: permitted, delete_repo: blocked }
@@ -92,7 +92,7 @@ fn the_map_form_with_every_key() {
     let github = config.server("github").unwrap();
     let Transport::Stdio(stdio) = &github.transport else { panic!("{github:?}") };
     assert_eq!(stdio.args, ["-y", "@modelcontextprotocol/server-github", "8080"]);
-    assert_eq!(stdio.cwd.as_deref(), Some(Path::new("/etc/p/work")));
+    assert_eq!(stdio.cwd.as_deref(), Some(Path::new("/etc/p/jobs")));
     assert_eq!(stdio.env["GITHUB_PERSONAL_ACCESS_TOKEN"], Text::Reference(SecretRef::Keychain { name: "github-pat".into() }));
     assert_eq!(stdio.env["PLAIN_VAR"], Text::Literal("literal-value".into()));
     assert_eq!(stdio.env["PORT"], Text::Literal("8080".into()));

@@ -1,6 +1,7 @@
 //! `portcullis demo`: a narrated tour over the real doors. A gate of its own, in a home of its own, so it touches nothing of yours.
 
 use std::{
+    os::fd::OwnedFd,
     path::PathBuf,
     thread,
     time::{Duration, Instant},
@@ -24,6 +25,8 @@ struct Stage {
     home: Home,
     dir: PathBuf,
     gate: sandbox::Child,
+    /// Its standard streams. Nobody reads them, and it says little; but they must stay open.
+    _streams: [OwnedFd; 3],
 }
 
 pub(super) fn run(args: &args::Demo, _: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
@@ -53,7 +56,7 @@ impl Stage {
             .path(std::env::var_os("PATH").unwrap_or_default())
             .spawn()
             .map_err(Trouble::failed)?;
-        let stage = Self { home, dir, gate: spawned.child };
+        let stage = Self { home, dir, gate: spawned.child, _streams: [spawned.stdin, spawned.stdout, spawned.stderr] };
         let begun = Instant::now();
         while !stage.home.run.join("gate.json").is_file() {
             if begun.elapsed() > START_PATIENCE {

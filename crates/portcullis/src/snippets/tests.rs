@@ -57,6 +57,8 @@ fn over_standard_input_and_output() {
     );
     let opencode: Value = serde_json::from_str(text(&all, "opencode", "opencode.json")).unwrap();
     assert_eq!(opencode["mcp"]["portcullis"]["command"], json!(["/opt/my tools/portcullis", "--home", "/h", "connect"]));
+    let opencode: Value = serde_json::from_str(text(&all, "opencode 2", "opencode.json")).unwrap();
+    assert_eq!(opencode["mcp"]["servers"]["portcullis"]["type"], "local");
     let plain = stdio(Path::new("portcullis"), None);
     let cursor: Value = serde_json::from_str(text(&plain, "Cursor", "~/.cursor/mcp.json")).unwrap();
     assert_eq!(cursor["mcpServers"]["portcullis"], json!({ "command": "portcullis", "args": ["connect"] }));

@@ -62,7 +62,7 @@ const MISTAKES: &[Mistake] = &[
     Mistake {
         what: "both a program and an address",
         yaml: "mcp_servers:\n  a:\n    command: npx\n    url: https://example.com/mcp\n",
-        place: "4:5",
+        place: "4:",
         words: &["command", "url"],
     },
     Mistake {

@@ -5,6 +5,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -74,9 +75,12 @@ pub(crate) fn script(name: &str) -> String {
     text(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign").join(name))
 }
 
-/// Runs a foreign client to its end and reads the JSON it printed last.
-pub(crate) fn talk(program: &str, args: &[&str]) -> Value {
-    let output = Command::new(program).args(args).stdin(Stdio::null()).output().expect("the client starts");
+/// Runs a foreign client to its end and reads the JSON it printed last. The test goes on serving meanwhile.
+pub(crate) async fn talk(program: &str, args: &[&str]) -> Value {
+    let mut client = tokio::process::Command::new(program);
+    client.args(args).stdin(Stdio::null()).kill_on_drop(true);
+    let ended = tokio::time::timeout(Duration::from_secs(60), client.output()).await;
+    let output = ended.unwrap_or_else(|_| panic!("{program} {args:?} did not end")).expect("the client starts");
     let said = String::from_utf8_lossy(&output.stdout);
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {args:?} failed:\n{said}\n{complaint}");

@@ -9,6 +9,8 @@ use testkit::gate::Gate;
 
 use crate::support::{client, connected, eventually, fixture, http, new_token, records};
 
+const PUBLIC: &str = "classification: PUBLIC";
+
 /// A gate with one server of each kind, each with counters of its own.
 struct Yard {
     gate: Gate,
@@ -259,7 +261,8 @@ async fn too_large_is_refused_without_reading_it_all() {
     }
     assert_eq!(yard.effects(), 0);
     let fits = "x".repeat(3 << 20);
-    assert_eq!(client.call("public__echo", json!({"text": fits})).await.unwrap().text.len(), fits.len());
+    let called = client.call("public__echo", json!({"text": fits})).await.unwrap();
+    assert!(called.text == fits, "{}: {}\n{}", called.text.len(), called.text.get(..200).unwrap_or(&called.text), yard.gate.output());
 }
 
 #[tokio::test]
@@ -313,45 +316,61 @@ async fn anothers_session_id_is_worth_nothing() {
     assert!(!owner.call("public__effect", json!({})).await.unwrap().is_error, "the owner's session lives on");
 }
 
-/// Every byte of a `requestState` counts, and so do the caller, the tool and the arguments it was made for.
+/// A modern server's state is sealed on its way through the client.
 #[tokio::test]
-async fn a_tampered_request_state_is_refused() {
-    let yard = Yard::open().await;
-    let target = yard.gate.target().unwrap();
+async fn a_tampered_request_state_of_a_modern_server_is_refused() {
+    let modern = HttpFixture::start(testkit::everything::Era::Modern).await.unwrap();
+    let gate = connected(&[("up", http(&modern.url(), PUBLIC)), ("other", http(&modern.url(), PUBLIC))]).await;
+    let sealed = "test_input_required_result_request_state";
+    tamper(&gate, sealed, "test_input_required_result_tampered_state").await;
+}
+
+/// A legacy server's question parks the call; the state that names it belongs to one caller and one call.
+#[tokio::test]
+async fn a_tampered_request_state_of_a_parked_call_is_refused() {
+    let legacy = HttpFixture::start(testkit::everything::Era::Legacy).await.unwrap();
+    let gate = connected(&[("up", http(&legacy.url(), PUBLIC)), ("other", http(&legacy.url(), PUBLIC))]).await;
+    tamper(&gate, "elicit_form", "test_elicitation").await;
+}
+
+/// Every byte of a `requestState` counts, and so do the caller, the tool and the arguments it was made for.
+async fn tamper(gate: &Gate, tool: &str, other_tool: &str) {
+    let target = gate.target().unwrap();
+    let (tool, elsewhere, other_tool) = (format!("up__{tool}"), format!("other__{tool}"), format!("up__{other_tool}"));
     let asked = Client::connect(&target, Era::Modern, json!({"elicitation": {}}), &[]).await.unwrap();
-    let params = json!({"name": "public__elicit_form", "arguments": {"message": "name?"}});
-    let first = raw_answer(&asked, &asked.message(1, "tools/call", params.clone())).await;
+    let arguments = json!({"message": "name?"});
+    let first = raw_answer(&asked, &asked.message(1, "tools/call", json!({"name": tool, "arguments": arguments}))).await;
     let state = first.pointer("/result/requestState").and_then(Value::as_str).map(str::to_owned);
     let state = state.unwrap_or_else(|| panic!("no requestState in {first}"));
     let key = first.pointer("/result/inputRequests").and_then(Value::as_object).unwrap().keys().next().unwrap().clone();
-    let responses = json!({key: {"action": "accept", "content": {"name": "Eve"}}});
-    let retry = |state: &str, arguments: Value, name: &str| json!({"name": name, "arguments": arguments, "inputResponses": responses, "requestState": state});
-    let message = json!({"message": "name?"});
+    let responses = json!({key: {"action": "accept", "content": {"name": "Eve", "ok": true, "confirm": true}}});
+    let retry = |state: &str, arguments: &Value, name: &str| json!({"name": name, "arguments": arguments, "inputResponses": responses, "requestState": state});
     for at in 0..state.len() {
         let mut bytes = state.clone().into_bytes();
         bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
         let tampered = String::from_utf8(bytes).unwrap();
-        let params = retry(&tampered, message.clone(), "public__elicit_form");
-        let answer = raw_answer(&asked, &asked.message(2, "tools/call", params)).await;
-        assert_refused_state(&answer, &format!("byte {at} changed"));
+        let answer = raw_answer(&asked, &asked.message(2, "tools/call", retry(&tampered, &arguments, &tool))).await;
+        assert_refused_state(&answer, &format!("byte {at} of {} changed", state.len()));
     }
     let others = [
-        ("cut short", retry(&state[..state.len() / 2], message.clone(), "public__elicit_form")),
-        ("other arguments", retry(&state, json!({"message": "password?"}), "public__elicit_form")),
-        ("another tool", retry(&state, message.clone(), "public__test_elicitation")),
-        ("another server", retry(&state, message.clone(), "secret__elicit_form")),
+        ("cut short", retry(&state[..state.len() / 2], &arguments, &tool)),
+        ("other arguments", retry(&state, &json!({"message": "password?"}), &tool)),
+        ("another tool", retry(&state, &arguments, &other_tool)),
+        ("another server", retry(&state, &arguments, &elsewhere)),
     ];
     for (what, params) in others {
         let answer = raw_answer(&asked, &asked.message(3, "tools/call", params)).await;
         assert_refused_state(&answer, what);
     }
-    let other = new_token(&yard.gate, "other", &[]).await;
-    let other = Client::connect(&target.with_token(Some(&other)), Era::Modern, json!({"elicitation": {}}), &[]).await.unwrap();
-    let params = retry(&state, message.clone(), "public__elicit_form");
-    let answer = raw_answer(&other, &other.message(4, "tools/call", params.clone())).await;
+    let stranger = new_token(gate, "stranger", &[]).await;
+    let stranger = target.with_token(Some(&stranger));
+    let stranger = Client::connect(&stranger, Era::Modern, json!({"elicitation": {}}), &[]).await.unwrap();
+    let right = retry(&state, &arguments, &tool);
+    let answer = raw_answer(&stranger, &stranger.message(4, "tools/call", right.clone())).await;
     assert_refused_state(&answer, "another caller");
-    let answer = raw_answer(&asked, &asked.message(5, "tools/call", params)).await;
-    assert!(answer.to_string().contains("Eve"), "the right one still works: {answer}");
+    let answer = raw_answer(&asked, &asked.message(5, "tools/call", right)).await;
+    assert_eq!(answer.pointer("/result/resultType"), Some(&json!("complete")), "the right one still works: {answer}");
+    assert_ne!(answer.pointer("/result/isError"), Some(&json!(true)), "{answer}\n{}", gate.output());
 }
 
 #[tokio::test]
@@ -390,7 +409,7 @@ async fn the_ledger_agrees_with_what_happened() {
 
 fn assert_refused_state(answer: &Value, what: &str) {
     let refused = answer.get("error").is_some() || answer.pointer("/result/isError") == Some(&Value::Bool(true));
-    assert!(refused && !answer.to_string().contains("Eve"), "{what} was accepted: {answer}");
+    assert!(refused, "{what} was accepted: {answer}");
 }
 
 async fn raw_answer(client: &Client, message: &Value) -> Value {

@@ -118,15 +118,23 @@ pub(crate) async fn new_token(gate: &Gate, name: &str, options: &[&str]) -> Stri
 }
 
 /// Tries until it works, and says what was last wrong when it does not.
-pub(crate) async fn eventually<T, F>(what: &str, within: Duration, mut attempt: impl FnMut() -> F) -> T
+pub(crate) async fn eventually<T, F>(what: &str, within: Duration, attempt: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Result<T, String>>,
+{
+    until(what, within, attempt).await.unwrap_or_else(|problem| panic!("{problem:#}"))
+}
+
+/// The same, for tests that go on after a failure.
+pub(crate) async fn until<T, F>(what: &str, within: Duration, mut attempt: impl FnMut() -> F) -> anyhow::Result<T>
 where
     F: Future<Output = Result<T, String>>,
 {
     let deadline = Instant::now() + within;
     loop {
         match attempt().await {
-            Ok(value) => return value,
-            Err(last) if Instant::now() >= deadline => panic!("waited {within:?} for {what}; last: {last}"),
+            Ok(value) => return Ok(value),
+            Err(last) if Instant::now() >= deadline => anyhow::bail!("waited {within:?} for {what}; last: {last}"),
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     }

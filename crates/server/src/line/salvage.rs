@@ -6,6 +6,8 @@ use wire::{Json, Limits, rpc::Id};
 pub(super) fn id(text: &[u8]) -> Option<Id> {
     let mut depth = 0usize;
     let mut at = 0;
+    // The last byte that is not white space: a key follows an opening brace or a comma, a value does not.
+    let mut before = b' ';
     while let Some(byte) = text.get(at) {
         match byte {
             b'{' | b'[' => depth += 1,
@@ -13,13 +15,18 @@ pub(super) fn id(text: &[u8]) -> Option<Id> {
             b'"' => {
                 let end = string_end(text, at)?;
                 let value = after_colon(text, end);
-                if let (1, Some(b"\"id\""), Some(value)) = (depth, text.get(at..end), value) {
+                let is_key = depth == 1 && matches!(before, b'{' | b',');
+                if let (true, Some(b"\"id\""), Some(value)) = (is_key, text.get(at..end), value) {
                     return scalar(text.get(value..)?);
                 }
+                before = b'"';
                 at = end;
                 continue;
             }
             _ => {}
+        }
+        if !byte.is_ascii_whitespace() {
+            before = *byte;
         }
         at += 1;
     }

@@ -123,7 +123,8 @@ pub(crate) async fn reopen(conn: &Rc<Connection>) -> Result<(), Failure> {
             conn.notice(&format!("notifications/{what}/list_changed"), None);
         }
     }
-    for uri in conn.subscriptions.borrow().clone() {
+    let subscribed = conn.subscriptions.borrow().clone();
+    for uri in subscribed {
         let mut params = Object::new();
         params.str("uri", &uri);
         let params: Bytes = params.finish().into();

@@ -189,7 +189,7 @@ async fn rounds(conn: &Rc<Connection>, call: &Rc<Call>, forward: &Forward, first
         if !wants_input(&result) {
             return Ok(result);
         }
-        let params = answered(conn, call, forward.params.as_ref(), &result).await?;
+        let params = Box::pin(answered(conn, call, forward.params.as_ref(), &result)).await?;
         let next = prepare(conn, call, forward, Some(known(&params)))?;
         result = once(conn, call, forward, Some(&params), next).await?;
     }
@@ -213,7 +213,7 @@ async fn once(
         }
         outcome => return outcome,
     };
-    catalog::refresh_plans(conn).await;
+    Box::pin(catalog::refresh_plans(conn)).await;
     let again = prepare(conn, call, forward, params.map(known))?;
     if again.headers == outgoing.headers {
         return Err(failure);

@@ -107,12 +107,14 @@ impl HttpLink {
             if exchange.status == StatusCode::NOT_FOUND && session.is_some() && !revived {
                 revived = true;
                 drop(exchange);
-                self.revive(conn, session).await?;
+                Box::pin(self.revive(conn, session)).await?;
                 continue;
             }
             if outgoing.opening && exchange.status.is_success() {
                 self.adopt_session(&exchange.headers);
             }
+            // While the gate does not keep up, answers stay in the kernel.
+            conn.hub.out.room().await;
             return self.read(exchange).await;
         }
     }
@@ -125,12 +127,12 @@ impl HttpLink {
         }
         tracing::info!(server = &*conn.server, "the server forgot our session; opening a new one");
         self.headers.borrow_mut().remove(SESSION);
-        Box::pin(era::reopen(conn)).await
+        era::reopen(conn).await
     }
 
     async fn read(self: &Rc<Self>, exchange: Exchange) -> Result<Replies, Failure> {
         if !exchange.status.is_success() {
-            return Err(self.refusal(exchange).await);
+            return Err(Box::pin(self.refusal(exchange)).await);
         }
         match &*exchange.content_type() {
             "application/json" => {

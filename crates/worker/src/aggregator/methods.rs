@@ -13,7 +13,7 @@ use super::{
     connection::Connection,
     forward,
     incoming::known,
-    listen, seed,
+    listen, seed, seed_calls, seed_lists,
 };
 use crate::failure::Failure;
 
@@ -35,17 +35,17 @@ const fn in_turn(name: &'static str, run: fn(&Rc<Aggregator>, u64, &Bytes, Json<
 }
 
 /// The busiest first.
-const METHODS: [Method; 22] = [
+const METHODS: [Method; 23] = [
     in_turn(method::FORWARD, forward::start),
     now(method::ANSWER, answer),
     now(method::CANCEL, cancel),
-    in_turn(method::CALL_TOOL, seed::call_tool),
-    in_turn(method::READ_RESOURCE, seed::read_resource),
-    in_turn(method::GET_PROMPT, seed::get_prompt),
-    now(method::LIST_SERVERS, seed::list_servers),
-    now(method::LIST_TOOLS, seed::list_tools),
-    now(method::LIST_RESOURCES, seed::list_resources),
-    now(method::LIST_PROMPTS, seed::list_prompts),
+    in_turn(method::CALL_TOOL, seed_calls::call_tool),
+    in_turn(method::READ_RESOURCE, seed_calls::read_resource),
+    in_turn(method::GET_PROMPT, seed_calls::get_prompt),
+    now(method::LIST_SERVERS, seed_lists::list_servers),
+    now(method::LIST_TOOLS, seed_lists::list_tools),
+    now(method::LIST_RESOURCES, seed_lists::list_resources),
+    now(method::LIST_PROMPTS, seed_lists::list_prompts),
     now(method::REFRESH, seed::refresh),
     now(method::SHUTDOWN, shutdown),
     now(method::WATCH, watch),
@@ -58,6 +58,7 @@ const METHODS: [Method; 22] = [
     in_turn(method::NOTIFY, notify),
     in_turn(method::LOG_LEVEL, log_level),
     now(method::CONFINEMENT, confinement),
+    now(method::PING, ping),
 ];
 
 pub(crate) fn find(name: &str) -> Option<&'static Method> {
@@ -115,7 +116,12 @@ fn watch(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, _: Json<'_>) {
 }
 
 fn confinement(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, _: Json<'_>) {
-    aggregator.hub.out.result(id, &aggregator.confinement);
+    aggregator.hub.out.field(id, "result", &aggregator.confinement);
+}
+
+/// The loop that reads requests is alive.
+fn ping(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, _: Json<'_>) {
+    aggregator.hub.out.ok(id);
 }
 
 fn connect_server(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>) {
@@ -144,7 +150,9 @@ fn disconnect(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>)
 }
 
 fn catalog(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>) {
-    with_server(aggregator, id, params, |conn| Ok(async move { Ok(Done::Result(Catalog::fetch(&conn).await.to_json().into())) }));
+    with_server(aggregator, id, params, |conn| {
+        Ok(async move { Ok(Done::Result(Box::pin(Catalog::fetch(&conn)).await.to_json().into())) })
+    });
 }
 
 fn health(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>) {

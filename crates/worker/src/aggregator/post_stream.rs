@@ -23,6 +23,8 @@ pub(crate) struct Events {
     decoder: Decoder,
     ready: VecDeque<Event>,
     decoded: Vec<Event>,
+    /// Bytes of the event that is still arriving.
+    unfinished: usize,
 }
 
 impl std::fmt::Debug for Events {
@@ -33,7 +35,7 @@ impl std::fmt::Debug for Events {
 
 impl Events {
     pub(crate) fn new(exchange: Exchange, max_event: usize) -> Self {
-        Self { exchange, decoder: Decoder::new(max_event), ready: VecDeque::new(), decoded: Vec::new() }
+        Self { exchange, decoder: Decoder::new(max_event), ready: VecDeque::new(), decoded: Vec::new(), unfinished: 0 }
     }
 
     /// The next event; `None` when the stream has ended. Nothing is lost if the future is dropped.
@@ -43,6 +45,11 @@ impl Events {
                 return Ok(Some(event));
             }
             let Some(chunk) = self.exchange.chunk().await? else { return Ok(None) };
+            self.unfinished = match last_blank_line(&chunk) {
+                Some(end) => chunk.len() - end,
+                None => self.unfinished + chunk.len(),
+            };
+            self.exchange.hold(self.unfinished)?;
             self.decoder.feed(&chunk, &mut self.decoded).map_err(|error| Failure::too_large(error.to_string()))?;
             self.ready.extend(self.decoded.drain(..));
         }
@@ -51,6 +58,12 @@ impl Events {
     pub(crate) fn release(self) {
         self.exchange.release();
     }
+}
+
+/// Where the last event that ends in this chunk ends. One that ends between two chunks is missed, which only overstates.
+fn last_blank_line(chunk: &[u8]) -> Option<usize> {
+    let ends: [&[u8]; 3] = [b"\n\n", b"\n\r\n", b"\r\r"];
+    ends.into_iter().filter_map(|end| memchr::memmem::rfind(chunk, end).map(|at| at + end.len())).max()
 }
 
 /// What a server told us about resuming a stream.
@@ -93,7 +106,7 @@ impl PostStream {
     pub(crate) async fn next(&mut self, conn: &Rc<Connection>) -> Result<Incoming, Failure> {
         loop {
             let Some(events) = &mut self.events else {
-                self.reopen().await?;
+                Box::pin(self.reopen()).await?;
                 continue;
             };
             let ended = match events.next().await {

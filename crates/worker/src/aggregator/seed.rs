@@ -24,24 +24,22 @@ use crate::failure::{Failure, clip};
 
 /// How long a request waits for the servers of the first line.
 const SETTLING: Duration = Duration::from_secs(3);
-const CALL: Duration = Duration::from_secs(60);
-const SCHEMES: [&str; 2] = ["portcullis://", "capsem://"];
 
 /// A server definition, with what it led to.
 #[derive(Debug)]
-struct Entry {
-    name: String,
+pub(super) struct Entry {
+    pub(super) name: String,
     url: String,
     enabled: bool,
     source: String,
     is_stdio: bool,
     generation: u64,
-    catalog: Option<Rc<Catalog>>,
+    pub(super) catalog: Option<Rc<Catalog>>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Seed {
-    entries: RefCell<Vec<Entry>>,
+    pub(super) entries: RefCell<Vec<Entry>>,
     generation: Cell<u64>,
     settled: Cell<bool>,
     settling: Notify,
@@ -54,7 +52,7 @@ impl Seed {
         }
     }
 
-    async fn settle(&self) {
+    pub(super) async fn settle(&self) {
         let settled = async {
             while !self.settled.get() {
                 self.settling.notified().await;
@@ -126,7 +124,7 @@ async fn gather(aggregator: &Rc<Aggregator>, definitions: Vec<Definition>, eager
             let Some(spec) = spec else { return (entry, None) };
             match connect::connect(&aggregator, spec).await {
                 Ok(conn) => {
-                    let catalog = Rc::new(Catalog::fetch(&conn).await);
+                    let catalog = Rc::new(Box::pin(Catalog::fetch(&conn)).await);
                     entry.catalog = Some(Rc::clone(&catalog));
                     if eager {
                         aggregator.seed.arrived(&entry.name, catalog);
@@ -227,7 +225,7 @@ impl Entry {
         }
     }
 
-    fn describe(&self, connected: bool) -> Vec<u8> {
+    pub(super) fn describe(&self, connected: bool) -> Vec<u8> {
         let count = |list: fn(&Catalog) -> usize| {
             let listed = self.catalog.as_ref().filter(|_| connected).map_or(0, |catalog| list(catalog));
             u64::try_from(listed).unwrap_or(u64::MAX)
@@ -240,152 +238,4 @@ impl Entry {
         out.u64("prompt_count", count(|catalog| catalog.prompts.len()));
         out.finish()
     }
-}
-
-/// Answers once the first servers have settled, with one row per thing found on connected servers.
-fn listing(aggregator: &Rc<Aggregator>, id: u64, key: &'static str, rows: fn(&Entry, &mut Vec<Vec<u8>>, bool)) {
-    let aggregator = Rc::clone(aggregator);
-    tokio::task::spawn_local(async move {
-        aggregator.seed.settle().await;
-        let mut found = Vec::new();
-        for entry in aggregator.seed.entries.borrow().iter() {
-            let connected = aggregator.servers.get(&entry.name).is_some();
-            rows(entry, &mut found, connected);
-        }
-        let mut list = vec![b'['];
-        list.extend_from_slice(&found.join(&b','));
-        list.push(b']');
-        aggregator.hub.out.field(id, key, &list);
-    });
-}
-
-pub(crate) fn list_servers(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, _: Json<'_>) {
-    listing(aggregator, id, "servers", |entry, rows, connected| rows.push(entry.describe(connected)));
-}
-
-pub(crate) fn list_tools(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, _: Json<'_>) {
-    listing(aggregator, id, "tools", |entry, rows, connected| {
-        let catalog = entry.catalog.as_ref().filter(|_| connected);
-        for tool in catalog.into_iter().flat_map(|catalog| &catalog.tools) {
-            let tool = known(tool);
-            let Some(mut row) = named_row(entry, tool) else { continue };
-            row.json("description", tool.get("description").unwrap_or(Json::NULL));
-            row.json("input_schema", tool.get("inputSchema").unwrap_or(Json::EMPTY_OBJECT));
-            row.str("server_name", &entry.name);
-            if let Some(annotations) = tool.get("annotations") {
-                row.json("annotations", annotations);
-            }
-            rows.push(row.finish());
-        }
-    });
-}
-
-pub(crate) fn list_prompts(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, _: Json<'_>) {
-    listing(aggregator, id, "prompts", |entry, rows, connected| {
-        let catalog = entry.catalog.as_ref().filter(|_| connected);
-        for prompt in catalog.into_iter().flat_map(|catalog| &catalog.prompts) {
-            let prompt = known(prompt);
-            let Some(mut row) = named_row(entry, prompt) else { continue };
-            row.json("description", prompt.get("description").unwrap_or(Json::NULL));
-            row.raw("arguments", prompt.get("arguments").map_or(b"[]", Json::as_bytes));
-            row.str("server_name", &entry.name);
-            rows.push(row.finish());
-        }
-    });
-}
-
-/// The beginning of a row: both names. Things without a name are left out.
-fn named_row(entry: &Entry, json: Json<'_>) -> Option<Object> {
-    let name = json.get("name").and_then(Json::as_str).filter(|name| !name.is_empty())?;
-    let mut row = Object::new();
-    row.str("namespaced_name", &format!("{}__{name}", entry.name)).str("original_name", &name);
-    Some(row)
-}
-
-pub(crate) fn list_resources(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, _: Json<'_>) {
-    listing(aggregator, id, "resources", |entry, rows, connected| {
-        let catalog = entry.catalog.as_ref().filter(|_| connected);
-        for resource in catalog.into_iter().flat_map(|catalog| &catalog.resources) {
-            let resource = known(resource);
-            let Some(uri) = resource.get("uri").and_then(Json::as_str).filter(|uri| !uri.is_empty()) else { continue };
-            let mut row = Object::new();
-            row.str("namespaced_uri", &format!("portcullis://{}/{uri}", entry.name)).str("original_uri", &uri);
-            row.json("name", resource.get("name").unwrap_or(Json::NULL));
-            row.json("description", resource.get("description").unwrap_or(Json::NULL));
-            row.json("mime_type", resource.get("mimeType").unwrap_or(Json::NULL));
-            row.str("server_name", &entry.name);
-            rows.push(row.finish());
-        }
-    });
-}
-
-pub(crate) fn call_tool(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>) {
-    named_call(aggregator, id, params, "tools/call", "tool");
-}
-
-pub(crate) fn get_prompt(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>) {
-    named_call(aggregator, id, params, "prompts/get", "prompt");
-}
-
-fn named_call(aggregator: &Rc<Aggregator>, id: u64, params: Json<'_>, method: &'static str, thing: &'static str) {
-    let name = params.get("name").and_then(Json::as_str).unwrap_or_default();
-    let Some((server, own)) = vocab::split_double(&name) else {
-        return aggregator.hub.out.error(id, &format!("invalid namespaced {thing} name: {}", clip(&name)));
-    };
-    let mut body = Object::new();
-    body.str("name", own);
-    // An empty set of arguments is sent as none.
-    if let Some(arguments) = params.get("arguments").filter(|arguments| arguments.fields().next().is_some()) {
-        body.json("arguments", arguments);
-    }
-    plain_call(aggregator, id, server.to_owned(), method, body.finish().into(), format!("{thing} call '{}' failed", clip(&name)));
-}
-
-pub(crate) fn read_resource(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>) {
-    let uri = params.get("uri").and_then(Json::as_str).unwrap_or_default();
-    let rest = SCHEMES.iter().find_map(|scheme| uri.strip_prefix(scheme));
-    let Some((server, own)) =
-        rest.and_then(|rest| rest.split_once('/')).filter(|(server, own)| !server.is_empty() && !own.is_empty())
-    else {
-        return aggregator.hub.out.error(id, &format!("invalid namespaced resource URI: {}", clip(&uri)));
-    };
-    let mut body = Object::new();
-    body.str("uri", own);
-    let failed = format!("reading '{}' failed", clip(&uri));
-    plain_call(aggregator, id, server.to_owned(), "resources/read", body.finish().into(), failed);
-}
-
-/// A call without a client behind it. Its errors are plain text, prefixed with what was tried.
-fn plain_call(aggregator: &Rc<Aggregator>, id: u64, server: String, method: &'static str, params: Bytes, failed: String) {
-    let aggregator = Rc::clone(aggregator);
-    let call = Rc::new(Call::new(id, String::new(), Abilities::default(), false, CALL));
-    aggregator.began(&call);
-    tokio::task::spawn_local(async move {
-        aggregator.seed.settle().await;
-        let outcome = match lookup(&aggregator, &server) {
-            Err(failure) => Err(failure.text),
-            Ok(conn) => {
-                let forward = Forward::plain(method, Some(params.clone()));
-                let ran = match forward::prepare(&conn, &call, &forward, Some(known(&params))) {
-                    Ok(first) => forward::run(&conn, &call, &forward, first).await,
-                    Err(failure) => Err(failure),
-                };
-                ran.map_err(|failure| format!("{failed}: {failure}"))
-            }
-        };
-        aggregator.ended(&call);
-        match outcome {
-            Ok(result) => aggregator.hub.out.result(id, &result),
-            Err(text) => aggregator.hub.out.error(id, &text),
-        }
-    });
-}
-
-fn lookup(aggregator: &Aggregator, server: &str) -> Result<Rc<Connection>, Failure> {
-    if let Some(conn) = aggregator.servers.get(server) {
-        return Ok(conn);
-    }
-    let known = aggregator.seed.entries.borrow().iter().any(|entry| entry.name == server);
-    let state = if known { "connected" } else { "found" };
-    Err(Failure::not_found(format!("server not {state}: {server}")))
 }

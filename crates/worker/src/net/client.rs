@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Request, header};
 use http_body_util::Full;
 
 use super::{
-    Exchange, Net, Target,
+    Account, Exchange, Net, Target,
     exchange::{Conn, NoResponse},
 };
 use crate::failure::Failure;
@@ -57,7 +57,8 @@ impl Client {
                 Err(NoResponse { unsent: None, failure }) => return Err(failure),
             }
         }
-        let mut conn = Conn::open(self.net.dial(&self.origin).await?).await?;
+        // Boxed, because this is rare and large, and the future around it is made for every call.
+        let mut conn = Box::pin(async { Conn::open(self.net.dial(&self.origin).await?).await }).await?;
         match conn.send(request).await {
             Ok(response) => Exchange::new(response, conn, Rc::clone(self), limit),
             Err(NoResponse { failure, .. }) => Err(failure),
@@ -90,6 +91,10 @@ impl Client {
     pub(crate) fn sweep(&self) {
         let now = Instant::now();
         self.idle.borrow_mut().retain_mut(|idle| idle.until > now && idle.conn.is_ready());
+    }
+
+    pub(super) fn account(&self) -> &Account {
+        &self.net.held
     }
 
     pub(crate) const fn origin(&self) -> &Target {

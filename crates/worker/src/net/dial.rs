@@ -21,7 +21,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use super::Target;
+use super::{Account, Target};
 use crate::failure::Failure;
 
 /// One address gets this long before the next is tried.
@@ -35,6 +35,7 @@ const MAX_ADDRESSES: usize = 6;
 pub(crate) struct Net {
     tls: TlsConnector,
     resolver: Option<TokioResolver>,
+    pub(super) held: Account,
 }
 
 impl std::fmt::Debug for Net {
@@ -54,7 +55,7 @@ impl Net {
             .with_root_certificates(roots)
             .with_no_client_auth();
         let resolver = read_resolver(&mut warnings);
-        Ok((Self { tls: TlsConnector::from(Arc::new(config)), resolver }, warnings))
+        Ok((Self { tls: TlsConnector::from(Arc::new(config)), resolver, held: Account::default() }, warnings))
     }
 
     pub(crate) async fn dial(&self, target: &Target) -> Result<Stream, Failure> {

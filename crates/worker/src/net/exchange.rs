@@ -22,7 +22,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
-use super::{Client, dial::Stream, gzip::Gunzip};
+use super::{Client, dial::Stream, gzip::Gunzip, held::Share};
 use crate::{failure::Failure, fair::Turn};
 
 /// Response heads larger than this are refused.
@@ -32,10 +32,13 @@ const MAX_HEADERS: usize = 128;
 const DRAIN: Duration = Duration::from_secs(2);
 const DRAIN_BYTES: usize = 64 << 10;
 
+/// Moves the bytes of one connection whenever it is polled.
+type Drive = Pin<Box<http1::Connection<TokioIo<Stream>, Full<Bytes>>>>;
+
 /// An HTTP/1.1 connection and the future that moves its bytes.
 pub(super) struct Conn {
     send: SendRequest<Full<Bytes>>,
-    drive: Option<Pin<Box<http1::Connection<TokioIo<Stream>, Full<Bytes>>>>>,
+    drive: Option<Drive>,
 }
 
 /// A request that got no response. `unsent` holds it if no byte of it left.
@@ -96,11 +99,13 @@ pub(crate) struct Exchange {
     limit: usize,
     ended: bool,
     turn: Turn,
+    held: Share,
 }
 
 impl Exchange {
     pub(super) fn new(response: Response<Incoming>, conn: Conn, client: Rc<Client>, limit: usize) -> Result<Self, Failure> {
         let (head, body) = response.into_parts();
+        let held = client.account().open();
         let gunzip =
             match head.headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes().to_ascii_lowercase()).as_deref() {
                 None | Some(b"" | b"identity") => None,
@@ -118,7 +123,13 @@ impl Exchange {
             limit,
             ended: false,
             turn: Turn::default(),
+            held,
         })
+    }
+
+    /// Says how much of this answer is in memory, besides what was handed on.
+    pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.held.set(bytes)
     }
 
     /// The media type without its parameters, in lower case.
@@ -210,7 +221,9 @@ impl Exchange {
         let mut all = BytesMut::with_capacity(first.len() + second.len() + expected);
         all.extend_from_slice(&first);
         all.extend_from_slice(&second);
+        self.hold(all.len())?;
         while let Some(chunk) = self.chunk().await? {
+            self.hold(all.len() + chunk.len())?;
             all.extend_from_slice(&chunk);
         }
         self.release();

@@ -1,11 +1,9 @@
 //! Stdio servers through handed-over pipes: attribution, garbage, death.
 
-mod support;
-
 use std::{thread, time::Duration};
 
+use crate::support::{Worker, merge, pipes::PipeServer};
 use serde_json::{Value, json};
-use support::{Worker, merge, pipes::PipeServer};
 
 /// Connects to a scripted legacy stdio server.
 fn connect(worker: &mut Worker, name: &str, tag: u64, more: Value) -> PipeServer {

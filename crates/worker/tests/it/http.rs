@@ -1,7 +1,5 @@
 //! Streamable HTTP of both eras, and HTTP+SSE.
 
-mod support;
-
 use std::{
     sync::{
         Arc, Mutex,
@@ -11,13 +9,11 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Value, json};
-use support::{
+use crate::support::{
     Worker,
     http::{self, Reply, Request, Server},
 };
-
-const TOOLS: fn() -> Value = || json!({"tools": {"listChanged": true}});
+use serde_json::{Value, json};
 
 fn legacy_server(tool: impl Fn(&Request, &mut Reply) + Send + Sync + 'static) -> Server {
     Server::start(move |request, reply| {
@@ -420,7 +416,7 @@ fn cancelling_tells_a_legacy_server_and_closes_a_modern_stream() {
     let call = legacy.wait("the call", |request| request.method() == "tools/call").json();
     let told = legacy.wait("the cancellation", |request| request.method() == "notifications/cancelled").json();
     assert_eq!(told["params"]["requestId"], call["id"]);
-    let until = std::time::Instant::now() + support::PATIENCE;
+    let until = std::time::Instant::now() + crate::support::PATIENCE;
     while closed.load(Ordering::SeqCst) == 0 {
         assert!(std::time::Instant::now() < until, "the modern stream was not closed");
         thread::sleep(Duration::from_millis(5));
@@ -600,5 +596,4 @@ fn health_log_level_and_notify_reach_the_server() {
     for wanted in ["ping", "logging/setLevel", "notifications/roots/list_changed"] {
         assert!(methods.iter().any(|method| method == wanted), "{wanted} is missing in {methods:?}");
     }
-    let _ = TOOLS;
 }

@@ -1,14 +1,12 @@
 //! The aggregator's own protocol, black box: first line, nine methods, ids, limits, both ways to end.
 
-mod support;
-
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use support::{
+use crate::support::{
     Worker,
     http::{self, Server},
 };
+use serde_json::{Value, json};
 
 /// A server with two tools, a resource and a prompt.
 fn github() -> Server {

@@ -13,40 +13,40 @@ use serde_json::{Value, json};
 
 /// One request as it arrived.
 #[derive(Debug, Clone)]
-pub struct Request {
-    pub verb: String,
-    pub path: String,
-    pub headers: HashMap<String, String>,
-    pub body: Vec<u8>,
-    pub at: Instant,
+pub(crate) struct Request {
+    pub(crate) verb: String,
+    pub(crate) path: String,
+    pub(crate) headers: HashMap<String, String>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) at: Instant,
 }
 
 impl Request {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or(Value::Null)
     }
 
-    pub fn method(&self) -> String {
+    pub(crate) fn method(&self) -> String {
         self.json()["method"].as_str().unwrap_or_default().to_owned()
     }
 
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
     }
 }
 
 /// The way back. Dropping it closes the connection unless a whole response was written.
-pub struct Reply {
-    pub stream: TcpStream,
+pub(crate) struct Reply {
+    pub(crate) stream: TcpStream,
     keep: bool,
 }
 
 impl Reply {
-    pub fn raw(&mut self, bytes: &[u8]) -> bool {
+    pub(crate) fn raw(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).and_then(|()| self.stream.flush()).is_ok()
     }
 
-    pub fn respond(&mut self, status: u16, headers: &[(&str, &str)], body: &[u8]) {
+    pub(crate) fn respond(&mut self, status: u16, headers: &[(&str, &str)], body: &[u8]) {
         let mut head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n", body.len());
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
@@ -57,59 +57,59 @@ impl Reply {
         self.keep = self.raw(&all);
     }
 
-    pub fn json(&mut self, body: &Value) {
+    pub(crate) fn json(&mut self, body: &Value) {
         self.respond(200, &[("content-type", "application/json")], body.to_string().as_bytes());
     }
 
     /// A JSON-RPC result for this request.
-    pub fn result(&mut self, request: &Request, result: Value) {
+    pub(crate) fn result(&mut self, request: &Request, result: Value) {
         self.json(&json!({"jsonrpc": "2.0", "id": request.json()["id"], "result": result}));
     }
 
-    pub fn error(&mut self, status: u16, request: &Request, code: i64, message: &str, data: Value) {
+    pub(crate) fn error(&mut self, status: u16, request: &Request, code: i64, message: &str, data: Value) {
         let body =
             json!({"jsonrpc": "2.0", "id": request.json()["id"], "error": {"code": code, "message": message, "data": data}});
         self.respond(status, &[("content-type", "application/json")], body.to_string().as_bytes());
     }
 
-    pub fn accepted(&mut self) {
+    pub(crate) fn accepted(&mut self) {
         self.respond(202, &[], b"");
     }
 
     /// Starts an event stream.
-    pub fn stream(&mut self) {
+    pub(crate) fn stream(&mut self) {
         self.raw(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n");
     }
 
-    pub fn chunk(&mut self, text: &str) -> bool {
+    pub(crate) fn chunk(&mut self, text: &str) -> bool {
         self.raw(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())
     }
 
-    pub fn event(&mut self, data: &Value) -> bool {
+    pub(crate) fn event(&mut self, data: &Value) -> bool {
         self.chunk(&format!("data: {data}\n\n"))
     }
 
-    pub fn end_stream(&mut self) {
+    pub(crate) fn end_stream(&mut self) {
         self.keep = self.raw(b"0\r\n\r\n");
     }
 
     /// Waits until the other side closes the connection.
-    pub fn wait_for_close(&mut self) {
+    pub(crate) fn wait_for_close(&mut self) {
         let mut byte = [0];
         let _ = self.stream.set_read_timeout(Some(Duration::from_secs(20)));
         let _ = self.stream.read(&mut byte);
     }
 }
 
-pub type Handler = dyn Fn(&Request, &mut Reply) + Send + Sync;
+pub(crate) type Handler = dyn Fn(&Request, &mut Reply) + Send + Sync;
 
-pub struct Server {
-    pub port: u16,
+pub(crate) struct Server {
+    pub(crate) port: u16,
     log: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Server {
-    pub fn start(handler: impl Fn(&Request, &mut Reply) + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(handler: impl Fn(&Request, &mut Reply) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
         let port = listener.local_addr().expect("address").port();
         let log = Arc::new(Mutex::new(Vec::new()));
@@ -124,17 +124,17 @@ impl Server {
         Self { port, log }
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
     /// Every request so far.
-    pub fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<Request> {
         self.log.lock().expect("log").clone()
     }
 
     /// Waits until a request satisfies `wanted`.
-    pub fn wait(&self, what: &str, wanted: impl Fn(&Request) -> bool) -> Request {
+    pub(crate) fn wait(&self, what: &str, wanted: impl Fn(&Request) -> bool) -> Request {
         let until = Instant::now() + super::PATIENCE;
         loop {
             if let Some(found) = self.requests().into_iter().find(&wanted) {
@@ -186,7 +186,7 @@ fn read_request(reader: &mut impl BufRead) -> Option<Request> {
 }
 
 /// Answers the legacy handshake and refuses discovery; true if it did.
-pub fn legacy(request: &Request, reply: &mut Reply, capabilities: &Value) -> bool {
+pub(crate) fn legacy(request: &Request, reply: &mut Reply, capabilities: &Value) -> bool {
     match (&*request.verb, &*request.method()) {
         ("GET", _) => reply.respond(405, &[], b""),
         ("DELETE", _) => reply.respond(200, &[], b""),
@@ -204,7 +204,7 @@ pub fn legacy(request: &Request, reply: &mut Reply, capabilities: &Value) -> boo
 }
 
 /// Answers discovery; true if it did.
-pub fn modern(request: &Request, reply: &mut Reply, capabilities: &Value) -> bool {
+pub(crate) fn modern(request: &Request, reply: &mut Reply, capabilities: &Value) -> bool {
     match (&*request.verb, &*request.method()) {
         ("POST", "server/discover") => reply.result(
             request,

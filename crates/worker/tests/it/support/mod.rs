@@ -1,8 +1,7 @@
 //! What the tests share: a worker driven over its pipes, and scripted servers for it to talk to.
-#![allow(dead_code, unreachable_pub, clippy::allow_attributes, reason = "each test binary uses its own part of this")]
 
-pub mod http;
-pub mod pipes;
+pub(crate) mod http;
+pub(crate) mod pipes;
 
 use std::{
     fs::File,
@@ -19,30 +18,30 @@ use std::{
 use sandbox::{Child, handover::Sender, jail};
 use serde_json::{Value, json};
 
-pub const PATIENCE: Duration = Duration::from_secs(15);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A running worker. Started the way the gate starts it: empty environment, three pipes and a handover socket.
-pub struct Worker {
+pub(crate) struct Worker {
     stdin: Option<File>,
     lines: Receiver<String>,
     held: Vec<Value>,
-    pub handover: Sender,
-    pub child: Child,
+    pub(crate) handover: Sender,
+    pub(crate) child: Child,
     next_id: u64,
     paused: Arc<AtomicBool>,
 }
 
 impl Worker {
-    pub fn start(first_line: &Value) -> Self {
+    pub(crate) fn start(first_line: &Value) -> Self {
         Self::start_with(&first_line.to_string(), &[])
     }
 
     /// A worker with no servers of its own, as the gate starts it.
-    pub fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self::start(&json!([]))
     }
 
-    pub fn start_with(first_line: &str, args: &[&str]) -> Self {
+    pub(crate) fn start_with(first_line: &str, args: &[&str]) -> Self {
         let spawned = jail::Worker::new(env!("CARGO_BIN_EXE_portcullis-worker"))
             .args(["--role", "aggregator"])
             .args(args)
@@ -75,7 +74,7 @@ impl Worker {
         worker
     }
 
-    pub fn raw(&mut self, line: &[u8]) {
+    pub(crate) fn raw(&mut self, line: &[u8]) {
         let stdin = self.stdin.as_mut().expect("input is open");
         let mut text = line.to_vec();
         text.push(b'\n');
@@ -83,20 +82,15 @@ impl Worker {
     }
 
     /// Sends a request and returns its id.
-    pub fn ask(&mut self, method: &str, params: Value) -> u64 {
+    pub(crate) fn ask(&mut self, method: &str, params: Value) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
         self.raw(json!({"id": id, "method": method, "params": params}).to_string().as_bytes());
         id
     }
 
-    /// The next raw line.
-    pub fn line(&mut self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("a line in time")
-    }
-
     /// The next message that satisfies `wanted`; others are kept for later.
-    pub fn wait(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn wait(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.held.iter().position(&wanted) {
             return self.held.remove(at);
         }
@@ -118,22 +112,22 @@ impl Worker {
     }
 
     /// The last line of the answer to `id`.
-    pub fn end(&mut self, id: u64) -> Value {
+    pub(crate) fn end(&mut self, id: u64) -> Value {
         self.wait(&format!("end of {id}"), |line| line["id"] == id && line.get("event").is_none() && line.get("part").is_none())
     }
 
-    pub fn event(&mut self, id: u64, event: &str) -> Value {
+    pub(crate) fn event(&mut self, id: u64, event: &str) -> Value {
         self.wait(&format!("{event} of {id}"), |line| line["id"] == id && line["event"] == event)
     }
 
     /// Asks and waits.
-    pub fn call(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.ask(method, params);
         self.end(id)
     }
 
     /// Puts an answer together that came in parts; also returns how many.
-    pub fn assembled(&mut self, id: u64) -> (Value, usize) {
+    pub(crate) fn assembled(&mut self, id: u64) -> (Value, usize) {
         let mut text = String::new();
         let mut parts = 0;
         loop {
@@ -148,7 +142,7 @@ impl Worker {
     }
 
     /// Is anything for this id still to come? Looks for a short while only.
-    pub fn silent(&mut self, id: u64, during: Duration) -> bool {
+    pub(crate) fn silent(&mut self, id: u64, during: Duration) -> bool {
         let until = Instant::now() + during;
         while let Ok(line) = self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
             self.held.push(serde_json::from_str(&line).expect("a line is JSON"));
@@ -157,26 +151,26 @@ impl Worker {
     }
 
     /// Stops reading the worker's output; its pipe fills up.
-    pub fn pause(&mut self) {
+    pub(crate) fn pause(&mut self) {
         self.paused.store(true, Ordering::SeqCst);
     }
 
-    pub fn resume(&mut self) {
+    pub(crate) fn resume(&mut self) {
         self.paused.store(false, Ordering::SeqCst);
     }
 
     /// What the worker holds in memory now.
-    pub fn resident_bytes(&self) -> u64 {
+    pub(crate) fn resident_bytes(&self) -> u64 {
         let statm = std::fs::read_to_string(format!("/proc/{}/statm", self.child.pid())).expect("statm");
         statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).expect("pages") * 4096
     }
 
-    pub fn close_input(&mut self) {
+    pub(crate) fn close_input(&mut self) {
         self.stdin = None;
     }
 
     /// The exit code, once the process has ended.
-    pub fn exit(&mut self) -> Option<i32> {
+    pub(crate) fn exit(&mut self) -> Option<i32> {
         let until = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait().expect("wait") {
@@ -188,13 +182,13 @@ impl Worker {
     }
 
     /// Connects to an HTTP server and returns what it turned out to be.
-    pub fn connect_http(&mut self, server: &str, url: &str, more: Value) -> Value {
+    pub(crate) fn connect_http(&mut self, server: &str, url: &str, more: Value) -> Value {
         let mut params = json!({"server": server, "generation": 1, "transport": {"http": {"url": url}}, "timeout_ms": 5000});
         merge(&mut params, more);
         self.call("connect", params)
     }
 
-    pub fn forward(&mut self, server: &str, method: &str, params: Value, more: Value) -> u64 {
+    pub(crate) fn forward(&mut self, server: &str, method: &str, params: Value, more: Value) -> u64 {
         let mut body = json!({"server": server, "method": method, "era": "modern", "lane": "l", "caps": {}, "log": null,
             "progress": false, "timeout_ms": 5000, "mrtr": false, "params": params});
         merge(&mut body, more);
@@ -203,7 +197,7 @@ impl Worker {
 }
 
 /// Adds the fields of `more` to `into`, one level of nesting deep.
-pub fn merge(into: &mut Value, more: Value) {
+pub(crate) fn merge(into: &mut Value, more: Value) {
     if let (Value::Object(into), Value::Object(more)) = (into, more) {
         for (key, value) in more {
             match (into.get_mut(&key), value) {

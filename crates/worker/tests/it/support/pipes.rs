@@ -10,15 +10,15 @@ use std::{
 use sandbox::handover::Sender;
 use serde_json::{Value, json};
 
-pub struct PipeServer {
+pub(crate) struct PipeServer {
     /// What the worker writes to the server's standard input.
-    pub lines: Receiver<Value>,
-    pub stdout: Option<PipeWriter>,
+    pub(crate) lines: Receiver<Value>,
+    pub(crate) stdout: Option<PipeWriter>,
 }
 
 impl PipeServer {
     /// Makes the pipes and hands the worker its ends.
-    pub fn hand_over(sender: &Sender, tag: u64) -> Self {
+    pub(crate) fn hand_over(sender: &Sender, tag: u64) -> Self {
         let (stdin_read, stdin_write): (PipeReader, PipeWriter) = pipe().expect("pipe");
         let (stdout_read, stdout_write) = pipe().expect("pipe");
         sender.send(tag, b"", &[stdin_write.as_fd(), stdout_read.as_fd()]).expect("handed over");
@@ -34,24 +34,24 @@ impl PipeServer {
         Self { lines, stdout: Some(stdout_write) }
     }
 
-    pub fn read(&self) -> Value {
+    pub(crate) fn read(&self) -> Value {
         self.lines.recv_timeout(super::PATIENCE).expect("a line from the worker")
     }
 
-    pub fn raw(&mut self, bytes: &[u8]) {
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
         self.stdout.as_mut().expect("open").write_all(bytes).expect("the worker reads");
     }
 
-    pub fn write(&mut self, message: &Value) {
+    pub(crate) fn write(&mut self, message: &Value) {
         self.raw(format!("{message}\n").as_bytes());
     }
 
-    pub fn result(&mut self, request: &Value, result: Value) {
+    pub(crate) fn result(&mut self, request: &Value, result: Value) {
         self.write(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));
     }
 
     /// Plays a legacy server's side of the handshake.
-    pub fn greet(&mut self, capabilities: &Value) {
+    pub(crate) fn greet(&mut self, capabilities: &Value) {
         let probe = self.read();
         assert_eq!(probe["method"], "server/discover");
         self.write(&json!({"jsonrpc": "2.0", "id": probe["id"], "error": {"code": -32601, "message": "no"}}));

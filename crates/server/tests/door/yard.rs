@@ -1,0 +1,193 @@
+//! A gate with its doors open on loopback, and the smallest client there is.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use gateway::{
+    Credential, DoorSettings, Gate, Role,
+    settings::{Allow, ServerSpec, Settings, Standing, Transport, WorkerSettings},
+};
+use policy::{Budget, Permission};
+use sha2::{Digest, Sha256};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
+    sync::watch,
+    task::JoinHandle,
+};
+use vocab::{Level, ServerId, View};
+
+pub(crate) const ALICE: &str = "pct_alice";
+pub(crate) const BOB: &str = "pct_bob";
+pub(crate) const OPERATOR: &str = "pct_operator";
+pub(crate) const MAX_BODY: usize = 64 << 10;
+
+pub(crate) struct Yard {
+    pub(crate) address: SocketAddr,
+    home: tempfile::TempDir,
+    close: watch::Sender<bool>,
+    serving: JoinHandle<std::io::Result<()>>,
+}
+
+impl Yard {
+    pub(crate) async fn open() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let ledger = audit::Ledger::at(&home.path().join("ledger")).unwrap();
+        let credentials =
+            vec![credential(ALICE, Role::Client), credential(BOB, Role::Client), credential(OPERATOR, Role::Operator)];
+        let gate = Gate::open(settings(home.path()), credentials, ledger, audit::system_clock());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let lines = UnixListener::bind(home.path().join("sock")).unwrap();
+        let (close, closing) = watch::channel(false);
+        let closed = |mut closing: watch::Receiver<bool>| async move {
+            let _ = closing.wait_for(|closing| *closing).await;
+        };
+        tokio::spawn(server::serve_lines(gate.clone(), lines, closed(closing.clone())));
+        let serving = tokio::spawn(server::serve(gate, listener, closed(closing)));
+        Self { address, home, close, serving }
+    }
+
+    /// Closes the doors; how long that took is the caller's to judge.
+    pub(crate) async fn close(self) {
+        self.close.send(true).unwrap();
+        self.serving.await.unwrap().unwrap();
+    }
+
+    /// Sends bytes as they are and reads until the door closes the connection.
+    pub(crate) async fn raw(&self, bytes: &[u8]) -> String {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        let mut read = Vec::new();
+        // Some payloads leave the door waiting for more; what it said until then is what counts.
+        let _ = tokio::time::timeout(Duration::from_secs(2), stream.read_to_end(&mut read)).await;
+        String::from_utf8_lossy(&read).into_owned()
+    }
+
+    pub(crate) fn request(&self, method: &str, path: &str) -> Request<'_> {
+        let headers = vec![
+            ("Host".to_owned(), self.address.to_string()),
+            ("Authorization".to_owned(), format!("Bearer {ALICE}")),
+            ("Accept".to_owned(), "application/json, text/event-stream".to_owned()),
+            ("Content-Type".to_owned(), "application/json".to_owned()),
+        ];
+        Request { yard: self, method: method.to_owned(), path: path.to_owned(), headers, body: String::new() }
+    }
+
+    pub(crate) fn post(&self, body: &str) -> Request<'_> {
+        Request { body: body.to_owned(), ..self.request("POST", "/mcp") }
+    }
+
+    pub(crate) async fn line_stream(&self) -> UnixStream {
+        UnixStream::connect(self.home.path().join("sock")).await.unwrap()
+    }
+}
+
+pub(crate) struct Request<'a> {
+    yard: &'a Yard,
+    method: String,
+    path: String,
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Response {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let line = self.head.lines().find(|line| line.split(':').next().is_some_and(|key| key.eq_ignore_ascii_case(name)))?;
+        line.split_once(':').map(|(_, value)| value.trim())
+    }
+
+    /// The code of a JSON-RPC error.
+    pub(crate) fn code(&self) -> Option<i64> {
+        let json = wire::Json::parse(self.body.as_bytes(), wire::Limits::default()).ok()?;
+        json.path(&["error", "code"])?.as_i64()
+    }
+}
+
+impl Request<'_> {
+    /// Sets a header; an empty value removes it.
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.headers.retain(|(key, _)| !key.eq_ignore_ascii_case(name));
+        if !value.is_empty() {
+            self.headers.push((name.to_owned(), value.to_owned()));
+        }
+        self
+    }
+
+    pub(crate) fn at(self, path: &str) -> Self {
+        Self { path: path.to_owned(), ..self }
+    }
+
+    pub(crate) fn by(self, token: &str) -> Self {
+        self.with("Authorization", &format!("Bearer {token}"))
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!("{} {} HTTP/1.1\r\nConnection: close\r\n", self.method, self.path);
+        for (name, value) in &self.headers {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+        text.push_str(&format!("Content-Length: {}\r\n\r\n{}", self.body.len(), self.body));
+        text
+    }
+
+    pub(crate) async fn send(self) -> Response {
+        let text = self.yard.raw(self.text().as_bytes()).await;
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        Response { status, head: head.to_owned(), body: body.to_owned() }
+    }
+}
+
+fn credential(token: &str, role: Role) -> Credential {
+    Credential {
+        id: token.to_owned(),
+        name: token.to_owned(),
+        role,
+        view: View::Double,
+        grants: Vec::new(),
+        digest: Sha256::digest(token.as_bytes()).into(),
+    }
+}
+
+fn settings(home: &std::path::Path) -> Settings {
+    let budget = Budget { time: Duration::from_secs(5), result_bytes: 1 << 20 };
+    Settings {
+        door: DoorSettings {
+            name: "portcullis",
+            version: "0",
+            max_body_bytes: MAX_BODY,
+            max_depth: 32,
+            max_header_bytes: 8 << 10,
+            max_sessions: 8,
+            allowed_origins: vec!["https://app.example".to_owned()],
+            allowed_hosts: vec!["gate.example".to_owned()],
+            requires_credential: true,
+        },
+        // Nothing is there to run: these tests are about the doors.
+        worker: WorkerSettings { program: home.join("no-worker"), args: Vec::new(), path: String::new(), total_bytes: 1 << 20 },
+        ceiling: budget,
+        max_concurrent_calls: 16,
+        attempts: 1,
+        servers: vec![ServerSpec {
+            id: ServerId::parse("demo").unwrap(),
+            transport: Transport::Nothing,
+            classification: Some(Level::Public),
+            standing: Standing::Skipped("for tests".to_owned()),
+            timeout: budget.time,
+            max_result_bytes: budget.result_bytes,
+            default_permission: Permission::Permitted,
+            permissions: std::collections::BTreeMap::new(),
+            health: None,
+            allow: Allow { sampling: false, roots: false, elicitation: false },
+        }],
+        snapshots: home.join("catalog"),
+        seal_key: [7; 32],
+        vault: Arc::new(|_| Err("no secrets here".to_owned())),
+    }
+}

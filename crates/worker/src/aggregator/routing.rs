@@ -1,0 +1,189 @@
+//! Who a message from a server is for: a call, the watchers, or nobody.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use wire::{
+    Json,
+    mcp::{code, meta},
+    rpc::{self, Id},
+    write,
+};
+
+use super::{
+    call::{Answer, Call},
+    connection::{Connection, Pending},
+    inbox::Inbox,
+    incoming::{Incoming, known},
+};
+use crate::failure::Failure;
+
+impl Connection {
+    /// A message on the stream of one request that is not its reply.
+    pub(super) fn interim(self: &Rc<Self>, message: Incoming, id: u64, call: Option<&Rc<Call>>) {
+        match message {
+            Incoming::Result { .. } | Incoming::Error { .. } => self.hub.stray(&self.server, "a reply to no request of ours"),
+            Incoming::Request { id, method, params } => self.asked(call, id, &method, params),
+            Incoming::Notification { method, params } => match (&*method, call) {
+                ("notifications/progress", Some(call)) => self.progressed(params.as_ref(), id, call),
+                ("notifications/progress", None) => {}
+                ("notifications/message", Some(call)) => self.logged(params.as_ref(), call),
+                _ => self.notice(&method, params.as_ref()),
+            },
+        }
+    }
+
+    fn progressed(&self, params: Option<&Bytes>, id: u64, call: &Call) {
+        let Some(params) = params.map(known) else { return };
+        if !call.progress || token(params) != Some(id) {
+            return self.hub.stray(&self.server, "progress for no call of ours");
+        }
+        let bare = write::replace_fields(params, &[meta::PROGRESS_TOKEN], |_| {});
+        self.hub.out.event(call.id, "progress", |line| {
+            line.raw("params", &bare);
+        });
+    }
+
+    fn logged(&self, params: Option<&Bytes>, call: &Call) {
+        let Some(params) = params else { return };
+        self.hub.out.event(call.id, "log", |line| {
+            line.raw("params", params);
+        });
+    }
+
+    /// A message on a stream that serves the whole connection.
+    pub(crate) async fn route(self: &Rc<Self>, message: Incoming) {
+        let to = match &message {
+            Incoming::Result { id, .. } | Incoming::Error { id, .. } => match id.and_then(|id| self.inbox_of(id)) {
+                Some(inbox) => Some(inbox),
+                None => return self.hub.stray(&self.server, "a reply to no request of ours"),
+            },
+            Incoming::Request { .. } => self.inbox_of_only_lane(),
+            Incoming::Notification { method, params } => match &**method {
+                "notifications/progress" => match params.as_ref().map(known).and_then(token).and_then(|id| self.inbox_of(id)) {
+                    Some(inbox) => Some(inbox),
+                    None => return self.hub.stray(&self.server, "progress for no call of ours"),
+                },
+                "notifications/message" => self.inbox_of_only_lane(),
+                _ => None,
+            },
+        };
+        match (to, message) {
+            (Some(inbox), message) => {
+                inbox.push(message);
+                inbox.room().await;
+            }
+            (None, Incoming::Request { id, method, params }) => self.asked(None, id, &method, params),
+            (None, Incoming::Notification { method, params }) => self.notice(&method, params.as_ref()),
+            (None, _) => {}
+        }
+        self.hub.out.room().await;
+    }
+
+    /// Fails one request. False if nobody waits for it.
+    pub(crate) fn fail(&self, id: u64, failure: &Failure) -> bool {
+        let inbox = self.inbox_of(id);
+        if let Some(inbox) = &inbox {
+            inbox.close(failure.clone());
+        }
+        inbox.is_some()
+    }
+
+    fn inbox_of(&self, id: u64) -> Option<Rc<Inbox>> {
+        self.pending.borrow().get(&id).map(|pending| Rc::clone(&pending.inbox))
+    }
+
+    /// The newest call, if every call under way belongs to the same lane: only then is it certain whose it is.
+    fn inbox_of_only_lane(&self) -> Option<Rc<Inbox>> {
+        let pending = self.pending.borrow();
+        let mut newest: Option<(u64, &Pending, &Call)> = None;
+        for (id, entry) in pending.iter() {
+            let Some(call) = &entry.call else { continue };
+            match newest {
+                Some((_, _, other)) if other.lane != call.lane => return None,
+                Some((newer, ..)) if newer > *id => {}
+                _ => newest = Some((*id, entry, call)),
+            }
+        }
+        newest.map(|(_, entry, _)| Rc::clone(&entry.inbox))
+    }
+
+    /// The server wants something from a client.
+    fn asked(self: &Rc<Self>, call: Option<&Rc<Call>>, id: Id, method: &str, params: Option<Bytes>) {
+        if method == "ping" {
+            return self.post_later(rpc::result(&id, b"{}"));
+        }
+        let asked =
+            call.filter(|call| self.options.allow.permits(method) && call.abilities.allows(method, params.as_ref().map(known)));
+        let Some(call) = asked else { return self.refuse(&id, method) };
+        let Some((key, answer)) = call.open_ask(Some(id.clone())) else { return self.refuse(&id, method) };
+        self.hub.out.event(call.id, "ask", |line| {
+            line.str("key", &key).str("method", method).raw("params", params.as_deref().unwrap_or(b"{}"));
+        });
+        let conn = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            let Ok(answer) = answer.await else { return };
+            let body = match answer {
+                Answer::Result(result) => rpc::result(&id, &result),
+                Answer::Error(error) => rpc::error(Some(&id), &error),
+            };
+            if let Err(failure) = conn.post(body.into()).await {
+                tracing::warn!(server = &*conn.server, "an answer to the server was not delivered: {failure}");
+            }
+        });
+    }
+
+    fn refuse(self: &Rc<Self>, id: &Id, method: &str) {
+        tracing::debug!(server = &*self.server, method, "refused a request of the server");
+        let error = rpc::error_object(code::METHOD_NOT_FOUND, "not supported by this client", None);
+        self.post_later(rpc::error(Some(id), &error));
+    }
+
+    /// A notification that concerns the whole connection.
+    pub(crate) fn notice(&self, method: &str, params: Option<&Bytes>) {
+        let what = match method {
+            "notifications/tools/list_changed" => "tools",
+            "notifications/resources/list_changed" => "resources",
+            "notifications/prompts/list_changed" => "prompts",
+            _ => return self.other_notice(method, params),
+        };
+        self.hub.tell("changed", &self.server, self.generation, |line| {
+            line.str("what", what);
+        });
+    }
+
+    fn other_notice(&self, method: &str, params: Option<&Bytes>) {
+        let tell = |event: &str, key: &str, value: &[u8]| {
+            self.hub.tell(event, &self.server, self.generation, |line| {
+                line.raw(key, value);
+            });
+        };
+        let params_text = params.map_or(&b"{}"[..], |params| params);
+        match method {
+            "notifications/resources/updated" => {
+                if let Some(uri) = params.map(known).and_then(|params| params.get("uri")).filter(|uri| uri.as_str().is_some()) {
+                    tell("updated", "uri", uri.as_bytes());
+                }
+            }
+            "notifications/message" => tell("log", "params", params_text),
+            "notifications/elicitation/complete" => tell("elicitation_complete", "params", params_text),
+            "notifications/subscriptions/acknowledged" => {
+                self.acks.set(self.acks.get() + 1);
+                self.acknowledged.notify_waiters();
+            }
+            "notifications/cancelled" => {
+                let asked = params.map(known).and_then(|params| params.get("requestId")).and_then(Id::read);
+                if let Some(asked) = asked {
+                    let pending = self.pending.borrow();
+                    let _ = pending.values().filter_map(|entry| entry.call.as_ref()).any(|call| call.withdraw(&asked));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The progress token, if it can be one of ours.
+fn token(params: Json<'_>) -> Option<u64> {
+    params.get(meta::PROGRESS_TOKEN)?.as_u64()
+}

@@ -1,0 +1,12 @@
+//! The worker from the outside: a real process in its real jail, driven over its pipes, against scripted servers.
+
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod http;
+#[cfg(test)]
+mod seed;
+#[cfg(test)]
+mod stdio;
+#[cfg(test)]
+mod support;
