@@ -168,7 +168,9 @@ impl Link {
     fn send(&self, id: u64, method: &str, params: &[u8]) {
         let mut message = Object::with_capacity(params.len() + method.len() + 48);
         message.u64("id", id).str("method", method).raw("params", params);
-        let message = message.finish();
+        let mut message = message.finish();
+        // A client may send its JSON on many lines; ours goes on one.
+        wire::write::flatten(&mut message);
         let fits = {
             let mut unsent = lock(&self.unsent);
             let fits = unsent.len() + message.len() <= MAX_UNSENT;
@@ -227,6 +229,10 @@ impl Link {
         self.has_unsent.notify_one();
     }
 
+    pub(crate) fn has_spoken(&self) -> bool {
+        self.heard.load(Ordering::Relaxed) > 0
+    }
+
     /// How long the worker has been silent.
     pub(crate) fn silence(&self) -> Duration {
         self.born.elapsed().saturating_sub(Duration::from_millis(self.heard.load(Ordering::Relaxed)))
@@ -262,7 +268,7 @@ impl Link {
         let mut lines = Lines::new(worker::LINE_LIMIT);
         let mut assembler = Assembler::new(total_bytes);
         while let Ok(1..) = pipe.read_buf(lines.buffer()).await {
-            let now = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let now = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
             self.heard.store(now, Ordering::Relaxed);
             while let Some(line) = lines.next_line() {
                 self.hear(line, &mut assembler);

@@ -25,8 +25,8 @@ const MAX_SILENCE: Duration = Duration::from_millis(140);
 const BUSY_SILENCE: Duration = Duration::from_secs(3);
 /// A tick this late means the machine is starved, and the worker's silence proves nothing.
 const LATE: Duration = Duration::from_millis(30);
-/// A worker that lived this long did not die of its start.
-const STABLE: Duration = Duration::from_secs(5);
+/// Between a worker's death and its successor; doubled for each that dies without having said anything.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
 
 #[derive(Debug)]
 pub(crate) struct Workers {
@@ -58,16 +58,17 @@ impl Workers {
     pub(crate) async fn supervise(self: Arc<Self>) {
         let mut failures = 0u32;
         loop {
-            let born = Instant::now();
-            match self.spawn() {
+            let spoke = match self.spawn() {
                 Ok(life) => life.run(&self).await,
-                Err(error) => tracing::error!(%error, program = %self.settings.program.display(), "cannot start the worker"),
-            }
+                Err(error) => {
+                    tracing::error!(%error, program = %self.settings.program.display(), "cannot start the worker");
+                    false
+                }
+            };
             self.current.send_replace(None);
-            failures = if born.elapsed() >= STABLE { 0 } else { failures + 1 };
-            // The first respawn is immediate; a worker that dies at every start must not take the machine with it.
-            let pause = Duration::from_millis(25).saturating_mul(failures.saturating_sub(1).min(80));
-            tokio::time::sleep(pause).await;
+            // A worker that dies at every start, before it says anything, must not take the machine with it.
+            failures = if spoke { 0 } else { failures + 1 };
+            tokio::time::sleep(SHORTEST_PAUSE.saturating_mul(1 << failures.min(8))).await;
         }
     }
 
@@ -93,7 +94,8 @@ struct Life {
 }
 
 impl Life {
-    async fn run(self, workers: &Workers) {
+    /// Returns whether the worker ever said anything.
+    async fn run(self, workers: &Workers) -> bool {
         let Self { child, stdin, stdout, stderr, link, total_bytes } = self;
         tokio::spawn(log_lines(stderr));
         link.open();
@@ -110,6 +112,7 @@ impl Life {
         writer.abort();
         // Reaping waits for the kernel, so not on this thread.
         let _ = tokio::task::spawn_blocking(move || child.kill()).await;
+        link.has_spoken()
     }
 }
 

@@ -130,6 +130,13 @@ fn replacing_fields_leaves_the_others_byte_for_byte() {
 }
 
 #[test]
+fn flattening_changes_only_line_breaks_between_tokens() {
+    let mut text = b"{\n  \"a\": \"x\\ny\",\r\n \"b\":[1,\n2]}".to_vec();
+    write::flatten(&mut text);
+    assert_eq!(std::str::from_utf8(&text).unwrap(), "{   \"a\": \"x\\ny\",   \"b\":[1, 2]}");
+}
+
+#[test]
 fn a_nested_object_is_written_in_place() {
     let mut object = Object::new();
     object.str("a", "b").object("c", |inner| {

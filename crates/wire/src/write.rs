@@ -172,6 +172,17 @@ pub fn quote(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
+/// Puts JSON text on one line: line breaks stand only between tokens in valid JSON, so each becomes a space.
+pub fn flatten(text: &mut [u8]) {
+    let mut at = 0;
+    while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr2(b'\n', b'\r', rest)) {
+        at += found;
+        if let Some(byte) = text.get_mut(at) {
+            *byte = b' ';
+        }
+    }
+}
+
 /// `text` as a JSON string on its own.
 #[must_use]
 pub fn quoted(text: &str) -> Vec<u8> {

@@ -24,7 +24,8 @@ pub(super) fn shape(
 ) -> Result<(Shaped, Args), Violation> {
     let shaped = policy::shape(facts)?;
     let state = request_state(gate, ask, received, target)?;
-    let text = rewrite(gate, ask, received, target, state.as_deref())?;
+    let mut text = rewrite(gate, ask, received, target, state.as_deref())?;
+    write::flatten(&mut text);
     let digest = *blake3::hash(&text).as_bytes();
     Ok((shaped, Args { text, digest }))
 }

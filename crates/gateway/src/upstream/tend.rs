@@ -56,11 +56,11 @@ pub(super) async fn tend(hub: Arc<Hub>, upstream: Arc<Upstream>) {
             Err(error) => error,
         };
         attempt += 1;
-        wait(&hub, &upstream, &mut attempt, error).await;
+        wait(&hub, &upstream, &link, &mut attempt, error).await;
     }
 }
 
-async fn wait(hub: &Hub, upstream: &Upstream, attempt: &mut u32, error: String) {
+async fn wait(hub: &Hub, upstream: &Upstream, link: &Link, attempt: &mut u32, error: String) {
     let spec = upstream.spec();
     tracing::warn!(server = %spec.id, attempt, error, "not connected");
     *lock(&upstream.last_error) = Some(error.clone());
@@ -75,6 +75,8 @@ async fn wait(hub: &Hub, upstream: &Upstream, attempt: &mut u32, error: String) 
     tokio::select! {
         () = tokio::time::sleep(pause) => {}
         () = upstream.retry.notified() => *attempt = 0,
+        // The attempt may have failed because the worker was dying; the next worker gets one of its own.
+        () = link.severed() => *attempt -= 1,
     }
 }
 

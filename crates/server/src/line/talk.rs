@@ -1,10 +1,10 @@
 //! A conversation in lines. Both eras share the connection; which one a message speaks, it says itself.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use gateway::{Caller, Era};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, task::JoinSet};
 use vocab::ServerId;
 use wire::{
     Json, Limits,
@@ -33,6 +33,8 @@ use crate::{
 
 /// What an operator's own program asks, besides MCP.
 const OPERATOR_PREFIX: &str = "portcullis/";
+/// How long calls under way may still take when the client has closed its side.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 pub(super) struct Talk {
     door: Arc<Door>,
@@ -43,12 +45,26 @@ pub(super) struct Talk {
     /// Set by `initialize`.
     handshake: Option<Handshake>,
     out: mpsc::Sender<Bytes>,
+    /// Calls under way, each in a task.
+    calls: JoinSet<()>,
+    /// Ends with the conversation.
+    news: JoinSet<()>,
 }
 
 impl Talk {
     pub(super) fn new(door: Arc<Door>, caller: Caller, mount: Option<ServerId>, out: mpsc::Sender<Bytes>) -> Self {
         let lane = format!("line:{}:{}", caller.id(), door.serial()).into();
-        Self { door, caller, mount, peer: Arc::default(), lane, handshake: None, out }
+        Self {
+            door,
+            caller,
+            mount,
+            peer: Arc::default(),
+            lane,
+            handshake: None,
+            out,
+            calls: JoinSet::new(),
+            news: JoinSet::new(),
+        }
     }
 
     pub(super) async fn run(mut self, mut reader: Reader) {
@@ -59,6 +75,7 @@ impl Talk {
         loop {
             let line = tokio::select! {
                 line = reader.next() => line,
+                Some(_) = self.calls.join_next() => continue,
                 () = self.out.closed() => None,
                 () = &mut closing => None,
             };
@@ -79,7 +96,21 @@ impl Talk {
                 break;
             }
         }
+        self.end().await;
+    }
+
+    /// A client that has said all it had to say may still wait for answers; a short while is enough for those.
+    async fn end(mut self) {
+        self.news.shutdown().await;
+        let out = self.out.clone();
+        let finished = async { while self.calls.join_next().await.is_some() {} };
+        tokio::select! {
+            _ = tokio::time::timeout(LAST_ANSWERS, finished) => {}
+            () = out.closed() => {}
+        }
         legacy::release(&self.door, &self.client(Era::Legacy, Bytes::from_static(b"{}")), &self.peer);
+        // Cancelled calls end in the gate, which records them; nobody here waits for that.
+        self.calls.detach_all();
     }
 
     async fn send(&self, message: Bytes) {
@@ -135,7 +166,7 @@ impl Talk {
         match turn {
             Turn::Now(answer) => self.send(answer.message(&incoming.id)).await,
             Turn::Call(call) => {
-                tokio::spawn(carry(call, self.out.clone()));
+                self.calls.spawn(carry(call, self.out.clone()));
             }
             Turn::Listen => {
                 if let Err(problem) = self.listen(incoming) {
@@ -201,14 +232,14 @@ impl Talk {
         Ok(())
     }
 
-    async fn batch(&self, line: Bytes) {
+    async fn batch(&mut self, line: Bytes) {
         let Some(handshake) = self.handshake.as_ref().filter(|handshake| handshake.revision == Revision::V2025_03_26) else {
             let problem = Problem::new(code::INVALID_REQUEST, "Invalid request: batches exist only in revision 2025-03-26");
             return self.complain(None, &problem).await;
         };
         let client = self.client(Era::Legacy, handshake.capabilities.clone());
         let (door, peer, out) = (Arc::clone(&self.door), Arc::clone(&self.peer), self.out.clone());
-        tokio::spawn(async move {
+        self.calls.spawn(async move {
             let reply = match batch::run(&door, &client, &peer, &line).await {
                 Ok(reply) => reply,
                 Err(problem) => Some(rpc::error(None, &problem.object).into()),
@@ -244,20 +275,15 @@ impl Talk {
     }
 
     /// Legacy clients hear of changes without asking, once they said they are ready.
-    fn tell_news(&self) {
+    fn tell_news(&mut self) {
         let mut watch = Watch::new(self.door.gate.changes(), self.mount.clone());
         let (gate, caller) = (self.door.gate.clone(), self.caller.clone());
         let (peer, out) = (Arc::clone(&self.peer), self.out.clone());
         if self.handshake.is_none() || peer.is_told() {
             return;
         }
-        tokio::spawn(async move {
-            loop {
-                let news = tokio::select! {
-                    news = watch.next() => news,
-                    () = out.closed() => None,
-                };
-                let Some(news) = news else { return };
+        self.news.spawn(async move {
+            while let Some(news) = watch.next().await {
                 for message in watch.for_legacy(&news, &gate, &caller, &peer) {
                     if out.send(message).await.is_err() {
                         return;

@@ -38,6 +38,11 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// Streams begin with an event that has only an id, so that a client cut off early can resume. Older clients do not expect it.
+    pub(crate) fn is_primed(&self) -> bool {
+        self.revision >= Revision::V2025_11_25
+    }
+
     fn is_idle(&self) -> bool {
         !self.peer.is_busy() && !self.streams.is_read()
     }

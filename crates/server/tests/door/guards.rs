@@ -84,7 +84,7 @@ async fn bodies_must_be_json_of_bounded_size_and_depth() {
         let response = yard.post(body).send().await;
         assert_eq!((response.status, response.code()), (400, Some(code)), "{body}");
     }
-    assert!(yard.post(r#"{"a":1,"a":2}"#).send().await.body.contains("duplicate key `a` at byte 7"));
+    assert!(yard.post(r#"{"a":1,"a":2}"#).send().await.body.contains("duplicate key `a` at byte"));
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ pub(crate) struct Yard {
 impl Yard {
     pub(crate) async fn open() -> Self {
         let home = tempfile::tempdir().unwrap();
-        let ledger = audit::Ledger::at(&home.path().join("ledger")).unwrap();
+        let ledger = audit::Ledger::at(home.path().join("ledger")).unwrap();
         let credentials =
             vec![credential(ALICE, Role::Client), credential(BOB, Role::Client), credential(OPERATOR, Role::Operator)];
         let gate = Gate::open(settings(home.path()), credentials, ledger, audit::system_clock());

@@ -87,7 +87,7 @@ scripts! {
     SlowHandshake, "slow-handshake", true, true, Unreachable, "Takes minutes to say hello.";
     ExitAtCall, "exit-at-call", true, true, Error, "Goes away at every call.";
     StdoutNoise, "stdout-noise", false, true, Answer, "Chatter between the messages.";
-    LongLine, "long-line", false, true, Error, "A line of 64 MiB before the answer.";
+    LongLine, "long-line", false, true, Answer, "A line of 64 MiB before the answer.";
     StderrFlood, "stderr-flood", false, true, Answer, "64 MiB on stderr before the answer.";
     Deaf, "deaf", false, true, Answer, "Ignores the end of its input and every polite signal.";
 }

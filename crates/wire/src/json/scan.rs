@@ -59,7 +59,7 @@ impl<'a> Scan<'a> {
         match self.peek() {
             Some(b'{') => self.nested(Self::object),
             Some(b'[') => self.nested(Self::array),
-            Some(b'"') => self.string().map(drop),
+            Some(b'"') => self.skip_string().map(drop),
             Some(b'-' | b'0'..=b'9') => self.number(),
             Some(b't') => self.word(b"true"),
             Some(b'f') => self.word(b"false"),
@@ -90,7 +90,7 @@ impl<'a> Scan<'a> {
             if self.peek() != Some(b'"') {
                 return self.expected("a key");
             }
-            let key = self.string()?;
+            let key = self.key()?;
             self.keys.push(key);
             self.space();
             if self.peek() != Some(b':') {
@@ -173,9 +173,19 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    /// Steps over a string and returns its decoded bytes, borrowed when it has no escapes.
-    fn string(&mut self) -> Result<Cow<'a, [u8]>, JsonError> {
+    /// Steps over a key and returns its decoded bytes, borrowed when it has no escapes.
+    fn key(&mut self) -> Result<Cow<'a, [u8]>, JsonError> {
         let open = self.at;
+        let escaped = self.skip_string()?;
+        let raw = self.text.get(open..self.at).unwrap_or_default();
+        if !escaped {
+            return Ok(Cow::Borrowed(raw.get(1..raw.len() - 1).unwrap_or_default()));
+        }
+        Ok(Cow::Owned(walk::decode(raw).into_owned().into_bytes()))
+    }
+
+    /// Steps over a string; returns whether it has escapes.
+    fn skip_string(&mut self) -> Result<bool, JsonError> {
         self.at += 1;
         let mut escaped = false;
         loop {
@@ -197,11 +207,7 @@ impl<'a> Scan<'a> {
             self.escape()?;
         }
         self.at += 1;
-        let raw = self.text.get(open..self.at).unwrap_or_default();
-        if !escaped {
-            return Ok(Cow::Borrowed(raw.get(1..raw.len() - 1).unwrap_or_default()));
-        }
-        Ok(Cow::Owned(walk::decode(raw).into_owned().into_bytes()))
+        Ok(escaped)
     }
 
     fn escape(&mut self) -> Result<(), JsonError> {

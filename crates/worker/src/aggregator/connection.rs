@@ -11,12 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use tokio::{sync::Notify, task::AbortHandle};
-use wire::{
-    Json,
-    mcp::{Revision, code, meta},
-    rpc::{self, Id},
-    write,
-};
+use wire::{Json, mcp::Revision, rpc, write};
 
 use super::{
     call::{Call, Stop},

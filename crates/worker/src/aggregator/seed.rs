@@ -12,12 +12,9 @@ use wire::{Json, Limits, write::Object};
 
 use super::{
     Aggregator,
-    call::{Abilities, Call},
     catalog::Catalog,
     connect::{self, Spec},
     connection::Connection,
-    forward::{self, Forward},
-    incoming::known,
     methods::{Done, serve},
 };
 use crate::failure::{Failure, clip};

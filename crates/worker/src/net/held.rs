@@ -35,7 +35,6 @@ impl Share {
         self.bytes = bytes;
         Ok(())
     }
-
 }
 
 impl Drop for Share {

@@ -8,10 +8,7 @@ use std::{sync::Arc, time::Duration};
 use http::StatusCode;
 use tokio::sync::mpsc;
 use vocab::ErrorCode;
-use wire::{
-    mcp::{Revision, code},
-    rpc::Id,
-};
+use wire::{mcp::code, rpc::Id};
 
 use crate::{
     mcp::{
@@ -57,8 +54,7 @@ pub(super) async fn carry_legacy(mut call: Box<Call>, session: &Arc<Session>) ->
         Ok(Step::Message(message)) => Some(message),
         Err(_) => None,
     };
-    let prime = session.revision >= Revision::V2025_11_25;
-    let Ok((writer, frames)) = session.streams.open(Kind::Call, prime) else {
+    let Ok((writer, frames)) = session.streams.open(Kind::Call, session.is_primed()) else {
         call.cancel();
         return refusal(StatusCode::CONFLICT, ErrorCode::InvalidInput, "This session has enough streams open");
     };

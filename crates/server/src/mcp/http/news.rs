@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use gateway::Caller;
 use http::StatusCode;
+use tokio::time::Instant;
 use vocab::ErrorCode;
 
 use super::{EVENTS_TYPE, Visit};
@@ -39,7 +40,7 @@ impl Visit<'_> {
             let frames = session.streams.resume(last).map_err(|_| unknown())?;
             return Ok(reply::events(frames));
         }
-        let (_, frames) = session.streams.open(Kind::Standalone, false).map_err(|why| match why {
+        let (_, frames) = session.streams.open(Kind::Standalone, session.is_primed()).map_err(|why| match why {
             Unopened::TooMany => {
                 refusal(StatusCode::CONFLICT, ErrorCode::InvalidInput, "This session has enough streams open").into()
             }
@@ -55,39 +56,51 @@ impl Visit<'_> {
 
 /// Carries news to the session's GET stream until nobody has read it for a while.
 async fn tell(door: Arc<Door>, caller: Caller, session: Arc<Session>, mut watch: Watch) {
+    loop {
+        let over = carry_news(&door, &caller, &session, &mut watch).await;
+        session.peer.untold();
+        // A reader that came just now believed that we were still here.
+        if over || !session.streams.is_read() || session.peer.is_told() {
+            return;
+        }
+    }
+}
+
+/// Returns `true` if there is nothing more to tell, `false` if there is only nobody to tell it to.
+async fn carry_news(door: &Door, caller: &Caller, session: &Session, watch: &mut Watch) -> bool {
     let closing = door.closing();
     let mut closing = std::pin::pin!(closing);
     let mut absent_since = None;
     loop {
-        let Some(writer) = session.streams.standalone() else { break };
+        let Some(writer) = session.streams.standalone() else { return false };
         absent_since = match writer.is_read() {
             true => None,
-            false => absent_since.or(Some(tokio::time::Instant::now())),
+            false => absent_since.or(Some(Instant::now())),
         };
-        let patience = absent_since.map(|since| since + ABSENCE);
         let gone = async {
-            match patience {
+            match absent_since {
                 None => writer.unread().await,
-                Some(until) => tokio::time::sleep_until(until).await,
+                Some(since) => tokio::time::sleep_until(since + ABSENCE).await,
             }
         };
         tokio::select! {
             news = watch.next() => {
-                let Some(news) = news.filter(|_| caller.is_active()) else { break };
-                for message in watch.for_legacy(&news, &door.gate, &caller, &session.peer) {
+                let Some(news) = news.filter(|_| caller.is_active()) else { return true };
+                // The newest stream may be another one than when we began to wait.
+                let Some(writer) = session.streams.standalone() else { return false };
+                for message in watch.for_legacy(&news, &door.gate, caller, &session.peer) {
                     writer.send(&message).await;
                 }
             }
             () = gone => {
-                if patience.is_some() && !writer.is_read() {
-                    break;
+                if absent_since.is_some() && !session.streams.is_read() {
+                    return false;
                 }
             }
             () = &mut closing => {
                 session.streams.close();
-                break;
+                return true;
             }
         }
     }
-    session.peer.untold();
 }
