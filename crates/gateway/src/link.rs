@@ -89,7 +89,7 @@ pub(crate) struct Link {
     has_unsent: Notify,
     severed: AtomicBool,
     severed_signal: Notify,
-    /// Milliseconds since `born` when the worker last said anything.
+    /// Microseconds since `born` when the worker last said anything; 0 if it never did.
     heard: AtomicU64,
     born: Instant,
     pub(crate) handover: sandbox::handover::Sender,
@@ -235,7 +235,7 @@ impl Link {
 
     /// How long the worker has been silent.
     pub(crate) fn silence(&self) -> Duration {
-        self.born.elapsed().saturating_sub(Duration::from_millis(self.heard.load(Ordering::Relaxed)))
+        self.born.elapsed().saturating_sub(Duration::from_micros(self.heard.load(Ordering::Relaxed)))
     }
 
     /// Whether any request is waiting for an answer, the endless `watch` aside.
@@ -268,7 +268,7 @@ impl Link {
         let mut lines = Lines::new(worker::LINE_LIMIT);
         let mut assembler = Assembler::new(total_bytes);
         while let Ok(1..) = pipe.read_buf(lines.buffer()).await {
-            let now = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
+            let now = u64::try_from(self.born.elapsed().as_micros()).unwrap_or(u64::MAX).max(1);
             self.heard.store(now, Ordering::Relaxed);
             while let Some(line) = lines.next_line() {
                 self.hear(line, &mut assembler);

@@ -66,8 +66,13 @@ fn is_ours(authority: &str, address: Option<SocketAddr>, allowed: &[String]) -> 
 
 /// An `Origin` is known if it is a loopback page of any port, or if the operator listed it.
 fn is_known(origin: &str, allowed: &[String]) -> bool {
-    allowed.iter().any(|name| name.trim_end_matches('/').eq_ignore_ascii_case(origin))
+    allowed.iter().any(|name| same_origin(name, origin))
         || origin_authority(origin).and_then(split_authority).is_some_and(|(host, _)| is_loopback(host))
+}
+
+/// Does an entry of the operator's list mean this origin?
+pub(crate) fn same_origin(listed: &str, origin: &str) -> bool {
+    listed.trim_end_matches('/').eq_ignore_ascii_case(origin)
 }
 
 fn bearer(door: &Door, parts: &Parts) -> Result<Caller, (&'static str, &'static str)> {

@@ -6,6 +6,7 @@
 
 mod admin;
 mod body;
+mod cors;
 mod door;
 mod guard;
 mod line;

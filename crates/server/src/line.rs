@@ -4,6 +4,7 @@
 //! era. The socket's file mode keeps other users out; the token says which caller it is.
 
 mod hello;
+mod operator;
 mod salvage;
 mod talk;
 

@@ -27,3 +27,4 @@ pub(crate) mod replay;
 pub(crate) mod session;
 pub(crate) mod stream;
 pub(crate) mod tasks;
+mod voice;

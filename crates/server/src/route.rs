@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use http::{Method, Request, StatusCode};
+use http::{Method, Request, StatusCode, request::Parts};
 use hyper::body::Incoming;
 use vocab::ServerId;
 
 use crate::{
-    admin,
+    admin, cors,
     door::Door,
     guard, mcp,
     reply::{self, Body, Reply},
@@ -41,6 +41,18 @@ pub(crate) async fn answer(door: &Arc<Door>, request: Request<Incoming>) -> Repl
     if let Err(refused) = guard::framing(&parts.headers).and_then(|()| guard::place(door, &parts)) {
         return *refused;
     }
+    let origin = cors::listed_origin(&parts.headers, &door.gate.settings().allowed_origins);
+    let Some(origin) = origin else { return admitted(door, parts, body).await };
+    let mut reply = match cors::preflight(&parts) {
+        Some(reply) => reply,
+        None => admitted(door, parts, body).await,
+    };
+    cors::show(&mut reply, origin);
+    reply
+}
+
+/// A request that came to the right place from a place it may come from.
+async fn admitted(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
     let route = route(parts.uri.path());
     match &route {
         Route::Healthy => return health(&parts.method, true),

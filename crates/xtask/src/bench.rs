@@ -17,7 +17,7 @@ use anyhow::{Result, bail, ensure};
 
 use crate::{say, tools::process};
 use matrix::{Cell, Plan, Upstream};
-use places::{Programs, Stand};
+use places::{PROGRAMS, Programs, Stand};
 
 /// How much to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 /// Builds what is measured, as it ships; the smoke run takes the programs the tests use.
 fn build(extent: Extent) -> Result<PathBuf> {
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--quiet", "-p", "portcullis", "-p", "worker", "-p", "testkit", "--bins"]).current_dir(process::root()?);
+    cargo.args(["build", "--quiet", "-p", "portcullis", "-p", "worker", "-p", "testkit"]).current_dir(process::root()?);
+    cargo.args(PROGRAMS.iter().flat_map(|program| ["--bin", program]));
     if extent != Extent::Smoke {
         say("building the release profile …");
         cargo.arg("--release");

@@ -123,3 +123,18 @@ async fn an_over_long_line_fails_its_own_request_only() {
     played.answers.write_all(format!("{{\"id\":{id},\"ok\":true}}\n").as_bytes()).await.unwrap();
     assert!(matches!(next.await.unwrap(), Word::Done));
 }
+
+#[tokio::test]
+async fn an_answer_given_at_once_counts_as_a_sign_of_life() {
+    let mut played = play();
+    for _ in 0..50 {
+        let asked = std::time::Instant::now();
+        played.link.tell("ping", b"{}");
+        let id = next_id(&mut played).await;
+        played.answers.write_all(format!("{{\"id\":{id},\"ok\":true}}\n").as_bytes()).await.unwrap();
+        while played.link.silence() >= asked.elapsed() {
+            assert!(asked.elapsed() < std::time::Duration::from_secs(5), "the answer was not noticed");
+            tokio::task::yield_now().await;
+        }
+    }
+}

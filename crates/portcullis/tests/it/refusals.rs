@@ -262,7 +262,13 @@ async fn too_large_is_refused_without_reading_it_all() {
     assert_eq!(yard.effects(), 0);
     let fits = "x".repeat(3 << 20);
     let called = client.call("public__echo", json!({"text": fits})).await.unwrap();
-    assert!(called.text == fits, "{}: {}\n{}", called.text.len(), called.text.get(..200).unwrap_or(&called.text), yard.gate.output());
+    assert!(
+        called.text == fits,
+        "{}: {}\n{}",
+        called.text.len(),
+        called.text.get(..200).unwrap_or(&called.text),
+        yard.gate.output()
+    );
 }
 
 #[tokio::test]

@@ -13,9 +13,8 @@ use wire::{
     rpc::{self, Id, Message},
 };
 
-use super::{Reader, salvage};
+use super::{Reader, operator, salvage};
 use crate::{
-    admin,
     door::Door,
     mcp::{
         answer::{Answer, Problem},
@@ -156,7 +155,7 @@ impl Talk {
 
     async fn request(&mut self, incoming: &Incoming<'_>) {
         if let Some(verb) = incoming.method.strip_prefix(OPERATOR_PREFIX) {
-            let answer = self.operate(verb, incoming).await;
+            let answer = operator::answer(&self.door, &self.caller, verb, incoming).await;
             return self.send(answer.message(&incoming.id)).await;
         }
         let turn = match incoming.params.and_then(|params| params.path(&["_meta", keys::PROTOCOL_VERSION])) {
@@ -248,30 +247,6 @@ impl Talk {
                 let _ = out.send(reply).await;
             }
         });
-    }
-
-    async fn operate(&self, verb: &str, incoming: &Incoming<'_>) -> Answer {
-        if !self.caller.is_operator() {
-            return Problem::no_method(incoming.method).into();
-        }
-        let verb = match verb {
-            "retry" => {
-                let server = incoming.param("server").and_then(Json::as_str);
-                let server = server.and_then(|id| ServerId::parse(&id).ok());
-                match server {
-                    Some(server) => admin::Verb::Retry(server),
-                    None => return Problem::invalid_params("`server` must be a server's id").into(),
-                }
-            }
-            other => match admin::Verb::parse(other) {
-                Some(verb) => verb,
-                None => return Problem::no_method(incoming.method).into(),
-            },
-        };
-        match admin::perform(&self.door, verb).await {
-            Ok(body) => Answer::result(body),
-            Err(problem) => Problem::new(gateway::REFUSED, &problem).into(),
-        }
     }
 
     /// Legacy clients hear of changes without asking, once they said they are ready.

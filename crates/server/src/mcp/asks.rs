@@ -6,9 +6,9 @@
 use bytes::Bytes;
 use wire::{
     Json,
-    mcp::code,
+    mcp::{code, meta},
     rpc,
-    write::{Object, quote},
+    write::{self, Object, quote},
 };
 
 /// One open question.
@@ -20,6 +20,25 @@ pub(crate) struct Question {
 }
 
 impl Question {
+    /// What a server asks. Its progress token means something on its own connection only, so it goes no further.
+    pub(crate) fn new(key: String, method: String, params: Bytes) -> Self {
+        let json = Json::checked_before(&params);
+        let meta = json.get("_meta").filter(|meta| meta.get(meta::PROGRESS_TOKEN).is_some());
+        let params = match meta {
+            None => params,
+            Some(meta) => {
+                let rest = write::replace_fields(meta, &[meta::PROGRESS_TOKEN], |_| {});
+                let params = write::replace_fields(json, &["_meta"], |out| {
+                    if rest != b"{}" {
+                        out.raw("_meta", &rest);
+                    }
+                });
+                params.into()
+            }
+        };
+        Self { key, method, params }
+    }
+
     /// Did the client say it can answer this? `elicitation: {}` means forms only.
     pub(crate) fn suits(&self, capabilities: &[u8]) -> bool {
         let capabilities = Json::checked_before(capabilities);

@@ -3,7 +3,7 @@
 //! [`Call::step`] yields the messages the client should see, in order, and then the answer. It may be dropped and polled again at
 //! any point without losing anything, so transports can race it against their own clocks.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
 use gateway::{Action, Answer as Reaction, Era, Event, Gate, Running};
@@ -20,12 +20,8 @@ use super::{
     peer::{Peer, Pull, Registration},
     progress,
     render::Shape,
+    voice::{self, Voice},
 };
-
-/// A server that asks several things at once does so within this time.
-const GATHERING: Duration = Duration::from_millis(5);
-/// A person may take long to answer, but not for ever: the call holds a place meanwhile.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(600);
 
 /// What a request leads to.
 pub(crate) enum Turn {
@@ -44,16 +40,6 @@ impl<T: Into<Answer>> From<T> for Turn {
 pub(crate) enum Step {
     Message(Bytes),
     Done(Answer),
-}
-
-/// How the client hears questions.
-enum Voice {
-    /// As requests on the stream; `open` are those without an answer yet.
-    Inline { open: Vec<(u64, Instant)> },
-    /// As an `input_required` result.
-    Parked { asked: Vec<Question>, until: Instant },
-    /// Not at all.
-    Mute,
 }
 
 /// What a request asks of the gate.
@@ -92,10 +78,6 @@ impl Call {
 
     /// Carries on a call that is already running.
     pub(crate) fn over(running: Running, gate: &Gate, client: &Client, errand: Errand) -> Self {
-        let voice = match client.era {
-            Era::Legacy => Voice::Inline { open: Vec::new() },
-            Era::Modern => Voice::Parked { asked: Vec::new(), until: Instant::now() },
-        };
         Self {
             id: errand.id,
             running: Some(running),
@@ -103,7 +85,7 @@ impl Call {
             client: client.clone(),
             shape: Shape { era: client.era, action: errand.action, params: errand.params },
             progress: errand.progress,
-            voice,
+            voice: Voice::of(client.era),
             registration: errand.registration,
             tentative: None,
             queue: VecDeque::new(),
@@ -161,11 +143,7 @@ impl Call {
     }
 
     async fn next_turn(&mut self) -> Next {
-        let deadline = match &self.voice {
-            Voice::Inline { open } => open.first().map(|(_, since)| *since + ANSWER_PATIENCE),
-            Voice::Parked { asked, until } => (!asked.is_empty()).then_some(*until),
-            Voice::Mute => None,
-        };
+        let deadline = self.voice.deadline();
         let reins = self.registration.as_ref().map(|registration| Arc::clone(&registration.reins));
         let Some(running) = &mut self.running else { return std::future::pending().await };
         let pulled = async {
@@ -219,7 +197,7 @@ impl Call {
                 None
             }
             Event::Ask { key, method, params } => {
-                self.asked(Question { key, method, params });
+                self.asked(Question::new(key, method, params));
                 None
             }
             Event::Done(reply) => {
@@ -251,7 +229,7 @@ impl Call {
             }
             (Voice::Parked { asked, until }, _) if suits => {
                 if asked.is_empty() {
-                    *until = Instant::now() + GATHERING;
+                    *until = Instant::now() + voice::GATHERING;
                 }
                 asked.push(question);
             }

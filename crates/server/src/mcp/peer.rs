@@ -35,7 +35,12 @@ pub(crate) struct Reins {
 
 impl Reins {
     pub(crate) fn pull(&self, pull: Pull) {
-        lock(&self.pulls).push_back(pull);
+        let mut pulls = lock(&self.pulls);
+        // Answers are bounded by the questions; of cancellations one says it all.
+        if !matches!(pull, Pull::Cancel) || !pulls.iter().any(|waiting| matches!(waiting, Pull::Cancel)) {
+            pulls.push_back(pull);
+        }
+        drop(pulls);
         self.pulled.notify_one();
     }
 

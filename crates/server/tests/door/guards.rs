@@ -110,3 +110,22 @@ async fn the_operators_paths_are_the_operators() {
         "this gate cannot reload, and says so"
     );
 }
+
+#[tokio::test]
+async fn pages_the_operator_listed_may_use_a_browser() {
+    let yard = Yard::open().await;
+    let preflight = |origin: &str| {
+        let asked = "authorization, mcp-param-region, cookie";
+        let request = yard.request("OPTIONS", "/mcp").with("Origin", origin).with("Authorization", "");
+        request.with("Access-Control-Request-Method", "POST").with("Access-Control-Request-Headers", asked)
+    };
+    let granted = preflight("https://app.example").send().await;
+    assert_eq!((granted.status, granted.header("access-control-allow-origin")), (204, Some("https://app.example")));
+    assert_eq!(granted.header("access-control-allow-headers"), Some("authorization, mcp-param-region"));
+    let local = preflight("http://localhost:3000").send().await;
+    assert_eq!((local.status, local.header("access-control-allow-origin")), (401, None));
+    assert_eq!(preflight("https://evil.example").send().await.status, 403);
+    let answered = yard.post(PING).with("Origin", "https://app.example").send().await;
+    assert_eq!(answered.header("access-control-allow-origin"), Some("https://app.example"));
+    assert_eq!(yard.post(PING).send().await.header("access-control-allow-origin"), None);
+}

@@ -94,3 +94,25 @@ async fn an_operator_asks_more() {
     assert!(operator.ask(r#"{"jsonrpc":"2.0","id":2,"method":"portcullis/retry"}"#).await.contains("-32602"));
     assert!(operator.ask(r#"{"jsonrpc":"2.0","id":3,"method":"portcullis/reload"}"#).await.contains(r#""id":3,"error""#));
 }
+
+#[tokio::test]
+async fn closing_ones_side_ends_the_conversation() {
+    let yard = Yard::open().await;
+    let mut line = Line::greeted(&yard, ALICE).await;
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{}}}"#;
+    line.ask(hello).await;
+    let ready = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
+    let last = "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"a__b\"}}\n";
+    line.write.write_all(format!("{ready}{last}").as_bytes()).await.unwrap();
+    line.write.shutdown().await.unwrap();
+    assert!(line.next().await.is_some_and(|answer| answer.contains("Unknown tool: a__b")), "the last question is answered");
+    assert_eq!(line.next().await, None, "and then the door closes");
+}
+
+#[tokio::test]
+async fn shutting_down_ends_every_line() {
+    let yard = Yard::open().await;
+    let mut line = Line::greeted(&yard, ALICE).await;
+    yard.close().await;
+    assert_eq!(line.next().await, None);
+}

@@ -11,7 +11,10 @@ use tokio::task::AbortHandle;
 use super::perform::{After, Player};
 use super::script::Script;
 use super::wire::Wire;
-use super::{Ledger, lock};
+use super::{Account, Ledger, lock};
+
+/// Where the books can be read from outside; not part of the performance.
+pub(super) const LEDGER_PATH: &str = "/ledger";
 
 const MOST_HEAD_BYTES: usize = 64 * 1024;
 
@@ -46,8 +49,9 @@ impl Hostile {
         format!("http://{}/mcp", self.address)
     }
 
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
+    /// What it was made to do so far.
+    pub fn account(&self) -> Account {
+        self.ledger.account()
     }
 }
 
@@ -80,6 +84,10 @@ async fn serve_connection(mut stream: TcpStream, player: &Player) -> io::Result<
         lock(&player.ledger.authorizations).extend(request.authorization);
         let mut wire = Wire::Http { stream, streaming: false };
         let after = match (request.method.as_str(), std::str::from_utf8(&request.body)) {
+            ("GET", _) if request.path == LEDGER_PATH => {
+                let account = serde_json::to_vec(&player.ledger.account())?;
+                wire.respond("200 OK", "application/json", "", &account).await.map(|()| After::Go)?
+            }
             ("POST", Ok(text)) => player.play(text, &mut wire).await?,
             ("DELETE", _) => wire.respond("200 OK", "text/plain", "", b"").await.map(|()| After::Go)?,
             _ => wire.respond("405 Method Not Allowed", "text/plain", "", b"").await.map(|()| After::Go)?,
@@ -94,6 +102,7 @@ async fn serve_connection(mut stream: TcpStream, player: &Player) -> io::Result<
 
 struct Request {
     method: String,
+    path: String,
     authorization: Option<String>,
     body: Vec<u8>,
 }
@@ -124,6 +133,7 @@ async fn read_request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> io::Resul
     }
     let more = unread.split_off(length);
     let body = std::mem::replace(unread, more);
-    let method = head.split(' ').next().unwrap_or_default().to_owned();
-    Ok(Some(Request { method, authorization: header("authorization"), body }))
+    let mut words = head.split(' ').map(str::to_owned);
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    Ok(Some(Request { method, path, authorization: header("authorization"), body }))
 }

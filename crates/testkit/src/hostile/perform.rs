@@ -92,7 +92,7 @@ impl Player {
         )
         .into_bytes();
         match self.script {
-            Script::WrongId | Script::WrongIdOnly | Script::DoubleReply | Script::EarlyReply => {
+            Script::WrongId | Script::WrongIdOnly | Script::OddIds | Script::DoubleReply | Script::EarlyReply => {
                 self.forge(id, &honest, wire).await
             }
             Script::Drip | Script::DripForever | Script::HangAt | Script::CloseAt | Script::ExitAtCall => {
@@ -126,6 +126,12 @@ impl Player {
                     wire.message(&ok(id, json!({"content": [{"type": "text", "text": "FORGED"}]}))).await?;
                 }
             }
+            Script::OddIds => {
+                for odd in [json!(null), json!(1.5), json!({}), json!([id]), json!(true)] {
+                    wire.message(&ok(&odd, json!({"content": [{"type": "text", "text": "FORGED"}]}))).await?;
+                }
+                wire.message(honest).await?;
+            }
             Script::EarlyReply => {
                 for ahead in 1..=50 {
                     wire.message(&forged(own + ahead)).await?;
@@ -136,8 +142,8 @@ impl Player {
                 for other in (own - 500..=own + 500).filter(|other| *other != own) {
                     wire.message(&forged(other)).await?;
                 }
-                for odd in [json!(null), json!("x"), json!(1.5), json!({}), json!(u64::MAX), json!(id.to_string())] {
-                    wire.message(&ok(&odd, json!({"content": [{"type": "text", "text": "FORGED"}]}))).await?;
+                for other in [json!("x"), json!(u64::MAX), json!(id.to_string())] {
+                    wire.message(&ok(&other, json!({"content": [{"type": "text", "text": "FORGED"}]}))).await?;
                 }
                 if self.script == Script::WrongId {
                     wire.message(honest).await?;

@@ -10,6 +10,8 @@ pub enum Verdict {
     Answer,
     /// A definite error.
     Error,
+    /// The honest answer or a definite error; which of them is a matter of taste.
+    Either,
     /// The server never becomes callable; its tools may not even be listed.
     Unreachable,
 }
@@ -54,6 +56,7 @@ scripts! {
     Honest, "honest", true, true, Answer, "Behaves; the control.";
     WrongId, "wrong-id", true, true, Answer, "A thousand answers to other ids, then the right one.";
     WrongIdOnly, "wrong-id-only", true, true, Error, "A thousand answers to other ids, never the right one.";
+    OddIds, "odd-ids", true, true, Either, "Answers to ids that are no ids, then the right one.";
     DoubleReply, "double-reply", true, true, Answer, "The right answer, then two more for the same id.";
     EarlyReply, "early-reply", true, true, Answer, "Answers to the next fifty ids before this one.";
     Drip, "drip", true, true, Answer, "The right answer, one byte at a time.";

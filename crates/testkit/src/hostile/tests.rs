@@ -21,8 +21,8 @@ async fn the_honest_script_echoes_and_leaves_marks() {
     assert_eq!(client.tool_names().await.unwrap(), ["echo", "act"]);
     assert_eq!(client.call("echo", json!({"text": "hello"})).await.unwrap().text, "hello");
     client.call("act", json!({"text": "was here"})).await.unwrap();
-    assert_eq!(upstream.ledger().marks(), ["was here"]);
-    assert_eq!(upstream.ledger().calls(), 2);
+    assert_eq!(upstream.account().marks, ["was here"]);
+    assert_eq!(upstream.account().calls, 2);
 }
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn a_redirect_points_at_the_canary() {
     let reply = client.post(&message, &[]).await.unwrap();
     assert_eq!(reply.status, 307);
     let canary = reply.header("location").unwrap().replace("localhost", "127.0.0.1");
-    assert_eq!(upstream.ledger().canary_visits(), 0);
+    assert_eq!(upstream.account().canary_visits, 0);
     let _closed = Target::new(&canary, None).unwrap().send("GET", &[], Vec::new()).await;
-    assert_eq!(upstream.ledger().canary_visits(), 1);
+    assert_eq!(upstream.account().canary_visits, 1);
 }

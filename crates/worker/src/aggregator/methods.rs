@@ -1,8 +1,9 @@
 //! The methods the gate can ask for: a table, and the short ones themselves.
 
-use std::rc::Rc;
+use std::{rc::Rc, time::Duration};
 
 use bytes::Bytes;
+use tokio::time::timeout;
 use wire::{Json, rpc, worker::method, write::Object};
 
 use super::{
@@ -16,6 +17,9 @@ use super::{
     listen, seed, seed_calls, seed_lists,
 };
 use crate::failure::Failure;
+
+/// For requests that say nothing about their time. A catalogue has its own, shorter limits.
+const PATIENCE: Duration = Duration::from_secs(45);
 
 /// One row: what a method is called, and what it does. The line is there to cut slices from.
 #[derive(Debug)]
@@ -94,14 +98,18 @@ fn text(params: Json<'_>, key: &str) -> Result<String, Failure> {
     found.map(|text| text.into_owned()).ok_or_else(|| Failure::invalid(format!("`{key}` is missing")))
 }
 
-/// Runs something with the connection that `server` names.
+/// Runs something with the connection that `server` names, for as long as `timeout_ms` allows.
 fn with_server<F>(aggregator: &Rc<Aggregator>, id: u64, params: Json<'_>, work: impl FnOnce(Rc<Connection>) -> Result<F, Failure>)
 where
     F: Future<Output = Result<Done, Failure>> + 'static,
 {
+    let limit = params.get("timeout_ms").and_then(Json::as_u64).map_or(PATIENCE, Duration::from_millis);
     let found = text(params, "server").and_then(|server| aggregator.servers.connected(&server)).and_then(work);
     match found {
-        Ok(work) => serve(aggregator, id, work),
+        Ok(work) => serve(aggregator, id, async move {
+            let late = |_| Failure::timeout(format!("timeout: no reply within {} ms", limit.as_millis()));
+            timeout(limit, work).await.map_err(late)?
+        }),
         Err(failure) => aggregator.hub.out.failure(id, &failure),
     }
 }

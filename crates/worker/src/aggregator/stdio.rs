@@ -8,6 +8,7 @@ use std::{
     io,
     os::fd::OwnedFd,
     rc::{Rc, Weak},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -15,6 +16,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::unix::pipe,
     sync::Notify,
+    time::sleep,
 };
 use wire::line::{Line, Lines};
 
@@ -24,6 +26,8 @@ use crate::{descriptor::nonblocking, failure::Failure, fair::Turn};
 /// Bytes waiting for a server that does not read its input.
 const MAX_UNSENT: usize = 8 << 20;
 const CHUNK: usize = 64 << 10;
+/// How long a closed server has to take what was written to it.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Garbage lines of one server that are logged.
 const LOGGED_GARBAGE: u64 = 5;
 
@@ -79,6 +83,14 @@ impl StdioLink {
         self.room.notify_waiters();
     }
 
+    /// The link was closed and the server had time to take what was left.
+    async fn abandoned(&self) {
+        while !self.closed.get() {
+            self.room.notified().await;
+        }
+        sleep(LAST_WORDS).await;
+    }
+
     async fn write_to(&self, mut stdin: pipe::Sender) -> io::Result<()> {
         let mut sending = Vec::new();
         loop {
@@ -91,7 +103,11 @@ impl StdioLink {
                 continue;
             }
             self.room.notify_waiters();
-            stdin.write_all(&sending).await?;
+            tokio::select! {
+                written = stdin.write_all(&sending) => written?,
+                // A server that does not read its input cannot hold on to it.
+                () = self.abandoned() => return Ok(()),
+            }
             sending.clear();
             sending.shrink_to(CHUNK);
         }

@@ -5,8 +5,12 @@ mod hostile;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod process;
+#[cfg(test)]
 mod seed;
 #[cfg(test)]
 mod stdio;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod tls;

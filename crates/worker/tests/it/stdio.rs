@@ -1,6 +1,6 @@
 //! Stdio servers through handed-over pipes: attribution, garbage, death.
 
-use std::{thread, time::Duration};
+use std::{os::fd::AsFd, thread, time::Duration};
 
 use crate::support::{Worker, merge, pipes::PipeServer};
 use serde_json::{Value, json};
@@ -218,4 +218,39 @@ fn more_calls_than_the_bound_wait_their_turn_and_can_still_be_cancelled() {
     for (n, id) in ids.iter().enumerate().take(299) {
         assert_eq!(worker.end(*id)["result"], json!({"n": n}));
     }
+}
+
+#[test]
+fn a_server_that_does_not_read_holds_up_nobody_and_lets_go_when_disconnected() {
+    let mut worker = Worker::empty();
+    let (stdin_read, stdin_write) = std::io::pipe().unwrap();
+    let (stdout_read, stdout_write) = std::io::pipe().unwrap();
+    worker.handover.send(9, b"", &[stdin_write.as_fd(), stdout_read.as_fd()]).unwrap();
+    drop((stdin_write, stdout_read));
+    let id = worker
+        .ask("connect", json!({"server": "deaf", "generation": 1, "transport": {"stdio": {"handover": 9}}, "timeout_ms": 1000}));
+    assert_eq!(worker.end(id)["kind"], "timeout");
+    drop(stdout_write);
+    // What was written before is still there, then comes the end: the worker holds the pipe no more.
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut { stdin_read }, &mut text).unwrap();
+    assert!(text.contains("server/discover"));
+    let mut server = connect(&mut worker, "other", 10, json!({}));
+    let id = worker.forward("other", "tools/call", json!({"name": "a"}), json!({}));
+    let request = server.read();
+    server.result(&request, json!({}));
+    worker.end(id);
+}
+
+#[test]
+fn a_hung_server_fails_its_health_check() {
+    let mut worker = Worker::empty();
+    let mut server = connect(&mut worker, "p", 1, json!({}));
+    let id = worker.ask("health", json!({"server": "p", "timeout_ms": 200}));
+    assert_eq!(server.read()["method"], "ping");
+    assert_eq!(worker.end(id)["kind"], "timeout");
+    let id = worker.ask("health", json!({"server": "p"}));
+    let ping = server.read();
+    server.result(&ping, json!({}));
+    assert_eq!(worker.end(id)["ok"], true);
 }

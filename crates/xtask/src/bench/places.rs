@@ -20,13 +20,16 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Servers of the crowded gate, the two that are called among them.
 const CROWD: usize = 200;
 
+/// What takes part.
+pub(super) const PROGRAMS: [&str; 5] = ["portcullis", "portcullis-worker", "bench-upstream", "bench-floor", "bench-load"];
+
 /// Where the built programs are.
 #[derive(Debug, Clone)]
 pub(super) struct Programs(PathBuf);
 
 impl Programs {
     pub(super) fn in_directory(directory: PathBuf) -> Result<Self> {
-        for name in ["portcullis", "portcullis-worker", "bench-upstream", "bench-floor", "bench-load"] {
+        for name in PROGRAMS {
             ensure!(directory.join(name).is_file(), "{} was not built", directory.join(name).display());
         }
         Ok(Self(directory))

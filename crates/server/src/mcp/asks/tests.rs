@@ -43,3 +43,15 @@ fn questions_travel_verbatim_under_their_keys() {
     assert_eq!(requests.path(&["k\"1", "params"]).unwrap().text(), r#"{"requestedSchema":{ "default":1.10 }}"#);
     assert_eq!(requests.path(&["b", "method"]).unwrap().as_str().unwrap(), "roots/list");
 }
+
+#[test]
+fn a_servers_progress_token_stays_behind() {
+    let new = |params: &'static str| {
+        Question::new("k".into(), "elicitation/create".into(), Bytes::from_static(params.as_bytes())).params
+    };
+    assert_eq!(new(r#"{"_meta":{"progressToken":0},"message":"?"}"#), &br#"{"message":"?"}"#[..]);
+    assert_eq!(new(r#"{"message":"?","_meta":{"a":1.0,"progressToken":"x"}}"#), &br#"{"message":"?","_meta":{"a":1.0}}"#[..]);
+    for untouched in [r#"{ "message":"?" }"#, r#"{"_meta":{"a":1}}"#, "{}"] {
+        assert_eq!(new(untouched), untouched.as_bytes());
+    }
+}

@@ -1,0 +1,39 @@
+//! What an operator's own program asks on a line, besides MCP.
+
+use gateway::Caller;
+use vocab::ServerId;
+use wire::Json;
+
+use crate::{
+    admin,
+    door::Door,
+    mcp::{
+        answer::{Answer, Problem},
+        legacy::Incoming,
+    },
+};
+
+/// Performs a verb. For anyone else the method does not exist.
+pub(super) async fn answer(door: &Door, caller: &Caller, verb: &str, incoming: &Incoming<'_>) -> Answer {
+    if !caller.is_operator() {
+        return Problem::no_method(incoming.method).into();
+    }
+    let verb = match verb {
+        "retry" => {
+            let server = incoming.param("server").and_then(Json::as_str);
+            let server = server.and_then(|id| ServerId::parse(&id).ok());
+            match server {
+                Some(server) => admin::Verb::Retry(server),
+                None => return Problem::invalid_params("`server` must be a server's id").into(),
+            }
+        }
+        other => match admin::Verb::parse(other) {
+            Some(verb) => verb,
+            None => return Problem::no_method(incoming.method).into(),
+        },
+    };
+    match admin::perform(door, verb).await {
+        Ok(body) => Answer::result(body),
+        Err(problem) => Problem::new(gateway::REFUSED, &problem).into(),
+    }
+}

@@ -1,0 +1,9 @@
+//! The doors in front of a real gate that has no server connected: guards, framing, sessions, discovery, lines, shutdown.
+#![cfg(test)]
+
+mod guards;
+mod legacy;
+mod lines;
+mod modern;
+mod smuggling;
+mod yard;
