@@ -39,11 +39,6 @@ impl Verb {
     }
 }
 
-pub(crate) fn ready(_door: &Door) -> bool {
-    // The gate is ready before any upstream is: that this door answers is what readiness means.
-    true
-}
-
 pub(crate) async fn answer(door: &Door, caller: &Caller, verb: Verb, method: &Method) -> Reply {
     if !caller.is_operator() {
         return reply::refusal(StatusCode::FORBIDDEN, ErrorCode::PermissionDenied, "This path needs an operator's credential");

@@ -43,6 +43,10 @@ impl Door {
         self.serial.fetch_add(1, Ordering::Relaxed)
     }
 
+    pub(crate) fn is_closing(&self) -> bool {
+        *self.closing.borrow()
+    }
+
     /// Resolves when the door stops taking requests; long streams end then.
     pub(crate) async fn closing(&self) {
         let mut closing = self.closing.clone();

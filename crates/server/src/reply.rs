@@ -136,3 +136,6 @@ pub(crate) fn wrong_method(allow: &'static str) -> Reply {
     reply.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
     reply
 }
+
+#[cfg(test)]
+mod tests;

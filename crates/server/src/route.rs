@@ -20,6 +20,8 @@ pub(crate) enum Route {
     Admin(admin::Verb),
     Healthy,
     Ready,
+    /// Where clients look for an authorization server, credential or not. There is none, and a plain "not found" tells them so.
+    WellKnown,
     Nothing,
 }
 
@@ -32,6 +34,9 @@ pub(crate) fn route(path: &str) -> Route {
     }
     if let Some(server) = path.strip_prefix("/u/").and_then(|rest| rest.strip_suffix("/mcp")) {
         return ServerId::parse(server).map_or(Route::Nothing, |server| Route::Mcp(Some(server)));
+    }
+    if path.starts_with("/.well-known/") {
+        return Route::WellKnown;
     }
     path.strip_prefix("/v1/admin/").and_then(admin::Verb::parse).map_or(Route::Nothing, Route::Admin)
 }
@@ -56,7 +61,8 @@ async fn admitted(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
     let route = route(parts.uri.path());
     match &route {
         Route::Healthy => return health(&parts.method, true),
-        Route::Ready => return health(&parts.method, admin::ready(door)),
+        Route::Ready => return health(&parts.method, !door.is_closing()),
+        Route::WellKnown => return reply::not_found(),
         _ => {}
     }
     let caller = match guard::caller(door, &parts) {
@@ -66,17 +72,18 @@ async fn admitted(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
     match route {
         Route::Mcp(mount) => mcp::http::answer(door, caller, mount, &parts, body).await,
         Route::Admin(verb) => admin::answer(door, &caller, verb, &parts.method).await,
-        Route::Healthy | Route::Ready | Route::Nothing => reply::not_found(),
+        Route::Healthy | Route::Ready | Route::WellKnown | Route::Nothing => reply::not_found(),
     }
 }
 
+/// The gate is ready before any upstream is, and stops being ready when it begins to drain.
 fn health(method: &Method, well: bool) -> Reply {
     if !matches!(*method, Method::GET | Method::HEAD) {
         return reply::wrong_method("GET, HEAD");
     }
     match well {
         true => reply::json(StatusCode::OK, Body::whole(&b"{\"status\":\"ok\"}"[..])),
-        false => reply::json(StatusCode::SERVICE_UNAVAILABLE, Body::whole(&b"{\"status\":\"starting\"}"[..])),
+        false => reply::json(StatusCode::SERVICE_UNAVAILABLE, Body::whole(&b"{\"status\":\"draining\"}"[..])),
     }
 }
 

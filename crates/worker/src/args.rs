@@ -2,49 +2,66 @@
 
 use std::path::PathBuf;
 
+use sandbox::escape::Aims;
+
 /// What the worker was asked to be.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Args {
-    pub(crate) mode: Mode,
-    pub(crate) total_bytes: usize,
-    pub(crate) ca_files: Vec<PathBuf>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    Aggregator,
+#[derive(Debug)]
+pub(crate) enum Args {
+    Aggregator {
+        total_bytes: usize,
+        ca_files: Vec<PathBuf>,
+    },
     /// Try to break out of the jail and say what happened.
-    Probe,
+    Probe(Aims),
 }
 
-pub(crate) const USAGE: &str = "usage: portcullis-worker --role aggregator [--total-bytes N] [--ca-file PEM]...
-       portcullis-worker --probe
+const USAGE: &str = "usage: portcullis-worker --role aggregator [--total-bytes N] [--ca-file PEM]...
+       portcullis-worker --probe [--ledger FILE] [--directory DIR] [--socket FILE]
 
 Speaks a line protocol on standard input and output; started by portcullis, not by hand.";
 
 impl Args {
     pub(crate) fn read(args: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut mode = None;
-        let mut read = Self { mode: Mode::Aggregator, total_bytes: wire::worker::TOTAL_LIMIT, ca_files: Vec::new() };
         let mut args = args.skip(1);
-        while let Some(arg) = args.next() {
-            let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value\n{USAGE}"));
-            match &*arg {
-                "--role" => match &*value()? {
-                    "aggregator" => mode = Some(Mode::Aggregator),
-                    other => return Err(format!("there is no role `{other}`; the roles are: aggregator")),
-                },
-                "--probe" => mode = Some(Mode::Probe),
-                "--total-bytes" => {
-                    let text = value()?;
-                    read.total_bytes =
-                        text.parse().map_err(|_| format!("--total-bytes must be a number of bytes, not `{text}`"))?;
-                }
-                "--ca-file" => read.ca_files.push(value()?.into()),
-                other => return Err(format!("unknown argument `{other}`\n{USAGE}")),
-            }
+        match args.next().as_deref() {
+            Some("--probe") => read_probe(args),
+            Some("--role") => match args.next().as_deref() {
+                Some("aggregator") => read_aggregator(args),
+                Some(other) => Err(format!("there is no role `{other}`; the roles are: aggregator")),
+                None => Err(format!("--role needs a value\n{USAGE}")),
+            },
+            Some(other) => Err(format!("unknown argument `{other}`\n{USAGE}")),
+            None => Err(format!("what to do is missing\n{USAGE}")),
         }
-        read.mode = mode.ok_or_else(|| format!("what to do is missing\n{USAGE}"))?;
-        Ok(read)
     }
+}
+
+fn read_aggregator(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
+    let (mut total_bytes, mut ca_files) = (wire::worker::TOTAL_LIMIT, Vec::new());
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value\n{USAGE}"));
+        match &*arg {
+            "--total-bytes" => {
+                let text = value()?;
+                total_bytes = text.parse().map_err(|_| format!("--total-bytes must be a number of bytes, not `{text}`"))?;
+            }
+            "--ca-file" => ca_files.push(value()?.into()),
+            other => return Err(format!("unknown argument `{other}`\n{USAGE}")),
+        }
+    }
+    Ok(Args::Aggregator { total_bytes, ca_files })
+}
+
+fn read_probe(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
+    let mut aims = Aims::at_parent();
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value\n{USAGE}"));
+        match &*arg {
+            "--ledger" => aims.ledger = value()?.into(),
+            "--directory" => aims.directory = value()?.into(),
+            "--socket" => aims.socket = value()?.into(),
+            other => return Err(format!("unknown argument `{other}`\n{USAGE}")),
+        }
+    }
+    Ok(Args::Probe(aims))
 }

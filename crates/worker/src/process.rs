@@ -3,6 +3,7 @@
 use std::{
     io::{self, Write},
     os::fd::AsFd,
+    path::PathBuf,
     process::ExitCode,
 };
 
@@ -16,7 +17,7 @@ use wire::write::{Object, quote};
 
 use crate::{
     aggregator::{self, Start},
-    args::{Args, Mode},
+    args::Args,
     descriptor::Kind,
     input::Input,
     net::Net,
@@ -26,9 +27,9 @@ use crate::{
 /// Runs the worker; the exit code is 0 after `shutdown` or the end of its input.
 #[must_use]
 pub fn main() -> ExitCode {
-    let outcome = Args::read(std::env::args()).and_then(|args| match args.mode {
-        Mode::Probe => probe(),
-        Mode::Aggregator => aggregate(&args),
+    let outcome = Args::read(std::env::args()).and_then(|args| match args {
+        Args::Probe(aims) => probe(&aims),
+        Args::Aggregator { total_bytes, ca_files } => aggregate(total_bytes, &ca_files),
     });
     outcome.unwrap_or_else(|problem| {
         // If standard error is gone there is nobody left to tell.
@@ -37,16 +38,16 @@ pub fn main() -> ExitCode {
     })
 }
 
-fn aggregate(args: &Args) -> Result<ExitCode, String> {
+fn aggregate(total_bytes: usize, ca_files: &[PathBuf]) -> Result<ExitCode, String> {
     start_log();
-    let (net, warnings) = Net::read(&args.ca_files)?;
+    let (net, warnings) = Net::read(ca_files)?;
     for warning in warnings {
         tracing::warn!("{warning}");
     }
     let ends = Kind::of(io::stdin().as_fd()).and_then(|input| Ok((input, Kind::of(io::stdout().as_fd())?)));
     let (input, output) = ends.map_err(|error| format!("standard input and output must be open: {error}"))?;
     let report = enter();
-    serve(net, args.total_bytes, &report, input, output).map_err(|error| format!("the worker cannot go on: {error}"))?;
+    serve(net, total_bytes, &report, input, output).map_err(|error| format!("the worker cannot go on: {error}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -106,10 +107,9 @@ fn confinement(report: &Report) -> Vec<u8> {
 }
 
 /// Enters the jail and tries to get out of it. Fails unless every attempt was refused.
-fn probe() -> Result<ExitCode, String> {
-    let aims = Aims::at_parent();
+fn probe(aims: &Aims) -> Result<ExitCode, String> {
     let report = jail::enter(&Spec::new("portcullis-work"));
-    let findings = probe_escape(&aims);
+    let findings = probe_escape(aims);
     let held = findings.iter().all(sandbox::escape::Finding::held);
     let mut text = format!("{report}\n\n");
     for finding in &findings {

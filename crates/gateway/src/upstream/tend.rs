@@ -21,6 +21,8 @@ use crate::{
 
 /// A connection that lasted this long was a good one: losing it starts the count of attempts anew.
 const SETTLED: Duration = Duration::from_secs(5);
+/// A server that says its lists changed without end is listed no more often than this.
+const LIST_PAUSE: Duration = Duration::from_millis(100);
 const HEALTH_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The pause after the n-th failed attempt: 2, 4, 8, 16, then 30 seconds.
@@ -103,14 +105,20 @@ async fn watch(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Arc<Link>, conne
     let period = health.map_or(Duration::from_secs(3600), |health| health.interval);
     let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut listed = tokio::time::Instant::now();
+    let mut is_stale = false;
     loop {
         tokio::select! {
             () = link.severed() => return Left::WorkerLost,
             () = upstream.closed.notified() => {
                 return Left::Lost(upstream.last_error().unwrap_or_else(|| "the server closed the connection".into()));
             }
-            () = upstream.stale.notified() => {
-                if let Err(error) = list(hub, upstream, link, &connection.hello).await {
+            () = upstream.stale.notified() => is_stale = true,
+            () = tokio::time::sleep_until(listed + LIST_PAUSE), if is_stale => {
+                is_stale = false;
+                let done = list(hub, upstream, link, &connection.hello).await;
+                listed = tokio::time::Instant::now();
+                if let Err(error) = done {
                     tracing::warn!(server = %upstream.spec().id, error, "cannot refresh the catalog");
                 }
             }
@@ -136,20 +144,24 @@ async fn check_health(upstream: &Upstream, link: &Link, how: Option<HealthMethod
     }
 }
 
-/// Fetches the lists and puts them into the catalog. Others' tools stay where they are meanwhile.
+/// Fetches the lists and puts them into the catalog. Others' tools stay where they are meanwhile, and so does the thread that serves
+/// calls: a long list is read and entered on another one.
 async fn list(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Link, hello: &Bytes) -> Result<(), String> {
     let spec = upstream.spec();
     let lists = connect::catalog(link, &spec).await?;
-    let face = Face::read(hello, &lists).ok_or("the worker's description of the server could not be read")?;
-    for remark in &face.remarks {
-        tracing::warn!(server = %spec.id, remark, "catalog");
-    }
-    let before = upstream.face.swap(Some(Arc::new(face)));
-    hub.face_changed(&spec.id, before.as_deref(), upstream.face().as_deref());
-    let (hub, hello) = (Arc::clone(hub), hello.clone());
-    // Keeping the snapshot may wait for the disk, and nobody waits for it.
-    tokio::task::spawn_blocking(move || hub.snapshots().save(&spec, &hello, &lists));
-    Ok(())
+    let (hub, upstream, hello) = (Arc::clone(hub), Arc::clone(upstream), hello.clone());
+    let entered = tokio::task::spawn_blocking(move || {
+        let face = Face::read(&hello, &lists).ok_or("the worker's description of the server could not be read")?;
+        for remark in &face.remarks {
+            tracing::warn!(server = %spec.id, remark, "catalog");
+        }
+        let before = upstream.face.swap(Some(Arc::new(face)));
+        hub.face_changed(&spec.id, before.as_deref(), upstream.face().as_deref());
+        // Nobody waits for the snapshot.
+        tokio::task::spawn_blocking(move || hub.snapshots().save(&spec, &hello, &lists));
+        Ok(())
+    });
+    entered.await.map_err(|error| error.to_string())?
 }
 
 fn resubscribe(upstream: &Upstream, link: &Link) {

@@ -247,8 +247,6 @@ pub enum ViewChoice {
     Double,
     /// mcp_server_tool
     Flat,
-    /// the server's own names
-    Raw,
 }
 
 impl From<ViewChoice> for vocab::View {
@@ -256,7 +254,6 @@ impl From<ViewChoice> for vocab::View {
         match choice {
             ViewChoice::Double => Self::Double,
             ViewChoice::Flat => Self::Flat,
-            ViewChoice::Raw => Self::Raw,
         }
     }
 }

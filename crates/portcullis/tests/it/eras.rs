@@ -11,7 +11,7 @@ use testkit::client::{Client, Era};
 use testkit::everything::{self, HttpFixture};
 use testkit::gate::Gate;
 
-use crate::support::{await_state, config, gate, http, stdio_everything, until};
+use crate::support::{await_state, config, gate, http, new_token, stdio_everything, until};
 
 const ALLOW: &str = "classification: INTERNAL, allow: { sampling: true, roots: true, elicitation: true }";
 const SOON: Duration = Duration::from_secs(5);
@@ -98,8 +98,57 @@ fn the_bridging_page_shows_this_table() {
     for feature in Feature::ALL {
         let row = page.lines().find(|line| line.starts_with(&format!("| {feature:?} |")));
         let row = row.unwrap_or_else(|| panic!("docs/bridging.md has no row for {feature:?}"));
-        assert_eq!(row.matches("| carried ").count(), 4, "{row}");
+        let carried = row.split('|').filter(|cell| cell.trim_start().starts_with("carried")).count();
+        assert_eq!(carried, 4, "{row}");
     }
+}
+
+/// One pipe for all callers: a question on it that could be anybody's is asked of nobody.
+#[tokio::test]
+async fn a_question_that_could_be_anybodys_is_refused() {
+    let cell = Cell::open(Era::Legacy, Era::Legacy, Transport::Stdio).await;
+    let answer = json!({"action": "accept", "content": {"name": "Eve"}});
+    let able = cell.able_client("elicitation", "elicitation/create", answer.clone()).await.unwrap();
+    let other = new_token(&cell.gate, "other", &[]).await;
+    let target = cell.gate.target().unwrap().with_token(Some(&other));
+    let other = Client::connect(&target, Era::Legacy, json!({"elicitation": {}}), &[("elicitation/create", answer)]).await.unwrap();
+    for client in [&able, &other] {
+        client.listen(&[]).await.unwrap();
+    }
+    let before = cell.counters(&able).await.unwrap()["started"].as_u64();
+    let busy = other.start("tools/call", json!({"name": "up__slow", "arguments": {"ms": 1500}}));
+    until("the other call to be in flight", SOON, || async {
+        let now = cell.counters(&able).await.map_err(|error| error.to_string())?;
+        if now["started"].as_u64() > before { Ok(()) } else { Err(now.to_string()) }
+    })
+    .await
+    .unwrap();
+    let called = able.call("up__elicit_form", json!({})).await.unwrap();
+    assert!(called.is_error, "{}", called.answer);
+    assert!(busy.answer().await.unwrap().to_string().contains("slept"));
+    for client in [&able, &other] {
+        assert!(client.seen_of("elicitation/create").is_empty(), "somebody was asked: {:?}", client.seen());
+    }
+    let called = able.call("up__elicit_form", json!({})).await.unwrap();
+    assert!(called.text.contains("Eve"), "alone, the question has an owner: {}", called.answer);
+}
+
+/// The two kinds of tasks share a word and nothing else: across eras a call runs to its end instead.
+#[tokio::test]
+async fn tasks_are_not_translated_between_eras() {
+    let extension = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let params = json!({"name": "up__slow_compute", "arguments": {"seconds": 0.1, "label": "x"}});
+    let cell = Cell::open(Era::Modern, Era::Legacy, Transport::Http).await;
+    let client = Client::connect(&cell.gate.target().unwrap(), Era::Modern, extension, &[]).await.unwrap();
+    let answer = client.request("tools/call", params.clone()).await.unwrap();
+    assert_eq!(answer.pointer("/result/content/0/text"), Some(&json!("computed x")), "{answer}");
+    let cell = Cell::open(Era::Legacy, Era::Modern, Transport::Http).await;
+    let client = cell.client().await.unwrap();
+    let mut with_task = params;
+    with_task["task"] = json!({"ttl": 60_000});
+    let answer = client.request("tools/call", with_task).await.unwrap();
+    let done = answer.pointer("/result/content/0/text") == Some(&json!("computed x"));
+    assert!(done || answer.get("error").is_some(), "neither done nor refused: {answer}");
 }
 
 async fn table(client: Era, upstream: Era, transport: Transport) {

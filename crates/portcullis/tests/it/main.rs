@@ -12,6 +12,8 @@ mod configuration;
 #[cfg(test)]
 mod confinement;
 #[cfg(test)]
+mod corpus;
+#[cfg(test)]
 mod door;
 #[cfg(test)]
 mod eras;

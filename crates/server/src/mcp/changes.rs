@@ -1,12 +1,23 @@
 //! What changes behind the gate, as one door's clients hear it.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use gateway::{Caller, Change, Gate};
-use tokio::sync::broadcast::{Receiver, error::RecvError};
+use tokio::{
+    sync::broadcast::{
+        Receiver,
+        error::{RecvError, TryRecvError},
+    },
+    time::Instant,
+};
 use vocab::ServerId;
 use wire::{rpc, write::Object};
 
 use super::peer::Peer;
+
+/// The shortest time between two tellings.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// News that arrived together. That a list changed is told once, however often it did.
 #[derive(Debug, Default)]
@@ -80,30 +91,39 @@ pub(crate) fn updated(uri: &str, meta: Option<&[u8]>) -> Bytes {
 /// The news of one door: of one server alone, or of all.
 pub(crate) struct Watch {
     changes: Receiver<Change>,
-    pub(crate) mount: Option<ServerId>,
+    mount: Option<ServerId>,
+    /// Heard but not told yet.
+    pending: News,
+    told: Option<Instant>,
 }
 
 impl Watch {
     pub(crate) fn new(changes: Receiver<Change>, mount: Option<ServerId>) -> Self {
-        Self { changes, mount }
+        Self { changes, mount, pending: News::default(), told: None }
     }
 
-    /// Waits for news and takes all there is. `None`: there will be no more. Losing the future loses nothing.
+    /// Waits for news and takes all there is. The first is told at once; what follows closely is told together, so that a server
+    /// that changes all the time does not keep every client busy. `None`: there will be no more. Losing the future loses nothing.
     pub(crate) async fn next(&mut self) -> Option<News> {
-        loop {
-            let mut news = News::default();
+        while self.pending.is_empty() {
             match self.changes.recv().await {
-                Ok(change) => news.take_in(change, self.mount.as_ref()),
-                Err(RecvError::Lagged(_)) => news.missed = true,
+                Ok(change) => self.pending.take_in(change, self.mount.as_ref()),
+                Err(RecvError::Lagged(_)) => self.pending.missed = true,
                 Err(RecvError::Closed) => return None,
             }
-            while let Ok(change) = self.changes.try_recv() {
-                news.take_in(change, self.mount.as_ref());
-            }
-            if !news.is_empty() {
-                return Some(news);
+        }
+        if let Some(told) = self.told {
+            tokio::time::sleep_until(told + PAUSE).await;
+        }
+        loop {
+            match self.changes.try_recv() {
+                Ok(change) => self.pending.take_in(change, self.mount.as_ref()),
+                Err(TryRecvError::Lagged(_)) => self.pending.missed = true,
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
+        self.told = Some(Instant::now());
+        Some(std::mem::take(&mut self.pending))
     }
 
     /// The URI by which this door shows an updated resource.

@@ -24,6 +24,8 @@ use super::{
 
 /// Nothing was heard of a session for this long, and nobody reads a stream of it.
 const IDLE: Duration = Duration::from_secs(8 * 3600);
+/// Expired sessions are looked for this often, when there is room without ending them.
+const SWEEP: Duration = Duration::from_secs(60);
 const SHARDS: usize = 16;
 
 pub(crate) struct Session {
@@ -61,11 +63,18 @@ pub(crate) struct Sessions {
     hasher: RandomState,
     limit: usize,
     epoch: Instant,
+    swept: AtomicU64,
 }
 
 impl Sessions {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { shards: Default::default(), hasher: RandomState::new(), limit: limit.max(1), epoch: Instant::now() }
+        Self {
+            shards: Default::default(),
+            hasher: RandomState::new(),
+            limit: limit.max(1),
+            epoch: Instant::now(),
+            swept: AtomicU64::new(0),
+        }
     }
 
     fn per_caller(&self) -> usize {
@@ -112,13 +121,28 @@ impl Sessions {
         self.shard(&session.id).is_some_and(|shard| lock(shard).remove(&session.id).is_some())
     }
 
+    /// How many sessions there are, in all and of this caller.
+    fn count(&self, caller: &str) -> (usize, usize) {
+        let counts = self.shards.iter().map(|shard| {
+            let shard = lock(shard);
+            (shard.len(), shard.values().filter(|session| session.caller == caller).count())
+        });
+        counts.fold((0, 0), |(total, own), (more, more_own)| (total + more, own + more_own))
+    }
+
     fn make_room(&self, caller: &str) -> Option<Vec<Arc<Session>>> {
+        let (total, own) = self.count(caller);
+        let due = self.now().saturating_sub(self.swept.load(Ordering::Relaxed)) > u64::try_from(SWEEP.as_millis()).unwrap_or(0);
+        if own < self.per_caller() && total < self.limit && !due {
+            return Some(Vec::new());
+        }
+        self.swept.store(self.now(), Ordering::Relaxed);
         let mut all: Vec<Arc<Session>> =
             self.shards.iter().flat_map(|shard| lock(shard).values().cloned().collect::<Vec<_>>()).collect();
         all.sort_by_key(|session| session.used.load(Ordering::Relaxed));
         let now = self.now();
         let idle_ms = u64::try_from(IDLE.as_millis()).unwrap_or(u64::MAX);
-        let (mut total, mut own) = (all.len(), all.iter().filter(|session| session.caller == caller).count());
+        let (mut total, mut own) = (total, own);
         let mut ended = Vec::new();
         for session in all {
             let is_own = session.caller == caller;
@@ -126,8 +150,8 @@ impl Sessions {
             // A caller at its limit gives up its own oldest; a full house takes the oldest of the same caller too, never a stranger's.
             let crowded = is_own && (own >= self.per_caller() || total >= self.limit);
             if (expired || crowded) && session.is_idle() && self.end(&session) {
-                total -= 1;
-                own -= usize::from(is_own);
+                total = total.saturating_sub(1);
+                own = own.saturating_sub(usize::from(is_own));
                 ended.push(session);
             }
         }

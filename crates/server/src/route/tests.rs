@@ -10,6 +10,7 @@ fn every_path_leads_somewhere_or_nowhere() {
     assert_eq!(route("/u/demo/mcp"), Route::Mcp(Some(demo())));
     assert_eq!(route("/healthz"), Route::Healthy);
     assert_eq!(route("/readyz"), Route::Ready);
+    assert_eq!(route("/.well-known/oauth-protected-resource/mcp"), Route::WellKnown);
     assert_eq!(route("/v1/admin/status"), Route::Admin(Verb::Status));
     assert_eq!(route("/v1/admin/servers"), Route::Admin(Verb::Servers));
     assert_eq!(route("/v1/admin/tools"), Route::Admin(Verb::Tools));

@@ -53,6 +53,8 @@ async fn paths_and_methods() {
     let yard = Yard::open().await;
     assert_eq!(yard.request("GET", "/readyz").with("Authorization", "").send().await.status, 200);
     assert_eq!(yard.request("GET", "/").send().await.status, 404);
+    let discovery = yard.request("GET", "/.well-known/oauth-protected-resource").with("Authorization", "").send().await;
+    assert_eq!(discovery.status, 404, "clients without a credential look here, and must not be sent in circles");
     assert_eq!(yard.post(PING).at("/u/unknown/mcp").send().await.status, 404);
     let response = yard.request("PUT", "/mcp").send().await;
     assert_eq!((response.status, response.header("allow")), (405, Some("GET, POST, DELETE")));

@@ -9,6 +9,8 @@ use wire::{
 /// Small, so that short inputs reach the limits.
 const SHORT_LINE: usize = 300;
 const SMALL_TOTAL: usize = 4096;
+/// The cut that also asks for a message too long for one line; few inputs do, because it is slow.
+const LONG: usize = 256;
 
 /// Lines do not depend on how the stream was cut; parts come together or are refused within bounds; what we send arrives.
 pub fn worker_lines(data: &[u8]) {
@@ -29,7 +31,7 @@ pub fn worker_lines(data: &[u8]) {
             }
         }
     }
-    travels(data);
+    travels(data, step == LONG);
 }
 
 /// An id that is read from a broken line is a number that stands in it.
@@ -59,12 +61,11 @@ fn assemble(assembler: &mut Assembler, text: &[u8]) {
 }
 
 /// A message sent with [`push`] is what the other side takes, in one line or in parts.
-fn travels(data: &[u8]) {
+fn travels(data: &[u8], in_parts: bool) {
     let text = String::from_utf8_lossy(data).replace('\n', " ");
     let mut message = wire::worker::request(7, "forward", b"{}");
     message.pop();
-    // Long enough for parts when the input is long enough to be interesting.
-    let repeats = if data.len() > 64 { LINE_LIMIT / data.len() + 1 } else { 1 };
+    let repeats = if in_parts { LINE_LIMIT / text.len().max(1) + 1 } else { 1 };
     message.extend_from_slice(b",\"text\":");
     wire::write::quote(&mut message, &text.repeat(repeats));
     message.push(b'}');

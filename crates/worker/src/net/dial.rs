@@ -10,7 +10,17 @@ use std::{
     time::Duration,
 };
 
-use hickory_resolver::{Hosts, TokioResolver, config::ResolveHosts, net::runtime::TokioRuntimeProvider, system_conf};
+use hickory_resolver::{
+    Hosts, TokioResolver,
+    config::ResolveHosts,
+    lookup_ip::LookupIp,
+    net::runtime::TokioRuntimeProvider,
+    proto::{
+        op::Query,
+        rr::{Name, RecordType},
+    },
+    system_conf,
+};
 use rustls::{
     ClientConfig, RootCertStore, crypto::ring, pki_types::CertificateDer, pki_types::ServerName, pki_types::pem::PemObject,
 };
@@ -35,6 +45,7 @@ const MAX_ADDRESSES: usize = 6;
 pub(crate) struct Net {
     tls: TlsConnector,
     resolver: Option<TokioResolver>,
+    hosts: Hosts,
     pub(super) held: Account,
 }
 
@@ -55,7 +66,15 @@ impl Net {
             .with_root_certificates(roots)
             .with_no_client_auth();
         let resolver = read_resolver(&mut warnings);
-        Ok((Self { tls: TlsConnector::from(Arc::new(config)), resolver, held: Account::default() }, warnings))
+        Ok((
+            Self {
+                tls: TlsConnector::from(Arc::new(config)),
+                resolver,
+                hosts: Hosts::from_system().unwrap_or_default(),
+                held: Account::default(),
+            },
+            warnings,
+        ))
     }
 
     pub(crate) async fn dial(&self, target: &Target) -> Result<Stream, Failure> {
@@ -81,16 +100,32 @@ impl Net {
         if host == "localhost" || host.ends_with(".localhost") {
             return Ok(vec![with_port(Ipv4Addr::LOCALHOST.into()), with_port(Ipv6Addr::LOCALHOST.into())]);
         }
+        let listed = self.in_hosts_file(host);
+        if !listed.is_empty() {
+            return Ok(listed.into_iter().map(with_port).collect());
+        }
         let Some(resolver) = &self.resolver else {
             return Err(Failure::unreachable(format!("cannot look up {host}: no resolver configuration was readable at start")));
         };
         match timeout(LOOKUP, resolver.lookup_ip(host)).await {
             Ok(Ok(found)) => Ok(found.iter().map(with_port).collect()),
+            Ok(Err(error)) if error.is_no_records_found() => {
+                Err(Failure::unreachable(format!("cannot look up {host}: DNS knows no address of that name")))
+            }
             Ok(Err(error)) => {
-                Err(Failure::unreachable(format!("cannot look up {host}: DNS says {}", crate::failure::clip(&error.to_string()))))
+                let why = crate::failure::clip(&error.to_string());
+                Err(Failure::unreachable(format!("cannot look up {host}: DNS failed: {why}")))
             }
             Err(_) => Err(Failure::unreachable(format!("cannot look up {host}: DNS did not answer in time"))),
         }
+    }
+
+    /// What the hosts file said when we started. It comes first, so that its names work without a name server.
+    fn in_hosts_file(&self, host: &str) -> Vec<IpAddr> {
+        let Ok(name) = Name::from_utf8(host) else { return Vec::new() };
+        let kinds = [RecordType::A, RecordType::AAAA];
+        let found = kinds.into_iter().filter_map(|kind| self.hosts.lookup_static_host(&Query::query(name.clone(), kind)));
+        found.flat_map(|lookup| LookupIp::from(lookup).into_iter()).collect()
     }
 
     async fn secure(&self, target: &Target, stream: TcpStream) -> Result<Stream, Failure> {
@@ -155,15 +190,12 @@ fn read_resolver(warnings: &mut Vec<String>) -> Option<TokioResolver> {
             return None;
         }
     };
-    // The hosts file is read here, once: the jail would refuse it later.
+    // The hosts file is ours to look into, before any name server is asked.
     options.use_hosts_file = ResolveHosts::Never;
     let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
     *builder.options_mut() = options;
     match builder.build() {
-        Ok(mut resolver) => {
-            resolver.set_hosts(Arc::new(Hosts::from_system().unwrap_or_default()));
-            Some(resolver)
-        }
+        Ok(resolver) => Some(resolver),
         Err(error) => {
             warnings.push(format!("host names cannot be looked up, only addresses work: {error}"));
             None

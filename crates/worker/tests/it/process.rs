@@ -1,6 +1,11 @@
 //! The process itself: its command line, its jail.
 
-use std::process::Command;
+use std::{
+    fs::Permissions,
+    os::unix::{fs::PermissionsExt, net::UnixListener},
+    path::Path,
+    process::Command,
+};
 
 use serde_json::json;
 
@@ -39,9 +44,20 @@ fn the_jail_is_entered_and_reported() {
     assert!(report["result"]["refused"].is_array());
 }
 
+/// Everything the worker must not reach is open to everybody, so that only the jail can refuse it.
 #[test]
 fn nothing_gets_out_of_the_jail() {
-    let (code, stdout, stderr) = run(&["--probe"]);
-    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    let directory = tempfile::tempdir().unwrap();
+    let (ledger, socket) = (directory.path().join("ledger"), directory.path().join("socket"));
+    std::fs::write(&ledger, "the ledger").unwrap();
+    let _listener = UnixListener::bind(&socket).unwrap();
+    for path in [directory.path(), &ledger, &socket] {
+        std::fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
+    }
+    let text = |path: &Path| path.display().to_string();
+    let (code, stdout, stderr) =
+        run(&["--probe", "--ledger", &text(&ledger), "--directory", &text(directory.path()), "--socket", &text(&socket)]);
     assert!(!stdout.contains("ESCAPED") && !stdout.contains("NOT REFUSED"), "{stdout}");
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2, "nothing was created");
 }

@@ -2,7 +2,7 @@ use gateway::Change;
 use tokio::sync::broadcast;
 use vocab::ServerId;
 
-use super::{Watch, updated};
+use super::{PAUSE, Watch, updated};
 
 fn server(id: &str) -> ServerId {
     ServerId::parse(id).unwrap()
@@ -62,4 +62,37 @@ fn notifications_carry_their_subscription() {
         message,
         &br#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"s":1},"uri":"a\"b"}}"#[..]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_changes_is_a_trickle_of_news() {
+    let (sender, receiver) = broadcast::channel(64);
+    let mut watch = Watch::new(receiver, None);
+    let flood = tokio::spawn(async move {
+        for _ in 0..1000 {
+            sender.send(Change::Tools(server("a"))).unwrap();
+            tokio::time::sleep(PAUSE / 100).await;
+        }
+    });
+    let started = tokio::time::Instant::now();
+    let mut told = 0;
+    while watch.next().await.is_some() {
+        if told == 0 {
+            assert!(started.elapsed() < PAUSE, "the first is told at once");
+        }
+        told += 1;
+    }
+    flood.await.unwrap();
+    assert!((9..=12).contains(&told), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_is_given_up_loses_no_news() {
+    let (sender, receiver) = broadcast::channel(16);
+    let mut watch = Watch::new(receiver, None);
+    sender.send(Change::Tools(server("a"))).unwrap();
+    watch.next().await.unwrap();
+    sender.send(Change::Prompts(server("a"))).unwrap();
+    assert!(tokio::time::timeout(PAUSE / 2, watch.next()).await.is_err(), "too soon to tell");
+    assert!(watch.next().await.unwrap().prompts);
 }
