@@ -6,7 +6,10 @@ mod tend;
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
     time::Instant,
 };
 
@@ -76,7 +79,14 @@ pub(crate) struct Upstream {
     stderr: Mutex<VecDeque<u8>>,
     /// Resources somebody watches, and how many do.
     subscriptions: Mutex<HashMap<String, usize>>,
+    /// The most talkative level this connection was told to log at, by rank; [`QUIET`] if it was told nothing.
+    log_rank: AtomicU8,
 }
+
+/// Levels of log messages, the most talkative first.
+const LOG_LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+/// Quieter than every level.
+const QUIET: u8 = u8::MAX;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -100,7 +110,16 @@ impl Upstream {
             last_error: Mutex::default(),
             stderr: Mutex::default(),
             subscriptions: Mutex::default(),
+            log_rank: AtomicU8::new(QUIET),
         }
+    }
+
+    /// Whether the server must be told to say more before a call that wants messages of this level. Asked once per level.
+    pub(crate) fn must_say_more(&self, level: &str) -> bool {
+        let Some(rank) = LOG_LEVELS.iter().position(|name| *name == level).and_then(|rank| u8::try_from(rank).ok()) else {
+            return false;
+        };
+        self.log_rank.fetch_min(rank, Ordering::AcqRel) > rank
     }
 
     pub(crate) fn spec(&self) -> Arc<ServerSpec> {

@@ -11,7 +11,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-use std::{path::PathBuf, process::Command};
+use std::process::Command;
 
 use anyhow::{Result, bail, ensure};
 
@@ -28,16 +28,21 @@ enum Extent {
 }
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let (mut extent, mut era) = (Extent::Full, "legacy");
+    let (mut extent, mut era, mut fresh) = (Extent::Full, "legacy", true);
     for argument in arguments {
         match argument.as_str() {
             "--quick" => extent = Extent::Quick,
             "--smoke" => extent = Extent::Smoke,
             "--modern" => era = "modern",
-            other => bail!("`{other}`: usage: cargo xtask bench [--quick | --smoke] [--modern]"),
+            "--no-build" => fresh = false,
+            other => bail!("`{other}`: usage: cargo xtask bench [--quick | --smoke] [--modern] [--no-build]"),
         }
     }
-    let programs = Programs::in_directory(build(extent)?)?;
+    if fresh {
+        build(extent)?;
+    }
+    let profile = if extent == Extent::Smoke { "debug" } else { "release" };
+    let programs = Programs::in_directory(process::root()?.join("target").join(profile))?;
     say(format_args!("{} cores, {extent:?} run, clients of the {era} era", std::thread::available_parallelism()?));
     let stand = Stand::start(&programs, era)?;
     let measured = matrix::measure(stand, &plan(extent))?;
@@ -51,7 +56,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 }
 
 /// Builds what is measured, as it ships; the smoke run takes the programs the tests use.
-fn build(extent: Extent) -> Result<PathBuf> {
+fn build(extent: Extent) -> Result<()> {
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--quiet", "-p", "portcullis", "-p", "worker", "-p", "testkit"]).current_dir(process::root()?);
     cargo.args(PROGRAMS.iter().flat_map(|program| ["--bin", program]));
@@ -60,8 +65,7 @@ fn build(extent: Extent) -> Result<PathBuf> {
         cargo.arg("--release");
     }
     ensure!(cargo.status()?.success(), "the programs do not build");
-    let profile = if extent == Extent::Smoke { "debug" } else { "release" };
-    Ok(process::root()?.join("target").join(profile))
+    Ok(())
 }
 
 fn plan(extent: Extent) -> Plan {

@@ -48,6 +48,7 @@ pub(super) async fn dispatch(
     if matches!(ask.action, Action::Subscribe | Action::Unsubscribe) {
         return subscribe(ask, target, &upstream, &link).await;
     }
+    listen_for_logs(ask, target, &upstream, &link).await;
     let budget = permit.budget();
     let request = request(ask, target, budget.time, &args);
     drop((permit, intent, args));
@@ -57,6 +58,18 @@ pub(super) async fn dispatch(
     let raw = exchange.run(words, budget.time).await;
     link.forget(id);
     raw
+}
+
+/// Servers of the older kind log at one level for everybody: the most talkative that anyone asked for. Doors show each session only
+/// what it asked for.
+async fn listen_for_logs(ask: &Ask, target: &Target, upstream: &Upstream, link: &Link) {
+    let Some(level) = ask.client.log.as_deref().filter(|_| target.era == Some(Era::Legacy)) else { return };
+    if upstream.must_say_more(level) {
+        let mut params = Object::new();
+        params.str("server", target.spec.id.as_str()).str("level", level);
+        // A server that cannot log says so; the call goes on without.
+        let _ = link.ask_within(method::LOG_LEVEL, &params.finish(), GRACE).await;
+    }
 }
 
 fn unavailable(detail: impl Into<String>) -> Stop {

@@ -1,7 +1,7 @@
 //! Keeping one server connected: try, stay, and try again with growing pauses.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use wire::{worker::method, write::Object};
 
 use super::{
-    Hub, Status, Upstream,
+    Hub, QUIET, Status, Upstream,
     connect::{self, Connection},
     lock,
 };
@@ -85,6 +85,7 @@ async fn wait(hub: &Hub, upstream: &Upstream, link: &Link, attempt: &mut u32, er
 /// Serves a connection until it is lost.
 async fn stay(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Arc<Link>, connection: Connection) -> Left {
     *lock(&upstream.generation) = Some(connection.generation);
+    upstream.log_rank.store(QUIET, Ordering::Release);
     let left = match list(hub, upstream, link, &connection.hello).await {
         Ok(()) => {
             *lock(&upstream.last_error) = None;

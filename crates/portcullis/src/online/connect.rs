@@ -3,6 +3,10 @@
 use std::{
     io::{self, Read, Write},
     net::Shutdown,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
 };
 
@@ -17,15 +21,18 @@ pub(super) fn run(args: &args::Connect, home: &Home) -> Result<Exit, Trouble> {
     let (mut from_gate, to_gate) = Line::as_client(home, args.server.as_deref())?.into_parts();
     let mut gate = to_gate.try_clone()?;
     // The client closing its end is how it leaves; the gate then finishes what is in flight and closes the other one.
-    let upward = thread::spawn(move || {
-        let sent = pump(&mut io::stdin().lock(), &mut gate);
+    let client_left = Arc::new(AtomicBool::new(false));
+    let leaving = Arc::clone(&client_left);
+    thread::spawn(move || {
+        // A gate that is gone is noticed below.
+        let _ = pump(&mut io::stdin().lock(), &mut gate);
+        leaving.store(true, Ordering::Release);
         let _ = gate.shutdown(Shutdown::Write);
-        sent
     });
     let received = pump(&mut from_gate, &mut io::stdout().lock());
     let _ = to_gate.shutdown(Shutdown::Both);
     received.map_err(Trouble::failed)?;
-    if upward.is_finished() {
+    if client_left.load(Ordering::Acquire) {
         return Ok(Exit::Done);
     }
     Err(Trouble::failed("the gate closed the connection; was it stopped?"))

@@ -89,7 +89,7 @@ const MISTAKES: &[Mistake] = &[
         place: "4:17",
         words: &["permitted", "restricted", "blocked"],
     },
-    Mistake { what: "a door to the world", yaml: "listen: 0.0.0.0:7878\n", place: "1:9", words: &["loopback"] },
+    Mistake { what: "a door to the world", yaml: "listen: 0.0.0.0:7878\n", place: "1:9", words: &["127.0.0.1"] },
     Mistake { what: "YAML that is not YAML", yaml: "mcp_servers: [\n", place: "", words: &[] },
     Mistake { what: "an alias", yaml: "mcp_servers:\n  a: &x\n    command: npx\n  b: *x\n", place: "", words: &[] },
     Mistake {

@@ -111,7 +111,8 @@ async fn a_question_that_could_be_anybodys_is_refused() {
     let able = cell.able_client("elicitation", "elicitation/create", answer.clone()).await.unwrap();
     let other = new_token(&cell.gate, "other", &[]).await;
     let target = cell.gate.target().unwrap().with_token(Some(&other));
-    let other = Client::connect(&target, Era::Legacy, json!({"elicitation": {}}), &[("elicitation/create", answer)]).await.unwrap();
+    let other =
+        Client::connect(&target, Era::Legacy, json!({"elicitation": {}}), &[("elicitation/create", answer)]).await.unwrap();
     for client in [&able, &other] {
         client.listen(&[]).await.unwrap();
     }

@@ -18,6 +18,10 @@ use crate::failure::Failure;
 /// Questions one call may have open at a time.
 const MAX_OPEN_ASKS: usize = 16;
 
+/// Progress notes and log lines of one call that are passed on in one stretch of time.
+const MAX_TOLD: u32 = 200;
+const STRETCH: Duration = Duration::from_millis(200);
+
 /// What the client behind a call can be asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Abilities {
@@ -89,6 +93,8 @@ pub(crate) struct Call {
     changed: Notify,
     asks: RefCell<HashMap<String, Ask>>,
     next_key: Cell<u64>,
+    /// The current stretch of time, and what was told in it.
+    told: Cell<(Instant, u32)>,
 }
 
 impl Call {
@@ -106,6 +112,7 @@ impl Call {
             changed: Notify::new(),
             asks: RefCell::default(),
             next_key: Cell::new(1),
+            told: Cell::new((Instant::now(), 0)),
         }
     }
 
@@ -185,6 +192,15 @@ impl Call {
             self.deadline.set(self.deadline.get() + since.elapsed());
             self.changed.notify_one();
         }
+    }
+
+    /// May another progress note or log line be passed on? A flood is thinned out.
+    pub(crate) fn may_tell(&self) -> bool {
+        let (since, count) = self.told.get();
+        let fresh = since.elapsed() > STRETCH;
+        let (since, count) = if fresh { (Instant::now(), 0) } else { (since, count) };
+        self.told.set((since, count + 1));
+        count < MAX_TOLD
     }
 
     /// Waiting for people is not work: such a call does not count against the bound.

@@ -1,6 +1,10 @@
 //! Everything a server offers, gathered page by page and capped in every direction.
 
-use std::{collections::HashSet, rc::Rc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    rc::Rc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use tokio::time::timeout;
@@ -11,11 +15,16 @@ use wire::{
 };
 
 use super::{connection::Connection, incoming::known, link::Link, plan::Plan};
-use crate::failure::{Failure, clip};
+use crate::{
+    failure::{Failure, clip},
+    fair::Turn,
+};
 
 const MAX_ENTRIES: usize = 10_000;
 const MAX_BYTES: usize = 8 << 20;
 const MAX_PAGES: usize = 1_000;
+/// Tools left out of one catalogue that are logged.
+const MAX_LOGGED: usize = 5;
 /// For one list with all its pages.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -53,7 +62,7 @@ impl Catalog {
         catalog.templates = catalog.keep("templates", templates);
         catalog.prompts = catalog.keep("prompts", prompts);
         if matches!(conn.link, Link::Http(_) | Link::Sse(_)) {
-            catalog.dropped = replan(conn, &mut catalog.tools);
+            catalog.dropped = replan(conn, &mut catalog.tools).await;
         }
         catalog
     }
@@ -114,24 +123,32 @@ fn array(items: &[Bytes]) -> Vec<u8> {
 }
 
 /// Learns how each tool's headers are computed, and takes out the tools that must not be offered.
-fn replan(conn: &Connection, tools: &mut Vec<Bytes>) -> Vec<(String, String)> {
-    let mut plans = conn.plans.borrow_mut();
-    plans.clear();
+async fn replan(conn: &Connection, tools: &mut Vec<Bytes>) -> Vec<(String, String)> {
+    let mut plans = HashMap::new();
     let mut dropped = Vec::new();
-    tools.retain(|tool| {
-        let tool = known(tool);
-        let Some(name) = tool.get("name").and_then(Json::as_str) else { return true };
-        let plan = Plan::of(tool);
-        let invalid = plan.invalid.clone();
+    let mut turn = Turn::default();
+    let mut kept = Vec::with_capacity(tools.len());
+    for tool in tools.drain(..) {
+        turn.spend(tool.len());
+        turn.pass().await;
+        let json = known(&tool);
+        let plan = Plan::of(json);
+        let name = json.get("name").and_then(Json::as_str).unwrap_or_default().into_owned();
+        match plan.invalid.clone() {
+            None => kept.push(tool),
+            Some(reason) => {
+                if dropped.len() < MAX_LOGGED {
+                    tracing::warn!(server = &*conn.server, tool = %clip(&name), "the tool is not offered: {reason}");
+                }
+                dropped.push((name.clone(), reason));
+            }
+        }
         if !plan.is_plain() {
-            plans.insert(name.clone().into_owned(), Rc::new(plan));
+            plans.insert(name, Rc::new(plan));
         }
-        if let Some(reason) = &invalid {
-            tracing::warn!(server = &*conn.server, tool = %clip(&name), "the tool is not offered: {reason}");
-            dropped.push((name.into_owned(), reason.clone()));
-        }
-        invalid.is_none()
-    });
+    }
+    *tools = kept;
+    conn.plans.replace(plans);
     dropped
 }
 
@@ -139,7 +156,7 @@ fn replan(conn: &Connection, tools: &mut Vec<Bytes>) -> Vec<(String, String)> {
 pub(crate) async fn refresh_plans(conn: &Rc<Connection>) {
     let mut listing = list(conn, "tools", "tools/list", "tools").await;
     if listing.failed.is_none() {
-        replan(conn, &mut listing.items);
+        replan(conn, &mut listing.items).await;
     }
 }
 
@@ -158,6 +175,7 @@ async fn pages(conn: &Rc<Connection>, method: &str, key: &str, listing: &mut Lis
     let mut cursor: Option<Bytes> = None;
     let mut seen = HashSet::new();
     let mut bytes = 0;
+    let mut turn = Turn::default();
     for _ in 0..MAX_PAGES {
         let params = cursor.as_ref().map(|cursor| {
             let mut params = Object::new();
@@ -173,6 +191,8 @@ async fn pages(conn: &Rc<Connection>, method: &str, key: &str, listing: &mut Lis
             return listing.give_up(Failure::invalid(format!("`{method}` answered without `{key}`")));
         };
         for item in items.items() {
+            turn.spend(item.as_bytes().len());
+            turn.pass().await;
             bytes += item.as_bytes().len();
             if listing.items.len() >= MAX_ENTRIES || bytes > MAX_BYTES {
                 listing.truncated = true;

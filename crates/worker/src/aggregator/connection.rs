@@ -7,10 +7,11 @@ use std::{
     cell::{Cell, OnceCell, RefCell},
     collections::{BTreeSet, HashMap},
     rc::Rc,
+    time::Duration,
 };
 
 use bytes::Bytes;
-use tokio::{sync::Notify, task::AbortHandle};
+use tokio::{sync::Notify, task::AbortHandle, time::timeout};
 use wire::{Json, mcp::Revision, rpc, write};
 
 use super::{
@@ -21,8 +22,13 @@ use super::{
     link::Link,
     outgoing::{About, Outgoing},
     plan::Plan,
+    routing::Announced,
 };
 use crate::failure::Failure;
+
+/// Messages under way to one server that nobody waits for, and how long each may take.
+const MAX_POSTING: usize = 64;
+const POSTING: Duration = Duration::from_secs(10);
 
 /// Who the server turned out to be.
 #[derive(Debug, Clone)]
@@ -83,6 +89,10 @@ pub(crate) struct Connection {
     peer: OnceCell<Peer>,
     pub(super) pending: RefCell<HashMap<u64, Pending>>,
     tasks: RefCell<Vec<AbortHandle>>,
+    /// Messages being delivered that nobody waits for.
+    posting: Cell<usize>,
+    /// For each list: whether its last change was announced a moment ago, and whether it changed again since.
+    pub(super) announced: [Cell<Announced>; 3],
     closed: RefCell<Option<Failure>>,
 }
 
@@ -110,6 +120,8 @@ impl Connection {
             peer: OnceCell::new(),
             pending: RefCell::default(),
             tasks: RefCell::default(),
+            posting: Cell::new(0),
+            announced: Default::default(),
             closed: RefCell::default(),
         })
     }
@@ -199,11 +211,17 @@ impl Connection {
         self.link.post(body).await
     }
 
-    /// The same, without waiting for it.
+    /// The same, without waiting for it. A server that keeps too many of these waiting gets no more.
     pub(crate) fn post_later(self: &Rc<Self>, body: Vec<u8>) {
+        if self.posting.get() >= MAX_POSTING {
+            return self.hub.stray(&self.server, "it asks faster than it takes answers");
+        }
+        self.posting.set(self.posting.get() + 1);
         let conn = Rc::clone(self);
         tokio::task::spawn_local(async move {
-            if let Err(failure) = conn.post(body.into()).await {
+            let outcome = timeout(POSTING, conn.post(body.into())).await;
+            conn.posting.set(conn.posting.get() - 1);
+            if let Ok(Err(failure)) = outcome {
                 tracing::debug!(server = &*conn.server, "a message to the server was not delivered: {failure}");
             }
         });

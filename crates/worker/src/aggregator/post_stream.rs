@@ -6,7 +6,7 @@ use tokio::time::sleep;
 use wire::sse::{Decoder, Event};
 
 use super::{connection::Connection, http::HttpLink, incoming::Incoming};
-use crate::{failure::Failure, net::Exchange};
+use crate::{failure::Failure, fair::Turn, net::Exchange};
 
 /// How long to wait before resuming a stream, unless the server says.
 const RETRY: Duration = Duration::from_secs(1);
@@ -25,6 +25,7 @@ pub(crate) struct Events {
     decoded: Vec<Event>,
     /// Bytes of the event that is still arriving.
     unfinished: usize,
+    turn: Turn,
 }
 
 impl std::fmt::Debug for Events {
@@ -35,13 +36,22 @@ impl std::fmt::Debug for Events {
 
 impl Events {
     pub(crate) fn new(exchange: Exchange, max_event: usize) -> Self {
-        Self { exchange, decoder: Decoder::new(max_event), ready: VecDeque::new(), decoded: Vec::new(), unfinished: 0 }
+        Self {
+            exchange,
+            decoder: Decoder::new(max_event),
+            ready: VecDeque::new(),
+            decoded: Vec::new(),
+            unfinished: 0,
+            turn: Turn::default(),
+        }
     }
 
     /// The next event; `None` when the stream has ended. Nothing is lost if the future is dropped.
     pub(crate) async fn next(&mut self) -> Result<Option<Event>, Failure> {
         loop {
+            self.turn.pass().await;
             if let Some(event) = self.ready.pop_front() {
+                self.turn.spend(event.data.len());
                 return Ok(Some(event));
             }
             let Some(chunk) = self.exchange.chunk().await? else { return Ok(None) };
@@ -60,10 +70,11 @@ impl Events {
     }
 }
 
-/// Where the last event that ends in this chunk ends. One that ends between two chunks is missed, which only overstates.
+/// Where the last event in this chunk ends, judged by its last line break. What is missed only overstates what is held.
 fn last_blank_line(chunk: &[u8]) -> Option<usize> {
-    let ends: [&[u8]; 3] = [b"\n\n", b"\n\r\n", b"\r\r"];
-    ends.into_iter().filter_map(|end| memchr::memmem::rfind(chunk, end).map(|at| at + end.len())).max()
+    let last = memchr::memrchr(b'\n', chunk)?;
+    let before = chunk.get(..last)?;
+    (before.ends_with(b"\n") || before.ends_with(b"\n\r")).then_some(last + 1)
 }
 
 /// What a server told us about resuming a stream.

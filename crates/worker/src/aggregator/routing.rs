@@ -1,8 +1,9 @@
 //! Who a message from a server is for: a call, the watchers, or nobody.
 
-use std::rc::Rc;
+use std::{rc::Rc, time::Duration};
 
 use bytes::Bytes;
+use tokio::time::sleep;
 use wire::{
     Json,
     mcp::{code, meta},
@@ -17,6 +18,25 @@ use super::{
     incoming::{Incoming, known},
 };
 use crate::failure::Failure;
+
+/// The lists a server may announce changes of.
+const LISTS: [(&str, &str); 3] = [
+    ("tools", "notifications/tools/list_changed"),
+    ("resources", "notifications/resources/list_changed"),
+    ("prompts", "notifications/prompts/list_changed"),
+];
+/// Between two announcements of the same list.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// Whether watchers know that a list changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Announced {
+    #[default]
+    No,
+    JustNow,
+    /// It changed again after that.
+    Stale,
+}
 
 impl Connection {
     /// A message on the stream of one request that is not its reply.
@@ -38,6 +58,9 @@ impl Connection {
         if !call.progress || token(params) != Some(id) {
             return self.hub.stray(&self.server, "progress for no call of ours");
         }
+        if !call.may_tell() {
+            return self.hub.stray(&self.server, "progress faster than anybody can follow");
+        }
         let bare = write::replace_fields(params, &[meta::PROGRESS_TOKEN], |_| {});
         self.hub.out.event(call.id, "progress", |line| {
             line.raw("params", &bare);
@@ -46,6 +69,9 @@ impl Connection {
 
     fn logged(&self, params: Option<&Bytes>, call: &Call) {
         let Some(params) = params else { return };
+        if !call.may_tell() {
+            return self.hub.stray(&self.server, "log lines faster than anybody can follow");
+        }
         self.hub.out.event(call.id, "log", |line| {
             line.raw("params", params);
         });
@@ -140,15 +166,31 @@ impl Connection {
     }
 
     /// A notification that concerns the whole connection.
-    pub(crate) fn notice(&self, method: &str, params: Option<&Bytes>) {
-        let what = match method {
-            "notifications/tools/list_changed" => "tools",
-            "notifications/resources/list_changed" => "resources",
-            "notifications/prompts/list_changed" => "prompts",
-            _ => return self.other_notice(method, params),
-        };
+    pub(crate) fn notice(self: &Rc<Self>, method: &str, params: Option<&Bytes>) {
+        match LISTS.iter().position(|(_, name)| *name == method) {
+            Some(list) => self.announce(list),
+            None => self.other_notice(method, params),
+        }
+    }
+
+    /// Tells that a list changed: at once the first time, then at most once in a while however often it changes.
+    fn announce(self: &Rc<Self>, list: usize) {
+        let (Some((what, _)), Some(state)) = (LISTS.get(list), self.announced.get(list)) else { return };
+        if state.get() != Announced::No {
+            return state.set(Announced::Stale);
+        }
+        state.set(Announced::JustNow);
         self.hub.tell("changed", &self.server, self.generation, |line| {
             line.str("what", what);
+        });
+        let conn = Rc::downgrade(self);
+        tokio::task::spawn_local(async move {
+            sleep(QUIET).await;
+            let Some(conn) = conn.upgrade() else { return };
+            let again = conn.announced.get(list).is_some_and(|state| state.replace(Announced::No) == Announced::Stale);
+            if again && !conn.is_closed() {
+                conn.announce(list);
+            }
         });
     }
 

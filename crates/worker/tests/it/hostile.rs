@@ -375,3 +375,52 @@ fn a_server_that_goes_away_for_good_is_reported() {
     let closed = worker.event(watch, "closed");
     assert!(closed["error"].as_str().unwrap().contains("refused"), "{closed}");
 }
+
+#[test]
+fn floods_of_notes_and_questions_are_thinned_out_and_slow_nobody() {
+    let flood = legacy_server(|request, reply| {
+        let body = request.json();
+        if body.get("method").is_none() {
+            thread::sleep(Duration::from_millis(50));
+            return reply.accepted();
+        }
+        let token = body["params"]["_meta"]["progressToken"].clone();
+        reply.stream();
+        let mut text = String::new();
+        for n in 0..20_000 {
+            let note = match n % 4 {
+                0 => {
+                    json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": n}})
+                }
+                1 => json!({"jsonrpc": "2.0", "id": n, "method": "sampling/createMessage", "params": {}}),
+                2 => json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}),
+                _ => {
+                    json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": "forged", "progress": n}})
+                }
+            };
+            text.push_str(&format!("data: {note}\n\n"));
+        }
+        reply.chunk(&text);
+        reply.event(&json!({"jsonrpc": "2.0", "id": body["id"], "result": {"done": true}}));
+        reply.end_stream();
+    });
+    let good = legacy_server(|request, reply| reply.result(request, json!({"ok": true})));
+    let mut worker = Worker::empty();
+    let watch = worker.ask("watch", json!({}));
+    worker.connect_http("f", &flood.url(), json!({}));
+    worker.connect_http("g", &good.url(), json!({}));
+    let id = worker.forward("f", "tools/call", json!({"name": "t"}), json!({"progress": true, "timeout_ms": 60_000}));
+    flood.wait("the call", |request| request.method() == "tools/call");
+    let mut slowest = Duration::ZERO;
+    for _ in 0..50 {
+        let before = Instant::now();
+        assert_eq!(call(&mut worker, "g", "x")["result"], json!({"ok": true}));
+        slowest = slowest.max(before.elapsed());
+    }
+    assert!(slowest < Duration::from_millis(400), "another server's call took {slowest:?}");
+    assert_eq!(worker.end(id)["result"], json!({"done": true}));
+    let progress = worker.count(|line| line["event"] == "progress");
+    assert!((200..5000).contains(&progress), "{progress} progress notes were passed on");
+    let changes = worker.count(|line| line["id"] == watch && line["event"] == "changed");
+    assert!((1..=100).contains(&changes), "{changes} changes were announced");
+}

@@ -254,3 +254,20 @@ fn a_hung_server_fails_its_health_check() {
     server.result(&ping, json!({}));
     assert_eq!(worker.end(id)["ok"], true);
 }
+
+#[test]
+fn an_endless_line_is_not_kept() {
+    let mut worker = Worker::empty();
+    let mut server = connect(&mut worker, "p", 1, json!({}));
+    let mut most = 0;
+    for _ in 0..96 {
+        server.raw(&vec![b'x'; 1 << 20]);
+        most = most.max(worker.resident_bytes());
+    }
+    server.raw(b"\n");
+    let id = worker.forward("p", "tools/call", json!({"name": "a"}), json!({}));
+    let request = server.read();
+    server.result(&request, json!({}));
+    assert_eq!(worker.end(id)["result"], json!({}));
+    assert!(most < 96 << 20, "the worker grew to {most} bytes");
+}

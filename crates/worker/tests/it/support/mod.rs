@@ -141,6 +141,11 @@ impl Worker {
         }
     }
 
+    /// How many of the messages kept so far satisfy `wanted`.
+    pub(crate) fn count(&self, wanted: impl Fn(&Value) -> bool) -> usize {
+        self.held.iter().filter(|line| wanted(line)).count()
+    }
+
     /// Is anything for this id still to come? Looks for a short while only.
     pub(crate) fn silent(&mut self, id: u64, during: Duration) -> bool {
         let until = Instant::now() + during;
