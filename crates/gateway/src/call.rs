@@ -57,6 +57,8 @@ async fn attempt(gate: &Arc<Inner>, opened: &mut Opened, ask: &Ask, wires: &mut 
 #[derive(Debug)]
 pub(crate) struct Delivered {
     outcome: Outcome,
+    /// The upstream delivered, but what it delivered says that the call failed.
+    is_error: bool,
     label: Mark,
 }
 
@@ -129,9 +131,9 @@ fn intend(gate: &Inner, opened: &mut Opened, permit: &Permit, args: &Args) -> Re
 }
 
 /// Raises the session's label before anything of the result leaves the gate.
-fn absorb(ask: &Ask, target: &Target, outcome: Outcome) -> Delivered {
+fn absorb(ask: &Ask, target: &Target, (outcome, is_error): (Outcome, bool)) -> Delivered {
     let label = ask.caller.session().absorb(mark(target), &target.spec.id);
-    Delivered { outcome, label }
+    Delivered { outcome, is_error, label }
 }
 
 /// What a server's results carry.

@@ -20,9 +20,10 @@ use tokio::{
     sync::{Notify, mpsc, oneshot},
 };
 use wire::{
-    Json, Limits,
+    Json,
+    json::RawField,
     line::{Line, Lines},
-    worker::{self, Assembler},
+    worker::{self, Assembler, PartError},
     write::Object,
 };
 
@@ -286,21 +287,18 @@ impl Link {
                 return self.spoil(worker::salvage_id(&prefix));
             }
         };
-        let Ok(json) = Json::parse(&line, Limits::new(worker::LINE_LIMIT, worker::DEPTH)) else {
-            tracing::warn!("the worker sent a line that is not JSON");
-            return self.spoil(worker::salvage_id(line.get(..256).unwrap_or(&line)));
+        let text = match assembler.take(line.clone()) {
+            Ok(Some(text)) => text,
+            Ok(None) => return,
+            Err(PartError::TooLarge { id } | PartError::TooMany { id }) => return self.spoil(Some(id)),
+            Err(PartError::Malformed) => return tracing::warn!("the worker sent a part that cannot be read"),
         };
-        match assembler.take(json) {
-            Ok(Some(None)) => self.dispatch(&line, json),
-            Ok(Some(Some(text))) => {
-                let text = Bytes::from(text);
-                match Json::parse(&text, assembler.limits()) {
-                    Ok(whole) => self.dispatch(&text, whole),
-                    Err(_) => self.spoil(json.get("id").and_then(Json::as_u64)),
-                }
+        match Json::parse_fields(&text, assembler.limits()) {
+            Ok((_, fields)) => self.dispatch(&text, &fields),
+            Err(_) => {
+                tracing::warn!("the worker sent a line that is not JSON");
+                self.spoil(worker::salvage_id(text.get(..256).unwrap_or(&text)));
             }
-            Ok(None) => {}
-            Err(_) => self.spoil(json.get("id").and_then(Json::as_u64)),
         }
     }
 
@@ -312,16 +310,16 @@ impl Link {
         }
     }
 
-    fn dispatch(&self, line: &Bytes, json: Json<'_>) {
+    fn dispatch(&self, line: &Bytes, fields: &[RawField<'_>]) {
         let mut parts = Parts::default();
-        for (key, value) in json.fields() {
-            match &*key {
-                "id" => parts.id = value.as_u64(),
-                "event" => parts.event = Some(value),
-                "result" => parts.result = Some(value),
-                "error" => parts.error = Some(value),
-                "kind" => parts.kind = Some(value),
-                "rpc" => parts.rpc = Some(value),
+        for &(key, value) in fields {
+            match key {
+                b"\"id\"" => parts.id = value.as_u64(),
+                b"\"event\"" => parts.event = Some(value),
+                b"\"result\"" => parts.result = Some(value),
+                b"\"error\"" => parts.error = Some(value),
+                b"\"kind\"" => parts.kind = Some(value),
+                b"\"rpc\"" => parts.rpc = Some(value),
                 _ => {}
             }
         }

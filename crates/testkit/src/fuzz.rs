@@ -14,14 +14,21 @@ use wire::{
     sse,
 };
 
-pub use lines::worker_lines;
+pub use lines::{worker_lines, worker_parts};
 
 /// A parser's name, which is its corpus's too, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All but the configuration, which needs the program: see [`config`].
-pub const TARGETS: &[Target] =
-    &[("json", json), ("rpc", rpc), ("worker_lines", worker_lines), ("sse", events), ("names", names), ("header", header_values)];
+pub const TARGETS: &[Target] = &[
+    ("json", json),
+    ("rpc", rpc),
+    ("worker_lines", worker_lines),
+    ("worker_parts", worker_parts),
+    ("sse", events),
+    ("names", names),
+    ("header", header_values),
+];
 
 const LIMITS: Limits = Limits::new(1 << 20, 64);
 

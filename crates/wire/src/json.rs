@@ -86,6 +86,15 @@ impl fmt::Display for JsonError {
 
 impl std::error::Error for JsonError {}
 
+/// A field: its key as written, quotes included, and its value.
+pub type RawField<'a> = (&'a [u8], Json<'a>);
+
+/// The decoded text of a key as written.
+#[must_use]
+pub fn decode_key(raw: &[u8]) -> Cow<'_, str> {
+    walk::decode(raw)
+}
+
 /// One validated JSON value: a slice of the text it was parsed from, without surrounding white space.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Json<'a>(&'a [u8]);
@@ -95,7 +104,17 @@ impl<'a> Json<'a> {
     pub const EMPTY_OBJECT: Json<'static> = Json(b"{}");
 
     pub fn parse(text: &'a [u8], limits: Limits) -> Result<Self, JsonError> {
-        scan::whole(text, limits).map(Self)
+        scan::whole(text, limits, None).map(Self)
+    }
+
+    /// Like [`Json::parse`], and if the value is an object, its fields too, at no further cost.
+    pub fn parse_fields(text: &'a [u8], limits: Limits) -> Result<(Self, Vec<RawField<'a>>), JsonError> {
+        let mut fields = Vec::with_capacity(8);
+        let json = scan::whole(text, limits, Some(&mut fields)).map(Self)?;
+        if !json.is_object() {
+            fields.clear();
+        }
+        Ok((json, fields))
     }
 
     /// A value whose text was part of a value checked before, by us or by a process that uses this crate. Walking it is safe

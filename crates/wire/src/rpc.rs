@@ -4,7 +4,11 @@ use std::{borrow::Cow, fmt};
 
 use bytes::Bytes;
 
-use crate::{Json, Kind, write};
+use crate::{
+    Json, Kind,
+    json::{RawField, decode_key},
+    write,
+};
 
 /// The longest id we keep. Ids are echoed and stored, so an endless one is an attack.
 const MAX_ID: usize = 256;
@@ -77,12 +81,18 @@ impl std::error::Error for ShapeError {}
 
 /// Reads one message. Batches are the door's business.
 pub fn read(json: Json<'_>) -> Result<Message<'_>, ShapeError> {
+    let mut fields = json.fields();
+    read_fields(json, std::iter::from_fn(|| fields.next_raw()))
+}
+
+/// Reads one message whose fields are known already.
+pub fn read_fields<'a>(json: Json<'a>, fields: impl IntoIterator<Item = RawField<'a>>) -> Result<Message<'a>, ShapeError> {
     if !json.is_object() {
         return Err(ShapeError { id: None, problem: "a JSON-RPC message is an object" });
     }
     let mut parts = Parts::default();
-    for (key, value) in json.fields() {
-        match &*key {
+    for (key, value) in fields {
+        match &*decode_key(key) {
             "jsonrpc" => parts.version = Some(value),
             "id" => parts.id = Some(value),
             "method" => parts.method = Some(value),

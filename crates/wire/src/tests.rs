@@ -6,7 +6,7 @@ use crate::{
     line::{Line, Lines},
     rpc::{self, Id, Message},
     sse,
-    worker::{self, Assembler},
+    worker::{self, Assembler, PartError},
     write::{self, Object},
     *,
 };
@@ -168,24 +168,42 @@ fn long_texts_travel_as_parts_and_come_back_whole() {
     let text = format!(r#"{{"id":9,"result":"{}\u0001é"}}"#, "\\\"ab".repeat(600_000));
     let mut out = Vec::new();
     worker::push(&mut out, 9, text.as_bytes());
+    worker::push(&mut out, 10, b"{\"id\":10}");
     let mut assembler = Assembler::new(worker::TOTAL_LIMIT);
-    let mut whole = None;
+    let mut whole = Vec::new();
     for line in out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         assert!(line.len() < worker::LINE_LIMIT);
-        whole = assembler.take(Json::parse(line, assembler.limits()).unwrap()).unwrap();
+        whole.extend(assembler.take(line.to_vec().into()).unwrap());
     }
-    assert_eq!(whole.unwrap().unwrap(), text.as_bytes());
+    assert_eq!(whole, [text.as_bytes(), b"{\"id\":10}"]);
 }
 
 #[test]
 fn parts_over_the_total_are_refused_once_and_swallowed() {
     let mut assembler = Assembler::new(10);
-    let line = |more: bool| format!(r#"{{"id":1,"part":"123456","more":{more}}}"#);
-    assert_eq!(assembler.take(parse(&line(true)).unwrap()), Ok(None));
-    assert!(assembler.take(parse(&line(true)).unwrap()).is_err());
-    assert_eq!(assembler.take(parse(&line(true)).unwrap()), Ok(None));
-    assert_eq!(assembler.take(parse(&line(false)).unwrap()), Ok(None));
-    assert_eq!(assembler.take(parse(&line(false)).unwrap()), Ok(Some(Some(b"123456".to_vec()))));
+    assert_eq!(assembler.take("+1 123456".into()), Ok(None));
+    assert_eq!(assembler.take("+1 123456".into()), Err(PartError::TooLarge { id: 1 }));
+    assert_eq!(assembler.take("+1 123456".into()), Ok(None));
+    assert_eq!(assembler.take("=1 123456".into()), Ok(None));
+    assert_eq!(assembler.take("=1 123456".into()), Ok(Some("123456".into())));
+}
+
+#[test]
+fn lines_that_only_look_like_parts_are_refused() {
+    let mut assembler = Assembler::new(10);
+    for line in ["+", "=", "+1", "+x y", "=99999999999999999999999 y", "+-1 y", "+ 1 y"] {
+        assert_eq!(assembler.take(line.into()), Err(PartError::Malformed), "{line}");
+    }
+    assert_eq!(worker::salvage_id(b"+77 {\"id\":5"), Some(77));
+}
+
+#[test]
+fn fields_found_while_validating_are_those_found_by_walking() {
+    for text in [r#"{"a":1,"b":{"c":[1,2]},"d":"x\"y"}"#, "{}", "[{\"a\":1}]", "5", r#" {"k\u0061":{"z":{}} } "#] {
+        let (json, fields) = Json::parse_fields(text.as_bytes(), Limits::default()).unwrap();
+        let mut walked = json.fields();
+        assert_eq!(fields, std::iter::from_fn(|| walked.next_raw()).collect::<Vec<_>>(), "{text}");
+    }
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! The line protocol between the gate and its worker.
 //!
-//! One JSON object per line, at most [`LINE_LIMIT`] bytes with its line break. Longer texts travel as *parts*: several lines with the
-//! same id, each holding a piece of the text as a JSON string. Both sides use this file, so they cannot disagree.
+//! One JSON object per line, at most [`LINE_LIMIT`] bytes with its line break. A longer text travels as *parts*: `+ID PIECE` for each
+//! piece that has a successor and `=ID PIECE` for the last; the pieces, one after the other, are the text. A part needs no escaping,
+//! so a long answer costs no more than a short one per byte. Both sides use this file, so they cannot disagree.
 
 use std::collections::HashMap;
 
-use crate::{Json, JsonError, Limits, write};
+use bytes::Bytes;
+
+use crate::{Limits, write};
 
 /// A line has at most this many bytes, the line break included.
 pub const LINE_LIMIT: usize = 1 << 20;
@@ -13,8 +16,11 @@ pub const LINE_LIMIT: usize = 1 << 20;
 pub const TOTAL_LIMIT: usize = 32 << 20;
 /// Nesting allowed in a line: what the door allows, plus our own wrapping.
 pub const DEPTH: usize = 80;
-/// A piece of this many bytes fits a line whatever escaping it needs (`\u00XX` is six bytes for one).
-const PIECE: usize = 160 << 10;
+/// What stands before a piece: a sign, an id, a space. With it and a line break, a piece fits a line.
+const PIECE: usize = LINE_LIMIT - 32;
+/// Begins a part that others follow, and the last one.
+const MORE: u8 = b'+';
+const LAST: u8 = b'=';
 
 /// The methods of the protocol. The first nine are the aggregator's own; the rest serve the gate.
 pub mod method {
@@ -60,46 +66,40 @@ pub fn push(out: &mut Vec<u8>, id: u64, text: &[u8]) {
         out.push(b'\n');
         return;
     }
-    let text = std::str::from_utf8(text).unwrap_or_default();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let mut cut = PIECE.min(rest.len());
-        while !rest.is_char_boundary(cut) {
-            cut -= 1;
-        }
-        let (piece, after) = rest.split_at(cut);
-        let mut line = write::Object::with_capacity(piece.len() + piece.len() / 8 + 64);
-        line.u64("id", id).str("part", piece).bool("more", !after.is_empty());
-        out.extend_from_slice(&line.finish());
+    out.reserve(text.len() + 64 * (text.len() / PIECE + 1));
+    let mut pieces = text.chunks(PIECE).peekable();
+    while let Some(piece) = pieces.next() {
+        out.push(if pieces.peek().is_some() { MORE } else { LAST });
+        write::number(out, id);
+        out.push(b' ');
+        out.extend_from_slice(piece);
         out.push(b'\n');
-        rest = after;
     }
 }
 
-/// Why a line could not become a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LineError {
-    Json(JsonError),
-    /// Parts of this id add up to more than the cap; the rest of them is ignored.
-    TooLarge {
-        id: u64,
-    },
-    /// More messages are being assembled than we hold at once.
-    TooManyParts {
-        id: u64,
-    },
+/// Why a part was refused. Further parts of the same text are swallowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartError {
+    /// Parts of this id add up to more than the cap.
+    TooLarge { id: u64 },
+    /// More texts are being assembled than we hold at once.
+    TooMany { id: u64 },
+    /// The line begins like a part and is none.
+    Malformed,
 }
 
 /// Puts parts together again.
 #[derive(Debug)]
 pub struct Assembler {
     total_limit: usize,
+    /// `None`: already refused.
     open: HashMap<u64, Option<Vec<u8>>>,
     held: usize,
 }
 
-/// Messages that may be in parts at one time.
+/// Texts that may be in parts at one time, and how many whole ones their sum may be.
 const MAX_OPEN: usize = 256;
+const MAX_HELD: usize = 4;
 
 impl Assembler {
     #[must_use]
@@ -107,45 +107,62 @@ impl Assembler {
         Self { total_limit, open: HashMap::new(), held: 0 }
     }
 
-    /// Takes a line. `Ok(None)`: a part, and more follow. `Ok(Some(None))`: the line itself is the message. `Ok(Some(Some(text)))`: the
-    /// last part; `text` is the message.
-    pub fn take(&mut self, line: Json<'_>) -> Result<Option<Option<Vec<u8>>>, LineError> {
-        let Some(part) = line.get("part").and_then(Json::as_str) else { return Ok(Some(None)) };
-        let id = line.get("id").and_then(Json::as_u64).unwrap_or(0);
-        let more = line.get("more").and_then(Json::as_bool).unwrap_or(false);
+    /// Takes a line as it came. `Some`: a whole text, not validated yet; `None`: a part, and others must follow.
+    pub fn take(&mut self, line: Bytes) -> Result<Option<Bytes>, PartError> {
+        let more = match line.first() {
+            Some(&MORE) => true,
+            Some(&LAST) => false,
+            _ => return Ok(Some(line)),
+        };
+        let (id, piece) = part(&line).ok_or(PartError::Malformed)?;
         if !self.open.contains_key(&id) && self.open.len() >= MAX_OPEN {
-            return Err(LineError::TooManyParts { id });
+            return Err(PartError::TooMany { id });
         }
         let slot = self.open.entry(id).or_insert_with(|| Some(Vec::new()));
-        if let Some(text) = slot {
-            if text.len() + part.len() > self.total_limit || self.held + part.len() > self.total_limit.saturating_mul(4) {
-                self.held -= text.len();
-                *slot = None;
-                if !more {
-                    self.open.remove(&id);
-                }
-                return Err(LineError::TooLarge { id });
+        let Some(text) = slot else {
+            if !more {
+                self.open.remove(&id);
             }
-            text.extend_from_slice(part.as_bytes());
-            self.held += part.len();
+            return Ok(None);
+        };
+        if text.len() + piece.len() > self.total_limit || self.held + piece.len() > self.total_limit.saturating_mul(MAX_HELD) {
+            self.held -= text.len();
+            *slot = None;
+            if !more {
+                self.open.remove(&id);
+            }
+            return Err(PartError::TooLarge { id });
         }
+        text.extend_from_slice(piece);
+        self.held += piece.len();
         if more {
             return Ok(None);
         }
-        let Some(Some(text)) = self.open.remove(&id) else { return Ok(None) };
-        self.held -= text.len();
-        Ok(Some(Some(text)))
+        let whole = self.open.remove(&id).flatten().unwrap_or_default();
+        self.held -= whole.len();
+        Ok(Some(whole.into()))
     }
 
     #[must_use]
     pub fn limits(&self) -> Limits {
-        Limits::new(self.total_limit, DEPTH)
+        Limits::new(self.total_limit.max(LINE_LIMIT), DEPTH)
     }
+}
+
+/// The id and the piece of a part.
+fn part(line: &[u8]) -> Option<(u64, &[u8])> {
+    let rest = line.get(1..)?;
+    let space = memchr::memchr(b' ', rest.get(..rest.len().min(21))?)?;
+    let id = std::str::from_utf8(rest.get(..space)?).ok()?.parse().ok()?;
+    Some((id, rest.get(space + 1..)?))
 }
 
 /// The id of a line that is not valid as a whole, if it can be read from its beginning.
 #[must_use]
 pub fn salvage_id(prefix: &[u8]) -> Option<u64> {
+    if let Some(&(MORE | LAST)) = prefix.first() {
+        return part(prefix).map(|(id, _)| id);
+    }
     let at = memchr::memmem::find(prefix, b"\"id\"")?;
     let rest = prefix.get(at + 4..)?.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();

@@ -1,6 +1,9 @@
 //! Assembling JSON text from parts, most of them copied verbatim.
 
-use crate::Json;
+use crate::{
+    Json,
+    json::{RawField, decode_key},
+};
 
 /// An object being written. Keys are ours, so they are plain ASCII; values are raw JSON text or escaped here.
 #[derive(Debug)]
@@ -110,23 +113,23 @@ impl Object {
 /// Copies every field of `object` verbatim and in order, except those named in `drop`; `fill` then appends its own.
 #[must_use]
 pub fn replace_fields(object: Json<'_>, drop: &[&str], fill: impl FnOnce(&mut Object)) -> Vec<u8> {
-    let mut out = Object::with_capacity(object.as_bytes().len() + 64);
-    let mut fields = object.fields();
-    while let Some((key, value)) = fields.next_raw() {
-        if !drop.iter().any(|name| names(key, name)) {
-            out.copied(key, value);
+    let mut walk = object.fields();
+    let fields: Vec<RawField<'_>> = std::iter::from_fn(|| walk.next_raw()).collect();
+    splice_fields(&fields, drop, fill)
+}
+
+/// Like [`replace_fields`], for an object whose fields are known already.
+#[must_use]
+pub fn splice_fields(fields: &[RawField<'_>], drop: &[&str], fill: impl FnOnce(&mut Object)) -> Vec<u8> {
+    let length: usize = fields.iter().map(|(key, value)| key.len() + value.as_bytes().len() + 2).sum();
+    let mut out = Object::with_capacity(length + 128);
+    for (key, value) in fields {
+        if !drop.contains(&&*decode_key(key)) {
+            out.copied(key, *value);
         }
     }
     fill(&mut out);
     out.finish()
-}
-
-/// Does this quoted key decode to `name`?
-fn names(raw: &[u8], name: &str) -> bool {
-    let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
-    inner == name.as_bytes()
-        || (memchr::memchr(b'\\', inner).is_some()
-            && Json::parse(raw, crate::Limits::default()).ok().and_then(Json::as_str).is_some_and(|key| key == name))
 }
 
 pub fn number(out: &mut Vec<u8>, mut value: u64) {

@@ -47,7 +47,7 @@ use tokio::{sync::Notify, task::LocalSet, time::interval};
 use wire::{
     Json,
     line::Line,
-    worker::{self, Assembler, LineError},
+    worker::{self, Assembler, PartError},
 };
 
 use self::{call::Call, handover::Parked, hub::Hub, requests::Queue, seed::Seed, servers::Servers};
@@ -60,6 +60,8 @@ use crate::{
 
 /// Idle connections are looked over this often.
 const SWEEP: Duration = Duration::from_secs(10);
+/// How long requests under way may take to finish once no more are read.
+const DRAIN: Duration = Duration::from_secs(3);
 /// How long the last lines may take to leave.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -124,6 +126,7 @@ async fn serve(start: Start) -> io::Result<()> {
         // The gate no longer reads us: as good as closing our input.
         _ = &mut writer => Ok(()),
     };
+    let _ = tokio::time::timeout(DRAIN, aggregator.drained()).await;
     aggregator.servers.close_all(&Failure::upstream("the worker is shutting down"));
     aggregator.hub.say_farewell().await;
     let _ = tokio::time::timeout(LAST_WORDS, out.flushed()).await;
@@ -161,30 +164,20 @@ impl Aggregator {
     }
 
     /// One line: a request, or a part of one.
-    fn take(self: &Rc<Self>, assembler: &mut Assembler, text: Bytes) {
-        let json = match Json::parse(&text, assembler.limits()) {
-            Ok(json) => json,
+    fn take(self: &Rc<Self>, assembler: &mut Assembler, line: Bytes) {
+        let text = match assembler.take(line) {
+            Ok(Some(text)) => text,
+            Ok(None) => return,
+            Err(PartError::TooLarge { id }) => return self.complain(Some(id), "the request is larger than this worker accepts"),
+            Err(PartError::TooMany { id }) => return self.complain(Some(id), "too many requests are arriving in parts at once"),
+            Err(PartError::Malformed) => return self.complain(None, "the line begins like a part of a request and is none"),
+        };
+        match Json::parse(&text, assembler.limits()) {
+            Ok(json) => self.request(&text, json),
             Err(error) => {
                 let id = worker::salvage_id(text.get(..text.len().min(256)).unwrap_or_default());
-                return self.complain(id, &format!("the line is not valid JSON: {error}"));
+                self.complain(id, &format!("the line is not valid JSON: {error}"));
             }
-        };
-        match assembler.take(json) {
-            Ok(None) => {}
-            Ok(Some(None)) => self.request(&text, json),
-            Ok(Some(Some(whole))) => {
-                let whole = Bytes::from(whole);
-                match Json::parse(&whole, assembler.limits()) {
-                    Ok(json) => self.request(&whole, json),
-                    Err(error) => {
-                        let id = json.get("id").and_then(Json::as_u64);
-                        self.complain(id, &format!("the parts do not make valid JSON: {error}"));
-                    }
-                }
-            }
-            Err(LineError::TooLarge { id }) => self.complain(Some(id), "the request is larger than this worker accepts"),
-            Err(LineError::TooManyParts { id }) => self.complain(Some(id), "too many requests are arriving in parts at once"),
-            Err(LineError::Json(error)) => self.complain(json.get("id").and_then(Json::as_u64), &error.to_string()),
         }
     }
 
@@ -213,6 +206,18 @@ impl Aggregator {
         }
     }
 
+    /// Waits until everything that was asked has been answered.
+    async fn drained(self: &Rc<Self>) {
+        self.ending.set(true);
+        loop {
+            self.queue.advance(self);
+            if self.queue.is_idle() {
+                return;
+            }
+            self.changed.notified().await;
+        }
+    }
+
     /// Ends the loop after the answers given so far.
     pub(crate) fn end(&self) {
         self.ending.set(true);
@@ -231,7 +236,7 @@ impl Aggregator {
 
     /// Room for a request that waits.
     pub(crate) fn finished(&self) {
-        if self.queue.finished() {
+        if self.queue.finished() || self.ending.get() {
             self.changed.notify_one();
         }
     }

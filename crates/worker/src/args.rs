@@ -53,7 +53,7 @@ fn read_aggregator(mut args: impl Iterator<Item = String>) -> Result<Args, Strin
 }
 
 fn read_probe(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
-    let mut aims = Aims::at_parent();
+    let mut aims = Aims { socket: std::env::temp_dir().join("portcullis-probe.sock"), ..Aims::at_parent() };
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value\n{USAGE}"));
         match &*arg {

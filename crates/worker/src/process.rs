@@ -1,9 +1,16 @@
 //! The life of the process: read what the jail will hide, enter the jail, serve.
 
 use std::{
+    fs::{self, Permissions},
     io::{self, Write},
-    os::fd::AsFd,
-    path::PathBuf,
+    os::{
+        fd::AsFd,
+        unix::{
+            fs::{FileTypeExt, PermissionsExt},
+            net::{UnixListener, UnixStream},
+        },
+    },
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -106,8 +113,25 @@ fn confinement(report: &Report) -> Vec<u8> {
     out.finish()
 }
 
+/// Makes sure there is a socket to aim at that anybody could connect to, since only then is it the jail that refuses.
+fn offer(socket: &Path) {
+    // If it exists and is alive it serves as it is; what a probe before us left behind is replaced.
+    if UnixStream::connect(socket).is_ok() {
+        return;
+    }
+    if fs::symlink_metadata(socket).is_ok_and(|found| found.file_type().is_socket()) {
+        let _ = fs::remove_file(socket);
+    }
+    if let Ok(listener) = UnixListener::bind(socket) {
+        let _ = fs::set_permissions(socket, Permissions::from_mode(0o777));
+        // The jail closes every descriptor but the standard ones; our input is not needed, so the listener lives on there.
+        let _ = rustix::stdio::dup2_stdin(&listener);
+    }
+}
+
 /// Enters the jail and tries to get out of it. Fails unless every attempt was refused.
 fn probe(aims: &Aims) -> Result<ExitCode, String> {
+    offer(&aims.socket);
     let report = jail::enter(&Spec::new("portcullis-work"));
     let findings = probe_escape(aims);
     let held = findings.iter().all(sandbox::escape::Finding::held);

@@ -5,7 +5,7 @@
 
 mod ensure;
 mod suites;
-mod testrun;
+pub(crate) mod testrun;
 #[cfg(test)]
 mod tests;
 

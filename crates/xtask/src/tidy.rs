@@ -102,6 +102,11 @@ const RULES: &[Rule] = &[
         check: powers::unfinished,
     },
     Rule {
+        name: "own-main",
+        why: "the test runner skips a test program it gets no list from; what is not run is not tested",
+        check: shape::own_main,
+    },
+    Rule {
         name: "module-docs",
         why: "a file says what it is and what it must never do before it does anything",
         check: shape::module_docs,

@@ -3,7 +3,6 @@
 use audit::{Facts, Opened, Verdict};
 use policy::Permit;
 use vocab::{Fault, FaultKind, Stage, Stop};
-use wire::Json;
 
 use super::{Delivered, shape::Args};
 use crate::{
@@ -67,7 +66,7 @@ fn seal(gate: &Inner, opened: Opened, ask: &Ask, outcome: Result<Delivered, Stop
             record.label_after = &label;
             record.result = digest.as_str();
             record.result_bytes = Some(bytes.len() as u64);
-            record.violation = upstream_error(&delivered.outcome);
+            record.violation = upstream_error(&delivered);
             (gate.ledger.conclude(opened, &record), delivered.outcome)
         }
         Err(stop) => {
@@ -100,12 +99,10 @@ fn verdict(outcome: &Outcome) -> Verdict {
 }
 
 /// An error that the upstream reported in a well-formed answer: delivered, and counted as a failure.
-fn upstream_error(outcome: &Outcome) -> &'static str {
-    match outcome {
+fn upstream_error(delivered: &Delivered) -> &'static str {
+    match delivered.outcome {
         Outcome::Rpc(_) => "upstream_error",
-        Outcome::Result(bytes) if Json::checked_before(bytes).get("isError").and_then(Json::as_bool) == Some(true) => {
-            "tool_error"
-        }
+        Outcome::Result(_) if delivered.is_error => "tool_error",
         _ => "",
     }
 }

@@ -1,5 +1,7 @@
 //! Inspect: is what came back a result, of a size we forward? What the caller will carry back to us is sealed here.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use vocab::{Rule, Violation};
 use wire::{Json, write};
@@ -12,9 +14,16 @@ use super::{
 };
 use crate::{Ask, gate::Inner, running::Outcome, tokens};
 
-pub(super) fn inspect(gate: &Inner, ask: &Ask, received: &Received<'_>, target: &Target, raw: Raw) -> Result<Outcome, Violation> {
+/// The outcome, and whether it reports an error.
+pub(super) fn inspect(
+    gate: &Inner,
+    ask: &Ask,
+    received: &Received<'_>,
+    target: &Target,
+    raw: Raw,
+) -> Result<(Outcome, bool), Violation> {
     let result = match raw {
-        Raw::Rpc(error) => return Ok(Outcome::Rpc(error)),
+        Raw::Rpc(error) => return Ok((Outcome::Rpc(error), true)),
         Raw::Result(result) => result,
     };
     let limit = target.spec.max_result_bytes.min(gate.ceiling.result_bytes);
@@ -26,24 +35,35 @@ pub(super) fn inspect(gate: &Inner, ask: &Ask, received: &Received<'_>, target: 
     if !json.is_object() {
         return Err(Violation::new(Rule::InvalidResult, "the result is not an object"));
     }
-    Ok(Outcome::Result(seal(gate, ask, received, target, json).map_or(result, Bytes::from)))
-}
-
-/// The result with request state and task ids sealed, or `None` when there is nothing to seal and it is forwarded as it is.
-fn seal(gate: &Inner, ask: &Ask, received: &Received<'_>, target: &Target, json: Json<'_>) -> Option<Vec<u8>> {
-    let mut state = None;
-    let mut task = None;
-    let mut nested = None;
-    let mut list = None;
+    let mut found = Found::default();
     for (key, value) in json.fields() {
         match &*key {
-            "requestState" => state = Some(value),
-            "taskId" => task = value.as_str(),
-            "task" => nested = Some(value),
-            "tasks" => list = Some(value),
+            "requestState" => found.state = Some(value),
+            "taskId" => found.task = value.as_str(),
+            "task" => found.nested = Some(value),
+            "tasks" => found.list = Some(value),
+            "isError" => found.is_error = value.as_bool() == Some(true),
             _ => {}
         }
     }
+    let is_error = found.is_error;
+    let sealed = seal(gate, ask, received, target, json, found).map(Bytes::from);
+    Ok((Outcome::Result(sealed.unwrap_or(result)), is_error))
+}
+
+/// What matters to us in a result, found in one walk over it.
+#[derive(Default)]
+struct Found<'a> {
+    state: Option<Json<'a>>,
+    task: Option<Cow<'a, str>>,
+    nested: Option<Json<'a>>,
+    list: Option<Json<'a>>,
+    is_error: bool,
+}
+
+/// The result with request state and task ids sealed, or `None` when there is nothing to seal and it is forwarded as it is.
+fn seal(gate: &Inner, ask: &Ask, received: &Received<'_>, target: &Target, json: Json<'_>, found: Found<'_>) -> Option<Vec<u8>> {
+    let Found { state, task, nested, list, .. } = found;
     let show = |id: &str| match &received.address {
         // The caller's own words for a task it asked about.
         Address::Task(asked) => asked.clone().into_owned(),

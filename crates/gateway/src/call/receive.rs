@@ -4,7 +4,10 @@ use std::borrow::Cow;
 
 use policy::Permission;
 use vocab::{Rule, Violation};
-use wire::Json;
+use wire::{
+    Json,
+    json::{RawField, decode_key},
+};
 
 use crate::{Action, Ask, catalog::Target};
 
@@ -29,14 +32,19 @@ impl Address<'_> {
     }
 }
 
+/// The parameters, with every field found in one walk: arguments may be long, and nothing steps over them twice.
 #[derive(Debug)]
 pub(super) struct Received<'a> {
-    pub(super) params: Json<'a>,
+    pub(super) fields: Vec<RawField<'a>>,
     pub(super) address: Address<'a>,
     pub(super) arguments: Option<Json<'a>>,
 }
 
-impl Received<'_> {
+impl<'a> Received<'a> {
+    pub(super) fn get(&self, key: &str) -> Option<Json<'a>> {
+        find(&self.fields, key)
+    }
+
     pub(super) fn arguments_are_object(&self) -> bool {
         self.arguments.is_none_or(Json::is_object)
     }
@@ -46,23 +54,28 @@ impl Received<'_> {
     }
 }
 
+fn find<'a>(fields: &[RawField<'a>], key: &str) -> Option<Json<'a>> {
+    fields.iter().find(|(raw, _)| decode_key(raw) == key).map(|(_, value)| *value)
+}
+
 pub(super) fn receive(ask: &Ask) -> Result<Received<'_>, Violation> {
-    let params = Json::checked_before(&ask.params);
-    let text = |key: &'static str| params.get(key).and_then(Json::as_str).ok_or_else(|| missing(key));
+    let mut walk = Json::checked_before(&ask.params).fields();
+    let fields: Vec<RawField<'_>> = std::iter::from_fn(|| walk.next_raw()).collect();
+    let text = |key: &'static str| find(&fields, key).and_then(Json::as_str).ok_or_else(|| missing(key));
     let address = match ask.action {
         Action::CallTool => Address::Tool(text("name")?),
         Action::GetPrompt => Address::Prompt(text("name")?),
         Action::ReadResource | Action::Subscribe | Action::Unsubscribe => Address::Resource(text("uri")?),
-        Action::Complete => reference(params)?,
+        Action::Complete => reference(find(&fields, "ref").ok_or_else(|| missing("ref"))?)?,
         Action::TaskGet | Action::TaskUpdate | Action::TaskCancel | Action::TaskResult => Address::Task(text("taskId")?),
         Action::TaskList => Address::Server,
     };
-    if params.get("inputResponses").is_some_and(|json| !json.is_object()) {
+    if find(&fields, "inputResponses").is_some_and(|json| !json.is_object()) {
         return Err(
             Violation::new(Rule::Malformed, "`inputResponses` is not an object").with_hint("`inputResponses` must be an object")
         );
     }
-    Ok(Received { params, address, arguments: params.get("arguments") })
+    Ok(Received { arguments: find(&fields, "arguments"), fields, address })
 }
 
 fn missing(key: &str) -> Violation {
@@ -70,8 +83,7 @@ fn missing(key: &str) -> Violation {
 }
 
 /// What a completion is about: a prompt by name, or a resource template by URI.
-fn reference(params: Json<'_>) -> Result<Address<'_>, Violation> {
-    let reference = params.get("ref").ok_or_else(|| missing("ref"))?;
+fn reference(reference: Json<'_>) -> Result<Address<'_>, Violation> {
     let text = |key: &'static str| reference.get(key).and_then(Json::as_str).ok_or_else(|| missing(key));
     match &*text("type")? {
         "ref/prompt" => Ok(Address::Prompt(text("name")?)),

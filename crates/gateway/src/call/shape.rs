@@ -32,7 +32,7 @@ pub(super) fn shape(
 
 /// Opens the seal around the upstream's own state, if the caller brought one back.
 fn request_state(gate: &Inner, ask: &Ask, received: &Received<'_>, target: &Target) -> Result<Option<Vec<u8>>, Violation> {
-    let Some(state) = received.params.get("requestState") else { return Ok(None) };
+    let Some(state) = received.get("requestState") else { return Ok(None) };
     let Some(state) = state.as_str() else {
         return Err(
             Violation::new(Rule::Malformed, "`requestState` is not a string").with_hint("`requestState` must be a string")
@@ -71,8 +71,8 @@ fn rewrite(
         // The 2025 way to ask for a task means nothing to a server of the other kind: the call is then made synchronously.
         dropped.push("task");
     }
-    let kept = received.params.get("_meta").and_then(kept_meta);
-    Ok(write::replace_fields(received.params, &dropped, |out| {
+    let kept = received.get("_meta").and_then(kept_meta);
+    Ok(write::splice_fields(&received.fields, &dropped, |out| {
         if !value.is_empty() {
             out.raw(field, &value);
         }
@@ -86,7 +86,7 @@ fn rewrite(
 }
 
 fn reference(received: &Received<'_>, field: &str, name: &str) -> Vec<u8> {
-    let reference = received.params.get("ref").unwrap_or(Json::EMPTY_OBJECT);
+    let reference = received.get("ref").unwrap_or(Json::EMPTY_OBJECT);
     write::replace_fields(reference, &[field], |out| {
         out.str(field, name);
     })

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use testkit::client::{Client, Era};
 use testkit::gate::Gate;
 
@@ -165,5 +165,5 @@ async fn assert_lists(client: &Client, prefix: &str, wanted: &[&str]) {
     for tool in wanted {
         assert!(names.contains(&format!("{prefix}{tool}").as_str()), "{prefix}{tool} is not among {names:?}");
     }
-    assert!(tools.iter().all(|tool| tool["inputSchema"]["type"] == Value::from("object")), "a schema was lost");
+    assert!(tools.iter().all(|tool| tool["inputSchema"]["type"] == "object"), "a schema was lost");
 }

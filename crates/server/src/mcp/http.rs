@@ -70,13 +70,14 @@ impl Visit<'_> {
         guard::accepts(self.headers, &[JSON_TYPE, EVENTS_TYPE])?;
         let settings = self.door.gate.settings();
         let body = body::read(body, settings.max_body_bytes).await?;
-        let json = Json::parse(&body, Limits::new(settings.max_body_bytes, settings.max_depth)).map_err(|error| {
+        let limits = Limits::new(settings.max_body_bytes, settings.max_depth);
+        let (json, fields) = Json::parse_fields(&body, limits).map_err(|error| {
             errored(StatusCode::BAD_REQUEST, None, &Problem::new(code::PARSE_ERROR, &format!("Parse error: {error}")))
         })?;
         if json.is_array() {
             return self.batch(&body).await;
         }
-        let message = rpc::read(json).map_err(|error| {
+        let message = rpc::read_fields(json, fields).map_err(|error| {
             let problem = Problem::new(code::INVALID_REQUEST, &format!("Invalid request: {}", error.problem));
             errored(StatusCode::BAD_REQUEST, error.id.as_ref(), &problem)
         })?;

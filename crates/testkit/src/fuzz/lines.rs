@@ -1,18 +1,16 @@
 //! The worker's line protocol: lines out of a stream, and long messages in parts.
 
+use bytes::Bytes;
 use wire::{
-    Json, Limits,
     line::{Line, Lines},
-    worker::{Assembler, DEPTH, LINE_LIMIT, LineError, push, salvage_id},
+    worker::{Assembler, LINE_LIMIT, PartError, push, salvage_id},
 };
 
 /// Small, so that short inputs reach the limits.
 const SHORT_LINE: usize = 300;
 const SMALL_TOTAL: usize = 4096;
-/// The cut that also asks for a message too long for one line; few inputs do, because it is slow.
-const LONG: usize = 256;
 
-/// Lines do not depend on how the stream was cut; parts come together or are refused within bounds; what we send arrives.
+/// Lines do not depend on how the stream was cut, and parts come together or are refused within bounds.
 pub fn worker_lines(data: &[u8]) {
     let (step, data) = data.split_first().map_or((1, data), |(first, rest)| (usize::from(*first) + 1, rest));
     let lines = split(data, step);
@@ -31,7 +29,6 @@ pub fn worker_lines(data: &[u8]) {
             }
         }
     }
-    travels(data, step == LONG);
 }
 
 /// An id that is read from a broken line is a number that stands in it.
@@ -52,16 +49,16 @@ fn split(data: &[u8], step: usize) -> Vec<Line> {
     all
 }
 
-fn assemble(assembler: &mut Assembler, text: &[u8]) {
-    let Ok(json) = Json::parse(text, Limits::new(SHORT_LINE, DEPTH)) else { return };
-    match assembler.take(json) {
-        Ok(Some(Some(whole))) => assert!(whole.len() <= SMALL_TOTAL, "a message larger than its cap"),
-        Ok(_) | Err(LineError::TooLarge { .. } | LineError::TooManyParts { .. } | LineError::Json(_)) => {}
+fn assemble(assembler: &mut Assembler, text: &Bytes) {
+    match assembler.take(text.clone()) {
+        Ok(Some(whole)) => assert!(whole.len() <= SMALL_TOTAL, "a message larger than its cap"),
+        Ok(None) | Err(PartError::TooLarge { .. } | PartError::TooMany { .. } | PartError::Malformed) => {}
     }
 }
 
-/// A message sent with [`push`] is what the other side takes, in one line or in parts.
-fn travels(data: &[u8], in_parts: bool) {
+/// A message sent with [`push`] is what the other side takes, in one line or, when the first byte is odd, in parts.
+pub fn worker_parts(data: &[u8]) {
+    let in_parts = data.first().is_some_and(|first| first % 2 == 1);
     let text = String::from_utf8_lossy(data).replace('\n', " ");
     let mut message = wire::worker::request(7, "forward", b"{}");
     message.pop();
@@ -76,14 +73,9 @@ fn travels(data: &[u8], in_parts: bool) {
     let mut arrived = Vec::new();
     while let Some(line) = lines.next_line() {
         let Line::Whole(line) = line else { return assert!(message.is_empty(), "a line we wrote is too long") };
-        let json = Json::parse(&line, Limits::new(LINE_LIMIT, DEPTH));
-        let taken = json.map(|json| assembler.take(json));
-        assert!(matches!(taken, Ok(Ok(_))), "a line we wrote is refused: {taken:?}");
-        match taken {
-            Ok(Ok(Some(Some(whole)))) => arrived.push(whole),
-            Ok(Ok(Some(None))) => arrived.push(line.to_vec()),
-            _ => {}
-        }
+        let taken = assembler.take(line);
+        assert!(taken.is_ok(), "a line we wrote is refused: {taken:?}");
+        arrived.extend(taken.ok().flatten());
     }
     assert_eq!(arrived, [message]);
 }

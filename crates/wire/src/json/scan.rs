@@ -1,20 +1,22 @@
 //! The one pass that validates a text. Recursion is bounded by `Limits::depth`.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
-use super::{JsonError, Limits, Problem, walk};
+use super::{Json, JsonError, Limits, Problem, RawField, walk};
 
 /// Below this many keys, comparing each with each is cheaper than sorting.
 const FEW_KEYS: usize = 12;
 
-pub(super) fn whole(text: &[u8], limits: Limits) -> Result<&[u8], JsonError> {
+/// Validates a text and returns it without surrounding white space. If it is an object, its fields are added to `fields`: whoever
+/// wants them then need not step over long values a second time.
+pub(super) fn whole<'a>(text: &'a [u8], limits: Limits, fields: Option<&mut Vec<RawField<'a>>>) -> Result<&'a [u8], JsonError> {
     if text.len() > limits.bytes {
         return Err(JsonError { at: limits.bytes, problem: Problem::TooLong { limit: limits.bytes } });
     }
     if let Err(error) = simdutf8::compat::from_utf8(text) {
         return Err(JsonError { at: error.valid_up_to(), problem: Problem::NotUtf8 });
     }
-    let mut scan = Scan { text, at: 0, room: limits.depth, limits, keys: Vec::new() };
+    let mut scan = Scan { text, at: 0, room: limits.depth, limits, keys: Vec::new(), fields };
     scan.space();
     let start = scan.at;
     scan.value()?;
@@ -26,7 +28,7 @@ pub(super) fn whole(text: &[u8], limits: Limits) -> Result<&[u8], JsonError> {
     Ok(text.get(start..end).unwrap_or_default())
 }
 
-struct Scan<'a> {
+struct Scan<'a, 'f> {
     text: &'a [u8],
     at: usize,
     /// Levels of nesting still allowed.
@@ -34,9 +36,10 @@ struct Scan<'a> {
     limits: Limits,
     /// Keys of every object that is still open; each object owns the tail from where it began.
     keys: Vec<Cow<'a, [u8]>>,
+    fields: Option<&'f mut Vec<RawField<'a>>>,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> Scan<'a, '_> {
     fn error(&self, problem: Problem) -> JsonError {
         JsonError { at: self.at, problem }
     }
@@ -90,7 +93,9 @@ impl<'a> Scan<'a> {
             if self.peek() != Some(b'"') {
                 return self.expected("a key");
             }
+            let key_start = self.at;
             let key = self.key()?;
+            let key_end = self.at;
             self.keys.push(key);
             self.space();
             if self.peek() != Some(b':') {
@@ -98,7 +103,9 @@ impl<'a> Scan<'a> {
             }
             self.at += 1;
             self.space();
+            let value_start = self.at;
             self.value()?;
+            self.note(key_start..key_end, value_start..self.at);
             self.space();
             match self.peek() {
                 Some(b',') => self.at += 1,
@@ -113,6 +120,16 @@ impl<'a> Scan<'a> {
         self.keys.truncate(first);
         self.at += 1;
         Ok(())
+    }
+
+    /// Keeps a field of the outermost object.
+    fn note(&mut self, key: Range<usize>, value: Range<usize>) {
+        if self.room + 1 != self.limits.depth {
+            return;
+        }
+        if let (Some(fields), Some(key), Some(value)) = (&mut self.fields, self.text.get(key), self.text.get(value)) {
+            fields.push((key, Json(value)));
+        }
     }
 
     fn array(&mut self) -> Result<(), JsonError> {

@@ -11,16 +11,18 @@ fn space(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The index after the string that opens at `at`.
+/// The index after the string that opens at `at`. Only quotes are looked for; a quote after an odd number of backslashes is escaped.
 fn string_end(text: &[u8], at: usize) -> usize {
-    let mut at = at + 1;
+    let mut from = at + 1;
     loop {
-        let Some(stop) = text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) else { return text.len() };
-        at += stop;
-        if text.get(at) == Some(&b'"') {
-            return at + 1;
+        let Some(found) = text.get(from..).and_then(|rest| memchr::memchr(b'"', rest)) else { return text.len() };
+        let quote = from + found;
+        let before = text.get(at + 1..quote).unwrap_or_default();
+        let backslashes = before.iter().rev().take_while(|byte| **byte == b'\\').count();
+        if backslashes % 2 == 0 {
+            return quote + 1;
         }
-        at += 2;
+        from = quote + 1;
     }
 }
 
@@ -153,16 +155,11 @@ impl<'a> Iterator for Items<'a> {
 pub(super) fn decode(raw: &[u8]) -> Cow<'_, str> {
     let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
     let Ok(inner) = std::str::from_utf8(inner) else { return Cow::Borrowed("") };
-    if !inner.contains('\\') {
-        return Cow::Borrowed(inner);
-    }
+    let Some((plain, mut rest)) = inner.split_once('\\') else { return Cow::Borrowed(inner) };
     let mut out = String::with_capacity(inner.len());
-    let mut chars = inner.chars();
-    while let Some(c) = chars.next() {
-        if c != '\\' {
-            out.push(c);
-            continue;
-        }
+    out.push_str(plain);
+    loop {
+        let mut chars = rest.chars();
         match chars.next() {
             Some('b') => out.push('\u{8}'),
             Some('f') => out.push('\u{c}'),
@@ -173,6 +170,12 @@ pub(super) fn decode(raw: &[u8]) -> Cow<'_, str> {
             Some(other) => out.push(other),
             None => break,
         }
+        let Some((plain, after)) = chars.as_str().split_once('\\') else {
+            out.push_str(chars.as_str());
+            break;
+        };
+        out.push_str(plain);
+        rest = after;
     }
     Cow::Owned(out)
 }

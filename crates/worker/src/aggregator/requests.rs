@@ -48,6 +48,11 @@ impl Queue {
         self.parked.borrow_mut().push_back((id, text));
     }
 
+    /// Nothing is under way and nothing waits.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.under_way.get() == 0 && self.parked.borrow().is_empty()
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.parked.borrow().len() >= MAX_PARKED || self.parked_bytes.get() >= MAX_PARKED_BYTES
     }

@@ -216,3 +216,32 @@ fn a_slow_server_of_the_first_line_does_not_hide_the_others_for_long() {
         "text"
     );
 }
+
+#[test]
+fn what_was_asked_before_the_end_of_input_is_still_answered() {
+    let server = github();
+    let mut worker = Worker::start(&json!([definition("github", &server.url())]));
+    let tools = worker.ask("list_tools", json!({}));
+    let called = worker.ask("call_tool", json!({"name": "github__search_repos", "arguments": {}}));
+    worker.close_input();
+    assert_eq!(worker.end(tools)["tools"].as_array().unwrap().len(), 2);
+    assert!(worker.end(called)["result"].is_object());
+    assert_eq!(worker.exit(), Some(0));
+}
+
+#[test]
+fn a_call_that_never_ends_does_not_keep_the_worker_alive() {
+    let server = Server::start(|request, reply| {
+        if !http::legacy(request, reply, &json!({})) {
+            reply.wait_for_close();
+        }
+    });
+    let mut worker = Worker::start(&json!([definition("slow", &server.url())]));
+    let id = worker.ask("call_tool", json!({"name": "slow__x"}));
+    server.wait("the call", |request| request.method() == "tools/call");
+    let before = std::time::Instant::now();
+    worker.call("shutdown", json!({}));
+    assert!(worker.end(id)["error"].as_str().unwrap().contains("shutting down"));
+    assert_eq!(worker.exit(), Some(0));
+    assert!(before.elapsed() < Duration::from_secs(8));
+}

@@ -11,23 +11,39 @@ use anyhow::{Context, Result, ensure};
 use super::{Tally, cargo};
 use crate::{complain, say, tools::process};
 
+/// Test programs with a `main` of their own, as package and target. `cargo nextest` asks such a program for its list of tests, takes
+/// silence for "none" and skips it, so these are run by `cargo test` as well.
+pub(crate) const OWN_MAIN: &[(&str, &str)] = &[("sandbox", "jail")];
+
 /// Every test of the workspace. Programs are built first: tests start them.
 pub(super) fn all() -> Result<Tally> {
     cargo(&["build", "--quiet", "--workspace", "--bins"])?;
+    let mut tally = Tally::default();
+    for (package, target) in OWN_MAIN {
+        tally.add(counted(&["test", "--quiet", "--package", package, "--test", target], verdict)?);
+    }
+    tally.add(with_a_harness()?);
+    Ok(tally)
+}
+
+fn with_a_harness() -> Result<Tally> {
     if has_nextest() {
         cargo(&["nextest", "run", "--workspace", "--no-run", "--cargo-quiet"])?;
-        return counted(&["nextest", "run", "--workspace", "--cargo-quiet", "--no-fail-fast", "--status-level", "fail"]);
+        return counted(&["nextest", "run", "--workspace", "--cargo-quiet", "--no-fail-fast", "--status-level", "fail"], summary);
     }
     cargo(&["test", "--quiet", "--workspace", "--all-targets", "--no-run"])?;
-    counted(&["test", "--workspace", "--all-targets", "--no-fail-fast"])
+    counted(&["test", "--workspace", "--all-targets", "--no-fail-fast"], summary)
 }
 
 /// Tests that live beside the code; no other program is started.
 pub(super) fn unit() -> Result<Tally> {
     if has_nextest() {
-        return counted(&["nextest", "run", "--workspace", "--lib", "--bins", "--cargo-quiet", "--status-level", "fail"]);
+        return counted(
+            &["nextest", "run", "--workspace", "--lib", "--bins", "--cargo-quiet", "--status-level", "fail"],
+            summary,
+        );
     }
-    counted(&["test", "--workspace", "--lib", "--bins"])
+    counted(&["test", "--workspace", "--lib", "--bins"], summary)
 }
 
 fn has_nextest() -> bool {
@@ -35,15 +51,15 @@ fn has_nextest() -> bool {
     probe.is_ok_and(|status| status.success())
 }
 
-/// Shows the runner's output as it comes and reads its summaries.
-fn counted(arguments: &[&str]) -> Result<Tally> {
+/// Shows the runner's output as it comes and counts what `read` finds in it.
+fn counted(arguments: &[&str], read: fn(&str) -> Option<Tally>) -> Result<Tally> {
     let mut command = Command::new("cargo");
     command.args(arguments).current_dir(process::root()?).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().context("cannot start cargo")?;
     let stderr = child.stderr.take().context("cargo has no stderr")?;
     let stdout = child.stdout.take().context("cargo has no stdout")?;
-    let errors = thread::spawn(move || relay(stderr, |line| complain(line)));
-    let mut tally = relay(stdout, |line| say(line));
+    let errors = thread::spawn(move || relay(stderr, read, |line| complain(line)));
+    let mut tally = relay(stdout, read, |line| say(line));
     tally.add(errors.join().unwrap_or_default());
     let status = child.wait()?;
     ensure!(status.success() || tally.failed > 0, "`cargo {}` failed", arguments.join(" "));
@@ -51,11 +67,11 @@ fn counted(arguments: &[&str]) -> Result<Tally> {
     Ok(tally)
 }
 
-fn relay(stream: impl Read, show: impl Fn(&str)) -> Tally {
+fn relay(stream: impl Read, read: fn(&str) -> Option<Tally>, show: impl Fn(&str)) -> Tally {
     let mut tally = Tally::default();
     for line in BufReader::new(stream).lines().map_while(Result::ok) {
         show(&line);
-        if let Some(counted) = summary(&line) {
+        if let Some(counted) = read(&line) {
             tally.add(counted);
         }
     }
@@ -81,4 +97,14 @@ pub(super) fn summary(line: &str) -> Option<Tally> {
         _ => None,
     });
     Some(Tally { passed: before("passed"), failed: before("failed") + timed_out.unwrap_or(0) })
+}
+
+/// What a program with its own `main` says of one test: `test NAME ... ok`.
+pub(super) fn verdict(line: &str) -> Option<Tally> {
+    let passed = match line.strip_prefix("test ")?.rsplit_once(" ... ")?.1 {
+        "ok" => true,
+        "FAILED" => false,
+        _ => return None,
+    };
+    Some(Tally { passed: usize::from(passed), failed: usize::from(!passed) })
 }

@@ -45,3 +45,10 @@ fn summaries_of_both_runners_are_read() {
     check("test result: FAILED. 11 passed; 1 failed; 0 ignored; 0 measured", 11, 1);
     assert_eq!(testrun::summary("test a::b ... ok"), None);
 }
+
+#[test]
+fn verdicts_of_programs_with_their_own_main_are_read() {
+    assert_eq!(testrun::verdict("test the_jail_holds ... ok"), Some(Tally::passed(1)));
+    assert_eq!(testrun::verdict("test the_jail_holds ... FAILED"), Some(Tally { passed: 0, failed: 1 }));
+    assert_eq!(testrun::verdict("test result: ok. 1 passed; 0 failed"), None);
+}

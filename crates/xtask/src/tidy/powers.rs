@@ -31,7 +31,10 @@ const CLOCK_FILES: &[(&str, &str)] = &[
 ];
 
 /// Files outside `portcullis` that may read argv or the environment.
-const ENVIRONMENT_FILES: &[(&str, &str)] = &[("crates/worker/src/process.rs", "the worker's own flags")];
+const ENVIRONMENT_FILES: &[(&str, &str)] = &[
+    ("crates/worker/src/process.rs", "hands the worker's own flags to their reader"),
+    ("crates/worker/src/args.rs", "where the probe of the jail aims when nothing is said"),
+];
 
 pub(crate) fn unsafe_code(tree: &Tree) -> Vec<Finding> {
     let outside = tree.rust().filter(|(path, _)| !path.starts_with("crates/sandbox/"));

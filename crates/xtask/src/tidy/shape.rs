@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Finding, source, tree::Tree};
+use crate::check::testrun::OWN_MAIN;
 
 /// Lines a Rust file may have before it must be excused.
 const MAX_LINES: usize = 600;
@@ -46,6 +47,26 @@ fn section<'a>(manifest: &'a str, name: &str) -> BTreeSet<&'a str> {
     let header = format!("[{name}]");
     let body = manifest.lines().map(str::trim).skip_while(|line| *line != header).skip(1);
     body.take_while(|line| !line.starts_with('[')).filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
+}
+
+/// Test programs with a `main` of their own that the gate does not know of.
+pub(crate) fn own_main(tree: &Tree) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for name in tree.members.keys() {
+        let path = format!("crates/{name}/Cargo.toml");
+        for table in tree.get(&path).unwrap_or_default().split("[[test]]").skip(1) {
+            let table = table.split("\n[").next().unwrap_or_default();
+            let target =
+                table.lines().find_map(|line| line.trim().strip_prefix("name = \"")?.strip_suffix('"')).unwrap_or_default();
+            if table.contains("harness = false") && !OWN_MAIN.contains(&(name.as_str(), target)) {
+                found.push(Finding::new(
+                    &path,
+                    format!("the test `{target}` has a `main` of its own; list it in check/testrun.rs"),
+                ));
+            }
+        }
+    }
+    found
 }
 
 pub(crate) fn module_docs(tree: &Tree) -> Vec<Finding> {

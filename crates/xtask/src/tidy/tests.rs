@@ -169,6 +169,17 @@ fn unfinished() {
 }
 
 #[test]
+fn own_main() {
+    let check = |name: &str, target: &str| {
+        let (path, manifest) =
+            (format!("crates/{name}/Cargo.toml"), format!("[[test]]\nname = \"{target}\"\nharness = false\n\n[x]\n"));
+        shape::own_main(&member(tree(&[(path.as_str(), manifest.as_str())]), name, &[]))
+    };
+    green(&check("sandbox", "jail"));
+    red(&check("sandbox", "cage"), &["crates/sandbox/Cargo.toml"]);
+}
+
+#[test]
 fn module_docs() {
     green(&shape::module_docs(&tree(&[("crates/wire/src/a.rs", "//! A.\n"), ("crates/wire/src/tests.rs", "use super::*;")])));
     red(&shape::module_docs(&tree(&[("crates/wire/src/a.rs", "// A.\nfn f() {}")])), &["crates/wire/src/a.rs:1"]);
