@@ -294,7 +294,7 @@ impl Link {
             Err(PartError::Malformed) => return tracing::warn!("the worker sent a part that cannot be read"),
         };
         match Json::parse_fields(&text, assembler.limits()) {
-            Ok((_, fields)) => self.dispatch(&text, &fields),
+            Ok(outline) => self.dispatch(&text, &outline.fields()),
             Err(_) => {
                 tracing::warn!("the worker sent a line that is not JSON");
                 self.spoil(worker::salvage_id(text.get(..256).unwrap_or(&text)));

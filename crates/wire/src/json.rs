@@ -89,6 +89,40 @@ impl std::error::Error for JsonError {}
 /// A field: its key as written, quotes included, and its value.
 pub type RawField<'a> = (&'a [u8], Json<'a>);
 
+/// A validated value and what was met at its top while validating, so that nobody steps over long values again.
+#[derive(Debug, Clone)]
+pub struct Outline<'a> {
+    pub json: Json<'a>,
+    outer: Vec<RawField<'a>>,
+    inner: Vec<RawField<'a>>,
+    /// The lists hold every field; an object with very many is walked instead.
+    complete: bool,
+}
+
+impl<'a> Outline<'a> {
+    /// The fields of the value, if it is an object.
+    #[must_use]
+    pub fn fields(&self) -> Cow<'_, [RawField<'a>]> {
+        if self.complete { Cow::Borrowed(&self.outer) } else { Cow::Owned(self.json.raw_fields()) }
+    }
+
+    /// The fields of one of its fields, if that is an object.
+    #[must_use]
+    pub fn fields_of(&self, value: Json<'a>) -> Vec<RawField<'a>> {
+        if !self.complete {
+            return value.raw_fields();
+        }
+        let inside = value.0.as_ptr_range();
+        self.inner.iter().filter(|(key, _)| inside.contains(&key.as_ptr())).copied().collect()
+    }
+}
+
+/// The value of a field among some.
+#[must_use]
+pub fn find<'a>(fields: &[RawField<'a>], key: &str) -> Option<Json<'a>> {
+    fields.iter().find(|(raw, _)| decode_key(raw) == key).map(|(_, value)| *value)
+}
+
 /// The decoded text of a key as written.
 #[must_use]
 pub fn decode_key(raw: &[u8]) -> Cow<'_, str> {
@@ -107,14 +141,12 @@ impl<'a> Json<'a> {
         scan::whole(text, limits, None).map(Self)
     }
 
-    /// Like [`Json::parse`], and if the value is an object, its fields too, at no further cost.
-    pub fn parse_fields(text: &'a [u8], limits: Limits) -> Result<(Self, Vec<RawField<'a>>), JsonError> {
-        let mut fields = Vec::with_capacity(8);
-        let json = scan::whole(text, limits, Some(&mut fields)).map(Self)?;
-        if !json.is_object() {
-            fields.clear();
-        }
-        Ok((json, fields))
+    /// Like [`Json::parse`], with the fields of the outermost object and of objects directly inside it, at no further cost.
+    pub fn parse_fields(text: &'a [u8], limits: Limits) -> Result<Outline<'a>, JsonError> {
+        let mut noted = scan::Noted::default();
+        let json = scan::whole(text, limits, Some(&mut noted)).map(Self)?;
+        let complete = noted.outer.len() < scan::MAX_NOTED && noted.inner.len() < scan::MAX_NOTED;
+        Ok(Outline { json, outer: noted.outer, inner: noted.inner, complete: complete && json.is_object() })
     }
 
     /// A value whose text was part of a value checked before, by us or by a process that uses this crate. Walking it is safe
@@ -179,6 +211,13 @@ impl<'a> Json<'a> {
     #[must_use]
     pub fn fields(self) -> Fields<'a> {
         Fields::of(self.0)
+    }
+
+    /// Fields with their keys as written; empty if this is not an object.
+    #[must_use]
+    pub fn raw_fields(self) -> Vec<RawField<'a>> {
+        let mut fields = self.fields();
+        std::iter::from_fn(|| fields.next_raw()).collect()
     }
 
     /// Items in order; empty if this is not an array.

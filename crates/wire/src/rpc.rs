@@ -81,17 +81,16 @@ impl std::error::Error for ShapeError {}
 
 /// Reads one message. Batches are the door's business.
 pub fn read(json: Json<'_>) -> Result<Message<'_>, ShapeError> {
-    let mut fields = json.fields();
-    read_fields(json, std::iter::from_fn(|| fields.next_raw()))
+    read_fields(json, &json.raw_fields())
 }
 
 /// Reads one message whose fields are known already.
-pub fn read_fields<'a>(json: Json<'a>, fields: impl IntoIterator<Item = RawField<'a>>) -> Result<Message<'a>, ShapeError> {
+pub fn read_fields<'a>(json: Json<'a>, fields: &[RawField<'a>]) -> Result<Message<'a>, ShapeError> {
     if !json.is_object() {
         return Err(ShapeError { id: None, problem: "a JSON-RPC message is an object" });
     }
     let mut parts = Parts::default();
-    for (key, value) in fields {
+    for &(key, value) in fields {
         match &*decode_key(key) {
             "jsonrpc" => parts.version = Some(value),
             "id" => parts.id = Some(value),

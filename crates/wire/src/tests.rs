@@ -200,10 +200,17 @@ fn lines_that_only_look_like_parts_are_refused() {
 #[test]
 fn fields_found_while_validating_are_those_found_by_walking() {
     for text in [r#"{"a":1,"b":{"c":[1,2]},"d":"x\"y"}"#, "{}", "[{\"a\":1}]", "5", r#" {"k\u0061":{"z":{}} } "#] {
-        let (json, fields) = Json::parse_fields(text.as_bytes(), Limits::default()).unwrap();
-        let mut walked = json.fields();
-        assert_eq!(fields, std::iter::from_fn(|| walked.next_raw()).collect::<Vec<_>>(), "{text}");
+        let outline = Json::parse_fields(text.as_bytes(), Limits::default()).unwrap();
+        assert_eq!(*outline.fields(), outline.json.raw_fields(), "{text}");
+        for (_, value) in outline.json.raw_fields() {
+            assert_eq!(outline.fields_of(value), value.raw_fields(), "{text}");
+        }
     }
+    let many: String = (0..1000).map(|n| format!("\"k{n}\":{{\"x\":{n}}},")).collect();
+    let many = format!("{{{many}\"end\":{{}}}}");
+    let outline = Json::parse_fields(many.as_bytes(), Limits::default()).unwrap();
+    assert_eq!(outline.fields().len(), 1001);
+    assert_eq!(outline.fields_of(outline.json.get("k999").unwrap()).len(), 1);
 }
 
 #[test]

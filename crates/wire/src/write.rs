@@ -113,9 +113,7 @@ impl Object {
 /// Copies every field of `object` verbatim and in order, except those named in `drop`; `fill` then appends its own.
 #[must_use]
 pub fn replace_fields(object: Json<'_>, drop: &[&str], fill: impl FnOnce(&mut Object)) -> Vec<u8> {
-    let mut walk = object.fields();
-    let fields: Vec<RawField<'_>> = std::iter::from_fn(|| walk.next_raw()).collect();
-    splice_fields(&fields, drop, fill)
+    splice_fields(&object.raw_fields(), drop, fill)
 }
 
 /// Like [`replace_fields`], for an object whose fields are known already.

@@ -46,6 +46,7 @@ use sandbox::handover::Receiver;
 use tokio::{sync::Notify, task::LocalSet, time::interval};
 use wire::{
     Json,
+    json::{self, RawField},
     line::Line,
     worker::{self, Assembler, PartError},
 };
@@ -172,8 +173,8 @@ impl Aggregator {
             Err(PartError::TooMany { id }) => return self.complain(Some(id), "too many requests are arriving in parts at once"),
             Err(PartError::Malformed) => return self.complain(None, "the line begins like a part of a request and is none"),
         };
-        match Json::parse(&text, assembler.limits()) {
-            Ok(json) => self.request(&text, json),
+        match Json::parse_fields(&text, assembler.limits()) {
+            Ok(outline) => self.request(&text, &outline.fields()),
             Err(error) => {
                 let id = worker::salvage_id(text.get(..text.len().min(256)).unwrap_or_default());
                 self.complain(id, &format!("the line is not valid JSON: {error}"));
@@ -181,17 +182,18 @@ impl Aggregator {
         }
     }
 
-    fn request(self: &Rc<Self>, text: &Bytes, json: Json<'_>) {
-        let Some(id) = json.get("id").and_then(Json::as_u64) else {
+    fn request(self: &Rc<Self>, text: &Bytes, fields: &[RawField<'_>]) {
+        let get = |key: &str| json::find(fields, key);
+        let Some(id) = get("id").and_then(Json::as_u64) else {
             return self.complain(None, "the request has no `id`, or one that is not a whole number");
         };
-        let Some(name) = json.get("method").and_then(Json::as_str) else {
+        let Some(name) = get("method").and_then(Json::as_str) else {
             return self.complain(Some(id), "the request has no `method`");
         };
         let Some(method) = methods::find(&name) else {
             return self.complain(Some(id), &format!("unknown method: {}", crate::failure::clip(&name)));
         };
-        let params = json.get("params").unwrap_or(Json::EMPTY_OBJECT);
+        let params = get("params").unwrap_or(Json::EMPTY_OBJECT);
         if method.waits_its_turn && !self.queue.has_room(self) {
             return self.queue.park(id, text.clone());
         }

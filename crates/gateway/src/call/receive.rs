@@ -6,7 +6,7 @@ use policy::Permission;
 use vocab::{Rule, Violation};
 use wire::{
     Json,
-    json::{RawField, decode_key},
+    json::{RawField, find},
 };
 
 use crate::{Action, Ask, catalog::Target};
@@ -54,13 +54,8 @@ impl<'a> Received<'a> {
     }
 }
 
-fn find<'a>(fields: &[RawField<'a>], key: &str) -> Option<Json<'a>> {
-    fields.iter().find(|(raw, _)| decode_key(raw) == key).map(|(_, value)| *value)
-}
-
 pub(super) fn receive(ask: &Ask) -> Result<Received<'_>, Violation> {
-    let mut walk = Json::checked_before(&ask.params).fields();
-    let fields: Vec<RawField<'_>> = std::iter::from_fn(|| walk.next_raw()).collect();
+    let fields = Json::checked_before(&ask.params).raw_fields();
     let text = |key: &'static str| find(&fields, key).and_then(Json::as_str).ok_or_else(|| missing(key));
     let address = match ask.action {
         Action::CallTool => Address::Tool(text("name")?),

@@ -59,6 +59,7 @@ pub(crate) struct Hub {
     tended: Mutex<Vec<Tended>>,
     by_id: ArcSwap<ById>,
     catalog: ArcSwap<Catalog>,
+    rebuilding: Mutex<()>,
     catalog_version: watch::Sender<u64>,
     changes: broadcast::Sender<Change>,
 }
@@ -83,6 +84,7 @@ impl Hub {
             tended: Mutex::default(),
             by_id: ArcSwap::default(),
             catalog: ArcSwap::default(),
+            rebuilding: Mutex::default(),
             catalog_version: watch::Sender::new(0),
             changes: broadcast::Sender::new(CHANGES),
         })
@@ -235,6 +237,8 @@ impl Hub {
     }
 
     fn rebuild(&self) {
+        // One at a time, so that an older view cannot replace a newer one.
+        let _turn = lock(&self.rebuilding);
         let servers: Vec<_> = lock(&self.tended).iter().map(|entry| (entry.upstream.spec(), entry.upstream.face())).collect();
         self.catalog.store(Arc::new(Catalog::build(&servers)));
         self.catalog_version.send_modify(|version| *version += 1);

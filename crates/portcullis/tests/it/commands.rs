@@ -125,7 +125,7 @@ async fn call_prints_the_result_and_its_exit_code_tells_the_outcome() {
 #[tokio::test]
 async fn a_gate_that_does_not_run_is_said_so() {
     let home = tempfile::tempdir().unwrap();
-    for args in [&["status"][..], &["servers", "retry", "x"], &["tools", "list"], &["call", "x__y"]] {
+    for args in [&["status"][..], &["servers", "retry", "x"], &["tools", "list"], &["call", "x__y"], &["connect"]] {
         let said = run(&portcullis(), home.path(), args, "").await.unwrap();
         assert_eq!(said.code, Some(4), "{args:?}: {said:?}");
         assert!(said.stderr.contains("portcullis up"), "{args:?} does not say what to do: {said:?}");

@@ -28,10 +28,13 @@ enum Feature {
     ListChanged,
     Elicitation,
     Sampling,
+    UrlElicitation,
+    Roots,
+    Subscription,
 }
 
 impl Feature {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 13] = [
         Self::Tools,
         Self::Resources,
         Self::Prompts,
@@ -42,6 +45,9 @@ impl Feature {
         Self::ListChanged,
         Self::Elicitation,
         Self::Sampling,
+        Self::UrlElicitation,
+        Self::Roots,
+        Self::Subscription,
     ];
 }
 
@@ -211,6 +217,9 @@ impl Cell {
             Feature::ListChanged => self.list_changed().await,
             Feature::Elicitation => self.elicitation().await,
             Feature::Sampling => self.sampling().await,
+            Feature::UrlElicitation => self.url_elicitation().await,
+            Feature::Roots => self.roots().await,
+            Feature::Subscription => self.subscription().await,
         }
     }
 
@@ -372,6 +381,46 @@ impl Cell {
         ensure!(called.text == "Sample: forty-two", "answer: {}", called.answer);
         let asked = client.seen_of("sampling/createMessage");
         ensure!(asked.len() == 1 && asked[0].to_string().contains("What is the answer?"), "asked: {asked:?}");
+        Ok(())
+    }
+
+    async fn url_elicitation(&self) -> Result<()> {
+        let answers = [("elicitation/create", json!({"action": "accept"}))];
+        let able = json!({"elicitation": {"form": {}, "url": {}}});
+        let client = Client::connect(&self.gate.target()?, self.era, able, &answers).await?;
+        client.listen(&[]).await?;
+        let url = "https://example.com/consent?state=1&x=%20";
+        let called = client.call("up__elicit_url", json!({"url": url, "message": "Please visit"})).await?;
+        ensure!(called.text.contains("action=accept"), "answer: {}", called.answer);
+        let asked = client.seen_of("elicitation/create");
+        ensure!(asked.len() == 1 && asked[0]["params"]["url"] == url, "the address changed: {asked:?}");
+        ensure!(asked[0]["params"]["mode"] == "url", "the mode changed: {asked:?}");
+        Ok(())
+    }
+
+    async fn roots(&self) -> Result<()> {
+        let answer = json!({"roots": [{"uri": "file:///srv/project", "name": "project"}]});
+        let client = self.able_client("roots", "roots/list", answer).await?;
+        client.listen(&[]).await?;
+        let called = client.call("up__list_roots", json!({})).await?;
+        ensure!(called.text.contains("file:///srv/project"), "answer: {}", called.answer);
+        Ok(())
+    }
+
+    async fn subscription(&self) -> Result<()> {
+        let client = self.client().await?;
+        let uri = "portcullis://up/test://watched-resource";
+        client.listen(&[uri]).await?;
+        if self.era == Era::Legacy {
+            let answer = client.request("resources/subscribe", json!({"uri": uri})).await?;
+            ensure!(answer.get("result").is_some(), "resources/subscribe: {answer}");
+        }
+        // Another resource changes too, and nobody asked about that one.
+        client.call("up__touch_resource", json!({"uri": "test://static-text"})).await?;
+        client.call("up__touch_resource", json!({})).await?;
+        client.wait_for("notifications/resources/updated", SOON).await?;
+        let seen = client.seen_of("notifications/resources/updated");
+        ensure!(seen.iter().all(|note| note["params"]["uri"] == uri), "told of the wrong resource: {seen:?}");
         Ok(())
     }
 }

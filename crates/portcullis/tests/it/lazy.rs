@@ -160,3 +160,23 @@ async fn giving_up_is_visible_and_retry_brings_it_back() {
     await_state(&gate, "up", "connected", Duration::from_secs(5)).await;
     running.abort();
 }
+
+/// What a server showed last time is listed at once, before it is reached again.
+#[tokio::test]
+async fn a_snapshot_is_served_while_the_server_is_away() {
+    let address = free_address().await;
+    let running = serve_at(address).await;
+    let mut gate = gate(&config(&[("up", http(&at(address), PUBLIC))])).await;
+    await_state(&gate, "up", "connected", Duration::from_secs(10)).await;
+    let before = client(&gate, Era::Modern).await.tools().await.unwrap();
+    assert!(!before.is_empty());
+    gate.stop().await.unwrap();
+    running.abort();
+    gate.start_again().await.unwrap();
+    let caller = client(&gate, Era::Modern).await;
+    let began = Instant::now();
+    assert_eq!(caller.tools().await.unwrap(), before, "the same list, word for word");
+    assert!(began.elapsed() < Duration::from_millis(500), "it took {:?}", began.elapsed());
+    let called = caller.call("up__effect", json!({})).await.unwrap();
+    assert_eq!(called.error_code(), Some("upstream_unavailable"), "{}", called.answer);
+}

@@ -14,6 +14,8 @@ mod confinement;
 #[cfg(test)]
 mod corpus;
 #[cfg(test)]
+mod crash;
+#[cfg(test)]
 mod door;
 #[cfg(test)]
 mod eras;
@@ -23,6 +25,8 @@ mod foreign;
 mod hostile;
 #[cfg(test)]
 mod lazy;
+#[cfg(test)]
+mod limits;
 #[cfg(test)]
 mod refusals;
 #[cfg(test)]

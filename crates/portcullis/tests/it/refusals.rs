@@ -273,7 +273,7 @@ async fn too_large_is_refused_without_reading_it_all() {
 
 #[tokio::test]
 async fn credentials_are_needed_known_and_unrevoked() {
-    let yard = Yard::open().await;
+    let mut yard = Yard::open().await;
     let target = yard.gate.target().unwrap();
     let good = yard.gate.token().unwrap();
     let mut almost = good.clone();
@@ -297,6 +297,10 @@ async fn credentials_are_needed_known_and_unrevoked() {
     })
     .await;
     assert_eq!(yard.effects(), 1);
+    // Strangers are counted, not recorded one by one; the count is on record when the gate has stopped.
+    yard.gate.stop().await.unwrap();
+    let records = records(&yard.gate).await;
+    assert!(records.iter().any(|record| record["action"] == "strangers.refused"), "{records:#?}");
 }
 
 /// A session id is not a credential: with another's it is worth nothing, whatever one does with it.

@@ -15,6 +15,7 @@ use hyper::body::Incoming as HttpBody;
 use vocab::{ErrorCode, ServerId};
 use wire::{
     Json, Limits,
+    json::{self, Outline},
     mcp::{Revision, code, meta as keys},
     rpc::{self, Id, Message},
 };
@@ -71,18 +72,18 @@ impl Visit<'_> {
         let settings = self.door.gate.settings();
         let body = body::read(body, settings.max_body_bytes).await?;
         let limits = Limits::new(settings.max_body_bytes, settings.max_depth);
-        let (json, fields) = Json::parse_fields(&body, limits).map_err(|error| {
+        let outline = Json::parse_fields(&body, limits).map_err(|error| {
             errored(StatusCode::BAD_REQUEST, None, &Problem::new(code::PARSE_ERROR, &format!("Parse error: {error}")))
         })?;
-        if json.is_array() {
+        if outline.json.is_array() {
             return self.batch(&body).await;
         }
-        let message = rpc::read_fields(json, fields).map_err(|error| {
+        let message = rpc::read_fields(outline.json, &outline.fields()).map_err(|error| {
             let problem = Problem::new(code::INVALID_REQUEST, &format!("Invalid request: {}", error.problem));
             errored(StatusCode::BAD_REQUEST, error.id.as_ref(), &problem)
         })?;
         let signs = Signs {
-            meta_version: names_version(&message),
+            meta_version: names_version(&message, &outline),
             header_version: headers::version(self.headers),
             session: self.headers.contains_key(SESSION_ID),
             initialize: matches!(&message, Message::Request { method, .. } if method == "initialize"),
@@ -187,9 +188,12 @@ impl Visit<'_> {
     }
 }
 
-fn names_version(message: &Message<'_>) -> bool {
-    let (Message::Request { params, .. } | Message::Notification { params, .. }) = message else { return false };
-    params.and_then(|params| params.path(&["_meta", keys::PROTOCOL_VERSION])).is_some()
+fn names_version<'a>(message: &Message<'a>, outline: &Outline<'a>) -> bool {
+    let (Message::Request { params: Some(params), .. } | Message::Notification { params: Some(params), .. }) = message else {
+        return false;
+    };
+    let meta = json::find(&outline.fields_of(*params), "_meta");
+    meta.and_then(|meta| meta.get(keys::PROTOCOL_VERSION)).is_some()
 }
 
 fn id_of<'a>(message: &'a Message<'_>) -> Option<&'a Id> {

@@ -9,7 +9,7 @@ const FEW_KEYS: usize = 12;
 
 /// Validates a text and returns it without surrounding white space. If it is an object, its fields are added to `fields`: whoever
 /// wants them then need not step over long values a second time.
-pub(super) fn whole<'a>(text: &'a [u8], limits: Limits, fields: Option<&mut Vec<RawField<'a>>>) -> Result<&'a [u8], JsonError> {
+pub(super) fn whole<'a>(text: &'a [u8], limits: Limits, fields: Option<&mut Noted<'a>>) -> Result<&'a [u8], JsonError> {
     if text.len() > limits.bytes {
         return Err(JsonError { at: limits.bytes, problem: Problem::TooLong { limit: limits.bytes } });
     }
@@ -28,6 +28,16 @@ pub(super) fn whole<'a>(text: &'a [u8], limits: Limits, fields: Option<&mut Vec<
     Ok(text.get(start..end).unwrap_or_default())
 }
 
+/// Fields met while validating.
+#[derive(Default)]
+pub(super) struct Noted<'a> {
+    pub(super) outer: Vec<RawField<'a>>,
+    pub(super) inner: Vec<RawField<'a>>,
+}
+
+/// Fields kept per level; a message of ours has a handful.
+pub(super) const MAX_NOTED: usize = 256;
+
 struct Scan<'a, 'f> {
     text: &'a [u8],
     at: usize,
@@ -36,7 +46,7 @@ struct Scan<'a, 'f> {
     limits: Limits,
     /// Keys of every object that is still open; each object owns the tail from where it began.
     keys: Vec<Cow<'a, [u8]>>,
-    fields: Option<&'f mut Vec<RawField<'a>>>,
+    fields: Option<&'f mut Noted<'a>>,
 }
 
 impl<'a> Scan<'a, '_> {
@@ -122,13 +132,16 @@ impl<'a> Scan<'a, '_> {
         Ok(())
     }
 
-    /// Keeps a field of the outermost object.
+    /// Keeps a field of the outermost object, or of one directly inside it.
     fn note(&mut self, key: Range<usize>, value: Range<usize>) {
-        if self.room + 1 != self.limits.depth {
-            return;
-        }
-        if let (Some(fields), Some(key), Some(value)) = (&mut self.fields, self.text.get(key), self.text.get(value)) {
-            fields.push((key, Json(value)));
+        let Some(fields) = &mut self.fields else { return };
+        let list = match self.limits.depth - self.room {
+            1 => &mut fields.outer,
+            2 => &mut fields.inner,
+            _ => return,
+        };
+        if let (true, Some(key), Some(value)) = (list.len() < MAX_NOTED, self.text.get(key), self.text.get(value)) {
+            list.push((key, Json(value)));
         }
     }
 
@@ -206,22 +219,16 @@ impl<'a> Scan<'a, '_> {
         self.at += 1;
         let mut escaped = false;
         loop {
-            let rest = self.text.get(self.at..).unwrap_or_default();
-            let Some(stop) = memchr::memchr2(b'"', b'\\', rest) else {
-                self.at = self.text.len();
-                return self.expected("the end of a string");
-            };
-            let plain = rest.get(..stop).unwrap_or_default();
-            if has_control(plain) {
-                self.at += plain.iter().position(|byte| *byte < 0x20).unwrap_or(0);
-                return Err(self.error(Problem::ControlCharacter));
+            self.at += plain_prefix(self.text.get(self.at..).unwrap_or_default());
+            match self.peek() {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escaped = true;
+                    self.escape()?;
+                }
+                Some(_) => return Err(self.error(Problem::ControlCharacter)),
+                None => return self.expected("the end of a string"),
             }
-            self.at += stop;
-            if self.peek() == Some(b'"') {
-                break;
-            }
-            escaped = true;
-            self.escape()?;
         }
         self.at += 1;
         Ok(escaped)
@@ -259,6 +266,43 @@ impl<'a> Scan<'a, '_> {
         self.at += 5;
         Ok(unit)
     }
+}
+
+/// How many bytes come before the first quote, backslash or control character. Eight bytes are looked at in one word; a run that
+/// turns out long is handed to the vector search.
+fn plain_prefix(text: &[u8]) -> usize {
+    const SHORT: usize = 128;
+    let mut at = 0;
+    while at < SHORT {
+        let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk::<8>) else { return at + bytewise(text.get(at..)) };
+        let stops = stops(u64::from_le_bytes(*word));
+        if stops != 0 {
+            return at + stops.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let rest = text.get(at..).unwrap_or_default();
+    let run = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+    let run = rest.get(..run).unwrap_or_default();
+    if has_control(run) { at + bytewise(Some(run)) } else { at + run.len() }
+}
+
+fn bytewise(text: Option<&[u8]>) -> usize {
+    let text = text.unwrap_or_default();
+    text.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)).unwrap_or(text.len())
+}
+
+/// Sets the high bit of every byte that is a quote, a backslash or below 0x20. Bits above the lowest one may be set in error, so only
+/// the lowest counts.
+const fn stops(word: u64) -> u64 {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGHS: u64 = ONES << 7;
+    let quote = word ^ (ONES * b'"' as u64);
+    let backslash = word ^ (ONES * b'\\' as u64);
+    let is_quote = quote.wrapping_sub(ONES) & !quote;
+    let is_backslash = backslash.wrapping_sub(ONES) & !backslash;
+    let is_control = word.wrapping_sub(ONES * 0x20) & !word;
+    (is_quote | is_backslash | is_control) & HIGHS
 }
 
 /// Folds without an early exit so that the compiler can use vector instructions.

@@ -37,9 +37,9 @@ impl Incoming {
     /// Everything is validated here, once. The text is put on one line on the way, since it will travel in lines.
     pub(crate) fn parse(text: Bytes, limit: usize) -> Result<Self, Failure> {
         let text = on_one_line(text);
-        let (json, fields) = Json::parse_fields(&text, Limits::new(limit, DEPTH))
+        let outline = Json::parse_fields(&text, Limits::new(limit, DEPTH))
             .map_err(|error| Failure::invalid(format!("the server sent something that is not acceptable JSON: {error}")))?;
-        let message = rpc::read_fields(json, fields)
+        let message = rpc::read_fields(outline.json, &outline.fields())
             .map_err(|error| Failure::invalid(format!("the server sent no JSON-RPC message: {error}")))?;
         let cut = |json: Json<'_>| text.slice_ref(json.as_bytes());
         Ok(match message {

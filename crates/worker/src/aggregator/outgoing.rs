@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, header::InvalidHeaderValue};
 use wire::{
-    Json, header,
+    Json, header, json,
     mcp::{Revision, meta},
     write,
 };
@@ -60,12 +60,12 @@ impl Outgoing {
             None if !stamped => envelope(id, method, None),
             Some(params) if !stamped => envelope(id, method, Some(params.as_bytes())),
             _ => {
-                let params = params.unwrap_or(Json::EMPTY_OBJECT);
-                let meta = meta_of(conn, params.get("_meta"), about, modern, id);
+                let fields = params.unwrap_or(Json::EMPTY_OBJECT).raw_fields();
+                let meta = meta_of(conn, json::find(&fields, "_meta"), about, modern, id);
                 envelope(
                     id,
                     method,
-                    Some(&write::replace_fields(params, &["_meta"], |out| {
+                    Some(&write::splice_fields(&fields, &["_meta"], |out| {
                         out.raw("_meta", &meta);
                     })),
                 )
