@@ -67,14 +67,23 @@ pub fn push(out: &mut Vec<u8>, id: u64, text: &[u8]) {
         return;
     }
     out.reserve(text.len() + 64 * (text.len() / PIECE + 1));
-    let mut pieces = text.chunks(PIECE).peekable();
-    while let Some(piece) = pieces.next() {
-        out.push(if pieces.peek().is_some() { MORE } else { LAST });
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at_checked(cut(rest)).unwrap_or((rest, &[]));
+        out.push(if after.is_empty() { LAST } else { MORE });
         write::number(out, id);
         out.push(b' ');
         out.extend_from_slice(piece);
         out.push(b'\n');
+        rest = after;
     }
+}
+
+/// Where a piece ends: between characters, so that every line is text.
+fn cut(text: &[u8]) -> usize {
+    let longest = PIECE.min(text.len());
+    let inside_character = |at: &usize| text.get(*at).is_some_and(|byte| byte & 0xC0 == 0x80);
+    (longest.saturating_sub(3)..=longest).rev().find(|at| !inside_character(at)).unwrap_or(longest)
 }
 
 /// Why a part was refused. Further parts of the same text are swallowed.

@@ -34,17 +34,20 @@ async fn a_killed_gate_leaves_no_effect_unrecorded() {
     assert!(acknowledged > 0, "the load never got through");
     let done = fixture.effects().effects;
     let records = records(&gate).await;
-    let of =
-        |kind: &str| records.iter().filter(|record| record["kind"] == kind && record["tool"] == "effect").collect::<Vec<_>>();
-    let (intents, outcomes) = (of("intent"), of("outcome"));
+    let intents: Vec<&Value> = records.iter().filter(|record| record["kind"] == "intent" && record["tool"] == "effect").collect();
+    let ours: BTreeSet<String> = intents.iter().map(|intent| intent["seq"].to_string()).collect();
+    // A call is known by its intent: after a crash the one who concludes it knows nothing else of it.
+    let outcomes: Vec<&Value> = records.iter().filter(|record| ours.contains(&record["intent"].to_string())).collect();
     let verdict = |name: &str| outcomes.iter().filter(|outcome| outcome["verdict"] == name).count() as u64;
     println!("{done} done, {acknowledged} acknowledged, {} intents, {} indeterminate", intents.len(), verdict("indeterminate"));
     assert!(done <= intents.len() as u64, "{done} effects, {} intents", intents.len());
     assert!(acknowledged <= verdict("permitted"), "{acknowledged} answers, {} outcomes", verdict("permitted"));
     assert!(done >= verdict("permitted"), "more outcomes than effects");
-    assert!(done <= verdict("permitted") + verdict("failed") + verdict("indeterminate") + verdict("cancelled"));
-    let closed: BTreeSet<String> = outcomes.iter().map(|outcome| outcome["call"].to_string()).collect();
-    let open: Vec<&&Value> = intents.iter().filter(|intent| !closed.contains(&intent["call"].to_string())).collect();
+    let ended = ["permitted", "failed", "indeterminate", "cancelled"].iter().map(|name| verdict(name)).sum::<u64>();
+    let verdicts: BTreeSet<String> = outcomes.iter().map(|outcome| outcome["verdict"].to_string()).collect();
+    assert!(done <= ended, "{done} effects, {ended} outcomes of these kinds: {verdicts:?}");
+    let closed: BTreeSet<String> = outcomes.iter().map(|outcome| outcome["intent"].to_string()).collect();
+    let open: Vec<&&Value> = intents.iter().filter(|intent| !closed.contains(&intent["seq"].to_string())).collect();
     assert!(open.is_empty(), "intents without an outcome: {open:?}");
     let verified = gate.cli(&["audit", "verify"]).await.unwrap();
     assert_eq!(verified.code, Some(0), "{verified:?}");

@@ -99,7 +99,7 @@ impl Worker {
             let left = until.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
                 Ok(line) => {
-                    let value: Value = serde_json::from_str(&line).expect("a line is JSON");
+                    let value = read(&line);
                     if wanted(&value) {
                         return value;
                     }
@@ -150,7 +150,7 @@ impl Worker {
     pub(crate) fn silent(&mut self, id: u64, during: Duration) -> bool {
         let until = Instant::now() + during;
         while let Ok(line) = self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            self.held.push(serde_json::from_str(&line).expect("a line is JSON"));
+            self.held.push(read(&line));
         }
         !self.held.iter().any(|line| line["id"] == id)
     }
@@ -213,4 +213,13 @@ pub(crate) fn merge(into: &mut Value, more: Value) {
             }
         }
     }
+}
+
+/// A line as a value; a part of a longer one as `{"id", "part", "more"}`.
+fn read(line: &str) -> Value {
+    if let Some(rest) = line.strip_prefix(['+', '=']) {
+        let (id, piece) = rest.split_once(' ').expect("a part has an id and a piece");
+        return serde_json::json!({ "id": id.parse::<u64>().expect("an id"), "part": piece, "more": line.starts_with('+') });
+    }
+    serde_json::from_str(line).expect("a line is JSON")
 }
