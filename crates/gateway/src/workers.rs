@@ -19,8 +19,8 @@ use wire::worker::method;
 use crate::{link::Link, settings::WorkerSettings};
 
 /// How often a busy worker is asked whether it is alive, and how long it may stay silent.
-const TICK: Duration = Duration::from_millis(40);
-const MAX_SILENCE: Duration = Duration::from_millis(140);
+const TICK: Duration = Duration::from_millis(25);
+const MAX_SILENCE: Duration = Duration::from_millis(100);
 /// The same for one that uses the processor or waits for it.
 const BUSY_SILENCE: Duration = Duration::from_secs(3);
 /// A tick this late means the machine is starved, and the worker's silence proves nothing.

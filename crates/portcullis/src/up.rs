@@ -37,6 +37,8 @@ struct Prepared {
     listen: SocketAddr,
     client: Option<tokens::TokenText>,
     is_new: bool,
+    /// What the files were when they were read; a change since then is noticed however soon it came.
+    files: Looks,
 }
 
 pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
@@ -63,7 +65,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         let doors = Doors::open(&gate, listener, lines);
         announce(home, &gate)?;
         greet(up, home, &prepared, &gate, screen).await?;
-        let watch = tokio::spawn(watch_files(gate.clone(), [home.config_file(), home.tokens_file()]));
+        let watch = tokio::spawn(watch_files(gate.clone(), [home.config_file(), home.tokens_file()], prepared.files));
         until_told(&gate).await?;
         watch.abort();
         doors.close().await?;
@@ -84,13 +86,15 @@ fn prepare(up: &args::Up, home: &Home) -> Result<Prepared, Trouble> {
     }
     home.prepare()?;
     let is_new = offline::first_config(home)?;
+    let config_look = look(&home.config_file());
     let (_, resolved) = offline::load(&home.config_file())?;
     let client = tokens::prepare_first(home, SystemTime::now(), &mut tokens::system_random).map_err(Trouble::failed)?;
     let listen = match &up.listen {
         Some(text) => config::parse_listen(text).map_err(|error| Trouble::usage(format!("--listen: {error}")))?,
         None => resolved.listen,
     };
-    Ok(Prepared { resolved, listen, client, is_new })
+    let files = [config_look, look(&home.tokens_file())];
+    Ok(Prepared { resolved, listen, client, is_new, files })
 }
 
 /// On a small machine one thread is fastest: a call then never waits to be handed from one to another.
@@ -233,14 +237,20 @@ impl Doors {
     }
 }
 
+/// When a file was last changed and how long it is; `None` if it is not there.
+type Look = Option<(SystemTime, u64)>;
+type Looks = [Look; 2];
+
+fn look(file: &Path) -> Look {
+    fs::metadata(file).and_then(|data| Ok((data.modified()?, data.len()))).ok()
+}
+
 /// Reloads when a file has changed and then kept still for one look, so that one that is being written is not read half.
-async fn watch_files(gate: Gate, files: [PathBuf; 2]) {
-    let look = || files.each_ref().map(|file| fs::metadata(file).and_then(|data| Ok((data.modified()?, data.len()))).ok());
-    let mut applied = look();
-    let mut before = look();
+async fn watch_files(gate: Gate, files: [PathBuf; 2], mut applied: Looks) {
+    let mut before = applied;
     loop {
         tokio::time::sleep(FILE_PERIOD).await;
-        let now = look();
+        let now = files.each_ref().map(|file| look(file));
         if now == before && now != applied {
             applied = now;
             reload_and_log(&gate);

@@ -10,7 +10,7 @@ use testkit::hostile::{Hostile, Script};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{admin_target, client, connected, fixture, http, percentile, portcullis};
+use crate::support::{admin_target, alone, client, connected, fixture, http, percentile, portcullis};
 
 const BOTH: &str = "application/json, text/event-stream";
 
@@ -287,6 +287,7 @@ async fn smuggled_requests_are_not_run() {
 /// Connections that dawdle cost the others nothing.
 #[tokio::test]
 async fn dawdling_connections_delay_nobody() {
+    let _alone = alone().await;
     let (gate, _fixture) = yard().await;
     let address = gate.target().unwrap().address;
     let mut dawdlers = Vec::new();

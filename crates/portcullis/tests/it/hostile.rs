@@ -9,10 +9,12 @@ use serde_json::{Value, json};
 use testkit::client::{Client, Era};
 use testkit::everything::HttpFixture;
 use testkit::gate::Gate;
-use testkit::hostile::{HostileProcess, Script, Verdict};
+use testkit::hostile::{Hostile, HostileProcess, Script, Verdict};
 use testkit::procfs;
 
-use crate::support::{admin, await_state, client, config, fixture, gate, http, percentile, program, server, stdio, worker_pid};
+use crate::support::{
+    admin, alone, await_state, client, config, connected, fixture, gate, http, percentile, program, server, stdio, worker_pid,
+};
 
 const SEED: u64 = 0x5eed;
 const MIB: u64 = 1 << 20;
@@ -86,6 +88,20 @@ attacks! {
     fn a_deaf_server_still_answers: Deaf over Stdio;
 }
 
+/// Of repeated and look-alike names the first is kept; impossible ones are not listed at all.
+#[tokio::test]
+async fn only_proper_names_are_listed() {
+    let upstream = Hostile::start(Script::BadNames, SEED).await.unwrap();
+    let gate = connected(&[("bad", http(&upstream.url(), "classification: PUBLIC"))]).await;
+    let names = client(&gate, Era::Modern).await.tool_names().await.unwrap();
+    for name in ["bad__echo", "bad__act"] {
+        assert_eq!(names.iter().filter(|listed| *listed == name).count(), 1, "{name} in {names:?}");
+    }
+    let strange: Vec<&String> =
+        names.iter().filter(|name| !["bad__echo", "bad__act", "bad__bare"].contains(&name.as_str())).collect();
+    assert!(strange.is_empty(), "{strange:?}");
+}
+
 #[test]
 fn every_script_is_played_wherever_it_can_be() {
     for script in Script::ALL {
@@ -97,6 +113,7 @@ fn every_script_is_played_wherever_it_can_be() {
 }
 
 async fn attack(script: Script, over: Over) {
+    let _alone = alone().await;
     let yard = Yard::open(script, over).await;
     let honest = Honest::start(&yard.gate).await;
     let client = client(&yard.gate, Era::Modern).await;

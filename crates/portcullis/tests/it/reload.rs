@@ -9,7 +9,7 @@ use testkit::client::{Client, Era};
 use testkit::gate::Gate;
 
 use crate::support::{
-    admin_target, await_state, client, config, connected, eventually, fixture, http, stdio_everything, worker_pid,
+    admin_target, alone, await_state, client, config, connected, eventually, fixture, http, stdio_everything, worker_pid,
 };
 
 const PUBLIC: &str = "classification: PUBLIC";
@@ -17,6 +17,7 @@ const RELOADS: usize = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reloading_under_load_loses_no_call() {
+    let _alone = alone().await;
     let (steady, other) = (fixture().await, fixture().await);
     let entry = http(&steady.url(), PUBLIC);
     let program = stdio_everything("both", PUBLIC);

@@ -154,6 +154,12 @@ pub(crate) async fn records(gate: &Gate) -> Vec<Value> {
     }
 }
 
+/// Held by tests that judge latency or load both cores, so that no two of them run at once in one process.
+pub(crate) async fn alone() -> tokio::sync::MutexGuard<'static, ()> {
+    static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+    ALONE.lock().await
+}
+
 /// The given percentile of durations.
 pub(crate) fn percentile(durations: &mut [Duration], percent: usize) -> Duration {
     durations.sort_unstable();
