@@ -10,7 +10,7 @@ use testkit::hostile::{Hostile, Script};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{admin_target, alone, client, connected, fixture, http, percentile, portcullis};
+use crate::support::{admin, admin_target, alone, client, connected, eventually, fixture, http, percentile, portcullis};
 
 const BOTH: &str = "application/json, text/event-stream";
 
@@ -314,6 +314,47 @@ async fn dawdling_connections_delay_nobody() {
     drop(dawdlers);
 }
 
+/// Callers who ask for much and read nothing cost what they asked for, and only them.
+#[tokio::test]
+async fn clients_that_do_not_read_delay_nobody() {
+    let _alone = alone().await;
+    let (gate, _fixture) = yard().await;
+    let (address, token) = (gate.target().unwrap().address, gate.token().unwrap());
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
+    let params = json!({"name": "up__big", "arguments": {"bytes": 3 << 20}, "_meta": meta});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\naccept: {BOTH}\r\ncontent-type: application/json\r\n\
+         mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: up__big\r\ncontent-length: {}\r\n\r\n{call}",
+        call.len()
+    );
+    let mut idle = Vec::new();
+    for _ in 0..16 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        idle.push(stream);
+    }
+    let caller = client(&gate, Era::Modern).await;
+    eventually("the calls to be over for the gate", Duration::from_secs(15), || async {
+        let calls = admin(&gate, "GET", "status").await["calls"].clone();
+        if calls["answered"].as_u64() >= Some(16) { Ok(()) } else { Err(calls.to_string()) }
+    })
+    .await;
+    let mut latencies = Vec::new();
+    for turn in 0..100 {
+        let began = Instant::now();
+        let text = format!("turn {turn}");
+        assert_eq!(caller.call("up__echo", json!({"text": text})).await.unwrap().text, text);
+        latencies.push(began.elapsed());
+    }
+    let p99 = percentile(&mut latencies, 99);
+    assert!(p99 < Duration::from_millis(100), "p99 was {p99:?}");
+    let mib = testkit::procfs::peak_resident_bytes(gate.pid()) >> 20;
+    println!("p99 {p99:?}; gate peak {mib} MiB");
+    assert!(mib <= 96, "the gate took {mib} MiB for 48 MiB that nobody reads");
+    drop(idle);
+}
+
 /// What the gate does not need to change, it does not change: numbers keep their text, fields their order.
 #[tokio::test]
 async fn arguments_and_results_pass_byte_for_byte() {
@@ -410,12 +451,12 @@ async fn hanging_up_does_not_cancel_a_legacy_call() {
         let caller = caller.clone();
         async move { caller.post(&call, &[]).await.map(|reply| reply.status) }
     });
-    crate::support::eventually("the call to be in flight", Duration::from_secs(5), || async {
+    eventually("the call to be in flight", Duration::from_secs(5), || async {
         if fixture.effects().started == 1 { Ok(()) } else { Err("not yet".to_owned()) }
     })
     .await;
     posting.abort();
-    crate::support::eventually("the call to finish all the same", Duration::from_secs(5), || async {
+    eventually("the call to finish all the same", Duration::from_secs(5), || async {
         let effects = fixture.effects();
         if effects.finished == 1 { Ok(()) } else { Err(format!("{effects:?}")) }
     })

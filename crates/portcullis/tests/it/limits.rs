@@ -95,6 +95,28 @@ async fn too_many_calls_at_once_are_refused() {
     assert!(!caller.call("up__echo", json!({"text": "x"})).await.unwrap().is_error, "there is room again");
 }
 
+/// The number of sessions is bounded: whoever opens more loses their own oldest, never another's.
+#[tokio::test]
+async fn too_many_sessions_cost_their_owner() {
+    let gate = gate("limits: { max_sessions: 3 }\nmcp_servers: {}\n").await;
+    let greedy = gate.target().unwrap();
+    let mut sessions = Vec::new();
+    for _ in 0..3 {
+        sessions.push(Client::plain(&greedy, Era::Legacy).await.unwrap());
+    }
+    let other = crate::support::new_token(&gate, "other", &[]).await;
+    let other = greedy.with_token(Some(&other));
+    Client::plain(&other, Era::Legacy).await.expect_err("a full house ended somebody else's session");
+    assert!(Client::plain(&other, Era::Modern).await.unwrap().tools().await.unwrap().is_empty(), "without sessions all goes on");
+    sessions.push(Client::plain(&greedy, Era::Legacy).await.unwrap());
+    let mut alive = 0;
+    for session in &sessions {
+        let ping = session.message(1, "ping", json!({}));
+        alive += u8::from(session.post(&ping, &[]).await.unwrap().status == 200);
+    }
+    assert_eq!(alive, 3, "one of the greedy caller's own gave way");
+}
+
 /// A call whose answer is lost is not made a second time.
 #[tokio::test]
 async fn a_call_is_made_at_most_once() {

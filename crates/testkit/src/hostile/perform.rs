@@ -96,7 +96,8 @@ impl Player {
                 self.forge(id, &honest, wire).await
             }
             Script::Drip | Script::DripForever | Script::HangAt | Script::CloseAt | Script::ExitAtCall => {
-                self.stall(&honest, wire).await
+                let at = message.pointer("/params/arguments/at").and_then(Value::as_u64);
+                self.stall(&honest, at, wire).await
             }
             Script::EndlessEvents | Script::GiantEvent | Script::HugeResult | Script::LongLine | Script::StderrFlood => {
                 self.flood(id, &honest, wire).await
@@ -153,8 +154,8 @@ impl Player {
         Ok(After::Close)
     }
 
-    /// The answer, slowly or in part.
-    async fn stall(&self, honest: &[u8], wire: &mut Wire) -> io::Result<After> {
+    /// The answer, slowly or in part. Where it is cut the caller may choose; otherwise the dice do.
+    async fn stall(&self, honest: &[u8], at: Option<u64>, wire: &mut Wire) -> io::Result<After> {
         let framed = if wire.is_http() {
             wire.open_stream().await?;
             [b"data: ", honest, b"\n\n"].concat()
@@ -162,7 +163,10 @@ impl Player {
             [honest, b"\n"].concat()
         };
         // Never the whole of it: the last byte is what makes it an answer.
-        let cut = Dice::new(self.seed).below(framed.len() - 1);
+        let cut = match at {
+            Some(at) => usize::try_from(at).unwrap_or(usize::MAX).min(framed.len() - 1),
+            None => Dice::new(self.seed).below(framed.len() - 1),
+        };
         let part = framed.get(..cut).unwrap_or_default();
         match self.script {
             Script::Drip => {
