@@ -78,7 +78,7 @@ pub(crate) fn through_gate() -> Result<Vec<Summary>> {
     let gate = gate::Gate::start(&programs, &output("gate")?, &url)?;
     let server = run_server_suite(&gate.url(), "through-gate")?;
     drop(gate);
-    let this = std::env::current_exe().context("cannot find xtask's own program")?;
+    let this = process::this_program()?;
     let client = command_text(&this, &["conformance", "client-through-gate"])?;
     Ok(vec![server, run_client_suite(&client, "through-gate-client")?])
 }

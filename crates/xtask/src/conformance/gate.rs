@@ -95,7 +95,7 @@ pub(super) fn play_through(options: &[&str], url: &str) -> Result<()> {
 }
 
 fn own_directory() -> Result<PathBuf> {
-    let this = std::env::current_exe().context("cannot find xtask's own program")?;
+    let this = process::this_program()?;
     this.parent().map(Path::to_path_buf).context("xtask's program is in no directory")
 }
 

@@ -84,3 +84,11 @@ pub(crate) fn build(arguments: &[&str]) -> Result<PathBuf> {
     }
     Ok(root()?.join("target").join("debug"))
 }
+
+/// This program's own file. A build during the run may have replaced it, which the kernel says with a suffix; the new one is at the
+/// same path and does the same.
+pub(crate) fn this_program() -> Result<PathBuf> {
+    let path = std::env::current_exe().context("cannot find xtask's own program")?;
+    let text = path.to_string_lossy();
+    Ok(text.strip_suffix(" (deleted)").map_or_else(|| path.clone(), PathBuf::from))
+}
