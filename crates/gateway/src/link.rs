@@ -30,6 +30,8 @@ use wire::{
 const SHARDS: usize = 16;
 /// Events of one call that may wait for the door; more progress and log messages than this are dropped.
 const EVENTS: usize = 64;
+/// What a buffer keeps of its room once it is empty.
+const KEPT: usize = 4 << 20;
 /// Bytes that may wait for the worker to read.
 const MAX_UNSENT: usize = 128 << 20;
 
@@ -152,12 +154,34 @@ impl Link {
 
     /// Sends a request whose answer may be many lines.
     pub(crate) fn stream(&self, method: &str, params: &[u8]) -> (u64, mpsc::Receiver<Word>) {
+        let (id, receiver) = self.begin_stream();
+        self.send(id, method, params);
+        (id, receiver)
+    }
+
+    /// Passes a call on: `about` are the fields that describe it, `params` its own parameters, on one line already. They may be long,
+    /// so they are copied only once.
+    pub(crate) fn forward(&self, mut about: Object, params: &[u8]) -> (u64, mpsc::Receiver<Word>) {
+        let (id, receiver) = self.begin_stream();
+        about.raw("params", b"");
+        let mut head = Vec::with_capacity(512);
+        head.extend_from_slice(b"{\"id\":");
+        wire::write::number(&mut head, id);
+        head.extend_from_slice(b",\"method\":\"");
+        head.extend_from_slice(worker::method::FORWARD.as_bytes());
+        head.extend_from_slice(b"\",\"params\":");
+        head.extend_from_slice(&about.unfinished());
+        wire::write::flatten(&mut head);
+        self.enqueue(id, [&head, params, b"}}"]);
+        (id, receiver)
+    }
+
+    fn begin_stream(&self) -> (u64, mpsc::Receiver<Word>) {
         let (events, receiver) = mpsc::channel(EVENTS + 1);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         if let Ok(last) = events.clone().try_reserve_owned() {
             self.shard(id).insert(id, Waiter::Stream { events, last });
         }
-        self.send(id, method, params);
         (id, receiver)
     }
 
@@ -172,11 +196,16 @@ impl Link {
         let mut message = message.finish();
         // A client may send its JSON on many lines; ours goes on one.
         wire::write::flatten(&mut message);
+        self.enqueue(id, [&message, &[], &[]]);
+    }
+
+    fn enqueue(&self, id: u64, pieces: [&[u8]; 3]) {
+        let length: usize = pieces.iter().map(|piece| piece.len()).sum();
         let fits = {
             let mut unsent = lock(&self.unsent);
-            let fits = unsent.len() + message.len() <= MAX_UNSENT;
+            let fits = unsent.len() + length <= MAX_UNSENT;
             if fits {
-                worker::push(&mut unsent, id, &message);
+                worker::push_joined(&mut unsent, id, pieces);
             }
             fits
         };
@@ -260,7 +289,7 @@ impl Link {
                 return;
             }
             batch.clear();
-            batch.shrink_to(1 << 20);
+            batch.shrink_to(KEPT);
         }
     }
 
@@ -293,8 +322,8 @@ impl Link {
             Err(PartError::TooLarge { id } | PartError::TooMany { id }) => return self.spoil(Some(id)),
             Err(PartError::Malformed) => return tracing::warn!("the worker sent a part that cannot be read"),
         };
-        match Json::parse_fields(&text, assembler.limits()) {
-            Ok(outline) => self.dispatch(&text, &outline.fields()),
+        match Json::skim_fields(&text) {
+            Ok(fields) => self.dispatch(&text, &fields),
             Err(_) => {
                 tracing::warn!("the worker sent a line that is not JSON");
                 self.spoil(worker::salvage_id(text.get(..256).unwrap_or(&text)));

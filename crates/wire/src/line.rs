@@ -5,6 +5,9 @@ use bytes::{Bytes, BytesMut};
 /// How much of an over-long line is kept, so that its id may still be read.
 const PREFIX: usize = 256;
 
+/// Room for reading.
+const CHUNK: usize = 64 << 10;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
     /// A line without its line break; may be empty.
@@ -27,11 +30,16 @@ impl Lines {
     /// `limit` counts the line break.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { limit, buffer: BytesMut::with_capacity(64 << 10), searched: 0, discarding: None }
+        Self { limit, buffer: BytesMut::with_capacity(CHUNK), searched: 0, discarding: None }
     }
 
-    /// Where the caller may read more bytes into.
+    /// Where the caller may read more bytes into; always has room. A line that turns out long gets all the room it may need at once,
+    /// instead of growing and being copied many times.
     pub fn buffer(&mut self) -> &mut BytesMut {
+        if self.buffer.len() == self.buffer.capacity() {
+            let room = if self.buffer.len() < CHUNK { CHUNK } else { self.limit.saturating_sub(self.buffer.len()).max(CHUNK) };
+            self.buffer.reserve(room);
+        }
         &mut self.buffer
     }
 

@@ -179,6 +179,36 @@ fn long_texts_travel_as_parts_and_come_back_whole() {
 }
 
 #[test]
+fn a_joined_text_is_the_same_text() {
+    let mut assembler = Assembler::new(worker::TOTAL_LIMIT);
+    for lengths in
+        [[0, 0, 0], [3, 5, 2], [10, 1_048_570, 2], [40, 1_100_000, 2], [1_048_544, 1, 0], [1_048_543, 3, 0], [7, 3_145_728, 9]]
+    {
+        let pieces: Vec<String> =
+            lengths.iter().zip(["a", "é", "z"]).map(|(length, text)| text.repeat(length / text.len())).collect();
+        let mut out = Vec::new();
+        worker::push_joined(&mut out, 5, [pieces[0].as_bytes(), pieces[1].as_bytes(), pieces[2].as_bytes()]);
+        let mut whole = Vec::new();
+        for line in out.split(|byte| *byte == b'\n') {
+            assert!(line.len() < worker::LINE_LIMIT && std::str::from_utf8(line).is_ok(), "{lengths:?}");
+            whole.extend(assembler.take(line.to_vec().into()).unwrap().filter(|text| !text.is_empty()));
+        }
+        assert_eq!(whole.concat(), pieces.concat().as_bytes(), "{lengths:?}");
+        assert!(whole.len() <= 1);
+    }
+}
+
+#[test]
+fn skimming_finds_the_fields_of_one_line_of_text_and_nothing_else() {
+    let text = br#"{"id":5,"result":{"a":"}\"{"},"x":[1]}"#;
+    let fields = Json::skim_fields(text).unwrap();
+    assert_eq!(fields, Json::parse_fields(text, Limits::default()).unwrap().fields().into_owned());
+    for bad in [&b"{\"id\":1,\n\"result\":{}}"[..], b"{\"a\":\"\r\"}", b"[1]", b"{\"a\":1", b"{\"a\":\"\xff\"}", b""] {
+        assert!(Json::skim_fields(bad).is_err());
+    }
+}
+
+#[test]
 fn parts_over_the_total_are_refused_once_and_swallowed() {
     let mut assembler = Assembler::new(10);
     assert_eq!(assembler.take("+1 123456".into()), Ok(None));

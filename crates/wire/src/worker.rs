@@ -60,28 +60,45 @@ pub fn request(id: u64, method: &str, params: &[u8]) -> Vec<u8> {
 
 /// Appends `text` to `out` as one line, or as parts when it is too long for one.
 pub fn push(out: &mut Vec<u8>, id: u64, text: &[u8]) {
-    if text.len() < LINE_LIMIT {
-        out.reserve(text.len() + 1);
-        out.extend_from_slice(text);
+    push_joined(out, id, [text, &[], &[]]);
+}
+
+/// Like [`push`], for a text that is in three pieces: none of them is copied but to its place in `out`.
+pub fn push_joined(out: &mut Vec<u8>, id: u64, pieces: [&[u8]; 3]) {
+    let length: usize = pieces.iter().map(|piece| piece.len()).sum();
+    out.reserve(length + 64 * (length / PIECE + 1));
+    if length < LINE_LIMIT {
+        pieces.iter().for_each(|piece| out.extend_from_slice(piece));
         out.push(b'\n');
         return;
     }
-    out.reserve(text.len() + 64 * (text.len() / PIECE + 1));
-    let mut rest = text;
-    while !rest.is_empty() {
-        let (piece, after) = rest.split_at_checked(cut(rest)).unwrap_or((rest, &[]));
-        out.push(if after.is_empty() { LAST } else { MORE });
-        write::number(out, id);
-        out.push(b' ');
-        out.extend_from_slice(piece);
-        out.push(b'\n');
-        rest = after;
+    let mut left = length;
+    let mut room = 0;
+    for mut rest in pieces {
+        while !rest.is_empty() {
+            if room == 0 {
+                if left < length {
+                    out.push(b'\n');
+                }
+                room = PIECE;
+                out.push(if left > PIECE { MORE } else { LAST });
+                write::number(out, id);
+                out.push(b' ');
+            }
+            let (piece, after) = rest.split_at_checked(cut(rest, room)).unwrap_or((rest, &[]));
+            out.extend_from_slice(piece);
+            left -= piece.len();
+            // A character that does not fit whole begins the next line.
+            room = if after.is_empty() { room - piece.len() } else { 0 };
+            rest = after;
+        }
     }
+    out.push(b'\n');
 }
 
 /// Where a piece ends: between characters, so that every line is text.
-fn cut(text: &[u8]) -> usize {
-    let longest = PIECE.min(text.len());
+fn cut(text: &[u8], room: usize) -> usize {
+    let longest = room.min(text.len());
     let inside_character = |at: &usize| text.get(*at).is_some_and(|byte| byte & 0xC0 == 0x80);
     (longest.saturating_sub(3)..=longest).rev().find(|at| !inside_character(at)).unwrap_or(longest)
 }

@@ -102,6 +102,12 @@ impl Object {
         self
     }
 
+    /// Everything written so far, for someone else to complete.
+    #[must_use]
+    pub fn unfinished(self) -> Vec<u8> {
+        self.out
+    }
+
     /// Closes the object and returns everything written so far.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {

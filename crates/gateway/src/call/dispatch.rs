@@ -50,10 +50,8 @@ pub(super) async fn dispatch(
     }
     listen_for_logs(ask, target, &upstream, &link).await;
     let budget = permit.budget();
-    let request = request(ask, target, budget.time, &args);
+    let (id, words) = link.forward(about(ask, target, budget.time), &args.text);
     drop((permit, intent, args));
-    let (id, words) = link.stream(method::FORWARD, &request);
-    drop(request);
     let mut exchange = Exchange { ask, target, link: &link, id, wires, absorbed: false, asked: 0 };
     let raw = exchange.run(words, budget.time).await;
     link.forget(id);
@@ -98,16 +96,17 @@ async fn connected(gate: &Inner, upstream: &Upstream) -> Result<Arc<Link>, Stop>
     }
 }
 
-fn request(ask: &Ask, target: &Target, time: Duration, args: &Args) -> Vec<u8> {
-    let mut out = Object::with_capacity(args.text.len() + ask.client.capabilities.len() + 256);
+/// What the worker must know of a call besides its parameters.
+fn about(ask: &Ask, target: &Target, time: Duration) -> Object {
+    let mut out = Object::with_capacity(ask.client.capabilities.len() + 256);
     out.str("server", target.spec.id.as_str()).str("method", ask.action.method()).str("era", ask.client.era.as_str());
     out.str("lane", &ask.session).raw("caps", &ask.client.capabilities);
     if let Some(level) = &ask.client.log {
         out.str("log", level);
     }
     out.bool("progress", ask.client.progress).u64("timeout_ms", u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-    out.bool("mrtr", ask.client.era == Era::Modern).raw("params", &args.text);
-    out.finish()
+    out.bool("mrtr", ask.client.era == Era::Modern);
+    out
 }
 
 /// One call's conversation with its upstream.

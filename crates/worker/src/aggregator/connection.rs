@@ -26,6 +26,9 @@ use super::{
 };
 use crate::failure::Failure;
 
+/// How long a result is kept for log messages on another stream: until none came for this long, and never longer than that.
+const QUIET: Duration = Duration::from_millis(40);
+const LAST_WORDS: Duration = Duration::from_millis(400);
 /// Messages under way to one server that nobody waits for, and how long each may take.
 const MAX_POSTING: usize = 64;
 const POSTING: Duration = Duration::from_secs(10);
@@ -191,6 +194,9 @@ impl Connection {
             match replies.next(self, &inbox).await? {
                 Incoming::Result { id, result } if id == Some(outgoing.id) => {
                     replies.finish();
+                    if outgoing.awaits_logs {
+                        self.last_words(&inbox, outgoing.id, call).await;
+                    }
                     return Ok(result);
                 }
                 Incoming::Error { id, error } if id == Some(outgoing.id) || (id.is_none() && self.is_http()) => {
@@ -200,6 +206,18 @@ impl Connection {
                 other => self.interim(other, outgoing.id, call),
             }
             self.hub.out.room().await;
+        }
+    }
+
+    /// An older HTTP server logs on a stream that belongs to no request. What it said during this one is on its way, or waits to be
+    /// read by another task; it is let in until nothing has come for a moment.
+    async fn last_words(self: &Rc<Self>, inbox: &Inbox, id: u64, call: Option<&Rc<Call>>) {
+        let until = tokio::time::Instant::now() + LAST_WORDS;
+        while let Ok(Ok(message)) = timeout(QUIET, inbox.next()).await {
+            self.interim(message, id, call);
+            if tokio::time::Instant::now() >= until {
+                return;
+            }
         }
     }
 

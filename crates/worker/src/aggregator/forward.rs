@@ -20,8 +20,6 @@ use super::{
 use crate::failure::{Failure, Kind, clip};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long the result of a call whose client wants logs waits for those that came on another stream.
-const LAST_LOGS: Duration = Duration::from_millis(15);
 /// How often one call may come back for more input.
 const MAX_ROUNDS: usize = 8;
 /// Questions a server may put into one round.
@@ -168,6 +166,7 @@ pub(crate) fn prepare(
     params: Option<Json<'_>>,
 ) -> Result<Outgoing, Failure> {
     let mut outgoing = Outgoing::new(conn, &forward.method, params, &forward.about(call.progress))?;
+    outgoing.awaits_logs = forward.log_level.is_some() && conn.is_http() && !conn.is_modern();
     if forward.method == "tools/call"
         && let Some(name) = params.and_then(|params| params.get("name")).and_then(Json::as_str)
         && let Some(plan) = conn.plans.borrow().get(&*name)
@@ -184,10 +183,6 @@ pub(crate) fn prepare(
 
 async fn rounds(conn: &Rc<Connection>, call: &Rc<Call>, forward: &Forward, first: Outgoing) -> Result<Bytes, Failure> {
     let mut result = once(conn, call, forward, forward.params.as_ref(), first).await?;
-    if forward.log_level.is_some() && conn.is_http() && !conn.is_modern() {
-        // What the call logged may be on the standing stream, which is read by another task.
-        tokio::time::sleep(LAST_LOGS).await;
-    }
     if forward.mrtr || !conn.is_modern() {
         return Ok(result);
     }

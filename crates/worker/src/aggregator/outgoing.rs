@@ -29,6 +29,8 @@ pub(crate) struct Outgoing {
     pub(crate) opening: bool,
     /// Its stream is meant to last, so its size is not capped.
     pub(crate) endless: bool,
+    /// Its log messages may come on a stream of their own, and are waited for.
+    pub(crate) awaits_logs: bool,
 }
 
 /// What a request says about itself besides method and params.
@@ -71,7 +73,7 @@ impl Outgoing {
                 )
             }
         };
-        Ok(Self { id, body: body.into(), headers, opening: method == "initialize", endless: false })
+        Ok(Self { id, body: body.into(), headers, opening: method == "initialize", endless: false, awaits_logs: false })
     }
 }
 
