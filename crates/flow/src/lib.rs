@@ -25,9 +25,15 @@ pub struct Session {
 /// Evidence that a session's label was at or below a ceiling when it was weighed.
 #[derive(Debug)]
 pub struct Weighed {
+    before: Mark,
+}
+
+impl Weighed {
     /// The label the decision was made on.
-    pub before: Mark,
-    pub ceiling: Level,
+    #[must_use]
+    pub const fn before(&self) -> Mark {
+        self.before
+    }
 }
 
 /// Sending would move data below its level.
@@ -58,11 +64,7 @@ impl Session {
     /// May what this session knows be sent to a server that takes at most `ceiling`?
     pub fn weigh(&self, ceiling: Level) -> Result<Weighed, WriteDown> {
         let before = self.mark();
-        if before.secrecy.flows_to(ceiling) {
-            Ok(Weighed { before, ceiling })
-        } else {
-            Err(WriteDown { session: before, ceiling })
-        }
+        if before.secrecy.flows_to(ceiling) { Ok(Weighed { before }) } else { Err(WriteDown { session: before, ceiling }) }
     }
 
     /// Raises the label to include a result from `origin`; returns the label afterwards. Must happen before the result is shown.

@@ -131,6 +131,8 @@ pub enum HealthMethod {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Health {
     pub interval: Duration,
+    /// How long the server may take to answer.
+    pub timeout: Duration,
     pub method: HealthMethod,
 }
 

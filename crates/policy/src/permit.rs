@@ -48,7 +48,7 @@ impl Permit {
     /// The session's label when the call was weighed.
     #[must_use]
     pub const fn label(&self) -> Mark {
-        self.weighed.before
+        self.weighed.before()
     }
 }
 

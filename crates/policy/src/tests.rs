@@ -74,3 +74,18 @@ fn the_table_is_in_stage_order_and_its_rows_refuse_at_their_own_stage() {
         assert_eq!(checks::run(stage, &worst).unwrap_err().rule.stage(), stage);
     }
 }
+
+/// Does not compile once one of these can be cloned: then the call below has two meanings.
+#[test]
+fn evidence_is_not_clone() {
+    trait AmbiguousIfClone<A> {
+        fn hold() {}
+    }
+    impl<T> AmbiguousIfClone<()> for T {}
+    impl<T: Clone> AmbiguousIfClone<u8> for T {}
+    <Admitted as AmbiguousIfClone<_>>::hold();
+    <Bounded as AmbiguousIfClone<_>>::hold();
+    <Shaped as AmbiguousIfClone<_>>::hold();
+    <Permit as AmbiguousIfClone<_>>::hold();
+    <flow::Weighed as AmbiguousIfClone<_>>::hold();
+}

@@ -130,8 +130,9 @@ fn server(entry: &config::ServerEntry) -> ServerSpec {
         permissions: entry.tools.listed.iter().map(|(tool, rule)| (tool.clone(), permission(*rule))).collect(),
         health: match entry.health {
             config::Health::Off => None,
-            config::Health::Every { interval, method, .. } => Some(settings::Health {
+            config::Health::Every { interval, timeout, method } => Some(settings::Health {
                 interval,
+                timeout,
                 method: match method {
                     config::HealthMethod::Ping => settings::HealthMethod::Ping,
                     config::HealthMethod::ToolsList => settings::HealthMethod::ListTools,

@@ -16,14 +16,13 @@ use super::{
 use crate::{
     catalog::Face,
     link::{Link, Word},
-    settings::HealthMethod,
+    settings::{Health, HealthMethod},
 };
 
 /// A connection that lasted this long was a good one: losing it starts the count of attempts anew.
 const SETTLED: Duration = Duration::from_secs(5);
 /// A server that says its lists changed without end is listed no more often than this.
 const LIST_PAUSE: Duration = Duration::from_millis(100);
-const HEALTH_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The pause after the n-th failed attempt: 2, 4, 8, 16, then 30 seconds.
 pub(super) fn pause_after(attempt: u32) -> Duration {
@@ -124,7 +123,8 @@ async fn watch(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Arc<Link>, conne
                 }
             }
             _ = ticks.tick(), if health.is_some() => {
-                if let Err(error) = check_health(upstream, link, health.map(|health| health.method)).await {
+                let Some(health) = health else { continue };
+                if let Err(error) = check_health(upstream, link, health).await {
                     return if link.is_severed() { Left::WorkerLost } else { Left::Lost(format!("health check failed: {error}")) };
                 }
             }
@@ -132,13 +132,14 @@ async fn watch(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Arc<Link>, conne
     }
 }
 
-async fn check_health(upstream: &Upstream, link: &Link, how: Option<HealthMethod>) -> Result<(), String> {
+async fn check_health(upstream: &Upstream, link: &Link, health: Health) -> Result<(), String> {
     let mut params = Object::new();
     params.str("server", upstream.spec().id.as_str());
-    if how == Some(HealthMethod::ListTools) {
+    params.u64("timeout_ms", u64::try_from(health.timeout.as_millis()).unwrap_or(u64::MAX));
+    if health.method == HealthMethod::ListTools {
         params.str("method", "tools/list");
     }
-    match link.ask_within(method::HEALTH, &params.finish(), HEALTH_PATIENCE).await {
+    match link.ask_within(method::HEALTH, &params.finish(), health.timeout).await {
         Word::Done | Word::Result(_) => Ok(()),
         Word::Error { text, .. } => Err(text),
         Word::Lost | Word::Event { .. } => Err("the worker was lost".into()),
