@@ -6,7 +6,7 @@ use vocab::{ServerId, View};
 use wire::{Json, worker::method, write::Object};
 
 use crate::{
-    Gate,
+    Gate, RefusedName,
     catalog::Face,
     link::Word,
     settings::{HttpKind, Transport},
@@ -81,7 +81,8 @@ impl Admin {
 
     #[must_use]
     pub fn servers_json(&self) -> Vec<u8> {
-        array(self.gate.hub().upstreams().iter().map(server))
+        let catalog = self.gate.catalog();
+        array(self.gate.hub().upstreams().iter().map(|upstream| server(upstream, catalog.refused_names())))
     }
 
     /// Every tool of every server, those that callers are not shown included.
@@ -134,7 +135,7 @@ fn measure(item: Json<'_>, applied: bool) -> Vec<u8> {
     out.finish()
 }
 
-fn server(upstream: &Arc<Upstream>) -> Vec<u8> {
+fn server(upstream: &Arc<Upstream>, refused: &[RefusedName]) -> Vec<u8> {
     let spec = upstream.spec();
     let status = upstream.status.borrow().clone();
     let face = upstream.face();
@@ -183,7 +184,9 @@ fn server(upstream: &Arc<Upstream>) -> Vec<u8> {
     if matches!(spec.transport, Transport::Stdio { .. }) {
         out.str("confined", "own process group, cleared environment");
     }
-    let remarks = face.map(|face| face.remarks.clone()).unwrap_or_default();
+    let mut remarks = face.map(|face| face.remarks.clone()).unwrap_or_default();
+    let refused = refused.iter().filter(|name| name.server == spec.id);
+    remarks.extend(refused.map(|name| format!("`{}` is left out: {}", audit::printable(&name.name), name.reason)));
     if !remarks.is_empty() {
         out.raw("remarks", &array(remarks.iter().map(|remark| wire::write::quoted(remark))));
     }

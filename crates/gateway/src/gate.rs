@@ -11,7 +11,7 @@ use std::{
 use audit::{Clock, Ledger, StrangerCounter};
 use policy::Budget;
 use tokio::sync::{Semaphore, broadcast};
-use vocab::{Mark, ServerId, Stop};
+use vocab::{Mark, Stop};
 use wire::write::Object;
 
 use crate::{
@@ -248,12 +248,6 @@ impl Gate {
     pub fn record_change(&self, action: &str, detail: &str) -> Result<(), String> {
         let change = audit::Change { action, detail, ..audit::Change::default() };
         self.0.ledger.change(&change).map(drop).map_err(|error| error.to_string())
-    }
-
-    /// Whether a server of this id is configured.
-    #[must_use]
-    pub fn has_server(&self, id: &ServerId) -> bool {
-        self.0.hub.upstream(id).is_some()
     }
 
     /// The last words of a gate that shuts down: what strangers did, and everything to the disk.

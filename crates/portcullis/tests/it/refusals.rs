@@ -345,6 +345,51 @@ async fn a_tampered_request_state_of_a_parked_call_is_refused() {
     tamper(&gate, "elicit_form", "test_elicitation").await;
 }
 
+/// Asks `tool` of an older server and leaves its question open; returns the parameters that answer it.
+async fn park(client: &Client, tool: &str) -> Value {
+    let params = json!({"name": tool, "arguments": {"message": "name?"}});
+    let asked = raw_answer(client, &client.message(1, "tools/call", params.clone())).await;
+    let question = asked.pointer("/result/inputRequests").and_then(Value::as_object).and_then(|asked| asked.keys().next());
+    let key = question.unwrap_or_else(|| panic!("no question in {asked}")).clone();
+    let mut answer = params;
+    answer["inputResponses"] = json!({key: {"action": "accept", "content": {"name": "Eve", "ok": true, "confirm": true}}});
+    answer["requestState"] = asked["result"]["requestState"].clone();
+    answer
+}
+
+/// A public and a confidential server of the older kind, and a client that can be asked.
+async fn asking_yard() -> (Gate, HttpFixture, HttpFixture, Client) {
+    let legacy = testkit::everything::Era::Legacy;
+    let (public, secret) = (HttpFixture::start(legacy).await.unwrap(), HttpFixture::start(legacy).await.unwrap());
+    let secret_entry = http(&secret.url(), "classification: CONFIDENTIAL");
+    let gate = connected(&[("public", http(&public.url(), PUBLIC)), ("secret", secret_entry)]).await;
+    let client = Client::connect(&gate.target().unwrap(), Era::Modern, json!({"elicitation": {}}), &[]).await.unwrap();
+    (gate, public, secret, client)
+}
+
+/// A question is part of a result: whoever was asked by a confidential server has seen confidential words.
+#[tokio::test]
+async fn a_question_raises_the_label_before_its_call_ends() {
+    let (_gate, public, _secret, client) = asking_yard().await;
+    assert!(!client.call("public__effect", json!({})).await.unwrap().is_error, "nothing was seen yet");
+    park(&client, "secret__elicit_form").await;
+    assert_refused(&client.call("public__effect", json!({})).await.unwrap(), "WouldViolateWriteDown");
+    assert_eq!(public.effects().effects, 1);
+}
+
+/// An answer is data sent to a server: one given after the session has seen more than the server takes does not reach it.
+#[tokio::test]
+async fn an_answer_is_weighed_like_a_call() {
+    let (_gate, _public, _secret, client) = asking_yard().await;
+    let early = park(&client, "public__elicit_form").await;
+    let answer = raw_answer(&client, &client.message(2, "tools/call", early)).await;
+    assert!(answer.to_string().contains("Eve"), "an answer that may be given arrives: {answer}");
+    let late = park(&client, "public__elicit_form").await;
+    client.call("secret__echo", json!({"text": "launch"})).await.unwrap();
+    let answer = raw_answer(&client, &client.message(3, "tools/call", late)).await;
+    assert!(!answer.to_string().contains("Eve"), "the server got the answer: {answer}");
+}
+
 /// Every byte of a `requestState` counts, and so do the caller, the tool and the arguments it was made for.
 async fn tamper(gate: &Gate, tool: &str, other_tool: &str) {
     let target = gate.target().unwrap();
