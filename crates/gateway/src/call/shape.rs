@@ -5,7 +5,10 @@ use policy::{Facts, Shaped};
 use vocab::{Rule, Violation};
 use wire::{Json, mcp::meta, write};
 
-use super::receive::{Address, Received};
+use super::{
+    Case,
+    receive::{Address, Received},
+};
 use crate::{Action, Ask, Era, catalog::Target, gate::Inner, tokens};
 
 /// Parameters for the upstream: the caller's own, with our names and seals taken off.
@@ -16,12 +19,12 @@ pub(super) struct Args {
 }
 
 pub(super) fn shape(
-    gate: &Inner,
-    ask: &Ask,
+    case: Case<'_>,
     received: &Received<'_>,
     target: &Target,
     facts: &Facts<'_>,
 ) -> Result<(Shaped, Args), Violation> {
+    let Case { gate, ask, .. } = case;
     let shaped = policy::shape(facts)?;
     let state = request_state(gate, ask, received, target)?;
     let mut text = rewrite(gate, ask, received, target, state.as_deref())?;
