@@ -43,7 +43,9 @@ fn an_approval_is_named_by_its_id() {
     let answer = |approve| Some(Verb::Answer { approval: "01JX-7".into(), approve });
     assert_eq!(Verb::parse("approvals/01JX-7/approve"), answer(true));
     assert_eq!(Verb::parse("approvals/01JX-7/deny"), answer(false));
-    for nothing in ["approvals//approve", "approvals/a/b/approve", "approvals/a/maybe", "approvals/a%20/approve", "approvals/approve"] {
+    for nothing in
+        ["approvals//approve", "approvals/a/b/approve", "approvals/a/maybe", "approvals/a%20/approve", "approvals/approve"]
+    {
         assert_eq!(Verb::parse(nothing), None, "{nothing}");
     }
 }
@@ -62,7 +64,9 @@ fn parameters_are_read_or_refused_in_words() {
     assert!(params("[]", Params::reason).unwrap_err().contains("JSON object"));
     assert_eq!(params(r#"{"names":null}"#, Params::names).unwrap(), Vec::<String>::new());
     assert_eq!(params(r#"{"names":["tool:a","b"]}"#, Params::names).unwrap(), ["tool:a", "b"]);
-    for bad in [r#"{"names":"a"}"#, r#"{"names":[1]}"#, r#"{"names":[""]}"#, &format!(r#"{{"names":[{}1]}}"#, "\"a\",".repeat(1000))] {
+    for bad in
+        [r#"{"names":"a"}"#, r#"{"names":[1]}"#, r#"{"names":[""]}"#, &format!(r#"{{"names":[{}1]}}"#, "\"a\",".repeat(1000))]
+    {
         assert!(params(bad, Params::names).is_err());
     }
     assert!(!params("{}", |params| params.flag("all")).unwrap());

@@ -147,7 +147,7 @@ async fn only_watched_resources_are_announced() {
     let client = open(&fixture, Opening::Legacy).await;
     said(&client, "touch_resource", json!({})).await;
     client.subscribe(SubscribeRequestParams::new("test://watched-resource")).await.unwrap();
-    said(&client, "touch_resource", json!({"uri": "test://static-text"})).await;
+    said(&client, "touch_resource", json!({"which": "test://static-text"})).await;
     said(&client, "touch_resource", json!({})).await;
     assert!(client.service().heard().wait("notifications/resources/updated", 1, SOON).await);
     let updated = client.service().heard().all("notifications/resources/updated");
