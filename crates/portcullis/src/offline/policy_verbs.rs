@@ -202,13 +202,10 @@ fn render_diff(changed: &[Changed], calls: &Calls, before: &str, after: &str, st
 fn left_out(calls: &Calls) -> String {
     let mut out = String::new();
     if calls.stopped_before > 0 {
-        out.push_str(&format!("{} more were stopped by checks that come before the policies.\n", calls.stopped_before));
+        out.push_str(&format!("Not judged: {} that checks before the policies had stopped.\n", calls.stopped_before));
     }
     if calls.unknown > 0 {
-        out.push_str(&format!(
-            "{} more cannot be judged: their arguments were not kept, or their server is gone.\n",
-            calls.unknown
-        ));
+        out.push_str(&format!("Not judged: {} whose arguments were not kept, or whose server is gone.\n", calls.unknown));
     }
     out
 }

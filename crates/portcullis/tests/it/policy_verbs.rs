@@ -94,10 +94,10 @@ fn settled(text: &str, office: &Office) -> String {
             }
         }
     }
-    for starter in ["observe@", "balanced@", "strict@"] {
-        while let Some(at) = text.find(starter) {
-            let digest: String = text[at + starter.len()..].chars().take_while(char::is_ascii_hexdigit).collect();
-            text = text.replace(&format!("{starter}{digest}"), &starter.replace('@', " BUNDLE"));
+    for starter in ["observe", "balanced", "strict"] {
+        while let Some((_, rest)) = text.split_once(&format!("{starter}@")) {
+            let digest: String = rest.chars().take_while(char::is_ascii_hexdigit).collect();
+            text = text.replace(&format!("{starter}@{digest}"), &format!("{starter} BUNDLE"));
         }
     }
     text.lines().map(narrow).collect::<Vec<_>>().join("\n")

@@ -116,8 +116,8 @@ CALL  CALLER    TARGET     BEFORE  AFTER  BY
 r-2   1f2e3d4c  site/post  allow   block  no-posts
 
 1 of 2 recorded calls would be decided otherwise by {after} than by {before}.
-1 more were stopped by checks that come before the policies.
-1 more cannot be judged: their arguments were not kept, or their server is gone.
+Not judged: 1 that checks before the policies had stopped.
+Not judged: 1 whose arguments were not kept, or whose server is gone.
 "
         )
     );
