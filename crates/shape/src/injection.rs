@@ -26,7 +26,7 @@ pub const ALONE: u8 = 3;
 pub const TOGETHER: u8 = 4;
 
 /// How far from one of its words, in bytes, a rule looks.
-const BEFORE: usize = 128;
+const BEFORE: usize = 256;
 const AFTER: usize = 384;
 /// Bytes a compiled pattern may take, so that a pattern in a config cannot stall the gate.
 const SIZE: usize = 4 << 20;

@@ -1,6 +1,6 @@
 //! Making text plain, so that one pattern finds all its disguises.
 //!
-//! Cheap on purpose: ASCII is only lowered, and white space within a line becomes one space. What is folded beyond it are the disguises that cost an attacker nothing: invisible
+//! Cheap on purpose: ASCII is only lowered, and white space becomes one space. What is folded beyond it are the disguises that cost an attacker nothing: invisible
 //! characters, full-width and mathematical letters, Cyrillic and Greek look-alikes, odd spaces.
 
 /// Appends the folded form of a text that is not ASCII throughout; whether it holds characters that the hidden rules care about.

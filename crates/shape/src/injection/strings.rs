@@ -55,31 +55,13 @@ impl Strings {
     }
 
     fn finish(mut self) -> Self {
-        self.folded.make_ascii_lowercase();
-        self.folded = single_spaced(self.folded);
+        let mut bytes = std::mem::take(&mut self.folded).into_bytes();
+        for byte in &mut bytes {
+            *byte = if matches!(byte, b'\t' | b'\n' | b'\r' | 0x0b | 0x0c) { b' ' } else { byte.to_ascii_lowercase() };
+        }
+        bytes.dedup_by(|next, before| *next == b' ' && *before == b' ');
+        // Only ASCII was changed, so it is still text.
+        self.folded = String::from_utf8(bytes).unwrap_or_default();
         self
     }
-}
-
-/// Runs of white space as one character: a line break if there is one in it, so that a word and the next stand one apart.
-fn single_spaced(text: String) -> String {
-    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c);
-    let needed =
-        text.as_bytes().windows(2).any(|two| two.iter().all(is_space)) || text.bytes().any(|byte| byte == b'\t' || byte == b'\r');
-    if !needed {
-        return text;
-    }
-    let mut out = String::with_capacity(text.len());
-    let mut space: Option<char> = None;
-    for c in text.chars() {
-        if c.is_ascii() && is_space(&(c as u8)) {
-            let breaks = c == '\n' || c == '\r' || space == Some('\n');
-            space = Some(if breaks { '\n' } else { ' ' });
-        } else {
-            out.extend(space.take());
-            out.push(c);
-        }
-    }
-    out.extend(space);
-    out
 }

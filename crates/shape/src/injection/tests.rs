@@ -228,8 +228,8 @@ proptest! {
         let alone = |name: &str| RULES.iter().any(|rule| rule.name == name && rule.weight >= ALONE);
         let examples: Vec<&str> = EXAMPLES.iter().filter(|(name, _)| alone(name)).map(|(_, text)| *text).collect();
         let text = *which.get(&examples);
-        // Parted by a line break: what stands right beside a word could change it.
-        let whole = format!("{before}\n{text}\n{after}");
+        // In a sentence of its own: what stands right beside a word could change it.
+        let whole = format!("{before}. {text}.\n{after}");
         prop_assert!(scan_text(&whole).is_some());
     }
 

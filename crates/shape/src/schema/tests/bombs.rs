@@ -268,6 +268,31 @@ fn patterns() -> Vec<Bomb> {
     for pattern in ["[ab]*a[ab]{500}c", "([ab]*a[ab]{60}){8}c", "(.*a){40}c"] {
         bombs.push(bomb(format!("pattern {pattern}"), &json!({ "pattern": pattern }), &json!(mixed), Fate::Instance));
     }
+    // The last letter is there, so that nothing can be told from its absence; and nothing before it is remembered for long.
+    for length in [500, 5_000, 50_000, 500_000] {
+        let text: String = mixed.chars().cycle().take(length).collect::<String>() + "yx";
+        for pattern in [
+            "[ab]*a[ab]{14}x",
+            "[ab]*a[ab]{60}x",
+            "[ab]*a[ab]{500}x",
+            "[ab]*a[ab]{4000}x",
+            "(?:[ab]{1,50}){1,50}x",
+            "(?:[ab]{1,20}){1,20}x",
+        ] {
+            bombs.push(bomb(
+                format!("pattern {pattern}, {length} bytes"),
+                &json!({ "pattern": pattern }),
+                &json!(text),
+                Fate::Instance,
+            ));
+        }
+        bombs.push(bomb(
+            format!("word ends, {length} bytes"),
+            &json!({"pattern": r"(\b[aé]*\b.?)*y$"}),
+            &json!(text.replace('b', "é")),
+            Fate::Instance,
+        ));
+    }
     let names: serde_json::Map<_, _> = (0..5_000).map(|at| (format!("a{at}"), json!(1))).collect();
     let matching: serde_json::Map<_, _> = (0..250).map(|at| (format!("[a-z]+{at}[0-9]*x"), json!(false))).collect();
     bombs.push(bomb("names and patterns", &json!({"patternProperties": matching}), &json!(names), Fate::Instance));
@@ -338,6 +363,24 @@ fn every_bomb_is_refused_in_time() {
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), bombs.len(), wrong.join("\n"));
+}
+
+/// Patterns as people write them, on texts as long as they come.
+#[test]
+fn plain_patterns_are_cheap() {
+    let image = "iVBORw0KGgo".repeat(200_000);
+    for (pattern, text) in [
+        ("^[A-Za-z0-9+/]*={0,2}$", image.clone() + "="),
+        ("^data:image/(png);base64,[A-Za-z0-9+/]+={0,2}$", format!("data:image/png;base64,{image}==")),
+        (r"^\S+$", image.clone()),
+        ("[A-Z]", "a".repeat(2_000_000) + "Z"),
+        ("^.*$", image.clone()),
+    ] {
+        let schema = Schema::compile(json!({ "pattern": pattern }).to_string().as_bytes()).unwrap();
+        let started = cpu_time();
+        schema.check(json!(text).to_string().as_bytes()).unwrap_or_else(|mismatch| panic!("{pattern}: {mismatch}"));
+        assert!(cpu_time() - started < LIMIT, "{pattern}: {:?}", cpu_time() - started);
+    }
 }
 
 /// Chains of checks that wait for each other, over the deepest value there can be, on half the stack a thread of ours has.
