@@ -5,6 +5,7 @@
 //! are the bytes that travel. Numbers keep their text; nothing is ever rounded.
 
 mod scan;
+mod strings;
 mod walk;
 
 use std::{borrow::Cow, fmt};

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use super::{Json, JsonError, Limits, Problem, RawField, walk};
+use super::{Json, JsonError, Limits, Problem, RawField, strings, walk};
 
 /// Below this many keys, comparing each with each is cheaper than sorting.
 const FEW_KEYS: usize = 12;
@@ -217,16 +217,25 @@ impl<'a> Scan<'a, '_> {
     /// Steps over a string; returns whether it has escapes.
     fn skip_string(&mut self) -> Result<bool, JsonError> {
         self.at += 1;
+        let long = self.at + strings::SHORT;
         let mut escaped = false;
         loop {
-            self.at += plain_prefix(self.text.get(self.at..).unwrap_or_default());
+            if self.at < long {
+                self.at += strings::plain_prefix(self.text.get(self.at..long.min(self.text.len())).unwrap_or_default());
+            } else {
+                let seen = strings::checked_run(self.text, self.at);
+                self.at = seen.at;
+                escaped |= seen.escaped;
+            }
             match self.peek() {
                 Some(b'"') => break,
                 Some(b'\\') => {
                     escaped = true;
                     self.escape()?;
                 }
-                Some(_) => return Err(self.error(Problem::ControlCharacter)),
+                Some(0..0x20) => return Err(self.error(Problem::ControlCharacter)),
+                // The short run ended at its bound; the vector search takes over.
+                Some(_) => {}
                 None => return self.expected("the end of a string"),
             }
         }
@@ -266,48 +275,6 @@ impl<'a> Scan<'a, '_> {
         self.at += 5;
         Ok(unit)
     }
-}
-
-/// How many bytes come before the first quote, backslash or control character. Eight bytes are looked at in one word; a run that
-/// turns out long is handed to the vector search.
-fn plain_prefix(text: &[u8]) -> usize {
-    const SHORT: usize = 128;
-    let mut at = 0;
-    while at < SHORT {
-        let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk::<8>) else { return at + bytewise(text.get(at..)) };
-        let stops = stops(u64::from_le_bytes(*word));
-        if stops != 0 {
-            return at + stops.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-    }
-    let rest = text.get(at..).unwrap_or_default();
-    let run = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
-    let run = rest.get(..run).unwrap_or_default();
-    if has_control(run) { at + bytewise(Some(run)) } else { at + run.len() }
-}
-
-fn bytewise(text: Option<&[u8]>) -> usize {
-    let text = text.unwrap_or_default();
-    text.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)).unwrap_or(text.len())
-}
-
-/// Sets the high bit of every byte that is a quote, a backslash or below 0x20. Bits above the lowest one may be set in error, so only
-/// the lowest counts.
-const fn stops(word: u64) -> u64 {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const HIGHS: u64 = ONES << 7;
-    let quote = word ^ (ONES * b'"' as u64);
-    let backslash = word ^ (ONES * b'\\' as u64);
-    let is_quote = quote.wrapping_sub(ONES) & !quote;
-    let is_backslash = backslash.wrapping_sub(ONES) & !backslash;
-    let is_control = word.wrapping_sub(ONES * 0x20) & !word;
-    (is_quote | is_backslash | is_control) & HIGHS
-}
-
-/// Folds without an early exit so that the compiler can use vector instructions.
-fn has_control(bytes: &[u8]) -> bool {
-    bytes.chunks(256).any(|chunk| chunk.iter().fold(false, |found, byte| found | (*byte < 0x20)))
 }
 
 fn duplicate(keys: &mut [Cow<'_, [u8]>]) -> Option<String> {
