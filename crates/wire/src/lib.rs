@@ -3,16 +3,19 @@
 //! Sans-I/O: bytes go in, values come out; nothing here opens, reads or waits. Every decoder has a cap. What is not changed is
 //! never re-serialised: values are slices of the input, and messages are rebuilt by splicing those slices.
 
+pub mod buffers;
 pub mod header;
 pub mod json;
 pub mod line;
 pub mod mcp;
 pub mod rpc;
 pub mod sse;
+mod text;
 pub mod worker;
 pub mod write;
 
 pub use json::{Json, JsonError, Kind, Limits};
+pub use text::Text;
 
 #[cfg(test)]
 mod tests;

@@ -57,11 +57,12 @@ fn seal(gate: &Inner, opened: Opened, ask: &Ask, outcome: Result<Delivered, Stop
     let (record, outcome) = match outcome {
         Ok(delivered) => {
             label = delivered.label.to_string();
-            let bytes = match &delivered.outcome {
-                Outcome::Result(bytes) | Outcome::Rpc(bytes) => bytes,
-                Outcome::Stopped(_) => &bytes::Bytes::new(),
+            let (bytes, known) = match &delivered.outcome {
+                Outcome::Result(text) => (text.bytes(), text.digest()),
+                Outcome::Rpc(bytes) => (bytes, None),
+                Outcome::Stopped(_) => (&bytes::Bytes::new(), None),
             };
-            digest = blake3::hash(bytes).to_hex();
+            digest = known.map_or_else(|| blake3::hash(bytes), blake3::Hash::from_bytes).to_hex();
             let mut record = audit::Outcome::new(verdict(&delivered.outcome), Stage::Conclude);
             record.label_after = &label;
             record.result = digest.as_str();

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use policy::Permit;
 use tokio::{sync::mpsc, time::Instant};
 use vocab::{Fault, FaultKind, Stop, Violation};
-use wire::{Json, mcp, rpc, worker::method, write::Object};
+use wire::{Json, Text, mcp, rpc, worker::method, write::Object};
 
 use super::{Target, mark, shape::Args, weigh, worker_lost};
 use crate::{
@@ -27,7 +27,7 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// What came back, before anyone looked at it.
 #[derive(Debug)]
 pub(super) enum Raw {
-    Result(Bytes),
+    Result(Text),
     Rpc(Bytes),
 }
 
@@ -218,7 +218,7 @@ fn last_word(word: Word) -> Result<Raw, Stop> {
             ErrorKind::Invalid => Violation::new(vocab::Rule::InvalidResult, text).into(),
             ErrorKind::Upstream | ErrorKind::NotFound | ErrorKind::Refused => unavailable(text),
         }),
-        Word::Done => Ok(Raw::Result(Bytes::from_static(b"{}"))),
+        Word::Done => Ok(Raw::Result("{}".into())),
         Word::Lost | Word::Event { .. } => Err(worker_lost()),
     }
 }
@@ -230,7 +230,7 @@ async fn subscribe(ask: &Ask, target: &Target, upstream: &Upstream, link: &Link)
         _ => (method::UNSUBSCRIBE, upstream.remove_subscription(&target.name)),
     };
     if !matters {
-        return Ok(Raw::Result(Bytes::from_static(b"{}")));
+        return Ok(Raw::Result("{}".into()));
     }
     let mut params = Object::new();
     params.str("server", target.spec.id.as_str()).str("uri", &target.name);

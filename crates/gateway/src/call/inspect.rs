@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
 use vocab::{Rule, Violation};
-use wire::{Json, write};
+use wire::{Json, Text, json, write};
 
 use super::{
     Target,
@@ -36,8 +35,8 @@ pub(super) fn inspect(
         return Err(Violation::new(Rule::InvalidResult, "the result is not an object"));
     }
     let mut found = Found::default();
-    for (key, value) in json.fields() {
-        match &*key {
+    for (key, value) in result.fields() {
+        match &*json::decode_key(key) {
             "requestState" => found.state = Some(value),
             "taskId" => found.task = value.as_str(),
             "task" => found.nested = Some(value),
@@ -47,7 +46,7 @@ pub(super) fn inspect(
         }
     }
     let is_error = found.is_error;
-    let sealed = seal(gate, ask, received, target, json, found).map(Bytes::from);
+    let sealed = seal(gate, ask, received, target, json, found).map(Text::from);
     Ok((Outcome::Result(sealed.unwrap_or(result)), is_error))
 }
 

@@ -18,6 +18,8 @@ pub(super) struct Run {
     /// The first byte that was not stepped over; never the second half of an escape.
     pub(super) at: usize,
     pub(super) escaped: bool,
+    /// Up to here everything is ASCII; where the run began, if that is not known.
+    pub(super) ascii_to: usize,
 }
 
 /// Steps over plain characters and two-character escapes, from `at` inside a string. Stops at the closing quote, at a control
@@ -26,6 +28,7 @@ pub(super) fn checked_run(text: &[u8], at: usize) -> Run {
     let rest = text.get(at..).unwrap_or_default();
     let mut run = dispatch!(Level::new(), simd => checked_blocks(simd, rest));
     run.at += at;
+    run.ascii_to += at;
     loop {
         run.at += plain_prefix(text.get(run.at..).unwrap_or_default());
         match text.get(run.at..) {
@@ -42,17 +45,21 @@ pub(super) fn checked_run(text: &[u8], at: usize) -> Run {
 #[inline(always)]
 fn checked_blocks<S: Simd>(simd: S, text: &[u8]) -> Run {
     let equal = |block: u8x64<S>, byte: u8| block.simd_eq(u8x64::splat(simd, byte)).to_bitmask();
-    let mut run = Run { at: 0, escaped: false };
+    let mut run = Run { at: 0, escaped: false, ascii_to: 0 };
     let mut carry = 0;
+    let mut seen = u8x64::splat(simd, 0);
     for bytes in text.as_chunks::<BLOCK>().0 {
         let block = u8x64::from_slice(simd, bytes);
+        seen |= block;
         let (quotes, backslashes) = (equal(block, b'"'), equal(block, b'\\'));
         let controls = block.simd_lt(u8x64::splat(simd, 0x20)).to_bitmask();
         let (escaped, next_carry) = escaped(backslashes, carry);
         let mut stops = (quotes & !escaped) | controls;
-        if escaped != 0 {
-            let letters = equal(block, b'b') | equal(block, b'f') | equal(block, b'n') | equal(block, b'r') | equal(block, b't');
-            stops |= escaped & !(quotes | backslashes | equal(block, b'/') | letters);
+        // Nearly every escape in prose is one of three; the others are looked for only where there are any.
+        let others = escaped & !(quotes | backslashes | equal(block, b'n'));
+        if others != 0 {
+            let letters = equal(block, b'b') | equal(block, b'f') | equal(block, b'r') | equal(block, b't');
+            stops |= others & !(equal(block, b'/') | letters);
         }
         if stops != 0 {
             let stop = stops.trailing_zeros();
@@ -60,6 +67,7 @@ fn checked_blocks<S: Simd>(simd: S, text: &[u8]) -> Run {
             // An escape is stopped at as a whole, from its backslash on.
             let back = usize::from((escaped >> stop) & 1 == 1);
             run.at = run.at + stop as usize - back;
+            run.ascii_to = if is_ascii(simd, seen) { run.at } else { 0 };
             return run;
         }
         run.escaped |= escaped != 0;
@@ -67,7 +75,13 @@ fn checked_blocks<S: Simd>(simd: S, text: &[u8]) -> Run {
         run.at += BLOCK;
     }
     run.at -= usize::from(carry == 1);
+    run.ascii_to = if is_ascii(simd, seen) { run.at } else { 0 };
     run
+}
+
+#[inline(always)]
+fn is_ascii<S: Simd>(simd: S, seen: u8x64<S>) -> bool {
+    seen.simd_lt(u8x64::splat(simd, 0x80)).all_true()
 }
 
 /// Which characters of a block come after a backslash that is not itself escaped; and whether the next block begins with one.

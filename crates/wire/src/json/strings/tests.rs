@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::{Run, checked_run, end};
+use super::{checked_run, end};
 
 /// One byte, or one escape, at a time.
-fn plainly(text: &[u8], mut at: usize) -> Run {
+fn plainly(text: &[u8], mut at: usize) -> (usize, bool) {
     let mut escaped = false;
     loop {
         match text.get(at..).unwrap_or_default() {
@@ -13,7 +13,7 @@ fn plainly(text: &[u8], mut at: usize) -> Run {
                 escaped = true;
                 at += 2;
             }
-            [] | [b'"' | b'\\' | 0..0x20, ..] => return Run { at, escaped },
+            [] | [b'"' | b'\\' | 0..0x20, ..] => return (at, escaped),
             _ => at += 1,
         }
     }
@@ -51,7 +51,10 @@ proptest! {
     #[test]
     fn a_run_stops_where_a_plain_loop_stops(text in texts(), from in 0..80usize) {
         let from = from.min(text.len());
-        prop_assert_eq!(checked_run(&text, from), plainly(&text, from));
+        let run = checked_run(&text, from);
+        prop_assert_eq!((run.at, run.escaped), plainly(&text, from));
+        prop_assert!((from..=run.at).contains(&run.ascii_to));
+        prop_assert!(text[from..run.ascii_to].is_ascii());
     }
 
     #[test]
@@ -67,7 +70,8 @@ fn an_escape_across_the_edge_of_a_block_is_one_escape() {
         for escape in ["\\n", "\\\"", "\\\\", "\\\\\\\""] {
             let text = format!("{}{escape}{}\"", "a".repeat(before), "b".repeat(70));
             let bytes = text.as_bytes();
-            assert_eq!(checked_run(bytes, 0), Run { at: text.len() - 1, escaped: true }, "{before} {escape}");
+            let run = checked_run(bytes, 0);
+            assert_eq!((run.at, run.escaped), (text.len() - 1, true), "{before} {escape}");
             let quoted = format!("\"{text}");
             assert_eq!(end(quoted.as_bytes(), 0), quoted.len(), "{before} {escape}");
         }
