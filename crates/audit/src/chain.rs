@@ -1,6 +1,6 @@
-//! The hash that links one record to the next.
+//! The hash that links one record to the next, and records into a tree.
 //!
-//! This is the only code that the writer and [`crate::verify`] share. It must never learn about fields or files:
+//! This is the only code that the writer, [`crate::verify`] and the proof checker share. It must never learn about fields or files:
 //! bytes in, bytes out.
 
 use sha2::{Digest, Sha256};
@@ -22,6 +22,23 @@ impl Hash {
         Hash(sha.finalize().into())
     }
 
+    /// A leaf of the hash tree (RFC 6962): `SHA-256(0x00 || the record's hash)`.
+    pub fn leaf(record: &Hash) -> Hash {
+        let mut sha = Sha256::new();
+        sha.update([0]);
+        sha.update(record.0);
+        Hash(sha.finalize().into())
+    }
+
+    /// An inner node of the hash tree (RFC 6962): `SHA-256(0x01 || left || right)`.
+    pub fn node(left: &Hash, right: &Hash) -> Hash {
+        let mut sha = Sha256::new();
+        sha.update([1]);
+        sha.update(left.0);
+        sha.update(right.0);
+        Hash(sha.finalize().into())
+    }
+
     /// Plain SHA-256, for naming bytes that are no record.
     pub(crate) fn of(bytes: &[u8]) -> Hash {
         Hash(Sha256::digest(bytes).into())
@@ -29,6 +46,10 @@ impl Hash {
 
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Hash {
+        Hash(bytes)
     }
 
     /// Appends the 64 lowercase hex digits.

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,6 +21,10 @@ pub trait Disk: fmt::Debug + Send + Sync {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
     /// Opens for appending, creating the file if it is not there.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn SegmentFile>>;
+    /// Writes over bytes in the middle of a file and syncs it.
+    fn overwrite(&self, path: &Path, at: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Puts a file with these bytes in the place of what was there, as a whole and durably. Only its owner may read it.
+    fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
     /// Makes created names durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 }
@@ -61,6 +65,21 @@ impl Disk for RealDisk {
     fn open(&self, path: &Path) -> io::Result<Arc<dyn SegmentFile>> {
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
         Ok(Arc::new(RealFile(file)))
+    }
+
+    fn overwrite(&self, path: &Path, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).open(path)?;
+        file.write_all_at(bytes, at)?;
+        file.sync_data()
+    }
+
+    fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let new = path.with_added_extension("new");
+        let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        std::fs::rename(&new, path)?;
+        path.parent().map_or(Ok(()), |dir| self.sync_dir(dir))
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {

@@ -26,18 +26,30 @@ pub(crate) fn fields(out: &mut Vec<u8>, unix_ms: u64, draft: &Draft<'_>) {
     text(out, b",\"session\":", draft.session);
     text(out, b",\"server\":", draft.server);
     text(out, b",\"tool\":", draft.tool);
+    text(out, b",\"user\":", draft.user);
+    text(out, b",\"agent\":", draft.agent);
+    text(out, b",\"target\":", draft.target);
+    text(out, b",\"effect\":", draft.effect.map_or("", |e| e.as_str()));
+    text(out, b",\"definition\":", draft.definition);
     text(out, b",\"stage\":", draft.stage.map_or("", |s| s.as_str()));
     text(out, b",\"verdict\":", draft.verdict.map_or("", |v| v.as_str()));
     text(out, b",\"violation\":", draft.violation);
     bounded(out, b",\"detail\":", draft.detail, DETAIL_LIMIT);
     text(out, b",\"label\":", draft.label);
     text(out, b",\"label_after\":", draft.label_after);
+    bounded(out, b",\"origins\":", draft.origins, DETAIL_LIMIT);
+    text(out, b",\"after\":", draft.after);
+    text(out, b",\"approval\":", draft.approval);
+    bounded(out, b",\"reason\":", draft.reason, DETAIL_LIMIT);
     text(out, b",\"args\":", draft.args);
     number(out, b",\"args_bytes\":", draft.args_bytes);
+    text(out, b",\"body\":", draft.body);
     text(out, b",\"result\":", draft.result);
     number(out, b",\"result_bytes\":", draft.result_bytes);
     number(out, b",\"us\":", draft.us);
     text(out, b",\"bundle\":", draft.bundle);
+    bounded(out, b",\"policy\":", draft.policy, DETAIL_LIMIT);
+    bounded(out, b",\"tree\":", draft.tree, DETAIL_LIMIT);
     number(out, b",\"count\":", draft.count);
 }
 

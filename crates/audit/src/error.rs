@@ -29,6 +29,12 @@ pub enum OpenError {
          is left, and compare with your last copy of the ledger"
     )]
     Lost { acknowledged: u64 },
+    #[error(
+        "the signed checkpoint covers {checkpoint} records and the ledger in {} holds {found}: records were removed, or an older \
+         copy was put back; restore the ledger, or move its file `checkpoint` aside to go on from what is left",
+        dir.display()
+    )]
+    RolledBack { dir: PathBuf, checkpoint: u64, found: u64 },
 }
 
 impl OpenError {

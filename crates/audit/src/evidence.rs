@@ -8,7 +8,7 @@ use crate::error::LedgerUnavailable;
 use crate::ledger::{Ledger, Position};
 use crate::record::{Draft, Kind, Verdict};
 use std::borrow::Cow;
-use vocab::Stage;
+use vocab::{Effect, Stage};
 
 type Text = Cow<'static, str>;
 
@@ -22,12 +22,29 @@ pub struct Facts {
     pub session: Text,
     pub server: Text,
     pub tool: Text,
+    /// Who the credential belongs to, and the agent it was made for.
+    pub user: Text,
+    pub agent: Text,
+    /// What the operator says the tool does to the world.
+    pub effect: Option<Effect>,
+    /// Digest of the pinned definition that the call was weighed against.
+    pub definition: Text,
     pub bundle: Text,
+    /// The policies that decided, by id, with a space between.
+    pub policy: Text,
+    /// The approval that let it through, or that it waits for.
+    pub approval: Text,
     /// The session's label when the call was weighed.
     pub label: Text,
+    /// Where the session's data came from by then.
+    pub origins: Text,
+    /// The call whose result the session had taken in last: the head of its lineage.
+    pub after: Text,
     /// BLAKE3 of the canonical arguments, in hex.
     pub args: Text,
     pub args_bytes: Option<u64>,
+    /// Digest of the kept, sealed arguments; [`Opened::keep_body`] fills it in.
+    pub body: Text,
 }
 
 impl Facts {
@@ -40,10 +57,19 @@ impl Facts {
             session: &self.session,
             server: &self.server,
             tool: &self.tool,
+            user: &self.user,
+            agent: &self.agent,
+            effect: self.effect,
+            definition: &self.definition,
             bundle: &self.bundle,
+            policy: &self.policy,
+            approval: &self.approval,
             label: &self.label,
+            origins: &self.origins,
+            after: &self.after,
             args: &self.args,
             args_bytes: self.args_bytes,
+            body: &self.body,
             ..Draft::default()
         }
     }
@@ -90,13 +116,19 @@ impl Opened {
         self.intent.is_some()
     }
 
+    /// Keeps the call's redacted arguments, sealed and apart from the chain; the records from here on name their digest.
+    pub fn keep_body(&mut self, redacted: &[u8]) -> Result<(), LedgerUnavailable> {
+        self.facts.body = self.ledger.keep_body(&self.facts.call, redacted)?.to_string().into();
+        Ok(())
+    }
+
     /// Microseconds since the call was opened.
     pub fn elapsed_us(&self) -> u64 {
         self.ledger.now().mono_us.saturating_sub(self.opened_us)
     }
 
     fn write_outcome(&mut self, outcome: &Outcome<'_>) -> Result<Position, LedgerUnavailable> {
-        // Even a failed attempt is the last one: the ledger says `indeterminate` for it when it recovers.
+        // Even a failed attempt is the last one: the ledger says `indeterminate` for this call when it recovers.
         self.concluded = true;
         let refused_before_effect = outcome.verdict == Verdict::Refused && self.intent.is_none();
         let now = self.ledger.now();
@@ -172,6 +204,14 @@ impl Ledger {
         let position = self.record(&draft)?;
         opened.intent = Some(position.seq);
         Ok(Intent { position })
+    }
+
+    /// [`Ledger::intend`], ready only when the intent survives a power cut: for effects that cannot be taken back. When the
+    /// disk fails the call keeps its intent, has no effect, and must still be concluded.
+    pub async fn intend_durable(&self, opened: &mut Opened) -> Result<Intent, LedgerUnavailable> {
+        let intent = self.intend(opened)?;
+        self.synced(intent.position.seq).await?;
+        Ok(intent)
     }
 
     /// Writes how the call ended. Only then may it be answered.

@@ -5,19 +5,19 @@
 //! record that the kernel has not taken.
 
 use crate::chain::Hash;
-use crate::clock::{Clock, Moment, system_clock};
-use crate::disk::{Disk, Lock, RealDisk};
+use crate::checkpoint::Heads;
+use crate::clock::{Moment, system_clock};
+use crate::commit::{Commits, Synced};
+use crate::disk::{Lock, RealDisk};
 use crate::encode;
 use crate::error::{LedgerUnavailable, OpenError};
-use crate::record::{Change, Draft, Kind, Verdict};
-use crate::recover::{self, Tail, segment_path};
-use crate::write::{Segment, State, Writer, new_segment};
+use crate::record::{Change, Draft};
+use crate::write::Writer;
 use std::cell::RefCell;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use vocab::Stage;
+use std::sync::{Arc, Weak};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -63,13 +63,25 @@ pub struct Status {
 
 #[derive(Clone)]
 pub struct Ledger {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
-struct Shared {
-    writer: Writer,
-    synced: AtomicU64,
-    _lock: Lock,
+/// A ledger that may be closed meanwhile.
+pub(crate) struct WeakLedger(Weak<Shared>);
+
+impl WeakLedger {
+    pub(crate) fn upgrade(&self) -> Option<Ledger> {
+        Some(Ledger { shared: self.0.upgrade()? })
+    }
+}
+
+pub(crate) struct Shared {
+    pub(crate) writer: Writer,
+    /// Every record below this survives a power cut.
+    pub(crate) synced: AtomicU64,
+    pub(crate) commits: Commits,
+    pub(crate) heads: Heads,
+    pub(crate) _lock: Lock,
 }
 
 thread_local! {
@@ -81,25 +93,6 @@ impl Ledger {
     /// The ledger in `dir` on the real disk and clock, with default options.
     pub fn at(dir: impl Into<PathBuf>) -> Result<Ledger, OpenError> {
         Ledger::with(dir, Box::new(RealDisk), system_clock(), Options::default())
-    }
-
-    /// Opens or creates the ledger in `dir`, takes it for this process, cuts a torn tail and records what it found:
-    /// the cut, and every intent whose outcome will never be known.
-    pub fn with(dir: impl Into<PathBuf>, disk: Box<dyn Disk>, clock: Clock, options: Options) -> Result<Ledger, OpenError> {
-        let dir = dir.into();
-        disk.create_dir(&dir).map_err(OpenError::disk("creating the ledger directory", &dir))?;
-        let lock = disk.lock(&dir).map_err(|error| match error.kind() {
-            std::io::ErrorKind::WouldBlock => OpenError::InUse { dir: dir.clone() },
-            _ => OpenError::disk("locking the ledger directory", &dir)(error),
-        })?;
-        let tail = recover::find_tail(&*disk, &dir, None)?;
-        let segment = segment_at(&*disk, &dir, &tail)?;
-        let state = State::new(segment, tail.next_seq, tail.head);
-        let writer = Writer::new(disk, dir, clock, options.segment_bytes, state);
-        write_findings(&writer, &mut writer.lock(), &tail, &[])?;
-        let synced = AtomicU64::new(writer.written());
-        let shared = Shared { writer, synced, _lock: lock };
-        Ok(Ledger { shared: Arc::new(shared) })
     }
 
     /// Records a change and returns its place once the kernel has it.
@@ -146,61 +139,65 @@ impl Ledger {
         Ok(Appended { first, last, head })
     }
 
+    /// Keeps a call's redacted arguments apart from the chain, sealed under a key of their own, and returns the digest that the
+    /// call's record must name. They are written together with the next record, so keep first and intend afterwards.
+    /// More than [`BODY_LIMIT`](crate::BODY_LIMIT) bytes are cut, with a mark.
+    pub fn keep_body(&self, call: &str, redacted: &[u8]) -> Result<Hash, LedgerUnavailable> {
+        self.shared.writer.bodies.keep(call, redacted)
+    }
+
+    /// Destroys the key of a call's kept arguments, after recording who does it and why; `change.call` says which call. The
+    /// record of the call stands, and so does the proof of it. Returns how many bodies were erased.
+    pub fn erase_body(&self, change: &Change<'_>) -> Result<u64, LedgerUnavailable> {
+        // The record comes first; writing it also brings a body that is still in memory to its file.
+        self.change(&Change { action: "body.erased", ..*change })?;
+        let writer = &self.shared.writer;
+        writer.bodies.erase(&*writer.disk, &writer.dir, change.call).map_err(|error| LedgerUnavailable {
+            reason: format!("destroying the key of the arguments of {} failed: {error}", change.call).into(),
+        })
+    }
+
     /// Makes everything acknowledged so far survive a power cut; returns how many records that is.
     pub fn sync(&self) -> Result<u64, LedgerUnavailable> {
-        let writer = &self.shared.writer;
-        let (file, written) = {
-            let state = writer.lock();
-            if let Some(reason) = state.broken.clone() {
-                return Err(LedgerUnavailable { reason });
-            }
-            (Arc::clone(&state.segment.file), writer.written())
-        };
-        if self.shared.synced.load(Ordering::Acquire) >= written {
-            return Ok(written);
-        }
-        // A segment that was finished since its last sync was synced when it was finished.
-        if let Err(error) = file.sync() {
-            let mut state = writer.lock_idle();
-            writer.fail(&mut state, "syncing", &error);
-            let reason = state.broken.clone().unwrap_or_default();
-            return Err(LedgerUnavailable { reason });
-        }
-        self.shared.synced.fetch_max(written, Ordering::AcqRel);
-        Ok(written)
+        self.shared.sync()
     }
 
-    /// After a failure: reads the tail again, cuts what was never acknowledged, and goes on. Does nothing if not broken.
-    pub fn reopen(&self) -> Result<(), OpenError> {
-        let writer = &self.shared.writer;
-        let mut state = writer.lock_idle();
-        let Some(reason) = state.broken.clone() else {
-            return Ok(());
-        };
-        let expected = state.acknowledged;
-        let tail = recover::find_tail(&*writer.disk, &writer.dir, expected)?;
-        if let (false, Some((acknowledged, _))) = (tail.holds_expected, expected) {
-            return Err(OpenError::Lost { acknowledged });
-        }
-        let segment = segment_at(&*writer.disk, &writer.dir, &tail)?;
-        state.resume_at(segment, tail.next_seq, tail.head);
-        writer.set_written(tail.next_seq);
-        let recovered = Draft { action: "ledger.recovered", detail: &reason, ..Draft::default() };
-        let result = write_findings(writer, &mut state, &tail, &[recovered]);
-        if result.is_err() {
-            state.broken = Some(reason);
-        } else {
-            self.shared.synced.store(writer.written(), Ordering::Release);
-        }
-        result
+    /// Ready when record `seq` survives a power cut. All who wait share one sync; nobody blocks a thread.
+    pub fn synced(&self, seq: u64) -> Synced {
+        Synced::new(self.clone(), seq)
     }
 
-    /// What a blocking thread calls now and then: sync, or try to recover.
+    /// The answer that needs no waiting: already synced, or broken.
+    pub(crate) fn reach(&self, seq: u64) -> Option<Result<(), LedgerUnavailable>> {
+        if self.shared.synced.load(Ordering::Acquire) > seq {
+            return Some(Ok(()));
+        }
+        let reason = self.shared.writer.lock().broken.clone()?;
+        Some(Err(LedgerUnavailable { reason }))
+    }
+
+    pub(crate) fn commits(&self) -> &Commits {
+        &self.shared.commits
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakLedger {
+        WeakLedger(Arc::downgrade(&self.shared))
+    }
+
+    /// What a blocking thread calls now and then: sync and sign the head, or try to recover.
     pub fn tend(&self) -> Result<(), LedgerUnavailable> {
         if self.status().broken.is_some() {
             return self.reopen().map_err(|error| LedgerUnavailable { reason: with_cause(&error).into() });
         }
-        self.sync().map(drop)
+        self.sync()?;
+        let writer = &self.shared.writer;
+        writer.bodies.sync().map_err(|error| writer.break_down("syncing the bodies beside", &error, None))?;
+        self.shared.sign_if_due()
+    }
+
+    /// Signs and stores the head of everything acknowledged so far, after syncing it; returns the text to publish elsewhere.
+    pub fn checkpoint(&self) -> Result<String, LedgerUnavailable> {
+        self.shared.checkpoint()
     }
 
     pub fn status(&self) -> Status {
@@ -221,6 +218,34 @@ impl Ledger {
 
     pub(crate) fn now(&self) -> Moment {
         (self.shared.writer.clock)()
+    }
+}
+
+impl Shared {
+    pub(crate) fn sync(&self) -> Result<u64, LedgerUnavailable> {
+        let writer = &self.writer;
+        let (segment, written) = {
+            let state = writer.lock();
+            if let Some(reason) = state.broken.clone() {
+                return Err(LedgerUnavailable { reason });
+            }
+            (state.segment.clone(), writer.written())
+        };
+        if self.synced.load(Ordering::Acquire) >= written {
+            return Ok(written);
+        }
+        // A segment that was finished since its last sync was synced when it was finished.
+        segment.file.sync().map_err(|error| writer.break_down("syncing", &error, Some(segment.first_seq)))?;
+        self.synced.fetch_max(written, Ordering::AcqRel);
+        Ok(written)
+    }
+}
+
+impl Drop for Shared {
+    /// A ledger that is closed, not killed, says how far it is durable: what is missing or wrong later is damage.
+    fn drop(&mut self) {
+        // A ledger that cannot be closed cleanly is one that was killed; it recovers as that.
+        let _ = self.sign_if_new();
     }
 }
 
@@ -250,46 +275,4 @@ fn with_cause(error: &OpenError) -> String {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
     }
-}
-
-/// Opens the segment that `tail` ends in, without what was torn.
-fn segment_at(disk: &dyn Disk, dir: &Path, tail: &Tail) -> Result<Segment, OpenError> {
-    let path = segment_path(dir, tail.segment);
-    let mut segment = new_segment(disk, dir, tail.segment).map_err(OpenError::disk("opening the ledger segment", &path))?;
-    if tail.torn.is_some() {
-        segment
-            .file
-            .truncate(tail.size)
-            .and_then(|()| segment.file.sync())
-            .map_err(OpenError::disk("cutting the torn tail of", &path))?;
-    }
-    segment.size = tail.size;
-    Ok(segment)
-}
-
-/// Records what recovery found: first `extra`, then the cut, then one outcome per intent that nobody can conclude.
-fn write_findings(writer: &Writer, state: &mut State, tail: &Tail, extra: &[Draft<'_>]) -> Result<(), OpenError> {
-    let mut drafts = extra.to_vec();
-    let cut = tail.torn.as_ref().map(|torn| {
-        format!(
-            "cut {} bytes of an interrupted write after {} records; sha256 of the cut {}",
-            torn.bytes, tail.next_seq, torn.digest
-        )
-    });
-    drafts.extend(cut.as_ref().map(|detail| Draft { action: "ledger.torn_tail_cut", detail, ..Draft::default() }));
-    let orphans = tail.outstanding.iter().filter(|(seq, _)| !state.live.contains_key(*seq));
-    drafts.extend(orphans.map(|(seq, call)| Draft {
-        kind: Kind::Outcome,
-        call,
-        intent: Some(*seq),
-        stage: Some(Stage::Dispatch),
-        verdict: Some(Verdict::Indeterminate),
-        detail: "the gate stopped between intent and outcome; the effect may or may not have happened",
-        ..Draft::default()
-    }));
-    if drafts.is_empty() {
-        return Ok(());
-    }
-    let path = segment_path(&writer.dir, state.segment.first_seq);
-    writer.write_alone(state, &drafts).map_err(OpenError::disk("recording the recovery in", path))
 }

@@ -12,33 +12,44 @@
 //! - after a failed write or sync nothing is acknowledged until [`Ledger::reopen`] has re-read the tail;
 //! - [`verify`] shares nothing with the writer but the hash function.
 
+mod bodies;
 mod chain;
+mod checkpoint;
 mod clock;
+mod commit;
 mod disk;
 mod encode;
+mod entropy;
 mod error;
 mod evidence;
 mod ledger;
+mod open;
+mod proof;
 mod read;
 mod record;
 mod recover;
 mod render;
 mod strangers;
+mod tree;
 mod verify;
 mod write;
 
+pub use bodies::{BODY_LIMIT, Body, BodyReader, BodyReport, body, verify_bodies};
 pub use chain::Hash;
+pub use checkpoint::{read_checkpoint, read_public_key};
 pub use clock::{Clock, Moment, rfc3339, system_clock};
+pub use commit::Synced;
 pub use disk::{Disk, Lock, RealDisk, SegmentFile};
 pub use encode::printable;
 pub use error::{LedgerUnavailable, OpenError};
 pub use evidence::{Facts, Intent, Opened, Outcome, Sealed};
 pub use ledger::{Appended, Ledger, Options, Position, Status};
+pub use proof::{ProofError, Proven, check_proof, prove};
 pub use read::{Filter, Follow, Records, read, tail};
 pub use record::{Change, Kind, Record, Verdict};
 pub use render::{render_line, render_story};
 pub use strangers::StrangerCounter;
-pub use verify::{Finding, Report, verify};
+pub use verify::{BadHead, Finding, Head, Report, verify, verify_against};
 
 #[cfg(test)]
 mod tests;

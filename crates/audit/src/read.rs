@@ -18,12 +18,19 @@ pub struct Filter {
     pub from: u64,
     /// Only records from this time on, in milliseconds since 1970.
     pub since_ms: u64,
+    /// Only records before this time; 0 is no condition.
+    pub until_ms: u64,
     pub kind: String,
     pub call: String,
     pub caller: String,
     pub session: String,
     pub server: String,
     pub tool: String,
+    pub user: String,
+    pub agent: String,
+    pub action: String,
+    pub effect: String,
+    pub approval: String,
     pub verdict: String,
     pub violation: String,
 }
@@ -37,11 +44,17 @@ impl Filter {
             (&self.session, &record.session),
             (&self.server, &record.server),
             (&self.tool, &record.tool),
+            (&self.user, &record.user),
+            (&self.agent, &record.agent),
+            (&self.action, &record.action),
+            (&self.effect, &record.effect),
+            (&self.approval, &record.approval),
             (&self.verdict, &record.verdict),
             (&self.violation, &record.violation),
         ];
         record.seq >= self.from
             && record.ms >= self.since_ms
+            && (self.until_ms == 0 || record.ms < self.until_ms)
             && conditions.iter().all(|(wanted, found)| wanted.is_empty() || wanted == found)
     }
 }
@@ -86,7 +99,8 @@ pub fn tail(dir: &Path, filter: &Filter, limit: usize) -> io::Result<Vec<Record>
     Ok(found.into())
 }
 
-fn segments(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+/// Every segment by its first `seq`, in order.
+pub(crate) fn segments(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut segments = Vec::new();
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;

@@ -4,7 +4,7 @@
 //! Drafts of intents and outcomes are made in `evidence` only, so that the two always pair.
 
 use serde::{Deserialize, Serialize};
-use vocab::Stage;
+use vocab::{Effect, Stage};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
@@ -68,6 +68,18 @@ pub struct Change<'a> {
     pub session: &'a str,
     pub server: &'a str,
     pub tool: &'a str,
+    /// The person behind `caller`, and the agent.
+    pub user: &'a str,
+    pub agent: &'a str,
+    /// What was changed, where it is no server, tool or session: a pinned name, a credential, a file.
+    pub target: &'a str,
+    /// The call it concerns, for an approval.
+    pub call: &'a str,
+    pub approval: &'a str,
+    /// Digest of the definition that was pinned or approved.
+    pub definition: &'a str,
+    /// Why the person did it, in their words.
+    pub reason: &'a str,
     pub violation: &'a str,
     /// For the operator.
     pub detail: &'a str,
@@ -88,6 +100,13 @@ impl<'a> Change<'a> {
             session: self.session,
             server: self.server,
             tool: self.tool,
+            user: self.user,
+            agent: self.agent,
+            target: self.target,
+            call: self.call,
+            approval: self.approval,
+            definition: self.definition,
+            reason: self.reason,
             violation: self.violation,
             detail: self.detail,
             label: self.label,
@@ -116,6 +135,13 @@ pub(crate) struct Draft<'a> {
     pub(crate) session: &'a str,
     pub(crate) server: &'a str,
     pub(crate) tool: &'a str,
+    pub(crate) user: &'a str,
+    pub(crate) agent: &'a str,
+    /// What a change changed, where it is none of the above.
+    pub(crate) target: &'a str,
+    pub(crate) effect: Option<Effect>,
+    /// Digest of the pinned definition.
+    pub(crate) definition: &'a str,
     /// The stage that decided.
     pub(crate) stage: Option<Stage>,
     pub(crate) verdict: Option<Verdict>,
@@ -125,9 +151,17 @@ pub(crate) struct Draft<'a> {
     pub(crate) detail: &'a str,
     pub(crate) label: &'a str,
     pub(crate) label_after: &'a str,
+    pub(crate) origins: &'a str,
+    /// The call at the head of the session's lineage.
+    pub(crate) after: &'a str,
+    pub(crate) approval: &'a str,
+    /// Why a person did it.
+    pub(crate) reason: &'a str,
     /// BLAKE3 of the canonical arguments, in hex.
     pub(crate) args: &'a str,
     pub(crate) args_bytes: Option<u64>,
+    /// Digest of the kept, sealed arguments.
+    pub(crate) body: &'a str,
     /// BLAKE3 of the result as delivered, in hex.
     pub(crate) result: &'a str,
     pub(crate) result_bytes: Option<u64>,
@@ -135,6 +169,9 @@ pub(crate) struct Draft<'a> {
     pub(crate) us: Option<u64>,
     /// The policy bundle that judged.
     pub(crate) bundle: &'a str,
+    pub(crate) policy: &'a str,
+    /// The peaks of the hash tree over all records before this one, in hex.
+    pub(crate) tree: &'a str,
     /// How many events this record stands for, where it stands for many.
     pub(crate) count: Option<u64>,
 }
@@ -165,6 +202,16 @@ pub struct Record {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub tool: String,
     #[serde(skip_serializing_if = "String::is_empty")]
+    pub user: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub agent: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub target: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub effect: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub definition: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub stage: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub verdict: String,
@@ -177,9 +224,19 @@ pub struct Record {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub label_after: String,
     #[serde(skip_serializing_if = "String::is_empty")]
+    pub origins: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub after: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub approval: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub args: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub body: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub result: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -188,6 +245,10 @@ pub struct Record {
     pub us: Option<u64>,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub bundle: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub policy: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub tree: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     pub prev: String,

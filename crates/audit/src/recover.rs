@@ -1,12 +1,13 @@
 //! Finding the end of a ledger after any kind of stop.
 //!
 //! Reads the last segment (and earlier ones only as far as needed), checks every line's hash and chain, and says where
-//! the good part ends and which intents have no outcome. It must never cut a whole record: a tail is *torn* only if
-//! nothing behind the first bad byte is itself a whole, self-consistent record. Anything else is damage, and refused.
+//! the good part ends and which intents have no outcome. It must never cut a record that is known to be
+//! synced: a bad line with whole records behind it is damage there, and refused; above that point it is a power cut's work.
 
 use crate::chain::Hash;
 use crate::disk::Disk;
 use crate::error::OpenError;
+use crate::tree::Tree;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub(crate) struct Tail {
     pub(crate) size: u64,
     pub(crate) next_seq: u64,
     pub(crate) head: Hash,
+    pub(crate) tree: Tree,
     /// Intents without an outcome: `seq` → call.
     pub(crate) outstanding: BTreeMap<u64, String>,
     pub(crate) torn: Option<Torn>,
@@ -31,11 +33,32 @@ pub(crate) struct Tail {
     pub(crate) holds_expected: bool,
 }
 
-/// Bytes of an interrupted write, to be cut.
+/// Bytes of writes that were interrupted, to be cut.
 #[derive(Debug)]
 pub(crate) struct Torn {
-    pub(crate) bytes: u64,
-    pub(crate) digest: Hash,
+    pub(crate) bytes: Vec<u8>,
+    /// How many whole records are among them: written after one that never reached the disk.
+    pub(crate) records: u64,
+}
+
+impl Tail {
+    /// Where the cut bytes are kept when whole records are among them.
+    pub(crate) fn name_of_cut(&self) -> String {
+        let digest = self.torn.as_ref().map_or(Hash::GENESIS, |torn| Hash::of(&torn.bytes)).to_string();
+        format!("{:020}-{}.cut", self.next_seq, digest.get(..16).unwrap_or_default())
+    }
+
+    pub(crate) fn describe_cut(&self) -> Option<String> {
+        let torn = self.torn.as_ref()?;
+        let (bytes, digest) = (torn.bytes.len(), Hash::of(&torn.bytes));
+        let mut text =
+            format!("cut {bytes} bytes of an interrupted write after {} records; sha256 of the cut {digest}", self.next_seq);
+        if torn.records > 0 {
+            let (records, name) = (torn.records, self.name_of_cut());
+            text += &format!("; {records} whole records follow the bytes that never arrived, kept in {name}");
+        }
+        Some(text)
+    }
 }
 
 pub(crate) fn segment_path(dir: &Path, first_seq: u64) -> PathBuf {
@@ -49,8 +72,19 @@ pub(crate) fn segment_seq(name: &str) -> Option<u64> {
     all_digits.then(|| digits.parse().ok()).flatten()
 }
 
-/// Finds the tail of the ledger in `dir`. `expected` is the last acknowledged record, where one is known.
-pub(crate) fn find_tail(disk: &dyn Disk, dir: &Path, expected: Option<(u64, Hash)>) -> Result<Tail, OpenError> {
+/// What is known about the ledger before it is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    /// The last acknowledged record.
+    pub(crate) expected: Option<(u64, Hash)>,
+    /// Every record below this was synced: what is wrong there is damage. What is wrong above it, after a power cut, is a write that
+    /// never reached the disk, even where a later one did.
+    pub(crate) durable: u64,
+}
+
+/// Finds the tail of the ledger in `dir`.
+pub(crate) fn find_tail(disk: &dyn Disk, dir: &Path, known: Known) -> Result<Tail, OpenError> {
+    let expected = known.expected;
     let names = disk.list(dir).map_err(OpenError::disk("listing the ledger directory", dir))?;
     let mut segments: Vec<u64> = names.iter().filter_map(|name| segment_seq(name)).collect();
     segments.sort_unstable();
@@ -58,16 +92,18 @@ pub(crate) fn find_tail(disk: &dyn Disk, dir: &Path, expected: Option<(u64, Hash
     // Newest first, until one tells everything: it has a head, and it says which intents were open when it began.
     let mut scans: Vec<Scan> = Vec::new();
     for first_seq in segments.iter().rev() {
-        let scan = Scan::of(disk, dir, *first_seq, expected)?;
+        let scan = Scan::of(disk, dir, *first_seq, known)?;
         if let (Some(torn), false) = (&scan.torn, scans.is_empty()) {
             return Err(OpenError::Corrupt {
                 path: segment_path(dir, *first_seq),
                 line: scan.lines + 1,
-                reason: format!("{} bytes that are no record end a finished segment", torn.bytes),
+                reason: format!("{} bytes that are no record end a finished segment", torn.bytes.len()),
             });
         }
         let reaches_expected = expected.is_none_or(|(seq, _)| seq >= *first_seq);
-        let tells_everything = scan.head.is_some() && scan.opens_with_rotation && reaches_expected;
+        // Ledgers of before the tree have rotation records without one: then every segment is read, once.
+        let knows_tree = scan.carried_tree.is_some();
+        let tells_everything = scan.head.is_some() && scan.opens_with_rotation && knows_tree && reaches_expected;
         scans.push(scan);
         if tells_everything {
             break;
@@ -83,6 +119,7 @@ fn join(dir: &Path, mut scans: Vec<Scan>, expected: Option<(u64, Hash)>) -> Resu
         size: 0,
         next_seq: 0,
         head: Hash::GENESIS,
+        tree: Tree::default(),
         outstanding: BTreeMap::new(),
         torn: None,
         holds_expected: expected.is_none(),
@@ -97,6 +134,7 @@ fn join(dir: &Path, mut scans: Vec<Scan>, expected: Option<(u64, Hash)>) -> Resu
             });
         }
         oldest = false;
+        scan.extend_tree(&mut tail.tree);
         tail.outstanding.extend(scan.opened);
         for seq in &scan.closed {
             tail.outstanding.remove(seq);
@@ -107,6 +145,13 @@ fn join(dir: &Path, mut scans: Vec<Scan>, expected: Option<(u64, Hash)>) -> Resu
         tail.head = scan.head.unwrap_or(tail.head);
         tail.torn = scan.torn;
         tail.holds_expected |= scan.holds_expected;
+    }
+    if tail.tree.size() != tail.next_seq {
+        return Err(OpenError::Corrupt {
+            path: segment_path(dir, tail.segment),
+            line: 1,
+            reason: "the segments before it are missing".to_owned(),
+        });
     }
     Ok(tail)
 }
@@ -125,6 +170,8 @@ struct Line<'a> {
     action: Cow<'a, str>,
     #[serde(borrow, default)]
     detail: Cow<'a, str>,
+    #[serde(borrow, default)]
+    tree: Cow<'a, str>,
     #[serde(default)]
     count: Option<u64>,
     #[serde(borrow)]
@@ -142,29 +189,45 @@ struct Scan {
     opened: BTreeMap<u64, String>,
     closed: Vec<u64>,
     opens_with_rotation: bool,
+    /// Every record's hash, for the tree.
+    leaves: Vec<Hash>,
+    /// The tree that a rotation record carries, over everything before that record.
+    carried_tree: Option<Tree>,
     torn: Option<Torn>,
     holds_expected: bool,
 }
 
 impl Scan {
-    fn of(disk: &dyn Disk, dir: &Path, first_seq: u64, expected: Option<(u64, Hash)>) -> Result<Scan, OpenError> {
+    fn of(disk: &dyn Disk, dir: &Path, first_seq: u64, known: Known) -> Result<Scan, OpenError> {
         let path = segment_path(dir, first_seq);
         let bytes = disk.read(&path).map_err(OpenError::disk("reading the ledger segment", &path))?;
         let mut scan = Scan { first_seq, ..Scan::default() };
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
-            match scan.take_line(rest, expected) {
+            match scan.take_line(rest, known.expected) {
                 Ok(after) => rest = after,
-                Err(reason) if holds_a_whole_record(rest) => {
-                    return Err(OpenError::Corrupt { path, line: scan.lines + 1, reason });
-                }
-                Err(_) => {
-                    scan.torn = Some(Torn { bytes: rest.len() as u64, digest: Hash::of(rest) });
+                Err(reason) => {
+                    let records = whole_records(rest);
+                    if records > 0 && first_seq + scan.lines < known.durable {
+                        return Err(OpenError::Corrupt { path, line: scan.lines + 1, reason });
+                    }
+                    scan.torn = Some(Torn { bytes: rest.to_vec(), records });
                     break;
                 }
             }
         }
         Ok(scan)
+    }
+
+    /// Makes `tree`, over everything before this segment or over nothing, a tree over everything up to its end.
+    fn extend_tree(&self, tree: &mut Tree) {
+        if tree.size() != self.first_seq
+            && let Some(carried) = &self.carried_tree
+        {
+            *tree = carried.clone();
+        }
+        let known = usize::try_from(tree.size().saturating_sub(self.first_seq)).unwrap_or(usize::MAX);
+        self.leaves.iter().skip(known).for_each(|leaf| tree.push(leaf));
     }
 
     /// Accepts the first line of `rest` and returns what follows it, or says why it is not the next record.
@@ -187,11 +250,13 @@ impl Scan {
             ("outcome", Some(intent)) => self.closed.push(intent),
             ("change", _) if line.action == ROTATED => {
                 self.opens_with_rotation |= line.count == Some(0);
+                self.carried_tree = Tree::from_hex(seq, &line.tree).or(self.carried_tree.take());
                 self.opened.extend(carried(&line.detail));
             }
             _ => {}
         }
         self.holds_expected |= expected == Some((seq, hash));
+        self.leaves.push(hash);
         self.lines += 1;
         self.good_bytes += text.len() as u64 + 1;
         self.head = Some(hash);
@@ -226,12 +291,13 @@ fn self_consistent(text: &[u8]) -> Option<(Line<'_>, Hash)> {
     (Hash::link(&previous, body) == hash).then_some((line, hash))
 }
 
-fn holds_a_whole_record(mut bytes: &[u8]) -> bool {
+fn whole_records(mut bytes: &[u8]) -> u64 {
+    let mut records = 0;
     while let Some((text, after)) = split_line(bytes) {
-        if self_consistent(text).is_some() {
-            return true;
-        }
+        // A hole reads as zeros, and may end in the middle of a line.
+        let text = text.iter().position(|b| *b == b'{').and_then(|start| text.get(start..)).unwrap_or_default();
+        records += u64::from(self_consistent(text).is_some());
         bytes = after;
     }
-    false
+    records
 }

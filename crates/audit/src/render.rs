@@ -40,8 +40,18 @@ pub fn render_story(records: &[Record], colours: bool) -> String {
             ("call", &record.call),
             ("door", &record.door),
             ("session", &record.session),
+            ("user", &record.user),
+            ("agent", &record.agent),
+            ("target", &record.target),
+            ("effect", &record.effect),
+            ("definition", &record.definition),
             ("label", &record.label),
+            ("origins", &record.origins),
+            ("after", &record.after),
+            ("approval", &record.approval),
+            ("reason", &record.reason),
             ("bundle", &record.bundle),
+            ("policy", &record.policy),
             ("arguments", &record.args),
             ("result", &record.result),
             ("detail", &record.detail),
@@ -91,7 +101,9 @@ fn call(record: &Record) -> String {
 fn change(record: &Record) -> String {
     let what = or_dash(&record.action);
     let mut text = format!("{what:<24}");
-    for part in [&record.caller, &record.session, &record.server, &record.tool, &record.violation] {
+    for part in
+        [&record.caller, &record.session, &record.server, &record.tool, &record.target, &record.approval, &record.violation]
+    {
         if !part.is_empty() {
             let _ = write!(text, "  {}", printable(part));
         }
@@ -101,6 +113,9 @@ fn change(record: &Record) -> String {
     }
     if !record.detail.is_empty() {
         let _ = write!(text, "  {}", printable(&record.detail));
+    }
+    if !record.reason.is_empty() {
+        let _ = write!(text, "  “{}”", printable(&record.reason));
     }
     text
 }

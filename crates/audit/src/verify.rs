@@ -1,15 +1,23 @@
 //! An independent check of a ledger directory.
 //!
 //! Re-derives the chain from the bytes with its own file walk, line reader and parser; it shares only
-//! [`Hash::link`](crate::Hash::link) with the writer, so that one misunderstanding cannot hide in both. It must never
-//! write, lock or repair. What it cannot see: a tail that was cut off cleanly, or a whole ledger written anew, unless the
-//! reader has kept a head from outside. `docs/ledger.md` says so too.
+//! [`Hash`](crate::Hash) with the writer, so that one misunderstanding cannot hide in both. It must never
+//! write, lock or repair. What it cannot see: a tail that was cut off cleanly, or a whole ledger written anew, by someone who has the
+//! signing key too, unless the reader kept a head from outside. `docs/ledger.md` says so too.
+
+mod head;
+mod line;
+mod tree;
+
+pub use head::{BadHead, Head};
 
 use crate::chain::Hash;
+use line::{Fields, Link};
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use tree::Levels;
 
 /// The first thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +51,10 @@ pub struct Report {
     /// Intents without an outcome: calls in flight, or a gate that has not been started since it stopped.
     pub open_intents: u64,
     pub head: Hash,
+    /// The root of the hash tree over the records.
+    pub root: Hash,
+    /// How many records the ledger's own signed head covers, if it has one.
+    pub checkpoint: Option<u64>,
     pub finding: Option<Finding>,
 }
 
@@ -52,36 +64,87 @@ impl Report {
     }
 }
 
-/// Checks every record in `dir`, in order, and stops at the first that is wrong.
+/// Checks every record in `dir`, in order, and the ledger's own signed head; stops at the first thing that is wrong.
 pub fn verify(dir: &Path) -> io::Result<Report> {
-    let mut check = Check::new();
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(dir)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "log") {
-            files.push(path);
-        }
+    verify_files(&Folder(dir), Vec::new())
+}
+
+/// [`verify`], and that the ledger still holds everything that `checkpoint` covers, unchanged. The checkpoint was kept outside;
+/// `key` is the ledger's public key, kept outside too. Finds rollback and forks.
+pub fn verify_against(dir: &Path, checkpoint: &str, key: &str) -> io::Result<Report> {
+    let head = match Head::verified(checkpoint, key) {
+        Ok(head) => head,
+        Err(bad) => return Err(io::Error::new(io::ErrorKind::InvalidInput, bad.to_string())),
+    };
+    verify_files(&Folder(dir), vec![Expected { head, place: PathBuf::from("the given checkpoint") }])
+}
+
+/// Where a ledger's files are; a test has them in memory.
+pub(crate) trait Files {
+    fn names(&self) -> io::Result<Vec<PathBuf>>;
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Read>>;
+    fn place(&self, name: &str) -> PathBuf;
+}
+
+struct Folder<'a>(&'a Path);
+
+impl Files for Folder<'_> {
+    fn names(&self) -> io::Result<Vec<PathBuf>> {
+        std::fs::read_dir(self.0)?.map(|entry| Ok(entry?.path())).collect()
     }
-    files.sort();
-    for (index, file) in files.iter().enumerate() {
-        check.segment(file, index + 1 == files.len())?;
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Read>> {
+        Ok(Box::new(File::open(path)?))
+    }
+
+    fn place(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+/// A head that the ledger must reach.
+#[derive(Clone)]
+pub(crate) struct Expected {
+    pub(crate) head: Head,
+    pub(crate) place: PathBuf,
+}
+
+pub(crate) fn verify_files(files: &dyn Files, mut expected: Vec<Expected>) -> io::Result<Report> {
+    let mut check = Check::new();
+    // Read before the records: a gate that is writing may sign a newer one meanwhile.
+    check.own_head(files, &mut expected)?;
+    expected.sort_by_key(|expected| std::cmp::Reverse(expected.head.size));
+    check.expected = expected;
+    let mut segments = files.names()?;
+    segments.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
+    segments.sort();
+    check.compare_heads();
+    for (index, file) in segments.iter().enumerate() {
         if check.report.finding.is_some() {
             break;
         }
+        let reader = BufReader::with_capacity(1 << 18, files.open(file)?);
+        check.segment(file, reader, index + 1 == segments.len())?;
     }
+    check.unreached_heads();
     check.report.open_intents = check.open.len() as u64;
+    check.report.root = check.levels.root();
     Ok(check.report)
 }
 
-struct Check {
-    report: Report,
+#[derive(Clone)]
+pub(crate) struct Check {
+    pub(crate) report: Report,
     open: HashSet<u64>,
+    levels: Levels,
+    /// Largest first.
+    expected: Vec<Expected>,
     file: PathBuf,
     line: u64,
 }
 
 impl Check {
-    fn new() -> Check {
+    pub(crate) fn new() -> Check {
         Check {
             report: Report {
                 segments: 0,
@@ -93,9 +156,13 @@ impl Check {
                 changes: 0,
                 open_intents: 0,
                 head: Hash::GENESIS,
+                root: Hash::GENESIS,
+                checkpoint: None,
                 finding: None,
             },
             open: HashSet::new(),
+            levels: Levels::default(),
+            expected: Vec::new(),
             file: PathBuf::new(),
             line: 0,
         }
@@ -111,7 +178,53 @@ impl Check {
         });
     }
 
-    fn segment(&mut self, file: &Path, last: bool) -> io::Result<()> {
+    /// The ledger's own signed head must be signed with the key beside it.
+    fn own_head(&mut self, files: &dyn Files, expected: &mut Vec<Expected>) -> io::Result<()> {
+        let (place, key_place) = (files.place("checkpoint"), files.place("checkpoint.pub"));
+        let (Some(note), key) = (read_if_there(files, &place)?, read_if_there(files, &key_place)?) else {
+            return Ok(());
+        };
+        self.file.clone_from(&place);
+        let Some(key) = key else {
+            self.found("its public key, checkpoint.pub, is missing", false);
+            return Ok(());
+        };
+        match Head::verified(&note, key.trim_end()) {
+            Ok(head) => {
+                self.report.checkpoint = Some(head.size);
+                expected.push(Expected { head, place });
+            }
+            Err(bad) => self.found(bad.to_string(), false),
+        }
+        Ok(())
+    }
+
+    /// Compares the root with every head that covers exactly the records read so far.
+    fn compare_heads(&mut self) {
+        while let Some(expected) = self.expected.pop_if(|expected| expected.head.size == self.report.records) {
+            if expected.head.root != self.levels.root() {
+                self.file = expected.place;
+                self.line = 0;
+                let size = expected.head.size;
+                let reason = format!("forked: the first {size} records are not those that this checkpoint covers");
+                return self.found(reason, false);
+            }
+        }
+    }
+
+    fn unreached_heads(&mut self) {
+        if self.report.finding.as_ref().is_some_and(|finding| !finding.incomplete_tail) {
+            return;
+        }
+        if let Some(expected) = self.expected.pop() {
+            self.file = expected.place;
+            self.line = 0;
+            let (size, records) = (expected.head.size, self.report.records);
+            self.found(format!("rolled back: it covers {size} records, and the ledger holds {records}"), false);
+        }
+    }
+
+    fn segment(&mut self, file: &Path, mut reader: impl BufRead, last: bool) -> io::Result<()> {
         self.file = file.to_owned();
         self.line = 0;
         self.report.segments += 1;
@@ -120,12 +233,20 @@ impl Check {
             self.found(format!("the segment {expected} belongs here"), false);
             return Ok(());
         }
-        let mut reader = BufReader::with_capacity(1 << 18, File::open(file)?);
+        self.lines(&mut reader, last)?;
+        if self.line == 0 && !last {
+            self.found("the segment is empty, and another follows", false);
+        }
+        Ok(())
+    }
+
+    /// Reads a segment's lines up to its end or to the first that is wrong.
+    pub(crate) fn lines(&mut self, reader: &mut impl BufRead, last: bool) -> io::Result<()> {
         let mut line = Vec::with_capacity(4096);
         loop {
             line.clear();
             if reader.read_until(b'\n', &mut line)? == 0 {
-                break;
+                return Ok(());
             }
             self.line += 1;
             let Some((b'\n', text)) = line.split_last() else {
@@ -137,11 +258,11 @@ impl Check {
                 return Ok(());
             }
             self.report.bytes += line.len() as u64;
+            self.compare_heads();
+            if self.report.finding.is_some() {
+                return Ok(());
+            }
         }
-        if self.line == 0 && !last {
-            self.found("the segment is empty, and another follows", false);
-        }
-        Ok(())
     }
 
     fn record(&mut self, text: &[u8]) -> Result<(), String> {
@@ -157,9 +278,13 @@ impl Check {
         if fields.seq != Some(seq) {
             return Err(format!("the record does not say that it is number {seq}"));
         }
+        if !fields.tree.is_empty() && fields.tree != self.levels.peaks_in_hex().as_bytes() {
+            return Err("the record carries another hash tree than the records before it make".to_owned());
+        }
         self.account(seq, &fields)?;
         self.report.records += 1;
         self.report.head = link.hash;
+        self.levels.push(&link.hash);
         Ok(())
     }
 
@@ -188,86 +313,12 @@ impl Check {
     }
 }
 
-/// The end of every line: `,"prev":"` 64 digits `","hash":"` 64 digits `"}`.
-struct Link<'a> {
-    previous: Hash,
-    hash: Hash,
-    body: &'a [u8],
-}
-
-impl<'a> Link<'a> {
-    fn of(text: &'a [u8]) -> Option<Link<'a>> {
-        let rest = text.strip_suffix(b"\"}")?;
-        let (rest, hash) = rest.split_at_checked(rest.len().checked_sub(64)?)?;
-        let body = rest.strip_suffix(b",\"hash\":\"")?;
-        let rest = body.strip_suffix(b"\"")?;
-        let (rest, previous) = rest.split_at_checked(rest.len().checked_sub(64)?)?;
-        rest.strip_suffix(b",\"prev\":\"")?;
-        Some(Link { previous: Hash::from_hex(previous)?, hash: Hash::from_hex(hash)?, body })
-    }
-}
-
-/// The fields that matter here, found by walking a flat object of strings and whole numbers.
-#[derive(Default)]
-struct Fields<'a> {
-    seq: Option<u64>,
-    kind: &'a [u8],
-    intent: Option<u64>,
-}
-
-impl<'a> Fields<'a> {
-    fn of(text: &'a [u8]) -> Result<Fields<'a>, String> {
-        if std::str::from_utf8(text).is_err() || text.iter().any(|b| *b < 0x20 || *b == 0x7f) {
-            return Err("the line holds bytes that no record may hold".to_owned());
-        }
-        Fields::walk(text).ok_or_else(|| "the line is not a flat object".to_owned())
-    }
-
-    fn walk(text: &'a [u8]) -> Option<Fields<'a>> {
-        let mut fields = Fields::default();
-        let mut rest = text.strip_prefix(b"{")?;
-        loop {
-            let (key, after) = quoted(rest)?;
-            rest = after.strip_prefix(b":")?;
-            if rest.first() == Some(&b'"') {
-                let (value, after) = quoted(rest)?;
-                if key == b"kind" {
-                    fields.kind = value;
-                }
-                rest = after;
-            } else {
-                let (value, after) = whole_number(rest)?;
-                match key {
-                    b"seq" => fields.seq = Some(value),
-                    b"intent" => fields.intent = Some(value),
-                    _ => {}
-                }
-                rest = after;
-            }
-            match rest.split_first()? {
-                (b',', after) => rest = after,
-                (b'}', []) => return Some(fields),
-                _ => return None,
-            }
-        }
-    }
-}
-
-/// A string and what follows it; the content keeps its escapes.
-fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let inner = text.strip_prefix(b"\"")?;
-    let mut escaped = false;
-    let end = inner.iter().position(|byte| {
-        let ends = *byte == b'"' && !escaped;
-        escaped = *byte == b'\\' && !escaped;
-        ends
-    })?;
-    Some((inner.get(..end)?, inner.get(end + 1..)?))
-}
-
-fn whole_number(text: &[u8]) -> Option<(u64, &[u8])> {
-    let end = text.iter().position(|byte| !byte.is_ascii_digit())?;
-    let (digits, after) = text.split_at_checked(end)?;
-    let value = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    Some((value, after))
+fn read_if_there(files: &dyn Files, path: &Path) -> io::Result<Option<String>> {
+    let mut bytes = Vec::new();
+    match files.open(path) {
+        Ok(file) => file.take(1 << 16).read_to_end(&mut bytes)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }

@@ -7,6 +7,7 @@
 //!
 //! INVARIANT: only the thread that set `writing` touches the segment file; bytes reach it in `seq` order.
 
+use crate::bodies::Bodies;
 use crate::chain::Hash;
 use crate::clock::Clock;
 use crate::disk::{Disk, SegmentFile};
@@ -14,6 +15,7 @@ use crate::encode;
 use crate::error::LedgerUnavailable;
 use crate::record::{Draft, Kind};
 use crate::recover::{ROTATED, carry, segment_path};
+use crate::tree::Tree;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,6 +33,8 @@ pub(crate) struct Writer {
     pub(crate) disk: Box<dyn Disk>,
     pub(crate) dir: PathBuf,
     pub(crate) clock: Clock,
+    /// Redacted arguments on their way to the disk.
+    pub(crate) bodies: Bodies,
     segment_limit: u64,
     state: Mutex<State>,
     turn: Condvar,
@@ -43,14 +47,20 @@ pub(crate) struct State {
     pending: Vec<u8>,
     /// The previous batch's buffer, kept for its capacity.
     spare: Vec<u8>,
+    /// The hashes of the pending records.
+    leaves: Vec<Hash>,
     pub(crate) next_seq: u64,
     pub(crate) head: Hash,
+    /// Over all records that are written; pending ones are not in it.
+    pub(crate) tree: Tree,
     /// The last record that was written, for [`crate::Ledger::reopen`].
     pub(crate) acknowledged: Option<(u64, Hash)>,
     pub(crate) segment: Segment,
     writing: bool,
     waiting: u32,
     pub(crate) broken: Option<Arc<str>>,
+    /// While broken: the first segment of which the kernel may have dropped pages.
+    pub(crate) suspect: Option<u64>,
     /// Counts failures: a caller that waited across one must not mistake a later record for its own.
     failures: u64,
     /// Intents that this process may still conclude: `seq` → call.
@@ -66,17 +76,20 @@ pub(crate) struct Segment {
 }
 
 impl State {
-    pub(crate) fn new(segment: Segment, next_seq: u64, head: Hash) -> State {
+    pub(crate) fn new(segment: Segment, next_seq: u64, head: Hash, tree: Tree) -> State {
         State {
             pending: Vec::new(),
             spare: Vec::new(),
+            leaves: Vec::new(),
             next_seq,
             head,
+            tree,
             acknowledged: next_seq.checked_sub(1).map(|seq| (seq, head)),
             segment,
             writing: false,
             waiting: 0,
             broken: None,
+            suspect: None,
             failures: 0,
             live: HashMap::new(),
         }
@@ -86,6 +99,7 @@ impl State {
     fn chain(&mut self, fields: &[u8]) -> (u64, Hash) {
         let seq = self.next_seq;
         self.head = encode::line(&mut self.pending, seq, &self.head, fields);
+        self.leaves.push(self.head);
         self.next_seq += 1;
         (seq, self.head)
     }
@@ -95,13 +109,36 @@ impl State {
         Some(LedgerUnavailable { reason })
     }
 
-    pub(crate) fn resume_at(&mut self, segment: Segment, next_seq: u64, head: Hash) {
+    pub(crate) fn resume_at(&mut self, segment: Segment, next_seq: u64, head: Hash, tree: Tree) {
         self.pending.clear();
+        self.leaves.clear();
+        self.tree = tree;
         self.segment = segment;
         self.next_seq = next_seq;
         self.head = head;
         self.acknowledged = next_seq.checked_sub(1).map(|seq| (seq, head));
+        self.suspect = None;
         self.broken = None;
+    }
+
+    /// Recovery failed half way.
+    pub(crate) fn break_again(&mut self, reason: Arc<str>) {
+        self.broken = Some(reason);
+        self.suspect_from(self.segment.first_seq);
+        self.pending.clear();
+        self.leaves.clear();
+    }
+
+    fn suspect_from(&mut self, first_seq: u64) {
+        self.suspect = Some(self.suspect.map_or(first_seq, |earlier| earlier.min(first_seq)));
+    }
+
+    /// The first `count` pending records are written now.
+    fn acknowledge(&mut self, count: usize, next_seq: u64, head: Hash) {
+        for leaf in self.leaves.drain(..count.min(self.leaves.len())) {
+            self.tree.push(&leaf);
+        }
+        self.acknowledged = next_seq.checked_sub(1).map(|seq| (seq, head));
     }
 }
 
@@ -111,6 +148,7 @@ impl Writer {
             disk,
             dir,
             clock,
+            bodies: Bodies::new(segment_limit),
             segment_limit,
             written: AtomicU64::new(state.next_seq),
             state: Mutex::new(state),
@@ -147,6 +185,8 @@ impl Writer {
     ) -> Result<Option<(u64, Hash)>, LedgerUnavailable> {
         let mut state = self.lock();
         if let Some(unavailable) = state.unavailable() {
+            // Nobody tries again to conclude these: recovery must, and says `indeterminate`.
+            drafts.filter_map(|(draft, _)| draft.intent).for_each(|intent| drop(state.live.remove(&intent)));
             return Err(unavailable);
         }
         let mut last = None;
@@ -238,20 +278,23 @@ impl Writer {
         }
         let spare = std::mem::take(&mut state.spare);
         let batch = std::mem::replace(&mut state.pending, spare);
-        let (first_seq, next_seq, head) = (self.written(), state.next_seq, state.head);
+        let (first_seq, next_seq, head, count) = (self.written(), state.next_seq, state.head, state.leaves.len());
         let mut segment = state.segment.clone();
         drop(state);
 
         let result = self.put(&mut segment, &batch, rolls.then_some(first_seq));
 
         let mut state = self.lock();
-        state.segment = segment;
+        let finished = std::mem::replace(&mut state.segment, segment);
         match result {
             Ok(()) => {
+                state.acknowledge(count, next_seq, head);
                 self.set_written(next_seq);
-                state.acknowledged = next_seq.checked_sub(1).map(|seq| (seq, head));
             }
-            Err(error) => self.fail(&mut state, "writing", &error),
+            Err(error) => {
+                self.fail(&mut state, "writing", &error);
+                state.suspect_from(finished.first_seq);
+            }
         }
         state.spare = batch;
         state.spare.clear();
@@ -260,6 +303,7 @@ impl Writer {
 
     /// Appends `batch` to the segment, or to a new one named `roll_to`.
     fn put(&self, segment: &mut Segment, batch: &[u8], roll_to: Option<u64>) -> io::Result<()> {
+        self.bodies.flush(&*self.disk, &self.dir, self.written())?;
         if let Some(first_seq) = roll_to {
             segment.file.sync()?;
             *segment = new_segment(&*self.disk, &self.dir, first_seq)?;
@@ -269,13 +313,24 @@ impl Writer {
         Ok(())
     }
 
+    /// [`Writer::fail`] by a caller who does not hold the lock.
+    pub(crate) fn break_down(&self, doing: &str, error: &io::Error, segment: Option<u64>) -> LedgerUnavailable {
+        let mut state = self.lock_idle();
+        self.fail(&mut state, doing, error);
+        segment.into_iter().for_each(|first_seq| state.suspect_from(first_seq));
+        LedgerUnavailable { reason: state.broken.clone().unwrap_or_default() }
+    }
+
     /// From here on nothing is acknowledged until the tail has been read again.
-    pub(crate) fn fail(&self, state: &mut State, doing: &str, error: &io::Error) {
+    fn fail(&self, state: &mut State, doing: &str, error: &io::Error) {
         let written = self.written();
         let path = segment_path(&self.dir, state.segment.first_seq);
         state.broken = Some(format!("{doing} {} failed: {error}", path.display()).into());
+        let suspect = state.segment.first_seq;
+        state.suspect_from(suspect);
         state.failures += 1;
         state.pending.clear();
+        state.leaves.clear();
         state.live.retain(|seq, _| *seq < written);
     }
 
@@ -292,13 +347,15 @@ impl Writer {
         append_all(&*state.segment.file, &batch)?;
         state.segment.file.sync()?;
         state.segment.size += batch.len() as u64;
-        state.acknowledged = state.next_seq.checked_sub(1).map(|seq| (seq, state.head));
-        self.set_written(state.next_seq);
+        let (count, next_seq, head) = (state.leaves.len(), state.next_seq, state.head);
+        state.acknowledge(count, next_seq, head);
+        self.set_written(next_seq);
         Ok(())
     }
 }
 
-/// Ends the batch that opens a new segment with the list of intents still open; `count` is how many parts follow.
+/// Ends the batch that opens a new segment with the list of intents still open; `count` is how many parts follow, and the last
+/// one holds the peaks of the tree over everything before it. So recovery reads one segment.
 fn carry_open_intents(state: &mut State, unix_ms: u64) {
     let mut details = vec![String::new()];
     for (seq, call) in &state.live {
@@ -310,11 +367,19 @@ fn carry_open_intents(state: &mut State, unix_ms: u64) {
     }
     let mut fields = Vec::new();
     for (part, detail) in details.iter().enumerate() {
-        let draft = Draft { action: ROTATED, detail, count: Some((details.len() - part - 1) as u64), ..Draft::default() };
+        let following = details.len() - part - 1;
+        let tree = if following == 0 { tree_with_pending(state).to_hex() } else { String::new() };
+        let draft = Draft { action: ROTATED, detail, count: Some(following as u64), tree: &tree, ..Draft::default() };
         fields.clear();
         encode::fields(&mut fields, unix_ms, &draft);
         state.chain(&fields);
     }
+}
+
+fn tree_with_pending(state: &State) -> Tree {
+    let mut tree = state.tree.clone();
+    state.leaves.iter().for_each(|leaf| tree.push(leaf));
+    tree
 }
 
 pub(crate) fn new_segment(disk: &dyn Disk, dir: &Path, first_seq: u64) -> io::Result<Segment> {
@@ -323,7 +388,7 @@ pub(crate) fn new_segment(disk: &dyn Disk, dir: &Path, first_seq: u64) -> io::Re
     Ok(Segment { first_seq, size: 0, file })
 }
 
-fn append_all(file: &dyn SegmentFile, mut bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn append_all(file: &dyn SegmentFile, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.append(bytes) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),

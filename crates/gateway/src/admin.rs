@@ -1,5 +1,7 @@
 //! What an operator can see and do while the gate runs. Answers are JSON text; doors only carry it.
 
+mod acts;
+
 use std::{sync::Arc, time::Duration};
 
 use vocab::{ServerId, View};
@@ -7,8 +9,9 @@ use wire::{Json, worker::method, write::Object};
 
 use crate::{
     Gate, RefusedName,
-    catalog::Face,
+    catalog::{Face, definition::Kind},
     link::Word,
+    pins::Standing,
     settings::{HttpKind, Transport},
     upstream::{Status, Upstream},
 };
@@ -49,6 +52,10 @@ impl Admin {
             })),
         );
         out.raw("calls", &self.gate.counts_json());
+        let inner = self.gate.inner();
+        let waiting = inner.state.approvals(false, inner.now_ms()).await.unwrap_or_default();
+        let pending = waiting.iter().filter(|approval| approval.state == state::ApprovalState::Pending).count();
+        out.str("bundle", inner.rules().bundle.version()).u64("pending_approvals", pending as u64);
         out.object("ledger", |out| {
             out.str("path", &ledger.dir().to_string_lossy()).u64("records", state.records);
             if let Some(broken) = &state.broken {
@@ -82,7 +89,11 @@ impl Admin {
     #[must_use]
     pub fn servers_json(&self) -> Vec<u8> {
         let catalog = self.gate.catalog();
-        array(self.gate.hub().upstreams().iter().map(|upstream| server(upstream, catalog.refused_names())))
+        array(self.gate.hub().upstreams().iter().map(|upstream| {
+            let (spec, face) = (upstream.spec(), upstream.face());
+            let waiting = face.filter(|_| spec.approved().is_some()).map_or(0, |face| self.gate.pins().quarantined(&spec, &face));
+            server(upstream, catalog.refused_names(), waiting)
+        }))
     }
 
     /// Every tool of every server, those that callers are not shown included.
@@ -92,6 +103,7 @@ impl Admin {
         array(upstreams.iter().flat_map(|upstream| {
             let spec = upstream.spec();
             let tools = upstream.face().map(|face| face.tools.clone()).unwrap_or_default();
+            let pins = Arc::clone(self.gate.pins());
             tools.into_iter().map(move |tool| {
                 let mut out = Object::new();
                 out.str("name", &View::Double.expose(&spec.id, &tool.name))
@@ -100,8 +112,12 @@ impl Admin {
                 if let Some(text) = Json::checked_before(&tool.raw).get("description").and_then(Json::as_str) {
                     out.str("description", &text);
                 }
-                out.str("permission", spec.permission(&tool.name).as_str());
-                out.bool("shown", spec.classification.is_some() && spec.permission(&tool.name) != policy::Permission::Blocked);
+                let permission = spec.rule(&tool.name).permission;
+                let is_approved = pins.standing(&spec, Kind::Tool, &tool.name, &tool.definition) == Standing::Approved;
+                let effect = spec.rule(&tool.name).effect.or_else(|| pins.effect(&spec.id, &tool.name)).unwrap_or_default();
+                out.str("permission", permission.as_str()).str("effect", effect.as_str());
+                out.bool("quarantined", spec.approved().is_some() && !is_approved);
+                out.bool("shown", spec.approved().is_some() && is_approved && permission != policy::Permission::Blocked);
                 out.finish()
             })
         }))
@@ -135,7 +151,7 @@ fn measure(item: Json<'_>, applied: bool) -> Vec<u8> {
     out.finish()
 }
 
-fn server(upstream: &Arc<Upstream>, refused: &[RefusedName]) -> Vec<u8> {
+fn server(upstream: &Arc<Upstream>, refused: &[RefusedName], quarantined: usize) -> Vec<u8> {
     let spec = upstream.spec();
     let status = upstream.status.borrow().clone();
     let face = upstream.face();
@@ -152,6 +168,13 @@ fn server(upstream: &Arc<Upstream>, refused: &[RefusedName]) -> Vec<u8> {
     );
     if let Some(level) = spec.classification {
         out.str("classification", level.as_str());
+    }
+    out.str("trust", spec.state().as_str());
+    if let Some(reason) = &spec.blocked {
+        out.str("blocked", reason);
+    }
+    if quarantined > 0 {
+        out.u64("quarantined", quarantined as u64);
     }
     if let (Some(face), Status::Connected) = (&face, &status) {
         out.str("protocol", &face.protocol);

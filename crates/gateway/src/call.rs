@@ -5,7 +5,9 @@
 //! first stage to refuse wins; whatever happens, Conclude records it, and only then does the door get a reply.
 
 mod conclude;
+mod consent;
 mod dispatch;
+mod facts;
 mod inspect;
 mod receive;
 mod resolve;
@@ -14,52 +16,100 @@ mod shape;
 use std::sync::Arc;
 
 use audit::{Intent, Opened};
-use flow::Weighed;
-use policy::{Admitted, Bounded, Facts, Permit, Shaped};
-use vocab::{Fault, FaultKind, Mark, Rule, Stop, Violation};
+use flow::{Showable, Step};
+use policy::{Admitted, Binding, Bounded, Evidence, Facts, Judged, Meter, Permit, Weighed};
+use tokio::sync::OwnedSemaphorePermit;
+use vocab::{Effect, Fault, FaultKind, Mark, Rule, ServerId, Stop, Violation};
 
 use crate::{
     Ask,
     catalog::Target,
     gate::Inner,
     running::{Event, Outcome, Wires},
+    settings::Rules,
 };
-use receive::Received;
+use facts::Findings;
+pub(crate) use facts::question;
+pub(crate) use receive::{Received, receive};
+pub(crate) use resolve::look_up;
 use shape::Args;
+
+/// What every stage can look at: the call as it came, who is calling, and the rules in force.
+#[derive(Clone, Copy)]
+pub(crate) struct Case<'a> {
+    pub(crate) gate: &'a Arc<Inner>,
+    pub(crate) ask: &'a Ask,
+    pub(crate) step: &'a Step,
+    pub(crate) rules: &'a Rules,
+}
 
 /// Runs one call from Receive to Conclude and tells the door how it ended.
 pub(crate) async fn call(gate: Arc<Inner>, ask: Ask, mut wires: Wires) {
-    let mut opened = gate.ledger.open(conclude::facts(&gate, &ask));
-    let outcome = attempt(&gate, &mut opened, &ask, &mut wires).await;
-    let reply = conclude::conclude(&gate, opened, &ask, outcome);
+    let rules = gate.rules();
+    let mut opened = gate.ledger.open(conclude::facts(&gate, &ask, &rules));
+    let step = Step::new(&opened.facts.call, ask.caller.session());
+    let case = Case { gate: &gate, ask: &ask, step: &step, rules: &rules };
+    let outcome = attempt(case, &mut opened, &mut wires).await;
+    let (reply, showable) = conclude::conclude(case, opened, outcome);
     wires.say(Event::Done(reply)).await;
+    drop(showable);
 }
 
-async fn attempt(gate: &Arc<Inner>, opened: &mut Opened, ask: &Ask, wires: &mut Wires) -> Result<Delivered, Stop> {
-    let received = receive::receive(ask)?;
-    verify(ask)?;
-    let target = resolve::resolve(gate, ask, &received).await?;
+async fn attempt(case: Case<'_>, opened: &mut Opened, wires: &mut Wires) -> Result<Delivered, Stop> {
+    let received = receive(case.ask)?;
+    verify(case.ask)?;
+    let target = resolve::resolve(case, &received).await?;
     conclude::name(opened, &target);
-    let facts = facts(ask, &received, &target);
-    let (admitted, _slot) = admit(gate, &facts)?;
-    let bounded = bound(gate, &facts, &target)?;
-    let weighed = weigh(ask, &target)?;
-    let (shaped, args) = shape::shape(gate, ask, &received, &target, &facts)?;
-    let permit = judge(&facts, admitted, bounded, weighed, shaped, &args)?;
-    let permit = consent(permit);
-    let intent = intend(gate, opened, &permit, &args)?;
-    let raw = dispatch::dispatch(gate, ask, &target, permit, intent, args, wires).await?;
-    let result = inspect::inspect(gate, ask, &received, &target, raw)?;
-    Ok(absorb(ask, &target, result))
+    /// Changes nothing but the limits it counts, so it can run again: on rewritten arguments, and after a person took their time.
+    fn decide(case: Case<'_>, received: &Received<'_>, target: &Target, meter: &dyn Meter) -> Result<Decided, Violation> {
+        let findings = find(case, target);
+        let facts = findings.facts(target, received.arguments, case.rules.untrusted_influence, meter);
+        let (admitted, slots) = admit(case, &facts)?;
+        let bounded = bound(case, &facts, target)?;
+        let weighed = weigh(case, &facts)?;
+        let (shaped, args) = shape::shape(case, received, target, &facts)?;
+        let judged = judge(case, received, target, &facts, Evidence { admitted, bounded, weighed, shaped }, &args)?;
+        Ok(Decided { judged, args, slots })
+    }
+    let decided = decide(case, &received, &target, &target.meters)?;
+    let settled = consent::consent(case, opened, &received, target, decided, decide, wires).await?;
+    let Settled { permit, args, target, slots: _held } = settled;
+    let intent = intend(case, opened, &received, &target, &permit, &args).await?;
+    let raw = dispatch::dispatch(case, &target, permit, intent, args, wires).await?;
+    let result = inspect::inspect(case, &received, &target, raw)?;
+    absorb(case, &target, result).await
 }
 
-/// A result that the session's label already includes, so it may be shown.
+/// What there is to know about who calls what.
+pub(crate) fn find(case: Case<'_>, target: &Target) -> Findings {
+    let has_account = |server: &ServerId, user: &str| case.gate.account(server, user).is_some();
+    Findings::new(&case.ask.caller, case.ask.action, target, has_account)
+}
+
+/// The verdict of Judge, for exactly these arguments.
+struct Decided {
+    judged: Judged,
+    args: Args,
+    slots: Slots,
+}
+
+/// What Consent leaves: a permit that needs nobody's word any more, and the target it is for.
+struct Settled {
+    permit: Permit,
+    args: Args,
+    target: Arc<Target>,
+    slots: Slots,
+}
+
+/// A result that the session's durable label already includes, so it may be shown.
 #[derive(Debug)]
 pub(crate) struct Delivered {
     outcome: Outcome,
     /// The upstream delivered, but what it delivered says that the call failed.
     is_error: bool,
-    label: Mark,
+    /// What was taken out of it, in the operator's words.
+    remark: Option<String>,
+    showable: Showable,
 }
 
 /// The door identified the caller when the call came in; a credential revoked since then is refused here.
@@ -70,75 +120,79 @@ fn verify(ask: &Ask) -> Result<(), Violation> {
     }
 }
 
-fn facts<'a>(ask: &Ask, received: &Received<'_>, target: &'a Target) -> Facts<'a> {
-    Facts {
-        server: &target.spec.id,
-        classification: target.spec.classification,
-        target: &target.name,
-        permission: receive::permission(ask.action, target),
-        granted: ask.caller.is_granted(&target.spec.id, &target.name),
-        arguments_are_object: received.arguments_are_object(),
-    }
-}
+/// A place among the calls in flight, of the gate and of the caller; given back when the call ends.
+type Slots = [OwnedSemaphorePermit; 2];
 
-/// One of the gate's bounded number of calls at a time, given back when the call ends.
-type Slot = tokio::sync::OwnedSemaphorePermit;
-
-fn admit(gate: &Inner, facts: &Facts<'_>) -> Result<(Admitted, Slot), Violation> {
+fn admit(case: Case<'_>, facts: &Facts<'_>) -> Result<(Admitted, Slots), Violation> {
     let admitted = policy::admit(facts)?;
-    let slot = Arc::clone(&gate.slots).try_acquire_owned();
-    slot.map(|slot| (admitted, slot))
-        .map_err(|_| Violation::new(Rule::RateLimitExceeded, "`limits.max_concurrent_calls` calls are in flight"))
+    let take = |slots: &Arc<tokio::sync::Semaphore>, limit: &str| {
+        Arc::clone(slots).try_acquire_owned().map_err(|_| {
+            Violation::new(Rule::RateLimitExceeded, format!("`limits.{limit}` calls are in flight")).with_hint("too many at once")
+        })
+    };
+    let own = take(case.ask.caller.slots(), "max_concurrent_calls_per_caller")?;
+    Ok((admitted, [own, take(&case.gate.slots, "max_concurrent_calls")?]))
 }
 
-fn bound(gate: &Inner, facts: &Facts<'_>, target: &Target) -> Result<Bounded, Violation> {
-    policy::bound(facts, target.spec.budget(), gate.ceiling)
+fn bound(case: Case<'_>, facts: &Facts<'_>, target: &Target) -> Result<Bounded, Violation> {
+    policy::bound(facts, target.spec.budget(), case.gate.ceiling)
 }
 
-/// No write-down: what the caller has seen must not flow to a server below its level.
-fn weigh(ask: &Ask, target: &Target) -> Result<Weighed, Violation> {
-    let ceiling = target.spec.classification.unwrap_or_default();
-    ask.caller.session().weigh(ceiling).map_err(|refused| {
-        let (session, server) = (refused.session, &target.spec.id);
-        Violation::new(
-            Rule::WouldViolateWriteDown,
-            format!("the session's label is {session} and server `{server}` takes at most {ceiling}; a server of level {session}, or a session that has not seen such data, would be allowed"),
-        )
-        .with_hint(format!("this session has seen {} data and `{server}` is {ceiling}", session.secrecy))
-    })
+fn weigh(case: Case<'_>, facts: &Facts<'_>) -> Result<Weighed, Violation> {
+    policy::weigh(facts, |ceiling| case.ask.caller.session().weigh_step(ceiling, case.step))
 }
 
 fn judge(
+    case: Case<'_>,
+    received: &Received<'_>,
+    target: &Target,
     facts: &Facts<'_>,
-    admitted: Admitted,
-    bounded: Bounded,
-    weighed: Weighed,
-    shaped: Shaped,
+    evidence: Evidence,
     args: &Args,
-) -> Result<Permit, Violation> {
-    policy::judge(facts, admitted, bounded, weighed, shaped, args.digest)
+) -> Result<Judged, Violation> {
+    let binding =
+        Binding { caller: case.ask.caller.id(), action: case.ask.action.method(), definition: target.digest() };
+    policy::judge(facts, evidence, &case.rules.bundle, question(&case, received, target), binding, args.digest)
 }
 
-/// No policy asks a person yet, so every permit is settled as it is.
-fn consent(permit: Permit) -> Permit {
-    permit
+/// No record, no action; and what changes something is on the disk first.
+async fn intend(
+    case: Case<'_>,
+    opened: &mut Opened,
+    received: &Received<'_>,
+    target: &Target,
+    permit: &Permit,
+    args: &Args,
+) -> Result<Intent, Violation> {
+    conclude::weighed(case, opened, received, target, permit, args);
+    let ledger = &case.gate.ledger;
+    let intended = match target.effect {
+        Effect::Read => ledger.intend(opened),
+        Effect::Consequential => ledger.intend_durable(opened).await,
+    };
+    case.ask.caller.counts().add(&facts::count_key(target));
+    intended.map_err(|error| Violation::new(Rule::LedgerUnavailable, error.to_string()))
 }
 
-/// No record, no action.
-fn intend(gate: &Inner, opened: &mut Opened, permit: &Permit, args: &Args) -> Result<Intent, Violation> {
-    conclude::weighed(opened, permit, args);
-    gate.ledger.intend(opened).map_err(|error| Violation::new(Rule::LedgerUnavailable, error.to_string()))
+/// Raises the session's label, durably, before anything of the result leaves the gate.
+async fn absorb(case: Case<'_>, target: &Target, inspected: inspect::Inspected) -> Result<Delivered, Stop> {
+    let showable = show(case, target).await?;
+    let inspect::Inspected { outcome, is_error, remark } = inspected;
+    Ok(Delivered { outcome, is_error, remark, showable })
 }
 
-/// Raises the session's label before anything of the result leaves the gate.
-fn absorb(ask: &Ask, target: &Target, (outcome, is_error): (Outcome, bool)) -> Delivered {
-    let label = ask.caller.session().absorb(mark(target), &target.spec.id);
-    Delivered { outcome, is_error, label }
+/// Evidence that words of this server may be shown to the caller.
+async fn show(case: Case<'_>, target: &Target) -> Result<Showable, Stop> {
+    let caller = &case.ask.caller;
+    let absorbed = caller.session().absorb_step(target.mark(), &target.spec.id, case.step);
+    case.gate.state.keep(caller.id(), absorbed).await.map_err(|error| {
+        Fault::new(FaultKind::Gate, format!("the session's label could not be saved, so nothing is shown: {error}")).into()
+    })
 }
 
-/// What a server's results carry.
-fn mark(target: &Target) -> Mark {
-    Mark::trusted(target.spec.classification.unwrap_or_default())
+/// The label a call is recorded under when it ended before it was weighed.
+fn current_label(ask: &Ask) -> Mark {
+    ask.caller.session().mark()
 }
 
 fn worker_lost() -> Stop {

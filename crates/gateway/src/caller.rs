@@ -3,14 +3,18 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
 
 use arc_swap::ArcSwap;
 use sha2::{Digest, Sha256};
+use state::SavedSession;
+use tokio::sync::Semaphore;
 use vocab::{ServerId, View};
+
+use crate::settings::Access;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
@@ -27,6 +31,11 @@ pub struct Credential {
     pub view: View,
     /// Restricted tools this credential may call: `server__tool` or `server__*`.
     pub grants: Vec<String>,
+    /// The person it stands for.
+    pub user: Option<String>,
+    pub departments: Vec<String>,
+    /// The program it was given to.
+    pub agent: Option<String>,
     pub digest: [u8; 32],
 }
 
@@ -36,6 +45,40 @@ struct Known {
     /// Cleared when the credential is revoked; calls that already hold the caller see it at Verify.
     active: AtomicBool,
     session: Arc<flow::Session>,
+    /// Places for its calls in flight.
+    slots: Arc<Semaphore>,
+    counts: Arc<Counts>,
+}
+
+/// How often each target was called, for policies that count.
+#[derive(Debug, Default)]
+pub(crate) struct Counts(Mutex<HashMap<String, u64>>);
+
+/// Targets that are counted one by one; further ones are not counted.
+const MAX_COUNTED: usize = 4096;
+
+impl Counts {
+    fn with<T>(&self, look: impl FnOnce(&mut HashMap<String, u64>) -> T) -> T {
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn of(&self, key: &str) -> u64 {
+        self.with(|counts| counts.get(key).copied().unwrap_or(0))
+    }
+
+    pub(crate) fn add(&self, key: &str) {
+        self.with(|counts| {
+            if let Some(count) = counts.get_mut(key) {
+                *count += 1;
+            } else if counts.len() < MAX_COUNTED {
+                counts.insert(key.to_owned(), 1);
+            }
+        });
+    }
+
+    pub(crate) fn clear(&self) {
+        self.with(HashMap::clear);
+    }
 }
 
 /// An authenticated party. Cheap to clone; cannot be made outside this module.
@@ -68,6 +111,37 @@ impl Caller {
         self.0.active.load(Ordering::Acquire)
     }
 
+    #[must_use]
+    pub fn user(&self) -> Option<&str> {
+        self.0.credential.user.as_deref()
+    }
+
+    #[must_use]
+    pub fn agent(&self) -> Option<&str> {
+        self.0.credential.agent.as_deref()
+    }
+
+    #[must_use]
+    pub fn departments(&self) -> &[String] {
+        &self.0.credential.departments
+    }
+
+    /// Is the caller's user, agent or one of its departments listed?
+    pub(crate) fn is_listed(&self, access: &Access) -> bool {
+        let has = |list: &[String], name: Option<&str>| name.is_some_and(|name| list.iter().any(|listed| listed == name));
+        has(&access.users, self.user())
+            || has(&access.agents, self.agent())
+            || self.departments().iter().any(|department| has(&access.departments, Some(department)))
+    }
+
+    pub(crate) fn slots(&self) -> &Arc<Semaphore> {
+        &self.0.slots
+    }
+
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.0.counts
+    }
+
     /// Does the credential name this restricted target?
     pub(crate) fn is_granted(&self, server: &ServerId, target: &str) -> bool {
         self.0.credential.grants.iter().any(|grant| {
@@ -85,13 +159,45 @@ impl Caller {
 }
 
 /// Every credential the gate knows, by the digest of its token.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Callers {
     known: ArcSwap<HashMap<[u8; 32], Caller>>,
     anonymous: ArcSwap<Option<Caller>>,
+    /// Sessions of earlier runs, by credential.
+    saved: HashMap<String, SavedSession>,
+    max_calls: usize,
 }
 
 impl Callers {
+    pub(crate) fn new(saved: Vec<SavedSession>, max_calls: usize) -> Self {
+        let saved = saved.into_iter().map(|session| (session.caller.clone(), session)).collect();
+        Self { known: ArcSwap::default(), anonymous: ArcSwap::default(), saved, max_calls }
+    }
+
+    fn admit(&self, credential: Credential, before: Option<&Caller>) -> Caller {
+        let (session, slots, counts) = match before {
+            Some(Caller(known)) => (Arc::clone(&known.session), Arc::clone(&known.slots), Arc::clone(&known.counts)),
+            None => {
+                let session = match self.saved.get(&credential.id) {
+                    Some(saved) => flow::Session::restore(saved.label.clone(), saved.epoch, &saved.head),
+                    None => flow::Session::new(),
+                };
+                (Arc::new(session), Arc::new(Semaphore::new(self.max_calls)), Arc::default())
+            }
+        };
+        Caller(Arc::new(Known { credential, active: AtomicBool::new(true), session, slots, counts }))
+    }
+
+    /// A caller by the id of its credential, or by its name if no other has it.
+    pub(crate) fn find(&self, id_or_name: &str) -> Option<Caller> {
+        let all = self.all();
+        if let Some(caller) = all.iter().find(|caller| caller.id() == id_or_name) {
+            return Some(caller.clone());
+        }
+        let mut named = all.iter().filter(|caller| caller.name() == id_or_name);
+        named.next().filter(|_| named.next().is_none()).cloned()
+    }
+
     pub(crate) fn identify(&self, token: &str) -> Option<Caller> {
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         self.known.load().get(&digest).cloned()
@@ -114,8 +220,9 @@ impl Callers {
         let sessions: HashMap<&str, &Caller> = before.values().map(|caller| (caller.id(), caller)).collect();
         let mut after = HashMap::new();
         for credential in credentials {
-            let session = sessions.get(credential.id.as_str()).map(|caller| Arc::clone(caller.session())).unwrap_or_default();
-            after.insert(credential.digest, Caller(Arc::new(Known { credential, active: AtomicBool::new(true), session })));
+            let digest = credential.digest;
+            let caller = self.admit(credential.clone(), sessions.get(credential.id.as_str()).copied());
+            after.insert(digest, caller);
         }
         let kept: Vec<String> = after.values().map(|caller| caller.id().to_owned()).collect();
         self.known.store(Arc::new(after));
@@ -136,9 +243,12 @@ impl Callers {
                 role: Role::Client,
                 view: View::Double,
                 grants: Vec::new(),
+                user: None,
+                departments: Vec::new(),
+                agent: None,
                 digest: [0; 32],
             };
-            Caller(Arc::new(Known { credential, active: AtomicBool::new(true), session: Arc::default() }))
+            self.admit(credential, None)
         });
         self.anonymous.store(Arc::new(caller));
     }

@@ -4,6 +4,7 @@
 //! split, never a walk over servers. Items are the upstream's own text; only the name or URI is spliced.
 
 mod build;
+pub(crate) mod definition;
 mod face;
 mod headers;
 mod snapshot;
@@ -11,14 +12,16 @@ mod snapshot;
 use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
-use vocab::{ServerId, View, split_double};
+use vocab::{Effect, Integrity, Mark, ServerId, View, split_double};
 use wire::{Json, Limits, mcp::TASKS_EXTENSION, write::Object};
 
+pub(crate) use build::Basis;
 pub(crate) use face::{Face, Item};
 pub use headers::HeaderParam;
 pub(crate) use snapshot::Snapshots;
 
-use crate::{ask::Era, settings::ServerSpec};
+use crate::{ask::Era, meters::Metered, pins::Standing, settings::ServerSpec};
+use definition::Definition;
 
 /// The scheme under which resources of many servers are shown side by side.
 const SCHEME: &str = "portcullis://";
@@ -42,12 +45,46 @@ pub(crate) struct Target {
     /// The upstream speaks the stateless revision.
     pub(crate) era: Option<Era>,
     header_params: Vec<HeaderParam>,
+    /// What the server says it is, for what has a definition.
+    pub(crate) definition: Option<Arc<Definition>>,
+    pub(crate) standing: Standing,
+    /// What calling it does to the world.
+    pub(crate) effect: Effect,
+    /// Whether what the server says may be anyone's words.
+    pub(crate) is_open_world: bool,
+    pub(crate) meters: Metered,
 }
 
 impl Target {
+    /// Something of a server that has no definition of its own: a resource, or what has not been shown yet.
+    fn plain(spec: Arc<ServerSpec>, name: &str, era: Option<Era>, is_open_world: bool, meters: Metered) -> Self {
+        Self {
+            spec,
+            name: name.to_owned(),
+            era,
+            header_params: Vec::new(),
+            definition: None,
+            standing: Standing::Approved,
+            effect: Effect::Read,
+            is_open_world,
+            meters,
+        }
+    }
+
     /// Something of a server that has shown no catalog.
     pub(crate) fn unseen(spec: Arc<ServerSpec>, name: &str) -> Self {
-        Self { spec, name: name.to_owned(), era: None, header_params: Vec::new() }
+        Self::plain(spec, name, None, true, Metered::default())
+    }
+
+    /// The digest of its definition; empty where it has none.
+    pub(crate) fn digest(&self) -> &str {
+        self.definition.as_deref().map_or("", Definition::digest)
+    }
+
+    /// What its results carry.
+    pub(crate) fn mark(&self) -> Mark {
+        let integrity = if self.is_open_world { Integrity::Untrusted } else { Integrity::Trusted };
+        Mark { secrecy: self.spec.classification.unwrap_or_default(), integrity }
     }
 }
 
@@ -84,6 +121,11 @@ struct Mounted {
     face: Option<Arc<Face>>,
     tables: ViewTables,
     resources: Table,
+    is_open_world: bool,
+    /// What the server's rate limit counts.
+    meters: Metered,
+    /// Its instructions, if they are as approved.
+    instructions: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -144,7 +186,7 @@ impl Catalog {
 
     #[must_use]
     pub fn instructions(&self, mount: &ServerId) -> Option<&str> {
-        self.servers.get(mount)?.face.as_ref()?.instructions.as_deref()
+        self.servers.get(mount)?.instructions.as_deref()
     }
 
     pub fn refused_names(&self) -> &[RefusedName] {
@@ -203,17 +245,18 @@ impl Catalog {
             return Found::Target(Arc::clone(target));
         }
         let Some(face) = &mounted.face else { return Found::NotYet(Arc::clone(&mounted.spec)) };
-        Found::Target(Arc::new(Target {
-            spec: Arc::clone(&mounted.spec),
-            name: uri.to_owned(),
-            era: Some(face.era),
-            header_params: Vec::new(),
-        }))
+        let (spec, meters) = (Arc::clone(&mounted.spec), mounted.meters.clone());
+        Found::Target(Arc::new(Target::plain(spec, uri, Some(face.era), mounted.is_open_world, meters)))
     }
 
     /// A server itself, for what is addressed to it as a whole.
     pub(crate) fn server(&self, id: &ServerId) -> Found {
         self.on_server(id, "")
+    }
+
+    /// Whether what this server says may be anyone's words.
+    pub(crate) fn is_open_world(&self, id: &ServerId) -> bool {
+        self.servers.get(id).is_none_or(|mounted| mounted.is_open_world)
     }
 
     /// How a resource of a server is shown to callers of the aggregate door.

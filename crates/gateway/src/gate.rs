@@ -8,26 +8,52 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use audit::{Clock, Ledger, StrangerCounter};
+use flow::Showable;
 use policy::Budget;
+use state::{Approval, SavedSession, State};
 use tokio::sync::{Semaphore, broadcast};
-use vocab::{Mark, Stop};
-use wire::write::Object;
+use vocab::{Integrity, Mark, Redacted, ServerId, Stop};
+use wire::{Text, write::Object};
 
 use crate::{
-    Admin, Ask, Caller, Catalog, Change, Credential, DoorSettings, Outcome, Running, Seal, call,
+    Admin, Ask, Caller, Catalog, Change, Credential, DoorSettings, Outcome, Pins, Running, Seal, call,
     caller::Callers,
     parking::Parking,
-    settings::{ServerSpec, Settings},
+    settings::{Accounts, Rules, ServerSpec, Settings},
     upstream::Hub,
     workers::Workers,
 };
 
 /// Between writing and the disk: read-only calls are on disk within this time, without waiting for it.
 const SYNC_PERIOD: Duration = Duration::from_millis(200);
+/// How soon after its time an unanswered approval is closed on record; it counts as expired at once.
+const APPROVAL_PERIOD: Duration = Duration::from_secs(5);
 
 /// Reads the configuration again and applies it; says what is wrong if it cannot.
 pub type Reload = Box<dyn Fn(&Gate) -> Result<String, String> + Send + Sync>;
+
+/// A change of the configuration file that an operator asked the gate for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Edit {
+    Classify { id: ServerId, level: vocab::Level },
+    Block { id: ServerId, reason: String },
+    Unblock { id: ServerId },
+}
+
+/// Writes a change into the configuration file; says why if it cannot.
+pub type Editor = Box<dyn Fn(&Edit) -> Result<(), String> + Send + Sync>;
+
+/// Proof that words may be shown, to be held until they are handed over; nothing where there are no words of a server.
+pub type Evidence = Option<Showable>;
+
+/// Whether a change may be shown.
+#[derive(Debug)]
+pub enum Delivery {
+    Show(Evidence),
+    Withhold,
+}
 
 #[derive(Clone)]
 pub struct Gate(Arc<Inner>);
@@ -40,6 +66,9 @@ pub(crate) struct Inner {
     pub(crate) ceiling: Budget,
     max_calls: usize,
     pub(crate) clock: Clock,
+    pub(crate) state: State,
+    rules: ArcSwap<Rules>,
+    accounts: Accounts,
     callers: Callers,
     door: Arc<DoorSettings>,
     parking: Parking,
@@ -48,6 +77,7 @@ pub(crate) struct Inner {
     /// Tells the calls of this run from those of others.
     run: String,
     reload: OnceLock<Reload>,
+    editor: OnceLock<Editor>,
     url: OnceLock<String>,
     born_us: u64,
     answered: AtomicU64,
@@ -70,6 +100,59 @@ impl Inner {
         (self.clock)().unix_ms
     }
 
+    /// The rules in force now. A call keeps those it was decided by.
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        self.rules.load_full()
+    }
+
+    /// The user's own credential for a server, if there is one.
+    pub(crate) fn account(&self, server: &ServerId, user: &str) -> Option<Redacted<String>> {
+        match (self.accounts)(server, user) {
+            Ok(account) => account,
+            Err(error) => {
+                tracing::error!(%server, user, error, "a user's account cannot be read");
+                None
+            }
+        }
+    }
+
+    /// Text of a server without secrets in it, and a remark for the operator if there were any.
+    pub(crate) fn redacted(&self, spec: &ServerSpec, text: Text) -> (Text, Option<String>) {
+        if !spec.redact_results {
+            return (text, None);
+        }
+        match shape::secrets::redact(&text, &self.hub.held()) {
+            None => (text, None),
+            Some(redacted) => {
+                let remark = format!("redacted: {}", redacted.found.join(", "));
+                tracing::warn!(server = %spec.id, remark, "a result carried secrets");
+                (redacted.text.into(), Some(remark))
+            }
+        }
+    }
+
+    /// Text of a caller without secrets in it; `None` if there are none.
+    pub(crate) fn without_secrets(&self, text: &[u8]) -> Option<Vec<u8>> {
+        shape::secrets::redact(text, &self.hub.held()).map(|redacted| redacted.text)
+    }
+
+    /// Takes a person's answer to an open approval. Nothing is answered unrecorded.
+    pub(crate) async fn answer_approval(&self, id: &str, approve: bool, who: &str, reason: &str) -> Result<Approval, String> {
+        let open = self.state.get(id).await.map_err(|error| error.to_string())?;
+        let open = open.ok_or_else(|| format!("there is no approval `{id}`"))?;
+        let change = audit::Change {
+            action: if approve { "approval.approved" } else { "approval.denied" },
+            caller: who,
+            reason,
+            server: &open.server,
+            tool: &open.target,
+            approval: &open.id,
+            ..audit::Change::default()
+        };
+        self.ledger.change(&change).map_err(|error| error.to_string())?;
+        self.state.answer(id, approve, who, reason, self.now_ms()).await.map_err(|error| error.to_string())
+    }
+
     /// Counts how a call ended.
     pub(crate) fn count(&self, outcome: &Outcome) {
         let counter = match outcome {
@@ -84,10 +167,16 @@ impl Inner {
 impl Gate {
     /// Opens the gate: starts the worker and begins connecting servers, waiting for none of it. Needs a tokio runtime.
     #[must_use]
-    pub fn open(settings: Settings, credentials: Vec<Credential>, ledger: Ledger, clock: Clock) -> Self {
+    pub fn open(
+        settings: Settings,
+        credentials: Vec<Credential>,
+        sessions: Vec<SavedSession>,
+        ledger: Ledger,
+        clock: Clock,
+    ) -> Self {
         let workers = Workers::new(settings.worker.clone());
-        let hub = Hub::new(&settings, Arc::clone(&workers));
-        let callers = Callers::default();
+        let hub = Hub::new(&settings, Arc::clone(&workers), ledger.clone());
+        let callers = Callers::new(sessions, settings.max_calls_per_caller);
         callers.replace(credentials);
         callers.allow_anonymous(!settings.door.requires_credential);
         let gate = Self(Arc::new(Inner {
@@ -100,12 +189,16 @@ impl Gate {
             run: format!("{:x}", clock().unix_ms),
             born_us: clock().mono_us,
             clock,
+            state: settings.state,
+            rules: ArcSwap::from_pointee(settings.rules),
+            accounts: settings.accounts,
             callers,
             door: Arc::new(settings.door),
             parking: Parking::default(),
             strangers: StrangerCounter::new(),
             call_ids: AtomicU64::new(1),
             reload: OnceLock::new(),
+            editor: OnceLock::new(),
             url: OnceLock::new(),
             answered: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -114,6 +207,10 @@ impl Gate {
         tokio::spawn(workers.supervise());
         tokio::spawn(Arc::clone(&hub).listen());
         tokio::spawn(keep_ledger(Arc::downgrade(&gate.0)));
+        tokio::spawn(close_approvals(Arc::downgrade(&gate.0)));
+        if let Err(error) = gate.record_opt_outs(&settings.servers) {
+            tracing::error!(error, "the ledger is not available");
+        }
         hub.apply(settings.servers);
         gate
     }
@@ -160,17 +257,25 @@ impl Gate {
         self.0.hub.changes()
     }
 
-    /// Must be asked before a change that carries an upstream's words is shown to a caller: raises the caller's label. `false`: do
-    /// not show it.
-    #[must_use]
-    pub fn deliver(&self, caller: &Caller, change: &Change) -> bool {
+    /// Must be asked before a change that carries an upstream's words is shown to a caller: raises the caller's label.
+    pub async fn deliver(&self, caller: &Caller, change: &Change) -> Delivery {
         let (Change::Updated { server, .. } | Change::Log { server, .. } | Change::ElicitationComplete { server, .. }) = change
         else {
-            return true;
+            return Delivery::Show(None);
         };
-        let Some(level) = self.0.hub.upstream(server).and_then(|upstream| upstream.spec().classification) else { return false };
-        caller.session().absorb(Mark::trusted(level), server);
-        true
+        let Some(level) = self.0.hub.upstream(server).and_then(|upstream| upstream.spec().approved()) else {
+            return Delivery::Withhold;
+        };
+        let integrity =
+            if self.0.hub.catalog().is_open_world(server) { Integrity::Untrusted } else { Integrity::Trusted };
+        let absorbed = caller.session().absorb(Mark { secrecy: level, integrity }, server);
+        match self.0.state.keep(caller.id(), absorbed).await {
+            Ok(showable) => Delivery::Show(Some(showable)),
+            Err(error) => {
+                tracing::error!(%error, "a session's label could not be saved, so nothing is shown");
+                Delivery::Withhold
+            }
+        }
     }
 
     #[must_use]
@@ -229,6 +334,32 @@ impl Gate {
         let _ = self.0.reload.set(reload);
     }
 
+    /// How the program changes its configuration file; set once, by the program.
+    pub fn on_edit(&self, editor: Editor) {
+        let _ = self.0.editor.set(editor);
+    }
+
+    pub(crate) fn edit(&self, edit: &Edit) -> Result<(), String> {
+        match self.0.editor.get() {
+            Some(editor) => editor(edit),
+            None => Err("this gate was not told how to change its configuration".into()),
+        }
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.0
+    }
+
+    pub(crate) fn find_caller(&self, id_or_name: &str) -> Option<Caller> {
+        self.0.callers.find(id_or_name)
+    }
+
+    /// The approved definitions.
+    #[must_use]
+    pub fn pins(&self) -> &Arc<Pins> {
+        self.0.hub.pins()
+    }
+
     pub(crate) fn reload(&self) -> Result<String, String> {
         match self.0.reload.get() {
             Some(reload) => reload(self),
@@ -236,11 +367,38 @@ impl Gate {
         }
     }
 
-    /// Makes the servers and credentials be exactly these, and records that they changed. Calls under way go on.
-    pub fn apply(&self, servers: Vec<ServerSpec>, credentials: Vec<Credential>) -> Result<(), String> {
-        self.record_change("config.applied", &format!("{} servers, {} credentials", servers.len(), credentials.len()))?;
+    /// Makes the servers, credentials and rules be exactly these, and records that they changed. Calls under way go on.
+    pub fn apply(&self, servers: Vec<ServerSpec>, credentials: Vec<Credential>, rules: Rules) -> Result<(), String> {
+        let detail = format!("{} servers, {} credentials", servers.len(), credentials.len());
+        let change =
+            audit::Change { action: "config.applied", detail: &detail, bundle: rules.bundle.version(), ..audit::Change::default() };
+        self.0.ledger.change(&change).map_err(|error| error.to_string())?;
+        self.record_opt_outs(&servers)?;
+        self.0.rules.store(Arc::new(rules));
         self.0.callers.replace(credentials);
         self.0.hub.apply(servers);
+        Ok(())
+    }
+
+    /// A server whose arguments or results are no longer scanned is worth a record of its own, each time that is decided.
+    fn record_opt_outs(&self, servers: &[ServerSpec]) -> Result<(), String> {
+        for spec in servers {
+            let before = self.0.hub.upstream(&spec.id).map(|upstream| upstream.spec());
+            let scans = before.as_ref().is_none_or(|before| before.injection_scan);
+            let redacts = before.as_ref().is_none_or(|before| before.redact_results);
+            for (was, is, key) in [(scans, spec.injection_scan, "injection_scan"), (redacts, spec.redact_results, "redact_results")] {
+                if was && !is {
+                    let detail = format!("`{key}` is off");
+                    let change = audit::Change {
+                        action: "server.opt-out",
+                        server: spec.id.as_str(),
+                        detail: &detail,
+                        ..audit::Change::default()
+                    };
+                    self.0.ledger.change(&change).map_err(|error| error.to_string())?;
+                }
+            }
+        }
         Ok(())
     }
 
@@ -255,6 +413,34 @@ impl Gate {
         let closed = self.0.strangers.close(&self.0.ledger).and_then(|()| self.0.ledger.sync().map(drop));
         if let Err(error) = closed {
             tracing::error!(%error, "the ledger could not be closed cleanly");
+        }
+    }
+}
+
+/// Closes approvals that nobody answered in time, and says so on record.
+async fn close_approvals(gate: std::sync::Weak<Inner>) {
+    loop {
+        tokio::time::sleep(APPROVAL_PERIOD).await;
+        let Some(gate) = gate.upgrade() else { return };
+        let closed = match gate.state.expire(gate.now_ms()).await {
+            Ok(closed) => closed,
+            Err(error) => {
+                tracing::error!(%error, "approvals are not available");
+                continue;
+            }
+        };
+        for approval in closed {
+            let change = audit::Change {
+                action: "approval.expired",
+                caller: &approval.caller,
+                server: &approval.server,
+                tool: &approval.target,
+                approval: &approval.id,
+                ..audit::Change::default()
+            };
+            if let Err(error) = gate.ledger.change(&change) {
+                tracing::error!(%error, approval = approval.id, "an expired approval could not be recorded");
+            }
         }
     }
 }

@@ -77,6 +77,8 @@ pub(crate) enum ErrorKind {
     Cancelled,
     NotFound,
     Refused,
+    /// The server did not accept the user's own credential.
+    Unauthorized,
     TooLarge,
     Invalid,
 }
@@ -472,6 +474,7 @@ impl ErrorKind {
             "cancelled" => Self::Cancelled,
             "not_found" => Self::NotFound,
             "refused" => Self::Refused,
+            "unauthorized" => Self::Unauthorized,
             "too_large" => Self::TooLarge,
             "invalid" => Self::Invalid,
             _ => Self::Upstream,

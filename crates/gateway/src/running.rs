@@ -100,6 +100,12 @@ impl Wires {
         let _ = self.events.send(event).await;
     }
 
+    /// Returns when nobody watches any more. Does not hold on to the wires.
+    pub(crate) fn unwatched(&self) -> impl Future<Output = ()> + use<> {
+        let events = self.events.clone();
+        async move { events.closed().await }
+    }
+
     pub(crate) fn is_watched(&self) -> bool {
         !self.events.is_closed()
     }

@@ -3,8 +3,14 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
-use policy::{Budget, Permission};
-use vocab::{Level, Redacted, ServerId};
+use policy::{Budget, Bundle, Influence, Permission};
+use state::State;
+use vocab::{Effect, Level, Redacted, ServerId};
+
+use crate::Pins;
+
+/// A user's own credential for a server, if the user has connected an account there.
+pub type Accounts = Arc<dyn Fn(&ServerId, &str) -> Result<Option<Redacted<String>>, String> + Send + Sync>;
 
 /// Turns a secret reference into its value, or into a sentence that says how to provide it.
 pub type Vault = Arc<dyn Fn(&str) -> Result<Redacted<String>, String> + Send + Sync>;
@@ -48,6 +54,31 @@ pub struct Settings {
     /// 32 bytes that seal what clients carry for us.
     pub seal_key: [u8; 32],
     pub vault: Vault,
+    pub accounts: Accounts,
+    /// Calls in flight that one caller may have.
+    pub max_calls_per_caller: usize,
+    pub rules: Rules,
+    /// Sessions and approvals, kept over restarts.
+    pub state: State,
+    /// The approved definitions.
+    pub pins: Arc<Pins>,
+}
+
+/// What decides besides the servers' own entries. Replaced as a whole.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    pub bundle: Arc<Bundle>,
+    /// What becomes of a consequential call of a session that has read untrusted data.
+    pub untrusted_influence: Influence,
+    pub approvals: ApprovalSettings,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ApprovalSettings {
+    /// How long a question to a person stays open.
+    pub expiry: Duration,
+    /// Whether the person at the client may answer, over the agent's own credential.
+    pub in_client: bool,
 }
 
 impl fmt::Debug for Settings {
@@ -144,25 +175,95 @@ pub struct Allow {
     pub elicitation: bool,
 }
 
+/// Who may use something. Naming nobody means everybody.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Access {
+    pub users: Vec<String>,
+    pub departments: Vec<String>,
+    pub agents: Vec<String>,
+}
+
+impl Access {
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.users.is_empty() && self.departments.is_empty() && self.agents.is_empty()
+    }
+}
+
+/// So many calls in so much time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    pub calls: u32,
+    pub per: Duration,
+}
+
+/// What an operator said about one tool, or about all that have no rule of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolRule {
+    pub permission: Permission,
+    pub access: Access,
+    pub rate: Option<Rate>,
+    /// `None`: as the lock file says.
+    pub effect: Option<Effect>,
+    /// Called with the user's own credential for the server, never with the gate's.
+    pub requires_user_auth: bool,
+}
+
+/// What becomes of a definition that was not there, or not like this, when the server was classified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Arrivals {
+    #[default]
+    Quarantine,
+    Accept,
+}
+
 /// One entry of `mcp_servers`, as meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerSpec {
     pub id: ServerId,
     pub transport: Transport,
     pub classification: Option<Level>,
+    /// Why the server is BLOCKED; beats its classification.
+    pub blocked: Option<String>,
     pub standing: Standing,
     pub timeout: Duration,
     pub max_result_bytes: usize,
-    pub default_permission: Permission,
-    pub permissions: BTreeMap<String, Permission>,
+    pub access: Access,
+    pub rate: Option<Rate>,
+    pub default_rule: ToolRule,
+    pub rules: BTreeMap<String, ToolRule>,
+    /// Whether its results come from outside our trust. `None`: inferred from its approved definitions.
+    pub open_world: Option<bool>,
+    pub injection_scan: bool,
+    pub redact_results: bool,
+    pub new_definitions: Arrivals,
+    pub narrowed_definitions: Arrivals,
+    /// A list of definitions older than this is fetched again before a call.
+    pub recheck: Duration,
     pub health: Option<Health>,
     pub allow: Allow,
 }
 
 impl ServerSpec {
     #[must_use]
-    pub fn permission(&self, tool: &str) -> Permission {
-        self.permissions.get(tool).copied().unwrap_or(self.default_permission)
+    pub fn rule(&self, tool: &str) -> &ToolRule {
+        self.rules.get(tool).unwrap_or(&self.default_rule)
+    }
+
+    /// The level, if a person has approved the server and nobody has blocked it.
+    #[must_use]
+    pub fn approved(&self) -> Option<Level> {
+        self.classification.filter(|_| self.blocked.is_none())
+    }
+
+    /// UNTRUSTED, CLASSIFIED or BLOCKED.
+    #[must_use]
+    pub fn state(&self) -> policy::ServerState<'_> {
+        match (&self.blocked, self.classification) {
+            (Some(reason), _) => policy::ServerState::Blocked(reason),
+            (None, Some(level)) => policy::ServerState::Classified(level),
+            (None, None) => policy::ServerState::Untrusted,
+        }
     }
 
     #[must_use]

@@ -1,3 +1,5 @@
 mod catalog;
 mod link;
+mod pins;
 mod seal;
+mod support;

@@ -2,6 +2,7 @@
 
 mod connect;
 mod hub;
+mod recheck;
 mod tend;
 
 use std::{
@@ -14,6 +15,7 @@ use std::{
 };
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use bytes::Bytes;
 use tokio::sync::{Notify, watch};
 
 pub(crate) use hub::Hub;
@@ -79,8 +81,23 @@ pub(crate) struct Upstream {
     stderr: Mutex<VecDeque<u8>>,
     /// Resources somebody watches, and how many do.
     subscriptions: Mutex<HashMap<String, usize>>,
+    /// When its lists were read last, and the tag of its list of tools.
+    listed: Mutex<Option<Listing>>,
+    /// One look at a time.
+    rechecking: tokio::sync::Mutex<()>,
     /// The most talkative level this connection was told to log at, by rank; [`QUIET`] if it was told nothing.
     log_rank: AtomicU8,
+}
+
+/// The last reading of a server's lists over one connection.
+#[derive(Debug, Clone)]
+struct Listing {
+    at: Instant,
+    generation: u64,
+    /// What the worker said when it connected.
+    hello: Bytes,
+    /// The worker's name for the text of the list of tools.
+    tag: String,
 }
 
 /// Levels of log messages, the most talkative first.
@@ -110,6 +127,8 @@ impl Upstream {
             last_error: Mutex::default(),
             stderr: Mutex::default(),
             subscriptions: Mutex::default(),
+            listed: Mutex::default(),
+            rechecking: tokio::sync::Mutex::default(),
             log_rank: AtomicU8::new(QUIET),
         }
     }

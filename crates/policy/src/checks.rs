@@ -1,11 +1,17 @@
 //! The table of checks. A row is a name, a stage, one sentence, and a pure function.
 
-mod arguments_object;
+mod account_connected;
+mod arguments_as_declared;
+mod arguments_harmless;
+mod arguments_present;
 mod caller_entitled;
+mod definition_approved;
+mod influence_allowed;
 mod server_classified;
 mod tool_permitted;
+mod within_rate;
 
-use vocab::{Stage, Violation};
+use vocab::{Integrity, Mark, Stage, Violation};
 
 use crate::Facts;
 
@@ -18,25 +24,38 @@ pub struct Check {
     run: fn(&Facts<'_>) -> Result<(), Violation>,
 }
 
-/// In the order they run. The write-down check stands between Admit and Shape and lives in `flow`, with the label it reads.
-pub const CHECKS: &[Check] = &[
-    Check {
-        name: "server_classified",
-        stage: Stage::Admit,
-        says: "the server has been reviewed and has a level",
-        run: server_classified::check,
-    },
-    Check { name: "tool_permitted", stage: Stage::Admit, says: "the tool is not blocked", run: tool_permitted::check },
-    Check {
-        name: "caller_entitled",
-        stage: Stage::Admit,
-        says: "a restricted tool is named by the caller's credential",
-        run: caller_entitled::check,
-    },
-    Check { name: "arguments_object", stage: Stage::Shape, says: "arguments are an object", run: arguments_object::check },
-];
+macro_rules! table {
+    ($($stage:ident $name:ident $says:literal;)*) => {
+        /// In the order they run. The write-down check stands first in Weigh and lives in `flow`, with the label it reads;
+        /// `influence_allowed` runs only where that label is untrusted.
+        pub const CHECKS: &[Check] = &[
+            $(Check { name: stringify!($name), stage: Stage::$stage, says: $says, run: $name::check }),*
+        ];
+    };
+}
+
+table! {
+    Admit server_classified "the server has been reviewed, has a level and is not blocked";
+    Admit tool_permitted "the tool is not blocked";
+    Admit definition_approved "what the server offers is what was approved";
+    Admit caller_entitled "the caller may use the server, and is named where naming is needed";
+    Admit account_connected "a tool that acts for a user has that user's own credential";
+    Admit within_rate "the limits of the server and the tool are kept";
+    Weigh influence_allowed "a session that has read untrusted data does not act on it";
+    Shape arguments_present "arguments are an object, and the required ones are there";
+    Shape arguments_as_declared "arguments are what the approved definition declares";
+    Shape arguments_harmless "no text in the arguments looks like an attack";
+}
 
 /// Runs the checks of one stage; the first refusal wins.
 pub(crate) fn run(stage: Stage, facts: &Facts<'_>) -> Result<(), Violation> {
     CHECKS.iter().filter(|check| check.stage == stage).try_for_each(|check| (check.run)(facts))
+}
+
+/// What every check says by itself, refusals after the first included. For explaining, never for deciding.
+pub fn findings<'a>(facts: &'a Facts<'a>, label: Mark) -> impl Iterator<Item = (&'static Check, Result<(), Violation>)> + 'a {
+    CHECKS.iter().map(move |check| match check.stage {
+        Stage::Weigh if label.integrity == Integrity::Trusted => (check, Ok(())),
+        _ => (check, (check.run)(facts)),
+    })
 }

@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
-use flow::Weighed;
-use vocab::{Mark, Stage, Violation};
+use flow::WriteDown;
+use vocab::{Effect, Integrity, Level, Mark, Rule, Stage, Violation};
+use wire::Json;
 
-use crate::{Facts, checks};
+use crate::{
+    Bundle, Facts, Influence, Question, ServerState,
+    cedar::{self, Decision, Note},
+    checks,
+};
 
 /// Admit said yes.
 #[derive(Debug)]
@@ -22,6 +27,21 @@ pub struct Budget {
 #[derive(Debug)]
 pub struct Bounded(Budget);
 
+/// Weigh said yes; a person may have to say it too.
+#[derive(Debug)]
+pub struct Weighed {
+    inner: flow::Weighed,
+    is_influenced: bool,
+}
+
+impl Weighed {
+    /// Whether a person is asked because the session has read untrusted data.
+    #[must_use]
+    pub const fn asks(&self) -> bool {
+        self.is_influenced
+    }
+}
+
 /// Shape said yes.
 #[derive(Debug)]
 pub struct Shaped(());
@@ -31,7 +51,8 @@ pub struct Shaped(());
 pub struct Permit {
     budget: Budget,
     digest: [u8; 32],
-    weighed: Weighed,
+    label: Mark,
+    policies: Vec<String>,
 }
 
 impl Permit {
@@ -48,7 +69,90 @@ impl Permit {
     /// The session's label when the call was weighed.
     #[must_use]
     pub const fn label(&self) -> Mark {
-        self.weighed.before()
+        self.label
+    }
+
+    /// The policies that had a say, beyond letting it pass.
+    #[must_use]
+    pub fn policies(&self) -> &[String] {
+        &self.policies
+    }
+}
+
+/// A yes that needs a person's yes.
+#[derive(Debug)]
+pub struct Asked {
+    permit: Permit,
+    binding: [u8; 32],
+    /// Why a person is asked, for the operator.
+    pub why: Vec<String>,
+    /// The arguments in their canonical form: what the person approves.
+    pub arguments: Vec<u8>,
+}
+
+impl Asked {
+    /// Names exactly what a person is asked to approve.
+    #[must_use]
+    pub const fn binding(&self) -> &[u8; 32] {
+        &self.binding
+    }
+
+    #[must_use]
+    pub const fn label(&self) -> Mark {
+        self.permit.label
+    }
+
+    /// The permit, if what was approved is what was asked.
+    pub fn approved(self, binding: &[u8; 32]) -> Result<Permit, Violation> {
+        if *binding == self.binding {
+            return Ok(self.permit);
+        }
+        Err(Violation::new(Rule::ApprovalDenied, "what was approved is not what is asked now"))
+    }
+}
+
+/// New arguments, which must be judged like the old ones were.
+#[derive(Debug)]
+pub struct Rewritten {
+    pub arguments: Vec<u8>,
+    pub policies: Vec<String>,
+}
+
+/// What Judge says, when it does not refuse.
+#[derive(Debug)]
+pub enum Judged {
+    Permitted(Permit),
+    Asked(Asked),
+    Rewritten(Rewritten),
+}
+
+/// What an approval is bound to besides the call itself: change any of it and the approval is void.
+#[derive(Debug, Clone, Copy)]
+pub struct Binding<'a> {
+    pub caller: &'a str,
+    pub action: &'a str,
+    /// The digest of the approved definition; empty where there is none.
+    pub definition: &'a str,
+}
+
+impl Binding<'_> {
+    fn digest(&self, facts: &Facts<'_>, arguments: &[u8], label: Mark, bundle: &str) -> [u8; 32] {
+        let label = label.to_string();
+        let mut hasher = blake3::Hasher::new_derive_key("portcullis approval 1");
+        let fields: [&[u8]; 8] = [
+            self.caller.as_bytes(),
+            self.action.as_bytes(),
+            facts.server.as_str().as_bytes(),
+            facts.target.as_bytes(),
+            self.definition.as_bytes(),
+            arguments,
+            label.as_bytes(),
+            bundle.as_bytes(),
+        ];
+        for field in fields {
+            hasher.update(&(field.len() as u64).to_le_bytes()).update(field);
+        }
+        *hasher.finalize().as_bytes()
     }
 }
 
@@ -62,19 +166,100 @@ pub fn bound(facts: &Facts<'_>, wanted: Budget, ceiling: Budget) -> Result<Bound
     Ok(Bounded(Budget { time: wanted.time.min(ceiling.time), result_bytes: wanted.result_bytes.min(ceiling.result_bytes) }))
 }
 
+/// No write-down: what the caller has seen must not flow to a server below its level. Then, what untrusted data may lead to.
+///
+/// `against` weighs the session against the ceiling it is given.
+pub fn weigh(facts: &Facts<'_>, against: impl FnOnce(Level) -> Result<flow::Weighed, WriteDown>) -> Result<Weighed, Violation> {
+    let server = facts.server;
+    let ceiling = match facts.state {
+        ServerState::Classified(level) => level,
+        ServerState::Untrusted | ServerState::Blocked(_) => Level::Public,
+    };
+    let inner = against(ceiling).map_err(|refused| {
+        let session = refused.session;
+        Violation::new(
+            Rule::WouldViolateWriteDown,
+            format!("the session's label is {session} and server `{server}` takes at most {ceiling}; a server of level {session}, or a session that has not seen such data, would be allowed"),
+        )
+        .with_hint(format!("this session has seen {} data and `{server}` is {ceiling}", session.secrecy))
+    })?;
+    let is_untrusted = inner.before().integrity == Integrity::Untrusted;
+    if is_untrusted {
+        checks::run(Stage::Weigh, facts)?;
+    }
+    let is_influenced = is_untrusted && facts.influence == Influence::Ask && facts.effect == Effect::Consequential;
+    Ok(Weighed { inner, is_influenced })
+}
+
 pub fn shape(facts: &Facts<'_>) -> Result<Shaped, Violation> {
     checks::run(Stage::Shape, facts).map(|()| Shaped(()))
 }
 
-/// Turns the evidence of every earlier stage into a permit for exactly the bytes that hash to `digest`.
+/// The evidence of every stage before Judge.
+#[derive(Debug)]
+pub struct Evidence {
+    pub admitted: Admitted,
+    pub bounded: Bounded,
+    pub weighed: Weighed,
+    pub shaped: Shaped,
+}
+
+/// Turns the evidence of every earlier stage into a permit for exactly the bytes that hash to `digest`, unless the bundle says
+/// otherwise. The question is asked with the label that was weighed.
 pub fn judge(
     facts: &Facts<'_>,
-    _: Admitted,
-    Bounded(budget): Bounded,
-    weighed: Weighed,
-    _: Shaped,
+    evidence: Evidence,
+    bundle: &Bundle,
+    mut question: Question<'_>,
+    binding: Binding<'_>,
     digest: [u8; 32],
-) -> Result<Permit, Violation> {
-    checks::run(Stage::Judge, facts)?;
-    Ok(Permit { budget, digest, weighed })
+) -> Result<Judged, Violation> {
+    let Evidence { admitted: Admitted(()), bounded: Bounded(budget), weighed, shaped: Shaped(()) } = evidence;
+    let label = weighed.inner.before();
+    question.label = label;
+    let decision = bundle.decide(&question);
+    if !decision.rewrites().is_empty() {
+        let before = facts.arguments.unwrap_or(Json::EMPTY_OBJECT).as_bytes();
+        let arguments = cedar::rewrite(before, decision.rewrites())
+            .map_err(|problem| Violation::new(Rule::PolicyDenied, format!("a rewrite failed: {problem}")))?;
+        if arguments != before {
+            return Ok(Judged::Rewritten(Rewritten { arguments, policies: ids(decision.notes()) }));
+        }
+    }
+    let mut why: Vec<String> = match &decision {
+        Decision::Block(note) => return Err(denied(note, bundle)),
+        Decision::Ask(notes, _) => notes.iter().map(reason).collect(),
+        Decision::Allow | Decision::Rewrite(..) => Vec::new(),
+    };
+    if weighed.is_influenced {
+        why.push(format!("this session has read untrusted data and `{}` is consequential", facts.target));
+    }
+    let permit = Permit { budget, digest, label, policies: ids(decision.notes()) };
+    if why.is_empty() {
+        return Ok(Judged::Permitted(permit));
+    }
+    let arguments = wire::canonical(facts.arguments.unwrap_or(Json::EMPTY_OBJECT));
+    let binding = binding.digest(facts, &arguments, label, bundle.version());
+    Ok(Judged::Asked(Asked { permit, binding, why, arguments }))
+}
+
+fn ids(notes: &[Note]) -> Vec<String> {
+    notes.iter().map(|note| note.policy.clone()).collect()
+}
+
+fn reason(note: &Note) -> String {
+    match &note.operator {
+        Some(text) => format!("policy `{}`: {text}", note.policy),
+        None => format!("policy `{}` asks", note.policy),
+    }
+}
+
+fn denied(note: &Note, bundle: &Bundle) -> Violation {
+    let said = note.operator.as_deref().unwrap_or("no reason given");
+    let violation =
+        Violation::new(Rule::PolicyDenied, format!("policy `{}` of bundle {}: {said}", note.policy, bundle.version()));
+    match &note.agent {
+        Some(text) => violation.with_hint(text.clone()),
+        None => violation,
+    }
 }

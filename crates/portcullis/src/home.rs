@@ -92,6 +92,18 @@ impl Home {
         self.config.join("portcullis.yaml")
     }
 
+    /// The approved definitions, beside the configuration: both belong under version control.
+    #[must_use]
+    pub fn lock_file(&self) -> PathBuf {
+        self.config.join("portcullis.lock")
+    }
+
+    /// Sessions and approvals.
+    #[must_use]
+    pub fn state_file(&self) -> PathBuf {
+        self.state.join("state.db")
+    }
+
     #[must_use]
     pub fn tokens_file(&self) -> PathBuf {
         self.state.join("tokens.json")

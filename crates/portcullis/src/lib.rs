@@ -1,13 +1,16 @@
 //! The program: command line, configuration, and what wires the crates together.
 
+mod accounts;
 pub mod cli;
 pub mod config;
 pub mod demo_server;
 #[cfg(test)]
 mod generated;
 pub mod home;
+mod lineage;
 pub mod offline;
 mod online;
+mod policies;
 pub mod private_file;
 pub mod snippets;
 pub mod tokens;
@@ -46,6 +49,9 @@ fn run(cli: &Cli) -> Result<Exit, Trouble> {
     if let Verb::Up(args) = &cli.verb {
         log_to_stderr();
         return up::run(args, &home, &mut screen);
+    }
+    if let Some(exit) = online::change_through_gate(cli, &home, &mut screen)? {
+        return Ok(exit);
     }
     if let Some(outcome) = offline::run(cli, &home, &mut screen) {
         let exit = outcome?;

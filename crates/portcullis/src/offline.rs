@@ -12,11 +12,16 @@ use crate::{
     home::Home,
 };
 
+mod account_verbs;
 mod config_verbs;
+mod policy_verbs;
+mod record;
+mod recorded;
 mod secret_verbs;
 mod server_verbs;
 mod token_verbs;
 
+pub(crate) use server_verbs::change;
 pub use server_verbs::{configured, first_config};
 
 /// Where answers go.
@@ -80,7 +85,8 @@ pub fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Option<Result<Exi
         Verb::Config(verb) => config_verbs::run(verb, home, screen),
         Verb::Token(verb) => token_verbs::run(verb, home, screen),
         Verb::Secret(verb) => secret_verbs::run(verb, home, screen),
-        Verb::Servers(args::Servers::List | args::Servers::Retry(_)) => return None,
+        Verb::Policy(verb) => policy_verbs::run(verb, home, screen)?,
+        Verb::ConnectAccount(args) => account_verbs::run(args, home, screen),
         Verb::Servers(verb) => server_verbs::run(verb, home, screen)?,
         Verb::Completions(args) => {
             screen.out.write_all(&args::completions(args.shell)).map(|()| Exit::Done).map_err(Trouble::from)
@@ -100,7 +106,10 @@ pub fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Option<Result<Exi
 #[must_use]
 pub fn wants_reload(verb: &Verb) -> bool {
     match verb {
-        Verb::Servers(verb) => !matches!(verb, args::Servers::List | args::Servers::Retry(_)),
+        Verb::Servers(verb) => !matches!(
+            verb,
+            args::Servers::List | args::Servers::Retry(_) | args::Servers::Review(_) | args::Servers::Approve(_)
+        ),
         Verb::Token(verb) => !matches!(verb, args::Token::List),
         Verb::Secret(verb) => !matches!(verb, args::Secret::List),
         _ => false,

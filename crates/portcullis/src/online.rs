@@ -18,9 +18,11 @@ use crate::{
 mod audit_verbs;
 mod call;
 mod connect;
+mod decide;
 mod demo;
 mod doctor;
 mod line;
+mod lineage;
 
 pub(crate) use line::Line;
 
@@ -33,11 +35,25 @@ pub(crate) fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Result<Exi
         Verb::Status(args) => status(args, home, screen),
         Verb::Servers(args::Servers::List) => servers(home, screen),
         Verb::Servers(args::Servers::Retry(server)) => retry(&server.id, home, screen),
+        Verb::Servers(args::Servers::Review(server)) => decide::review(&server.id, home, screen),
+        Verb::Servers(args::Servers::Approve(args)) => decide::approve_definitions(args, home, screen),
+        Verb::Session(verb) => decide::session(verb, home, screen),
+        Verb::Approvals(verb) => decide::approvals(verb, home, screen),
+        Verb::Policy(args::Policy::Explain(args)) => decide::explain(args, home, screen),
+        Verb::Lineage(args) => lineage::run(args, home, screen),
         Verb::Tools(args::Tools::List(args)) => tools(args, home, screen),
         Verb::Doctor => doctor::run(home, screen),
         Verb::Demo(args) => demo::run(args, home, screen),
         Verb::Audit(verb) => audit_verbs::run(verb, home, screen),
         _ => Err(Trouble::failed("this verb is not one of the gate's")),
+    }
+}
+
+/// Lets a running gate make the change itself, where it can. `None`: it is for others to carry out.
+pub(crate) fn change_through_gate(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Result<Option<Exit>, Trouble> {
+    match &cli.verb {
+        Verb::Servers(verb) => decide::change_server(verb, home, screen),
+        _ => Ok(None),
     }
 }
 

@@ -47,6 +47,14 @@ pub struct Credential {
     /// Restricted tools this credential may call: `server__tool` or `server__*`.
     #[serde(default)]
     pub grants: Vec<String>,
+    /// The person it acts for, whose own accounts it may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub departments: Vec<String>,
+    /// The program that holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     #[serde(default)]
     pub revoked: bool,
     #[serde(with = "text::hex")]
@@ -77,6 +85,18 @@ pub struct NewCredential {
     pub role: Role,
     pub view: View,
     pub grants: Vec<String>,
+    pub user: Option<String>,
+    pub departments: Vec<String>,
+    pub agent: Option<String>,
+}
+
+impl NewCredential {
+    /// One that belongs to nobody in particular.
+    #[must_use]
+    pub fn plain(name: &str, role: Role) -> Self {
+        let name = name.to_owned();
+        Self { name, role, view: View::Double, grants: Vec::new(), user: None, departments: Vec::new(), agent: None }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +111,8 @@ pub enum TokenError {
     Grant(String),
     #[error("a credential's name has 1 to 64 printable characters")]
     Name,
+    #[error("`{0}` cannot be the name of a user, department or agent; it has 1 to 64 printable characters")]
+    Holder(String),
     #[error("there is no credential `{0}`; `portcullis token list` shows them")]
     Unknown(String),
 }
@@ -160,8 +182,11 @@ impl Tokens {
         now: SystemTime,
         random: Random<'_>,
     ) -> Result<(Credential, TokenText), TokenError> {
-        if new.name.is_empty() || new.name.chars().count() > 64 || new.name.chars().any(char::is_control) {
+        if !is_name(&new.name) {
             return Err(TokenError::Name);
+        }
+        if let Some(bad) = new.user.iter().chain(&new.departments).chain(&new.agent).find(|name| !is_name(name) || *name == "*") {
+            return Err(TokenError::Holder(bad.clone()));
         }
         if let Some(bad) = new.grants.iter().find(|grant| !is_grant(grant)) {
             return Err(TokenError::Grant(bad.clone()));
@@ -175,6 +200,9 @@ impl Tokens {
             role: new.role,
             view: new.view,
             grants: new.grants,
+            user: new.user,
+            departments: new.departments,
+            agent: new.agent,
             revoked: false,
             sha256,
         };
@@ -231,7 +259,7 @@ fn keep_or_issue(
     {
         return Ok((!known.revoked).then_some(token));
     }
-    let new = NewCredential { name: name.to_owned(), role, view: View::Double, grants: Vec::new() };
+    let new = NewCredential::plain(name, role);
     let (_, token) = Tokens::update(&list, |tokens| tokens.issue(new, now, random))?;
     private_file::replace(clear, format!("{}\n", token.expose()).as_bytes())
         .map_err(|source| TokenError::File { file: clear.to_owned(), source })?;
@@ -242,6 +270,13 @@ fn keep_or_issue(
 #[must_use]
 pub fn read_clear(file: &Path) -> Option<TokenText> {
     TokenText::parse(fs::read_to_string(file).ok()?.trim())
+}
+
+/// Whether a credential, a user, a department or an agent can be called this. Names that only look alike are kept apart by refusing
+/// what cannot be seen.
+#[must_use]
+pub fn is_name(name: &str) -> bool {
+    (1..=64).contains(&name.chars().count()) && crate::cli::style::tame(name) == name
 }
 
 fn hash(token: &str) -> [u8; 32] {

@@ -9,6 +9,7 @@ use std::{
 
 use audit::Ledger;
 use gateway::Gate;
+use state::State;
 use tokio::{
     net::{TcpListener, UnixListener},
     signal::unix::{SignalKind, signal},
@@ -20,16 +21,18 @@ use crate::{
     cli::{Exit, args},
     config,
     home::Home,
+    lineage,
     offline::{self, Screen, Trouble},
     private_file, snippets, tokens, wiring,
 };
 
+mod files;
+
+use files::Files;
+
 /// How often, and how long apart, a new gate looks for its worker to say how it is confined.
 const WORKER_LOOKS: usize = 40;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(25);
-
-/// How often the files are looked at for changes.
-const FILE_PERIOD: Duration = Duration::from_millis(500);
 
 /// What a new gate found or made before it opened.
 struct Prepared {
@@ -37,12 +40,11 @@ struct Prepared {
     listen: SocketAddr,
     client: Option<tokens::TokenText>,
     is_new: bool,
-    /// What the files were when they were read; a change since then is noticed however soon it came.
-    files: Looks,
 }
 
 pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let prepared = prepare(up, home)?;
+    let files = Files::new(home);
+    let (prepared, looks) = prepare(up, home, &files)?;
     // Stdio servers run as the same user; they must not be able to read this process.
     if let Err(error) = sandbox::jail::hide_memory() {
         tracing::warn!(%error, "servers of `command` entries could read the gate's memory");
@@ -52,20 +54,24 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         tracing::warn!(%error, "daemons that stdio servers leave behind cannot be found");
     }
     let ledger = Ledger::at(&home.ledger).map_err(Trouble::failed)?;
-    let settings = wiring::settings(home, &prepared.resolved).map_err(Trouble::failed)?;
     let credentials = wiring::credentials(home).map_err(Trouble::failed)?;
     runtime()?.block_on(async {
+        let state = State::open(&home.state_file()).await.map_err(Trouble::failed)?;
+        let mut sessions = state.sessions().await.map_err(Trouble::failed)?;
+        lineage::catch_up(&ledger, &mut sessions)?;
+        let settings = wiring::settings(home, &prepared.resolved, state).map_err(Trouble::failed)?;
         let listener = bind(prepared.listen).await?;
         let lines = bind_lines(&home.socket())?;
-        let gate = Gate::open(settings, credentials, ledger, audit::system_clock());
+        let gate = Gate::open(settings, credentials, sessions, ledger, audit::system_clock());
         let address = listener.local_addr()?;
         gate.set_url(format!("http://{address}/mcp"));
         gate.record_change("gate.opened", &format!("listening on {address}")).map_err(Trouble::failed)?;
-        gate.on_reload(reload(home.clone()));
+        gate.on_reload(files.reload());
+        gate.on_edit(files::editor(home.clone()));
         let doors = Doors::open(&gate, listener, lines);
         announce(home, &gate)?;
         greet(up, home, &prepared, &gate, screen).await?;
-        let watch = tokio::spawn(watch_files(gate.clone(), [home.config_file(), home.tokens_file()], prepared.files));
+        let watch = tokio::spawn(files.watch(gate.clone(), looks));
         until_told(&gate).await?;
         watch.abort();
         doors.close().await?;
@@ -79,22 +85,20 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
     Ok(Exit::Done)
 }
 
-fn prepare(up: &args::Up, home: &Home) -> Result<Prepared, Trouble> {
+fn prepare(up: &args::Up, home: &Home, files: &Files) -> Result<(Prepared, files::Looks), Trouble> {
     if home.config_file().exists() {
         // A bad file is refused before anything is made beside it.
         offline::load(&home.config_file())?;
     }
     home.prepare()?;
     let is_new = offline::first_config(home)?;
-    let config_look = look(&home.config_file());
-    let (_, resolved) = offline::load(&home.config_file())?;
     let client = tokens::prepare_first(home, SystemTime::now(), &mut tokens::system_random).map_err(Trouble::failed)?;
+    let (resolved, looks) = files.first()?;
     let listen = match &up.listen {
         Some(text) => config::parse_listen(text).map_err(|error| Trouble::usage(format!("--listen: {error}")))?,
         None => resolved.listen,
     };
-    let files = [config_look, look(&home.tokens_file())];
-    Ok(Prepared { resolved, listen, client, is_new, files })
+    Ok((Prepared { resolved, listen, client, is_new }, looks))
 }
 
 /// On a small machine one thread is fastest: a call then never waits to be handed from one to another.
@@ -133,17 +137,6 @@ fn announcement(home: &Home) -> PathBuf {
 fn announce(home: &Home, gate: &Gate) -> io::Result<()> {
     let text = serde_json::json!({ "url": gate.url(), "pid": std::process::id(), "socket": home.socket() });
     private_file::replace(&announcement(home), text.to_string().as_bytes())
-}
-
-/// Reads the files again; a mistake in them changes nothing.
-fn reload(home: Home) -> gateway::Reload {
-    Box::new(move |gate| {
-        let (_, resolved) = config::load(&home.config_file()).map_err(|error| error.to_string())?;
-        let credentials = wiring::credentials(&home).map_err(|error| error.to_string())?;
-        let summary = format!("{} servers, {} credentials", resolved.servers.len(), credentials.len());
-        gate.apply(wiring::servers(&resolved), credentials)?;
-        Ok(summary)
-    })
 }
 
 async fn greet(up: &args::Up, home: &Home, prepared: &Prepared, gate: &Gate, screen: &mut Screen<'_>) -> Result<(), Trouble> {
@@ -237,35 +230,6 @@ impl Doors {
     }
 }
 
-/// When a file was last changed and how long it is; `None` if it is not there.
-type Look = Option<(SystemTime, u64)>;
-type Looks = [Look; 2];
-
-fn look(file: &Path) -> Look {
-    fs::metadata(file).and_then(|data| Ok((data.modified()?, data.len()))).ok()
-}
-
-/// Reloads when a file has changed and then kept still for one look, so that one that is being written is not read half.
-async fn watch_files(gate: Gate, files: [PathBuf; 2], mut applied: Looks) {
-    let mut before = applied;
-    loop {
-        tokio::time::sleep(FILE_PERIOD).await;
-        let now = files.each_ref().map(|file| look(file));
-        if now == before && now != applied {
-            applied = now;
-            reload_and_log(&gate);
-        }
-        before = now;
-    }
-}
-
-fn reload_and_log(gate: &Gate) {
-    match gate.admin().reload() {
-        Ok(applied) => tracing::info!(applied, "reloaded"),
-        Err(error) => tracing::error!("not reloaded, nothing changed: {error}"),
-    }
-}
-
 async fn until_told(gate: &Gate) -> io::Result<()> {
     let mut hangup = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -274,7 +238,7 @@ async fn until_told(gate: &Gate) -> io::Result<()> {
         tokio::select! {
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
-            _ = hangup.recv() => reload_and_log(gate),
+            _ = hangup.recv() => files::reload_and_log(gate),
         }
     }
 }

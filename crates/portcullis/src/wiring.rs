@@ -3,17 +3,19 @@
 use std::{fs, io, path::Path, sync::Arc, time::Duration};
 
 use gateway::{
-    Credential, DoorSettings, Role,
-    settings::{self, ServerSpec, Settings, Standing, Vault, WorkerSettings},
+    Credential, DoorSettings, Pins, Role,
+    settings::{self, Rules, ServerSpec, Settings, Standing, Vault, WorkerSettings},
 };
-use policy::{Budget, Permission};
+use policy::{Budget, Influence, Permission};
 use secrets::{Resolver, SecretRef, Store as _};
+use state::State;
 use vocab::Redacted;
 
 use crate::{
+    accounts,
     config::{self, Resolved},
     home::Home,
-    private_file,
+    policies, private_file,
     tokens::{self, Tokens},
 };
 
@@ -23,8 +25,8 @@ const LONGEST_CALL: Duration = Duration::from_secs(3600);
 /// The worker lies beside this program; nothing else is ever run in its place.
 const WORKER: &str = "portcullis-worker";
 
-/// What the gate is told, from what the files say.
-pub(crate) fn settings(home: &Home, resolved: &Resolved) -> Result<Settings, String> {
+/// What the gate is told, from what the files say, and what it keeps.
+pub(crate) fn settings(home: &Home, resolved: &Resolved, state: State) -> Result<Settings, String> {
     let limits = &resolved.limits;
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     Ok(Settings {
@@ -47,6 +49,11 @@ pub(crate) fn settings(home: &Home, resolved: &Resolved) -> Result<Settings, Str
         snapshots: home.state.join("catalog"),
         seal_key: seal_key(&home.state.join("seal.key")).map_err(|error| format!("cannot use the sealing key: {error}"))?,
         vault: vault(home),
+        accounts: accounts(home),
+        max_calls_per_caller: limits.max_concurrent_calls_per_caller,
+        rules: rules(resolved)?,
+        state,
+        pins: Pins::open(home.lock_file())?,
     })
 }
 
@@ -72,6 +79,29 @@ fn vault(home: &Home) -> Vault {
         let reference = SecretRef::parse(reference).map_err(|error| error.to_string())?;
         let lease = resolver.lease(&reference).map_err(|error| error.to_string())?;
         Ok(Redacted::new(lease.expose().to_owned()))
+    })
+}
+
+/// A user's own token for a server. Looked up for every call, so an account that was connected or removed counts at once.
+fn accounts(home: &Home) -> settings::Accounts {
+    let vault = secrets::Vault::in_home(home.vault(), secrets::os_entropy());
+    Arc::new(move |server, user| {
+        let Some(name) = accounts::name(server, user) else { return Ok(None) };
+        let token = vault.get(&name).map_err(|error| error.to_string())?;
+        Ok(token.map(|token| Redacted::new(token.expose().to_owned())))
+    })
+}
+
+/// What decides besides the servers' own entries. A bad bundle is an error here, so that nothing changes.
+pub(crate) fn rules(resolved: &Resolved) -> Result<Rules, String> {
+    Ok(Rules {
+        bundle: Arc::new(policies::load(&resolved.bundle).map_err(|error| error.to_string())?),
+        untrusted_influence: match resolved.untrusted_influence {
+            config::Influence::Off => Influence::Off,
+            config::Influence::Ask => Influence::Ask,
+            config::Influence::Block => Influence::Block,
+        },
+        approvals: settings::ApprovalSettings { expiry: resolved.approvals.expiry, in_client: resolved.approvals.in_client },
     })
 }
 
@@ -105,6 +135,9 @@ pub(crate) fn credentials(home: &Home) -> Result<Vec<Credential>, tokens::TokenE
             },
             view: credential.view,
             grants: credential.grants.clone(),
+            user: credential.user.clone(),
+            departments: credential.departments.clone(),
+            agent: credential.agent.clone(),
             digest: credential.digest(),
         })
         .collect())
@@ -119,6 +152,7 @@ fn server(entry: &config::ServerEntry) -> ServerSpec {
         id: entry.id.clone(),
         transport: transport(&entry.transport),
         classification: entry.classification,
+        blocked: entry.blocked.clone(),
         standing: match &entry.state {
             config::State::Enabled => Standing::Enabled,
             config::State::Disabled => Standing::Disabled,
@@ -126,8 +160,16 @@ fn server(entry: &config::ServerEntry) -> ServerSpec {
         },
         timeout: entry.timeout,
         max_result_bytes: usize::try_from(entry.max_result_bytes).unwrap_or(usize::MAX),
-        default_permission: permission(entry.tools.default),
-        permissions: entry.tools.listed.iter().map(|(tool, rule)| (tool.clone(), permission(*rule))).collect(),
+        access: access(&entry.access),
+        rate: entry.rate.map(rate),
+        default_rule: rule(&entry.tools.default),
+        rules: entry.tools.listed.iter().map(|(tool, own)| (tool.clone(), rule(own))).collect(),
+        open_world: entry.open_world,
+        injection_scan: entry.injection_scan,
+        redact_results: entry.redact_results,
+        new_definitions: arrivals(entry.definitions.new),
+        narrowed_definitions: arrivals(entry.definitions.narrowed),
+        recheck: entry.definitions.recheck,
         health: match entry.health {
             config::Health::Off => None,
             config::Health::Every { interval, timeout, method } => Some(settings::Health {
@@ -143,11 +185,37 @@ fn server(entry: &config::ServerEntry) -> ServerSpec {
     }
 }
 
-fn permission(rule: config::Permission) -> Permission {
-    match rule {
-        config::Permission::Permitted => Permission::Permitted,
-        config::Permission::Restricted => Permission::Restricted,
-        config::Permission::Blocked => Permission::Blocked,
+fn access(access: &config::Access) -> settings::Access {
+    settings::Access {
+        users: access.users.clone(),
+        departments: access.departments.clone(),
+        agents: access.agents.clone(),
+    }
+}
+
+fn rate(rate: config::Rate) -> settings::Rate {
+    settings::Rate { calls: rate.calls, per: rate.per }
+}
+
+fn arrivals(arrivals: config::Arrivals) -> settings::Arrivals {
+    match arrivals {
+        config::Arrivals::Quarantine => settings::Arrivals::Quarantine,
+        config::Arrivals::Accept => settings::Arrivals::Accept,
+    }
+}
+
+fn rule(rule: &config::ToolRule) -> settings::ToolRule {
+    settings::ToolRule {
+        permission: match rule.permission {
+            // A rule that lists anyone is for those it lists.
+            config::Permission::Permitted if rule.access.lists_nobody() => Permission::Permitted,
+            config::Permission::Permitted | config::Permission::Restricted => Permission::Restricted,
+            config::Permission::Blocked => Permission::Blocked,
+        },
+        access: access(&rule.access),
+        rate: rule.rate.map(self::rate),
+        effect: rule.effect,
+        requires_user_auth: rule.requires_user_auth,
     }
 }
 

@@ -38,7 +38,29 @@ pub(crate) fn route(path: &str) -> Route {
     if path.starts_with("/.well-known/") {
         return Route::WellKnown;
     }
-    path.strip_prefix("/v1/admin/").and_then(admin::Verb::parse).map_or(Route::Nothing, Route::Admin)
+    path.strip_prefix("/v1/admin/").and_then(admin_verb).map_or(Route::Nothing, Route::Admin)
+}
+
+/// A caller's name may have any character, so it comes escaped; nothing else in a path of ours does.
+fn admin_verb(path: &str) -> Option<admin::Verb> {
+    match path.strip_prefix("sessions/") {
+        Some(named) => admin::Verb::parse(&format!("sessions/{}", unescaped(named)?)),
+        None => admin::Verb::parse(path),
+    }
+}
+
+/// Undoes percent escapes; `None` where they do not make text.
+fn unescaped(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
+        bytes.push(match byte {
+            b'%' => u8::try_from(digit(rest.next())? * 16 + digit(rest.next())?).ok()?,
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
 }
 
 pub(crate) async fn answer(door: &Arc<Door>, request: Request<Incoming>) -> Reply {
@@ -71,7 +93,7 @@ async fn admitted(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
     };
     match route {
         Route::Mcp(mount) => mcp::http::answer(door, caller, mount, &parts, body).await,
-        Route::Admin(verb) => admin::answer(door, &caller, verb, &parts.method).await,
+        Route::Admin(verb) => admin::answer(door, &caller, verb, &parts, body).await,
         Route::Healthy | Route::Ready | Route::WellKnown | Route::Nothing => reply::not_found(),
     }
 }

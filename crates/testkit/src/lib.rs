@@ -9,5 +9,7 @@ pub mod everything;
 pub mod fuzz;
 pub mod gate;
 pub mod hostile;
+pub mod model;
 pub mod procfs;
 pub mod reference_client;
+pub mod shifty;

@@ -3,6 +3,7 @@
 //! Pure values. This crate does no I/O, reads no clock and knows no protocol: how a violation looks on the MCP door is the
 //! door's business. Everything depends on `vocab`, so it stays small and inert.
 
+mod effect;
 mod fault;
 mod label;
 mod level;
@@ -11,6 +12,7 @@ mod redacted;
 mod stage;
 mod violation;
 
+pub use effect::{Effect, UnknownEffect};
 pub use fault::{ErrorCode, Fault, FaultKind, Stop};
 pub use label::{Integrity, Label, Mark};
 pub use level::{Level, UnknownLevel};

@@ -68,10 +68,16 @@ catalogue! {
     ToolNotFound: Resolve, Hidden, NotFound, "Unknown tool";
     ServerNotApproved: Admit, Forbidden, PermissionDenied, "Server not approved";
     ToolNotAllowed: Admit, Forbidden, PermissionDenied, "Tool not permitted";
+    DefinitionChanged: Admit, Forbidden, PermissionDenied, "Tool not permitted until its changed definition is reviewed";
     PermissionDenied: Admit, Forbidden, PermissionDenied, "Permission denied";
-    RateLimitExceeded: Admit, Busy, PermissionDenied, "Too many calls at once";
+    RateLimitExceeded: Admit, Busy, PermissionDenied, "Too many calls";
     WouldViolateWriteDown: Weigh, Forbidden, PermissionDenied, "Would violate write-down";
+    UntrustedInfluence: Weigh, Forbidden, PermissionDenied, "This session has read untrusted data and may not act on it";
     InvalidParameters: Shape, Malformed, InvalidInput, "Invalid parameters";
+    PotentialInjection: Shape, Malformed, InvalidInput, "Potential injection detected";
+    PolicyDenied: Judge, Forbidden, PermissionDenied, "Refused by policy";
+    ApprovalDenied: Consent, Forbidden, PermissionDenied, "Approval denied";
+    ApprovalExpired: Consent, Forbidden, PermissionDenied, "Approval expired";
     LedgerUnavailable: Intend, Busy, Internal, "The ledger cannot record this call, so it was not made";
     InvalidResult: Inspect, Malformed, UpstreamUnavailable, "The server answered with something that is not a valid result";
     ResultTooLarge: Inspect, Malformed, UpstreamUnavailable, "The result is larger than this gate forwards";

@@ -4,17 +4,21 @@
 //! never re-serialised: values are slices of the input, and messages are rebuilt by splicing those slices.
 
 pub mod buffers;
+pub mod canonical;
 pub mod header;
 pub mod json;
 pub mod line;
 pub mod mcp;
+mod pretty;
 pub mod rpc;
 pub mod sse;
 mod text;
 pub mod worker;
 pub mod write;
 
+pub use canonical::canonical;
 pub use json::{Json, JsonError, Kind, Limits};
+pub use pretty::pretty;
 pub use text::Text;
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod call;
 mod catalog;
 mod connect;
 mod connection;
+mod delegate;
 mod era;
 mod forward;
 mod handover;
@@ -17,6 +18,7 @@ mod inbox;
 mod incoming;
 mod link;
 mod listen;
+mod listing;
 mod methods;
 mod outgoing;
 mod plan;
@@ -30,8 +32,10 @@ mod servers;
 mod sse_legacy;
 mod standing;
 mod stdio;
+mod terms;
 #[cfg(test)]
 mod tests;
+mod users;
 
 use std::{
     cell::{Cell, RefCell},

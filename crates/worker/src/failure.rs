@@ -18,6 +18,8 @@ pub(crate) enum Kind {
     Refused,
     TooLarge,
     Invalid,
+    /// The upstream does not accept a user's credential.
+    Unauthorized,
 }
 
 impl Kind {
@@ -30,6 +32,7 @@ impl Kind {
             Self::Refused => "refused",
             Self::TooLarge => "too_large",
             Self::Invalid => "invalid",
+            Self::Unauthorized => "unauthorized",
         }
     }
 }
@@ -81,6 +84,17 @@ impl Failure {
 
     pub(crate) fn status(self, status: u16) -> Self {
         Self { status: Some(status), ..self }
+    }
+
+    /// The same failure, of a call made for `user`: whether their credential was at fault is told apart.
+    pub(crate) fn of_user(self, server: &str, user: &str) -> Self {
+        let user = clip(user);
+        let text = match self.status {
+            Some(401) => format!("`{server}` did not accept the credential of `{user}` (HTTP 401)"),
+            Some(403) => format!("`{server}` does not let `{user}` do this with the credential they connected (HTTP 403)"),
+            _ => return self,
+        };
+        Self { kind: Kind::Unauthorized, text, rpc: None, ..self }
     }
 
     /// The upstream answered with a JSON-RPC error.

@@ -1,9 +1,10 @@
 //! `cargo xtask bench`: what the gate costs, against the least a proxy can cost, in one interleaved run.
 //!
 //! Direct, floor and gate take turns on the same upstream with the same load, so the machine's mood falls on all of them. Ratios are
-//! taken within a round and the median of them is judged; absolute numbers are shown but promise nothing. `docs/bench.md` has the
-//! method. The smallest form (`--smoke`) runs in the gate of every change and judges nothing.
+//! taken within a round and the median of them is judged; absolute numbers are shown but promise nothing, save for what deciding
+//! costs, which is CPU time of one thread and has bounds of its own. `docs/bench.md` has the method. The smallest form (`--smoke`) runs in the gate of every change and judges nothing.
 
+mod decide;
 mod judge;
 mod matrix;
 mod places;
@@ -44,8 +45,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let profile = if extent == Extent::Smoke { "debug" } else { "release" };
     let programs = Programs::in_directory(process::root()?.join("target").join(profile))?;
     say(format_args!("{} cores, {extent:?} run, clients of the {era} era", std::thread::available_parallelism()?));
+    let costs = decide::measure(&programs, extent)?;
     let stand = Stand::start(&programs, era)?;
-    let measured = matrix::measure(stand, &plan(extent))?;
+    let measured = matrix::Results { costs, ..matrix::measure(stand, &plan(extent))? };
     let judged = if extent == Extent::Smoke { Vec::new() } else { judge::judge(&measured) };
     report::show(&measured, &judged);
     let file = report::save(&process::root()?.join("target").join("bench"), &measured, &judged)?;

@@ -61,6 +61,39 @@ fn tend_keeps_trying_until_the_disk_has_room() {
     assert!(verify(dir.path()).unwrap().is_clean());
 }
 
+/// Tended every 50 ms, as a gate does more seldom: effects are back within a second of the space.
+#[test]
+fn effects_are_back_within_a_second_of_the_space() {
+    let dir = tempfile::tempdir().unwrap();
+    let faults = Arc::new(Faults::default());
+    let ledger = open_with(dir.path(), faults.clone(), 16 << 20);
+    let call = |name: &str| {
+        let mut opened = ledger.open(facts(name));
+        let intent = ledger.intend(&mut opened).map(drop);
+        let _ = ledger.conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb));
+        intent
+    };
+    // A segment that is almost full is the slowest to come back: all of it is read, and written again.
+    let long = "x".repeat(4_000);
+    while std::fs::metadata(first_segment(dir.path())).unwrap().len() < 15 << 20 {
+        ledger.append(&[Change { action: "config.reloaded", detail: &long, ..Change::default() }; 100]).unwrap();
+    }
+    faults.room.store(100, Ordering::SeqCst);
+    assert!(call("full").is_err());
+    assert!(ledger.tend().is_err(), "still full");
+    assert!(call("still full").is_err());
+    faults.room.store(i64::MAX, Ordering::SeqCst);
+    let space = std::time::Instant::now();
+    while call("back").is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let _ = ledger.tend();
+    }
+    assert!(space.elapsed() < std::time::Duration::from_secs(1), "{:?}", space.elapsed());
+    let refused: Vec<_> = all(dir.path()).into_iter().filter(|r| r.call.ends_with("full") && r.kind == "intent").collect();
+    assert_eq!(refused, [], "no effect without a record, no record without an effect");
+    assert!(verify(dir.path()).unwrap().is_clean());
+}
+
 #[test]
 fn a_failed_sync_breaks_the_ledger_too() {
     let dir = tempfile::tempdir().unwrap();

@@ -12,13 +12,21 @@ pub(super) struct Faults {
     /// Bytes the disk still takes; a write beyond is short, and the next one fails.
     pub(super) room: AtomicI64,
     pub(super) sync_fails: AtomicBool,
+    pub(super) sync_takes_us: AtomicU64,
+    pub(super) syncs: AtomicU64,
     /// Every write, by its length.
     pub(super) writes: Mutex<Vec<usize>>,
 }
 
 impl Default for Faults {
     fn default() -> Faults {
-        Faults { room: AtomicI64::new(i64::MAX), sync_fails: AtomicBool::new(false), writes: Mutex::default() }
+        Faults {
+            room: AtomicI64::new(i64::MAX),
+            sync_fails: AtomicBool::new(false),
+            sync_takes_us: AtomicU64::new(0),
+            syncs: AtomicU64::new(0),
+            writes: Mutex::default(),
+        }
     }
 }
 
@@ -44,8 +52,21 @@ impl Disk for FaultyDisk {
     fn open(&self, path: &Path) -> io::Result<Arc<dyn SegmentFile>> {
         Ok(Arc::new(FaultyFile(RealDisk.open(path)?, self.0.clone())))
     }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        RealDisk.sync_dir(dir)
+    fn overwrite(&self, path: &Path, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let file = std::fs::OpenOptions::new().write(true).open(path)?;
+        std::os::unix::fs::FileExt::write_all_at(&file, bytes, at)
+    }
+    fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        if self.0.room.load(Ordering::SeqCst) <= 0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        // Nothing here cuts the power, so nothing waits for the disk.
+        let new = path.with_added_extension("new");
+        std::fs::write(&new, bytes)?;
+        std::fs::rename(&new, path)
+    }
+    fn sync_dir(&self, _: &Path) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -62,10 +83,12 @@ impl SegmentFile for FaultyFile {
         Ok(taken)
     }
     fn sync(&self) -> io::Result<()> {
+        self.1.syncs.fetch_add(1, Ordering::SeqCst);
+        std::thread::sleep(std::time::Duration::from_micros(self.1.sync_takes_us.load(Ordering::SeqCst)));
         if self.1.sync_fails.load(Ordering::SeqCst) {
             return Err(io::Error::other("injected"));
         }
-        self.0.sync()
+        Ok(())
     }
     fn truncate(&self, len: u64) -> io::Result<()> {
         self.0.truncate(len)
@@ -135,7 +158,13 @@ pub(super) fn sample(dir: &Path, records: u64) -> Vec<u8> {
     }
     assert_eq!(ledger.status().records, records);
     drop(ledger);
+    forget_checkpoint(dir);
     std::fs::read(first_segment(dir)).unwrap()
+}
+
+/// As if the ledger had been killed and not closed: no signed head says how far it is durable.
+pub(super) fn forget_checkpoint(dir: &Path) {
+    let _ = std::fs::remove_file(dir.join("checkpoint"));
 }
 
 pub(super) fn first_segment(dir: &Path) -> std::path::PathBuf {

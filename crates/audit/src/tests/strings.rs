@@ -25,6 +25,16 @@ fn round_trip(text: &str) -> Record {
         args: text,
         result: text,
         bundle: text,
+        user: text,
+        agent: text,
+        target: text,
+        definition: text,
+        origins: text,
+        after: text,
+        approval: text,
+        reason: text,
+        body: text,
+        policy: text,
         verdict: Some(Verdict::Refused),
         ..Draft::default()
     };
@@ -35,9 +45,12 @@ fn round_trip(text: &str) -> Record {
     let line = std::str::from_utf8(&bytes).unwrap();
     assert!(line.lines().count() == 2 && line.chars().all(|c| c == '\n' || !c.is_control()));
     assert!(verify(dir.path()).unwrap().is_clean());
-    for shown in [render_line(&all(dir.path())[0], false), printable(text)] {
+    let records = all(dir.path());
+    for shown in [render_line(&records[0], false), printable(text)] {
         assert!(!shown.chars().any(char::is_control), "{shown:?}");
     }
+    let story = render_story(&records, false);
+    assert!(!story.chars().any(|c| c != '\n' && c.is_control()), "{story:?}");
     all(dir.path()).swap_remove(0)
 }
 
@@ -58,6 +71,16 @@ fn assert_same(text: &str) {
         &record.args,
         &record.result,
         &record.bundle,
+        &record.user,
+        &record.agent,
+        &record.target,
+        &record.definition,
+        &record.origins,
+        &record.after,
+        &record.approval,
+        &record.reason,
+        &record.body,
+        &record.policy,
     ];
     assert!(fields.iter().all(|field| **field == text), "{text:?} became {record:?}");
 }

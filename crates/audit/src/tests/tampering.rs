@@ -112,6 +112,7 @@ fn missing_and_renamed_segments_are_found() {
 fn damage_in_the_middle_keeps_the_ledger_shut() {
     let dir = tempfile::tempdir().unwrap();
     let mut bytes = sample(dir.path(), 10);
+    drop(open(dir.path())); // closes with a signed head over 10 records
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(first_segment(dir.path()), &bytes).unwrap();

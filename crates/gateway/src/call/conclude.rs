@@ -1,29 +1,34 @@
 //! Conclude: the outcome is on record, and only then is there a reply.
 
 use audit::{Facts, Opened, Verdict};
+use flow::Showable;
 use policy::Permit;
-use vocab::{Fault, FaultKind, Stage, Stop};
+use vocab::{Fault, FaultKind, ServerId, Stage, Stop};
+use wire::Json;
 
-use super::{Delivered, shape::Args};
+use super::{Case, Delivered, Received, current_label, shape::Args};
 use crate::{
     Ask,
     catalog::Target,
     gate::Inner,
     running::{Outcome, Reply},
+    settings::Rules,
 };
 
-/// The bundle that judged; there is one until bundles can be loaded.
-const BUNDLE: &str = "floor-1";
+/// Arguments longer than this are recorded by their digest alone.
+const MAX_BODY: usize = 64 << 10;
 
 /// What is known when a call comes in.
-pub(super) fn facts(gate: &Inner, ask: &Ask) -> Facts {
+pub(super) fn facts(gate: &Inner, ask: &Ask, rules: &Rules) -> Facts {
     Facts {
         call: gate.next_call_id().into(),
         door: ask.door.as_str().into(),
         action: ask.action.method().into(),
         caller: ask.caller.id().to_owned().into(),
+        user: ask.caller.user().unwrap_or_default().to_owned().into(),
+        agent: ask.caller.agent().unwrap_or_default().to_owned().into(),
         session: ask.session.to_string().into(),
-        bundle: BUNDLE.into(),
+        bundle: rules.bundle.version().to_owned().into(),
         args_bytes: Some(ask.params.len() as u64),
         ..Facts::default()
     }
@@ -33,63 +38,111 @@ pub(super) fn facts(gate: &Inner, ask: &Ask) -> Facts {
 pub(super) fn name(opened: &mut Opened, target: &Target) {
     opened.facts.server = target.spec.id.as_str().to_owned().into();
     opened.facts.tool = target.name.clone().into();
+    opened.facts.effect = Some(target.effect);
+    opened.facts.definition = target.digest().to_owned().into();
 }
 
 /// What the decision was made on.
-pub(super) fn weighed(opened: &mut Opened, permit: &Permit, args: &Args) {
+pub(super) fn weighed(
+    case: Case<'_>,
+    opened: &mut Opened,
+    received: &Received<'_>,
+    target: &Target,
+    permit: &Permit,
+    args: &Args,
+) {
     opened.facts.label = permit.label().to_string().into();
+    opened.facts.after = case.step.after().to_string().into();
+    opened.facts.policy = permit.policies().join(" ").into();
     opened.facts.args = blake3::Hash::from_bytes(args.digest).to_hex().to_string().into();
     opened.facts.args_bytes = Some(args.text.len() as u64);
+    keep_body(case, opened, received.arguments_text(), &target.spec.id);
 }
 
-pub(super) fn conclude(gate: &Inner, opened: Opened, ask: &Ask, outcome: Result<Delivered, Stop>) -> Reply {
-    if opened.facts.label.is_empty() {
-        let mut opened = opened;
-        opened.facts.label = ask.caller.session().mark().to_string().into();
-        return seal(gate, opened, ask, outcome);
+/// Keeps the arguments beside the ledger, with secrets taken out. Losing them loses no proof, so it stops no call.
+fn keep_body(case: Case<'_>, opened: &mut Opened, arguments: &[u8], server: &ServerId) {
+    if arguments.is_empty() || arguments.len() > MAX_BODY {
+        return;
     }
-    seal(gate, opened, ask, outcome)
+    let redacted = case.gate.without_secrets(arguments);
+    if let Err(error) = opened.keep_body(redacted.as_deref().unwrap_or(arguments)) {
+        tracing::warn!(%error, %server, "the arguments of a call could not be kept");
+    }
 }
 
-fn seal(gate: &Inner, opened: Opened, ask: &Ask, outcome: Result<Delivered, Stop>) -> Reply {
-    let label;
-    let digest;
-    let (record, outcome) = match outcome {
+/// What was refused is worth knowing too: it can be explained, and judged by another bundle.
+fn keep_refused(case: Case<'_>, opened: &mut Opened) {
+    let Ok(server) = ServerId::parse(&opened.facts.server) else { return };
+    if opened.facts.body.is_empty()
+        && let Some(arguments) = Json::checked_before(&case.ask.params).get("arguments")
+    {
+        keep_body(case, opened, arguments.as_bytes(), &server);
+    }
+}
+
+pub(super) fn conclude(
+    case: Case<'_>,
+    mut opened: Opened,
+    outcome: Result<Delivered, Stop>,
+) -> (Reply, Option<Showable>) {
+    let Case { gate, ask, step, .. } = case;
+    if opened.facts.label.is_empty() {
+        opened.facts.label = current_label(ask).to_string().into();
+    }
+    let (record, outcome, showable) = match outcome {
         Ok(delivered) => {
-            label = delivered.label.to_string();
-            let (bytes, known) = match &delivered.outcome {
-                Outcome::Result(text) => (text.bytes(), text.digest()),
-                Outcome::Rpc(bytes) => (bytes, None),
-                Outcome::Stopped(_) => (&bytes::Bytes::new(), None),
-            };
-            digest = known.map_or_else(|| blake3::hash(bytes), blake3::Hash::from_bytes).to_hex();
-            let mut record = audit::Outcome::new(verdict(&delivered.outcome), Stage::Conclude);
-            record.label_after = &label;
-            record.result = digest.as_str();
-            record.result_bytes = Some(bytes.len() as u64);
-            record.violation = upstream_error(&delivered);
-            (gate.ledger.conclude(opened, &record), delivered.outcome)
+            let (after, follows) = (step.after(), step.follows());
+            if after != follows {
+                // Another call's result was shown in between: the lineage has both.
+                opened.facts.after = format!("{after} {follows}").trim().to_owned().into();
+            }
+            let record = delivered_record(gate, opened, &delivered);
+            (record, delivered.outcome, Some(delivered.showable))
         }
         Err(stop) => {
-            label = ask.caller.session().mark().to_string();
+            let label = current_label(ask).to_string();
             let mut record = stopped(&stop);
             record.label_after = &label;
             log(&stop, &opened);
-            (gate.ledger.conclude(opened, &record), Outcome::Stopped(stop))
+            keep_refused(case, &mut opened);
+            (gate.ledger.conclude(opened, &record), Outcome::Stopped(stop), None)
         }
     };
     gate.count(&outcome);
-    match record {
+    let reply = match record {
         Ok(proof) => Reply::new(outcome, proof),
         Err(error) => {
-            tracing::error!(%error, "an outcome could not be recorded");
+            tracing::error!(%error, call = step.call(), "an outcome could not be recorded");
             match outcome {
                 // A refusal had no effect; its caller may know why even if the record must wait.
                 Outcome::Stopped(stop @ Stop::Refused(_)) => Reply::refused_unrecorded(stop),
                 _ => Reply::unrecorded(error.to_string()),
             }
         }
-    }
+    };
+    (reply, showable)
+}
+
+fn delivered_record(
+    gate: &Inner,
+    opened: Opened,
+    delivered: &Delivered,
+) -> Result<audit::Sealed, audit::LedgerUnavailable> {
+    let label = delivered.showable.after().to_string();
+    let none = bytes::Bytes::new();
+    let (bytes, known) = match &delivered.outcome {
+        Outcome::Result(text) => (text.bytes(), text.digest()),
+        Outcome::Rpc(bytes) => (bytes, None),
+        Outcome::Stopped(_) => (&none, None),
+    };
+    let digest = known.map_or_else(|| blake3::hash(bytes), blake3::Hash::from_bytes).to_hex();
+    let mut record = audit::Outcome::new(verdict(&delivered.outcome), Stage::Conclude);
+    record.label_after = &label;
+    record.result = digest.as_str();
+    record.result_bytes = Some(bytes.len() as u64);
+    record.violation = upstream_error(delivered);
+    record.detail = delivered.remark.as_deref().unwrap_or_default();
+    gate.ledger.conclude(opened, &record)
 }
 
 fn verdict(outcome: &Outcome) -> Verdict {

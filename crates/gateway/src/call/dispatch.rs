@@ -7,10 +7,10 @@ use audit::Intent;
 use bytes::Bytes;
 use policy::Permit;
 use tokio::{sync::mpsc, time::Instant};
-use vocab::{Fault, FaultKind, Stop, Violation};
+use vocab::{Fault, FaultKind, Rule, Stop, Violation};
 use wire::{Json, Text, mcp, rpc, worker::method, write::Object};
 
-use super::{Target, mark, shape::Args, weigh, worker_lost};
+use super::{Case, Target, shape::Args, show, worker_lost};
 use crate::{
     Action, Answer, Ask, Era,
     gate::Inner,
@@ -32,14 +32,14 @@ pub(super) enum Raw {
 }
 
 pub(super) async fn dispatch(
-    gate: &Inner,
-    ask: &Ask,
+    case: Case<'_>,
     target: &Target,
     permit: Permit,
     intent: Intent,
     args: Args,
     wires: &mut Wires,
 ) -> Result<Raw, Stop> {
+    let Case { gate, ask, .. } = case;
     if permit.digest() != &args.digest {
         return Err(Fault::new(FaultKind::Gate, "the bytes to send are not the bytes that were judged").into());
     }
@@ -50,9 +50,9 @@ pub(super) async fn dispatch(
     }
     listen_for_logs(ask, target, &upstream, &link).await;
     let budget = permit.budget();
-    let (id, words) = link.forward(about(ask, target, budget.time), &args.text);
+    let (id, words) = link.forward(about(case, target, budget.time)?, &args.text);
     drop((permit, intent, args));
-    let mut exchange = Exchange { ask, target, link: &link, id, wires, absorbed: false, asked: 0 };
+    let mut exchange = Exchange { case, target, link: &link, id, wires, asked: 0 };
     let raw = exchange.run(words, budget.time).await;
     link.forget(id);
     raw
@@ -97,7 +97,8 @@ async fn connected(gate: &Inner, upstream: &Upstream) -> Result<Arc<Link>, Stop>
 }
 
 /// What the worker must know of a call besides its parameters.
-fn about(ask: &Ask, target: &Target, time: Duration) -> Object {
+fn about(case: Case<'_>, target: &Target, time: Duration) -> Result<Object, Stop> {
+    let ask = case.ask;
     let mut out = Object::with_capacity(ask.client.capabilities.len() + 256);
     out.str("server", target.spec.id.as_str()).str("method", ask.action.method()).str("era", ask.client.era.as_str());
     out.str("lane", &ask.session).raw("caps", &ask.client.capabilities);
@@ -106,18 +107,24 @@ fn about(ask: &Ask, target: &Target, time: Duration) -> Object {
     }
     out.bool("progress", ask.client.progress).u64("timeout_ms", u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     out.bool("mrtr", ask.client.era == Era::Modern);
-    out
+    if ask.action == Action::CallTool && target.spec.rule(&target.name).requires_user_auth {
+        // Admit saw the account; should it be gone since, the call fails rather than go out under the gate's own name.
+        let account = ask.caller.user().and_then(|user| Some((user, case.gate.account(&target.spec.id, user)?)));
+        let (user, token) = account.ok_or_else(|| unavailable("the user's account was disconnected"))?;
+        out.object("as", |out| {
+            out.str("user", user).str("bearer", token.expose());
+        });
+    }
+    Ok(out)
 }
 
 /// One call's conversation with its upstream.
 struct Exchange<'a> {
-    ask: &'a Ask,
+    case: Case<'a>,
     target: &'a Target,
     link: &'a Link,
     id: u64,
     wires: &'a mut Wires,
-    /// The session's label includes this server, so its words may be shown.
-    absorbed: bool,
     /// Questions waiting for an answer; time does not run meanwhile.
     asked: usize,
 }
@@ -131,7 +138,7 @@ impl Exchange<'_> {
             tokio::select! {
                 biased;
                 word = words.recv() => match word.unwrap_or(Word::Lost) {
-                    Word::Event { name, message } => self.show(name, &message).await,
+                    Word::Event { name, message } => self.show(name, &message).await?,
                     word => return last_word(word),
                 },
                 order = self.wires.orders.recv(), if orders_open => match order {
@@ -155,12 +162,12 @@ impl Exchange<'_> {
     }
 
     /// Shows one event to the door, after raising the label: an event is part of the result.
-    async fn show(&mut self, name: EventName, message: &Bytes) {
-        if !std::mem::replace(&mut self.absorbed, true) {
-            self.ask.caller.session().absorb(mark(self.target), &self.target.spec.id);
-        }
+    async fn show(&mut self, name: EventName, message: &Bytes) -> Result<(), Stop> {
+        // Held until the event is with the door, so that a reset in between does not wash its label off.
+        let _showable = show(self.case, self.target).await?;
         let json = Json::checked_before(message);
         let params = json.get("params").map_or_else(|| Bytes::from_static(b"{}"), |params| message.slice_ref(params.as_bytes()));
+        let params = self.case.gate.redacted(&self.target.spec, params.into()).0.into_bytes();
         match name {
             EventName::Progress => self.wires.mention(Event::Progress(params)),
             EventName::Log => self.wires.mention(Event::Log(params)),
@@ -177,16 +184,18 @@ impl Exchange<'_> {
             }
             EventName::Closed | EventName::Changed | EventName::Updated | EventName::ElicitationComplete => {}
         }
+        Ok(())
     }
 
     /// An answer is data sent to the server, so it is weighed like the call was: the session may know more by now.
     fn answer(&mut self, key: &str, answer: Answer) {
         self.asked = self.asked.saturating_sub(1);
-        let answer = match weigh(self.ask, self.target) {
+        let ceiling = self.target.spec.classification.unwrap_or_default();
+        let answer = match self.case.ask.caller.session().weigh_step(ceiling, self.case.step) {
             Ok(_) => answer,
-            Err(violation) => {
-                tracing::warn!(server = %self.target.spec.id, detail = violation.detail, "an answer was withheld");
-                Answer::Error(rpc::error_object(crate::REFUSED, violation.rule.sentence(), None).into())
+            Err(refused) => {
+                tracing::warn!(server = %self.target.spec.id, label = %refused.session, "an answer was withheld");
+                Answer::Error(rpc::error_object(crate::REFUSED, Rule::WouldViolateWriteDown.sentence(), None).into())
             }
         };
         let mut out = Object::new();
@@ -210,13 +219,16 @@ impl Exchange<'_> {
 fn last_word(word: Word) -> Result<Raw, Stop> {
     match word {
         Word::Result(result) => Ok(Raw::Result(result)),
+        Word::Error { text, kind: ErrorKind::Unauthorized, .. } => Err(Violation::new(Rule::PermissionDenied, text)
+            .with_hint("the server did not accept the user's account; connect it again with `portcullis connect-account`")
+            .into()),
         Word::Error { rpc: Some(error), .. } => Ok(Raw::Rpc(error)),
         Word::Error { text, kind, .. } => Err(match kind {
             ErrorKind::Timeout => Fault::new(FaultKind::Timeout, text).into(),
             ErrorKind::Cancelled => Fault::new(FaultKind::Cancelled, text).into(),
-            ErrorKind::TooLarge => Violation::new(vocab::Rule::ResultTooLarge, text).into(),
-            ErrorKind::Invalid => Violation::new(vocab::Rule::InvalidResult, text).into(),
-            ErrorKind::Upstream | ErrorKind::NotFound | ErrorKind::Refused => unavailable(text),
+            ErrorKind::TooLarge => Violation::new(Rule::ResultTooLarge, text).into(),
+            ErrorKind::Invalid => Violation::new(Rule::InvalidResult, text).into(),
+            ErrorKind::Upstream | ErrorKind::NotFound | ErrorKind::Refused | ErrorKind::Unauthorized => unavailable(text),
         }),
         Word::Done => Ok(Raw::Result("{}".into())),
         Word::Lost | Word::Event { .. } => Err(worker_lost()),

@@ -1,4 +1,4 @@
-//! Inspect: is what came back a result, of a size we forward? What the caller will carry back to us is sealed here.
+//! Inspect: what came back, before anyone sees it. Size, declared shape, secrets; then what clients carry for us is sealed.
 
 use std::borrow::Cow;
 
@@ -6,23 +6,30 @@ use vocab::{Rule, Violation};
 use wire::{Json, Text, json, write};
 
 use super::{
-    Target,
+    Case, Target,
     dispatch::Raw,
     receive::{Address, Received},
     shape,
 };
-use crate::{Ask, gate::Inner, running::Outcome, tokens};
+use crate::{Action, Ask, gate::Inner, running::Outcome, tokens};
 
-/// The outcome, and whether it reports an error.
-pub(super) fn inspect(
-    gate: &Inner,
-    ask: &Ask,
-    received: &Received<'_>,
-    target: &Target,
-    raw: Raw,
-) -> Result<(Outcome, bool), Violation> {
+/// What may go on to the caller.
+#[derive(Debug)]
+pub(super) struct Inspected {
+    pub(super) outcome: Outcome,
+    /// The upstream delivered, but what it delivered says that the call failed.
+    pub(super) is_error: bool,
+    /// What was taken out of it, in the operator's words.
+    pub(super) remark: Option<String>,
+}
+
+pub(super) fn inspect(case: Case<'_>, received: &Received<'_>, target: &Target, raw: Raw) -> Result<Inspected, Violation> {
+    let Case { gate, ask, .. } = case;
     let result = match raw {
-        Raw::Rpc(error) => return Ok((Outcome::Rpc(error), true)),
+        Raw::Rpc(error) => {
+            let (error, remark) = gate.redacted(&target.spec, error.into());
+            return Ok(Inspected { outcome: Outcome::Rpc(error.into_bytes()), is_error: true, remark });
+        }
         Raw::Result(result) => result,
     };
     let limit = target.spec.max_result_bytes.min(gate.ceiling.result_bytes);
@@ -30,10 +37,11 @@ pub(super) fn inspect(
         let detail = format!("{} bytes from `{}`; the limit is {limit}", result.len(), target.spec.id);
         return Err(Violation::new(Rule::ResultTooLarge, detail));
     }
-    let json = Json::checked_before(&result);
-    if !json.is_object() {
+    if !Json::checked_before(&result).is_object() {
         return Err(Violation::new(Rule::InvalidResult, "the result is not an object"));
     }
+    let (result, remark) = gate.redacted(&target.spec, result);
+    let json = Json::checked_before(&result);
     let mut found = Found::default();
     for (key, value) in result.fields() {
         match &*json::decode_key(key) {
@@ -41,13 +49,30 @@ pub(super) fn inspect(
             "taskId" => found.task = value.as_str(),
             "task" => found.nested = Some(value),
             "tasks" => found.list = Some(value),
+            "structuredContent" => found.structured = Some(value),
             "isError" => found.is_error = value.as_bool() == Some(true),
             _ => {}
         }
     }
+    as_declared(ask, target, &found)?;
     let is_error = found.is_error;
     let sealed = seal(gate, ask, received, target, json, found).map(Text::from);
-    Ok((Outcome::Result(sealed.unwrap_or(result)), is_error))
+    Ok(Inspected { outcome: Outcome::Result(sealed.unwrap_or(result)), is_error, remark })
+}
+
+/// A finished result of a tool that declares an output schema satisfies it.
+fn as_declared(ask: &Ask, target: &Target, found: &Found<'_>) -> Result<(), Violation> {
+    let is_finished = found.state.is_none() && found.task.is_none() && found.nested.is_none() && !found.is_error;
+    let Some(definition) = target.definition.as_deref().filter(|_| ask.action == Action::CallTool && is_finished) else {
+        return Ok(());
+    };
+    let wrong = |detail: String| Violation::new(Rule::InvalidResult, format!("`{}` of `{}`: {detail}", target.name, target.spec.id));
+    match (definition.output(), found.structured) {
+        (Ok(None), _) => Ok(()),
+        (Ok(Some(_)), None) => Err(wrong("it declares an output schema and returned no structured content".into())),
+        (Ok(Some(schema)), Some(content)) => schema.check(content.as_bytes()).map_err(|mismatch| wrong(mismatch.to_string())),
+        (Err(why), _) => Err(wrong(why.clone())),
+    }
 }
 
 /// What matters to us in a result, found in one walk over it.
@@ -57,6 +82,7 @@ struct Found<'a> {
     task: Option<Cow<'a, str>>,
     nested: Option<Json<'a>>,
     list: Option<Json<'a>>,
+    structured: Option<Json<'a>>,
     is_error: bool,
 }
 

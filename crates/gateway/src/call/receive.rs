@@ -2,18 +2,17 @@
 
 use std::borrow::Cow;
 
-use policy::Permission;
 use vocab::{Rule, Violation};
 use wire::{
     Json,
     json::{RawField, find},
 };
 
-use crate::{Action, Ask, catalog::Target};
+use crate::{Action, Ask};
 
 /// What a call addresses.
 #[derive(Debug)]
-pub(super) enum Address<'a> {
+pub(crate) enum Address<'a> {
     Tool(Cow<'a, str>),
     Prompt(Cow<'a, str>),
     Resource(Cow<'a, str>),
@@ -24,7 +23,7 @@ pub(super) enum Address<'a> {
 
 impl Address<'_> {
     /// The name as the caller wrote it.
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self {
             Self::Tool(name) | Self::Prompt(name) | Self::Resource(name) | Self::Task(name) => name,
             Self::Server => "",
@@ -34,10 +33,10 @@ impl Address<'_> {
 
 /// The parameters, with every field found in one walk: arguments may be long, and nothing steps over them twice.
 #[derive(Debug)]
-pub(super) struct Received<'a> {
+pub(crate) struct Received<'a> {
     pub(super) fields: Vec<RawField<'a>>,
-    pub(super) address: Address<'a>,
-    pub(super) arguments: Option<Json<'a>>,
+    pub(crate) address: Address<'a>,
+    pub(crate) arguments: Option<Json<'a>>,
 }
 
 impl<'a> Received<'a> {
@@ -45,16 +44,12 @@ impl<'a> Received<'a> {
         find(&self.fields, key)
     }
 
-    pub(super) fn arguments_are_object(&self) -> bool {
-        self.arguments.is_none_or(Json::is_object)
-    }
-
-    pub(super) fn arguments_text(&self) -> &[u8] {
+    pub(crate) fn arguments_text(&self) -> &[u8] {
         self.arguments.map_or(b"", Json::as_bytes)
     }
 }
 
-pub(super) fn receive(ask: &Ask) -> Result<Received<'_>, Violation> {
+pub(crate) fn receive(ask: &Ask) -> Result<Received<'_>, Violation> {
     let fields = ask.params.fields();
     let text = |key: &'static str| find(&fields, key).and_then(Json::as_str).ok_or_else(|| missing(key));
     let address = match ask.action {
@@ -86,13 +81,5 @@ fn reference(reference: Json<'_>) -> Result<Address<'_>, Violation> {
         _ => {
             Err(Violation::new(Rule::Malformed, "unknown `ref.type`").with_hint("`ref.type` must be ref/prompt or ref/resource"))
         }
-    }
-}
-
-/// Only tools have permissions of their own; the rest follows its server.
-pub(super) fn permission(action: Action, target: &Target) -> Permission {
-    match action {
-        Action::CallTool => target.spec.permission(&target.name),
-        _ => Permission::Permitted,
     }
 }

@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 
 use vocab::{Fault, FaultKind, Rule, Stop, Violation};
 
-use super::receive::{Address, Received};
+use super::{
+    Case,
+    receive::{Address, Received},
+};
 use crate::{
     Ask,
     catalog::{Found, Names, Target},
@@ -17,13 +20,14 @@ use crate::{
 /// How long the first call to a server that is still connecting waits for it.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-pub(super) async fn resolve(gate: &Inner, ask: &Ask, received: &Received<'_>) -> Result<Arc<Target>, Stop> {
+pub(super) async fn resolve(case: Case<'_>, received: &Received<'_>) -> Result<Arc<Target>, Stop> {
+    let Case { gate, ask, .. } = case;
     let spec = match look_up(gate, ask, received)? {
         Found::Target(target) => return Ok(target),
         Found::Nothing => return Err(unknown(ask, received).into()),
         Found::NotYet(spec) => spec,
     };
-    if spec.classification.is_none() {
+    if spec.approved().is_none() {
         // Waiting would change nothing: the answer is a refusal whatever the server shows.
         return Ok(Arc::new(Target::unseen(spec, received.address.text())));
     }
@@ -45,7 +49,7 @@ pub(super) async fn resolve(gate: &Inner, ask: &Ask, received: &Received<'_>) ->
     waited.await.unwrap_or_else(|_| Err(Fault::new(FaultKind::Upstream, format!("`{}` did not connect in time", spec.id)).into()))
 }
 
-fn look_up(gate: &Inner, ask: &Ask, received: &Received<'_>) -> Result<Found, Violation> {
+pub(crate) fn look_up(gate: &Inner, ask: &Ask, received: &Received<'_>) -> Result<Found, Violation> {
     let catalog = gate.hub.catalog();
     let names = Names { mount: ask.mount.as_ref(), view: ask.caller.view() };
     Ok(match &received.address {

@@ -9,7 +9,10 @@ use wire::{
     write::{self, Pieces},
 };
 
-use super::receive::{Address, Received};
+use super::{
+    Case,
+    receive::{Address, Received},
+};
 use crate::{Action, Ask, Era, catalog::Target, gate::Inner, tokens};
 
 /// Parameters for the upstream: the caller's own, with our names and seals taken off.
@@ -20,12 +23,12 @@ pub(super) struct Args {
 }
 
 pub(super) fn shape(
-    gate: &Inner,
-    ask: &Ask,
+    case: Case<'_>,
     received: &Received<'_>,
     target: &Target,
     facts: &Facts<'_>,
 ) -> Result<(Shaped, Args), Violation> {
+    let Case { gate, ask, .. } = case;
     let shaped = policy::shape(facts)?;
     let state = request_state(gate, ask, received, target)?;
     let text = rewrite(gate, ask, received, target, state.as_deref())?;

@@ -1,4 +1,4 @@
-//! Building a catalog from what the servers showed.
+//! Building a catalog from what the servers showed and what people approved.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -7,22 +7,43 @@ use std::{
 
 use bytes::Bytes;
 use policy::Permission;
-use vocab::{ToolName, View, skeleton};
+use shape::definition::infer_effect;
+use vocab::{Effect, ServerId, ToolName, View, skeleton};
 use wire::write;
 
-use super::{Catalog, Face, Item, Listed, Mounted, RefusedName, Table, Target, ViewTables, headers, reparse};
-use crate::settings::ServerSpec;
+use super::{Catalog, Face, Item, Listed, Mounted, RefusedName, Table, Target, ViewTables, definition::Kind, headers, reparse};
+use crate::{
+    meters::Meters,
+    pins::{Pins, Standing},
+    settings::ServerSpec,
+};
+
+/// What a catalog is built on besides the servers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Basis<'a> {
+    pub(crate) pins: &'a Pins,
+    pub(crate) meters: &'a Meters,
+}
 
 impl Catalog {
     /// Builds the catalog of these servers, in their order.
-    pub(crate) fn build(servers: &[(Arc<ServerSpec>, Option<Arc<Face>>)]) -> Self {
+    pub(crate) fn build(servers: &[(Arc<ServerSpec>, Option<Arc<Face>>)], basis: Basis<'_>) -> Self {
         let mut catalog = Self::default();
+        let ids: Vec<&ServerId> = servers.iter().map(|(spec, _)| &spec.id).collect();
         let mut uris: HashMap<Box<str>, Option<Arc<Target>>> = HashMap::new();
         for (spec, face) in servers {
-            let mounted = match face {
-                Some(face) => catalog.add(spec, face),
-                None => Mounted { spec: Arc::clone(spec), face: None, tables: ViewTables::default(), resources: Table::new() },
+            let mut mounted = Mounted {
+                spec: Arc::clone(spec),
+                face: face.clone(),
+                tables: ViewTables::default(),
+                resources: Table::new(),
+                is_open_world: is_open_world(spec, face.as_deref()),
+                meters: basis.meters.of_server(spec),
+                instructions: None,
             };
+            if let Some(face) = face {
+                catalog.add(face, &mut mounted, &ids, basis);
+            }
             for (uri, target) in &mounted.resources {
                 uris.entry(uri.clone()).and_modify(|only| *only = None).or_insert_with(|| Some(Arc::clone(target)));
             }
@@ -32,93 +53,129 @@ impl Catalog {
         catalog
     }
 
-    fn add(&mut self, spec: &Arc<ServerSpec>, face: &Arc<Face>) -> Mounted {
-        let mut mounted = Mounted {
-            spec: Arc::clone(spec),
-            face: Some(Arc::clone(face)),
-            tables: ViewTables::default(),
-            resources: Table::new(),
+    fn add(&mut self, face: &Face, mounted: &mut Mounted, ids: &[&ServerId], basis: Basis<'_>) {
+        let spec = Arc::clone(&mounted.spec);
+        for (kind, items) in [(Kind::Tool, &face.tools), (Kind::Prompt, &face.prompts)] {
+            let mut looks = HashSet::new();
+            let mut items: Vec<(&Item, Standing)> =
+                items.iter().map(|item| (item, basis.pins.standing(&spec, kind, &item.name, &item.definition))).collect();
+            // An approved name is never displaced by one that only looks like it, whichever the server lists first.
+            items.sort_by_key(|(_, standing)| *standing != Standing::Approved);
+            for (item, standing) in items {
+                let Some(target) = self.accept(kind, face, item, standing, mounted, &mut looks, basis) else { continue };
+                let is_shown = spec.approved().is_some()
+                    && target.standing == Standing::Approved
+                    && (kind != Kind::Tool || spec.rule(&item.name).permission != Permission::Blocked);
+                self.expose(mounted, kind, item, &target, is_shown, ids);
+            }
+        }
+        let approved = |(_, definition): &&(String, Arc<super::Definition>)| {
+            spec.approved().is_some() && basis.pins.standing(&spec, Kind::Instructions, "", definition) == Standing::Approved
         };
-        let mut looks = HashSet::new();
-        for item in &face.tools {
-            if let Some(target) = self.accept(spec, face, item, &mut looks) {
-                let shown = spec.classification.is_some() && spec.permission(&item.name) != Permission::Blocked;
-                self.expose(&mut mounted, item, &target, shown, |tables| (&mut tables.lists.tools, &mut tables.tools));
-            }
-        }
-        looks.clear();
-        for item in &face.prompts {
-            if let Some(target) = self.accept(spec, face, item, &mut looks) {
-                let shown = spec.classification.is_some();
-                self.expose(&mut mounted, item, &target, shown, |tables| (&mut tables.lists.prompts, &mut tables.prompts));
-            }
-        }
-        self.add_resources(spec, face, &mut mounted);
-        mounted
+        mounted.instructions = face.instructions.as_ref().filter(approved).map(|(text, _)| text.clone());
+        self.add_resources(face, mounted, basis);
     }
 
     /// A name must follow the grammar and not look like another of the same server.
-    fn accept(&mut self, spec: &Arc<ServerSpec>, face: &Face, item: &Item, looks: &mut HashSet<String>) -> Option<Arc<Target>> {
+    #[expect(clippy::too_many_arguments, reason = "one call site; a struct would only rename them")]
+    fn accept(
+        &mut self,
+        kind: Kind,
+        face: &Face,
+        item: &Item,
+        standing: Standing,
+        mounted: &Mounted,
+        looks: &mut HashSet<String>,
+        basis: Basis<'_>,
+    ) -> Option<Arc<Target>> {
+        let spec = &mounted.spec;
         let reason = match ToolName::parse(&item.name) {
             Err(error) => Some(error.to_string()),
             Ok(_) if !looks.insert(skeleton(&item.name)) => Some("looks like another name of the same server".to_owned()),
             Ok(_) => None,
         };
         if let Some(reason) = reason {
-            self.refused.push(RefusedName { server: spec.id.clone(), name: item.name.clone(), reason });
+            self.refuse(&spec.id, item, reason);
             return None;
         }
+        let (effect, meters) = match kind {
+            Kind::Tool => {
+                let said = spec.rule(&item.name).effect.or_else(|| basis.pins.effect(&spec.id, &item.name));
+                (said.unwrap_or_else(|| infer_effect(&item.name)), basis.meters.of_tool(spec, &item.name))
+            }
+            _ => (Effect::Read, mounted.meters.clone()),
+        };
         Some(Arc::new(Target {
             spec: Arc::clone(spec),
             name: item.name.clone(),
             era: Some(face.era),
             header_params: headers::of_tool(reparse(&item.raw)),
+            definition: Some(Arc::clone(&item.definition)),
+            standing,
+            effect,
+            is_open_world: mounted.is_open_world,
+            meters,
         }))
     }
 
-    /// Enters one name into every view. Servers that nobody has classified are routable, so that a call gets a clear refusal, but
-    /// not shown.
+    fn refuse(&mut self, server: &ServerId, item: &Item, reason: String) {
+        self.refused.push(RefusedName { server: server.clone(), name: item.name.clone(), reason });
+    }
+
+    /// Enters one name into every view. What is not approved is routable, so that a call gets a clear refusal, but not shown.
     fn expose(
         &mut self,
         mounted: &mut Mounted,
+        kind: Kind,
         item: &Item,
         target: &Arc<Target>,
-        shown: bool,
-        pick: fn(&mut ViewTables) -> (&mut Vec<Listed>, &mut Table),
+        is_shown: bool,
+        ids: &[&ServerId],
     ) {
         let id = mounted.spec.id.clone();
         for view in [View::Double, View::Flat, View::Raw] {
+            let name = view.expose(&id, &item.name);
+            if let Some(owner) = ids.iter().find(|other| view == View::Flat && claims(other, &id, &name)) {
+                // Decided by the ids alone, so it does not matter who connects first.
+                self.refuse(&id, item, format!("would be shown as `{name}`, where names of server `{owner}` begin"));
+                continue;
+            }
             let tables = match view {
                 View::Double => &mut self.double,
                 View::Flat => &mut self.flat,
                 View::Raw => &mut mounted.tables,
             };
-            let (list, table) = pick(tables);
-            let name = view.expose(&id, &item.name);
-            if table.contains_key(name.as_str()) {
-                // Two pairs meet in this view; neither may answer for the other, so the later one is not in it.
-                let reason = format!("would be shown as `{name}`, which another server's tool is");
-                self.refused.push(RefusedName { server: id.clone(), name: item.name.clone(), reason });
-                continue;
-            }
+            let (list, table) = match kind {
+                Kind::Prompt => (&mut tables.lists.prompts, &mut tables.prompts),
+                _ => (&mut tables.lists.tools, &mut tables.tools),
+            };
             table.insert(name.clone().into(), Arc::clone(target));
-            if shown {
+            if is_shown {
                 let raw = if view == View::Raw { item.raw.clone() } else { renamed(item, "name", &name) };
                 list.push(Listed { name, raw, server: id.clone() });
             }
         }
     }
 
-    fn add_resources(&mut self, spec: &Arc<ServerSpec>, face: &Face, mounted: &mut Mounted) {
+    fn add_resources(&mut self, face: &Face, mounted: &mut Mounted, basis: Basis<'_>) {
+        let spec = Arc::clone(&mounted.spec);
         for item in &face.resources {
-            let target =
-                Target { spec: Arc::clone(spec), name: item.name.clone(), era: Some(face.era), header_params: Vec::new() };
+            let target = Target::plain(
+                Arc::clone(&spec),
+                &item.name,
+                Some(face.era),
+                mounted.is_open_world,
+                mounted.meters.clone(),
+            );
             mounted.resources.insert(item.name.clone().into(), Arc::new(target));
         }
-        if spec.classification.is_none() {
+        if spec.approved().is_none() {
             return;
         }
-        for (items, field) in [(&face.resources, "uri"), (&face.templates, "uriTemplate")] {
+        let is_approved =
+            |item: &&Item| basis.pins.standing(&spec, Kind::Template, &item.name, &item.definition) == Standing::Approved;
+        let templates: Vec<&Item> = face.templates.iter().filter(is_approved).collect();
+        for (items, field) in [(face.resources.iter().collect(), "uri"), (templates, "uriTemplate")] {
             for item in items {
                 let name = Self::exposed_uri(&spec.id, &item.name);
                 let listed = Listed { raw: renamed(item, field, &name), name, server: spec.id.clone() };
@@ -131,6 +188,17 @@ impl Catalog {
             }
         }
     }
+}
+
+/// Whether a flat name of server `id` lies among the names of another server, whose id is longer.
+fn claims(other: &ServerId, id: &ServerId, name: &str) -> bool {
+    other.as_str().len() > id.as_str().len() && name.starts_with(&View::Flat.expose(other, ""))
+}
+
+/// As the operator says; otherwise a server any of whose tools takes addresses brings in anyone's words.
+fn is_open_world(spec: &ServerSpec, face: Option<&Face>) -> bool {
+    let infers = || face.is_some_and(|face| face.tools.iter().any(|item| item.definition.is_open_world()));
+    spec.open_world.unwrap_or_else(infers)
 }
 
 /// The item with one field replaced and everything else byte for byte, the field's place included.

@@ -1,9 +1,14 @@
 //! What one server showed when it connected: its revision, capabilities and lists.
 
-use bytes::Bytes;
-use wire::{Json, mcp::TASKS_EXTENSION, write::Object};
+use std::{collections::HashSet, sync::Arc};
 
-use super::reparse;
+use bytes::Bytes;
+use wire::{Json, mcp::TASKS_EXTENSION, write, write::Object};
+
+use super::{
+    definition::{Definition, Kind},
+    reparse,
+};
 use crate::ask::Era;
 
 /// One entry of a list, verbatim, with the field that names it.
@@ -11,6 +16,7 @@ use crate::ask::Era;
 pub(crate) struct Item {
     pub(crate) name: String,
     pub(crate) raw: Bytes,
+    pub(crate) definition: Arc<Definition>,
 }
 
 #[derive(Debug, Clone)]
@@ -18,7 +24,7 @@ pub(crate) struct Face {
     pub(crate) protocol: String,
     pub(crate) era: Era,
     pub(crate) capabilities: Bytes,
-    pub(crate) instructions: Option<String>,
+    pub(crate) instructions: Option<(String, Arc<Definition>)>,
     pub(crate) tools: Vec<Item>,
     pub(crate) prompts: Vec<Item>,
     pub(crate) resources: Vec<Item>,
@@ -42,13 +48,26 @@ impl Face {
                 .get("capabilities")
                 .filter(|json| json.is_object())
                 .map_or(Bytes::from_static(b"{}"), |json| Bytes::copy_from_slice(json.as_bytes())),
-            instructions: text("instructions").map(Into::into),
+            instructions: text("instructions").map(|text| {
+                let definition = Definition::new(write::quoted(&text).into());
+                (text.into_owned(), Arc::new(definition))
+            }),
             tools: list("tools", "name"),
             prompts: list("prompts", "name"),
             resources: list("resources", "uri"),
             templates: list("templates", "uriTemplate"),
             remarks: remarks(lists),
         })
+    }
+
+    /// Everything whose text a person approves, each name once.
+    pub(crate) fn definitions(&self) -> impl Iterator<Item = (Kind, &str, &Definition)> {
+        let lists = [(Kind::Tool, &self.tools), (Kind::Prompt, &self.prompts), (Kind::Template, &self.templates)];
+        let items = lists.into_iter().flat_map(|(kind, items)| items.iter().map(move |item| (kind, item)));
+        let named = items.map(|(kind, item)| (kind, item.name.as_str(), &*item.definition));
+        let instructions = self.instructions.iter().map(|(_, definition)| (Kind::Instructions, "", &**definition));
+        let mut seen = HashSet::new();
+        named.chain(instructions).filter(move |(kind, name, _)| seen.insert((*kind, *name)))
     }
 
     /// A declared capability, by path.
@@ -89,7 +108,8 @@ fn items(source: &Bytes, list: Option<Json<'_>>, name: &str) -> Vec<Item> {
     entries
         .filter_map(|json| {
             let name = json.get(name)?.as_str()?.into_owned();
-            Some(Item { name, raw: source.slice_ref(json.as_bytes()) })
+            let raw = source.slice_ref(json.as_bytes());
+            Some(Item { name, definition: Arc::new(Definition::new(raw.clone())), raw })
         })
         .collect()
 }

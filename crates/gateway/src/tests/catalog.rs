@@ -1,36 +1,24 @@
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use bytes::Bytes;
 use policy::Permission;
-use vocab::{Level, ServerId, View};
+use vocab::{Effect, Level, ServerId, View};
 
+use super::support::{Bench, face, spec};
 use crate::{
     Catalog, Era,
     catalog::{Face, Found, Names},
-    settings::{Allow, ServerSpec, Standing, Transport},
+    settings::{ServerSpec, ToolRule},
 };
 
-fn spec(id: &str, classification: Option<Level>) -> Arc<ServerSpec> {
-    Arc::new(ServerSpec {
-        id: ServerId::parse(id).unwrap(),
-        transport: Transport::Nothing,
-        classification,
-        standing: Standing::Enabled,
-        timeout: Duration::from_secs(60),
-        max_result_bytes: 1 << 20,
-        default_permission: Permission::Permitted,
-        permissions: BTreeMap::from([("secret".to_owned(), Permission::Blocked)]),
-        health: None,
-        allow: Allow { sampling: false, roots: false, elicitation: true },
-    })
+/// The catalog of these servers, after the gate has taken notice of what they show.
+fn build(servers: &[(Arc<ServerSpec>, Option<Arc<Face>>)]) -> Catalog {
+    Bench::new().build(servers)
 }
 
-fn face(tools: &str) -> Arc<Face> {
-    let hello = Bytes::from_static(
-        br#"{"protocol":"2025-11-25","era":"legacy","capabilities":{"tools":{},"tasks":{"x":1},"extensions":{}}}"#,
-    );
-    let lists = format!(r#"{{"tools":[{tools}],"resources":[{{"uri":"demo://a","name":"a"}}],"templates":[],"prompts":[]}}"#);
-    Arc::new(Face::read(&hello, &lists.into()).unwrap())
+fn blocking(id: &str, tool: &str) -> Arc<ServerSpec> {
+    let mut spec = (*spec(id, Some(Level::Public))).clone();
+    spec.rules.insert(tool.to_owned(), ToolRule { permission: Permission::Blocked, ..ToolRule::default() });
+    Arc::new(spec)
 }
 
 fn names(view: View) -> Names<'static> {
@@ -47,7 +35,7 @@ fn target(found: Found) -> (String, String) {
 #[test]
 fn a_tool_is_found_under_every_view_and_shown_verbatim_but_for_its_name() {
     let tool = r#"{"title":"T" , "name":"my__tool","inputSchema":{"type":"object","$defs":{"x":1.10}}}"#;
-    let catalog = Catalog::build(&[(spec("github", Some(Level::Public)), Some(face(tool)))]);
+    let catalog = build(&[(spec("github", Some(Level::Public)), Some(face(tool)))]);
     assert_eq!(target(catalog.tool(names(View::Double), "github__my__tool")), ("github".into(), "my__tool".into()));
     assert_eq!(target(catalog.tool(names(View::Flat), "mcp_github_my__tool")), ("github".into(), "my__tool".into()));
     let id = ServerId::parse("github").unwrap();
@@ -63,7 +51,7 @@ fn a_tool_is_found_under_every_view_and_shown_verbatim_but_for_its_name() {
 
 #[test]
 fn an_unclassified_server_is_routable_for_a_clear_refusal_but_not_shown() {
-    let catalog = Catalog::build(&[(spec("new", None), Some(face(r#"{"name":"x"}"#)))]);
+    let catalog = build(&[(spec("new", None), Some(face(r#"{"name":"x"}"#)))]);
     assert!(catalog.tools(None, View::Double).is_empty());
     assert!(catalog.resources(None, View::Double).is_empty());
     assert_eq!(target(catalog.tool(names(View::Double), "new__x")), ("new".into(), "x".into()));
@@ -71,7 +59,7 @@ fn an_unclassified_server_is_routable_for_a_clear_refusal_but_not_shown() {
 
 #[test]
 fn a_blocked_tool_is_not_shown() {
-    let catalog = Catalog::build(&[(spec("s", Some(Level::Public)), Some(face(r#"{"name":"secret"},{"name":"open"}"#)))]);
+    let catalog = build(&[(blocking("s", "secret"), Some(face(r#"{"name":"secret"},{"name":"open"}"#)))]);
     let shown: Vec<_> = catalog.tools(None, View::Double).iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(shown, ["s__open"]);
 }
@@ -79,27 +67,49 @@ fn a_blocked_tool_is_not_shown() {
 #[test]
 fn names_that_break_the_grammar_or_look_alike_are_refused_with_a_reason() {
     let tools = r#"{"name":"read_file"},{"name":"Read-File"},{"name":"bad name"},{"name":""},{"name":"caf\u00e9"},{"name":"l1st"},{"name":"list"}"#;
-    let catalog = Catalog::build(&[(spec("s", Some(Level::Public)), Some(face(tools)))]);
+    let catalog = build(&[(spec("s", Some(Level::Public)), Some(face(tools)))]);
     let shown: Vec<_> = catalog.tools(None, View::Double).iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(shown, ["s__read_file", "s__l1st"]);
     assert_eq!(catalog.refused_names().len(), 5);
 }
 
 #[test]
-fn pairs_that_meet_in_a_view_do_not_answer_for_each_other() {
-    let servers = [
-        (spec("a", Some(Level::Public)), Some(face(r#"{"name":"b_c"}"#))),
-        (spec("a_b", Some(Level::Public)), Some(face(r#"{"name":"c"}"#))),
-    ];
-    let catalog = Catalog::build(&servers);
-    assert_eq!(target(catalog.tool(names(View::Flat), "mcp_a_b_c")), ("a".into(), "b_c".into()));
-    assert_eq!(target(catalog.tool(names(View::Double), "a_b__c")), ("a_b".into(), "c".into()));
-    assert_eq!(catalog.refused_names().len(), 1);
+fn names_that_meet_in_the_flat_view_belong_to_the_longer_id_whoever_connects_first() {
+    let short = || (spec("a", Some(Level::Public)), Some(face(r#"{"name":"b_c"},{"name":"d"}"#)));
+    let long = || (spec("a_b", Some(Level::Public)), Some(face(r#"{"name":"c"}"#)));
+    let absent = || (spec("a_b", Some(Level::Public)), None);
+    for servers in [[short(), long()], [long(), short()]] {
+        let catalog = build(&servers);
+        assert_eq!(target(catalog.tool(names(View::Flat), "mcp_a_b_c")), ("a_b".into(), "c".into()));
+        assert_eq!(target(catalog.tool(names(View::Flat), "mcp_a_d")), ("a".into(), "d".into()));
+        assert_eq!(target(catalog.tool(names(View::Double), "a__b_c")), ("a".into(), "b_c".into()));
+        assert_eq!(catalog.refused_names().len(), 1);
+    }
+    for servers in [[short(), absent()], [absent(), short()]] {
+        let catalog = build(&servers);
+        assert!(!matches!(catalog.tool(names(View::Flat), "mcp_a_b_c"), Found::Target(_)), "the shorter id stood in");
+    }
+}
+
+#[test]
+fn effects_come_from_the_operator_then_the_lock_then_the_name_and_never_from_hints() {
+    let mut said = (*spec("s", Some(Level::Public))).clone();
+    said.rules.insert("get_a".to_owned(), ToolRule { effect: Some(Effect::Consequential), ..ToolRule::default() });
+    let tools = r#"{"name":"get_a"},{"name":"get_b","annotations":{"readOnlyHint":false,"destructiveHint":true}},
+        {"name":"delete_c","annotations":{"readOnlyHint":true}}"#;
+    let catalog = build(&[(Arc::new(said), Some(face(tools)))]);
+    let effect = |name: &str| match catalog.tool(names(View::Double), name) {
+        Found::Target(target) => target.effect,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(effect("s__get_a"), Effect::Consequential);
+    assert_eq!(effect("s__get_b"), Effect::Read);
+    assert_eq!(effect("s__delete_c"), Effect::Consequential);
 }
 
 #[test]
 fn an_unknown_name_is_nothing_and_a_server_without_a_catalog_is_not_yet() {
-    let catalog = Catalog::build(&[(spec("s", Some(Level::Public)), None)]);
+    let catalog = build(&[(spec("s", Some(Level::Public)), None)]);
     assert!(matches!(catalog.tool(names(View::Double), "s__x"), Found::NotYet(_)));
     assert!(matches!(catalog.tool(names(View::Double), "other__x"), Found::Nothing));
     assert!(matches!(catalog.tool(names(View::Double), "plain"), Found::Nothing));
@@ -108,13 +118,13 @@ fn an_unknown_name_is_nothing_and_a_server_without_a_catalog_is_not_yet() {
 #[test]
 fn resources_are_found_by_exposed_uri_alias_and_when_unambiguous_by_their_own() {
     let one = (spec("one", Some(Level::Public)), Some(face("")));
-    let catalog = Catalog::build(std::slice::from_ref(&one));
+    let catalog = build(std::slice::from_ref(&one));
     for uri in ["portcullis://one/demo://a", "capsem://one/demo://a", "demo://a"] {
         assert_eq!(target(catalog.resource(None, uri)), ("one".into(), "demo://a".into()), "{uri}");
     }
     assert_eq!(target(catalog.resource(None, "portcullis://one/tmpl://x/1")), ("one".into(), "tmpl://x/1".into()));
     assert!(matches!(catalog.resource(None, "portcullis://nobody/demo://a"), Found::Nothing));
-    let both = Catalog::build(&[one, (spec("two", Some(Level::Public)), Some(face("")))]);
+    let both = build(&[one, (spec("two", Some(Level::Public)), Some(face("")))]);
     assert!(matches!(both.resource(None, "demo://a"), Found::Nothing), "two servers offer it");
 }
 

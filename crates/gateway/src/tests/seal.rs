@@ -8,7 +8,7 @@ use crate::{
 };
 
 fn caller(id: &str) -> Caller {
-    let callers = Callers::default();
+    let callers = Callers::new(Vec::new(), 8);
     let digest = sha2::Digest::finalize(sha2::Digest::chain_update(<sha2::Sha256 as sha2::Digest>::new(), id)).into();
     let credential = Credential {
         id: id.into(),
@@ -16,6 +16,9 @@ fn caller(id: &str) -> Caller {
         role: Role::Client,
         view: View::Double,
         grants: vec!["s__x".into()],
+        user: None,
+        departments: Vec::new(),
+        agent: None,
         digest,
     };
     callers.replace(vec![credential]);
@@ -82,19 +85,22 @@ fn a_task_id_belongs_to_one_caller_and_is_stable() {
 
 #[test]
 fn a_revoked_credential_is_inactive_in_hands_that_hold_it_already() {
-    let callers = Callers::default();
+    let callers = Callers::new(Vec::new(), 8);
     let credential = |id: &str, digest| Credential {
         id: id.into(),
         name: id.into(),
         role: Role::Client,
         view: View::Double,
         grants: vec!["s__*".into()],
+        user: None,
+        departments: Vec::new(),
+        agent: None,
         digest,
     };
     let digest = |text: &str| <[u8; 32]>::from(<sha2::Sha256 as sha2::Digest>::digest(text));
     callers.replace(vec![credential("a", digest("ta")), credential("b", digest("tb"))]);
     let (a, b) = (callers.identify("ta").unwrap(), callers.identify("tb").unwrap());
-    b.session().absorb(vocab::Mark::trusted(vocab::Level::Restricted), &ServerId::parse("s").unwrap());
+    drop(b.session().absorb(vocab::Mark::trusted(vocab::Level::Restricted), &ServerId::parse("s").unwrap()));
     callers.replace(vec![credential("b", digest("tb"))]);
     assert!(!a.is_active() && callers.identify("ta").is_none());
     let again = callers.identify("tb").unwrap();

@@ -121,6 +121,10 @@ fn request(hub: &Hub, spec: &ServerSpec, generation: u64, patience: Duration) ->
                 shown.str(name, hub.reveal(value)?.expose());
             }
             http.raw("headers", &shown.finish());
+            // Those that carry the gate's own secrets never go out with a user's credential.
+            let secret = headers.iter().filter(|(_, value)| matches!(value, Text::Secret(_)));
+            let names: Vec<Vec<u8>> = secret.map(|(name, _)| wire::write::quoted(name)).collect();
+            http.raw("system_headers", &[b"[", names.join(&b","[..]).as_slice(), b"]"].concat());
             if let Some(bearer) = bearer {
                 http.str("bearer", hub.reveal(bearer)?.expose());
             }
@@ -158,7 +162,11 @@ impl Hub {
     pub(super) fn reveal(&self, text: &Text) -> Result<vocab::Redacted<String>, String> {
         match text {
             Text::Literal(value) => Ok(vocab::Redacted::new(value.clone())),
-            Text::Secret(reference) => self.vault()(reference),
+            Text::Secret(reference) => {
+                let value = self.vault()(reference)?;
+                self.hold(value.expose());
+                Ok(value)
+            }
         }
     }
 }

@@ -10,18 +10,23 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use audit::Ledger;
+use shape::secrets::Held;
 use tokio::{
     sync::{broadcast, watch},
     task::JoinHandle,
 };
 use vocab::ServerId;
 use wire::{Json, worker::method};
+use zeroize::Zeroizing;
 
 use super::{Status, Upstream, lock, tend};
 use crate::{
-    catalog::{Catalog, Face, Item, Snapshots, reparse},
+    catalog::{Basis, Catalog, Face, Item, Snapshots, reparse},
     change::Change,
     link::{EventName, Link, Word},
+    meters::Meters,
+    pins::Pins,
     settings::{ServerSpec, Settings, Standing, Vault},
     workers::Workers,
 };
@@ -59,6 +64,12 @@ pub(crate) struct Hub {
     tended: Mutex<Vec<Tended>>,
     by_id: ArcSwap<ById>,
     catalog: ArcSwap<Catalog>,
+    pins: Arc<Pins>,
+    meters: Meters,
+    ledger: Ledger,
+    /// Secrets that were handed to servers, so that none of them comes back to a caller.
+    held: ArcSwap<Held>,
+    held_values: Mutex<Vec<Zeroizing<String>>>,
     rebuilding: Mutex<()>,
     catalog_version: watch::Sender<u64>,
     changes: broadcast::Sender<Change>,
@@ -71,7 +82,7 @@ impl std::fmt::Debug for Hub {
 }
 
 impl Hub {
-    pub(crate) fn new(settings: &Settings, workers: Arc<Workers>) -> Arc<Self> {
+    pub(crate) fn new(settings: &Settings, workers: Arc<Workers>, ledger: Ledger) -> Arc<Self> {
         Arc::new(Self {
             workers,
             snapshots: Snapshots::new(settings.snapshots.clone()),
@@ -84,6 +95,11 @@ impl Hub {
             tended: Mutex::default(),
             by_id: ArcSwap::default(),
             catalog: ArcSwap::default(),
+            pins: Arc::clone(&settings.pins),
+            meters: Meters::default(),
+            ledger,
+            held: ArcSwap::from_pointee(Held::new(std::iter::empty())),
+            held_values: Mutex::default(),
             rebuilding: Mutex::default(),
             catalog_version: watch::Sender::new(0),
             changes: broadcast::Sender::new(CHANGES),
@@ -116,6 +132,24 @@ impl Hub {
 
     pub(super) fn vault(&self) -> &Vault {
         &self.vault
+    }
+
+    pub(crate) fn pins(&self) -> &Arc<Pins> {
+        &self.pins
+    }
+
+    /// The secrets that must not appear in what a caller is shown.
+    pub(crate) fn held(&self) -> Arc<Held> {
+        self.held.load_full()
+    }
+
+    /// From now on this value is taken out of results.
+    pub(super) fn hold(&self, value: &str) {
+        let mut values = lock(&self.held_values);
+        if !values.iter().any(|held| held.as_str() == value) {
+            values.push(Zeroizing::new(value.to_owned()));
+            self.held.store(Arc::new(Held::new(values.iter().map(|value| value.as_str()))));
+        }
     }
 
     pub(crate) fn workers(&self) -> &Arc<Workers> {
@@ -211,6 +245,14 @@ impl Hub {
         Tended { upstream, task }
     }
 
+    /// What may be shown changed without the servers saying so; tells listeners to look again.
+    pub(crate) fn announce(&self, id: &ServerId) {
+        self.rebuild();
+        for change in [Change::Tools(id.clone()), Change::Resources(id.clone()), Change::Prompts(id.clone())] {
+            let _ = self.changes.send(change);
+        }
+    }
+
     /// A server showed its lists; tells listeners which of them differ from before.
     pub(super) fn face_changed(&self, id: &ServerId, before: Option<&Face>, after: Option<&Face>) {
         let differs = |pick: fn(&Face) -> &Vec<Item>| {
@@ -227,7 +269,10 @@ impl Hub {
         if differs(|face| &face.prompts) {
             changes.push(Change::Prompts(id.clone()));
         }
-        if !changes.is_empty() || before.is_none() {
+        let instructions = |face: Option<&Face>| {
+            face.and_then(|face| face.instructions.as_ref().map(|(_, definition)| definition.digest().to_owned()))
+        };
+        if !changes.is_empty() || before.is_none() || instructions(before) != instructions(after) {
             // Listeners look at the catalog when they hear of a change, so it must be there first.
             self.rebuild();
         }
@@ -236,11 +281,16 @@ impl Hub {
         }
     }
 
-    fn rebuild(&self) {
+    pub(crate) fn rebuild(&self) {
         // One at a time, so that an older view cannot replace a newer one.
         let _turn = lock(&self.rebuilding);
         let servers: Vec<_> = lock(&self.tended).iter().map(|entry| (entry.upstream.spec(), entry.upstream.face())).collect();
-        self.catalog.store(Arc::new(Catalog::build(&servers)));
+        for (spec, face) in &servers {
+            if let Some(face) = face {
+                self.pins.notice(spec, face, &self.ledger);
+            }
+        }
+        self.catalog.store(Arc::new(Catalog::build(&servers, Basis { pins: &self.pins, meters: &self.meters })));
         self.catalog_version.send_modify(|version| *version += 1);
     }
 

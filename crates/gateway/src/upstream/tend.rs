@@ -6,15 +6,15 @@ use std::{
 };
 
 use bytes::Bytes;
-use wire::{worker::method, write::Object};
+use wire::{Json, worker::method, write::Object};
 
 use super::{
-    Hub, QUIET, Status, Upstream,
+    Hub, Listing, QUIET, Status, Upstream,
     connect::{self, Connection},
     lock,
 };
 use crate::{
-    catalog::Face,
+    catalog::{Face, reparse},
     link::{Link, Word},
     settings::{Health, HealthMethod},
 };
@@ -85,7 +85,7 @@ async fn wait(hub: &Hub, upstream: &Upstream, link: &Link, attempt: &mut u32, er
 async fn stay(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Arc<Link>, connection: Connection) -> Left {
     *lock(&upstream.generation) = Some(connection.generation);
     upstream.log_rank.store(QUIET, Ordering::Release);
-    let left = match list(hub, upstream, link, &connection.hello).await {
+    let left = match list(hub, upstream, link, &connection.hello, connection.generation).await {
         Ok(()) => {
             *lock(&upstream.last_error) = None;
             upstream.status.send_replace(Status::Connected);
@@ -96,6 +96,7 @@ async fn stay(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Arc<Link>, connec
         Err(error) => Left::Lost(error),
     };
     *lock(&upstream.generation) = None;
+    *lock(&upstream.listed) = None;
     drop(connection);
     left
 }
@@ -116,7 +117,7 @@ async fn watch(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Arc<Link>, conne
             () = upstream.stale.notified() => is_stale = true,
             () = tokio::time::sleep_until(listed + LIST_PAUSE), if is_stale => {
                 is_stale = false;
-                let done = list(hub, upstream, link, &connection.hello).await;
+                let done = list(hub, upstream, link, &connection.hello, connection.generation).await;
                 listed = tokio::time::Instant::now();
                 if let Err(error) = done {
                     tracing::warn!(server = %upstream.spec().id, error, "cannot refresh the catalog");
@@ -148,8 +149,15 @@ async fn check_health(upstream: &Upstream, link: &Link, health: Health) -> Resul
 
 /// Fetches the lists and puts them into the catalog. Others' tools stay where they are meanwhile, and so does the thread that serves
 /// calls: a long list is read and entered on another one.
-async fn list(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Link, hello: &Bytes) -> Result<(), String> {
+pub(super) async fn list(
+    hub: &Arc<Hub>,
+    upstream: &Arc<Upstream>,
+    link: &Link,
+    hello: &Bytes,
+    generation: u64,
+) -> Result<(), String> {
     let spec = upstream.spec();
+    let at = Instant::now();
     let lists = connect::catalog(link, &spec).await?;
     let (hub, upstream, hello) = (Arc::clone(hub), Arc::clone(upstream), hello.clone());
     let entered = tokio::task::spawn_blocking(move || {
@@ -159,6 +167,8 @@ async fn list(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Link, hello: &Byt
         }
         let before = upstream.face.swap(Some(Arc::new(face)));
         hub.face_changed(&spec.id, before.as_deref(), upstream.face().as_deref());
+        let tag = reparse(&lists).path(&["tags", "tools"]).and_then(Json::as_str).unwrap_or_default().into_owned();
+        *lock(&upstream.listed) = Some(Listing { at, generation, hello: hello.clone(), tag });
         // Nobody waits for the snapshot.
         tokio::task::spawn_blocking(move || hub.snapshots().save(&spec, &hello, &lists));
         Ok(())

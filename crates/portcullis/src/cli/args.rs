@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod decide;
+
+pub use decide::*;
+
 const EXAMPLES: &str = "\
 Examples:
   portcullis up                 start the gate, print what to paste into clients
@@ -12,6 +16,8 @@ Examples:
   portcullis servers add search --url https://mcp.example.com/mcp --bearer env:SEARCH_TOKEN
   portcullis call demo-notes__search_notes '{\"query\": \"launch\"}'
   portcullis status --watch
+  portcullis approvals list     the calls that wait for you
+  portcullis policy explain --tool demo-web__post_message --caller first-client
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 refused by the gate,
 4 gate not running, 5 server failed, 6 ledger altered, 130 interrupted.";
@@ -69,9 +75,25 @@ pub enum Verb {
     Doctor,
     /// A narrated tour over the real doors: a permitted call, a refused one, the ledger
     Demo(Demo),
+    /// See and answer the calls that wait for a person
+    #[command(subcommand)]
+    Approvals(Approvals),
+    /// See what callers' sessions have seen, or begin a new one
+    #[command(subcommand)]
+    Session(Session),
+    /// Trace what may have influenced a call, or what its result may have
+    Lineage(Lineage),
+    /// Check, try and write the rules that judge calls
+    #[command(subcommand)]
+    Policy(Policy),
     /// Make, see and revoke client credentials
     #[command(subcommand)]
     Token(Token),
+    /// Keep a user's own token for a server, for tools that require it
+    ///
+    /// A tool with `requires_user_auth` is called with the account of the user behind the call, never with the server's own. The token is
+    /// asked for, or read from standard input, never taken from the command line, and sealed in the home's vault.
+    ConnectAccount(ConnectAccount),
     /// Check and explain the configuration
     #[command(subcommand)]
     Config(Config),
@@ -124,7 +146,19 @@ pub enum Servers {
     /// Try a failed server again now
     Retry(ServerName),
     /// Set how secret a server's data is, and what may be sent to it
+    ///
+    /// This is what lets its tools be called at all, and it approves the definitions the server shows at that time: what it changes later
+    /// waits for `portcullis servers approve`.
     Classify(Classify),
+    /// Forbid everything of a server, whatever else is written about it
+    Block(Block),
+    /// Let a blocked server be used again as it is classified
+    Unblock(Unblock),
+    /// Show a server's definitions, and how they differ from what was approved
+    Review(ServerName),
+    /// Approve changed or new definitions as they are now
+    #[command(after_help = APPROVE_EXAMPLES)]
+    Approve(ApproveDefinitions),
 }
 
 const ADD_EXAMPLES: &str = "\
@@ -178,6 +212,9 @@ pub struct Classify {
     /// PUBLIC, INTERNAL, CONFIDENTIAL or RESTRICTED
     #[arg(value_parser = level)]
     pub level: vocab::Level,
+    /// Why, for whoever reads the ledger later
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub reason: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -239,6 +276,15 @@ pub struct TokenNew {
     /// Restricted tool this client may call: server__tool, or server__* for all of a server
     #[arg(long, value_name = "GRANT")]
     pub grant: Vec<String>,
+    /// The person it acts for; rules can name them, and their connected accounts are used
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+    /// A department of that person, for rules; may be given more than once
+    #[arg(long, value_name = "DEPARTMENT")]
+    pub department: Vec<String>,
+    /// The program that holds it, such as claude-code, for rules
+    #[arg(long, value_name = "AGENT")]
+    pub agent: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -352,6 +398,17 @@ fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write it as NAME=VALUE".to_owned()),
+    }
+}
+
+/// One line of words; the gate refuses longer ones too.
+fn reason(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    match text {
+        "" => Err("say why in a few words".to_owned()),
+        _ if text.chars().any(char::is_control) => Err("write it on one line".to_owned()),
+        _ if text.chars().count() > 500 => Err("write at most 500 characters".to_owned()),
+        text => Ok(text.to_owned()),
     }
 }
 

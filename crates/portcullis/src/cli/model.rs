@@ -5,6 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
+mod decide;
+
+pub use decide::{ApprovalView, CheckView, DefinitionView, ExplainView, ReviewView, SessionView, StageView};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum ServerState {
@@ -52,6 +56,10 @@ pub struct ServerView {
     pub protocol: Option<String>,
     /// Absent means UNTRUSTED.
     pub classification: Option<String>,
+    /// Why nothing of it may be used, if so.
+    pub blocked: Option<String>,
+    /// Definitions that wait for `portcullis servers approve`.
+    pub quarantined: u64,
     pub tools: u64,
     pub resources: u64,
     pub prompts: u64,
@@ -90,6 +98,10 @@ pub struct StatusView {
     pub servers: Vec<ServerView>,
     pub callers: Vec<CallerView>,
     pub calls: CallCounts,
+    /// The version of the policies in force.
+    pub bundle: String,
+    /// Calls that wait for a person.
+    pub pending_approvals: u64,
     pub ledger: LedgerView,
     pub worker: WorkerView,
 }

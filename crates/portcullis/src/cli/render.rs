@@ -10,6 +10,10 @@ use super::{
     style::{Cell, Paint, Style, cell, cut, painted, table, tame},
 };
 
+mod decide;
+
+pub use decide::{approval, approvals, explanation, review, session, sessions, visible};
+
 /// `MCP 2/3`: connected of wanted. Green when all are, red when none is, yellow between; nothing when none is wanted.
 #[must_use]
 pub fn mcp_line(servers: &[ServerView], style: Style) -> String {
@@ -59,9 +63,10 @@ fn server_row(server: &ServerView) -> Vec<Cell> {
         ServerState::Connecting | ServerState::Disconnected | ServerState::Unknown => Paint::Yellow,
         ServerState::Disabled | ServerState::Skipped => Paint::Dim,
     };
-    let level = match &server.classification {
-        Some(level) => cell(level),
-        None => painted("UNTRUSTED", Paint::Yellow),
+    let level = match (&server.blocked, &server.classification) {
+        (Some(_), _) => painted("BLOCKED", Paint::Red),
+        (None, Some(level)) => cell(level),
+        (None, None) => painted("UNTRUSTED", Paint::Yellow),
     };
     let known = server.state == ServerState::Connected;
     let count = |number: u64| if known { number.to_string() } else { "-".to_owned() };
@@ -79,9 +84,15 @@ fn server_row(server: &ServerView) -> Vec<Cell> {
 /// What a person would want to know next about a server.
 fn note(server: &ServerView) -> String {
     let error = server.last_error.as_deref().unwrap_or_default();
+    if let Some(reason) = &server.blocked {
+        return reason.clone();
+    }
     match server.state {
         ServerState::Connected if server.classification.is_none() => {
             format!("cannot be called; portcullis servers classify {} LEVEL", server.id)
+        }
+        ServerState::Connected if server.quarantined > 0 => {
+            format!("{} to review; portcullis servers review {}", server.quarantined, server.id)
         }
         ServerState::Connected => server.confined.clone().unwrap_or_default(),
         ServerState::Failed => format!("{error}; portcullis servers retry {}", server.id),
@@ -128,6 +139,16 @@ pub fn status(status: &StatusView, style: Style) -> String {
         "calls   {} answered, {} refused, {} failed, {} in flight\n",
         calls.answered, calls.refused, calls.failed, calls.in_flight
     ));
+    if !status.bundle.is_empty() {
+        out.push_str(&format!("policy  {}\n", tame(&status.bundle)));
+    }
+    if status.pending_approvals > 0 {
+        let waiting = match status.pending_approvals {
+            1 => "asks    one call waits for you: portcullis approvals list".to_owned(),
+            count => format!("asks    {count} calls wait for you: portcullis approvals list"),
+        };
+        out.push_str(&format!("{}\n", style.paint(&waiting, Paint::Yellow)));
+    }
     match &status.ledger.broken {
         None => out.push_str(&format!("ledger  {} records in {}\n", status.ledger.records, tame(&status.ledger.path))),
         Some(reason) => {
@@ -184,11 +205,23 @@ pub fn tokens(credentials: &[Credential], style: Style) -> String {
                 state,
                 cell(view_name(credential.view)),
                 cell(utc(credential.created)),
+                cell(holder(credential)),
                 cell(grants),
             ]
         })
         .collect();
-    table(&["ID", "NAME", "ROLE", "STATE", "VIEW", "CREATED", "GRANTS"], &rows, style)
+    table(&["ID", "NAME", "ROLE", "STATE", "VIEW", "CREATED", "FOR", "GRANTS"], &rows, style)
+}
+
+/// Whom a credential acts for: `alice (eng, ops) with claude`.
+fn holder(credential: &Credential) -> String {
+    let mut words = Vec::new();
+    words.extend(credential.user.clone());
+    if !credential.departments.is_empty() {
+        words.push(format!("({})", credential.departments.join(", ")));
+    }
+    words.extend(credential.agent.as_ref().map(|agent| format!("with {agent}")));
+    if words.is_empty() { "-".to_owned() } else { words.join(" ") }
 }
 
 #[must_use]

@@ -7,6 +7,8 @@ use super::{
     *,
 };
 
+mod decide;
+
 fn parsed(line: &str) -> Cli {
     let words = line.split_whitespace().map(|word| word.trim_matches('\''));
     Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"))
@@ -34,6 +36,31 @@ fn every_verb_is_understood() {
         "portcullis servers disable a",
         "portcullis servers retry a",
         "portcullis servers classify a PUBLIC",
+        "portcullis servers classify a PUBLIC --reason reviewed",
+        "portcullis servers block a --reason leaks",
+        "portcullis servers unblock a --reason fixed",
+        "portcullis servers review a",
+        "portcullis servers approve a",
+        "portcullis servers approve a tool:b prompt:c --reason read",
+        "portcullis approvals list --all",
+        "portcullis approvals show k7",
+        "portcullis approvals approve k7 --reason fine",
+        "portcullis approvals deny k7",
+        "portcullis session show",
+        "portcullis session show laptop",
+        "portcullis session reset laptop --reason done --yes",
+        "portcullis lineage 19a8c-17 --forward",
+        "portcullis policy check",
+        "portcullis policy check ./rules",
+        "portcullis policy test cases.json --bundle strict",
+        "portcullis policy explain 19a8c-17",
+        "portcullis policy explain --tool a__b --caller laptop",
+        "portcullis policy diff strict --caller laptop --since 7d",
+        "portcullis policy suggest --since 30m",
+        "portcullis connect-account github --user alice",
+        "portcullis connect-account --list",
+        "portcullis connect-account github --user alice --remove",
+        "portcullis token new laptop --user alice --department eng --department ops --agent claude",
         "portcullis tools list --server a",
         "portcullis call a__b {}",
         "portcullis call a__b -",
@@ -62,18 +89,22 @@ fn every_verb_is_understood() {
 
 #[test]
 fn the_examples_in_the_help_work() {
-    let root = Cli::command();
-    let add = root.find_subcommand("servers").unwrap().find_subcommand("add").unwrap();
-    for command in [&root, add] {
-        let help = command.get_after_help().unwrap().to_string();
+    fn with_examples(command: &clap::Command, found: &mut Vec<String>) {
+        found.extend(command.get_after_help().map(ToString::to_string).filter(|help| help.contains("Examples:")));
+        command.get_subcommands().for_each(|command| with_examples(command, found));
+    }
+    let mut helps = Vec::new();
+    with_examples(&Cli::command(), &mut helps);
+    assert!(helps.len() >= 6, "{}", helps.len());
+    for help in helps {
         assert!(help.lines().all(|line| line.chars().count() <= 98), "would wrap: {help}");
         let help = help.replace(" \\\n      ", " ");
         let examples: Vec<_> = help.lines().filter(|line| line.starts_with("  portcullis")).collect();
-        assert!(examples.len() >= 3);
+        assert!(examples.len() >= 2);
         for example in examples {
-            // What is explained stands after a run of spaces; JSON is one word to a shell.
-            let line = example.trim().split("        ").next().unwrap().replace("\"query\": ", "\"query\":");
-            parsed(&line);
+            // What is explained stands after a run of spaces, what a shell does with files after its sign; quoted is one word.
+            let line = example.trim().split("   ").next().unwrap().split(['<', '>']).next().unwrap();
+            parsed(&line.replace("\"query\": ", "\"query\":").replace("'read them'", "read"));
         }
     }
 }
@@ -99,6 +130,13 @@ fn wrong_usage_is_explained() {
     assert!(refused("portcullis servers classify a public").contains("levels are written in capitals: PUBLIC"));
     assert!(refused("portcullis servers classify a secret").contains("PUBLIC, INTERNAL, CONFIDENTIAL or RESTRICTED"));
     assert!(refused("portcullis stauts").contains("'status'"));
+    assert!(refused("portcullis servers block a").contains("--reason <TEXT>"));
+    assert!(refused("portcullis session reset laptop").contains("--reason <TEXT>"));
+    assert!(refused("portcullis connect-account github").contains("--user <USER>"));
+    assert!(refused("portcullis connect-account").contains("--list"));
+    assert!(refused("portcullis policy explain --tool a__b").contains("--caller <CALLER>"));
+    assert!(refused("portcullis policy explain 7 --caller b").contains("cannot be used with"));
+    assert!(refused("portcullis policy suggest --since yesterday").contains("30m, 2h or 7d"));
 }
 
 #[test]
@@ -248,6 +286,8 @@ fn status_on_one_screen() {
         servers: vec![server("a", ServerState::Connected)],
         callers: vec![CallerView { id: "1f2e3d4c".into(), name: "laptop".into(), label: "CONFIDENTIAL".into() }],
         calls: CallCounts { in_flight: 1, answered: 20, refused: 3, failed: 0 },
+        bundle: String::new(),
+        pending_approvals: 0,
         ledger: LedgerView { path: "/h/ledger".into(), records: 46, broken: None },
         worker: WorkerView {
             pid: Some(43),
@@ -300,21 +340,28 @@ fn credentials_as_a_table() {
         buffer.fill(9);
         Ok(())
     };
-    let new = |name: &str, role, grants: &[&str]| NewCredential {
-        name: name.to_owned(),
-        role,
-        view: vocab::View::Double,
-        grants: grants.iter().map(|grant| (*grant).to_owned()).collect(),
+    let mut other = |buffer: &mut [u8]| {
+        buffer.fill(10);
+        Ok(())
     };
-    tokens.issue(new("laptop", Role::Client, &["github__*"]), at, &mut fixed).unwrap();
+    let plain = NewCredential::plain("laptop", Role::Client);
+    tokens.issue(NewCredential { grants: vec!["github__*".into()], ..plain }, at, &mut fixed).unwrap();
     tokens.revoke("laptop").unwrap();
-    let id = tokens.list()[0].id.clone();
+    let held = NewCredential {
+        user: Some("alice".into()),
+        departments: vec!["eng".into()],
+        agent: Some("claude".into()),
+        ..NewCredential::plain("desk", Role::Operator)
+    };
+    tokens.issue(held, at, &mut other).unwrap();
+    let [id, desk] = [tokens.list()[0].id.clone(), tokens.list()[1].id.clone()];
     assert_eq!(
-        render::tokens(tokens.list(), Style::PLAIN),
+        render::tokens(tokens.list(), Style { color: false, width: 120 }),
         format!(
             "\
-ID        NAME    ROLE    STATE    VIEW    CREATED               GRANTS
-{id}  laptop  client  revoked  double  2026-11-15 11:02 UTC  github__*
+ID        NAME    ROLE      STATE    VIEW    CREATED               FOR                      GRANTS
+{id}  laptop  client    revoked  double  2026-11-15 11:02 UTC  -                        github__*
+{desk}  desk    operator  valid    double  2026-11-15 11:02 UTC  alice (eng) with claude  -
 "
         )
     );

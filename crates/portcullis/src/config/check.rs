@@ -14,7 +14,8 @@ use super::{
 /// Checks `node` as what stands under `path`.
 pub(super) fn check(node: &Node, kind: &Kind, path: &str, findings: &mut Vec<Finding>) {
     match kind {
-        Kind::Text | Kind::Flag | Kind::Count(_) | Kind::Size(_) | Kind::Duration(_) | Kind::Choice(_) | Kind::Reference => {
+        Kind::Text | Kind::Flag | Kind::Count(_) | Kind::Size(_) | Kind::Duration(_) | Kind::Choice(_) | Kind::Reference
+        | Kind::Rate => {
             if let Err(finding) = check_scalar(node, kind, path) {
                 findings.push(finding);
             }
@@ -24,9 +25,10 @@ pub(super) fn check(node: &Node, kind: &Kind, path: &str, findings: &mut Vec<Fin
         Kind::ReferenceMap => {
             each_entry(node, path, findings, |value, path, findings| check(value, &Kind::Reference, path, findings));
         }
-        Kind::ChoiceMap(choices) => {
-            each_entry(node, path, findings, |value, path, findings| check(value, &Kind::Choice(choices), path, findings));
-        }
+        Kind::RuleMap(words, keys) => each_entry(node, path, findings, |value, path, findings| match &value.value {
+            Value::Map(_) => check_table(value, keys, path, findings),
+            _ => check(value, &Kind::Choice(words), path, findings),
+        }),
         Kind::Table(keys) => check_table(node, keys, path, findings),
         Kind::TableOrWord(_, word) if node.text() == Some(word) => {}
         Kind::TableOrWord(_, word) if node.text().is_some() => {
@@ -137,6 +139,7 @@ fn check_scalar(node: &Node, kind: &Kind, path: &str) -> Result<(), Finding> {
             let show = |ms: &u64| units::show_duration(std::time::Duration::from_millis(*ms));
             in_range(ms, range, show, node, kind, path)
         }
+        Kind::Rate if units::rate(text).is_none() => wrong(format!("`{path}` is calls per time, not `{text}`"), example(kind)),
         Kind::Reference => secret::check_reference(node, text, path),
         _ => Ok(()),
     }
@@ -169,6 +172,7 @@ fn expected(kind: &Kind) -> &'static str {
         Kind::Count(_) => "a whole number",
         Kind::Size(_) => "a number of bytes",
         Kind::Duration(_) => "a duration",
+        Kind::Rate => "calls per time",
         Kind::Reference => "a secret reference",
         _ => "text",
     }
@@ -180,6 +184,7 @@ fn example(kind: &Kind) -> String {
         Kind::Count(range) => format!("write a number such as `{}`", range.start()),
         Kind::Size(_) => "write a number of bytes, or as in `512 KiB`, `4 MiB`".to_owned(),
         Kind::Duration(_) => "write it as in `30s`, `500ms`, `2m`, or as a number of seconds".to_owned(),
+        Kind::Rate => format!("write it as in `5/s`, `60/min`, `1000/h`; from 1 to {} calls", units::MAX_RATE),
         Kind::Choice(choices) => format!("use one of {}", choices.join(", ")),
         Kind::Reference => secret::FORMS.to_owned(),
         _ => "write the value after the colon, or remove the key".to_owned(),

@@ -57,11 +57,34 @@ pub fn set_classification(text: &str, id: &str, level: Level) -> Result<String, 
     set(text, id, "classification", level.as_str())
 }
 
+/// Writes why a server is blocked, or lets it be used again.
+pub fn set_blocked(text: &str, id: &str, reason: Option<&str>) -> Result<String, EditError> {
+    match reason {
+        Some(reason) => set(text, id, "blocked", &entry::quoted(reason)),
+        None => unset(text, id, "blocked"),
+    }
+}
+
+/// Removes one key of an entry, and nothing else on its line or around it.
+fn unset(text: &str, id: &str, key: &str) -> Result<String, EditError> {
+    let source = Source::read(text)?;
+    let entry = source.find(id)?;
+    let keys = entry.node.entries().unwrap_or_default();
+    let Some(at) = keys.iter().position(|(Key { name, .. }, _)| name == key) else { return Ok(text.to_owned()) };
+    let edited = source.remove_key(&entry, keys, at)?;
+    verify::only_entry_changed(&source, &edited, id)?;
+    Ok(source.with_mark(edited))
+}
+
 fn set(text: &str, id: &str, key: &str, value: &str) -> Result<String, EditError> {
     let source = Source::read(text)?;
     let entry = source.find(id)?;
     let edited = match entry.node.get(key) {
         Some(old) if old.text() == Some(value) => return Ok(text.to_owned()),
+        // A text over several lines ends somewhere below, so it is taken out by its lines.
+        Some(old) if old.text().is_some() && old.place.line != old.place.end_line => {
+            return set(&unset(text, id, key)?, id, key, value);
+        }
         Some(old) if old.text().is_some() => source.splice_chars(old.place.start, old.place.end, value),
         Some(old) => return Err(EditError::Style { line: old.place.line }),
         None => source.insert_key(&entry, key, value)?,
@@ -184,6 +207,27 @@ impl Source {
                 Ok(splice(&self.raw.text, entry.first_line + 1, entry.first_line, &line))
             }
             _ => Err(EditError::Style { line: entry.node.place.line }),
+        }
+    }
+
+    fn remove_key(&self, entry: &Found<'_>, keys: &[(Key, Node)], at: usize) -> Result<String, EditError> {
+        let Some((key, value)) = keys.get(at) else { return Err(EditError::Style { line: entry.first_line }) };
+        if self.is_flow(entry.node) {
+            let next = keys.get(at + 1).map(|(key, _)| key.place.start);
+            let before = at.checked_sub(1).and_then(|at| keys.get(at)).map(|(_, value)| value.place.end);
+            let end = if value.is_null() { key.place.end } else { value.place.end };
+            return Ok(match (next, before) {
+                (Some(next), _) => self.splice_chars(key.place.start, next, ""),
+                (None, before) => self.splice_chars(before.unwrap_or(key.place.start), end, ""),
+            });
+        }
+        // The first key of a listed server stands on the line of its dash.
+        let alone: String = self.line(key.place.line).chars().take(key.place.column - 1).collect();
+        if alone.trim().is_empty() {
+            let last = if value.is_null() { key.place.line } else { self.last_line(value.place, key.place.line) };
+            Ok(self.splice_lines(key.place.line, last, ""))
+        } else {
+            Err(EditError::Style { line: key.place.line })
         }
     }
 

@@ -32,7 +32,10 @@ pub enum Kind {
     TextMap,
     /// Name to secret reference.
     ReferenceMap,
-    ChoiceMap(&'static [&'static str]),
+    /// Calls per time, as in `60/min`.
+    Rate,
+    /// Name to one of the words, or to a table.
+    RuleMap(&'static [&'static str], &'static [Key]),
     Table(&'static [Key]),
     /// A table, or this one word.
     TableOrWord(&'static [Key], &'static str),
@@ -47,6 +50,11 @@ pub const PERMISSIONS: &[&str] = &["permitted", "restricted", "blocked"];
 pub const HTTP_KINDS: &[&str] = &["auto", "streamable-http", "sse"];
 pub const HEALTH_METHODS: &[&str] = &["ping", "tools/list"];
 pub const AUTHENTICATIONS: &[&str] = &["bearer", "none"];
+pub const EFFECTS: &[&str] = &["read", "consequential"];
+pub const ARRIVALS: &[&str] = &["quarantine", "accept"];
+pub const INFLUENCES: &[&str] = &["off", "ask", "block"];
+/// The bundles that come with the program.
+pub const BUNDLES: &[&str] = &["observe", "balanced", "strict"];
 
 const HOUR_MS: u64 = 3_600_000;
 const KIB: u64 = 1 << 10;
@@ -79,6 +87,15 @@ pub static ROOT: &[Key] = &[
         "Web origins (`https://host`, `http://localhost:3000`) whose pages may call. Requests that carry another `Origin` are \
          refused; programs send none.",
     ),
+    key("policy", Kind::Table(POLICY), "", "The rules that judge a call once it may be made at all; see docs/policy.md."),
+    key(
+        "untrusted_influence",
+        Kind::Choice(INFLUENCES),
+        "ask",
+        "What becomes of a consequential call of a session that has read untrusted data: nothing special (`off`), a person is asked \
+         (`ask`), or it is refused (`block`).",
+    ),
+    key("approvals", Kind::Table(APPROVALS), "", "How a person is asked before a call is made."),
     key("limits", Kind::Table(LIMITS), "", "What one caller may ask of the gate."),
     key("trust", Kind::Table(TRUST), "", "Whom the gate believes when it connects to servers over TLS."),
     key("retry", Kind::Table(RETRY), "", "How long a server that cannot be reached is tried again."),
@@ -102,7 +119,33 @@ pub static LIMITS: &[Key] = &[
         "The largest result of one call. A server's own `max_result_bytes` can only be smaller.",
     ),
     key("max_concurrent_calls", Kind::Count(1..=65_536), "256", "Calls in flight at once, over all callers."),
+    key(
+        "max_concurrent_calls_per_caller",
+        Kind::Count(1..=65_536),
+        "64",
+        "Calls of one credential in flight at once. Calls that wait for a person's approval are not counted.",
+    ),
     key("max_sessions", Kind::Count(1..=1_000_000), "10000", "MCP sessions open at once."),
+];
+
+pub static POLICY: &[Key] = &[key(
+    "bundle",
+    Kind::Text,
+    "balanced",
+    "A bundle that comes with the program (`observe`, `balanced`, `strict`), or your own: the path of a `.cedar` file or of a directory \
+     of them. Relative paths start at the directory of this file. A bundle with a mistake changes nothing: the gate keeps the one it \
+     has.",
+)];
+
+pub static APPROVALS: &[Key] = &[
+    key("expiry", Kind::Duration(1_000..=7 * 24 * HOUR_MS), "15m", "How long a question waits for an answer before it is a no."),
+    key(
+        "in_client",
+        Kind::Flag,
+        "false",
+        "Ask the person at the client too, where it can show questions. The answer then comes over the agent's own credential, so a \
+         client that answers for its person can approve its own calls.",
+    ),
 ];
 
 pub static TRUST: &[Key] = &[key(
@@ -132,7 +175,14 @@ pub static SERVER: &[Key] = &[
     HEADERS,
     BEARER,
     CLASSIFICATION,
+    BLOCKED,
     ENABLED,
+    ACCESS,
+    RATE_LIMIT,
+    OPEN_WORLD,
+    INJECTION_SCAN,
+    REDACT_RESULTS,
+    DEFINITIONS,
     TIMEOUT,
     TOOLS,
     key(
@@ -162,7 +212,14 @@ pub static LISTED_SERVER: &[Key] = &[
     HEADERS,
     BEARER,
     CLASSIFICATION,
+    BLOCKED,
     ENABLED,
+    ACCESS,
+    RATE_LIMIT,
+    OPEN_WORLD,
+    INJECTION_SCAN,
+    REDACT_RESULTS,
+    DEFINITIONS,
     TIMEOUT,
     TOOLS,
     key(
@@ -225,12 +282,52 @@ const CLASSIFICATION: Key = key(
 );
 const ENABLED: Key = key("enabled", Kind::Flag, "true", "`false` keeps the entry but does not connect it.");
 const TIMEOUT: Key = key("timeout", Kind::Duration(1..=HOUR_MS), "60s", "The longest one call may take.");
+const BLOCKED: Key = key(
+    "blocked",
+    Kind::Text,
+    "",
+    "Why nothing of this server may be used. It beats every other key: nothing of the server is shown, called or read. \
+     `portcullis servers block` and `unblock` write it.",
+);
+const ACCESS: Key = key(
+    "access",
+    Kind::Table(ACCESS_LISTS),
+    "",
+    "Who may use this server: a caller that is in any of the lists. Without it, every caller may.",
+);
+const RATE_LIMIT: Key = key(
+    "rate_limit",
+    Kind::Rate,
+    "",
+    "The most calls to this server, of all callers together, as in `60/min`. Without it there is no limit.",
+);
+const OPEN_WORLD: Key = key(
+    "open_world",
+    Kind::Flag,
+    "",
+    "Whether what this server returns may have been written by strangers, as web pages, mail and issues are. `true` makes a session \
+     that reads from it untrusted. Without it the gate looks at the names and descriptions of its tools.",
+);
+const INJECTION_SCAN: Key = key(
+    "injection_scan",
+    Kind::Flag,
+    "true",
+    "Look for injections in the arguments of calls. `false` is an opt-out that is recorded in the ledger.",
+);
+const REDACT_RESULTS: Key = key(
+    "redact_results",
+    Kind::Flag,
+    "true",
+    "Replace secrets in results (values the gate holds, and well-known token shapes) by a mark.",
+);
+const DEFINITIONS: Key = key("definitions", Kind::Table(ARRIVING), "", "What happens when the server changes what it offers.");
 const TOOLS: Key = key(
     "tools",
-    Kind::ChoiceMap(PERMISSIONS),
+    Kind::RuleMap(PERMISSIONS, TOOL_RULE),
     "{}",
-    "Permission per tool, by the name the server gave it. `restricted` needs a credential that was granted the tool, `blocked` is \
-     never called. The name `\"*\"` stands for every tool not listed; without it they are `permitted`.",
+    "Rule per tool, by the name the server gave it: a permission, or a map. `restricted` needs a credential that was granted the tool, \
+     or that the rule lists; `blocked` is never called. The name `\"*\"` stands for every tool not listed, and says what a listed \
+     tool's own rule leaves out; without it tools are `permitted`.",
 );
 const ALLOW: Key = key("allow", Kind::Table(ALLOWANCES), "", "What the server may ask of the client.");
 const MAX_RESULT_BYTES: Key = key(
@@ -252,6 +349,56 @@ const RESOURCE_LIMITS: Key = key(
     "",
     "What the program may use of this machine. Read and shown; not enforced in this version.",
 );
+
+pub static ACCESS_LISTS: &[Key] = &[
+    key("users", Kind::TextList, "[]", "Users, as in `portcullis token new --user`."),
+    key("departments", Kind::TextList, "[]", "Departments, as in `portcullis token new --department`."),
+    key("agents", Kind::TextList, "[]", "Agents, as in `portcullis token new --agent`."),
+];
+
+pub static ARRIVING: &[Key] = &[
+    key(
+        "new",
+        Kind::Choice(ARRIVALS),
+        "quarantine",
+        "A tool, prompt or template that was not there when the server was classified: kept from callers until `portcullis servers \
+         approve`, or accepted as it comes.",
+    ),
+    key(
+        "narrowed",
+        Kind::Choice(ARRIVALS),
+        "quarantine",
+        "A tool whose words are unchanged and whose input only accepts less. Any other change is always quarantined.",
+    ),
+    key(
+        "recheck",
+        Kind::Duration(0..=HOUR_MS),
+        "1s",
+        "How old the last look at the server's definitions may be when one is used; an older one is renewed before the call. `0s` looks \
+         before every call.",
+    ),
+];
+
+pub static TOOL_RULE: &[Key] = &[
+    key("permission", Kind::Choice(PERMISSIONS), "permitted", "Who may call it, before anything else is asked."),
+    key("users", Kind::TextList, "[]", "Users that may call it. A rule that lists anyone is for those it lists, and for no others."),
+    key("departments", Kind::TextList, "[]", "Departments that may call it."),
+    key("agents", Kind::TextList, "[]", "Agents that may call it."),
+    key("rate_limit", Kind::Rate, "", "The most calls of this tool, of all callers together, as in `5/min`."),
+    key(
+        "effect",
+        Kind::Choice(EFFECTS),
+        "",
+        "Whether the tool only looks, or changes, sends or spends something. Without it `portcullis.lock` says, where it was noted when the \
+         tool was pinned. What the server says of itself is never believed.",
+    ),
+    key(
+        "requires_user_auth",
+        Kind::Flag,
+        "false",
+        "Call it with the calling user's own account (`portcullis connect-account`), never with the server's `bearer`. Only beside `url`.",
+    ),
+];
 
 pub static HEALTH: &[Key] = &[
     key("interval", Kind::Duration(1_000..=24 * HOUR_MS), "30s", "Time between two checks."),

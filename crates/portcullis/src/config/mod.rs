@@ -14,6 +14,7 @@ pub mod keys;
 pub mod model;
 mod reference;
 mod resolve;
+mod rules;
 mod schema;
 mod secret;
 mod server;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
 use secrets::SecretRef;
-use vocab::{Level, ServerId};
+use vocab::{Effect, Level, ServerId};
 
 use super::{
     finding::{Finding, Place},
@@ -15,6 +15,9 @@ pub struct Resolved {
     pub listen: SocketAddr,
     pub authentication: Authentication,
     pub allowed_origins: Vec<String>,
+    pub bundle: Bundle,
+    pub untrusted_influence: Influence,
+    pub approvals: Approvals,
     pub limits: Limits,
     pub trust: Trust,
     pub retry: Retry,
@@ -37,6 +40,29 @@ pub enum Authentication {
     None,
 }
 
+/// Where the policies come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bundle {
+    /// One that comes with the program.
+    Shipped(&'static str),
+    /// A `.cedar` file, or a directory of them.
+    At(PathBuf),
+}
+
+/// What a session's having read untrusted data does to its consequential calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Influence {
+    Off,
+    Ask,
+    Block,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Approvals {
+    pub expiry: Duration,
+    pub in_client: bool,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub max_body_bytes: u64,
@@ -44,6 +70,7 @@ pub struct Limits {
     pub max_header_bytes: u64,
     pub max_result_bytes: u64,
     pub max_concurrent_calls: usize,
+    pub max_concurrent_calls_per_caller: usize,
     pub max_sessions: usize,
 }
 
@@ -63,7 +90,16 @@ pub struct ServerEntry {
     pub transport: Transport,
     /// `None` is UNTRUSTED: connected and shown, never called.
     pub classification: Option<Level>,
+    /// Why nothing of it may be used, if so.
+    pub blocked: Option<String>,
     pub state: State,
+    pub access: Access,
+    pub rate: Option<Rate>,
+    /// `None`: the gate judges by what the server offers.
+    pub open_world: Option<bool>,
+    pub injection_scan: bool,
+    pub redact_results: bool,
+    pub definitions: Definitions,
     pub timeout: Duration,
     pub tools: ToolRules,
     pub health: Health,
@@ -130,17 +166,69 @@ pub enum Permission {
     Blocked,
 }
 
+/// Callers by who they are. All empty: everyone.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Access {
+    pub users: Vec<String>,
+    pub departments: Vec<String>,
+    pub agents: Vec<String>,
+}
+
+impl Access {
+    #[must_use]
+    pub fn lists_nobody(&self) -> bool {
+        self.users.is_empty() && self.departments.is_empty() && self.agents.is_empty()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    pub calls: u32,
+    pub per: Duration,
+}
+
+/// What happens to a definition that is not as it was pinned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrivals {
+    Quarantine,
+    Accept,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Definitions {
+    pub new: Arrivals,
+    pub narrowed: Arrivals,
+    pub recheck: Duration,
+}
+
+/// Who may call a tool, how often, and what calling it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolRule {
+    pub permission: Permission,
+    pub access: Access,
+    pub rate: Option<Rate>,
+    /// `None`: as noted when the tool was pinned.
+    pub effect: Option<Effect>,
+    pub requires_user_auth: bool,
+}
+
+impl Default for ToolRule {
+    fn default() -> Self {
+        Self { permission: Permission::Permitted, access: Access::default(), rate: None, effect: None, requires_user_auth: false }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolRules {
     /// For tools that are not listed.
-    pub default: Permission,
-    pub listed: BTreeMap<String, Permission>,
+    pub default: ToolRule,
+    pub listed: BTreeMap<String, ToolRule>,
 }
 
 impl ToolRules {
     #[must_use]
-    pub fn permission(&self, tool: &str) -> Permission {
-        self.listed.get(tool).copied().unwrap_or(self.default)
+    pub fn rule(&self, tool: &str) -> &ToolRule {
+        self.listed.get(tool).unwrap_or(&self.default)
     }
 }
 

@@ -25,8 +25,10 @@ mcp_servers:
     env:
       GITHUB_PERSONAL_ACCESS_TOKEN: keychain:github-pat   # portcullis secret set github-pat
     classification: CONFIDENTIAL
+    rate_limit: 60/min
     tools:
       delete_repository: blocked
+      create_issue: { departments: [eng], rate_limit: 5/min, effect: consequential }
   search:
     url: https://mcp.example.com/mcp
     bearer: env:SEARCH_TOKEN
@@ -37,7 +39,8 @@ Credentials are never written here. A value is a reference to one: `env:NAME` (a
 `keychain:name` (stored with `portcullis secret set name`), `secret:engine/path#field` (a secret store; without `#field` the field
 is `value`). A literal credential is refused with its line.
 
-Durations are written `30s`, `500ms`, `2m`, `1h`, or as a number of seconds; sizes as a number of bytes, or `512 KiB`, `4 MiB`.
+Durations are written `30s`, `500ms`, `2m`, `1h`, or as a number of seconds; sizes as a number of bytes, or `512 KiB`, `4 MiB`;
+rates as `5/s`, `60/min`, `1000/h`.
 Levels are `PUBLIC`, `INTERNAL`, `CONFIDENTIAL`, `RESTRICTED`, in capitals.
 ";
 
@@ -46,10 +49,15 @@ Levels are `PUBLIC`, `INTERNAL`, `CONFIDENTIAL`, `RESTRICTED`, in capitals.
 pub fn reference() -> String {
     let mut page = HEAD.to_owned();
     section(&mut page, "Top of the file", keys::ROOT);
+    section(&mut page, "policy", keys::POLICY);
+    section(&mut page, "approvals", keys::APPROVALS);
     section(&mut page, "limits", keys::LIMITS);
     section(&mut page, "trust", keys::TRUST);
     section(&mut page, "retry", keys::RETRY);
     section(&mut page, "mcp_servers.ID", keys::SERVER);
+    section(&mut page, "mcp_servers.ID.access", keys::ACCESS_LISTS);
+    section(&mut page, "mcp_servers.ID.definitions", keys::ARRIVING);
+    section(&mut page, "mcp_servers.ID.tools.NAME", keys::TOOL_RULE);
     section(&mut page, "mcp_servers.ID.health_check", keys::HEALTH);
     section(&mut page, "mcp_servers.ID.allow", keys::ALLOWANCES);
     section(&mut page, "mcp_servers.ID.capabilities[]", keys::CAPABILITY);
@@ -92,7 +100,8 @@ fn kind(kind: &Kind) -> String {
         Kind::TextList => "list of text".to_owned(),
         Kind::TextMap => "map of name to text".to_owned(),
         Kind::ReferenceMap => "map of name to secret reference".to_owned(),
-        Kind::ChoiceMap(choices) => format!("map of name to {}", words(choices)),
+        Kind::Rate => "calls per time".to_owned(),
+        Kind::RuleMap(choices, _) => format!("map of name to {}, or to a map, below", words(choices)),
         Kind::Table(_) => "map, below".to_owned(),
         Kind::TableOrWord(_, word) => format!("map, below, or `{word}`"),
         Kind::TableList(_) => "list of names, or of maps, below".to_owned(),

@@ -11,9 +11,9 @@ use vocab::ServerId;
 use super::{
     check,
     fields::Fields,
-    finding::{Finding, Place, Severity},
+    finding::{Finding, Place, Severity, nearest},
     keys::{self, Kind},
-    model::{Authentication, Limits, Resolved, Retry, ServerEntry, Trust},
+    model::{Approvals, Authentication, Bundle, Influence, Limits, Resolved, Retry, ServerEntry, Trust},
     server,
     tree::{Node, Value},
 };
@@ -29,6 +29,13 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
         listen,
         authentication: authentication(top, &mut findings),
         allowed_origins: origins(top, &mut findings),
+        bundle: bundle(top.table("policy"), base, &mut findings),
+        untrusted_influence: match top.text("untrusted_influence") {
+            "off" => Influence::Off,
+            "block" => Influence::Block,
+            _ => Influence::Ask,
+        },
+        approvals: approvals(top.table("approvals"), &mut findings),
         limits,
         trust: trust(top.table("trust"), base, &mut findings),
         retry: Retry { attempts: u32::try_from(top.table("retry").count("attempts")).unwrap_or(u32::MAX) },
@@ -110,8 +117,39 @@ fn limits(fields: Fields<'_>) -> Limits {
         max_header_bytes: fields.size("max_header_bytes"),
         max_result_bytes: fields.size("max_result_bytes"),
         max_concurrent_calls: count("max_concurrent_calls"),
+        max_concurrent_calls_per_caller: count("max_concurrent_calls_per_caller"),
         max_sessions: count("max_sessions"),
     }
+}
+
+/// The name of a shipped bundle, or a path. A word that is neither is a slip, not a file of that name.
+fn bundle(fields: Fields<'_>, base: &Path, findings: &mut Vec<Finding>) -> Bundle {
+    let text = fields.text("bundle");
+    if let Some(name) = keys::BUNDLES.iter().find(|name| **name == text) {
+        return Bundle::Shipped(name);
+    }
+    let Some(node) = fields.node("bundle") else { return Bundle::Shipped("balanced") };
+    let is_file = Path::new(text).extension().is_some_and(|extension| extension == "cedar");
+    if !text.contains('/') && !is_file {
+        let what = format!("there is no bundle `{text}`");
+        let fix = match nearest(text, keys::BUNDLES.iter().copied()) {
+            Some(name) => format!("write `{name}`"),
+            None => format!("use {}, or a path such as `./policy` or `mine.cedar`", keys::BUNDLES.join(", ")),
+        };
+        findings.push(Finding::error(node.place, what, fix));
+        return Bundle::Shipped("balanced");
+    }
+    path_at(node, base, findings).map_or(Bundle::Shipped("balanced"), Bundle::At)
+}
+
+fn approvals(fields: Fields<'_>, findings: &mut Vec<Finding>) -> Approvals {
+    let in_client = fields.flag("in_client");
+    if let (true, Some(node)) = (in_client, fields.node("in_client")) {
+        let what = "approvals may be answered over the agent's own credential: a client that answers for its person approves itself";
+        let fix = "remove it, and answer with `portcullis approvals`, unless you trust every client";
+        findings.push(Finding::warning(node.place, what, fix));
+    }
+    Approvals { expiry: fields.duration("expiry"), in_client }
 }
 
 fn trust(fields: Fields<'_>, base: &Path, findings: &mut Vec<Finding>) -> Trust {

@@ -34,6 +34,11 @@ fn definitions() -> Value {
                 { "type": "integer", "minimum": 0 }
             ]
         },
+        "rate": {
+            "description": "Calls per time, as in 5/s, 60/min, 1000/h.",
+            "type": "string",
+            "pattern": "^[0-9]{1,7} */ *(s|min|h)$"
+        },
         "reference": {
             "description": "Where a secret is kept: env:NAME, keychain:name or secret:engine/path#field.",
             "type": "string",
@@ -73,7 +78,8 @@ fn kind(kind: &Kind) -> Value {
         Kind::TextList => json!({ "type": ["array", "null"], "items": { "$ref": "#/$defs/scalar" } }),
         Kind::TextMap => map(json!({ "$ref": "#/$defs/scalar" })),
         Kind::ReferenceMap => map(json!({ "$ref": "#/$defs/reference" })),
-        Kind::ChoiceMap(choices) => map(json!({ "enum": choices })),
+        Kind::Rate => json!({ "$ref": "#/$defs/rate" }),
+        Kind::RuleMap(words, keys) => map(json!({ "anyOf": [{ "enum": words }, table(keys)] })),
         Kind::Table(keys) => table(keys),
         Kind::TableOrWord(keys, word) => json!({ "anyOf": [{ "const": word }, table(keys)] }),
         Kind::TableList(keys) => {

@@ -10,10 +10,10 @@ use super::{
     fields::Fields,
     finding::{Finding, Place},
     model::{
-        Allow, Capability, Health, HealthMethod, Http, HttpKind, Limits, Permission, Resources, ServerEntry, State, Stdio,
-        ToolRules, Transport,
+        Allow, Capability, Health, HealthMethod, Http, HttpKind, Limits, Resources, ServerEntry, State, Stdio, Transport,
     },
     resolve::path_at,
+    rules,
     secret::{self, Text},
     tree::Node,
 };
@@ -35,17 +35,26 @@ pub(super) fn lower(
         _ => State::Enabled,
     };
     let classification = fields.written("classification").and_then(|text| text.parse().ok());
-    if state == State::Enabled && fields.node("classification").is_none() {
+    let blocked = rules::blocked(fields, &path, findings);
+    if state == State::Enabled && blocked.is_none() && fields.node("classification").is_none() {
         let what = format!("`{id}` has no classification, so it is UNTRUSTED and none of its tools can be called");
         findings.push(Finding::warning(place, what, "add `classification:` with PUBLIC, INTERNAL, CONFIDENTIAL or RESTRICTED"));
     }
     let own_max = fields.node("max_result_bytes").map_or(u64::MAX, |_| fields.size("max_result_bytes"));
+    let tools = rules::tools(fields, &path, matches!(transport, Transport::Http(_)), findings);
     ServerEntry {
         transport,
         classification,
+        blocked,
         state,
+        access: rules::server_access(fields, &path, findings),
+        rate: rules::rate(fields),
+        open_world: fields.node("open_world").and_then(Node::flag),
+        injection_scan: rules::injection_scan(fields, &path, findings),
+        redact_results: fields.flag("redact_results"),
+        definitions: rules::definitions(fields.table("definitions")),
         timeout: fields.duration("timeout"),
-        tools: entry.tools(findings),
+        tools,
         health: entry.health(findings),
         allow: allow(fields.table("allow")),
         max_result_bytes: own_max.min(limits.max_result_bytes),
@@ -220,26 +229,6 @@ impl<'a> Entry<'a> {
             }
         }
         headers
-    }
-
-    fn tools(&self, findings: &mut Vec<Finding>) -> ToolRules {
-        let mut rules = ToolRules { default: Permission::Permitted, listed: BTreeMap::new() };
-        for (key, node) in self.fields.entries("tools") {
-            let permission = match node.text() {
-                Some("permitted") => Permission::Permitted,
-                Some("restricted") => Permission::Restricted,
-                _ => Permission::Blocked,
-            };
-            if key.name == "*" {
-                rules.default = permission;
-            } else if let Err(error) = ToolName::parse(&key.name) {
-                let what = format!("`{}` cannot be a tool's name: {error}", key.name);
-                findings.push(Finding::error(key.place, what, "write the name as `portcullis tools list` shows it after `__`"));
-            } else {
-                rules.listed.insert(key.name.clone(), permission);
-            }
-        }
-        rules
     }
 
     fn health(&self, findings: &mut Vec<Finding>) -> Health {

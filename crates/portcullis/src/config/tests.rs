@@ -5,6 +5,8 @@ use vocab::Level;
 
 use super::*;
 
+mod rules;
+
 fn good(text: &str) -> Resolved {
     parse(Path::new("/etc/p/portcullis.yaml"), text).unwrap_or_else(|report| panic!("{report}"))
 }
@@ -37,6 +39,7 @@ fn an_empty_file_is_all_defaults() {
                 max_header_bytes: 16 << 10,
                 max_result_bytes: 32 << 20,
                 max_concurrent_calls: 256,
+                max_concurrent_calls_per_caller: 64,
                 max_sessions: 10_000,
             }
         );
@@ -101,9 +104,9 @@ fn the_map_form_with_every_key() {
         if engine == "kv" && path == "team/key" && field == "token"));
     assert_eq!(github.classification, Some(Level::Confidential));
     assert_eq!(github.timeout, Duration::from_millis(500));
-    assert_eq!(github.tools.permission("list_repos"), Permission::Permitted);
-    assert_eq!(github.tools.permission("delete_repo"), Permission::Blocked);
-    assert_eq!(github.tools.permission("other"), Permission::Restricted);
+    assert_eq!(github.tools.rule("list_repos").permission, Permission::Permitted);
+    assert_eq!(github.tools.rule("delete_repo").permission, Permission::Blocked);
+    assert_eq!(github.tools.rule("other").permission, Permission::Restricted);
     assert_eq!(github.health, Health::Off);
     assert_eq!(github.allow, Allow { sampling: true, roots: false, elicitation: false });
     assert_eq!(github.max_result_bytes, 2 << 20, "the global limit holds");
@@ -233,7 +236,7 @@ fn each_mistake_has_a_place_and_a_repair() {
         ("- a\n", "1:1 the file is a map, not a list | write the keys on indented lines below, as in `listen: …`"),
         (
             "server: {}\n",
-            "1:1 unknown key `server` at the top of the file | the keys here are listen, authentication, allowed_origins, limits, trust, retry, mcp_servers",
+            "1:1 unknown key `server` at the top of the file | the keys here are listen, authentication, allowed_origins, policy, untrusted_influence, approvals, limits, trust, retry, mcp_servers",
         ),
         ("mcp-servers: {}\n", "1:1 unknown key `mcp-servers` at the top of the file | did you mean `mcp_servers`?"),
         (

@@ -1,4 +1,4 @@
-//! Durations and sizes as people write them.
+//! Durations, sizes and rates as people write them.
 
 use std::time::Duration;
 
@@ -57,6 +57,25 @@ pub fn show_size(bytes: u64) -> String {
         None => bytes.to_string(),
     }
 }
+
+/// `5/s`, `60/min`, `1000/h`: calls, and the time they are for.
+#[must_use]
+pub fn rate(text: &str) -> Option<(u32, Duration)> {
+    let (calls, per) = text.split_once('/')?;
+    let seconds = match per.trim_start() {
+        "s" => 1,
+        "min" => 60,
+        "h" => 3_600,
+        _ => return None,
+    };
+    let calls = calls.trim_end();
+    let is_number = !calls.is_empty() && calls.bytes().all(|byte| byte.is_ascii_digit());
+    let calls = if is_number { calls.parse().ok().filter(|calls| (1..=MAX_RATE).contains(calls))? } else { return None };
+    Some((calls, Duration::from_secs(seconds)))
+}
+
+/// More than this in any time is no limit.
+pub const MAX_RATE: u32 = 1_000_000;
 
 fn split_unit(text: &str) -> Option<(f64, &str)> {
     let at = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::{Screen, Trouble};
 use crate::{
+    accounts,
     cli::{Exit, args},
     home::Home,
 };
@@ -25,7 +26,9 @@ pub(super) fn run(verb: &args::Secret, home: &Home, screen: &mut Screen<'_>) -> 
             screen.show(&json!({ "name": args.name, "reference": format!("keychain:{}", args.name) }), &text)?;
         }
         args::Secret::List => {
-            let names = vault.names().map_err(trouble)?;
+            // Users' accounts are `portcullis connect-account --list`'s.
+            let mut names = vault.names().map_err(trouble)?;
+            names.retain(|name| accounts::parse(name).is_none());
             let text = match names.as_slice() {
                 [] => "No secrets stored. Store one with: portcullis secret set NAME\n".to_owned(),
                 names => names.iter().map(|name| format!("{name}\n")).collect(),
@@ -42,7 +45,7 @@ pub(super) fn run(verb: &args::Secret, home: &Home, screen: &mut Screen<'_>) -> 
     Ok(Exit::Done)
 }
 
-fn trouble(error: SecretError) -> Trouble {
+pub(super) fn trouble(error: SecretError) -> Trouble {
     match error {
         SecretError::BadName { .. } | SecretError::BadValue { .. } => Trouble::usage(error),
         _ => Trouble::failed(error),
@@ -50,7 +53,7 @@ fn trouble(error: SecretError) -> Trouble {
 }
 
 /// From the terminal without showing it, or from a pipe. One newline at the end is not part of the secret.
-fn ask(name: &str) -> Result<Secret, Trouble> {
+pub(super) fn ask(name: &str) -> Result<Secret, Trouble> {
     let stdin = io::stdin();
     let mut text = String::new();
     if stdin.is_terminal() {

@@ -2,6 +2,9 @@ use clap::Parser as _;
 
 use super::*;
 
+mod accounts;
+mod policy;
+
 struct House {
     _dir: tempfile::TempDir,
     home: Home,

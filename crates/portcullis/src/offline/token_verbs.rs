@@ -17,7 +17,14 @@ pub(super) fn run(verb: &args::Token, home: &Home, screen: &mut Screen<'_>) -> R
     match verb {
         args::Token::New(args) => {
             let role = if args.operator { Role::Operator } else { Role::Client };
-            let new = NewCredential { name: args.name.clone(), role, view: args.view.into(), grants: args.grant.clone() };
+            let new = NewCredential {
+                view: args.view.into(),
+                grants: args.grant.clone(),
+                user: args.user.clone(),
+                departments: args.department.clone(),
+                agent: args.agent.clone(),
+                ..NewCredential::plain(&args.name, role)
+            };
             let issued = Tokens::update(&file, |tokens| tokens.issue(new, SystemTime::now(), &mut system_random));
             let (credential, token) = issued.map_err(trouble)?;
             let mut document = shown(&credential);
@@ -44,7 +51,7 @@ pub(super) fn run(verb: &args::Token, home: &Home, screen: &mut Screen<'_>) -> R
 
 fn trouble(error: TokenError) -> Trouble {
     match error {
-        TokenError::Grant(_) | TokenError::Name | TokenError::Unknown(_) => Trouble::usage(error),
+        TokenError::Grant(_) | TokenError::Name | TokenError::Holder(_) | TokenError::Unknown(_) => Trouble::usage(error),
         _ => Trouble::failed(error),
     }
 }
@@ -58,6 +65,9 @@ fn shown(credential: &Credential) -> serde_json::Value {
         "role": credential.role,
         "view": view_name(credential.view),
         "grants": credential.grants,
+        "user": credential.user,
+        "departments": credential.departments,
+        "agent": credential.agent,
         "revoked": credential.revoked,
     })
 }

@@ -2,11 +2,14 @@
 
 use std::{thread, time::Duration};
 
-use audit::{Filter, Follow, Record};
+use audit::{Body, Filter, Follow, Record};
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{Exit, args},
+    cli::{
+        Exit, args, render,
+        style::{Paint, tame},
+    },
     home::Home,
     offline::{Screen, Trouble},
 };
@@ -47,7 +50,12 @@ fn print(record: &Record, screen: &mut Screen<'_>) -> Result<(), Trouble> {
     let line = if screen.json {
         serde_json::to_string(record).map_err(Trouble::failed)?
     } else {
-        audit::render_line(record, screen.style.color)
+        let line = audit::render_line(record, screen.style.color);
+        match record.call.as_str() {
+            "" => line,
+            // What `audit show`, `lineage` and `policy explain` are asked with.
+            call => format!("{}  {}", line.trim_end(), screen.style.paint(&tame(call), Paint::Dim)),
+        }
     };
     writeln!(screen.out, "{}", line.trim_end())?;
     Ok(screen.out.flush()?)
@@ -91,6 +99,26 @@ fn show(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble>
         return Err(Trouble::failed(format!("no record `{id}`; `portcullis audit tail` shows the latest")));
     }
     let documents: Vec<Value> = records.iter().filter_map(|record| serde_json::to_value(record).ok()).collect();
-    screen.show(&documents, &audit::render_story(&records, screen.style.color))?;
+    let mut text = audit::render_story(&records, screen.style.color);
+    if let Some(arguments) = kept_arguments(home, id, &records)? {
+        text.push_str(&format!("Arguments as kept, without secrets\n  {}\n", render::visible(&arguments)));
+    }
+    screen.show(&documents, &text)?;
     Ok(Exit::Done)
+}
+
+/// The arguments of the call that was asked for by its id, if they were kept.
+fn kept_arguments(home: &Home, id: &str, records: &[Record]) -> Result<Option<String>, Trouble> {
+    if !records.iter().any(|record| record.call == id && !record.body.is_empty()) {
+        return Ok(None);
+    }
+    let body = audit::body(&home.ledger, id).map_err(|error| unreadable(home, &error))?;
+    Ok(Some(match body {
+        Body::Kept { bytes, cut } => {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            if cut { format!("{text} … (cut)") } else { text }
+        }
+        Body::Erased => "erased by a person".to_owned(),
+        Body::Absent => "lost".to_owned(),
+    }))
 }

@@ -1,32 +1,79 @@
 //! `portcullis call`: one tool call, as a client would make it.
 
-use std::io::Read as _;
+use std::{
+    io::{self, Read as _, Write as _},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
 
 use serde_json::{Map, Value, json};
 
 use super::{Line, text};
 use crate::{
-    cli::{Exit, args, style::tame},
+    cli::{Exit, args, model::ApprovalView, style::tame},
     home::Home,
     offline::{Screen, Trouble},
 };
+
+/// A call that takes longer than this may be waiting for a person.
+const LOOK: Duration = Duration::from_millis(700);
 
 const REVISION: &str = "2026-07-28";
 
 pub(super) fn run(args: &args::Call, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let arguments = read_arguments(&args.arguments)?;
     let mut line = Line::as_client(home, None)?;
-    let result = call(&mut line, &args.tool, Value::Object(arguments))?;
+    let waiting = Waiting::begin(home.clone());
+    let result = call(&mut line, &args.tool, Value::Object(arguments));
+    waiting.end();
+    let result = result?;
     let exit = exit_of(&result);
     screen.show(&result, &render(&result))?;
     Ok(exit)
+}
+
+/// Says on standard error when the call waits for a person, since the answer can then take as long as people take.
+struct Waiting(Arc<AtomicBool>);
+
+impl Waiting {
+    fn begin(home: Home) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let watched = Arc::clone(&over);
+        thread::spawn(move || {
+            thread::sleep(LOOK);
+            while !watched.load(Ordering::Acquire) {
+                if let Some(id) = own_approval(&home) {
+                    let _ = writeln!(io::stderr(), "This call waits for a person. See it with: portcullis approvals show {}", tame(&id));
+                    return;
+                }
+                thread::sleep(LOOK);
+            }
+        });
+        Self(over)
+    }
+
+    fn end(self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// The latest question that waits, of the credential that this command line calls with.
+fn own_approval(home: &Home) -> Option<String> {
+    let mut line = Line::as_operator(home).ok()?;
+    let approvals: Vec<ApprovalView> = line.ask("portcullis/approvals").ok()?;
+    let own = approvals.into_iter().filter(|approval| approval.state == "pending" && approval.name == "first-client");
+    own.max_by_key(|approval| approval.asked_ms).map(|approval| approval.id)
 }
 
 fn read_arguments(given: &str) -> Result<Map<String, Value>, Trouble> {
     let mut text = given.to_owned();
     if given == "-" {
         text.clear();
-        std::io::stdin().lock().read_to_string(&mut text)?;
+        io::stdin().lock().read_to_string(&mut text)?;
     }
     match serde_json::from_str(&text) {
         Ok(Value::Object(arguments)) => Ok(arguments),

@@ -12,7 +12,11 @@ use serde_json::{Value, json};
 
 use super::{Line, call, text};
 use crate::{
-    cli::{Exit, args, style::Paint},
+    cli::{
+        Exit, args,
+        model::ApprovalView,
+        style::{Paint, tame},
+    },
     home::Home,
     offline::{Screen, Trouble},
 };
@@ -75,6 +79,21 @@ impl Stage {
     }
 }
 
+/// The first call that waits for a person.
+fn first_question(operator: &mut Line) -> Result<ApprovalView, Trouble> {
+    let begun = Instant::now();
+    loop {
+        let approvals: Vec<ApprovalView> = operator.ask("portcullis/approvals")?;
+        if let Some(approval) = approvals.into_iter().find(|approval| approval.state == "pending") {
+            return Ok(approval);
+        }
+        if begun.elapsed() > START_PATIENCE {
+            return Err(Trouble::failed("the tour expected a question to a person"));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
 struct Tour<'a, 'b> {
     args: &'a args::Demo,
     screen: &'a mut Screen<'b>,
@@ -89,19 +108,26 @@ impl Tour<'_, '_> {
         self.say("1. The agent posts to the web. Its session has seen nothing yet, so it may.")?;
         self.call(&mut line, "demo-web__post_message", json!({ "channel": "general", "text": "good morning" }), Exit::Done)?;
 
-        self.say("2. The agent reads a note. The answer is confidential, and from here on so is the session.")?;
+        self.say("2. The agent reads a page. Strangers write pages, so from here on the session is untrusted.")?;
+        self.call(&mut line, "demo-web__fetch_page", json!({ "url": "https://example.com/recipes" }), Exit::Done)?;
+        self.label()?;
+
+        self.say("3. It wants to post again. That might be the page speaking, so a person is asked, and says no.")?;
+        self.denied(&mut line, "demo-web__post_message", &json!({ "channel": "general", "text": "soup tonight" }))?;
+
+        self.say("4. The agent reads a note. The answer is confidential, and from here on so is the session.")?;
         let found = self.call(&mut line, "demo-notes__search_notes", json!({ "query": "launch" }), Exit::Done)?;
         self.label()?;
 
-        self.say("3. Something in what it read tells the agent to post it. The gate does not ask why: a session that has seen\n   CONFIDENTIAL data cannot write to a PUBLIC server. The call is refused and nothing is sent.")?;
+        self.say("5. Now it does what the page said. Nobody is asked this time: a session that has seen CONFIDENTIAL data\n   cannot write to a PUBLIC server. The call is refused and nothing is sent.")?;
         let secret: String = super::call::render(&found).chars().take(60).collect();
         self.call(&mut line, "demo-web__post_message", json!({ "channel": "general", "text": secret }), Exit::Refused)?;
 
-        self.say("4. A new connection does not wash the label off: it belongs to the credential.")?;
+        self.say("6. A new connection does not wash the label off: it belongs to the credential.")?;
         let mut again = Line::as_client(self.home, None)?;
         self.call(&mut again, "demo-web__post_message", json!({ "channel": "general", "text": "hello again" }), Exit::Refused)?;
 
-        self.say("5. The ledger has every step, written before it happened:")?;
+        self.say("7. The ledger has every step, written before it happened:")?;
         self.ledger()
     }
 
@@ -135,6 +161,41 @@ impl Tour<'_, '_> {
             return Err(Trouble::failed(format!("the tour expected another answer from {tool}")));
         }
         Ok(result)
+    }
+
+    /// Makes a call that a person is asked about, and answers as that person.
+    fn denied(&mut self, line: &mut Line, tool: &str, arguments: &Value) -> Result<(), Trouble> {
+        let mut operator = Line::as_operator(self.home)?;
+        let (approval, result) = thread::scope(|scope| {
+            let calling = scope.spawn(|| call::call(line, tool, arguments.clone()));
+            let approval = first_question(&mut operator);
+            if let Ok(approval) = &approval {
+                let reason = json!({ "reason": "nobody asked for soup" });
+                operator.request(&format!("portcullis/approvals/{}/deny", approval.id), &reason)?;
+            }
+            // A question that never came means that the call was answered, so this ends.
+            let result = calling.join().map_err(|_| Trouble::failed("the call ended in a panic"))?;
+            Ok::<_, Trouble>((approval?, result?))
+        })?;
+        let exit = call::exit_of(&result);
+        if self.screen.json {
+            let step = json!({ "tool": tool, "exit": exit.code(), "violation": text(&result, "/structuredContent/violation") });
+            writeln!(self.screen.out, "{step}")?;
+        } else {
+            writeln!(self.screen.out, "   $ portcullis call {tool} '{arguments}'")?;
+            writeln!(self.screen.out, "   $ portcullis approvals list")?;
+            for why in &approval.why {
+                writeln!(self.screen.out, "   {} waits: {}", approval.id, tame(why))?;
+            }
+            writeln!(self.screen.out, "   $ portcullis approvals deny {} --reason 'nobody asked for soup'", approval.id)?;
+            for row in call::render(&result).lines() {
+                writeln!(self.screen.out, "   {row}")?;
+            }
+        }
+        match exit {
+            Exit::Refused => Ok(()),
+            _ => Err(Trouble::failed(format!("the tour expected another answer from {tool}"))),
+        }
     }
 
     fn label(&mut self) -> Result<(), Trouble> {

@@ -4,10 +4,15 @@ use serde_json::json;
 
 use super::Line;
 use crate::{
-    cli::{Exit, model::StatusView, style::Paint},
+    cli::{
+        Exit,
+        model::{ServerView, StatusView},
+        style::{Paint, tame},
+    },
     config,
     home::Home,
     offline::{Screen, Trouble},
+    policies,
 };
 
 /// One thing looked at.
@@ -24,7 +29,7 @@ fn finding(good: bool, what: impl Into<String>, detail: impl Into<String>) -> Fi
 pub(super) fn run(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let mut findings = kernel();
     findings.push(worker());
-    findings.push(configuration(home));
+    findings.extend(configuration(home));
     findings.extend(gate(home));
     let document: Vec<_> =
         findings.iter().map(|finding| json!({ "good": finding.good, "what": finding.what, "detail": finding.detail })).collect();
@@ -56,14 +61,24 @@ fn worker() -> Finding {
     }
 }
 
-fn configuration(home: &Home) -> Finding {
+fn configuration(home: &Home) -> Vec<Finding> {
     let file = home.config_file();
     match config::load(&file) {
-        Ok((_, resolved)) => finding(true, "configuration", format!("{} ({} servers)", file.display(), resolved.servers.len())),
-        Err(config::LoadError::Read { .. }) if !file.exists() => {
-            finding(true, "configuration", format!("{} is not there yet; `portcullis up` makes it", file.display()))
+        Ok((_, resolved)) => {
+            let servers = finding(true, "configuration", format!("{} ({} servers)", file.display(), resolved.servers.len()));
+            vec![servers, policies(&resolved)]
         }
-        Err(error) => finding(false, "configuration", error.to_string()),
+        Err(config::LoadError::Read { .. }) if !file.exists() => {
+            vec![finding(true, "configuration", format!("{} is not there yet; `portcullis up` makes it", file.display()))]
+        }
+        Err(error) => vec![finding(false, "configuration", error.to_string())],
+    }
+}
+
+fn policies(resolved: &config::Resolved) -> Finding {
+    match policies::load(&resolved.bundle) {
+        Ok(bundle) => finding(true, "policies", format!("{} ({} policies)", bundle.version(), bundle.policy_count())),
+        Err(error) => finding(false, "policies", error.to_string()),
     }
 }
 
@@ -86,13 +101,22 @@ fn gate(home: &Home) -> Vec<Finding> {
     if let Some(broken) = &status.ledger.broken {
         findings.push(finding(false, "ledger", format!("cannot record, so nothing is done: {broken}")));
     }
-    for server in &status.servers {
-        let good = server.last_error.is_none();
-        findings.push(finding(
-            good,
-            format!("server {}", server.id),
-            server.last_error.clone().unwrap_or_else(|| server.state.as_str().into()),
-        ));
+    if status.pending_approvals > 0 {
+        findings.push(finding(true, "approvals", format!("{} wait for a person: portcullis approvals list", status.pending_approvals)));
     }
+    findings.extend(status.servers.iter().map(server));
     findings
+}
+
+fn server(server: &ServerView) -> Finding {
+    let what = format!("server {}", tame(&server.id));
+    match (&server.blocked, &server.last_error) {
+        (Some(reason), _) => finding(true, what, format!("blocked: {}", tame(reason))),
+        (None, Some(error)) => finding(false, what, tame(error)),
+        (None, None) if server.quarantined > 0 => {
+            let detail = format!("{} definitions wait for a person: portcullis servers review {}", server.quarantined, tame(&server.id));
+            finding(false, what, detail)
+        }
+        (None, None) => finding(true, what, server.state.as_str()),
+    }
 }

@@ -106,7 +106,11 @@ impl Line {
 
     /// An operator's question whose answer has a known shape.
     pub(crate) fn ask<T: DeserializeOwned>(&mut self, method: &str) -> Result<T, Trouble> {
-        let answer = self.request(method, &json!({}))?;
+        self.ask_with(method, &json!({}))
+    }
+
+    pub(crate) fn ask_with<T: DeserializeOwned>(&mut self, method: &str, params: &Value) -> Result<T, Trouble> {
+        let answer = self.request(method, params)?;
         serde_json::from_value(answer)
             .map_err(|error| Trouble::failed(format!("the gate's answer to {method} is unreadable: {error}")))
     }

@@ -14,7 +14,7 @@ fn counting() -> impl FnMut(&mut [u8]) -> Result<(), TokenError> {
 }
 
 fn new(name: &str) -> NewCredential {
-    NewCredential { name: name.to_owned(), role: Role::Client, view: View::Double, grants: Vec::new() }
+    NewCredential::plain(name, Role::Client)
 }
 
 fn at(seconds: u64) -> SystemTime {

@@ -4,6 +4,8 @@
 //! people's servers; clients are a plain JSON client and other people's SDKs.
 
 #[cfg(test)]
+mod approvals;
+#[cfg(test)]
 mod clients;
 #[cfg(test)]
 mod commands;
@@ -24,16 +26,30 @@ mod foreign;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod inspect;
+#[cfg(test)]
 mod lazy;
 #[cfg(test)]
 mod limits;
+#[cfg(test)]
+mod operator;
+#[cfg(test)]
+mod permissions;
+#[cfg(test)]
+mod policy_verbs;
+#[cfg(test)]
+mod preflight;
 #[cfg(test)]
 mod refusals;
 #[cfg(test)]
 mod reload;
 #[cfg(test)]
+mod rugpull;
+#[cfg(test)]
 mod servers;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod taint;
 #[cfg(test)]
 mod worker_death;

@@ -19,6 +19,7 @@ pub(super) async fn answer(door: &Door, caller: &Caller, verb: &str, incoming: &
         return Problem::no_method(incoming.method).into();
     }
     let verb = match verb {
+        // The older spelling, with the server among the parameters.
         "retry" => {
             let server = incoming.param("server").and_then(Json::as_str);
             let server = server.and_then(|id| ServerId::parse(&id).ok());
@@ -32,7 +33,7 @@ pub(super) async fn answer(door: &Door, caller: &Caller, verb: &str, incoming: &
             None => return Problem::no_method(incoming.method).into(),
         },
     };
-    match admin::perform(door, verb).await {
+    match admin::perform(door, caller, verb, incoming.params_text().into_bytes()).await {
         Ok(body) => Answer::result(body),
         Err(problem) => Problem::new(gateway::REFUSED, &problem).into(),
     }

@@ -259,7 +259,7 @@ impl Talk {
         }
         self.news.spawn(async move {
             while let Some(news) = watch.next().await {
-                for message in watch.for_legacy(&news, &gate, &caller, &peer) {
+                for (message, _evidence) in watch.for_legacy(&news, &gate, &caller, &peer).await {
                     if out.send(message).await.is_err() {
                         return;
                     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use gateway::{Caller, Change, Gate};
+use gateway::{Caller, Change, Delivery, Evidence, Gate};
 use tokio::{
     sync::broadcast::{
         Receiver,
@@ -136,11 +136,13 @@ impl Watch {
     }
 
     /// What a legacy peer hears of some news: every changed list, what it subscribed to, and logs at the level it set.
-    pub(crate) fn for_legacy(&self, news: &News, gate: &Gate, caller: &Caller, peer: &Peer) -> Vec<Bytes> {
+    /// Each comes with the evidence that it may be shown, to be held until it is handed over.
+    pub(crate) async fn for_legacy(&self, news: &News, gate: &Gate, caller: &Caller, peer: &Peer) -> Vec<(Bytes, Evidence)> {
         let mut heard = news.of_lists([true; 3], None);
         if news.missed {
             heard.extend(peer.subscriptions().iter().map(|uri| updated(uri, None)));
         }
+        let mut heard: Vec<(Bytes, Evidence)> = heard.into_iter().map(|message| (message, None)).collect();
         for change in &news.words {
             let message = match change {
                 Change::Log { params, .. } if peer.log().is_some_and(|level| level.admits(params)) => {
@@ -154,8 +156,8 @@ impl Watch {
                     None => continue,
                 },
             };
-            if gate.deliver(caller, change) {
-                heard.push(message);
+            if let Delivery::Show(evidence) = gate.deliver(caller, change).await {
+                heard.push((message, evidence));
             }
         }
         heard

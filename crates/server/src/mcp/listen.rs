@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use gateway::{Action, Caller, Era, Event, Outcome};
+use gateway::{Action, Caller, Delivery, Era, Event, Evidence, Outcome};
 use tokio::sync::mpsc;
 use wire::{
     Json, Kind,
@@ -115,15 +115,16 @@ impl Filter {
     }
 
     /// What of some news this client asked for, ready to send.
-    fn pick(&self, news: &News, watch: &Watch, door: &Door, caller: &Caller, meta: &[u8]) -> Vec<Bytes> {
+    async fn pick(&self, news: &News, watch: &Watch, door: &Door, caller: &Caller, meta: &[u8]) -> Vec<(Bytes, Evidence)> {
         let mut told = news.of_lists([self.tools, self.prompts, self.resources], Some(meta));
         if news.missed {
             told.extend(self.uris.iter().map(|uri| changes::updated(uri, Some(meta))));
         }
+        let mut told: Vec<(Bytes, Evidence)> = told.into_iter().map(|message| (message, None)).collect();
         for change in &news.words {
-            let uri = watch.shown(change).filter(|uri| self.uris.contains(*uri));
-            if let Some(uri) = uri.filter(|_| door.gate.deliver(caller, change)) {
-                told.push(changes::updated(uri, Some(meta)));
+            let Some(uri) = watch.shown(change).filter(|uri| self.uris.contains(*uri)) else { continue };
+            if let Delivery::Show(evidence) = door.gate.deliver(caller, change).await {
+                told.push((changes::updated(uri, Some(meta)), evidence));
             }
         }
         told
@@ -234,7 +235,7 @@ impl Listener {
             if !self.client.caller.is_active() {
                 return true;
             }
-            for notification in self.filter.pick(&news, watch, door, &self.client.caller, meta) {
+            for (notification, _evidence) in self.filter.pick(&news, watch, door, &self.client.caller, meta).await {
                 if !outlet.send(notification).await {
                     return false;
                 }

@@ -16,6 +16,9 @@ fn every_path_leads_somewhere_or_nowhere() {
     assert_eq!(route("/v1/admin/tools"), Route::Admin(Verb::Tools));
     assert_eq!(route("/v1/admin/reload"), Route::Admin(Verb::Reload));
     assert_eq!(route("/v1/admin/servers/demo/retry"), Route::Admin(Verb::Retry(demo())));
+    assert_eq!(route("/v1/admin/servers/demo/definitions"), Route::Admin(Verb::Definitions(demo())));
+    assert_eq!(route("/v1/admin/sessions/my%20%C3%A4gent%2F1/reset"), Route::Admin(Verb::ResetSession("my ägent/1".into())));
+    assert_eq!(route("/v1/admin/approvals/a1/deny"), Route::Admin(Verb::Answer { approval: "a1".into(), approve: false }));
     for nowhere in [
         "/",
         "",
@@ -32,6 +35,10 @@ fn every_path_leads_somewhere_or_nowhere() {
         "/v1/admin/servers/demo",
         "/v1/admin/servers//retry",
         "/v1/admin/status/",
+        "/v1/admin/servers/%64emo/retry",
+        "/v1/admin/sessions/a%FF/reset",
+        "/v1/admin/sessions/a%2/reset",
+        "/v1/admin/approvals/a%2Fb/deny",
     ] {
         assert_eq!(route(nowhere), Route::Nothing, "{nowhere}");
     }

@@ -1,7 +1,8 @@
-//! The parts of `cargo xtask bench`: an upstream that echoes, a floor that forwards, a client that loads.
+//! The parts of `cargo xtask bench`: an upstream that echoes, a floor that forwards, a client that loads; and decisions by themselves.
 //!
-//! All three run in one thread each and do as little as they can, so that what is measured is what stands between them.
+//! The first three run in one thread each and do as little as they can, so that what is measured is what stands between them.
 
+pub mod decide;
 pub mod floor;
 pub mod load;
 pub mod meter;

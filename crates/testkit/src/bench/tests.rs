@@ -4,7 +4,7 @@ use bytes::BytesMut;
 use tokio::{net::TcpListener, task::LocalSet};
 
 use super::{
-    floor,
+    decide, floor,
     load::{self, Plan, quantile},
     options::Options,
     reply::Replies,
@@ -84,6 +84,16 @@ fn options_are_named() {
     assert_eq!((options.read("size", 1).unwrap(), options.read("other", 1).unwrap()), (9, 1));
     assert_eq!(options.rest, ["run", "--it"]);
     assert!(parse("--size").is_err() && parse("size").is_err() && parse("--size x").unwrap().read("size", 1).is_err());
+}
+
+/// Says nothing about how long it takes; every piece of work checks its own answer.
+#[test]
+fn every_decision_comes_out_as_it_should() {
+    let costs = decide::measure(&decide::Plan { rounds: 2, ..decide::Plan::default() }).unwrap();
+    let whats: Vec<&str> = costs.iter().map(|cost| cost.what.as_str()).collect();
+    assert_eq!(whats[..6], ["decide-1", "decide-10", "decide-100", "decide-1000", "decide-stranger", "check"]);
+    assert_eq!(whats[6..], ["injection-1k", "secrets-10k", "secrets-10k-found", "secrets-1m"]);
+    assert!(costs.iter().all(|cost| cost.microseconds.len() == 2 && cost.microseconds.iter().all(|each| *each >= 0.0)));
 }
 
 /// The whole bench in miniature, without a gate: upstream, floor and load in one process.

@@ -20,7 +20,7 @@ pub enum Era {
 }
 
 pub(super) async fn handshake(shared: &Shared) -> Result<String> {
-    let params = json!({"protocolVersion": LEGACY, "capabilities": shared.capabilities,
+    let params = json!({"protocolVersion": shared.revision, "capabilities": shared.capabilities,
         "clientInfo": {"name": "testkit", "version": "1"}});
     let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
     let headers = era_headers(shared, "initialize", &Value::Null);
@@ -29,7 +29,7 @@ pub(super) async fn handshake(shared: &Shared) -> Result<String> {
     let session = reply.header("mcp-session-id").map(str::to_owned);
     let answer = reply.messages().next().await?.with_context(|| format!("initialize had no answer (status {status})"))?;
     let agreed = answer.pointer("/result/protocolVersion").and_then(Value::as_str);
-    if agreed != Some(LEGACY) {
+    if agreed != Some(shared.revision) {
         bail!("initialize was answered with {answer} (status {status})");
     }
     session.context("initialize was answered without a session id")
@@ -44,7 +44,7 @@ pub(super) fn era_headers(shared: &Shared, method: &str, params: &Value) -> Vec<
     match shared.era {
         Era::Legacy if method == "initialize" => {}
         Era::Legacy => {
-            add("mcp-protocol-version", LEGACY);
+            add("mcp-protocol-version", shared.revision);
             if let Some(session) = &shared.session {
                 add("mcp-session-id", session);
             }

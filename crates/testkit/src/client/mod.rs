@@ -40,6 +40,7 @@ pub struct Client {
 struct Shared {
     target: Target,
     era: Era,
+    revision: &'static str,
     session: Option<String>,
     capabilities: Value,
     /// What to answer when asked, by method.
@@ -65,9 +66,25 @@ impl Client {
     /// # Errors
     /// When the server refuses the handshake.
     pub async fn connect(target: &Target, era: Era, capabilities: Value, answers: &[(&str, Value)]) -> Result<Self> {
+        let revision = if era == Era::Legacy { LEGACY } else { MODERN };
+        Self::connect_as(target, revision, capabilities, answers).await
+    }
+
+    /// The same with a certain revision of the protocol.
+    ///
+    /// # Errors
+    /// When the server refuses the handshake, or agrees to another revision only.
+    pub async fn connect_as(
+        target: &Target,
+        revision: &'static str,
+        capabilities: Value,
+        answers: &[(&str, Value)],
+    ) -> Result<Self> {
+        let era = if revision == MODERN { Era::Modern } else { Era::Legacy };
         let mut shared = Shared {
             target: target.clone(),
             era,
+            revision,
             session: None,
             capabilities,
             answers: answers.iter().map(|(method, answer)| ((*method).to_owned(), answer.clone())).collect(),

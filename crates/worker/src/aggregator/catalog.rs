@@ -1,32 +1,67 @@
-//! Everything a server offers, gathered page by page and capped in every direction.
+//! Everything a server offers, or the part of it that was asked for.
 
-use std::{
-    collections::{HashMap, HashSet},
-    rc::Rc,
-    time::Duration,
-};
+use std::{collections::HashMap, rc::Rc};
 
 use bytes::Bytes;
-use tokio::time::timeout;
 use wire::{
     Json,
     mcp::code,
     write::{self, Object},
 };
 
-use super::{connection::Connection, incoming::known, link::Link, plan::Plan};
+use super::{
+    connection::Connection,
+    incoming::known,
+    link::Link,
+    listing::{self, Kind, Listing},
+    plan::Plan,
+};
 use crate::{
     failure::{Failure, clip},
     fair::Turn,
 };
 
-const MAX_ENTRIES: usize = 10_000;
-const MAX_BYTES: usize = 8 << 20;
-const MAX_PAGES: usize = 1_000;
 /// Tools left out of one catalogue that are logged.
 const MAX_LOGGED: usize = 5;
-/// For one list with all its pages.
-const PATIENCE: Duration = Duration::from_secs(30);
+const KINDS: [Kind; 4] = [listing::TOOLS, listing::RESOURCES, listing::TEMPLATES, listing::PROMPTS];
+
+/// What the gate asks for.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    kinds: Vec<Kind>,
+    /// Tags of lists that the gate has already.
+    has: Vec<(String, String)>,
+}
+
+impl Wanted {
+    pub(crate) fn everything() -> Self {
+        Self { kinds: KINDS.to_vec(), has: Vec::new() }
+    }
+
+    /// Reads `only` and `if_changed`.
+    pub(crate) fn read(params: Json<'_>) -> Result<Self, Failure> {
+        let mut wanted = Self::everything();
+        if let Some(only) = params.get("only") {
+            let unknown = |name: &str| !KINDS.iter().any(|kind| kind.name == name);
+            if let Some(name) = only.items().filter_map(Json::as_str).find(|name| unknown(name)) {
+                return Err(Failure::invalid(format!("`only` names `{}`, which is no list", clip(&name))));
+            }
+            wanted.kinds.retain(|kind| only.items().any(|name| name.as_str().as_deref() == Some(kind.name)));
+            if wanted.kinds.is_empty() {
+                return Err(Failure::invalid("`only` names no list"));
+            }
+        }
+        let has = params.get("if_changed").into_iter().flat_map(Json::fields);
+        wanted.has = has.filter_map(|(name, tag)| Some((name.into_owned(), tag.as_str()?.into_owned()))).collect();
+        Ok(wanted)
+    }
+
+    /// Is this what the gate has already?
+    fn is_had(&self, catalog: &Catalog) -> bool {
+        let has = |kind: &Kind| self.has.iter().find(|(name, _)| name == kind.name).map(|(_, tag)| tag.as_str());
+        self.kinds.iter().all(|kind| has(kind).is_some_and(|tag| catalog.tag(kind.name) == Some(tag)))
+    }
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
@@ -37,55 +72,91 @@ pub(crate) struct Catalog {
     truncated: Vec<&'static str>,
     failed: Vec<(&'static str, String)>,
     dropped: Vec<(String, String)>,
+    /// Of each list that was read.
+    tags: Vec<(&'static str, String)>,
 }
 
-/// One list, as far as it could be read.
-#[derive(Debug, Default)]
-struct Listing {
-    items: Vec<Bytes>,
-    truncated: bool,
-    failed: Option<Failure>,
+/// The answer to `catalog`.
+pub(crate) async fn answer(conn: &Rc<Connection>, wanted: &Wanted) -> Vec<u8> {
+    let mut catalog = Catalog::list(conn, wanted).await;
+    let is_had = wanted.is_had(&catalog);
+    // The gate may have a list that the connection has forgotten: it changed meanwhile, and changed back.
+    if !is_had || !catalog.is_planned(conn) {
+        catalog.plan(conn).await;
+    }
+    if is_had { b"{\"unchanged\":true}".to_vec() } else { catalog.to_json(wanted) }
 }
 
 impl Catalog {
-    /// Asks for every list the server says it has, side by side.
+    /// Everything the server says it has.
     pub(crate) async fn fetch(conn: &Rc<Connection>) -> Self {
-        let (tools, resources, templates, prompts) = tokio::join!(
-            list(conn, "tools", "tools/list", "tools"),
-            list(conn, "resources", "resources/list", "resources"),
-            list(conn, "resources", "resources/templates/list", "resourceTemplates"),
-            list(conn, "prompts", "prompts/list", "prompts"),
-        );
+        let mut catalog = Self::list(conn, &Wanted::everything()).await;
+        catalog.plan(conn).await;
+        catalog
+    }
+
+    /// Asks for the lists side by side.
+    async fn list(conn: &Rc<Connection>, wanted: &Wanted) -> Self {
+        let list = async |kind: Kind| match wanted.kinds.contains(&kind) {
+            true => Some(Listing::fetch(conn, kind).await),
+            false => None,
+        };
+        let [tools, resources, templates, prompts] = KINDS;
+        let (tools, resources, templates, prompts) = tokio::join!(list(tools), list(resources), list(templates), list(prompts));
         let mut catalog = Self::default();
         catalog.tools = catalog.keep("tools", tools);
         catalog.resources = catalog.keep("resources", resources);
         catalog.templates = catalog.keep("templates", templates);
         catalog.prompts = catalog.keep("prompts", prompts);
-        if matches!(conn.link, Link::Http(_) | Link::Sse(_)) {
-            catalog.dropped = replan(conn, &mut catalog.tools).await;
-        }
         catalog
     }
 
-    fn keep(&mut self, name: &'static str, listing: Listing) -> Vec<Bytes> {
+    fn keep(&mut self, name: &'static str, listing: Option<Listing>) -> Vec<Bytes> {
+        let Some(listing) = listing else { return Vec::new() };
         if listing.truncated {
             self.truncated.push(name);
         }
-        if let Some(failure) = listing.failed {
+        match listing.failed {
             // Templates are an optional part of resources; not knowing the method is no failure.
-            if name != "templates" || failure.code() != Some(code::METHOD_NOT_FOUND) {
+            Some(failure) if name != "templates" || failure.code() != Some(code::METHOD_NOT_FOUND) => {
                 self.failed.push((name, failure.text));
             }
+            _ => self.tags.push((name, listing.tag)),
         }
         listing.items
     }
 
-    pub(crate) fn to_json(&self) -> Vec<u8> {
+    fn tag(&self, name: &str) -> Option<&str> {
+        self.tags.iter().find(|(listed, _)| *listed == name).map(|(_, tag)| tag.as_str())
+    }
+
+    /// Does the connection know already how to call these tools?
+    fn is_planned(&self, conn: &Connection) -> bool {
+        match self.tag("tools") {
+            Some(tag) if has_plans(conn) => conn.planned.borrow().as_deref() == Some(tag),
+            _ => true,
+        }
+    }
+
+    /// Learns how each tool's headers are computed, and takes out the tools that must not be offered.
+    async fn plan(&mut self, conn: &Connection) {
+        let Some(tag) = self.tag("tools").map(str::to_owned).filter(|_| has_plans(conn)) else { return };
+        self.dropped = replan(conn, &mut self.tools, tag).await;
+    }
+
+    fn to_json(&self, wanted: &Wanted) -> Vec<u8> {
         let mut out = Object::with_capacity(64 << 10);
-        out.raw("tools", &array(&self.tools)).raw("resources", &array(&self.resources));
-        out.raw("templates", &array(&self.templates)).raw("prompts", &array(&self.prompts));
+        let lists = [&self.tools, &self.resources, &self.templates, &self.prompts];
+        for (kind, items) in KINDS.iter().zip(lists).filter(|(kind, _)| wanted.kinds.contains(kind)) {
+            out.raw(kind.name, &array(items));
+        }
         let truncated: Vec<Bytes> = self.truncated.iter().map(|name| write::quoted(name).into()).collect();
         out.raw("truncated", &array(&truncated));
+        out.object("tags", |tags| {
+            for (name, tag) in &self.tags {
+                tags.str(name, tag);
+            }
+        });
         if !self.failed.is_empty() {
             out.object("failed", |failed| {
                 for (name, text) in &self.failed {
@@ -122,8 +193,12 @@ fn array(items: &[Bytes]) -> Vec<u8> {
     out
 }
 
-/// Learns how each tool's headers are computed, and takes out the tools that must not be offered.
-async fn replan(conn: &Connection, tools: &mut Vec<Bytes>) -> Vec<(String, String)> {
+/// Only HTTP has headers.
+fn has_plans(conn: &Connection) -> bool {
+    matches!(conn.link, Link::Http(_) | Link::Sse(_))
+}
+
+async fn replan(conn: &Connection, tools: &mut Vec<Bytes>, tag: String) -> Vec<(String, String)> {
     let mut plans = HashMap::new();
     let mut dropped = Vec::new();
     let mut turn = Turn::default();
@@ -148,76 +223,15 @@ async fn replan(conn: &Connection, tools: &mut Vec<Bytes>) -> Vec<(String, Strin
         }
     }
     *tools = kept;
-    conn.plans.replace(plans);
+    conn.plans.replace(Rc::new(plans));
+    conn.planned.replace(Some(tag));
     dropped
 }
 
 /// Asks for the tools only to learn their headers anew.
 pub(crate) async fn refresh_plans(conn: &Rc<Connection>) {
-    let mut listing = list(conn, "tools", "tools/list", "tools").await;
+    let mut listing = Listing::fetch(conn, listing::TOOLS).await;
     if listing.failed.is_none() {
-        replan(conn, &mut listing.items).await;
-    }
-}
-
-async fn list(conn: &Rc<Connection>, capability: &str, method: &str, key: &str) -> Listing {
-    let mut listing = Listing::default();
-    if !conn.declares(&[capability]) {
-        return listing;
-    }
-    if timeout(PATIENCE, pages(conn, method, key, &mut listing)).await.is_err() {
-        listing.give_up(Failure::timeout(format!("timeout: `{method}` took more than {} s", PATIENCE.as_secs())));
-    }
-    listing
-}
-
-async fn pages(conn: &Rc<Connection>, method: &str, key: &str, listing: &mut Listing) {
-    let mut cursor: Option<Bytes> = None;
-    let mut seen = HashSet::new();
-    let mut bytes = 0;
-    let mut turn = Turn::default();
-    for _ in 0..MAX_PAGES {
-        let params = cursor.as_ref().map(|cursor| {
-            let mut params = Object::new();
-            params.raw("cursor", cursor);
-            Bytes::from(params.finish())
-        });
-        let page = match conn.request(method, params.as_ref().map(known)).await {
-            Ok(page) => page,
-            Err(failure) => return listing.give_up(failure),
-        };
-        let json = known(&page);
-        let Some(items) = json.get(key).filter(|items| items.is_array()) else {
-            return listing.give_up(Failure::invalid(format!("`{method}` answered without `{key}`")));
-        };
-        for item in items.items() {
-            turn.spend(item.as_bytes().len());
-            turn.pass().await;
-            bytes += item.as_bytes().len();
-            if listing.items.len() >= MAX_ENTRIES || bytes > MAX_BYTES {
-                listing.truncated = true;
-                return;
-            }
-            // A copy, so that one small item does not keep a whole page in memory.
-            listing.items.push(Bytes::copy_from_slice(item.as_bytes()));
-        }
-        let Some(next) = json.get("nextCursor").filter(|next| next.as_str().is_some()) else { return };
-        if !seen.insert(next.as_bytes().to_vec()) {
-            listing.truncated = true;
-            return;
-        }
-        cursor = Some(page.slice_ref(next.as_bytes()));
-    }
-    listing.truncated = true;
-}
-
-impl Listing {
-    /// What was read so far is kept, and known to be incomplete.
-    fn give_up(&mut self, failure: Failure) {
-        if self.items.is_empty() {
-            self.failed = Some(failure);
-        } else {
-            self.truncated = true;
-        }
+        replan(conn, &mut listing.items, listing.tag).await;
     }
 }

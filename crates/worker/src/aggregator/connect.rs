@@ -10,7 +10,8 @@ use wire::{Json, write::Object};
 
 use super::{
     Aggregator,
-    connection::{Allow, Connection, Options},
+    connection::Connection,
+    delegate::Site,
     era::{self, Probe},
     http::{HttpLink, is_reserved},
     incoming::known,
@@ -18,6 +19,8 @@ use super::{
     listen, sse_legacy,
     sse_legacy::SseLink,
     stdio::{self, Pipes, StdioLink},
+    terms::{Allow, Options, Owner},
+    users::Users,
 };
 use crate::{
     failure::{Failure, clip},
@@ -40,7 +43,7 @@ pub(crate) enum HttpKind {
 }
 
 pub(crate) enum Transport {
-    Http { target: Target, kind: HttpKind, headers: HeaderMap },
+    Http { site: Rc<Site>, kind: HttpKind, headers: HeaderMap },
     Stdio { tag: u64 },
 }
 
@@ -58,23 +61,17 @@ impl Spec {
     pub(crate) fn read(params: Json<'_>) -> Result<Self, Failure> {
         let server = text(params, "server")?;
         let generation = params.get("generation").and_then(Json::as_u64).unwrap_or(0);
-        let milliseconds = params.get("timeout_ms").and_then(Json::as_u64);
+        let timeout = params.get("timeout_ms").and_then(Json::as_u64).map_or(DEFAULT_TIMEOUT, Duration::from_millis);
         let transport = params.get("transport").ok_or_else(|| Failure::invalid("`transport` is missing"))?;
         let transport = match (transport.get("http"), transport.get("stdio")) {
-            (Some(http), None) => read_http(http)?,
+            (Some(http), None) => read_http(http, timeout)?,
             (None, Some(stdio)) => {
                 let tag = stdio.get("handover").and_then(Json::as_u64);
                 Transport::Stdio { tag: tag.ok_or_else(|| Failure::invalid("`transport.stdio.handover` is missing"))? }
             }
             _ => return Err(Failure::invalid("`transport` must hold either `http` or `stdio`")),
         };
-        Ok(Self {
-            server: server.into(),
-            generation,
-            transport,
-            timeout: milliseconds.map_or(DEFAULT_TIMEOUT, Duration::from_millis),
-            options: read_options(params),
-        })
+        Ok(Self { server: server.into(), generation, transport, timeout, options: read_options(params) })
     }
 
     /// What a seed definition says: HTTP only, nothing allowed beyond plain calls.
@@ -86,7 +83,8 @@ impl Spec {
         bearer: Option<&str>,
     ) -> Result<Self, Failure> {
         let headers = read_headers(headers, bearer)?;
-        let transport = Transport::Http { target: Target::parse(url)?, kind: HttpKind::Auto, headers };
+        let site = Site::new(Target::parse(url)?, &headers, &[], DEFAULT_TIMEOUT);
+        let transport = Transport::Http { site, kind: HttpKind::Auto, headers };
         let options = read_options(Json::EMPTY_OBJECT);
         Ok(Self { server: server.into(), generation, transport, timeout: DEFAULT_TIMEOUT, options })
     }
@@ -114,7 +112,7 @@ fn own_identity() -> Bytes {
     client.finish().into()
 }
 
-fn read_http(http: Json<'_>) -> Result<Transport, Failure> {
+fn read_http(http: Json<'_>, patience: Duration) -> Result<Transport, Failure> {
     let kind = match http.get("kind").and_then(Json::as_str).as_deref() {
         None | Some("auto") => HttpKind::Auto,
         Some("streamable-http") => HttpKind::Streamable,
@@ -125,7 +123,14 @@ fn read_http(http: Json<'_>) -> Result<Transport, Failure> {
     };
     let bearer = http.get("bearer").and_then(Json::as_str);
     let headers = read_headers(http.get("headers"), bearer.as_deref())?;
-    Ok(Transport::Http { target: Target::parse(&text(http, "url")?)?, kind, headers })
+    let systems: Vec<String> = http
+        .get("system_headers")
+        .into_iter()
+        .flat_map(Json::items)
+        .filter_map(|name| name.as_str().map(|name| name.to_ascii_lowercase()))
+        .collect();
+    let site = Site::new(Target::parse(&text(http, "url")?)?, &headers, &systems, patience);
+    Ok(Transport::Http { site, kind, headers })
 }
 
 /// The configured headers, without those that are not the configuration's to set.
@@ -146,13 +151,18 @@ fn read_headers(given: Option<Json<'_>>, bearer: Option<&str>) -> Result<HeaderM
         headers.insert(name, value);
     }
     if let Some(bearer) = bearer.filter(|bearer| !bearer.is_empty()) {
-        let line = Redacted::new(format!("Bearer {bearer}"));
-        let mut value = HeaderValue::try_from(line.expose().as_str())
-            .map_err(|_| Failure::invalid("the bearer holds characters a header cannot carry"))?;
-        value.set_sensitive(true);
-        headers.insert(header::AUTHORIZATION, value);
+        headers.insert(header::AUTHORIZATION, authorization(bearer)?);
     }
     Ok(headers)
+}
+
+/// What the header `Authorization` says for this bearer; never shown by anything that shows headers.
+pub(super) fn authorization(bearer: &str) -> Result<HeaderValue, Failure> {
+    let line = Redacted::new(format!("Bearer {bearer}"));
+    let mut value = HeaderValue::try_from(line.expose().as_str())
+        .map_err(|_| Failure::invalid("the bearer holds characters a header cannot carry"))?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 /// Connects within the time the spec gives.
@@ -166,28 +176,31 @@ pub(crate) async fn connect(aggregator: &Rc<Aggregator>, spec: Spec) -> Result<R
 
 async fn attempt(aggregator: &Rc<Aggregator>, spec: Spec) -> Result<Rc<Connection>, Failure> {
     let Spec { server, generation, transport, timeout, options } = spec;
-    let build =
-        |link| Opening(Some(Connection::new(Rc::clone(&aggregator.hub), Rc::clone(&server), generation, options.clone(), link)));
+    let (hub, max_result) = (&aggregator.hub, options.max_result);
+    let build = |link, users| {
+        let owner = Owner::System(users);
+        Opening::new(Connection::new(Rc::clone(hub), Rc::clone(&server), generation, options.clone(), link, owner))
+    };
     match transport {
         Transport::Stdio { tag } => {
             let pipes = aggregator.parked.take(tag).await?;
             let link = StdioLink::new();
-            let opening = build(Link::Stdio(Rc::clone(&link)));
+            let opening = build(Link::Stdio(Rc::clone(&link)), Users::none());
             over_stdio(opening.conn()?, &link, pipes).await?;
             opening.done()
         }
-        Transport::Http { target, kind, headers } => {
+        Transport::Http { site, kind, headers } => {
             if kind != HttpKind::Sse {
-                let link = HttpLink::new(Rc::clone(&aggregator.hub.net), target.clone(), headers.clone(), options.max_result)?;
-                let opening = build(Link::Http(link));
+                let link = HttpLink::new(Rc::clone(&hub.net), site.target.clone(), headers.clone(), max_result)?;
+                let opening = build(Link::Http(link), Users::of(Rc::clone(&site)));
                 match over_http(opening.conn()?, HTTP_PATIENCE.min(timeout / 2)).await {
                     Ok(()) => return opening.done(),
                     Err(failure) if kind == HttpKind::Auto && suggests_sse(&failure) => {}
                     Err(failure) => return Err(failure),
                 }
             }
-            let (link, events) = SseLink::connect(Rc::clone(&aggregator.hub.net), target, headers, options.max_result).await?;
-            let opening = build(Link::Sse(link));
+            let (link, events) = SseLink::connect(Rc::clone(&hub.net), site.target.clone(), headers, max_result).await?;
+            let opening = build(Link::Sse(link), Users::of(site));
             sse_legacy::start(opening.conn()?, events);
             era::initialize(opening.conn()?).await?;
             opening.done()
@@ -196,14 +209,18 @@ async fn attempt(aggregator: &Rc<Aggregator>, spec: Spec) -> Result<Rc<Connectio
 }
 
 /// A connection in the making: closed again unless it is completed.
-struct Opening(Option<Rc<Connection>>);
+pub(super) struct Opening(Option<Rc<Connection>>);
 
 impl Opening {
-    fn conn(&self) -> Result<&Rc<Connection>, Failure> {
+    pub(super) fn new(conn: Rc<Connection>) -> Self {
+        Self(Some(conn))
+    }
+
+    pub(super) fn conn(&self) -> Result<&Rc<Connection>, Failure> {
         self.0.as_ref().ok_or_else(|| Failure::upstream("the connection is gone"))
     }
 
-    fn done(mut self) -> Result<Rc<Connection>, Failure> {
+    pub(super) fn done(mut self) -> Result<Rc<Connection>, Failure> {
         self.0.take().ok_or_else(|| Failure::upstream("the connection is gone"))
     }
 }

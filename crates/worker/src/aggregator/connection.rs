@@ -2,10 +2,12 @@
 //!
 //! Invariants: a reply reaches the request whose id it bears, once, or nobody. A question from the server reaches a client only
 //! through a call of that client. A closed connection fails everything that still waits on it, at once.
+//! A connection carries one credential: the system's, or one user's.
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
     collections::{BTreeSet, HashMap},
+    hash::RandomState,
     rc::Rc,
     time::Duration,
 };
@@ -21,8 +23,8 @@ use super::{
     incoming::{Incoming, known},
     link::Link,
     outgoing::{About, Outgoing, Params},
-    plan::Plan,
     routing::Announced,
+    terms::{Options, Owner, Peer, Plans},
 };
 use crate::{failure::Failure, net::Payload};
 
@@ -32,42 +34,6 @@ const LAST_WORDS: Duration = Duration::from_millis(400);
 /// Messages under way to one server that nobody waits for, and how long each may take.
 const MAX_POSTING: usize = 64;
 const POSTING: Duration = Duration::from_secs(10);
-
-/// Who the server turned out to be.
-#[derive(Debug, Clone)]
-pub(crate) struct Peer {
-    pub(crate) revision: Revision,
-    pub(crate) capabilities: Bytes,
-    pub(crate) info: Bytes,
-    pub(crate) instructions: Option<Bytes>,
-}
-
-/// Which questions the server may ask at all.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Allow {
-    pub(crate) sampling: bool,
-    pub(crate) roots: bool,
-    pub(crate) elicitation: bool,
-}
-
-impl Allow {
-    pub(crate) fn permits(self, method: &str) -> bool {
-        match method {
-            "sampling/createMessage" => self.sampling,
-            "roots/list" => self.roots,
-            "elicitation/create" => self.elicitation,
-            _ => false,
-        }
-    }
-}
-
-#[derive(Debug, Clone)]
-pub(crate) struct Options {
-    pub(crate) allow: Allow,
-    /// `{"name":…,"version":…}` as JSON text.
-    pub(crate) client: Bytes,
-    pub(crate) max_result: usize,
-}
 
 /// A request that waits for its reply, and the call behind it if there is one.
 pub(super) struct Pending {
@@ -81,7 +47,14 @@ pub(crate) struct Connection {
     pub(crate) generation: u64,
     pub(crate) options: Options,
     pub(crate) link: Link,
-    pub(crate) plans: RefCell<HashMap<String, Rc<Plan>>>,
+    pub(crate) owner: Owner,
+    pub(crate) plans: RefCell<Rc<Plans>>,
+    /// The tag of the list of tools that the plans were made from.
+    pub(crate) planned: RefCell<Option<String>>,
+    /// Makes the tags of lists. Its key is random, so that no server can make two lists that have the same.
+    pub(crate) tagger: RandomState,
+    /// The level of log messages a legacy server was told.
+    pub(crate) log_level: RefCell<Option<Rc<str>>>,
     /// Resources somebody wants to hear about.
     pub(crate) subscriptions: RefCell<BTreeSet<String>>,
     pub(crate) listener: RefCell<Option<AbortHandle>>,
@@ -106,14 +79,18 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(hub: Rc<Hub>, server: Rc<str>, generation: u64, options: Options, link: Link) -> Rc<Self> {
+    pub(crate) fn new(hub: Rc<Hub>, server: Rc<str>, generation: u64, options: Options, link: Link, owner: Owner) -> Rc<Self> {
         Rc::new(Self {
             hub,
             server,
             generation,
             options,
             link,
+            owner,
             plans: RefCell::default(),
+            planned: RefCell::default(),
+            tagger: RandomState::new(),
+            log_level: RefCell::default(),
             subscriptions: RefCell::default(),
             listener: RefCell::default(),
             standing: RefCell::default(),
@@ -135,6 +112,11 @@ impl Connection {
 
     pub(crate) fn is_http(&self) -> bool {
         matches!(self.link, Link::Http(_))
+    }
+
+    /// It carries a user's credential.
+    pub(crate) fn is_users(&self) -> bool {
+        matches!(self.owner, Owner::User)
     }
 
     pub(crate) fn set_modern(&self, modern: bool) {
@@ -275,16 +257,30 @@ impl Connection {
             }
             entry.inbox.close(failure.clone());
         }
-        if lost && self.peer().is_some() {
-            self.hub.tell("closed", &self.server, self.generation, |line| {
-                line.str("error", &failure.text);
-            });
+        match &self.owner {
+            Owner::System(users) => {
+                if lost && self.peer().is_some() {
+                    self.hub.tell("closed", &self.server, self.generation, |line| {
+                        line.str("error", &failure.text);
+                    });
+                }
+                users.close(&failure);
+            }
+            Owner::User => {}
         }
         for task in self.tasks.take().into_iter().chain(self.listener.take()).chain(self.standing.take()) {
             task.abort();
         }
         if let Some(farewell) = self.link.close() {
             self.hub.farewell(farewell);
+        }
+    }
+
+    /// Lets go of what nobody has used for a while.
+    pub(crate) fn sweep(&self) {
+        self.link.sweep();
+        if let Owner::System(users) = &self.owner {
+            users.sweep();
         }
     }
 

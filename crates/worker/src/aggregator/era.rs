@@ -14,12 +14,7 @@ use wire::{
     write::Object,
 };
 
-use super::{
-    connection::{Connection, Peer},
-    incoming::known,
-    link::Link,
-    standing,
-};
+use super::{connection::Connection, incoming::known, link::Link, standing, terms::Peer};
 use crate::failure::{Failure, Kind, clip};
 
 /// A modern server may refuse the first try with a list of what it supports.
@@ -118,6 +113,10 @@ pub(crate) async fn initialize(conn: &Rc<Connection>) -> Result<(), Failure> {
 /// The session was lost: shakes hands again. What the server offers may have changed with it.
 pub(crate) async fn reopen(conn: &Rc<Connection>) -> Result<(), Failure> {
     initialize(conn).await?;
+    // What is offered and who listens is a matter of the system's connection.
+    if conn.is_users() {
+        return Ok(());
+    }
     for what in ["tools", "resources", "prompts"] {
         if conn.declares(&[what]) {
             conn.notice(&format!("notifications/{what}/list_changed"), None);

@@ -13,9 +13,11 @@ use super::{
     Aggregator,
     call::{Abilities, Answer, Call, Stop},
     catalog,
-    connection::{Allow, Connection},
+    connection::Connection,
+    delegate::{self, Credential},
     incoming::known,
     outgoing::{About, Outgoing, Params},
+    terms::Allow,
 };
 use crate::failure::{Failure, Kind, clip};
 
@@ -52,12 +54,25 @@ impl Forward {
 pub(crate) fn start(aggregator: &Rc<Aggregator>, id: u64, line: &Bytes, params: Json<'_>) {
     let started = read(aggregator, id, line, params);
     match started {
-        Ok((conn, call, forward, first)) => spawn(aggregator, conn, call, forward, first),
+        Ok(Started { conn, call, forward, first }) => spawn(aggregator, conn, call, forward, first),
         Err(failure) => aggregator.hub.out.failure(id, &failure),
     }
 }
 
-type Started = (Rc<Connection>, Rc<Call>, Forward, Outgoing);
+struct Started {
+    conn: Rc<Connection>,
+    call: Rc<Call>,
+    forward: Forward,
+    first: First,
+}
+
+/// What a call begins with.
+enum First {
+    /// With its request.
+    Ready(Outgoing),
+    /// With a connection that carries this credential.
+    For(Rc<Credential>),
+}
 
 fn read(aggregator: &Rc<Aggregator>, id: u64, line: &Bytes, params: Json<'_>) -> Result<Started, Failure> {
     let attached = aggregator.attached(id);
@@ -73,6 +88,7 @@ fn read(aggregator: &Rc<Aggregator>, id: u64, line: &Bytes, params: Json<'_>) ->
             "mrtr" => spec.mrtr = value.as_bool().unwrap_or(false),
             "timeout_ms" => spec.timeout_ms = value.as_u64(),
             "params" => spec.params = Some(value),
+            "as" => spec.credential = Some(Credential::read(value)?),
             _ => {}
         }
     }
@@ -92,8 +108,11 @@ fn read(aggregator: &Rc<Aggregator>, id: u64, line: &Bytes, params: Json<'_>) ->
     let budget = spec.timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis);
     let lane = spec.lane.map_or_else(String::new, |lane| lane.into_owned());
     let call = Rc::new(Call::new(id, lane, Abilities::read(caps), spec.progress, budget));
-    let first = prepare(&conn, &call, &forward, forward.params.as_ref())?;
-    Ok((conn, call, forward, first))
+    let first = match spec.credential {
+        None => First::Ready(prepare(&conn, &call, &forward, forward.params.as_ref())?),
+        Some(credential) => First::For(Rc::new(credential)),
+    };
+    Ok(Started { conn, call, forward, first })
 }
 
 #[derive(Default)]
@@ -107,6 +126,7 @@ struct Fields<'a> {
     mrtr: bool,
     timeout_ms: Option<u64>,
     params: Option<Json<'a>>,
+    credential: Option<Credential>,
 }
 
 /// The client's capabilities without the questions this server may not ask.
@@ -123,11 +143,14 @@ fn reduced(caps: Json<'_>, allow: Allow) -> Bytes {
 }
 
 /// Runs a call in a task of its own and answers for it.
-pub(crate) fn spawn(aggregator: &Rc<Aggregator>, conn: Rc<Connection>, call: Rc<Call>, forward: Forward, first: Outgoing) {
+fn spawn(aggregator: &Rc<Aggregator>, conn: Rc<Connection>, call: Rc<Call>, forward: Forward, first: First) {
     let aggregator = Rc::clone(aggregator);
     aggregator.began(&call);
     tokio::task::spawn_local(async move {
-        let outcome = run(&conn, &call, &forward, first).await;
+        let outcome = match first {
+            First::Ready(first) => run(&conn, &call, &forward, first).await,
+            First::For(credential) => Box::pin(delegate::run(&conn, &call, &forward, &credential)).await,
+        };
         aggregator.ended(&call);
         match outcome {
             Ok(result) => aggregator.hub.out.result(call.id, &result),
@@ -147,16 +170,20 @@ pub(crate) async fn run(conn: &Rc<Connection>, call: &Rc<Call>, forward: &Forwar
         stop = call.interrupted() => stop,
     };
     call.drop_asks();
+    match &stop {
+        Stop::Cancelled => conn.cancel_upstream(call.upstream.get(), "cancelled by the client"),
+        Stop::TimedOut => conn.cancel_upstream(call.upstream.get(), "timeout"),
+        Stop::Closed(_) => {}
+    }
+    Err(stopped(call, stop))
+}
+
+/// What a call that was stopped ends with.
+pub(crate) fn stopped(call: &Call, stop: Stop) -> Failure {
     match stop {
-        Stop::Cancelled => {
-            conn.cancel_upstream(call.upstream.get(), "cancelled by the client");
-            Err(Failure::new(Kind::Cancelled, "the call was cancelled"))
-        }
-        Stop::TimedOut => {
-            conn.cancel_upstream(call.upstream.get(), "timeout");
-            Err(Failure::timeout(format!("timeout: no reply within {} ms", call.budget().as_millis())))
-        }
-        Stop::Closed(failure) => Err(failure),
+        Stop::Cancelled => Failure::new(Kind::Cancelled, "the call was cancelled"),
+        Stop::TimedOut => Failure::timeout(format!("timeout: no reply within {} ms", call.budget().as_millis())),
+        Stop::Closed(failure) => failure,
     }
 }
 

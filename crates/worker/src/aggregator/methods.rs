@@ -9,7 +9,7 @@ use wire::{Json, rpc, worker::method, write::Object};
 use super::{
     Aggregator,
     call::{Answer, Stop},
-    catalog::Catalog,
+    catalog::{self, Wanted},
     connect::{self, Spec},
     connection::Connection,
     forward,
@@ -55,7 +55,7 @@ const METHODS: [Method; 23] = [
     now(method::WATCH, watch),
     now(method::CONNECT, connect_server),
     now(method::DISCONNECT, disconnect),
-    in_turn(method::CATALOG, catalog),
+    in_turn(method::CATALOG, list_offer),
     in_turn(method::HEALTH, health),
     in_turn(method::SUBSCRIBE, subscribe),
     in_turn(method::UNSUBSCRIBE, unsubscribe),
@@ -157,9 +157,11 @@ fn disconnect(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>)
     aggregator.hub.out.ok(id);
 }
 
-fn catalog(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>) {
+fn list_offer(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>) {
+    let wanted = Wanted::read(params);
     with_server(aggregator, id, params, |conn| {
-        Ok(async move { Ok(Done::Result(Box::pin(Catalog::fetch(&conn)).await.to_json().into())) })
+        let wanted = wanted?;
+        Ok(async move { Ok(Done::Result(Box::pin(catalog::answer(&conn, &wanted)).await.into())) })
     });
 }
 
@@ -260,6 +262,7 @@ fn log_level(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>) 
                 body.str("level", &level);
                 let body = Bytes::from(body.finish());
                 conn.request("logging/setLevel", Some(known(&body))).await?;
+                conn.log_level.replace(Some(level.into()));
             }
             Ok(Done::Ok)
         })

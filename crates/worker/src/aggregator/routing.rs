@@ -194,6 +194,7 @@ impl Connection {
         });
     }
 
+    /// What belongs to no call is told to everybody, so of a user's connection only what says nothing about the user.
     fn other_notice(&self, method: &str, params: Option<&Bytes>) {
         let tell = |event: &str, key: &str, value: &[u8]| {
             self.hub.tell(event, &self.server, self.generation, |line| {
@@ -202,6 +203,7 @@ impl Connection {
         };
         let params_text = params.map_or(&b"{}"[..], |params| params);
         match method {
+            "notifications/resources/updated" | "notifications/message" if self.is_users() => {}
             "notifications/resources/updated" => {
                 if let Some(uri) = params.map(known).and_then(|params| params.get("uri")).filter(|uri| uri.as_str().is_some()) {
                     tell("updated", "uri", uri.as_bytes());

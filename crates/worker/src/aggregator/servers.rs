@@ -67,7 +67,7 @@ impl Servers {
 
     pub(crate) fn sweep(&self) {
         for conn in self.by_name.borrow().values().flatten() {
-            conn.link.sweep();
+            conn.sweep();
         }
     }
 

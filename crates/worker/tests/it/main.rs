@@ -7,6 +7,8 @@ mod http;
 #[cfg(test)]
 mod process;
 #[cfg(test)]
+mod relist;
+#[cfg(test)]
 mod seed;
 #[cfg(test)]
 mod stdio;
@@ -14,3 +16,5 @@ mod stdio;
 mod support;
 #[cfg(test)]
 mod tls;
+#[cfg(test)]
+mod users;

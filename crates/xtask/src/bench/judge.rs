@@ -1,8 +1,11 @@
-//! The targets: what the gate may cost, as multiples of the floor in the same round.
+//! The targets: what the gate may cost, as multiples of the floor in the same round, and what deciding may cost in itself.
 
 use serde::Serialize;
 
-use super::matrix::{CROWD_CELL, Cell, Measured, Place, Results, Upstream, median};
+use super::{
+    decide::WORKS,
+    matrix::{CROWD_CELL, Cell, Measured, Place, Results, Upstream, median},
+};
 
 /// One target and how the run did.
 #[derive(Debug, Serialize)]
@@ -42,6 +45,10 @@ pub(super) fn judge(results: &Results) -> Vec<Target> {
     targets.extend(at_most("CPU per call with 200 servers, × with 2".to_owned(), crowd, 1.15));
     targets.extend(at_most("idle memory of gate and worker, MiB".to_owned(), Some(results.idle_gate_bytes as f64 / MIB), 30.0));
     targets.extend(at_most("first call after a start, ms".to_owned(), Some(median(results.first_call_ms.clone())), 100.0));
+    for work in &WORKS {
+        let cost = work.among(&results.costs).zip(work.bound);
+        targets.extend(cost.and_then(|(cost, bound)| at_most(format!("{}, µs", cost.name()), Some(cost.median()), bound)));
+    }
     targets
 }
 

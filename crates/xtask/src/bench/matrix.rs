@@ -5,7 +5,7 @@ use std::{thread::sleep, time::Duration};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use super::places::Stand;
+use super::{decide::Cost, places::Stand};
 use crate::say;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -83,6 +83,7 @@ pub(super) struct Results {
     pub(super) first_call_ms: Vec<f64>,
     pub(super) idle_floor_bytes: u64,
     pub(super) idle_gate_bytes: u64,
+    pub(super) costs: Vec<Cost>,
 }
 
 impl Results {

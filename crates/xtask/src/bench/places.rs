@@ -21,7 +21,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const CROWD: usize = 200;
 
 /// What takes part.
-pub(super) const PROGRAMS: [&str; 5] = ["portcullis", "portcullis-worker", "bench-upstream", "bench-floor", "bench-load"];
+pub(super) const PROGRAMS: [&str; 6] =
+    ["portcullis", "portcullis-worker", "bench-upstream", "bench-floor", "bench-load", "bench-decide"];
 
 /// Where the built programs are.
 #[derive(Debug, Clone)]
@@ -35,7 +36,7 @@ impl Programs {
         Ok(Self(directory))
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 }
@@ -302,8 +303,14 @@ fn resident_bytes(pid: u32) -> u64 {
 
 /// What a program prints, as a value.
 fn json<T: serde::de::DeserializeOwned>(command: &mut Command) -> Result<T> {
-    let output = command.stdin(Stdio::null()).output()?;
-    let (said, complained) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    ensure!(output.status.success(), "the load failed: {complained}");
-    serde_json::from_str(&said).with_context(|| format!("not what was expected: {said}{complained}"))
+    let said = output(command)?;
+    serde_json::from_str(&said).with_context(|| format!("not what was expected: {said}"))
+}
+
+/// What a program prints.
+pub(super) fn output(command: &mut Command) -> Result<String> {
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {:?}", command.get_program()))?;
+    let complained = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{:?} failed: {complained}", command.get_program());
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

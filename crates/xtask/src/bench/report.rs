@@ -9,6 +9,7 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::{
+    decide::Cost,
     judge::Target,
     matrix::{Cell, Measured, Place, Results, Row, Upstream, median},
 };
@@ -33,12 +34,21 @@ pub(super) fn show(results: &Results, targets: &[Target]) {
         results.idle_gate_bytes as f64 / MIB,
         median(results.first_call_ms.clone())
     ));
+    decisions(&results.costs);
     if !targets.is_empty() {
         say("");
     }
     for target in targets {
         let verdict = if target.met { "PASS" } else { "FAIL" };
         say(format_args!("{verdict}  {:48} {:8.2}  ({})", target.name, target.value, target.bound));
+    }
+}
+
+fn decisions(costs: &[Cost]) {
+    let Some(first) = costs.first() else { return };
+    say(format_args!("\nwhat deciding costs (CPU time, medians over {} rounds)       µs", first.microseconds.len()));
+    for cost in costs {
+        say(format_args!("  {:52} {:8.2}", cost.name(), cost.median()));
     }
 }
 

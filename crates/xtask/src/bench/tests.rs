@@ -1,4 +1,5 @@
 use super::{
+    decide::{Cost, WORKS},
     judge::judge,
     matrix::{CROWD_CELL, Cell, Measured, Place, Results, Row, Upstream, median, turn},
 };
@@ -35,6 +36,21 @@ fn targets_can_be_missed() {
     assert!(!verdict(0.61));
     let slow = Results { first_call_ms: vec![101.0], idle_gate_bytes: 31 << 20, ..Results::default() };
     assert_eq!(judge(&slow).iter().map(|target| target.met).collect::<Vec<_>>(), [false, false]);
+}
+
+#[test]
+fn decisions_can_be_too_dear() {
+    let verdicts = |microseconds: f64| -> Vec<bool> {
+        let whats = ["decide-1", "decide-100", "check", "secrets-10k", "secrets-10k-found"];
+        let costs = whats.map(|what| Cost { what: what.to_owned(), microseconds: vec![1e6, microseconds, 0.0] });
+        let judged = judge(&Results { costs: costs.into(), ..Results::default() });
+        judged.iter().filter(|target| target.name.ends_with("µs")).map(|target| target.met).collect()
+    };
+    assert_eq!(verdicts(20.0), [true, true, true, true]);
+    assert_eq!(verdicts(20.1), [false, true, true, true]);
+    assert_eq!(verdicts(60.1), [false, false, true, true]);
+    assert_eq!(verdicts(100.1), [false, false, false, false]);
+    assert_eq!(WORKS.iter().filter(|work| work.bound.is_some()).count(), 4);
 }
 
 #[test]

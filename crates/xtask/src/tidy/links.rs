@@ -10,15 +10,17 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("vocab", &[]),
     ("wire", &["vocab"]),
     ("flow", &["vocab", "wire"]),
-    ("policy", &["flow", "vocab", "wire"]),
+    ("shape", &["vocab", "wire"]),
+    ("policy", &["flow", "shape", "vocab", "wire"]),
+    ("state", &["flow", "vocab"]),
     ("audit", &["flow", "vocab", "wire"]),
     ("secrets", &["flow", "vocab", "wire"]),
     ("sandbox", &[]),
     ("worker", &["sandbox", "vocab", "wire"]),
-    ("gateway", &["audit", "flow", "policy", "sandbox", "secrets", "vocab", "wire"]),
+    ("gateway", &["audit", "flow", "policy", "sandbox", "secrets", "shape", "state", "vocab", "wire"]),
     ("server", &["gateway", "vocab", "wire"]),
-    ("portcullis", &["audit", "flow", "gateway", "policy", "sandbox", "secrets", "server", "vocab", "wire"]),
-    ("testkit", &["vocab", "wire"]),
+    ("portcullis", &["audit", "flow", "gateway", "policy", "sandbox", "secrets", "server", "shape", "state", "vocab", "wire"]),
+    ("testkit", &["flow", "policy", "shape", "vocab", "wire"]),
     ("xtask", &["vocab", "wire"]),
 ];
 
@@ -34,6 +36,8 @@ struct Fence {
 
 const FENCES: &[Fence] = &[
     Fence { package: "cedar*", features: &[], owners: &["policy"] },
+    Fence { package: "sqlx*", features: &[], owners: &["state"] },
+    Fence { package: "jsonschema", features: &[], owners: &["shape"] },
     Fence { package: "reqwest", features: &[], owners: &["worker"] },
     Fence { package: "ureq", features: &[], owners: &["worker"] },
     Fence { package: "hyper-rustls", features: &[], owners: &["worker"] },
@@ -56,6 +60,8 @@ const FENCES: &[Fence] = &[
 /// What must not be found anywhere below the worker.
 const NOT_IN_WORKER: &[&str] = &[
     "policy",
+    "shape",
+    "state",
     "audit",
     "secrets",
     "gateway",

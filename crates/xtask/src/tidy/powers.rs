@@ -26,6 +26,7 @@ const DEVELOPMENT: [&str; 2] = ["testkit", "xtask"];
 /// Files outside `portcullis` that may read the wall clock or draw randomness, each with its reason.
 const CLOCK_FILES: &[(&str, &str)] = &[
     ("crates/audit/src/clock.rs", "makes the clock that the ledger is given"),
+    ("crates/audit/src/entropy.rs", "draws the keys that arguments are sealed under"),
     ("crates/secrets/src/entropy.rs", "makes the source of randomness that sealing is given"),
     ("crates/server/src/mcp/session.rs", "a session's id must not be guessed"),
 ];

@@ -75,7 +75,7 @@ pub fn scalar(text: &str) -> String {
 }
 
 /// YAML's double-quoted style, with every character that is not printable ASCII or a letter escaped.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {
         match c {

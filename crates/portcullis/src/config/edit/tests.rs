@@ -232,3 +232,36 @@ mod properties {
         }
     }
 }
+
+#[test]
+fn blocking_writes_the_reason_and_unblocking_leaves_no_trace() {
+    for id in ["github", "weather", "empty"] {
+        let blocked = set_blocked(FILE, id, Some("sends \"tokens\"\nto others: see #12")).unwrap();
+        let resolved = super::super::parse(std::path::Path::new("x"), &blocked).unwrap();
+        assert_eq!(resolved.server(id).unwrap().blocked.as_deref(), Some("sends \"tokens\"\nto others: see #12"));
+        let again = set_blocked(&blocked, id, Some("other")).unwrap();
+        let resolved = super::super::parse(std::path::Path::new("x"), &again).unwrap();
+        assert_eq!(resolved.server(id).unwrap().blocked.as_deref(), Some("other"));
+        assert_eq!(set_blocked(&again, id, None).unwrap(), FILE, "{again}");
+    }
+    assert_eq!(set_blocked(FILE, "github", None).unwrap(), FILE);
+    assert_eq!(
+        diff(FILE, &set_blocked(FILE, "github", Some("leaks")).unwrap()),
+        "+    blocked: \"leaks\"\n"
+    );
+    assert!(matches!(set_blocked(FILE, "githbu", Some("x")), Err(EditError::Unknown { .. })));
+}
+
+#[test]
+fn unblocking_takes_its_own_lines_only() {
+    let listed = "mcp_servers:\n- name: a\n  blocked: >\n    two\n    lines\n  # why\n  command: x\n- blocked: here\n  name: b\n";
+    let after = set_blocked(listed, "a", None).unwrap();
+    assert_eq!(after, "mcp_servers:\n- name: a\n  # why\n  command: x\n- blocked: here\n  name: b\n");
+    assert!(matches!(set_blocked(listed, "b", None), Err(EditError::Style { line: 8 })), "it stands beside the dash");
+    let after = set_blocked(listed, "a", Some("x")).unwrap();
+    assert_eq!(after, "mcp_servers:\n- name: a\n  # why\n  command: x\n  blocked: \"x\"\n- blocked: here\n  name: b\n");
+    let flow = "mcp_servers: \n  a: {command: x, blocked: y}\n  b: {blocked: y}\n  c: {blocked: y, url: \"http://localhost/\"}\n";
+    assert!(set_blocked(flow, "a", None).unwrap().contains("a: {command: x}\n"));
+    assert!(set_blocked(flow, "b", None).unwrap().contains("b: {}\n"));
+    assert!(set_blocked(flow, "c", None).unwrap().contains("c: {url: \"http"));
+}

@@ -88,7 +88,7 @@ async fn carry_news(door: &Door, caller: &Caller, session: &Session, watch: &mut
                 let Some(news) = news.filter(|_| caller.is_active()) else { return true };
                 // The newest stream may be another one than when we began to wait.
                 let Some(writer) = session.streams.standalone() else { return false };
-                for message in watch.for_legacy(&news, &door.gate, caller, &session.peer) {
+                for (message, _evidence) in watch.for_legacy(&news, &door.gate, caller, &session.peer).await {
                     writer.send(&message).await;
                 }
             }

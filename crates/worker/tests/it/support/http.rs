@@ -17,6 +17,8 @@ pub(crate) struct Request {
     pub(crate) verb: String,
     pub(crate) path: String,
     pub(crate) headers: HashMap<String, String>,
+    /// Every header line, so that one sent twice shows.
+    pub(crate) lines: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
     pub(crate) at: Instant,
 }
@@ -32,6 +34,11 @@ impl Request {
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
+    }
+
+    /// Every value of a header.
+    pub(crate) fn every(&self, name: &str) -> Vec<&str> {
+        self.lines.iter().filter(|(line, _)| line == name).map(|(_, value)| value.as_str()).collect()
     }
 }
 
@@ -169,6 +176,7 @@ fn read_request(reader: &mut impl BufRead) -> Option<Request> {
     let mut words = line.split_whitespace();
     let (verb, path) = (words.next()?.to_owned(), words.next()?.to_owned());
     let mut headers = HashMap::new();
+    let mut lines = Vec::new();
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).ok()?;
@@ -178,11 +186,12 @@ fn read_request(reader: &mut impl BufRead) -> Option<Request> {
         }
         let (name, value) = line.split_once(':')?;
         headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+        lines.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
     let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Request { verb, path, headers, body, at: Instant::now() })
+    Some(Request { verb, path, headers, lines, body, at: Instant::now() })
 }
 
 /// Answers the legacy handshake and refuses discovery; true if it did.

@@ -7,7 +7,7 @@ use std::{
     fs::File,
     io::{BufRead, BufReader, Write},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, RecvTimeoutError, channel},
     },
@@ -29,6 +29,7 @@ pub(crate) struct Worker {
     pub(crate) child: Child,
     next_id: u64,
     paused: Arc<AtomicBool>,
+    log: Arc<Mutex<String>>,
 }
 
 impl Worker {
@@ -42,10 +43,16 @@ impl Worker {
     }
 
     pub(crate) fn start_with(first_line: &str, args: &[&str]) -> Self {
+        let filter = std::env::var("PORTCULLIS_LOG").unwrap_or_else(|_| "error".to_owned());
+        Self::start_logging(first_line, args, &filter)
+    }
+
+    /// A worker that logs what the filter lets through.
+    pub(crate) fn start_logging(first_line: &str, args: &[&str], filter: &str) -> Self {
         let spawned = jail::Worker::new(env!("CARGO_BIN_EXE_portcullis-worker"))
             .args(["--role", "aggregator"])
             .args(args)
-            .env("PORTCULLIS_LOG", std::env::var("PORTCULLIS_LOG").unwrap_or_else(|_| "error".to_owned()))
+            .env("PORTCULLIS_LOG", filter)
             .spawn()
             .expect("the worker starts");
         let (send, lines) = channel();
@@ -62,14 +69,17 @@ impl Worker {
                 }
             }
         });
+        let log = Arc::new(Mutex::new(String::new()));
+        let logging = Arc::clone(&log);
         thread::spawn(move || {
             for line in BufReader::new(File::from(spawned.stderr)).lines().map_while(Result::ok) {
                 eprintln!("worker: {line}");
+                logging.lock().expect("log").push_str(&line);
             }
         });
         let stdin = Some(File::from(spawned.stdin));
         let mut worker =
-            Self { stdin, lines, held: Vec::new(), handover: spawned.handover, child: spawned.child, next_id: 1, paused };
+            Self { stdin, lines, held: Vec::new(), handover: spawned.handover, child: spawned.child, next_id: 1, paused, log };
         worker.raw(first_line.as_bytes());
         worker
     }
@@ -162,6 +172,19 @@ impl Worker {
 
     pub(crate) fn resume(&mut self) {
         self.paused.store(false, Ordering::SeqCst);
+    }
+
+    /// What the worker has logged, once it holds this text.
+    pub(crate) fn log_with(&self, text: &str) -> String {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let log = self.log.lock().expect("log").clone();
+            if log.contains(text) {
+                return log;
+            }
+            assert!(Instant::now() < until, "`{text}` was not logged: {log}");
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// What the worker holds in memory now.

@@ -1,0 +1,146 @@
+//! Opening a ledger, and opening it again after its disk failed.
+//!
+//! Both read the tail, cut what never reached the disk as a whole, and record what they found before anything else is
+//! recorded. They must never cut, hide or go on behind a record that was synced.
+
+use crate::checkpoint::{Heads, Signer};
+use crate::clock::Clock;
+use crate::commit::Commits;
+use crate::disk::Disk;
+use crate::error::OpenError;
+use crate::ledger::{Ledger, Options, Shared};
+use crate::record::{Draft, Kind, Verdict};
+use crate::recover::{self, Known, Tail, segment_path, segment_seq};
+use crate::write::{Segment, State, Writer, new_segment};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use vocab::Stage;
+
+impl Ledger {
+    /// Opens or creates the ledger in `dir`, takes it for this process, cuts a torn tail and records what it found:
+    /// the cut, and every intent whose outcome will never be known.
+    pub fn with(dir: impl Into<PathBuf>, disk: Box<dyn Disk>, clock: Clock, options: Options) -> Result<Ledger, OpenError> {
+        let dir = dir.into();
+        disk.create_dir(&dir).map_err(OpenError::disk("creating the ledger directory", &dir))?;
+        let lock = disk.lock(&dir).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => OpenError::InUse { dir: dir.clone() },
+            _ => OpenError::disk("locking the ledger directory", &dir)(error),
+        })?;
+        let (signer, durable) = Signer::known(&*disk, &dir).map_err(OpenError::disk("reading the signed head in", &dir))?;
+        let tail = recover::find_tail(&*disk, &dir, Known { expected: None, durable })?;
+        if tail.next_seq < durable {
+            return Err(OpenError::RolledBack { dir, checkpoint: durable, found: tail.next_seq });
+        }
+        let segment = segment_at(&*disk, &dir, &tail)?;
+        if tail.next_seq > durable {
+            write_again(&*disk, &dir, in_doubt(&*disk, &dir, durable)?, &tail)?;
+        }
+        let state = State::new(segment, tail.next_seq, tail.head, tail.tree.clone());
+        let writer = Writer::new(disk, dir, clock, options.segment_bytes, state);
+        write_findings(&writer, &mut writer.lock(), &tail, &[])?;
+        let synced = AtomicU64::new(writer.written());
+        let heads = Heads::new(signer, durable);
+        Ok(Ledger { shared: Arc::new(Shared { writer, synced, commits: Commits::default(), heads, _lock: lock }) })
+    }
+
+    /// After a failure: reads the tail again, cuts what was never acknowledged, and goes on. Does nothing if not broken.
+    pub fn reopen(&self) -> Result<(), OpenError> {
+        let writer = &self.shared.writer;
+        let mut state = writer.lock_idle();
+        let Some(reason) = state.broken.clone() else {
+            return Ok(());
+        };
+        let expected = state.acknowledged;
+        // No power was cut, so nothing may be missing before something that is there.
+        let tail = recover::find_tail(&*writer.disk, &writer.dir, Known { expected, durable: u64::MAX })?;
+        if let (false, Some((acknowledged, _))) = (tail.holds_expected, expected) {
+            return Err(OpenError::Lost { acknowledged });
+        }
+        let segment = segment_at(&*writer.disk, &writer.dir, &tail)?;
+        if let Some(suspect) = state.suspect {
+            write_again(&*writer.disk, &writer.dir, suspect, &tail)?;
+        }
+        // Bodies that still cannot be written would break it again at once, with a record each time.
+        let flushed = writer.bodies.flush(&*writer.disk, &writer.dir, tail.next_seq);
+        flushed.map_err(OpenError::disk("writing the kept arguments below", &writer.dir))?;
+        state.resume_at(segment, tail.next_seq, tail.head, tail.tree.clone());
+        writer.set_written(tail.next_seq);
+        let recovered = Draft { action: "ledger.recovered", detail: &reason, ..Draft::default() };
+        let result = write_findings(writer, &mut state, &tail, &[recovered]);
+        match result {
+            Ok(()) => self.shared.synced.store(writer.written(), Ordering::Release),
+            Err(_) => state.break_again(reason),
+        }
+        result
+    }
+}
+
+/// Opens the segment that `tail` ends in, without what was torn, and syncs it: an earlier process may not have.
+fn segment_at(disk: &dyn Disk, dir: &Path, tail: &Tail) -> Result<Segment, OpenError> {
+    let path = segment_path(dir, tail.segment);
+    let mut segment = new_segment(disk, dir, tail.segment).map_err(OpenError::disk("opening the ledger segment", &path))?;
+    if let Some(torn) = &tail.torn {
+        if torn.records > 0 {
+            let aside = dir.join(tail.name_of_cut());
+            disk.replace(&aside, &torn.bytes).map_err(OpenError::disk("keeping the torn tail in", aside))?;
+        }
+        segment.file.truncate(tail.size).map_err(OpenError::disk("cutting the torn tail of", &path))?;
+    }
+    segment.file.sync().map_err(OpenError::disk("syncing the ledger segment", &path))?;
+    segment.size = tail.size;
+    Ok(segment)
+}
+
+/// The first segment that an earlier process may have left unsynced: the one where its signed head ends, but no earlier than the
+/// last but one, because a segment is synced before the next one is begun.
+fn in_doubt(disk: &dyn Disk, dir: &Path, durable: u64) -> Result<u64, OpenError> {
+    let segments = segments(disk, dir)?;
+    let last_signed = segments.iter().rev().find(|first_seq| **first_seq <= durable);
+    let last_but_one = segments.iter().rev().nth(1);
+    Ok(last_signed.max(last_but_one).copied().unwrap_or(0))
+}
+
+fn segments(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>, OpenError> {
+    let names = disk.list(dir).map_err(OpenError::disk("listing the ledger directory", dir))?;
+    let mut segments: Vec<u64> = names.iter().filter_map(|name| segment_seq(name)).collect();
+    segments.sort_unstable();
+    Ok(segments)
+}
+
+/// After a failed sync the kernel may hold pages that it no longer means to write, and another process cannot know. So everything from the
+/// segment `suspect` on is written again, in place, and synced.
+fn write_again(disk: &dyn Disk, dir: &Path, suspect: u64, tail: &Tail) -> Result<(), OpenError> {
+    for first_seq in segments(disk, dir)?.into_iter().filter(|first_seq| *first_seq >= suspect) {
+        let path = segment_path(dir, first_seq);
+        let mut bytes = disk.read(&path).map_err(OpenError::disk("reading the ledger segment", &path))?;
+        if first_seq == tail.segment {
+            bytes.truncate(usize::try_from(tail.size).unwrap_or(usize::MAX));
+        }
+        disk.overwrite(&path, 0, &bytes).map_err(OpenError::disk("writing the ledger segment again", &path))?;
+    }
+    Ok(())
+}
+
+/// Records what recovery found: first `extra`, then the cut, then one outcome per intent that nobody can conclude.
+fn write_findings(writer: &Writer, state: &mut State, tail: &Tail, extra: &[Draft<'_>]) -> Result<(), OpenError> {
+    let mut drafts = extra.to_vec();
+    let cut = tail.describe_cut();
+    drafts.extend(cut.as_ref().map(|detail| Draft { action: "ledger.torn_tail_cut", detail, ..Draft::default() }));
+    let orphans = tail.outstanding.iter().filter(|(seq, _)| !state.live.contains_key(*seq));
+    drafts.extend(orphans.map(|(seq, call)| Draft {
+        kind: Kind::Outcome,
+        call,
+        intent: Some(*seq),
+        stage: Some(Stage::Dispatch),
+        verdict: Some(Verdict::Indeterminate),
+        detail: "no outcome could be recorded for this intent; the effect may or may not have happened",
+        ..Draft::default()
+    }));
+    if drafts.is_empty() {
+        return Ok(());
+    }
+    let path = segment_path(&writer.dir, state.segment.first_seq);
+    writer.write_alone(state, &drafts).map_err(OpenError::disk("recording the recovery in", path))
+}

@@ -1,0 +1,254 @@
+//! The label of a session: the join of everything a caller was shown.
+//!
+//! **Invariant (no stale label).** A call reads the label in [`Session::weigh_step`] after it has been received in full, and a result,
+//! or any part of one, raises the label in [`Session::absorb_step`] before a byte of it leaves the gate. So a call that could know
+//! a result is always weighed against a label that includes it, without a lane between calls.
+//!
+//! **Invariant (durable before visible).** [`Showable`](crate::evidence::Showable) is the only evidence that something may be shown,
+//! and exists only once a label that includes it was reported [`saved`](Session::saved). It is not enough to wait for one's own rise:
+//! a call that absorbs what another has just absorbed finds nothing new, yet the other's save may still be under way. So what counts
+//! is the number of the label's version, not who raised it.
+//!
+//! **Invariant (a reset washes nothing off).** A reset begins an epoch with a clean label. Three kinds of data are in between:
+//! - a result that is absorbed afterwards: it raises the label of the new epoch, since that is where it will be seen;
+//! - a result that was absorbed before and has not left yet: its [`Absorbed`] or `Showable` is still held, and what is held
+//!   begins the new epoch's label;
+//! - a call that arrived before and is weighed afterwards: it is weighed against the labels of both epochs.
+
+use std::fmt;
+
+use vocab::{Label, Level, Mark, ServerId};
+
+use crate::{
+    evidence::{Absorbed, Weighed, WriteDown},
+    step::Step,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// What one caller has been shown so far. There is one for each credential, for as long as the gate runs.
+#[derive(Default)]
+pub struct Session {
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    epoch: u64,
+    label: Label,
+    /// The call whose result was shown last.
+    head: Option<Arc<str>>,
+    calls: u64,
+    /// The join of the labels of earlier epochs, and the head of the last one.
+    past: Mark,
+    past_head: Option<Arc<str>>,
+    /// Counts the changes of `label`.
+    version: u64,
+    /// The newest version that is durable.
+    saved: u64,
+    /// What has been absorbed and may not have left the gate yet.
+    leaving: Vec<Leaving>,
+    tickets: u64,
+}
+
+struct Leaving {
+    ticket: u64,
+    mark: Mark,
+    origin: ServerId,
+}
+
+/// Everything about a session that outlives the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    pub epoch: u64,
+    pub label: Label,
+    pub head: String,
+    version: u64,
+}
+
+/// What a reset ended and what it began. The beginning is not durable yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reset {
+    pub ended: Snapshot,
+    pub begun: Snapshot,
+}
+
+impl Session {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A session as it was saved.
+    #[must_use]
+    pub fn restore(label: Label, epoch: u64, head: &str) -> Self {
+        let head = (!head.is_empty()).then(|| head.into());
+        Self { known: Mutex::new(Known { epoch, label, head, ..Known::default() }) }
+    }
+
+    /// The label that decisions read.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        self.known(|known| known.label.mark)
+    }
+
+    /// The label with its origins.
+    #[must_use]
+    pub fn label(&self) -> Label {
+        self.known(|known| known.label.clone())
+    }
+
+    /// How often a person has reset it.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.known(|known| known.epoch)
+    }
+
+    /// The call whose result was shown last in this epoch, or nothing.
+    #[must_use]
+    pub fn head(&self) -> Arc<str> {
+        self.known(|known| known.head.clone()).unwrap_or_else(|| "".into())
+    }
+
+    /// How many calls passed Weigh in this epoch, as far as this process knows.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.known(|known| known.calls)
+    }
+
+    /// May what this session knows be sent to a server that takes at most `ceiling`?
+    pub fn weigh(&self, ceiling: Level) -> Result<Weighed, WriteDown> {
+        Weighed::decide(self.mark(), ceiling)
+    }
+
+    /// Weighs a call, and notes what may have influenced it. Again, for each answer the client gives in the middle of the call.
+    pub fn weigh_step(&self, ceiling: Level, step: &Step) -> Result<Weighed, WriteDown> {
+        self.known(|known| {
+            let is_from_before = step.arrived() != known.epoch;
+            let before = if is_from_before { known.label.mark.join(known.past) } else { known.label.mark };
+            let weighed = Weighed::decide(before, ceiling);
+            let is_first = step.links(|links| {
+                let is_first = links.after.is_none();
+                let head = if is_from_before && is_first { &known.past_head } else { &known.head };
+                links.after = Some(head.clone().unwrap_or_else(|| "".into()));
+                if links.follows.is_none() {
+                    links.epoch = known.epoch;
+                }
+                is_first
+            });
+            known.calls += u64::from(is_first && weighed.is_ok());
+            weighed
+        })
+    }
+
+    /// Raises the label to include words of `origin` that belong to no call. Must happen before they are shown.
+    pub fn absorb(self: &Arc<Self>, mark: Mark, origin: &ServerId) -> Absorbed {
+        self.take_in(mark, origin, |_| ())
+    }
+
+    /// Raises the label to include a part of a call's result. Must happen before it is shown. The first time, the call becomes the
+    /// head of the lineage.
+    pub fn absorb_step(self: &Arc<Self>, mark: Mark, origin: &ServerId, step: &Step) -> Absorbed {
+        self.take_in(mark, origin, |known| {
+            step.links(|links| {
+                if links.follows.is_none() {
+                    links.follows = Some(known.head.replace(step.head()).unwrap_or_else(|| "".into()));
+                    links.epoch = known.epoch;
+                }
+            });
+        })
+    }
+
+    fn take_in(self: &Arc<Self>, mark: Mark, origin: &ServerId, advance: impl FnOnce(&mut Known)) -> Absorbed {
+        let (ticket, version, after) = self.known(|known| {
+            known.raise(mark, origin);
+            advance(known);
+            known.tickets += 1;
+            known.leaving.push(Leaving { ticket: known.tickets, mark, origin: origin.clone() });
+            (known.tickets, known.version, known.label.mark)
+        });
+        Absorbed::new(self, ticket, version, after)
+    }
+
+    /// What must be saved before anything absorbed so far may be shown; nothing if all of it is durable.
+    #[must_use]
+    pub fn unsaved(&self) -> Option<Snapshot> {
+        self.known(|known| (known.saved < known.version).then(|| known.snapshot()))
+    }
+
+    /// Reports that a snapshot is durable. Never call it for one that was not written: a lost label is a leak.
+    pub fn saved(&self, snapshot: &Snapshot) {
+        self.known(|known| known.saved = known.saved.max(snapshot.version));
+    }
+
+    /// Begins a new epoch, because a person said so. Save what has [begun](Reset::begun), or [take it back](Session::take_back).
+    #[must_use = "what begins must be saved, and what ended archived"]
+    pub fn reset(&self) -> Reset {
+        self.known(|known| {
+            let ended = known.snapshot();
+            known.past = known.past.join(ended.label.mark);
+            known.past_head.clone_from(&known.head);
+            known.epoch += 1;
+            known.version += 1;
+            known.calls = 0;
+            known.label = Label::default();
+            if known.leaving.is_empty() {
+                known.head = None;
+            }
+            for leaving in &known.leaving {
+                known.label.mark = known.label.mark.join(leaving.mark);
+                known.label.origins.insert(leaving.origin.clone());
+            }
+            Reset { ended, begun: known.snapshot() }
+        })
+    }
+
+    /// Makes a reset that could not be saved as if it had not been, but for the number of the epoch.
+    pub fn take_back(&self, reset: &Reset) {
+        self.known(|known| {
+            known.label = std::mem::take(&mut known.label).join(&reset.ended.label);
+            known.version += 1;
+            if known.head.is_none() && !reset.ended.head.is_empty() {
+                known.head = Some(reset.ended.head.as_str().into());
+            }
+        });
+    }
+
+    pub(crate) fn is_durable(&self, version: u64) -> bool {
+        self.known(|known| known.saved >= version)
+    }
+
+    pub(crate) fn has_left(&self, ticket: u64) {
+        self.known(|known| known.leaving.retain(|leaving| leaving.ticket != ticket));
+    }
+
+    fn known<T>(&self, look: impl FnOnce(&mut Known) -> T) -> T {
+        look(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Known {
+    fn raise(&mut self, mark: Mark, origin: &ServerId) {
+        let raised = self.label.mark.join(mark);
+        let is_new_origin = !self.label.origins.contains(origin);
+        if raised == self.label.mark && !is_new_origin {
+            return;
+        }
+        self.version += 1;
+        self.label.mark = raised;
+        if is_new_origin {
+            self.label.origins.insert(origin.clone());
+        }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let head = self.head.as_deref().unwrap_or_default().to_owned();
+        Snapshot { epoch: self.epoch, label: self.label.clone(), head, version: self.version }
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let snapshot = self.known(|known| known.snapshot());
+        f.debug_struct("Session").field("epoch", &snapshot.epoch).field("label", &snapshot.label).finish_non_exhaustive()
+    }
+}

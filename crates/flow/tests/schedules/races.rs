@@ -1,0 +1,101 @@
+//! The races, and how many orders of each are tried.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use shuttle::{
+    Config, FailurePersistence, Runner,
+    scheduler::{PctScheduler, RandomScheduler},
+};
+use vocab::Level;
+
+use crate::world::{Flaw, World};
+
+/// Two calls read the same secret, one tells the public, and the gate may be killed at any time.
+fn race(flaw: Flaw) {
+    let world = World::new(flaw);
+    let threads = [
+        world.spawn(World::reads_notes),
+        world.spawn(World::reads_notes),
+        world.spawn(World::tells_the_public),
+        world.spawn(World::is_killed),
+    ];
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert_eq!(world.disk.lock().unwrap().secrecy, Level::Confidential);
+    world.tells_the_public();
+}
+
+/// The same with a person who resets the session meanwhile.
+fn race_with_reset(flaw: Flaw) {
+    let world = World::new(flaw);
+    let threads = [
+        world.spawn(World::reads_notes),
+        world.spawn(World::tells_the_public),
+        world.spawn(World::is_reset),
+        world.spawn(|world| {
+            world.is_killed();
+            world.tells_the_public();
+        }),
+    ];
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    world.is_killed();
+    world.tells_the_public();
+    assert_eq!(world.session.epoch(), 1);
+}
+
+fn quiet() -> Config {
+    let mut config = Config::new();
+    config.failure_persistence = FailurePersistence::None;
+    config
+}
+
+fn random(world: fn(Flaw), flaw: Flaw, schedules: usize) {
+    Runner::new(RandomScheduler::new(schedules), quiet()).run(move || world(flaw));
+}
+
+/// Finds bugs that need few switches in unlucky places.
+fn unlucky(world: fn(Flaw), flaw: Flaw, schedules: usize) {
+    Runner::new(PctScheduler::new(3, schedules), quiet()).run(move || world(flaw));
+}
+
+#[test]
+fn no_schedule_shows_or_sends_too_early() {
+    random(race, Flaw::None, 35_000);
+}
+
+#[test]
+fn no_unlucky_schedule_shows_or_sends_too_early() {
+    unlucky(race, Flaw::None, 35_000);
+}
+
+#[test]
+fn no_schedule_washes_a_label_off_with_a_reset() {
+    random(race_with_reset, Flaw::None, 35_000);
+}
+
+#[test]
+fn no_unlucky_schedule_washes_a_label_off_with_a_reset() {
+    unlucky(race_with_reset, Flaw::None, 35_000);
+}
+
+/// The test of the tests: whichever rule is broken, a schedule is found where it matters.
+#[test]
+fn every_flaw_is_found() {
+    for (race, flaw) in [
+        (race as fn(Flaw), Flaw::AbsorbsAfterShowing),
+        (race, Flaw::ShowsBeforeSaving),
+        (race, Flaw::TrustsNothingIsNew),
+        (race, Flaw::WeighsBeforeReceived),
+        (race_with_reset, Flaw::ForgetsWhatIsLeaving),
+        (race_with_reset, Flaw::ForgetsTheArrival),
+        (race_with_reset, Flaw::SavesACleanReset),
+    ] {
+        for search in [random, unlucky] {
+            let found = catch_unwind(AssertUnwindSafe(|| search(race, flaw, 20_000)));
+            assert!(found.is_err(), "{flaw:?} was not found");
+        }
+    }
+}

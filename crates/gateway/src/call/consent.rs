@@ -1,0 +1,261 @@
+//! Consent: a person approves the exact action, when the permit asks. Then a last look at whether the server still offers what was
+//! approved.
+//!
+//! A person may take minutes, and the world moves meanwhile. So an approved call is decided again from Admit on, and what comes out
+//! must be bound to the same digest as what the person saw: caller, tool, definition, arguments, label, bundle. An approval is spent
+//! once. Nothing here can allow what an earlier stage refused.
+
+use std::{sync::Arc, time::Duration};
+
+use audit::Opened;
+use bytes::Bytes;
+use policy::{Asked, Judged, Meter};
+use state::{Approval, ApprovalState, NewApproval, SpendError};
+use vocab::{Fault, FaultKind, Rule, Stop, Violation};
+use wire::{
+    Json,
+    write::{self, Object},
+};
+
+use super::{Case, Decided, Received, Settled, receive, resolve, verify};
+use crate::{
+    Answer, Ask,
+    catalog::Target,
+    meters::Peek,
+    running::{Event, Order, Wires},
+};
+
+/// How often a waiting client is told that it waits.
+const REMINDER: Duration = Duration::from_secs(10);
+/// The key of our own question to the client; servers' keys are numbers.
+const KEY: &str = "portcullis-approval";
+
+/// Admit to Judge, as `call.rs` has it.
+type Decide = fn(Case<'_>, &Received<'_>, &Target, &dyn Meter) -> Result<Decided, Violation>;
+
+pub(super) async fn consent(
+    case: Case<'_>,
+    opened: &mut Opened,
+    received: &Received<'_>,
+    target: Arc<Target>,
+    decided: Decided,
+    decide: Decide,
+    wires: &mut Wires,
+) -> Result<Settled, Stop> {
+    let Decided { judged, args, slots } = settle_rewrite(case, &target, decided, decide)?;
+    let settled = match judged {
+        Judged::Permitted(permit) => Settled { permit, args, target, slots },
+        Judged::Rewritten(_) => return Err(Violation::new(Rule::PolicyDenied, "a rewritten call would be rewritten again").into()),
+        Judged::Asked(asked) => {
+            // A person's time is nobody's place in the queue.
+            drop((args, slots));
+            let approval = open(case, &target, &asked).await?;
+            opened.facts.approval = approval.id.clone().into();
+            wait(case, &approval, wires).await?;
+            spend(case, received, decide).await?
+        }
+    };
+    confirm(case, received, settled).await
+}
+
+/// A rewritten call is decided like the original was, once.
+fn settle_rewrite(case: Case<'_>, target: &Arc<Target>, decided: Decided, decide: Decide) -> Result<Decided, Violation> {
+    let Judged::Rewritten(rewritten) = decided.judged else { return Ok(decided) };
+    drop(decided.slots);
+    tracing::info!(policies = ?rewritten.policies, server = %target.spec.id, tool = target.name, "arguments rewritten");
+    let params = write::replace_fields(Json::checked_before(&case.ask.params), &["arguments"], |out| {
+        out.raw("arguments", &rewritten.arguments);
+    });
+    let ask = Ask { params: params.into(), ..case.ask.clone() };
+    let received = receive(&ask)?;
+    decide(Case { ask: &ask, ..case }, &received, target, &Peek(&target.meters))
+}
+
+/// The open question for this very call: a new one, or the one that waits already.
+async fn open(case: Case<'_>, target: &Target, asked: &Asked) -> Result<Approval, Stop> {
+    let gate = case.gate;
+    let now_ms = gate.now_ms();
+    let origins = case.ask.caller.session().label().origins;
+    let mut why = asked.why.clone();
+    if !origins.is_empty() {
+        let origins: Vec<&str> = origins.iter().map(vocab::ServerId::as_str).collect();
+        why.push(format!("the session has seen data of {}", origins.join(", ")));
+    }
+    let new = NewApproval {
+        digest: *asked.binding(),
+        caller: case.ask.caller.id().to_owned(),
+        caller_name: case.ask.caller.name().to_owned(),
+        action: case.ask.action.method().to_owned(),
+        server: target.spec.id.to_string(),
+        target: target.name.clone(),
+        definition: target.digest().to_owned(),
+        arguments: String::from_utf8_lossy(&asked.arguments).into_owned(),
+        label: asked.label().to_string(),
+        lineage: Some(case.step.after().to_string()).into_iter().filter(|head| !head.is_empty()).collect(),
+        why,
+        bundle: case.rules.bundle.version().to_owned(),
+        asked_ms: now_ms,
+        expires_ms: now_ms.saturating_add(u64::try_from(case.rules.approvals.expiry.as_millis()).unwrap_or(u64::MAX)),
+        // No two calls have the same id, so no two approvals do; that it can be guessed helps nobody who may not answer.
+        entropy: *blake3::keyed_hash(asked.binding(), case.step.call().as_bytes()).as_bytes(),
+    };
+    let state::Asked { approval, is_new } = gate.state.ask(new).await.map_err(unavailable)?;
+    if is_new {
+        let change = audit::Change {
+            action: "approval.asked",
+            caller: case.ask.caller.id(),
+            server: target.spec.id.as_str(),
+            tool: &target.name,
+            approval: &approval.id,
+            definition: &approval.definition,
+            label: &approval.label,
+            bundle: &approval.bundle,
+            ..audit::Change::default()
+        };
+        let recorded = gate.ledger.change(&change);
+        recorded.map_err(|error| Violation::new(Rule::LedgerUnavailable, error.to_string()))?;
+        tracing::warn!(approval = approval.id, server = %target.spec.id, tool = target.name, "waits for a person");
+    }
+    Ok(approval)
+}
+
+fn unavailable(error: impl std::fmt::Display) -> Stop {
+    Fault::new(FaultKind::Gate, format!("approvals are not available: {error}")).into()
+}
+
+/// Waits until a person answered, the question expired, or the client is gone. In the last case the question stays open, and the
+/// same call made again takes up its answer.
+async fn wait(case: Case<'_>, approval: &Approval, wires: &mut Wires) -> Result<(), Stop> {
+    let gate = case.gate;
+    let news = gate.state.watch(&approval.id).await.map_err(unavailable)?;
+    let mut news = news.ok_or_else(|| unavailable("the question is gone"))?;
+    if case.rules.approvals.in_client && approval.state == ApprovalState::Pending && can_elicit(case.ask) {
+        wires.say(Event::Ask { key: KEY.into(), method: "elicitation/create".into(), params: question(approval) }).await;
+    }
+    let mut reminder = tokio::time::interval(REMINDER);
+    let mut reminded = 0;
+    let mut orders_open = true;
+    loop {
+        let now = gate.state.get(&approval.id).await.map_err(unavailable)?;
+        match now.map_or(ApprovalState::Expired, |approval| approval.at(gate.now_ms()).state) {
+            ApprovalState::Pending => {}
+            ApprovalState::Approved => return Ok(()),
+            ApprovalState::Denied => return Err(denied(case, approval).await),
+            ApprovalState::Used => return Err(used().into()),
+            ApprovalState::Expired => return Err(expired(approval).into()),
+        }
+        let left = Duration::from_millis(approval.expires_ms.saturating_sub(gate.now_ms()));
+        let unwatched = wires.unwatched();
+        tokio::select! {
+            _ = news.answered() => {}
+            () = tokio::time::sleep(left) => {}
+            () = unwatched => {
+                let detail = format!("the client left while approval {} was open; it stays open", approval.id);
+                return Err(Fault::new(FaultKind::Cancelled, detail).into());
+            }
+            order = wires.orders.recv(), if orders_open => match order {
+                Some(Order::Answer { key, answer }) if key == KEY => answered(case, approval, &answer).await?,
+                Some(Order::Answer { .. }) => {}
+                Some(Order::Cancel) => return Err(Fault::new(FaultKind::Cancelled, "cancelled while waiting for approval").into()),
+                None => orders_open = false,
+            },
+            _ = reminder.tick() => {
+                let mut out = Object::new();
+                out.u64("progress", reminded).str("message", &format!("waiting for a person to answer approval {}", approval.id));
+                wires.mention(Event::Progress(out.finish().into()));
+                reminded += 1;
+            }
+        }
+    }
+}
+
+async fn denied(case: Case<'_>, approval: &Approval) -> Stop {
+    let answered = case.gate.state.get(&approval.id).await.ok().flatten();
+    let (who, reason) = answered.map(|approval| (approval.answered_by, approval.reason)).unwrap_or_default();
+    let violation = Violation::new(Rule::ApprovalDenied, format!("approval {} was denied by {who}: {reason}", approval.id));
+    if reason.is_empty() { violation.into() } else { violation.with_hint(reason).into() }
+}
+
+fn expired(approval: &Approval) -> Violation {
+    Violation::new(Rule::ApprovalExpired, format!("nobody answered approval {} in time", approval.id))
+}
+
+fn used() -> Violation {
+    Violation::new(Rule::ApprovalDenied, "the approval was spent by another call").with_hint("it was used already")
+}
+
+fn can_elicit(ask: &Ask) -> bool {
+    Json::checked_before(&ask.client.capabilities).get("elicitation").is_some()
+}
+
+/// The question as the person at the client sees it: everything an operator would see, with nothing that could fool a terminal.
+fn question(approval: &Approval) -> Bytes {
+    let shown = audit::printable(&approval.arguments);
+    let message = format!(
+        "Approve this call?\n\n{} of server {}\narguments: {shown}\nsession label: {}\nwhy you are asked: {}\napproval {}",
+        audit::printable(&approval.target),
+        approval.server,
+        approval.label,
+        approval.why.join("; "),
+        approval.id,
+    );
+    let mut out = Object::new();
+    out.str("mode", "form").str("message", &message).raw(
+        "requestedSchema",
+        br#"{"type":"object","properties":{"approve":{"type":"boolean","title":"Approve","description":"Make this call, once"}},"required":["approve"]}"#,
+    );
+    out.finish().into()
+}
+
+/// An answer from the client. It counts only because the operator allows it; a dismissed question stays open for others.
+async fn answered(case: Case<'_>, approval: &Approval, answer: &Answer) -> Result<(), Stop> {
+    let Answer::Result(result) = answer else { return Ok(()) };
+    let result = Json::checked_before(result);
+    let is_approved = match result.get("action").and_then(Json::as_str).as_deref() {
+        Some("accept") => result.path(&["content", "approve"]).and_then(Json::as_bool) == Some(true),
+        Some("decline") => false,
+        _ => return Ok(()),
+    };
+    let who = format!("{} (in the client)", case.ask.caller.id());
+    case.gate.answer_approval(&approval.id, is_approved, &who, "").await.map(drop).map_err(unavailable)
+}
+
+/// Decides the approved call again and spends the approval, if it is still the same call in the same world.
+async fn spend(case: Case<'_>, received: &Received<'_>, decide: Decide) -> Result<Settled, Stop> {
+    let rules = case.gate.rules();
+    let case = Case { rules: &rules, ..case };
+    verify(case.ask)?;
+    let target = resolve::resolve(case, received).await?;
+    let decided = decide(case, received, &target, &Peek(&target.meters))?;
+    let Decided { judged, args, slots } = settle_rewrite(case, &target, decided, decide)?;
+    let Judged::Asked(asked) = judged else {
+        return Err(changed("the rules changed while it waited").into());
+    };
+    let spent = case.gate.state.spend(asked.binding(), case.gate.now_ms()).await.map_err(|error| match error {
+        SpendError::NotAsked | SpendError::NotApproved(_) | SpendError::Denied(_) => {
+            Stop::from(changed("the call, its session or its tool is not what was approved"))
+        }
+        SpendError::AlreadyUsed(_) => used().into(),
+        SpendError::Expired(approval) => expired(&approval).into(),
+        SpendError::State(error) => unavailable(error),
+    })?;
+    let permit = asked.approved(&spent.digest)?;
+    Ok(Settled { permit, args, target, slots })
+}
+
+fn changed(why: &str) -> Violation {
+    Violation::new(Rule::ApprovalDenied, why).with_hint("what was approved has changed since; ask again")
+}
+
+/// A last look: a server whose list is not fresh is asked for it again, and what it shows must still be what was approved.
+async fn confirm(case: Case<'_>, received: &Received<'_>, settled: Settled) -> Result<Settled, Stop> {
+    if settled.target.definition.is_none() || !case.gate.hub.recheck(&settled.target.spec).await? {
+        return Ok(settled);
+    }
+    let now = resolve::resolve(case, received).await?;
+    if now.standing == crate::pins::Standing::Approved && now.digest() == settled.target.digest() {
+        return Ok(settled);
+    }
+    let detail = format!("`{}` of server `{}` changed between listing and calling", now.name, now.spec.id);
+    Err(Violation::new(Rule::DefinitionChanged, detail).into())
+}

@@ -1,0 +1,149 @@
+//! What the checks and the bundle look at, gathered from the call, its target and its caller.
+
+use policy::{Account, Act, Influence, Meter, Permission, Principal, Question, Standing};
+use vocab::ServerId;
+use wire::Json;
+
+use super::{
+    Case,
+    receive::{Address, Received},
+};
+use crate::{Action, Caller, catalog::Target, pins};
+
+/// What was found out once per decision and lives as long as it.
+#[derive(Debug)]
+pub(crate) struct Findings {
+    account: OwnedAccount,
+    permission: Permission,
+    may_use_server: bool,
+    is_named: bool,
+    /// Why the definition cannot be checked against, if it cannot.
+    unusable: Option<String>,
+    is_tool: bool,
+}
+
+#[derive(Debug)]
+enum OwnedAccount {
+    Shared,
+    Connected(String),
+    Missing(String),
+    Nobody,
+}
+
+impl Findings {
+    /// `has_account` says whether a user has connected an account to a server.
+    pub(crate) fn new(
+        caller: &Caller,
+        action: Action,
+        target: &Target,
+        has_account: impl FnOnce(&ServerId, &str) -> bool,
+    ) -> Self {
+        let spec = &target.spec;
+        // Only tools have rules of their own; the rest follows its server.
+        let rule = (action == Action::CallTool).then(|| spec.rule(&target.name));
+        let is_listed = rule.is_some_and(|rule| !rule.access.is_open() && caller.is_listed(&rule.access));
+        let permission = match rule {
+            Some(rule) if rule.permission == Permission::Permitted && !rule.access.is_open() => Permission::Restricted,
+            Some(rule) => rule.permission,
+            None => Permission::Permitted,
+        };
+        let account = match (rule.is_some_and(|rule| rule.requires_user_auth), caller.user()) {
+            (false, _) => OwnedAccount::Shared,
+            (true, None) => OwnedAccount::Nobody,
+            (true, Some(user)) if has_account(&spec.id, user) => OwnedAccount::Connected(user.to_owned()),
+            (true, Some(user)) => OwnedAccount::Missing(user.to_owned()),
+        };
+        let input = target.definition.as_deref().filter(|_| rule.is_some()).map(|definition| definition.input());
+        Self {
+            account,
+            permission,
+            may_use_server: spec.access.is_open() || caller.is_listed(&spec.access),
+            is_named: is_listed || caller.is_granted(&spec.id, &target.name),
+            unusable: input.and_then(|input| input.as_ref().err().cloned()),
+            is_tool: rule.is_some(),
+        }
+    }
+
+    pub(crate) fn facts<'a>(
+        &'a self,
+        target: &'a Target,
+        arguments: Option<Json<'a>>,
+        influence: Influence,
+        meter: &'a dyn Meter,
+    ) -> policy::Facts<'a> {
+        let input = target.definition.as_deref().filter(|_| self.is_tool);
+        policy::Facts {
+            server: &target.spec.id,
+            state: target.spec.state(),
+            target: &target.name,
+            permission: self.permission,
+            standing: match (&target.standing, &self.unusable) {
+                (pins::Standing::Quarantined(why), _) => Standing::Quarantined(why),
+                (pins::Standing::Approved, Some(why)) => Standing::Quarantined(why),
+                (pins::Standing::Approved, None) => Standing::Approved,
+            },
+            may_use_server: self.may_use_server,
+            is_named: self.is_named,
+            account: match &self.account {
+                OwnedAccount::Shared => Account::Shared,
+                OwnedAccount::Connected(user) => Account::Connected(user),
+                OwnedAccount::Missing(user) => Account::Missing(user),
+                OwnedAccount::Nobody => Account::Nobody,
+            },
+            meter,
+            effect: target.effect,
+            influence,
+            arguments,
+            input_schema: input.and_then(|definition| definition.input().as_ref().ok()?.as_ref()),
+            scans_injection: target.spec.injection_scan,
+        }
+    }
+}
+
+/// The question the bundle is asked.
+pub(crate) fn question<'a>(case: &Case<'a>, received: &'a Received<'_>, target: &'a Target) -> Question<'a> {
+    let caller = &case.ask.caller;
+    Question {
+        principal: principal(caller),
+        act: act(case.ask.action, &received.address),
+        server: target.spec.id.as_str(),
+        target: &target.name,
+        level: target.spec.classification.unwrap_or_default(),
+        effect: target.effect,
+        is_open_world: target.is_open_world,
+        arguments: received.arguments_text(),
+        // The label that was weighed takes its place.
+        label: vocab::Mark::default(),
+        session_calls: caller.session().calls(),
+        target_calls: caller.counts().of(&count_key(target)),
+        now_ms: case.gate.now_ms(),
+        door: case.ask.door.as_str(),
+    }
+}
+
+fn principal(caller: &Caller) -> Principal<'_> {
+    Principal {
+        caller: caller.id(),
+        user: caller.user(),
+        agent: caller.agent(),
+        departments: caller.departments(),
+        context: None,
+        is_operator: caller.is_operator(),
+    }
+}
+
+fn act(action: Action, address: &Address<'_>) -> Act {
+    match (action, address) {
+        (Action::CallTool | Action::TaskUpdate | Action::TaskCancel, _) => Act::Call,
+        (Action::GetPrompt, _) => Act::Get,
+        (Action::Complete, Address::Resource(_)) => Act::CompleteResource,
+        (Action::Complete, _) => Act::CompletePrompt,
+        (Action::Subscribe | Action::Unsubscribe, _) => Act::Subscribe,
+        (Action::ReadResource | Action::TaskGet | Action::TaskResult | Action::TaskList, _) => Act::Read,
+    }
+}
+
+/// Under which a target is counted.
+pub(super) fn count_key(target: &Target) -> String {
+    format!("{}/{}", target.spec.id, target.name)
+}

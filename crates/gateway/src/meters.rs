@@ -1,0 +1,167 @@
+//! Rate limits of servers and tools: so many calls in so much time, over all callers together.
+//!
+//! Each limit is one word of memory that says when the next call would be on time (the leaky bucket as a schedule), so counting is
+//! one compare-and-swap. Meters outlive the catalog: rebuilding it forgives nothing.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use policy::{Exceeded, Meter};
+use vocab::ServerId;
+
+use crate::settings::{Rate, ServerSpec};
+
+#[derive(Debug)]
+struct Bucket {
+    name: String,
+    rate: Rate,
+    born: Instant,
+    /// Nanoseconds after `born` at which a steady stream of the calls so far would end.
+    due: AtomicU64,
+}
+
+impl Bucket {
+    fn new(name: String, rate: Rate) -> Self {
+        Self { name, rate, born: Instant::now(), due: AtomicU64::new(0) }
+    }
+
+    /// A whole burst may come at once; after that, calls are let in at the rate's pace.
+    fn count(&self, now: Instant, is_counted: bool) -> Result<(), Exceeded> {
+        let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let now = nanos(now.saturating_duration_since(self.born));
+        let window = nanos(self.rate.per);
+        let step = window / u64::from(self.rate.calls.max(1));
+        let next = |due: u64| {
+            let next = due.max(now).saturating_add(step);
+            (next <= now.saturating_add(window)).then_some(next)
+        };
+        let due = self.due.load(Ordering::Acquire);
+        let counted = if is_counted {
+            self.due.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).map(drop)
+        } else {
+            next(due).map(drop).ok_or(due)
+        };
+        counted.map_err(|due| Exceeded {
+            limit: self.name.clone(),
+            retry_after: Duration::from_nanos(due.saturating_add(step).saturating_sub(now.saturating_add(window))),
+        })
+    }
+}
+
+/// The limits one call counts against.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Metered(Arc<[Arc<Bucket>]>);
+
+impl Meter for Metered {
+    fn count(&self) -> Result<(), Exceeded> {
+        self.run(true)
+    }
+}
+
+impl Metered {
+    fn run(&self, is_counted: bool) -> Result<(), Exceeded> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let now = Instant::now();
+        // Looked at before any is counted, so that a call refused by one limit does not use up another.
+        self.0.iter().try_for_each(|bucket| bucket.count(now, false))?;
+        if is_counted { self.0.iter().try_for_each(|bucket| bucket.count(now, true)) } else { Ok(()) }
+    }
+}
+
+/// Looks at the limits without counting: for a call that was counted before, and for explaining.
+#[derive(Debug)]
+pub(crate) struct Peek<'a>(pub(crate) &'a Metered);
+
+impl Meter for Peek<'_> {
+    fn count(&self) -> Result<(), Exceeded> {
+        self.0.run(false)
+    }
+}
+
+/// Every meter of the gate.
+#[derive(Debug, Default)]
+pub(crate) struct Meters {
+    buckets: Mutex<HashMap<(ServerId, Option<String>), Arc<Bucket>>>,
+}
+
+impl Meters {
+    pub(crate) fn of_server(&self, spec: &ServerSpec) -> Metered {
+        Metered(self.bucket(spec, None, spec.rate).into_iter().collect())
+    }
+
+    pub(crate) fn of_tool(&self, spec: &ServerSpec, tool: &str) -> Metered {
+        let own = self.bucket(spec, Some(tool), spec.rule(tool).rate);
+        Metered(self.bucket(spec, None, spec.rate).into_iter().chain(own).collect())
+    }
+
+    /// The meter of a limit, the same one as before unless the limit changed.
+    fn bucket(&self, spec: &ServerSpec, tool: Option<&str>, rate: Option<Rate>) -> Option<Arc<Bucket>> {
+        let rate = rate?;
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (spec.id.clone(), tool.map(str::to_owned));
+        if let Some(bucket) = buckets.get(&key).filter(|bucket| bucket.rate == rate) {
+            return Some(Arc::clone(bucket));
+        }
+        let name = match tool {
+            Some(tool) => format!("the rate limit of `{tool}` on server `{}`", spec.id),
+            None => format!("the rate limit of server `{}`", spec.id),
+        };
+        let bucket = Arc::new(Bucket::new(name, rate));
+        buckets.insert(key, Arc::clone(&bucket));
+        Some(bucket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_passes_and_then_the_pace_holds() {
+        let bucket = Bucket::new("limit".into(), Rate { calls: 3, per: Duration::from_secs(3) });
+        let start = bucket.born;
+        for _ in 0..3 {
+            assert!(bucket.count(start, true).is_ok());
+        }
+        let exceeded = bucket.count(start, true).unwrap_err();
+        assert_eq!(exceeded.retry_after, Duration::from_secs(1));
+        assert!(bucket.count(start + Duration::from_secs(1), true).is_ok());
+        assert!(bucket.count(start + Duration::from_secs(1), true).is_err());
+    }
+
+    #[test]
+    fn looking_does_not_count() {
+        let bucket = Bucket::new("limit".into(), Rate { calls: 1, per: Duration::from_secs(1) });
+        for _ in 0..10 {
+            assert!(bucket.count(bucket.born, false).is_ok());
+        }
+        assert!(bucket.count(bucket.born, true).is_ok());
+        assert!(bucket.count(bucket.born, false).is_err());
+    }
+
+    #[test]
+    fn many_threads_never_pass_more_than_the_burst() {
+        let bucket = Bucket::new("limit".into(), Rate { calls: 100, per: Duration::from_secs(3600) });
+        let passed = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        if bucket.count(bucket.born, true).is_ok() {
+                            passed.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(passed.into_inner(), 100);
+    }
+}

@@ -1,0 +1,344 @@
+//! Pins: which definitions a person approved, and what became of them since.
+//!
+//! The first definitions a classified server shows are approved with it. One that changes later is quarantined, and stays so when it
+//! changes back, until a person approves what it is now. **Invariant:** a pin changes only after the ledger has the change, and what
+//! is not pinned as it is now is neither shown nor called.
+
+mod file;
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use arc_swap::ArcSwap;
+use audit::{Change, Ledger};
+use shape::definition::{Comparison, Verdict, compare, infer_effect};
+use vocab::{Effect, ServerId};
+use wire::write::Object;
+
+use crate::{
+    catalog::{
+        Face,
+        definition::{Definition, Kind},
+    },
+    settings::{Arrivals, ServerSpec},
+};
+
+/// One approved definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Pin {
+    digest: String,
+    /// What the operator says calling it does; only tools have one.
+    effect: Option<Effect>,
+    /// The digest of what the server showed instead, since which it waits for a person.
+    quarantined: Option<String>,
+    definition: Vec<u8>,
+}
+
+type Key = (Kind, String);
+type ServerPins = BTreeMap<Key, Pin>;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Lock {
+    servers: BTreeMap<ServerId, ServerPins>,
+}
+
+/// Whether a definition may be shown and called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Approved,
+    Quarantined(Arc<str>),
+}
+
+/// The approved definitions and the file they rest in.
+#[derive(Debug)]
+pub struct Pins {
+    file: PathBuf,
+    lock: ArcSwap<Lock>,
+    /// One change at a time.
+    changing: Mutex<()>,
+    /// New definitions that were reported, so that each is recorded once.
+    reported: Mutex<HashSet<(ServerId, Key, String)>>,
+}
+
+/// A change that is not in force before it is recorded.
+struct Planned<'a> {
+    key: Key,
+    action: &'static str,
+    detail: String,
+    /// `None`: only worth a record.
+    pin: Option<Pin>,
+    definition: &'a Definition,
+}
+
+impl Pins {
+    /// Reads the file; one that does not exist holds no pins.
+    pub fn open(file: PathBuf) -> Result<Arc<Self>, String> {
+        let lock = load(&file)?;
+        Ok(Arc::new(Self { file, lock: ArcSwap::from_pointee(lock), changing: Mutex::default(), reported: Mutex::default() }))
+    }
+
+    /// Reads the file again; a bad one changes nothing.
+    pub fn reload(&self) -> Result<(), String> {
+        let _turn = self.turn();
+        self.lock.store(Arc::new(load(&self.file)?));
+        Ok(())
+    }
+
+    fn turn(&self) -> std::sync::MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn standing(&self, spec: &ServerSpec, kind: Kind, name: &str, definition: &Definition) -> Standing {
+        let lock = self.lock.load();
+        let Some(pins) = lock.servers.get(&spec.id) else {
+            return Standing::Quarantined("nobody has approved it yet".into());
+        };
+        match pins.get(&(kind, name.to_owned())) {
+            None => Standing::Quarantined("it is new since the server was classified".into()),
+            Some(Pin { quarantined: Some(_), digest, .. }) if digest == definition.digest() => {
+                Standing::Quarantined("it changed since it was approved, and changed back".into())
+            }
+            Some(pin) if pin.digest == definition.digest() => Standing::Approved,
+            Some(_) => Standing::Quarantined("it changed since it was approved".into()),
+        }
+    }
+
+    /// What the lock file says calling this tool does.
+    pub(crate) fn effect(&self, server: &ServerId, tool: &str) -> Option<Effect> {
+        self.lock.load().servers.get(server)?.get(&(Kind::Tool, tool.to_owned()))?.effect
+    }
+
+    /// Takes notice of what an approved server shows: pins what its classification approves, quarantines what changed.
+    pub(crate) fn notice(&self, spec: &ServerSpec, face: &Face, ledger: &Ledger) {
+        if spec.approved().is_none() {
+            return;
+        }
+        let _turn = self.turn();
+        let lock = self.lock.load_full();
+        let pins = lock.servers.get(&spec.id);
+        let planned: Vec<Planned<'_>> =
+            face.definitions().filter_map(|(kind, name, definition)| plan(spec, pins, kind, name, definition)).collect();
+        let is_first = pins.is_none();
+        let fresh = planned.into_iter().filter(|plan| plan.pin.is_some() || self.report(spec, plan));
+        let done = self.carry_out(&lock, spec, is_first, fresh.collect(), &Who::default(), ledger);
+        if let Err(error) = done {
+            tracing::error!(server = %spec.id, error, "its definitions stay quarantined");
+        }
+    }
+
+    /// `true` the first time.
+    fn report(&self, spec: &ServerSpec, plan: &Planned<'_>) -> bool {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        reported.insert((spec.id.clone(), plan.key.clone(), plan.definition.digest().to_owned()))
+    }
+
+    /// A person approves definitions as they are now: the named ones, or all.
+    pub(crate) fn approve(
+        &self,
+        spec: &ServerSpec,
+        face: &Face,
+        names: &[String],
+        who: &Who<'_>,
+        ledger: &Ledger,
+    ) -> Result<usize, String> {
+        let _turn = self.turn();
+        let lock = self.lock.load_full();
+        let pins = lock.servers.get(&spec.id);
+        let wanted = |kind: Kind, name: &str| {
+            names.is_empty() || names.iter().any(|wanted| wanted == name || *wanted == format!("{}:{name}", kind.as_str()))
+        };
+        let waiting = face.definitions().filter(|(kind, name, definition)| {
+            let pin = pins.and_then(|pins| pins.get(&(*kind, (*name).to_owned())));
+            wanted(*kind, name) && pin.is_none_or(|pin| pin.quarantined.is_some() || pin.digest != definition.digest())
+        });
+        let planned: Vec<_> = waiting
+            .map(|(kind, name, definition)| {
+                let before = pins.and_then(|pins| pins.get(&(kind, name.to_owned())));
+                let pin = pinned(kind, name, definition, before.and_then(|pin| pin.effect));
+                let detail = format!("{} `{name}` approved as {}", kind.as_str(), definition.digest());
+                Planned { key: (kind, name.to_owned()), action: "definition.approved", detail, pin: Some(pin), definition }
+            })
+            .collect();
+        if let Some(unknown) = names.iter().find(|wanted| {
+            !face.definitions().any(|(kind, name, _)| **wanted == name || **wanted == format!("{}:{name}", kind.as_str()))
+        }) {
+            return Err(format!("server `{}` offers nothing called `{unknown}`", spec.id));
+        }
+        let count = planned.len();
+        self.carry_out(&lock, spec, pins.is_none(), planned, who, ledger)?;
+        Ok(count)
+    }
+
+    /// Records the plans, writes the file, and only then puts them into force.
+    fn carry_out(
+        &self,
+        lock: &Lock,
+        spec: &ServerSpec,
+        is_first: bool,
+        planned: Vec<Planned<'_>>,
+        who: &Who<'_>,
+        ledger: &Ledger,
+    ) -> Result<(), String> {
+        if planned.is_empty() && !is_first {
+            return Ok(());
+        }
+        let mut next = lock.clone();
+        let pins = next.servers.entry(spec.id.clone()).or_default();
+        for plan in planned {
+            let change = Change {
+                action: plan.action,
+                caller: who.caller,
+                reason: who.reason,
+                server: spec.id.as_str(),
+                tool: &plan.key.1,
+                detail: &plan.detail,
+                ..Change::default()
+            };
+            ledger.change(&change).map_err(|error| error.to_string())?;
+            if let Some(pin) = plan.pin {
+                pins.insert(plan.key, pin);
+            }
+        }
+        if next != *lock {
+            save(&self.file, &file::render(&next)).map_err(|error| format!("cannot write {}: {error}", self.file.display()))?;
+            self.lock.store(Arc::new(next));
+        }
+        Ok(())
+    }
+
+    /// Every definition of a server and how it compares with what was approved, as JSON.
+    pub(crate) fn review_json(&self, spec: &ServerSpec, face: Option<&Face>) -> Vec<u8> {
+        let lock = self.lock.load();
+        let none = ServerPins::new();
+        let pins = lock.servers.get(&spec.id).unwrap_or(&none);
+        let mut rows: Vec<Vec<u8>> = Vec::new();
+        let mut shown = HashSet::new();
+        for (kind, name, definition) in face.into_iter().flat_map(Face::definitions) {
+            shown.insert((kind, name.to_owned()));
+            rows.push(self.row(spec, kind, name, Some(definition), pins.get(&(kind, name.to_owned()))));
+        }
+        for ((kind, name), pin) in pins.iter().filter(|(key, _)| !shown.contains(*key)) {
+            rows.push(self.row(spec, *kind, name, None, Some(pin)));
+        }
+        let mut out = Object::new();
+        out.str("server", spec.id.as_str()).str("state", spec.state().as_str());
+        out.raw("definitions", &[b"[", rows.join(&b","[..]).as_slice(), b"]"].concat());
+        out.finish()
+    }
+
+    fn row(&self, spec: &ServerSpec, kind: Kind, name: &str, now: Option<&Definition>, pin: Option<&Pin>) -> Vec<u8> {
+        let mut out = Object::new();
+        out.str("kind", kind.as_str()).str("name", name);
+        let state = match (now, pin) {
+            (None, _) => "gone",
+            (Some(_), None) => "new",
+            (Some(now), Some(_)) if self.standing(spec, kind, name, now) == Standing::Approved => "pinned",
+            (Some(_), Some(_)) => "changed",
+        };
+        out.str("state", state);
+        if let Some(now) = now {
+            out.str("digest", now.digest());
+        }
+        if let Some(pin) = pin {
+            out.str("pinned_digest", &pin.digest);
+        }
+        if kind == Kind::Tool {
+            let effect = spec.rule(name).effect.or(pin.and_then(|pin| pin.effect)).unwrap_or_else(|| infer_effect(name));
+            out.str("effect", effect.as_str());
+        }
+        if let (Some(now), "new" | "changed") = (now, state) {
+            let before = pin.map(|pin| pin.definition.as_slice()).unwrap_or(b"null");
+            let Comparison { verdict, diff } = compare(kind.as_str(), before, &now.canonical());
+            out.str("verdict", if pin.is_none() { "new" } else { verdict.as_str() });
+            let lines: Vec<Vec<u8>> = diff.iter().map(|line| wire::write::quoted(line)).collect();
+            out.raw("diff", &[b"[", lines.join(&b","[..]).as_slice(), b"]"].concat());
+        }
+        out.finish()
+    }
+
+    /// How many definitions a server has that wait for a person.
+    pub(crate) fn quarantined(&self, spec: &ServerSpec, face: &Face) -> usize {
+        let waits = |(kind, name, definition): &(Kind, &str, &Definition)| {
+            self.standing(spec, *kind, name, definition) != Standing::Approved
+        };
+        face.definitions().filter(waits).count()
+    }
+}
+
+/// Who changed a pin, and why. The gate itself has no name.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Who<'a> {
+    pub(crate) caller: &'a str,
+    pub(crate) reason: &'a str,
+}
+
+fn pinned(kind: Kind, name: &str, definition: &Definition, effect: Option<Effect>) -> Pin {
+    Pin {
+        digest: definition.digest().to_owned(),
+        effect: (kind == Kind::Tool).then(|| effect.unwrap_or_else(|| infer_effect(name))),
+        quarantined: None,
+        definition: definition.canonical(),
+    }
+}
+
+/// What becomes of one definition that an approved server shows. `None`: it is as approved, or known to be quarantined.
+fn plan<'a>(
+    spec: &ServerSpec,
+    pins: Option<&ServerPins>,
+    kind: Kind,
+    name: &str,
+    definition: &'a Definition,
+) -> Option<Planned<'a>> {
+    let key = (kind, name.to_owned());
+    let what = kind.as_str();
+    let planned = |action, detail, pin| Some(Planned { key: key.clone(), action, detail, pin, definition });
+    let Some(pin) = pins.map(|pins| pins.get(&key)) else {
+        let detail = format!("{what} `{name}` approved with its server, as {}", definition.digest());
+        return planned("definition.pinned", detail, Some(pinned(kind, name, definition, None)));
+    };
+    let Some(pin) = pin else {
+        if spec.new_definitions == Arrivals::Accept {
+            let detail = format!("new {what} `{name}` accepted, as the server's entry says");
+            return planned("definition.accepted", detail, Some(pinned(kind, name, definition, None)));
+        }
+        return planned("definition.quarantined", format!("{what} `{name}` is new since the server was classified"), None);
+    };
+    let quarantined = Pin { quarantined: Some(definition.digest().to_owned()), ..pin.clone() };
+    match &pin.quarantined {
+        None if pin.digest == definition.digest() => return None,
+        Some(seen) if seen == definition.digest() => return None,
+        // One that changed and changed back is not what it was: nobody knows what it did in between.
+        Some(_) if pin.digest == definition.digest() => {
+            let detail = format!("{what} `{name}` changed back to {}; it waits for a person all the same", pin.digest);
+            return planned("definition.quarantined", detail, Some(quarantined));
+        }
+        _ => {}
+    }
+    let Comparison { verdict, .. } = compare(what, &pin.definition, &definition.canonical());
+    if verdict == Verdict::Narrowed && spec.narrowed_definitions == Arrivals::Accept && pin.quarantined.is_none() {
+        let detail = format!("{what} `{name}` accepts less than before; accepted, as the server's entry says");
+        return planned("definition.accepted", detail, Some(pinned(kind, name, definition, pin.effect)));
+    }
+    let detail = format!("{what} `{name}` changed ({}) from {} to {}", verdict.as_str(), pin.digest, definition.digest());
+    planned("definition.quarantined", detail, Some(quarantined))
+}
+
+fn load(file: &Path) -> Result<Lock, String> {
+    match fs::read_to_string(file) {
+        Ok(text) => file::parse(&text).map_err(|problem| format!("{}: {problem}", file.display())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Lock::default()),
+        Err(error) => Err(format!("cannot read {}: {error}", file.display())),
+    }
+}
+
+/// Old or new, never in between.
+fn save(file: &Path, text: &str) -> io::Result<()> {
+    let beside = file.with_added_extension("new");
+    fs::write(&beside, text)?;
+    fs::File::open(&beside)?.sync_all()?;
+    fs::rename(&beside, file)
+}

@@ -1,0 +1,60 @@
+//! A second look at what a server offers, shortly before it is called.
+//!
+//! A server that means harm changes a definition after it was approved, and need not say so. So a call to a server whose list is
+//! older than its entry allows asks for the list again first. The worker compares; an unchanged list costs one short answer.
+
+use std::{sync::Arc, time::Duration, time::Instant};
+
+use vocab::{Fault, FaultKind, Stop};
+use wire::{Json, worker::method, write::Object};
+
+use super::{Hub, Listing, lock, tend};
+use crate::{catalog::reparse, link::Word, settings::ServerSpec};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Hub {
+    /// Makes sure that the catalog shows what the server offers now. `true`: it was asked, and something may have changed.
+    pub(crate) async fn recheck(self: &Arc<Self>, spec: &ServerSpec) -> Result<bool, Stop> {
+        let gone = || Stop::from(Fault::new(FaultKind::Upstream, format!("`{}` was removed", spec.id)));
+        let upstream = self.upstream(&spec.id).ok_or_else(gone)?;
+        let is_fresh = |listing: &Option<Listing>| listing.as_ref().is_some_and(|listing| listing.at.elapsed() < spec.recheck);
+        if is_fresh(&lock(&upstream.listed)) {
+            return Ok(false);
+        }
+        let _turn = upstream.rechecking.lock().await;
+        let Some(listing) = lock(&upstream.listed).clone() else {
+            // Not connected; connecting lists anew, and Dispatch waits for it.
+            return Ok(true);
+        };
+        if is_fresh(&Some(listing.clone())) {
+            return Ok(true);
+        }
+        let Some(link) = self.workers().link() else { return Ok(true) };
+        let asked_at = Instant::now();
+        let mut params = Object::new();
+        params.str("server", spec.id.as_str()).raw("only", br#"["tools"]"#);
+        params.u64("timeout_ms", u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX));
+        params.object("if_changed", |out| {
+            out.str("tools", &listing.tag);
+        });
+        let lists = match link.ask_within(method::CATALOG, &params.finish(), PATIENCE + Duration::from_secs(1)).await {
+            Word::Result(lists) => lists,
+            Word::Error { text, .. } => {
+                let detail = format!("`{}` could not show its definitions again before the call: {text}", spec.id);
+                return Err(Fault::new(FaultKind::Upstream, detail).into());
+            }
+            _ => return Err(Fault::new(FaultKind::Worker, "the worker was lost before the call").into()),
+        };
+        if reparse(&lists).get("unchanged").and_then(Json::as_bool) == Some(true) {
+            if let Some(listing) = lock(&upstream.listed).as_mut().filter(|now| now.generation == listing.generation) {
+                listing.at = asked_at;
+            }
+            return Ok(false);
+        }
+        tend::list(self, &upstream, &link, &listing.hello, listing.generation)
+            .await
+            .map_err(|error| Stop::from(Fault::new(FaultKind::Upstream, error)))?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,236 @@
+//! `servers review|approve`, `session`, `approvals`, `policy explain`: what a person decides, carried to the gate as the operator.
+
+use std::{
+    io::{self, BufRead as _, IsTerminal as _, Write as _},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use serde_json::{Value, json};
+
+use super::{Line, lineage};
+use crate::{
+    cli::{
+        Exit, args,
+        model::{ApprovalView, ExplainView, ReviewView, SessionView},
+        render,
+        style::tame,
+    },
+    config::finding::nearest,
+    home::Home,
+    offline::{Screen, Trouble},
+};
+
+/// How many of the results a session has read are shown with it.
+const RECENT: usize = 10;
+/// And with an approval, which is decided by them.
+const MOST_READ: usize = 100;
+
+/// The edits that a running gate makes itself, so that it records who and why. `None`: it is another verb, or no gate runs.
+pub(super) fn change_server(verb: &args::Servers, home: &Home, screen: &mut Screen<'_>) -> Result<Option<Exit>, Trouble> {
+    let (id, word, done, params) = match verb {
+        args::Servers::Classify(args) => {
+            (&args.id, "classify", "classified", json!({ "level": args.level.as_str(), "reason": args.reason }))
+        }
+        args::Servers::Block(args) => (&args.id, "block", "blocked", json!({ "reason": args.reason })),
+        args::Servers::Unblock(args) => (&args.id, "unblock", "unblocked", json!({ "reason": args.reason })),
+        _ => return Ok(None),
+    };
+    let mut line = match Line::as_operator(home) {
+        Ok(line) => line,
+        Err(trouble) if trouble.exit == Exit::NotRunning => return Ok(None),
+        Err(trouble) => return Err(trouble),
+    };
+    known_server(&mut line, id)?;
+    line.request(&format!("portcullis/servers/{id}/{word}"), &params)?;
+    let file = home.config_file();
+    screen.show(
+        &json!({ "server": id, "done": done, "file": file }),
+        &format!("Server {id} {done} in {}.\n", file.display()),
+    )?;
+    Ok(Some(Exit::Done))
+}
+
+/// An id goes into a path, so it is looked up first; that also gives a better answer than "method not found".
+fn known_server(line: &mut Line, id: &str) -> Result<(), Trouble> {
+    let servers: Vec<crate::cli::model::ServerView> = line.ask("portcullis/servers")?;
+    if servers.iter().any(|server| server.id == id) {
+        return Ok(());
+    }
+    let hint = nearest(id, servers.iter().map(|server| server.id.as_str()));
+    let hint = hint.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+    Err(Trouble::usage(format!("there is no server `{id}`{hint}")))
+}
+
+pub(super) fn review(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let mut line = Line::as_operator(home)?;
+    known_server(&mut line, id)?;
+    let review: ReviewView = line.ask(&format!("portcullis/servers/{id}/definitions"))?;
+    screen.show(&review, &render::review(&review, screen.style))?;
+    Ok(Exit::Done)
+}
+
+pub(super) fn approve_definitions(args: &args::ApproveDefinitions, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let mut line = Line::as_operator(home)?;
+    known_server(&mut line, &args.id)?;
+    let params = json!({ "names": args.names, "reason": args.reason });
+    let answer = line.request(&format!("portcullis/servers/{}/approve", args.id), &params)?;
+    let text = match answer.get("approved").and_then(Value::as_u64) {
+        Some(0) => format!("Nothing of {} waits for approval.\n", args.id),
+        Some(1) => format!("One definition of {} is approved as it is now.\n", args.id),
+        Some(count) => format!("{count} definitions of {} are approved as they are now.\n", args.id),
+        None => format!("The definitions of {} are approved as they are now.\n", args.id),
+    };
+    screen.show(&answer, &text)?;
+    Ok(Exit::Done)
+}
+
+pub(super) fn session(verb: &args::Session, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let mut line = Line::as_operator(home)?;
+    let sessions: Vec<SessionView> = line.ask("portcullis/sessions")?;
+    match verb {
+        args::Session::Show(args::SessionShow { caller: None }) => {
+            screen.show(&sessions, &render::sessions(&sessions, screen.style))?;
+        }
+        args::Session::Show(args::SessionShow { caller: Some(caller) }) => {
+            let session = one_session(&sessions, caller)?;
+            let read = match session.head() {
+                Some(head) => lineage::read_by(home, head, RECENT)?,
+                None => Vec::new(),
+            };
+            let text = render::session(session, screen.style) + &lineage::render_read(&read, screen.style);
+            screen.show(&json!({ "session": session, "read": read }), &text)?;
+        }
+        args::Session::Reset(args) => {
+            let session = one_session(&sessions, &args.caller)?;
+            if !args.yes && !confirmed(session)? {
+                return Err(Trouble::failed("nothing was changed"));
+            }
+            let answer =
+                line.request(&format!("portcullis/sessions/{}/reset", session.caller), &json!({ "reason": args.reason }))?;
+            let text = format!("{} begins a new session: it has seen nothing.\n", tame(&session.name));
+            screen.show(&answer, &text)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn one_session<'a>(sessions: &'a [SessionView], caller: &str) -> Result<&'a SessionView, Trouble> {
+    if let Some(session) = sessions.iter().find(|session| session.caller == caller) {
+        return Ok(session);
+    }
+    let named: Vec<&SessionView> = sessions.iter().filter(|session| session.name == caller).collect();
+    match named.as_slice() {
+        [session] => Ok(session),
+        [] => {
+            let hint = nearest(caller, sessions.iter().map(|session| session.name.as_str()));
+            let hint = hint.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+            Err(Trouble::usage(format!("no caller `{caller}`{hint}")))
+        }
+        _ => Err(Trouble::usage(format!("several callers are called `{caller}`; name it by its id"))),
+    }
+}
+
+/// Asks back on a terminal. Anywhere else nobody could answer, so the option must have been given.
+fn confirmed(session: &SessionView) -> Result<bool, Trouble> {
+    let stdin = io::stdin();
+    if !stdin.is_terminal() {
+        return Err(Trouble::usage("this lets the caller's next calls go where its last ones could not; say --yes if you mean it"));
+    }
+    let mut terminal = io::stderr().lock();
+    write!(
+        terminal,
+        "{} has seen {}. Has the agent itself forgotten it too? Type yes to begin a new session: ",
+        tame(&session.name),
+        tame(&session.label)
+    )?;
+    terminal.flush()?;
+    let mut answer = String::new();
+    stdin.lock().read_line(&mut answer)?;
+    Ok(answer.trim() == "yes")
+}
+
+pub(super) fn approvals(verb: &args::Approvals, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let mut line = Line::as_operator(home)?;
+    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+    let (id, word, reason) = match verb {
+        args::Approvals::List(args) => {
+            let approvals: Vec<ApprovalView> = ask_approvals(&mut line, args.all)?;
+            screen.show(&approvals, &render::approvals(&approvals, now_ms, screen.style))?;
+            return Ok(Exit::Done);
+        }
+        args::Approvals::Show(args) => {
+            let approvals = ask_approvals(&mut line, true)?;
+            let approval = one_approval(&approvals, &args.id)?;
+            let shown = with_story(approval, home)?;
+            screen.show(&shown, &render::approval(&shown, now_ms, screen.style))?;
+            return Ok(Exit::Done);
+        }
+        args::Approvals::Approve(args) => (&args.id, "approve", &args.reason),
+        args::Approvals::Deny(args) => (&args.id, "deny", &args.reason),
+    };
+    let approvals = ask_approvals(&mut line, true)?;
+    let approval = one_approval(&approvals, id)?;
+    let answer = line.request(&format!("portcullis/approvals/{}/{word}", approval.id), &json!({ "reason": reason }))?;
+    let call = format!("{}__{} for {}", tame(&approval.server), tame(&approval.tool), tame(&approval.name));
+    let text = match word {
+        "approve" => format!("Approved {}: {call}, once, as it was shown.\n", tame(&approval.id)),
+        _ => format!("Denied {}: {call}.\n", tame(&approval.id)),
+    };
+    screen.show(&answer, &text)?;
+    Ok(Exit::Done)
+}
+
+fn ask_approvals(line: &mut Line, all: bool) -> Result<Vec<ApprovalView>, Trouble> {
+    line.ask_with("portcullis/approvals", &json!({ "all": all }))
+}
+
+/// The gate names the last result the session had read; the ledger tells what that was, and what came before it.
+fn with_story(approval: &ApprovalView, home: &Home) -> Result<ApprovalView, Trouble> {
+    let mut lineage = Vec::new();
+    for head in &approval.lineage {
+        match lineage::read_by(home, head, MOST_READ)?.as_slice() {
+            [] => lineage.push(head.clone()),
+            read => lineage.extend(read.iter().map(|call| {
+                let label = if call.label_after.is_empty() { &call.label } else { &call.label_after };
+                format!("{}  {}/{}  {label}", call.call, call.server, call.tool)
+            })),
+        }
+    }
+    Ok(ApprovalView { lineage, ..approval.clone() })
+}
+
+/// By its whole id, or by a beginning that only one of those that can still be answered has.
+fn one_approval<'a>(approvals: &'a [ApprovalView], id: &str) -> Result<&'a ApprovalView, Trouble> {
+    if let Some(approval) = approvals.iter().find(|approval| approval.id == id) {
+        return Ok(approval);
+    }
+    let begins: Vec<&ApprovalView> = approvals.iter().filter(|approval| !id.is_empty() && approval.id.starts_with(id)).collect();
+    let pending: Vec<&ApprovalView> = begins.iter().copied().filter(|approval| approval.state == "pending").collect();
+    match (begins.as_slice(), pending.as_slice()) {
+        ([approval], _) | (_, [approval]) => Ok(approval),
+        ([], _) => Err(Trouble::usage(format!("no approval `{id}`; `portcullis approvals list --all` shows them"))),
+        _ => Err(Trouble::usage(format!("several approvals begin with `{id}`; write more of it"))),
+    }
+}
+
+/// Exit 3 when the gate would refuse the call now.
+pub(super) fn explain(args: &args::PolicyExplain, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let params = match (&args.call, &args.tool) {
+        (Some(call), _) => json!({ "call": call }),
+        (None, tool) => {
+            let arguments: Value = serde_json::from_str(&args.arguments)
+                .map_err(|error| Trouble::usage(format!("--arguments is not JSON: {error}")))?;
+            json!({ "tool": tool, "arguments": arguments, "caller": args.caller })
+        }
+    };
+    let mut line = Line::as_operator(home)?;
+    let answer = line.request("portcullis/policy/explain", &params)?;
+    let view: ExplainView = serde_json::from_value(answer.clone())
+        .map_err(|error| Trouble::failed(format!("the gate's explanation is unreadable: {error}")))?;
+    screen.show(&answer, &render::explanation(&view, screen.style))?;
+    let refused = view.stages.iter().flat_map(|stage| &stage.checks).any(|check| check.verdict == "refused");
+    Ok(if refused { Exit::Refused } else { Exit::Done })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! The files a gate is made from, and how it learns that they changed.
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use gateway::{Edit, Gate};
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    config::{self, Resolved, edit},
+    home::Home,
+    offline, policies, wiring,
+};
+
+/// How often the files are looked at for changes.
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// When a file was last changed and how long it is; `None` if it is not there.
+type Look = Option<(SystemTime, u64)>;
+pub(super) type Looks = Vec<(PathBuf, Look)>;
+
+fn look(file: PathBuf) -> (PathBuf, Look) {
+    let seen = fs::metadata(&file).and_then(|data| Ok((data.modified()?, data.len()))).ok();
+    (file, seen)
+}
+
+/// The configuration, the credentials, the approved definitions and the policies.
+#[derive(Debug)]
+pub(super) struct Files {
+    home: Home,
+    /// Where the policies are, if they are not the program's own.
+    bundle: Mutex<Option<PathBuf>>,
+    /// Names the contents in force. A gate that has changed its own file and read it again need not do so twice.
+    in_force: Mutex<Option<[u8; 32]>>,
+}
+
+fn set<T>(place: &Mutex<T>, value: T) {
+    *place.lock().unwrap_or_else(PoisonError::into_inner) = value;
+}
+
+fn get<T: Clone>(place: &Mutex<T>) -> T {
+    place.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+impl Files {
+    pub(super) fn new(home: &Home) -> Arc<Self> {
+        Arc::new(Self { home: home.clone(), bundle: Mutex::default(), in_force: Mutex::default() })
+    }
+
+    /// Reads the configuration. What the files are is noted first, so that a change is noticed however soon it comes after.
+    pub(super) fn first(&self) -> Result<(Resolved, Looks), offline::Trouble> {
+        let file = self.home.config_file();
+        // Only to learn where the policies are.
+        self.follow(&offline::load(&file)?.1);
+        let (looks, contents) = (self.looks(), self.contents());
+        let (_, resolved) = offline::load(&file)?;
+        self.follow(&resolved);
+        set(&self.in_force, Some(contents));
+        Ok((resolved, looks))
+    }
+
+    fn follow(&self, resolved: &Resolved) {
+        let path = match &resolved.bundle {
+            config::Bundle::Shipped(_) => None,
+            config::Bundle::At(path) => Some(path.clone()),
+        };
+        set(&self.bundle, path);
+    }
+
+    fn policies(&self) -> Vec<PathBuf> {
+        let Some(path) = get(&self.bundle) else { return Vec::new() };
+        policies::files(&path).unwrap_or_else(|_| vec![path])
+    }
+
+    fn looks(&self) -> Looks {
+        let own = [self.home.config_file(), self.home.tokens_file(), self.home.lock_file()];
+        own.into_iter().chain(self.policies()).map(look).collect()
+    }
+
+    /// Names what stands in the files. The approved definitions are not part of it: the gate writes those itself.
+    fn contents(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        for file in [self.home.config_file(), self.home.tokens_file()].into_iter().chain(self.policies()) {
+            let bytes = fs::read(&file).unwrap_or_default();
+            hash.update(file.as_os_str().as_encoded_bytes());
+            hash.update((bytes.len() as u64).to_le_bytes());
+            hash.update(&bytes);
+        }
+        hash.finalize().into()
+    }
+
+    /// Reads everything again; a mistake anywhere changes nothing.
+    fn apply(&self, gate: &Gate) -> Result<String, String> {
+        let (_, resolved) = config::load(&self.home.config_file()).map_err(|error| error.to_string())?;
+        let before = get(&self.bundle);
+        self.follow(&resolved);
+        // Named before they are read: what changes meanwhile is another name, and is read again.
+        let contents = self.contents();
+        let applied = self.apply_resolved(gate, &resolved);
+        match applied {
+            Ok(_) => set(&self.in_force, Some(contents)),
+            Err(_) => set(&self.bundle, before),
+        }
+        applied
+    }
+
+    fn apply_resolved(&self, gate: &Gate, resolved: &Resolved) -> Result<String, String> {
+        let credentials = wiring::credentials(&self.home).map_err(|error| error.to_string())?;
+        let rules = wiring::rules(resolved)?;
+        gate.pins().reload()?;
+        let summary =
+            format!("{} servers, {} credentials, policies {}", resolved.servers.len(), credentials.len(), rules.bundle.version());
+        gate.apply(wiring::servers(resolved), credentials, rules)?;
+        Ok(summary)
+    }
+
+    pub(super) fn reload(self: &Arc<Self>) -> gateway::Reload {
+        let files = Arc::clone(self);
+        Box::new(move |gate| files.apply(gate))
+    }
+
+    /// Reloads when a file has changed and then kept still for one look, so that one that is being written is not read half.
+    pub(super) async fn watch(self: Arc<Self>, gate: Gate, mut applied: Looks) {
+        let mut before = applied.clone();
+        loop {
+            tokio::time::sleep(PERIOD).await;
+            let now = self.looks();
+            if now == before && now != applied {
+                applied = now.clone();
+                self.changed(&gate);
+            }
+            before = now;
+        }
+    }
+
+    fn changed(&self, gate: &Gate) {
+        if get(&self.in_force) != Some(self.contents()) {
+            return reload_and_log(gate);
+        }
+        if let Err(error) = gate.pins().reload() {
+            tracing::error!("{} is not read, nothing changed: {error}", self.home.lock_file().display());
+        }
+    }
+}
+
+pub(super) fn reload_and_log(gate: &Gate) {
+    match gate.admin().reload() {
+        Ok(applied) => tracing::info!(applied, "reloaded"),
+        Err(error) => tracing::error!("not reloaded, nothing changed: {error}"),
+    }
+}
+
+/// How the gate changes the configuration for an operator: the edit a person would have made by hand.
+pub(super) fn editor(home: Home) -> gateway::Editor {
+    Box::new(move |edit| {
+        // The gate has recorded it, with who and why.
+        let recorded = || Ok(());
+        let edited = match edit {
+            Edit::Classify { id, level } => {
+                offline::change(&home, |text| edit::set_classification(text, id.as_str(), *level), recorded)
+            }
+            Edit::Block { id, reason } => offline::change(&home, |text| edit::set_blocked(text, id.as_str(), Some(reason)), recorded),
+            Edit::Unblock { id } => offline::change(&home, |text| edit::set_blocked(text, id.as_str(), None), recorded),
+        };
+        edited.map(drop).map_err(|trouble| trouble.message)
+    })
+}

@@ -1,0 +1,236 @@
+//! What a tool probably does, guessed from its name and its input. An operator's word always beats a guess, and a server's own hints
+//! are never asked.
+
+use vocab::Effect;
+use wire::{Json, Kind};
+
+/// A tool whose name begins or ends with one of these words looks and does not touch.
+const READS: &[&str] = &[
+    "browse",
+    "check",
+    "compare",
+    "count",
+    "describe",
+    "diff",
+    "echo",
+    "examine",
+    "explain",
+    "fetch",
+    "find",
+    "get",
+    "grep",
+    "head",
+    "help",
+    "info",
+    "inspect",
+    "list",
+    "lookup",
+    "ls",
+    "peek",
+    "ping",
+    "preview",
+    "query",
+    "read",
+    "resolve",
+    "search",
+    "show",
+    "stat",
+    "stats",
+    "status",
+    "summarize",
+    "tail",
+    "validate",
+    "version",
+    "view",
+    "whoami",
+];
+
+/// A tool whose name has one of these words anywhere does something, whatever else it is called.
+const ACTS: &[&str] = &[
+    "accept",
+    "activate",
+    "add",
+    "append",
+    "apply",
+    "approve",
+    "archive",
+    "assign",
+    "attach",
+    "ban",
+    "book",
+    "buy",
+    "call",
+    "cancel",
+    "change",
+    "clean",
+    "clear",
+    "click",
+    "clone",
+    "close",
+    "commit",
+    "configure",
+    "connect",
+    "convert",
+    "copy",
+    "create",
+    "deactivate",
+    "delete",
+    "deny",
+    "deploy",
+    "destroy",
+    "disable",
+    "dismiss",
+    "drop",
+    "edit",
+    "email",
+    "enable",
+    "enqueue",
+    "exec",
+    "execute",
+    "export",
+    "fill",
+    "fork",
+    "format",
+    "forward",
+    "generate",
+    "grant",
+    "import",
+    "insert",
+    "install",
+    "invite",
+    "invoke",
+    "join",
+    "kill",
+    "launch",
+    "leave",
+    "lock",
+    "login",
+    "logout",
+    "make",
+    "mark",
+    "merge",
+    "modify",
+    "move",
+    "mutate",
+    "navigate",
+    "notify",
+    "open",
+    "order",
+    "overwrite",
+    "patch",
+    "pay",
+    "post",
+    "press",
+    "provision",
+    "publish",
+    "purchase",
+    "purge",
+    "push",
+    "put",
+    "reboot",
+    "refund",
+    "register",
+    "reject",
+    "remove",
+    "rename",
+    "replace",
+    "reply",
+    "reset",
+    "restart",
+    "restore",
+    "revert",
+    "revoke",
+    "rotate",
+    "run",
+    "save",
+    "schedule",
+    "send",
+    "set",
+    "share",
+    "shell",
+    "shutdown",
+    "sign",
+    "spawn",
+    "start",
+    "stop",
+    "store",
+    "submit",
+    "subscribe",
+    "sync",
+    "tag",
+    "terminate",
+    "toggle",
+    "trade",
+    "transfer",
+    "trigger",
+    "truncate",
+    "type",
+    "unlock",
+    "unsubscribe",
+    "update",
+    "upgrade",
+    "upload",
+    "upsert",
+    "withdraw",
+    "write",
+];
+
+/// Words for an address in the world outside.
+const ADDRESSES: [&str; 12] =
+    ["domain", "domains", "endpoint", "href", "link", "links", "uri", "uris", "url", "urls", "webpage", "website"];
+
+/// The effect class of a tool that nobody has said anything about. Only a name that says "read" and nothing else makes it one.
+#[must_use]
+pub fn infer_effect(tool_name: &str) -> Effect {
+    let words = words(tool_name);
+    let reads = [words.first(), words.last()].into_iter().flatten().any(|word| READS.contains(&word.as_str()));
+    let acts = words.iter().any(|word| ACTS.contains(&word.as_str()));
+    if reads && !acts { Effect::Read } else { Effect::Consequential }
+}
+
+/// Whether a tool takes an address, so that what it returns may come from anywhere.
+#[must_use]
+pub fn infer_open_world(definition: Json<'_>) -> bool {
+    definition.get("inputSchema").is_some_and(|schema| takes_address(schema, 64))
+}
+
+fn takes_address(schema: Json<'_>, depth: usize) -> bool {
+    if depth == 0 {
+        return true;
+    }
+    match schema.kind() {
+        Kind::Object => schema.fields().any(|(keyword, value)| match &*keyword {
+            "format" => {
+                value.as_str().is_some_and(|format| ["uri", "iri", "uri-reference", "iri-reference", "url"].contains(&&*format))
+            }
+            "properties" => value.fields().any(|(name, value)| is_address(&name) || takes_address(value, depth - 1)),
+            "enum" | "const" | "default" | "examples" => false,
+            _ => takes_address(value, depth - 1),
+        }),
+        Kind::Array => schema.items().any(|item| takes_address(item, depth - 1)),
+        _ => false,
+    }
+}
+
+fn is_address(name: &str) -> bool {
+    words(name).iter().any(|word| ADDRESSES.contains(&word.as_str()))
+}
+
+/// The words of a name in any of the usual styles, in lower case.
+fn words(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut previous = ' ';
+    let mut rest = name.chars().peekable();
+    while let Some(c) = rest.next() {
+        // `getURL` and `getUrl` both begin a word at the second capital run; `URLOf` begins one at `O`.
+        let begins = c.is_uppercase() && (!previous.is_uppercase() || rest.peek().is_some_and(|next| next.is_lowercase()));
+        if c.is_alphanumeric() {
+            match words.last_mut() {
+                Some(word) if previous.is_alphanumeric() && !begins => word.extend(c.to_lowercase()),
+                _ => words.push(c.to_lowercase().collect()),
+            }
+        }
+        previous = c;
+    }
+    words
+}

@@ -1,0 +1,155 @@
+//! Secrets in a result, taken out before anyone sees it.
+//!
+//! Two kinds: values we hold ourselves, and texts that look like well-known tokens. A search over the raw bytes decides whether there
+//! is anything to do; most results end there, without being walked or copied. What is found is replaced inside its own JSON string, so
+//! the result stays valid JSON with the same structure.
+
+mod finder;
+mod held;
+mod shapes;
+#[cfg(test)]
+mod tests;
+
+use memchr::memmem;
+use wire::{json::decode_key, write};
+
+use crate::text::string_end;
+use finder::{Finder, Reason};
+
+pub use held::Held;
+pub use shapes::{SHAPES, SecretShape};
+
+/// What a redacted value of our own is called.
+pub const HELD: &str = "held-value";
+
+/// A result without its secrets.
+#[derive(Debug)]
+pub struct Redacted {
+    pub text: Vec<u8>,
+    /// The kinds that were found, sorted, each once.
+    pub found: Vec<&'static str>,
+}
+
+/// Takes every secret out of a validated JSON text. `None` means that nothing was found and the text may go as it is.
+#[must_use]
+pub fn redact(text: &[u8], held: &Held) -> Option<Redacted> {
+    let finder = Finder::get()?;
+    let suspects = finder.suspects(text, held);
+    let mut suspects = suspects.as_slice();
+    let mut rewriting = Rewriting { text, copied: 0, out: Vec::new(), found: Vec::new(), keys: 0 };
+    let mut at = 0;
+    while let Some((next, _)) = suspects.first() {
+        let (open, end) = string_around(text, at, *next);
+        let outside = suspects.partition_point(|(place, _)| *place < open);
+        if outside > 0 {
+            rewriting.numbers(held, at, open);
+        }
+        let inside = suspects.partition_point(|(place, _)| *place < end);
+        if let Some(reasons) = suspects.get(outside..inside).filter(|reasons| !reasons.is_empty()) {
+            rewriting.string(finder, held, open, end, reasons);
+        }
+        suspects = suspects.get(inside..).unwrap_or_default();
+        at = end;
+    }
+    rewriting.finish()
+}
+
+/// Start and end of the first string after `at` that does not end before `place`; empty at the end of the text if there is none.
+fn string_around(text: &[u8], mut at: usize, place: usize) -> (usize, usize) {
+    while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr(b'"', rest)) {
+        let open = at + found;
+        at = string_end(text, open);
+        if at > place || open > place {
+            return (open, at);
+        }
+    }
+    (text.len(), text.len())
+}
+
+/// The text being written anew, copied as it stands where nothing was found.
+struct Rewriting<'a> {
+    text: &'a [u8],
+    /// How far the text has been copied.
+    copied: usize,
+    out: Vec<u8>,
+    found: Vec<&'static str>,
+    /// Keys that were changed; each gets a number, so that two of them never become one.
+    keys: usize,
+}
+
+impl Rewriting<'_> {
+    /// Copies up to `start`, then skips to `end`.
+    fn skip(&mut self, start: usize, end: usize) {
+        if self.out.is_empty() {
+            self.out.reserve(self.text.len());
+        }
+        self.out.extend_from_slice(self.text.get(self.copied..start).unwrap_or_default());
+        self.copied = end;
+    }
+
+    fn string(&mut self, finder: &Finder, held: &Held, open: usize, end: usize, reasons: &[(usize, Reason)]) {
+        let decoded = decode_key(self.text.get(open..end).unwrap_or_default());
+        let mut reasons: Vec<Reason> = reasons.iter().map(|(_, reason)| *reason).collect();
+        reasons.dedup();
+        let spans = finder.spans(&decoded, &reasons, held);
+        if spans.is_empty() {
+            return;
+        }
+        let number = if self.is_key(end) { self.next_key() } else { String::new() };
+        let mut clean = String::with_capacity(decoded.len());
+        let mut from = 0;
+        for (start, end, name) in spans {
+            clean.push_str(decoded.get(from..start).unwrap_or_default());
+            clean.push_str(&format!("[redacted: {name}{number}]"));
+            self.found.push(name);
+            from = end;
+        }
+        clean.push_str(decoded.get(from..).unwrap_or_default());
+        self.skip(open, end);
+        write::quote(&mut self.out, &clean);
+    }
+
+    /// Between strings only a number can hold a value of ours. It becomes a string that says so.
+    fn numbers(&mut self, held: &Held, from: usize, to: usize) {
+        let part = self.text.get(from..to).unwrap_or_default();
+        let mut hits = Vec::new();
+        held.find(part, |start, end| hits.push((from + start, from + end)));
+        let in_number = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+        hits.sort_unstable();
+        for (start, end) in hits {
+            let before = self.text.get(from..start).unwrap_or_default().iter().rev().take_while(in_number).count();
+            let after = self.text.get(end..to).unwrap_or_default().iter().take_while(in_number).count();
+            let whole = self.text.get(start..end).unwrap_or_default().iter().all(|byte| in_number(&byte));
+            if whole && start - before >= self.copied {
+                self.skip(start - before, end + after);
+                write::quote(&mut self.out, &format!("[redacted: {HELD}]"));
+                self.found.push(HELD);
+            }
+        }
+    }
+
+    fn is_key(&self, end: usize) -> bool {
+        self.text.get(end..).unwrap_or_default().trim_ascii_start().first() == Some(&b':')
+    }
+
+    /// A number that no key of this text has yet.
+    fn next_key(&mut self) -> String {
+        loop {
+            self.keys += 1;
+            let number = format!(" #{}", self.keys);
+            if memmem::find(self.text, format!("{number}]").as_bytes()).is_none() {
+                return number;
+            }
+        }
+    }
+
+    fn finish(mut self) -> Option<Redacted> {
+        if self.found.is_empty() {
+            return None;
+        }
+        self.skip(self.text.len(), self.text.len());
+        self.found.sort_unstable();
+        self.found.dedup();
+        Some(Redacted { text: self.out, found: self.found })
+    }
+}

@@ -1,0 +1,64 @@
+//! Waiting for an answer: a call that was put before a person wakes when this process records what they said.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use tokio::sync::watch;
+
+use crate::{Approval, ApprovalState, State, StateError};
+
+/// Wakes when an approval is no longer pending.
+#[derive(Debug)]
+pub struct Watch {
+    states: watch::Receiver<ApprovalState>,
+}
+
+impl Watch {
+    /// Waits until the approval was answered or has expired. Expiry is noticed when [`State::expire`] is called, so whoever waits also
+    /// keeps an eye on the clock.
+    pub async fn answered(&mut self) -> ApprovalState {
+        // An error means that the state is closed: nobody will answer.
+        let _closed = self.states.wait_for(|state| *state != ApprovalState::Pending).await.is_err();
+        *self.states.borrow()
+    }
+}
+
+/// Who waits for which approval. Only pending ones are in here.
+#[derive(Debug, Default)]
+pub(crate) struct Watchers(Mutex<HashMap<String, watch::Sender<ApprovalState>>>);
+
+impl Watchers {
+    fn subscribe(&self, id: &str) -> watch::Receiver<ApprovalState> {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.entry(id.to_owned()).or_insert_with(|| watch::Sender::new(ApprovalState::Pending)).subscribe()
+    }
+
+    /// Tells those who wait. Must be called with the connection held, after the commit.
+    pub(crate) fn tell(&self, approval: &Approval) {
+        if approval.state == ApprovalState::Pending {
+            return;
+        }
+        let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&approval.id);
+        if let Some(sender) = waiting {
+            sender.send_replace(approval.state);
+        }
+    }
+}
+
+impl State {
+    /// Watches an approval; nothing if there is no such one.
+    pub async fn watch(&self, id: &str) -> Result<Option<Watch>, StateError> {
+        // Held until the subscription stands: an answer comes wholly before the look or wholly after the subscription.
+        let mut turn = self.turn().await?;
+        let approval = self.find(turn.connection(), id).await?;
+        Ok(approval.map(|approval| {
+            let states = match approval.state {
+                ApprovalState::Pending => self.0.watchers.subscribe(id),
+                state => watch::Sender::new(state).subscribe(),
+            };
+            Watch { states }
+        }))
+    }
+}

@@ -1,0 +1,79 @@
+//! What is answered to one message, computed from it and from what is shown at this moment.
+
+use serde_json::{Value, json};
+
+use super::{Books, lock};
+
+/// What to send back.
+pub(super) enum Answer {
+    Message(Value),
+    /// Nothing: it was a notification.
+    Accepted,
+    /// A method this server has never heard of.
+    Unknown(Value),
+}
+
+pub(super) fn answer(books: &Books, message: &Value) -> Answer {
+    let (Some(id), Some(method)) = (message.get("id"), message.get("method").and_then(Value::as_str)) else {
+        return Answer::Accepted;
+    };
+    let params = message.get("params").unwrap_or(&Value::Null);
+    let shown = lock(&books.shown).clone();
+    let result = match method {
+        "initialize" => initialize(params, shown.instructions),
+        "ping" => json!({}),
+        "tools/list" => json!({"tools": shown.tools}),
+        "prompts/list" => json!({"prompts": shown.prompts}),
+        "resources/list" => json!({"resources": [{"uri": "note://1", "name": "note"}]}),
+        "resources/templates/list" => json!({"resourceTemplates": shown.templates}),
+        "tools/call" => call(params),
+        "prompts/get" => prompt(params),
+        "resources/read" => read(params),
+        "completion/complete" => json!({"completion": {"values": ["one"], "hasMore": false}}),
+        "resources/subscribe" | "resources/unsubscribe" => json!({}),
+        _ => {
+            return Answer::Unknown(
+                json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "Method not found"}}),
+            );
+        }
+    };
+    Answer::Message(json!({"jsonrpc": "2.0", "id": id, "result": result}))
+}
+
+fn initialize(params: &Value, instructions: Option<String>) -> Value {
+    let asked = params.get("protocolVersion").and_then(Value::as_str).unwrap_or("2025-11-25");
+    let revision = if asked == "2026-07-28" { "2025-11-25" } else { asked };
+    let listed = json!({"listChanged": true});
+    let capabilities = json!({"tools": listed, "prompts": listed, "completions": {},
+        "resources": {"listChanged": true, "subscribe": true}});
+    let mut result = json!({"protocolVersion": revision, "capabilities": capabilities,
+        "serverInfo": {"name": "shifty", "version": "1"}});
+    if let (Some(result), Some(instructions)) = (result.as_object_mut(), instructions) {
+        result.insert("instructions".to_owned(), json!(instructions));
+    }
+    result
+}
+
+fn call(params: &Value) -> Value {
+    let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
+    let argument = |key: &str| params.pointer(&format!("/arguments/{key}"));
+    let text = argument("text").and_then(Value::as_str);
+    match name {
+        "give" => {
+            let value = argument("value").cloned().unwrap_or(Value::Null);
+            json!({"content": [{"type": "text", "text": value.to_string()}], "structuredContent": value})
+        }
+        "fail" => json!({"content": [{"type": "text", "text": text.unwrap_or("it failed")}], "isError": true}),
+        _ => json!({"content": [{"type": "text", "text": text.unwrap_or(name)}]}),
+    }
+}
+
+fn prompt(params: &Value) -> Value {
+    let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
+    json!({"messages": [{"role": "user", "content": {"type": "text", "text": format!("prompt {name}")}}]})
+}
+
+fn read(params: &Value) -> Value {
+    let uri = params.get("uri").and_then(Value::as_str).unwrap_or_default();
+    json!({"contents": [{"uri": uri, "mimeType": "text/plain", "text": format!("read {uri}")}]})
+}

@@ -1,0 +1,334 @@
+//! The gate's decision against the reference model: the same outcome for every random call, and a difference as soon as any
+//! one check is switched off.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use policy::{
+    Account, Act, Binding, Budget, Bundle, Evidence, Exceeded, Facts, Judged, Meter, Permission, Principal, Question,
+    ServerState, Standing, findings,
+};
+use shape::Schema;
+use testkit::model::random::Draw;
+use testkit::model::{
+    self, Access, Expected, ModelCall, ModelCaller, ModelPolicy, ModelServer, ModelTool, ModelWorld, When, expected,
+};
+use vocab::{Effect, Integrity, Label, Level, Mark, ServerId, Stage, Violation};
+use wire::{Json, Limits};
+
+const WORLDS: u64 = 1_000;
+const CALLS_PER_WORLD: u64 = 100;
+const BUDGET: Budget = Budget { time: Duration::from_secs(1), result_bytes: 1 << 20 };
+/// Any moment does; this one is in 2026.
+const NOW_MS: u64 = 1_790_000_000_000;
+
+/// What the gate prepares of a world when it loads its configuration.
+struct Prepared {
+    bundle: Bundle,
+    ids: Vec<ServerId>,
+    schemas: Vec<Vec<Schema>>,
+}
+
+impl Prepared {
+    fn new(world: &ModelWorld) -> Self {
+        let text: String = world.policies.iter().map(cedar).collect();
+        let bundle = Bundle::load("random", &[("random.cedar".to_owned(), text.clone())]);
+        let compile = |tool: &ModelTool| Schema::compile(tool.input_schema.to_string().as_bytes()).expect("a plain schema");
+        Self {
+            bundle: bundle.unwrap_or_else(|problems| panic!("{problems:?} in\n{text}")),
+            ids: world.servers.iter().map(|server| ServerId::parse(&server.id).expect("a proper id")).collect(),
+            schemas: world.servers.iter().map(|server| server.tools.iter().map(compile).collect()).collect(),
+        }
+    }
+}
+
+/// A policy of the model in the language of bundles.
+fn cedar(policy: &ModelPolicy) -> String {
+    let head = match policy.decision {
+        model::Decision::Allow => "permit",
+        model::Decision::Ask => "@effect(\"ask\")\npermit",
+        model::Decision::Block => "forbid",
+    };
+    let conditions: Vec<String> = policy.when.iter().map(condition).collect();
+    let when = if conditions.is_empty() { String::new() } else { format!("\nwhen {{ {} }}", conditions.join(" && ")) };
+    format!("{head} (principal, action == Action::\"call\", resource){when};\n")
+}
+
+fn condition(when: &When) -> String {
+    match when {
+        When::Server(id) => format!("resource in Server::\"{id}\""),
+        When::Tool(id, name) => format!("resource == Tool::\"{id}/{name}\""),
+        When::User(user) => format!("principal in User::\"{user}\""),
+        When::Department(department) => format!("principal in Department::\"{department}\""),
+        When::Agent(agent) => format!("principal in Agent::\"{agent}\""),
+        When::Consequential => "resource.effect == Effect::\"consequential\"".to_owned(),
+        When::SecrecyAtLeast(level) => format!("context.label.secrecy >= {}", *level as u8),
+        When::Untrusted => "context.label.is_untrusted".to_owned(),
+        When::ArgumentIs(key, text) => {
+            format!("context.arguments.hasTag(\"{key}\") && context.arguments.getTag(\"{key}\") == \"{text}\"")
+        }
+        When::Fails => format!("context.time.unix * {} > 0", i64::MAX),
+    }
+}
+
+struct CallsLeft([Option<u32>; 2]);
+
+impl Meter for CallsLeft {
+    fn count(&self) -> Result<(), Exceeded> {
+        if self.0.contains(&Some(0)) {
+            return Err(Exceeded { limit: "a limit".to_owned(), retry_after: Duration::from_secs(1) });
+        }
+        Ok(())
+    }
+}
+
+/// One call as the gate sees it.
+struct Seen<'a> {
+    world: &'a ModelWorld,
+    prepared: &'a Prepared,
+    call: &'a ModelCall,
+    server: &'a ModelServer,
+    tool: &'a ModelTool,
+    arguments: Vec<u8>,
+    meter: CallsLeft,
+}
+
+impl<'a> Seen<'a> {
+    fn new(world: &'a ModelWorld, prepared: &'a Prepared, call: &'a ModelCall) -> Option<Self> {
+        let server = world.servers.get(call.server)?;
+        let tool = server.tools.get(call.tool)?;
+        let arguments = call.arguments.to_string().into_bytes();
+        let meter = CallsLeft([server.calls_left, tool.calls_left]);
+        Some(Self { world, prepared, call, server, tool, arguments, meter })
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        let (server, tool, caller) = (self.server, self.tool, &self.call.caller);
+        let granted = |(to, what): &(String, String)| *to == server.id && (what == "*" || *what == tool.name);
+        let permission = match tool.permission {
+            model::Permission::Blocked => Permission::Blocked,
+            model::Permission::Restricted => Permission::Restricted,
+            model::Permission::Permitted if tool.access == Access::default() => Permission::Permitted,
+            model::Permission::Permitted => Permission::Restricted,
+        };
+        Facts {
+            server: &self.prepared.ids[self.call.server],
+            state: match server.classification {
+                _ if server.blocked => ServerState::Blocked("it is"),
+                Some(at) => ServerState::Classified(level(at)),
+                None => ServerState::Untrusted,
+            },
+            target: &tool.name,
+            permission,
+            standing: match tool.definition {
+                model::Definition::Pinned => Standing::Approved,
+                model::Definition::Changed => Standing::Quarantined("it changed"),
+                model::Definition::New => Standing::Quarantined("it is new"),
+            },
+            may_use_server: server.access == Access::default() || is_listed(&server.access, caller),
+            is_named: is_listed(&tool.access, caller) || caller.grants.iter().any(granted),
+            account: match &caller.user {
+                _ if !tool.needs_account => Account::Shared,
+                Some(user) if caller.accounts.contains(&server.id) => Account::Connected(user),
+                Some(user) => Account::Missing(user),
+                None => Account::Nobody,
+            },
+            meter: &self.meter,
+            effect: self.effect(),
+            influence: match self.world.influence {
+                model::Influence::Off => policy::Influence::Off,
+                model::Influence::Ask => policy::Influence::Ask,
+                model::Influence::Block => policy::Influence::Block,
+            },
+            arguments: Some(Json::parse(&self.arguments, Limits::new(1 << 20, 64)).expect("what serde wrote")),
+            input_schema: Some(&self.prepared.schemas[self.call.server][self.call.tool]),
+            scans_injection: server.scans_for_injection,
+        }
+    }
+
+    fn question(&self) -> Question<'_> {
+        let caller = &self.call.caller;
+        Question {
+            principal: Principal {
+                caller: "credential",
+                user: caller.user.as_deref(),
+                agent: caller.agent.as_deref(),
+                departments: &caller.departments,
+                context: None,
+                is_operator: false,
+            },
+            act: Act::Call,
+            server: &self.server.id,
+            target: &self.tool.name,
+            level: self.server.classification.map_or(Level::Public, level),
+            effect: self.effect(),
+            is_open_world: false,
+            arguments: &self.arguments,
+            label: self.mark(),
+            session_calls: 0,
+            target_calls: 0,
+            now_ms: NOW_MS,
+            door: "mcp",
+        }
+    }
+
+    fn effect(&self) -> Effect {
+        if self.tool.consequential { Effect::Consequential } else { Effect::Read }
+    }
+
+    fn mark(&self) -> Mark {
+        let integrity = if self.call.untrusted { Integrity::Untrusted } else { Integrity::Trusted };
+        Mark { secrecy: level(self.call.secrecy), integrity }
+    }
+
+    fn session(&self) -> flow::Session {
+        let label = Label::of(self.mark(), self.prepared.ids[self.call.server].clone());
+        flow::Session::restore(label, 0, "")
+    }
+
+    /// The stages as the call path runs them.
+    fn judged(&self) -> Result<Judged, Violation> {
+        let facts = self.facts();
+        let admitted = policy::admit(&facts)?;
+        let bounded = policy::bound(&facts, BUDGET, BUDGET)?;
+        let session = self.session();
+        let weighed = policy::weigh(&facts, |ceiling| session.weigh(ceiling))?;
+        let shaped = policy::shape(&facts)?;
+        let evidence = Evidence { admitted, bounded, weighed, shaped };
+        let binding = Binding { caller: "credential", action: "call", definition: "" };
+        policy::judge(&facts, evidence, &self.prepared.bundle, self.question(), binding, [0; 32])
+    }
+
+    /// A copy of those stages made of the same checks, with one of them switched off.
+    fn judged_without(&self, off: &str) -> Expected {
+        let facts = self.facts();
+        let found: Vec<_> = findings(&facts, self.mark()).filter(|(check, _)| check.name != off).collect();
+        let refusal =
+            |stage: Stage| found.iter().filter(|(check, _)| check.stage == stage).find_map(|(_, verdict)| verdict.as_ref().err());
+        let ceiling = self.server.classification.map_or(Level::Public, level);
+        let too_secret = off != "write_down" && self.session().weigh(ceiling).is_err();
+        let refused = refusal(Stage::Admit).map(|violation| violation.rule.code());
+        let refused = refused.or_else(|| too_secret.then_some("WouldViolateWriteDown"));
+        let refused = refused.or_else(|| refusal(Stage::Weigh).or_else(|| refusal(Stage::Shape)).map(|found| found.rule.code()));
+        if let Some(code) = refused {
+            return Expected::Refuse(code);
+        }
+        let influenced = off != "influence_allowed"
+            && self.world.influence == model::Influence::Ask
+            && self.call.untrusted
+            && self.tool.consequential;
+        let decision =
+            if off == "judge" { policy::cedar::Decision::Allow } else { self.prepared.bundle.decide(&self.question()) };
+        match decision {
+            policy::cedar::Decision::Block(_) => Expected::Refuse("PolicyDenied"),
+            policy::cedar::Decision::Ask(..) => Expected::Ask,
+            _ if influenced => Expected::Ask,
+            _ => Expected::Allow,
+        }
+    }
+}
+
+fn is_listed(list: &Access, caller: &ModelCaller) -> bool {
+    let has = |names: &[String], name: &Option<String>| name.as_ref().is_some_and(|name| names.contains(name));
+    has(&list.users, &caller.user)
+        || has(&list.agents, &caller.agent)
+        || caller.departments.iter().any(|department| list.departments.contains(department))
+}
+
+fn level(of: model::Level) -> Level {
+    match of {
+        model::Level::Public => Level::Public,
+        model::Level::Internal => Level::Internal,
+        model::Level::Confidential => Level::Confidential,
+        model::Level::Restricted => Level::Restricted,
+    }
+}
+
+fn outcome(judged: Result<Judged, Violation>) -> Expected {
+    match judged {
+        Ok(Judged::Permitted(_)) => Expected::Allow,
+        Ok(Judged::Asked(_)) => Expected::Ask,
+        Ok(Judged::Rewritten(rewritten)) => panic!("nothing here rewrites: {rewritten:?}"),
+        Err(violation) => Expected::Refuse(violation.rule.code()),
+    }
+}
+
+/// Shows every call of every world to `see`, on all processors; how many there were.
+fn each_call(worlds: u64, see: impl Fn(&Seen<'_>) + Sync) -> u64 {
+    let (next, seen) = (AtomicU64::new(0), AtomicU64::new(0));
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= worlds {
+                        return;
+                    }
+                    let mut draw = Draw::new(0x706f_7274 + seed);
+                    let world = draw.world();
+                    let prepared = Prepared::new(&world);
+                    for _ in 0..CALLS_PER_WORLD {
+                        let call = draw.call(&world);
+                        if let Some(call) = Seen::new(&world, &prepared, &call) {
+                            see(&call);
+                            seen.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    seen.into_inner()
+}
+
+#[test]
+fn the_gate_decides_as_the_model_says() {
+    let seen = each_call(WORLDS + 20, |seen| {
+        let (model, product) = (expected(seen.world, seen.call), outcome(seen.judged()));
+        assert_eq!(product, model, "{:#?}\nof {:#?}\nunder {:#?}", seen.call, seen.tool, seen.world.policies);
+    });
+    assert!(seen >= 100_000, "only {seen} calls were compared");
+}
+
+/// A check nobody would miss is a check that does nothing.
+#[test]
+fn without_any_one_check_a_difference_shows() {
+    let names: Vec<&str> = policy::CHECKS.iter().map(|check| check.name).chain(["write_down", "judge"]).collect();
+    let differences: Arc<[AtomicU64]> = names.iter().map(|_| AtomicU64::new(0)).collect();
+    each_call(100, |seen| {
+        let model = expected(seen.world, seen.call);
+        assert_eq!(seen.judged_without("nothing"), model, "the copy is a copy: {:#?} of {:#?}", seen.call, seen.tool);
+        for (name, differences) in names.iter().zip(differences.iter()) {
+            differences.fetch_add(u64::from(seen.judged_without(name) != model), Ordering::Relaxed);
+        }
+    });
+    for (name, differences) in names.iter().zip(differences.iter()) {
+        let differences = differences.load(Ordering::Relaxed);
+        assert!(differences > 0, "nothing changes without {name}");
+    }
+}
+
+/// The worlds are not so mild that some check is never the one that decides.
+#[test]
+fn every_rule_of_the_floor_is_met() {
+    let rules = ["ServerNotApproved", "ToolNotAllowed", "DefinitionChanged", "PermissionDenied", "RateLimitExceeded"];
+    let rules = rules.iter().chain(&[
+        "WouldViolateWriteDown",
+        "UntrustedInfluence",
+        "InvalidParameters",
+        "PotentialInjection",
+        "PolicyDenied",
+    ]);
+    let met: std::sync::Mutex<std::collections::BTreeSet<String>> = std::sync::Mutex::default();
+    each_call(100, |seen| {
+        if let Expected::Refuse(code) = outcome(seen.judged()) {
+            met.lock().unwrap().insert(code.to_owned());
+        }
+    });
+    let met = met.into_inner().unwrap();
+    for rule in rules {
+        assert!(met.contains(*rule), "{rule} is not among {met:?}");
+    }
+}
