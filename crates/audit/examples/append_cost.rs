@@ -42,13 +42,14 @@ fn measure(dir: &Path, threads: u32, body: usize, out: &mut impl Write) -> Resul
     let start = Instant::now();
     ledger.sync()?;
     let synced = start.elapsed();
-    let start = Instant::now();
+    let (start, before) = (Instant::now(), cpu_ticks()?);
     let report = verify(dir)?;
     let rate = report.records as f64 / start.elapsed().as_secs_f64();
+    let of_cpu = report.records as f64 * 100.0 / (cpu_ticks()? - before).max(1) as f64;
     writeln!(
         out,
         "{threads} thread(s), {body} bytes kept per call: {per_record} ns per record ({cpu} ns of CPU) over {records} records, {} bytes each; \
-         last sync {synced:.1?}; verify {rate:.0} records/s, clean: {}",
+         last sync {synced:.1?}; verify {rate:.0} records/s ({of_cpu:.0} per second of CPU), clean: {}",
         report.bytes / report.records.max(1),
         report.is_clean(),
     )?;

@@ -28,12 +28,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub const BODY_LIMIT: usize = 64 << 10;
 /// Sealed bytes that may wait in memory for the next write.
 const PENDING_LIMIT: usize = 8 << 20;
+/// A buffer that grew beyond this is given back.
+const SPARE_LIMIT: usize = 256 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Bodies {
     part_bytes: u64,
     keys: Keys,
     pending: Mutex<Pending>,
+    /// The buffers of the last flush, kept for their capacity.
+    spare: Mutex<Pending>,
     open: Mutex<Option<Part>>,
 }
 
@@ -55,7 +59,7 @@ struct Part {
 
 impl Bodies {
     pub(crate) fn new(part_bytes: u64) -> Bodies {
-        Bodies { part_bytes, keys: Keys::default(), pending: Mutex::default(), open: Mutex::default() }
+        Bodies { part_bytes, keys: Keys::default(), pending: Mutex::default(), spare: Mutex::default(), open: Mutex::default() }
     }
 
     fn pending(&self) -> MutexGuard<'_, Pending> {
@@ -85,15 +89,17 @@ impl Bodies {
             if pending.slots.is_empty() {
                 return Ok(());
             }
-            std::mem::take(&mut *pending)
+            let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *pending, std::mem::take(&mut *spare))
         };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = self.write(&mut open, &taken, disk, dir, next_seq);
-        if result.is_err() {
+        if let Err(error) = self.write(&mut open, &taken, disk, dir, next_seq) {
             *open = None;
             self.put_back(taken);
+            return Err(error);
         }
-        result
+        self.keep_buffers(taken);
+        Ok(())
     }
 
     fn write(&self, open: &mut Option<Part>, taken: &Pending, disk: &dyn Disk, dir: &Path, next_seq: u64) -> io::Result<()> {
@@ -113,6 +119,14 @@ impl Bodies {
         part.size += taken.sealed.len() as u64;
         part.unsynced = true;
         Ok(())
+    }
+
+    fn keep_buffers(&self, mut written: Pending) {
+        if written.sealed.capacity() <= SPARE_LIMIT {
+            written.sealed.clear();
+            written.slots.clear();
+            *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = written;
+        }
     }
 
     fn put_back(&self, mut taken: Pending) {

@@ -54,6 +54,10 @@ impl Hash {
 
     /// Appends the 64 lowercase hex digits.
     pub(crate) fn write_hex(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.digits());
+    }
+
+    fn digits(&self) -> [u8; 64] {
         let mut digits = [0; 64];
         for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
             if let [high, low] = pair {
@@ -61,7 +65,7 @@ impl Hash {
                 *low = hex_digit(byte & 15);
             }
         }
-        out.extend_from_slice(&digits);
+        digits
     }
 
     /// Reads exactly 64 lowercase hex digits; upper case is another spelling and therefore refused.
@@ -92,7 +96,7 @@ fn hex_value(digit: u8) -> Option<u8> {
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(std::str::from_utf8(&self.digits()).unwrap_or_default())
     }
 }
 

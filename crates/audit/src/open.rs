@@ -77,7 +77,7 @@ impl Ledger {
     }
 }
 
-/// Opens the segment that `tail` ends in, without what was torn, and syncs it: an earlier process may not have.
+/// Opens the segment that `tail` ends in, without what was torn. The cut is synced with the record that tells of it.
 fn segment_at(disk: &dyn Disk, dir: &Path, tail: &Tail) -> Result<Segment, OpenError> {
     let path = segment_path(dir, tail.segment);
     let mut segment = new_segment(disk, dir, tail.segment).map_err(OpenError::disk("opening the ledger segment", &path))?;
@@ -88,7 +88,6 @@ fn segment_at(disk: &dyn Disk, dir: &Path, tail: &Tail) -> Result<Segment, OpenE
         }
         segment.file.truncate(tail.size).map_err(OpenError::disk("cutting the torn tail of", &path))?;
     }
-    segment.file.sync().map_err(OpenError::disk("syncing the ledger segment", &path))?;
     segment.size = tail.size;
     Ok(segment)
 }

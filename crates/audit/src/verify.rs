@@ -5,17 +5,19 @@
 //! write, lock or repair. What it cannot see: a tail that was cut off cleanly, or a whole ledger written anew, by someone who has the
 //! signing key too, unless the reader kept a head from outside. `docs/ledger.md` says so too.
 
+mod files;
 mod head;
 mod line;
 mod tree;
 
+pub(crate) use files::Files;
 pub use head::{BadHead, Head};
 
 use crate::chain::Hash;
+use files::{Folder, read_if_there};
 use line::{Fields, Link};
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use tree::Levels;
 
@@ -77,29 +79,6 @@ pub fn verify_against(dir: &Path, checkpoint: &str, key: &str) -> io::Result<Rep
         Err(bad) => return Err(io::Error::new(io::ErrorKind::InvalidInput, bad.to_string())),
     };
     verify_files(&Folder(dir), vec![Expected { head, place: PathBuf::from("the given checkpoint") }])
-}
-
-/// Where a ledger's files are; a test has them in memory.
-pub(crate) trait Files {
-    fn names(&self) -> io::Result<Vec<PathBuf>>;
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Read>>;
-    fn place(&self, name: &str) -> PathBuf;
-}
-
-struct Folder<'a>(&'a Path);
-
-impl Files for Folder<'_> {
-    fn names(&self) -> io::Result<Vec<PathBuf>> {
-        std::fs::read_dir(self.0)?.map(|entry| Ok(entry?.path())).collect()
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Read>> {
-        Ok(Box::new(File::open(path)?))
-    }
-
-    fn place(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
 }
 
 /// A head that the ledger must reach.
@@ -311,14 +290,4 @@ impl Check {
         }
         Ok(())
     }
-}
-
-fn read_if_there(files: &dyn Files, path: &Path) -> io::Result<Option<String>> {
-    let mut bytes = Vec::new();
-    match files.open(path) {
-        Ok(file) => file.take(1 << 16).read_to_end(&mut bytes)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }

@@ -183,11 +183,10 @@ impl Page {
             false => format!("bundle {}: {} ({})", bundle.version(), decision.as_str(), notes.join("; ")),
         };
         let fix = match word {
-            "refused" => "a bundle whose policies permit this call, and none of which forbids it, would allow it",
-            "ask" => "a person's approval of exactly this call would allow it",
-            _ => "",
+            "ok" => String::new(),
+            _ => bundle.explain(&question).would_allow.join("; "),
         };
-        self.add(Stage::Judge, "bundle", word, &detail, fix);
+        self.add(Stage::Judge, "bundle", word, &detail, &fix);
     }
 
     fn finish(self, imagined: &Imagined, target: &Target, label: Mark) -> Vec<u8> {

@@ -86,10 +86,13 @@ impl Meter for Peek<'_> {
     }
 }
 
+/// A server, or one of its tools.
+type Limited = (ServerId, Option<String>);
+
 /// Every meter of the gate.
 #[derive(Debug, Default)]
 pub(crate) struct Meters {
-    buckets: Mutex<HashMap<(ServerId, Option<String>), Arc<Bucket>>>,
+    buckets: Mutex<HashMap<Limited, Arc<Bucket>>>,
 }
 
 impl Meters {

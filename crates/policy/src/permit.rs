@@ -223,7 +223,8 @@ pub fn judge(
         let arguments = cedar::rewrite(before, decision.rewrites())
             .map_err(|problem| Violation::new(Rule::PolicyDenied, format!("a rewrite failed: {problem}")))?;
         if arguments != before {
-            return Ok(Judged::Rewritten(Rewritten { arguments, policies: ids(decision.notes()) }));
+            let policies = decision.rewrites().iter().map(|change| change.policy().to_owned()).collect();
+            return Ok(Judged::Rewritten(Rewritten { arguments, policies }));
         }
     }
     let mut why: Vec<String> = match &decision {

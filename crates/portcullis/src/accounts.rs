@@ -53,7 +53,15 @@ mod tests {
         assert_eq!(name(&github, "alice").unwrap(), "account.git_hub.alice");
         assert_eq!(name(&github, "a.b@c").unwrap(), "account.git_hub.a_2eb_40c");
         assert_eq!(name(&github, &"ä".repeat(64)), None);
-        for other in ["github-pat", "account.", "account.github", "account.github.a.b", "account.github._2", "account.GitHub.a", "account.github._61"] {
+        for other in [
+            "github-pat",
+            "account.",
+            "account.github",
+            "account.github.a.b",
+            "account.github._2",
+            "account.GitHub.a",
+            "account.github._61",
+        ] {
             assert_eq!(parse(other), None, "{other}");
         }
     }

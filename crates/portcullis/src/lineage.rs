@@ -116,7 +116,8 @@ impl Calls {
     pub(crate) fn shown_until(&self, head: &str) -> Vec<Call> {
         let node = |id: &str| self.place.get(id).and_then(|place| self.nodes.get(*place));
         let mut walked = BTreeSet::new();
-        let chain = std::iter::successors(node(head), |last| node(&last.follows)).take_while(|node| walked.insert(node.id.as_str()));
+        let chain =
+            std::iter::successors(node(head), |last| node(&last.follows)).take_while(|node| walked.insert(node.id.as_str()));
         chain.take(MOST).filter_map(|node| self.calls.get(&node.id)).cloned().collect()
     }
 

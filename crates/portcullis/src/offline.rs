@@ -21,6 +21,7 @@ mod secret_verbs;
 mod server_verbs;
 mod token_verbs;
 
+pub(crate) use record::os_user;
 pub(crate) use server_verbs::change;
 pub use server_verbs::{configured, first_config};
 
@@ -106,10 +107,9 @@ pub fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Option<Result<Exi
 #[must_use]
 pub fn wants_reload(verb: &Verb) -> bool {
     match verb {
-        Verb::Servers(verb) => !matches!(
-            verb,
-            args::Servers::List | args::Servers::Retry(_) | args::Servers::Review(_) | args::Servers::Approve(_)
-        ),
+        Verb::Servers(verb) => {
+            !matches!(verb, args::Servers::List | args::Servers::Retry(_) | args::Servers::Review(_) | args::Servers::Approve(_))
+        }
         Verb::Token(verb) => !matches!(verb, args::Token::List),
         Verb::Secret(verb) => !matches!(verb, args::Secret::List),
         _ => false,

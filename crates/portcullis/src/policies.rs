@@ -54,7 +54,8 @@ fn read(path: &Path) -> Result<Bundle, BundleError> {
         texts.push((short(file), text(file)?));
     }
     let name = path.file_stem().map_or_else(|| "bundle".into(), |stem| stem.to_string_lossy());
-    Bundle::load(&name, &texts).map_err(|problems| BundleError::Wrong(problems.into_iter().map(|problem| at(problem, &files)).collect()))
+    Bundle::load(&name, &texts)
+        .map_err(|problems| BundleError::Wrong(problems.into_iter().map(|problem| at(problem, &files)).collect()))
 }
 
 /// The file itself, or the `.cedar` files of a directory, in the order of their names.

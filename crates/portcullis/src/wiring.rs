@@ -186,11 +186,7 @@ fn server(entry: &config::ServerEntry) -> ServerSpec {
 }
 
 fn access(access: &config::Access) -> settings::Access {
-    settings::Access {
-        users: access.users.clone(),
-        departments: access.departments.clone(),
-        agents: access.agents.clone(),
-    }
+    settings::Access { users: access.users.clone(), departments: access.departments.clone(), agents: access.agents.clone() }
 }
 
 fn rate(rate: config::Rate) -> settings::Rate {

@@ -140,9 +140,7 @@ pub(crate) async fn perform(door: &Door, caller: &Caller, verb: Verb, given: Byt
         Verb::Block(server) => admin.block(caller, &server, &params.required_reason()?).await,
         Verb::Unblock(server) => admin.unblock(caller, &server, &params.reason()?).await,
         Verb::Definitions(server) => admin.definitions_json(&server),
-        Verb::ApproveDefinitions(server) => {
-            admin.approve_definitions(caller, &server, &params.names()?, &params.reason()?).await
-        }
+        Verb::ApproveDefinitions(server) => admin.approve_definitions(caller, &server, &params.names()?, &params.reason()?).await,
         Verb::Sessions => Ok(admin.sessions_json()),
         Verb::ResetSession(whose) => admin.reset_session(caller, &whose, &params.required_reason()?).await,
         Verb::Approvals => admin.approvals_json(params.flag("all")?).await,

@@ -5,16 +5,18 @@
 //! and patterns that mean little by themselves refuse together from four.
 
 mod fold;
+mod strings;
 mod table;
 #[cfg(test)]
 mod tests;
 
-use std::sync::LazyLock;
+use std::{collections::BTreeMap, sync::LazyLock};
 
-use regex::{RegexSet, RegexSetBuilder};
-use wire::{Json, Kind, json::decode_key};
+use aho_corasick::AhoCorasick;
+use regex::{Regex, RegexBuilder};
+use wire::{Json, Kind};
 
-use crate::text::string_end;
+use strings::Strings;
 
 pub use table::{Family, RULES, Rule};
 
@@ -23,9 +25,10 @@ pub const ALONE: u8 = 3;
 /// Weights that refuse together.
 pub const TOGETHER: u8 = 4;
 
-/// Between strings in the folded text; no pattern matches across it.
-const BETWEEN: char = '\u{1f}';
-/// Bytes the compiled patterns may take, so that a pattern in a config cannot stall the gate.
+/// How far from one of its words, in bytes, a rule looks.
+const BEFORE: usize = 128;
+const AFTER: usize = 384;
+/// Bytes a compiled pattern may take, so that a pattern in a config cannot stall the gate.
 const SIZE: usize = 4 << 20;
 
 /// What was found, and where.
@@ -41,13 +44,11 @@ pub struct Hit {
 /// The standard table, perhaps with more patterns in it.
 #[derive(Debug)]
 pub struct Table {
-    names: Vec<(String, u8, String)>,
-    /// Patterns over the folded text; the rest of `names` belongs to `hidden`.
-    folded: RegexSet,
-    hidden: RegexSet,
-    extra: RegexSet,
-    folded_names: Vec<usize>,
-    hidden_names: Vec<usize>,
+    words: Option<AhoCorasick>,
+    /// For every word the rules it belongs to.
+    rules_of: Vec<Vec<usize>>,
+    patterns: Vec<Regex>,
+    extra: Vec<(String, Regex)>,
 }
 
 impl Table {
@@ -64,54 +65,51 @@ impl Table {
     }
 
     fn build(extra: &[(String, String)]) -> Result<Self, String> {
-        let is_hidden = |rule: &&(usize, &Rule)| rule.1.family == Family::Hidden;
-        let rules: Vec<(usize, &Rule)> = RULES.iter().enumerate().collect();
-        let (hidden, folded): (Vec<_>, Vec<_>) = rules.into_iter().partition(|rule| is_hidden(&rule));
-        let set = |patterns: Vec<&str>| RegexSetBuilder::new(patterns).size_limit(SIZE).dfa_size_limit(SIZE).build();
-        let patterns = |rules: &[(usize, &Rule)]| rules.iter().map(|(_, rule)| rule.pattern).collect();
-        for (name, pattern) in extra {
-            regex::Regex::new(pattern).map_err(|error| format!("the injection pattern `{name}` is not usable: {error}"))?;
-        }
-        let too_large = |error: regex::Error| format!("the injection patterns are not usable together: {error}");
-        let insensitive =
-            RegexSetBuilder::new(extra.iter().map(|(_, pattern)| pattern)).case_insensitive(true).size_limit(SIZE).build();
-        let ours = RULES.iter().map(|rule| (rule.name.to_owned(), rule.weight, rule.says.to_owned()));
-        let theirs = extra.iter().map(|(name, _)| (name.clone(), ALONE, "matches a pattern of this gate's own".to_owned()));
+        let compile = |name: &str, pattern: &str| {
+            let built = RegexBuilder::new(pattern).case_insensitive(true).size_limit(SIZE).dfa_size_limit(SIZE).build();
+            built.map_err(|error| format!("the injection pattern `{name}` is not usable: {error}"))
+        };
+        let mut words: Vec<&str> = RULES.iter().flat_map(|rule| rule.words).copied().collect();
+        words.sort_unstable();
+        words.dedup();
+        let rules_of =
+            |word: &&str| (0..RULES.len()).filter(|at| RULES.get(*at).is_some_and(|rule| rule.words.contains(word))).collect();
         Ok(Self {
-            names: ours.chain(theirs).collect(),
-            folded: set(patterns(&folded)).map_err(too_large)?,
-            hidden: set(patterns(&hidden)).map_err(too_large)?,
-            extra: insensitive.map_err(too_large)?,
-            folded_names: folded.iter().map(|(at, _)| *at).collect(),
-            hidden_names: hidden.iter().map(|(at, _)| *at).collect(),
+            rules_of: words.iter().map(rules_of).collect(),
+            words: Some(
+                AhoCorasick::new(&words).map_err(|error| format!("the words of the injection table are not usable: {error}"))?,
+            ),
+            // The folded text is in lower case already, and folding case again would cost.
+            patterns: RULES
+                .iter()
+                .map(|rule| Regex::new(rule.pattern).map_err(|error| error.to_string()))
+                .collect::<Result<_, _>>()?,
+            extra: extra
+                .iter()
+                .map(|(name, pattern)| Ok((name.clone(), compile(name, pattern)?)))
+                .collect::<Result<_, String>>()?,
         })
     }
 
     /// A table that takes everything for an injection; used if ours could not be compiled, which a test rules out.
     fn refusing() -> Self {
-        let none = RegexSet::empty();
-        let all = RegexSet::new([""]).unwrap_or_else(|_| RegexSet::empty());
-        let names = vec![("broken-table".to_owned(), ALONE, "the table of patterns is broken".to_owned())];
-        Self { names, folded: all, hidden: none.clone(), extra: none, folded_names: vec![0], hidden_names: Vec::new() }
+        let all = Regex::new("").into_iter().map(|all| ("broken-table".to_owned(), all)).collect();
+        Self { words: None, rules_of: Vec::new(), patterns: Vec::new(), extra: all }
     }
 
     /// Looks at every string and key of a validated value.
     #[must_use]
     pub fn scan(&self, json: Json<'_>) -> Option<Hit> {
-        let text = Strings::gather(json.as_bytes());
-        let rules = self.matched(&text.folded, text.unusual.as_deref());
+        let rules = self.matched(&Strings::gather(json.text()));
         if !self.refuses(&rules) {
             return None;
         }
         // The first of the heaviest: the table begins with the plainest.
         let worst = rules.iter().copied().rev().max_by_key(|at| self.weight(*at))?;
-        let path = locate(json, &|text| {
-            let one = Strings::of(text);
-            self.matched(&one.folded, one.unusual.as_deref()).contains(&worst)
-        });
+        let path = locate(json, &|text| self.matched(&Strings::of(text)).contains(&worst));
         let alone = self.weight(worst) >= ALONE;
-        let named = rules.iter().copied().filter(|at| !alone || *at == worst).filter_map(|at| self.names.get(at));
-        let (names, says): (Vec<&str>, Vec<&str>) = named.map(|(name, _, says)| (name.as_str(), says.as_str())).unzip();
+        let named = rules.iter().copied().filter(|at| !alone || *at == worst).map(|at| self.name(at));
+        let (names, says): (Vec<&str>, Vec<&str>) = named.unzip();
         Some(Hit { path: path.unwrap_or_default(), rule: names.join("+"), says: says.join("; ") })
     }
 
@@ -120,21 +118,56 @@ impl Table {
         weights.clone().any(|weight| weight >= ALONE) || weights.map(u32::from).sum::<u32>() >= u32::from(TOGETHER)
     }
 
+    /// Patterns added to the table refuse alone.
     fn weight(&self, at: usize) -> u8 {
-        self.names.get(at).map_or(0, |(_, weight, _)| *weight)
+        RULES.get(at).map_or(ALONE, |rule| rule.weight)
     }
 
-    /// The rules that match, each once.
-    fn matched(&self, folded: &str, unusual: Option<&str>) -> Vec<usize> {
-        let ours = self.folded.matches(folded);
-        let mut rules: Vec<usize> = ours.iter().filter_map(|at| self.folded_names.get(at).copied()).collect();
-        if let Some(unusual) = unusual {
-            rules.extend(self.hidden.matches(unusual).iter().filter_map(|at| self.hidden_names.get(at).copied()));
+    fn name(&self, at: usize) -> (&str, &str) {
+        let extra = || self.extra.get(at.wrapping_sub(RULES.len())).map_or("", |(name, _)| name.as_str());
+        RULES.get(at).map_or_else(|| (extra(), "matches a pattern of this gate's own"), |rule| (rule.name, rule.says))
+    }
+
+    /// The rules that match, each once, in the order of the table.
+    fn matched(&self, text: &Strings) -> Vec<usize> {
+        let mut rules: Vec<usize> = self
+            .suspected(&text.folded)
+            .into_iter()
+            .filter(|(at, spans)| self.matches_in(*at, spans, &text.folded))
+            .map(|(at, _)| at)
+            .collect();
+        if !text.unusual.is_empty() {
+            let hidden = RULES.iter().zip(&self.patterns).enumerate().filter(|(_, (rule, _))| rule.family == Family::Hidden);
+            rules.extend(hidden.filter(|(_, (_, pattern))| pattern.is_match(&text.unusual)).map(|(at, _)| at));
         }
-        if !self.extra.is_empty() {
-            rules.extend(self.extra.matches(folded).iter().map(|at| at + RULES.len()));
-        }
+        let extra = self.extra.iter().enumerate().filter(|(_, (_, pattern))| pattern.is_match(&text.folded));
+        rules.extend(extra.map(|(at, _)| at + RULES.len()));
         rules
+    }
+
+    /// Rules one of whose words is there, with the parts of the text around those words. Parts that meet are joined, so that no rule
+    /// looks at any part twice, however often a word is repeated.
+    fn suspected(&self, folded: &str) -> BTreeMap<usize, Vec<(usize, usize)>> {
+        let mut suspected: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
+        for hit in self.words.iter().flat_map(|words| words.find_overlapping_iter(folded)) {
+            let (start, end) = (hit.start().saturating_sub(BEFORE), (hit.end() + AFTER).min(folded.len()));
+            for at in self.rules_of.get(hit.pattern().as_usize()).into_iter().flatten() {
+                let spans = suspected.entry(*at).or_default();
+                match spans.last_mut() {
+                    Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                    _ => spans.push((start, end)),
+                }
+            }
+        }
+        suspected
+    }
+
+    fn matches_in(&self, at: usize, spans: &[(usize, usize)], folded: &str) -> bool {
+        let Some(pattern) = self.patterns.get(at) else { return false };
+        spans.iter().any(|(start, end)| {
+            let (start, end) = (folded.floor_char_boundary(*start), folded.ceil_char_boundary(*end));
+            folded.get(..end).is_some_and(|text| pattern.is_match_at(text, start))
+        })
     }
 }
 
@@ -142,45 +175,6 @@ impl Table {
 #[must_use]
 pub fn scan(json: Json<'_>) -> Option<Hit> {
     Table::standard().scan(json)
-}
-
-/// All strings of a value, one after the other.
-#[derive(Debug, Default)]
-struct Strings {
-    folded: String,
-    /// The same as they came, if any holds a character that the hidden rules could care about.
-    unusual: Option<String>,
-}
-
-impl Strings {
-    /// In a validated text a quote outside a string opens one, so strings are found without looking at what is between them.
-    fn gather(text: &[u8]) -> Self {
-        let mut strings = Self { folded: String::with_capacity(text.len()), unusual: None };
-        let mut at = 0;
-        while let Some(open) = text.get(at..).and_then(|rest| memchr::memchr(b'"', rest)) {
-            let start = at + open;
-            let end = string_end(text, start);
-            strings.add(&decode_key(text.get(start..end).unwrap_or_default()));
-            at = end;
-        }
-        strings
-    }
-
-    fn of(text: &str) -> Self {
-        let mut strings = Self::default();
-        strings.add(text);
-        strings
-    }
-
-    fn add(&mut self, text: &str) {
-        fold::fold(text, &mut self.folded);
-        self.folded.push(BETWEEN);
-        if !text.is_ascii() || memchr::memchr2(0, 0x1b, text.as_bytes()).is_some() {
-            let unusual = self.unusual.get_or_insert_default();
-            unusual.push_str(text);
-            unusual.push(BETWEEN);
-        }
-    }
 }
 
 /// A JSON pointer to the first string or key for which `wanted` holds.

@@ -102,7 +102,7 @@ impl std::error::Error for Mismatch {}
 #[derive(Debug)]
 pub struct Schema {
     checker: Checker,
-    /// Properties an instance must have, and whether their own schema forbids `null` in so many words.
+    /// Properties an instance must have, sorted, and whether their own schema forbids `null` in so many words.
     required: Vec<(Box<str>, bool)>,
     prices: Prices,
     /// How many checks of one value can wait for each other.
@@ -187,7 +187,7 @@ impl Schema {
         }
         let mut present = vec![false; self.required.len()];
         for (name, value) in Json::checked_before(instance.trim_ascii()).fields() {
-            let Some(at) = self.required.iter().position(|(required, _)| **required == *name) else { continue };
+            let Ok(at) = self.required.binary_search_by(|(required, _)| (**required).cmp(&name)) else { continue };
             let (Some((_, no_null)), Some(present)) = (self.required.get(at), present.get_mut(at)) else { continue };
             *present = !(*no_null && value.is_null());
         }
@@ -258,7 +258,7 @@ fn required(schema: &Value) -> Vec<(Box<str>, bool)> {
     let names = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     // In draft-07 a reference hides what stands beside it, and a type that does not cover objects makes the list moot.
     let listed = schema.get("$ref").is_none();
-    names
+    let mut required: Vec<(Box<str>, bool)> = names
         .filter(|_| listed)
         .map(|name| {
             let property = schema.get("properties").and_then(|properties| properties.get(name));
@@ -270,5 +270,8 @@ fn required(schema: &Value) -> Vec<(Box<str>, bool)> {
                 };
             (name.into(), no_null)
         })
-        .collect()
+        .collect();
+    required.sort_unstable();
+    required.dedup();
+    required
 }

@@ -34,7 +34,10 @@ pub struct Redacted {
 #[must_use]
 pub fn redact(text: &[u8], held: &Held) -> Option<Redacted> {
     let finder = Finder::get()?;
-    let suspects = finder.suspects(text, held);
+    let mut suspects = finder.suspects(text, held);
+    if suspects.iter().any(|(_, reason)| *reason == Reason::Disguise) && !finder.anything_in(&disguised(text, &suspects), held) {
+        suspects.retain(|(_, reason)| *reason != Reason::Disguise);
+    }
     let mut suspects = suspects.as_slice();
     let mut rewriting = Rewriting { text, copied: 0, out: Vec::new(), found: Vec::new(), keys: 0 };
     let mut at = 0;
@@ -52,6 +55,21 @@ pub fn redact(text: &[u8], held: &Held) -> Option<Redacted> {
         at = end;
     }
     rewriting.finish()
+}
+
+/// All strings with a disguise in them, decoded: a single search tells whether any of them is worth a closer look.
+fn disguised(text: &[u8], suspects: &[(usize, Reason)]) -> Vec<u8> {
+    let mut decoded = Vec::new();
+    let mut at = 0;
+    for (place, _) in suspects.iter().filter(|(_, reason)| *reason == Reason::Disguise) {
+        if *place >= at {
+            let (open, end) = string_around(text, at, *place);
+            decoded.extend_from_slice(decode_key(text.get(open..end).unwrap_or_default()).as_bytes());
+            decoded.push(0x1f);
+            at = end;
+        }
+    }
+    decoded
 }
 
 /// Start and end of the first string after `at` that does not end before `place`; empty at the end of the text if there is none.

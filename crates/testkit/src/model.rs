@@ -43,7 +43,6 @@ pub enum Check {
     WriteDown,
     UntrustedInfluence,
     ArgumentsObject,
-    RequiredArguments,
     Schema,
     Injection,
     Policy,
@@ -51,7 +50,7 @@ pub enum Check {
 
 impl Check {
     /// The order in which they are made. The first refusal is the one that counts; a wish to ask waits for the rest.
-    pub const ORDER: [Self; 15] = [
+    pub const ORDER: [Self; 14] = [
         Self::ServerState,
         Self::ToolPermission,
         Self::Definition,
@@ -63,7 +62,6 @@ impl Check {
         Self::WriteDown,
         Self::UntrustedInfluence,
         Self::ArgumentsObject,
-        Self::RequiredArguments,
         Self::Schema,
         Self::Injection,
         Self::Policy,
@@ -93,7 +91,7 @@ impl Check {
                 _ => Expected::Allow,
             },
             Self::ArgumentsObject => refuse_if(!call.arguments.is_object(), "InvalidParameters"),
-            Self::RequiredArguments => refuse_if(lacks_required(&tool.input_schema, &call.arguments), "InvalidParameters"),
+            // Required and null is missing, unless the schema knows null there: which is what a schema says by itself.
             Self::Schema => refuse_if(!shape::accepts(&tool.input_schema, &call.arguments), "InvalidParameters"),
             Self::Injection => {
                 refuse_if(server.scans_for_injection && shape::holds_injection(&call.arguments), "PotentialInjection")
@@ -142,11 +140,6 @@ fn may_use(server: &ModelServer, tool: &ModelTool, caller: &ModelCaller) -> bool
     let open = tool.permission != Permission::Restricted && names_nobody(&tool.access);
     let granted = |(to, what): &(String, String)| *to == server.id && (what == "*" || *what == tool.name);
     open || names(&tool.access, caller) || caller.grants.iter().any(granted)
-}
-
-fn lacks_required(schema: &Value, arguments: &Value) -> bool {
-    let mut required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    required.any(|name| arguments.get(name).is_none_or(Value::is_null))
 }
 
 /// Any block blocks, and so does a policy that cannot be worked out; then any ask asks; what nothing allows is refused.

@@ -4,10 +4,9 @@
 //! their text: `1` and `1.0` are different texts to us, because rounding could make two calls look like one. Never used to forward a
 //! value, only to compare, to digest and to show it.
 
-use crate::{
-    Json, Kind,
-    json::{RawField, decode_key},
-};
+use std::ops::Range;
+
+use crate::{Json, json::decode_key};
 
 /// Deeper values cannot come from [`Json::parse`] with any limit we use; they are copied as they stand.
 const DEEPEST: usize = 512;
@@ -15,48 +14,132 @@ const DEEPEST: usize = 512;
 /// The canonical text of a validated value.
 #[must_use]
 pub fn canonical(json: Json<'_>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(json.as_bytes().len());
-    value(&mut out, json, DEEPEST);
-    out
+    let text = json.as_bytes();
+    let mut writing = Writing { text, at: 0, out: Vec::with_capacity(text.len()) };
+    writing.value(DEEPEST);
+    writing.out
 }
 
-fn value(out: &mut Vec<u8>, json: Json<'_>, depth: usize) {
-    match json.kind() {
-        _ if depth == 0 => out.extend_from_slice(json.as_bytes()),
-        Kind::Object => object(out, json, depth - 1),
-        Kind::Array => {
-            out.push(b'[');
-            for (at, item) in json.items().enumerate() {
-                if at > 0 {
-                    out.push(b',');
-                }
-                value(out, item, depth - 1);
+/// One pass over the text. Whatever the text is, each step moves on or ends.
+struct Writing<'a> {
+    text: &'a [u8],
+    at: usize,
+    out: Vec<u8>,
+}
+
+impl<'a> Writing<'a> {
+    /// The next byte that is not white space.
+    fn peek(&mut self) -> Option<u8> {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.text.get(self.at) {
+            self.at += 1;
+        }
+        self.text.get(self.at).copied()
+    }
+
+    fn value(&mut self, depth: usize) {
+        match self.peek() {
+            _ if depth == 0 => {
+                self.out.extend_from_slice(self.text.get(self.at..).unwrap_or_default());
+                self.at = self.text.len();
             }
-            out.push(b']');
+            Some(b'{') => self.object(depth - 1),
+            Some(b'[') => self.array(depth - 1),
+            Some(b'"') => {
+                let raw = self.raw_string();
+                string(&mut self.out, raw);
+            }
+            _ => {
+                let rest = self.text.get(self.at..).unwrap_or_default();
+                let length =
+                    rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')).count();
+                self.out.extend_from_slice(rest.get(..length).unwrap_or_default());
+                // A byte that cannot be here is stepped over, so that a text that was never checked ends too.
+                self.at += length.max(1);
+            }
         }
-        Kind::String => string(out, json.as_bytes()),
-        Kind::Number | Kind::Bool | Kind::Null => out.extend_from_slice(json.as_bytes()),
     }
-}
 
-fn object(out: &mut Vec<u8>, json: Json<'_>, depth: usize) {
-    let mut fields: Vec<RawField<'_>> = json.raw_fields();
-    if fields.iter().any(|(key, _)| key.contains(&b'\\')) {
-        fields.sort_by(|(a, _), (b, _)| decode_key(a).cmp(&decode_key(b)));
-    } else {
-        // Without the closing quote, which would sort `"a"` after `"a!"`; UTF-8 sorts like its code points.
-        fields.sort_unstable_by_key(|(key, _)| key.strip_suffix(b"\"").unwrap_or(key));
-    }
-    out.push(b'{');
-    for (at, (key, field)) in fields.into_iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
+    fn array(&mut self, depth: usize) {
+        self.at += 1;
+        self.out.push(b'[');
+        let start = self.out.len();
+        while !matches!(self.peek(), None | Some(b']')) {
+            if self.out.len() > start {
+                self.out.push(b',');
+            }
+            self.value(depth);
+            if self.peek() == Some(b',') {
+                self.at += 1;
+            }
         }
-        string(out, key);
-        out.push(b':');
-        value(out, field, depth);
+        self.at += 1;
+        self.out.push(b']');
     }
-    out.push(b'}');
+
+    fn object(&mut self, depth: usize) {
+        self.at += 1;
+        self.out.push(b'{');
+        let start = self.out.len();
+        let mut fields: Vec<(&'a [u8], Range<usize>)> = Vec::new();
+        while self.peek() == Some(b'"') {
+            let from = self.out.len();
+            let key = self.raw_string();
+            string(&mut self.out, key);
+            self.out.push(b':');
+            if self.peek() == Some(b':') {
+                self.at += 1;
+            }
+            self.value(depth);
+            self.out.push(b',');
+            fields.push((key, from..self.out.len()));
+            if self.peek() == Some(b',') {
+                self.at += 1;
+            }
+        }
+        self.at += usize::from(self.peek() == Some(b'}'));
+        self.sort(start, &mut fields);
+        if !fields.is_empty() {
+            self.out.pop();
+        }
+        self.out.push(b'}');
+    }
+
+    /// Puts the fields that were written from `start` on in the order of their keys.
+    fn sort(&mut self, start: usize, fields: &mut [(&'a [u8], Range<usize>)]) {
+        // Without the closing quote, which would sort `"a"` after `"a!"`. UTF-8 sorts like its code points.
+        let plain = |key: &'a [u8]| key.strip_suffix(b"\"").unwrap_or(key);
+        let escaped = fields.iter().any(|(key, _)| key.contains(&b'\\'));
+        if !escaped && fields.is_sorted_by(|(a, _), (b, _)| plain(a) <= plain(b)) {
+            return;
+        }
+        if escaped {
+            fields.sort_by(|(a, _), (b, _)| decode_key(a).cmp(&decode_key(b)));
+        } else {
+            fields.sort_unstable_by_key(|(key, _)| plain(key));
+        }
+        let mut sorted = Vec::with_capacity(self.out.len() - start);
+        for (_, written) in &*fields {
+            sorted.extend_from_slice(self.out.get(written.clone()).unwrap_or_default());
+        }
+        self.out.truncate(start);
+        self.out.append(&mut sorted);
+    }
+
+    /// The string that opens here, quotes included.
+    fn raw_string(&mut self) -> &'a [u8] {
+        let start = self.at;
+        let mut at = start + 1;
+        while let Some(found) = self.text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+            at += found;
+            if self.text.get(at) == Some(&b'"') {
+                self.at = at + 1;
+                return self.text.get(start..self.at).unwrap_or_default();
+            }
+            at += 2;
+        }
+        self.at = self.text.len();
+        self.text.get(start..).unwrap_or_default()
+    }
 }
 
 /// Writes a string, given as written, quotes included.

@@ -96,7 +96,7 @@ impl Bodies {
     fn sealed(&self, number: u64, slot: &Slot) -> io::Result<Vec<u8>> {
         let file = File::open(bodies_path(&self.dir, number))?;
         // A damaged slot must not ask for more than there is.
-        let end = slot.place.checked_add(u64::from(slot.length)).unwrap_or(u64::MAX);
+        let end = slot.place.saturating_add(u64::from(slot.length));
         if end > file.metadata()?.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

@@ -66,6 +66,12 @@ impl Admin {
             return Err(format!("server `{id}` is {state}; classify it first: portcullis servers classify {id} LEVEL"));
         }
         let face = upstream.face().ok_or_else(|| format!("server `{id}` has not shown what it offers yet"))?;
+        // A person approves what they were shown, not what the server has slipped in since.
+        self.gate.hub().look_again(&spec, std::time::Duration::ZERO).await.map_err(|stop| stop.to_string())?;
+        let now = upstream.face().unwrap_or_else(|| std::sync::Arc::clone(&face));
+        if !face.defines_the_same(&now) {
+            return Err(format!("server `{id}` shows something else now; look again: portcullis servers review {id}"));
+        }
         let (gate, names) = (self.gate.clone(), names.to_vec());
         let (caller, reason) = (who.id().to_owned(), checked(reason)?.to_owned());
         let approved = tokio::task::spawn_blocking(move || {

@@ -99,7 +99,15 @@ async fn open(case: Case<'_>, target: &Target, asked: &Asked) -> Result<Approval
         // No two calls have the same id, so no two approvals do; that it can be guessed helps nobody who may not answer.
         entropy: *blake3::keyed_hash(asked.binding(), case.step.call().as_bytes()).as_bytes(),
     };
-    let state::Asked { approval, is_new } = gate.state.ask(new).await.map_err(unavailable)?;
+    let state::Asked { approval, is_new } = gate.state.ask(new).await.map_err(|error| match error {
+        state::StateError::TooMany { .. } => Violation::new(Rule::RateLimitExceeded, error.to_string())
+            .with_hint("too many calls wait for a person")
+            .into(),
+        state::StateError::TooLarge { .. } => Violation::new(Rule::ApprovalDenied, error.to_string())
+            .with_hint("the arguments are too long to be put before a person")
+            .into(),
+        error => unavailable(error),
+    })?;
     if is_new {
         let change = audit::Change {
             action: "approval.asked",

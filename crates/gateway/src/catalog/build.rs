@@ -55,6 +55,7 @@ impl Catalog {
 
     fn add(&mut self, face: &Face, mounted: &mut Mounted, ids: &[&ServerId], basis: Basis<'_>) {
         let spec = Arc::clone(&mounted.spec);
+        let rivals: Vec<&ServerId> = ids.iter().copied().filter(|other| meet(&spec.id, other) || meet(other, &spec.id)).collect();
         for (kind, items) in [(Kind::Tool, &face.tools), (Kind::Prompt, &face.prompts)] {
             let mut looks = HashSet::new();
             let mut items: Vec<(&Item, Standing)> =
@@ -66,7 +67,7 @@ impl Catalog {
                 let is_shown = spec.approved().is_some()
                     && target.standing == Standing::Approved
                     && (kind != Kind::Tool || spec.rule(&item.name).permission != Permission::Blocked);
-                self.expose(mounted, kind, item, &target, is_shown, ids);
+                self.expose(mounted, kind, item, &target, is_shown, (&rivals, basis.pins));
             }
         }
         let approved = |(_, definition): &&(String, Arc<super::Definition>)| {
@@ -130,14 +131,13 @@ impl Catalog {
         item: &Item,
         target: &Arc<Target>,
         is_shown: bool,
-        ids: &[&ServerId],
+        (rivals, pins): (&[&ServerId], &Pins),
     ) {
         let id = mounted.spec.id.clone();
         for view in [View::Double, View::Flat, View::Raw] {
             let name = view.expose(&id, &item.name);
-            if let Some(owner) = ids.iter().find(|other| view == View::Flat && claims(other, &id, &name)) {
-                // Decided by the ids alone, so it does not matter who connects first.
-                self.refuse(&id, item, format!("would be shown as `{name}`, where names of server `{owner}` begin"));
+            if let Some(owner) = rivals.iter().find(|rival| view == View::Flat && claims(rival, &id, &name, pins)) {
+                self.refuse(&id, item, format!("would be shown as `{name}`, which could be a name of server `{owner}`"));
                 continue;
             }
             let tables = match view {
@@ -190,9 +190,17 @@ impl Catalog {
     }
 }
 
-/// Whether a flat name of server `id` lies among the names of another server, whose id is longer.
-fn claims(other: &ServerId, id: &ServerId, name: &str) -> bool {
-    other.as_str().len() > id.as_str().len() && name.starts_with(&View::Flat.expose(other, ""))
+/// Whether flat names of the longer id lie among those of the shorter one: `mcp_a_b_c` could be of `a` or of `a_b`.
+fn meet(shorter: &ServerId, longer: &ServerId) -> bool {
+    shorter != longer && View::Flat.expose(longer, "").starts_with(&View::Flat.expose(shorter, ""))
+}
+
+/// Whether a flat name of server `id` may be taken for one of its rival. A name that lies among those of a longer id is never the
+/// shorter one's; and the longer one does not get it either while the shorter has a tool that it would hide. That is decided by ids
+/// and approved definitions, so it does not matter who connects first, and no name changes hands.
+fn claims(rival: &ServerId, id: &ServerId, name: &str, pins: &Pins) -> bool {
+    let rest = name.strip_prefix(&View::Flat.expose(rival, ""));
+    rest.is_some_and(|rest| meet(id, rival) || pins.effect(rival, rest).is_some())
 }
 
 /// As the operator says; otherwise a server any of whose tools takes addresses brings in anyone's words.

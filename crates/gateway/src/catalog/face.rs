@@ -70,6 +70,17 @@ impl Face {
         named.chain(instructions).filter(move |(kind, name, _)| seen.insert((*kind, *name)))
     }
 
+    /// Whether every definition is the same in both.
+    pub(crate) fn defines_the_same(&self, other: &Self) -> bool {
+        let digests = |face: &Self| -> Vec<(Kind, String, String)> {
+            let named = |(kind, name, definition): (Kind, &str, &Definition)| (kind, name.to_owned(), definition.digest().to_owned());
+            let mut digests: Vec<_> = face.definitions().map(named).collect();
+            digests.sort();
+            digests
+        };
+        digests(self) == digests(other)
+    }
+
     /// A declared capability, by path.
     fn declares(&self, path: &[&str]) -> bool {
         reparse(&self.capabilities).path(path).is_some()

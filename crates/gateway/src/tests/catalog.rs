@@ -74,16 +74,17 @@ fn names_that_break_the_grammar_or_look_alike_are_refused_with_a_reason() {
 }
 
 #[test]
-fn names_that_meet_in_the_flat_view_belong_to_the_longer_id_whoever_connects_first() {
+fn names_that_meet_in_the_flat_view_belong_to_nobody_whoever_connects_first() {
     let short = || (spec("a", Some(Level::Public)), Some(face(r#"{"name":"b_c"},{"name":"d"}"#)));
     let long = || (spec("a_b", Some(Level::Public)), Some(face(r#"{"name":"c"}"#)));
     let absent = || (spec("a_b", Some(Level::Public)), None);
     for servers in [[short(), long()], [long(), short()]] {
         let catalog = build(&servers);
-        assert_eq!(target(catalog.tool(names(View::Flat), "mcp_a_b_c")), ("a_b".into(), "c".into()));
+        assert!(!matches!(catalog.tool(names(View::Flat), "mcp_a_b_c"), Found::Target(_)));
+        assert_eq!(target(catalog.tool(names(View::Double), "a_b__c")), ("a_b".into(), "c".into()));
         assert_eq!(target(catalog.tool(names(View::Flat), "mcp_a_d")), ("a".into(), "d".into()));
         assert_eq!(target(catalog.tool(names(View::Double), "a__b_c")), ("a".into(), "b_c".into()));
-        assert_eq!(catalog.refused_names().len(), 1);
+        assert_eq!(catalog.refused_names().len(), 2);
     }
     for servers in [[short(), absent()], [absent(), short()]] {
         let catalog = build(&servers);

@@ -16,9 +16,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 impl Hub {
     /// Makes sure that the catalog shows what the server offers now. `true`: it was asked, and something may have changed.
     pub(crate) async fn recheck(self: &Arc<Self>, spec: &ServerSpec) -> Result<bool, Stop> {
+        self.look_again(spec, spec.recheck).await
+    }
+
+    /// The same, for a list that must not be older than this.
+    pub(crate) async fn look_again(self: &Arc<Self>, spec: &ServerSpec, max_age: Duration) -> Result<bool, Stop> {
         let gone = || Stop::from(Fault::new(FaultKind::Upstream, format!("`{}` was removed", spec.id)));
         let upstream = self.upstream(&spec.id).ok_or_else(gone)?;
-        let is_fresh = |listing: &Option<Listing>| listing.as_ref().is_some_and(|listing| listing.at.elapsed() < spec.recheck);
+        let is_fresh = |listing: &Option<Listing>| listing.as_ref().is_some_and(|listing| listing.at.elapsed() < max_age);
         if is_fresh(&lock(&upstream.listed)) {
             return Ok(false);
         }

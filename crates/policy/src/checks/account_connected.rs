@@ -19,6 +19,8 @@ pub(super) fn check(facts: &Facts<'_>) -> Result<(), Violation> {
             Rule::PermissionDenied,
             format!("`{target}` of server `{server}` acts for a user, and the credential stands for none; one made with `portcullis token new NAME --user USER` would be allowed"),
         )
-        .with_hint(format!("`{target}` acts for a user, and this credential stands for none"))),
+        .with_hint(format!(
+            "`{target}` acts for a user, and this credential stands for none; ask for one made with `portcullis token new NAME --user USER`"
+        ))),
     }
 }

@@ -18,5 +18,6 @@ pub(super) fn check(facts: &Facts<'_>) -> Result<(), Violation> {
 }
 
 pub(super) fn invalid(hint: &str) -> Violation {
-    Violation::new(Rule::InvalidParameters, hint).with_hint(hint)
+    let detail = format!("{hint}; arguments as the tool's input schema declares them would be allowed");
+    Violation::new(Rule::InvalidParameters, detail).with_hint(hint)
 }

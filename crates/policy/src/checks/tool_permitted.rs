@@ -10,6 +10,9 @@ pub(super) fn check(facts: &Facts<'_>) -> Result<(), Violation> {
     }
     Err(Violation::new(
         Rule::ToolNotAllowed,
-        format!("`{}` of server `{}` is blocked by the `tools` key of its entry", facts.target, facts.server),
+        format!(
+            "`{0}` of server `{1}` is blocked by the `tools` key of its entry; `tools: {{ {0}: permitted }}` in the entry of `{1}` would allow it",
+            facts.target, facts.server
+        ),
     ))
 }

@@ -349,9 +349,54 @@ pub enum Audit {
     /// Show the latest records
     Tail(AuditTail),
     /// Check every record, hash and checkpoint of the ledger
-    Verify,
+    Verify(AuditVerify),
     /// Show one record, or all records of one call
     Show(AuditShow),
+    /// Print the latest signed head of the ledger, to be kept elsewhere
+    ///
+    /// With it and the public key, `portcullis audit verify --against` finds a ledger that was cut or written anew, even by whoever holds
+    /// the signing key.
+    Checkpoint,
+    /// Print a proof that a record is in the ledger, which can be checked without the ledger
+    Proof(AuditProof),
+    /// Check a proof
+    CheckProof(AuditCheckProof),
+    /// Destroy the kept arguments of a call; its records stay, and say that it was done
+    Erase(AuditErase),
+}
+
+#[derive(Debug, Args)]
+pub struct AuditVerify {
+    /// A checkpoint that was kept elsewhere, which the ledger must still agree with
+    #[arg(long, value_name = "FILE")]
+    pub against: Option<PathBuf>,
+    /// The ledger's public key that was kept elsewhere, or a file with it
+    #[arg(long, value_name = "KEY", requires = "against")]
+    pub key: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct AuditProof {
+    /// Sequence number of the record
+    pub seq: u64,
+}
+
+#[derive(Debug, Args)]
+pub struct AuditCheckProof {
+    /// The proof
+    pub file: PathBuf,
+    /// The ledger's public key that was kept elsewhere, or a file with it; without it, this home's
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct AuditErase {
+    /// Id of the call
+    pub call: String,
+    /// Why, for whoever reads the ledger later
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub reason: String,
 }
 
 #[derive(Debug, Args)]

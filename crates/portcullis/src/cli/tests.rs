@@ -80,6 +80,11 @@ fn every_verb_is_understood() {
         "portcullis audit tail -n 5 --follow",
         "portcullis audit verify",
         "portcullis audit show 17",
+        "portcullis audit verify --against head.txt --key key.txt",
+        "portcullis audit checkpoint",
+        "portcullis audit proof 17",
+        "portcullis audit check-proof proof.txt --key key.txt",
+        "portcullis audit erase 19a8c-17 --reason private",
         "portcullis completions bash",
         "portcullis demo-server notes",
     ] {

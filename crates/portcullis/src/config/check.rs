@@ -14,7 +14,13 @@ use super::{
 /// Checks `node` as what stands under `path`.
 pub(super) fn check(node: &Node, kind: &Kind, path: &str, findings: &mut Vec<Finding>) {
     match kind {
-        Kind::Text | Kind::Flag | Kind::Count(_) | Kind::Size(_) | Kind::Duration(_) | Kind::Choice(_) | Kind::Reference
+        Kind::Text
+        | Kind::Flag
+        | Kind::Count(_)
+        | Kind::Size(_)
+        | Kind::Duration(_)
+        | Kind::Choice(_)
+        | Kind::Reference
         | Kind::Rate => {
             if let Err(finding) = check_scalar(node, kind, path) {
                 findings.push(finding);

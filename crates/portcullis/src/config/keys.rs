@@ -306,7 +306,7 @@ const OPEN_WORLD: Key = key(
     Kind::Flag,
     "",
     "Whether what this server returns may have been written by strangers, as web pages, mail and issues are. `true` makes a session \
-     that reads from it untrusted. Without it the gate looks at the names and descriptions of its tools.",
+     that reads from it untrusted. Without it, a server counts as such when one of its tools takes an address to read from.",
 );
 const INJECTION_SCAN: Key = key(
     "injection_scan",
@@ -381,7 +381,12 @@ pub static ARRIVING: &[Key] = &[
 
 pub static TOOL_RULE: &[Key] = &[
     key("permission", Kind::Choice(PERMISSIONS), "permitted", "Who may call it, before anything else is asked."),
-    key("users", Kind::TextList, "[]", "Users that may call it. A rule that lists anyone is for those it lists, and for no others."),
+    key(
+        "users",
+        Kind::TextList,
+        "[]",
+        "Users that may call it. A rule that lists anyone is for those it lists, and for no others.",
+    ),
     key("departments", Kind::TextList, "[]", "Departments that may call it."),
     key("agents", Kind::TextList, "[]", "Agents that may call it."),
     key("rate_limit", Kind::Rate, "", "The most calls of this tool, of all callers together, as in `5/min`."),

@@ -145,7 +145,8 @@ fn bundle(fields: Fields<'_>, base: &Path, findings: &mut Vec<Finding>) -> Bundl
 fn approvals(fields: Fields<'_>, findings: &mut Vec<Finding>) -> Approvals {
     let in_client = fields.flag("in_client");
     if let (true, Some(node)) = (in_client, fields.node("in_client")) {
-        let what = "approvals may be answered over the agent's own credential: a client that answers for its person approves itself";
+        let what =
+            "approvals may be answered over the agent's own credential: a client that answers for its person approves itself";
         let fix = "remove it, and answer with `portcullis approvals`, unless you trust every client";
         findings.push(Finding::warning(node.place, what, fix));
     }

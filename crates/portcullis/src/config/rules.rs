@@ -24,7 +24,11 @@ pub(super) fn blocked(fields: Fields<'_>, path: &str, findings: &mut Vec<Finding
     let text = node.text()?;
     if node.flag().is_some() || text.trim().is_empty() {
         let what = format!("`{path}.blocked` is the reason, in words");
-        findings.push(Finding::error(node.place, what, "write why, as in `blocked: \"leaks tokens\"`; to unblock, remove the key"));
+        findings.push(Finding::error(
+            node.place,
+            what,
+            "write why, as in `blocked: \"leaks tokens\"`; to unblock, remove the key",
+        ));
     } else if text.chars().count() > MAX_REASON {
         let what = format!("`{path}.blocked` is longer than {MAX_REASON} characters");
         findings.push(Finding::error(node.place, what, "say it in one sentence"));

@@ -9,9 +9,7 @@ use super::{
     check::join,
     fields::Fields,
     finding::{Finding, Place},
-    model::{
-        Allow, Capability, Health, HealthMethod, Http, HttpKind, Limits, Resources, ServerEntry, State, Stdio, Transport,
-    },
+    model::{Allow, Capability, Health, HealthMethod, Http, HttpKind, Limits, Resources, ServerEntry, State, Stdio, Transport},
     resolve::path_at,
     rules,
     secret::{self, Text},

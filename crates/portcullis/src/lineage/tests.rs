@@ -66,7 +66,12 @@ fn going_forward_is_going_back_from_the_other_end() {
 #[test]
 fn an_outcome_without_a_head_at_weighing_still_has_one_at_showing() {
     let mut calls = Calls::default();
-    for record in [record(1, "a", "intent", ""), record(2, "b", "intent", ""), record(3, "a", "outcome", ""), record(4, "b", "outcome", "a")] {
+    for record in [
+        record(1, "a", "intent", ""),
+        record(2, "b", "intent", ""),
+        record(3, "a", "outcome", ""),
+        record(4, "b", "outcome", "a"),
+    ] {
         calls.take(record);
     }
     calls.take(record(5, "c", "refusal", "b"));

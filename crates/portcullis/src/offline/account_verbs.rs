@@ -26,7 +26,9 @@ pub(super) fn run(args: &args::ConnectAccount, home: &Home, screen: &mut Screen<
     let document = |done: &str| json!({ "server": server, "user": user, "done": done });
     if args.remove {
         if !vault.names().map_err(secret_verbs::trouble)?.contains(&name) {
-            return Err(Trouble::usage(format!("{user} has no account at {server}; `portcullis connect-account --list` shows them")));
+            return Err(Trouble::usage(format!(
+                "{user} has no account at {server}; `portcullis connect-account --list` shows them"
+            )));
         }
         note(home, "account.removed", server, user)?;
         vault.delete(&name).map_err(secret_verbs::trouble)?;
@@ -36,11 +38,16 @@ pub(super) fn run(args: &args::ConnectAccount, home: &Home, screen: &mut Screen<
     let advice = advice(home, server)?;
     let token = secret_verbs::ask(&format!("{user}'s token for {server}"))?;
     if token.expose().bytes().any(|byte| !byte.is_ascii_graphic()) {
-        return Err(Trouble::usage("a token has no spaces, no line breaks and no characters beyond ASCII; was the right thing pasted?"));
+        return Err(Trouble::usage(
+            "a token has no spaces, no line breaks and no characters beyond ASCII; was the right thing pasted?",
+        ));
     }
     note(home, "account.connected", server, user)?;
     vault.set(&name, &token).map_err(secret_verbs::trouble)?;
-    screen.show(&document("connected"), &format!("Stored. Calls of {user} to tools of {server} that require it use this account.\n{advice}"))?;
+    screen.show(
+        &document("connected"),
+        &format!("Stored. Calls of {user} to tools of {server} that require it use this account.\n{advice}"),
+    )?;
     Ok(Exit::Done)
 }
 
@@ -52,7 +59,8 @@ fn list(vault: &Vault, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let names = vault.names().map_err(secret_verbs::trouble)?;
     let found: Vec<(ServerId, String)> = names.iter().filter_map(|name| accounts::parse(name)).collect();
     let document: Vec<Value> = found.iter().map(|(server, user)| json!({ "server": server.as_str(), "user": user })).collect();
-    let rows: Vec<Vec<Cell>> = found.iter().map(|(server, user)| vec![painted(server.as_str(), Paint::Bold), cell(user)]).collect();
+    let rows: Vec<Vec<Cell>> =
+        found.iter().map(|(server, user)| vec![painted(server.as_str(), Paint::Bold), cell(user)]).collect();
     let text = match rows.as_slice() {
         [] => "No accounts connected. Connect one with: portcullis connect-account SERVER --user USER\n".to_owned(),
         rows => table(&["SERVER", "USER"], rows, screen.style),
@@ -75,6 +83,8 @@ fn advice(home: &Home, server: &str) -> Result<String, Trouble> {
     let rules = std::iter::once(&entry.tools.default).chain(entry.tools.listed.values());
     Ok(match rules.into_iter().any(|rule| rule.requires_user_auth) {
         true => String::new(),
-        false => format!("No tool of {server} requires it yet: write `requires_user_auth: true` in its rule in portcullis.yaml.\n"),
+        false => {
+            format!("No tool of {server} requires it yet: write `requires_user_auth: true` in its rule in portcullis.yaml.\n")
+        }
     })
 }

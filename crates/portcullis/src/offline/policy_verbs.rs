@@ -182,11 +182,17 @@ fn render_diff(changed: &[Changed], calls: &Calls, before: &str, after: &str, st
             ]
         })
         .collect();
-    let mut out = if rows.is_empty() { String::new() } else { table(&["CALL", "CALLER", "TARGET", "BEFORE", "AFTER", "BY"], &rows, style) + "\n" };
+    let mut out = if rows.is_empty() {
+        String::new()
+    } else {
+        table(&["CALL", "CALLER", "TARGET", "BEFORE", "AFTER", "BY"], &rows, style) + "\n"
+    };
     let all = calls.calls.len();
     out.push_str(&match changed.len() {
         0 => format!("None of {all} recorded calls would be decided otherwise by {}.\n", tame(after)),
-        count => format!("{count} of {all} recorded calls would be decided otherwise by {} than by {}.\n", tame(after), tame(before)),
+        count => {
+            format!("{count} of {all} recorded calls would be decided otherwise by {} than by {}.\n", tame(after), tame(before))
+        }
     });
     out.push_str(&left_out(calls));
     out
@@ -196,10 +202,10 @@ fn render_diff(changed: &[Changed], calls: &Calls, before: &str, after: &str, st
 fn left_out(calls: &Calls) -> String {
     let mut out = String::new();
     if calls.stopped_before > 0 {
-        out.push_str(&format!("{} more were stopped by checks that come before the policies.\n", calls.stopped_before));
+        out.push_str(&format!("Not judged: {} that checks before the policies had stopped.\n", calls.stopped_before));
     }
     if calls.unknown > 0 {
-        out.push_str(&format!("{} more cannot be judged: their arguments were not kept, or their server is gone.\n", calls.unknown));
+        out.push_str(&format!("Not judged: {} whose arguments were not kept, or whose server is gone.\n", calls.unknown));
     }
     out
 }
@@ -218,7 +224,9 @@ fn suggest(args: &args::PolicySuggest, home: &Home, screen: &mut Screen<'_>) -> 
     let wanted = Wanted { caller: args.caller.as_deref(), since_ms: since(args.since) };
     let calls = recorded::read(home, &resolved, &wanted)?;
     if calls.calls.is_empty() {
-        return Err(Trouble::failed(format!("there are no recorded calls to write a bundle from\n{}", left_out(&calls)).trim_end()));
+        return Err(Trouble::failed(
+            format!("there are no recorded calls to write a bundle from\n{}", left_out(&calls)).trim_end(),
+        ));
     }
     let comments: String = left_out(&calls).lines().map(|line| format!("// {line}\n")).collect();
     let text = cedar::suggest(&calls.calls) + &comments;

@@ -24,7 +24,7 @@ pub(super) fn by_hand(home: &Home, change: &Change<'_>) -> Result<(), Trouble> {
 }
 
 /// Who runs this program, as the system knows them.
-fn os_user() -> String {
+pub(crate) fn os_user() -> String {
     let uid = rustix::process::geteuid().as_raw();
     name_of(uid, fs::read_to_string("/etc/passwd")).unwrap_or_else(|| format!("uid {uid}"))
 }

@@ -36,7 +36,8 @@ pub(super) struct Calls {
 }
 
 pub(super) fn read(home: &Home, resolved: &Resolved, wanted: &Wanted<'_>) -> Result<Calls, Trouble> {
-    let unreadable = |error: std::io::Error| Trouble::failed(format!("cannot read the ledger in {}: {error}", home.ledger.display()));
+    let unreadable =
+        |error: std::io::Error| Trouble::failed(format!("cannot read the ledger in {}: {error}", home.ledger.display()));
     let tokens = Tokens::load(&home.tokens_file()).map_err(Trouble::failed)?;
     let caller = wanted.caller.map(|caller| caller_id(tokens.list(), caller)).transpose()?;
     let mut reader = Reader {
@@ -56,7 +57,9 @@ pub(super) fn read(home: &Home, resolved: &Resolved, wanted: &Wanted<'_>) -> Res
 }
 
 fn caller_id(credentials: &[Credential], caller: &str) -> Result<String, Trouble> {
-    let named = |test: &dyn Fn(&Credential) -> bool| credentials.iter().filter(|one| test(one)).map(|one| one.id.clone()).collect::<Vec<_>>();
+    let named = |test: &dyn Fn(&Credential) -> bool| {
+        credentials.iter().filter(|one| test(one)).map(|one| one.id.clone()).collect::<Vec<_>>()
+    };
     let ids = match named(&|one| one.id == caller) {
         ids if ids.is_empty() => named(&|one| one.name == caller),
         ids => ids,

@@ -72,7 +72,9 @@ impl<'a> Planned<'a> {
             args::Servers::Add(args) => plain(&args.id, "added", Box::new(|text| edit::add_server(text, &new_server(args)))),
             args::Servers::Remove(args) => plain(&args.id, "removed", Box::new(|text| edit::remove_server(text, &args.id))),
             args::Servers::Enable(args) => plain(&args.id, "enabled", Box::new(|text| edit::set_enabled(text, &args.id, true))),
-            args::Servers::Disable(args) => plain(&args.id, "disabled", Box::new(|text| edit::set_enabled(text, &args.id, false))),
+            args::Servers::Disable(args) => {
+                plain(&args.id, "disabled", Box::new(|text| edit::set_enabled(text, &args.id, false)))
+            }
             args::Servers::Classify(args) => {
                 let edit = Box::new(|text: &str| edit::set_classification(text, &args.id, args.level));
                 state(&args.id, "classified", &format!("CLASSIFIED {}", args.level), args.reason.as_deref(), edit)

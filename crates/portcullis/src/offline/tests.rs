@@ -55,7 +55,7 @@ fn servers_are_edited_in_the_file() {
     assert_eq!(said("portcullis servers remove tim"), (2, "there is no server `tim`; did you mean `time`?".to_owned()));
     assert_eq!(
         said("portcullis servers enable time --json").1,
-        "{\n  \"done\": \"enabled\",\n  \"file\": \"HOME/portcullis.yaml\",\n  \"server\": \"time\"\n}\n"
+        "{\n  \"server\": \"time\",\n  \"done\": \"enabled\",\n  \"file\": \"HOME/portcullis.yaml\"\n}\n"
     );
 }
 

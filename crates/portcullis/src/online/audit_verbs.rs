@@ -14,13 +14,19 @@ use crate::{
     offline::{Screen, Trouble},
 };
 
+mod proofs;
+
 const POLL: Duration = Duration::from_millis(200);
 
 pub(super) fn run(verb: &args::Audit, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     match verb {
         args::Audit::Tail(args) => tail(args, home, screen),
-        args::Audit::Verify => verify(home, screen),
+        args::Audit::Verify(args) => verify(args, home, screen),
         args::Audit::Show(args) => show(&args.id, home, screen),
+        args::Audit::Checkpoint => proofs::checkpoint(home, screen),
+        args::Audit::Proof(args) => proofs::prove(args.seq, home, screen),
+        args::Audit::CheckProof(args) => proofs::check(args, home, screen),
+        args::Audit::Erase(args) => proofs::erase(args, home, screen),
     }
 }
 
@@ -61,17 +67,18 @@ fn print(record: &Record, screen: &mut Screen<'_>) -> Result<(), Trouble> {
     Ok(screen.out.flush()?)
 }
 
-fn verify(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let mut report = audit::verify(&home.ledger).map_err(|error| unreadable(home, &error))?;
+fn verify(args: &args::AuditVerify, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let look = proofs::verifier(args, home)?;
+    let mut report = look().map_err(|error| unreadable(home, &error))?;
     if !report.is_clean() {
         // A running gate may have been in the middle of its last line.
         thread::sleep(POLL);
-        report = audit::verify(&home.ledger).map_err(|error| unreadable(home, &error))?;
+        report = look().map_err(|error| unreadable(home, &error))?;
     }
     let document = json!({
         "clean": report.is_clean(), "segments": report.segments, "records": report.records, "intents": report.intents,
         "outcomes": report.outcomes, "refusals": report.refusals, "changes": report.changes, "open_intents": report.open_intents,
-        "head": report.head.to_string(), "finding": report.finding.as_ref().map(ToString::to_string),
+        "head": report.head.to_string(), "root": report.root.to_string(), "checkpoint": report.checkpoint, "finding": report.finding.as_ref().map(ToString::to_string),
     });
     screen.show(&document, &verdict(&report))?;
     Ok(if report.is_clean() { Exit::Done } else { Exit::Altered })

@@ -47,7 +47,11 @@ impl Waiting {
             thread::sleep(LOOK);
             while !watched.load(Ordering::Acquire) {
                 if let Some(id) = own_approval(&home) {
-                    let _ = writeln!(io::stderr(), "This call waits for a person. See it with: portcullis approvals show {}", tame(&id));
+                    let _ = writeln!(
+                        io::stderr(),
+                        "This call waits for a person. See it with: portcullis approvals show {}",
+                        tame(&id)
+                    );
                     return;
                 }
                 thread::sleep(LOOK);

@@ -43,10 +43,7 @@ pub(super) fn change_server(verb: &args::Servers, home: &Home, screen: &mut Scre
     known_server(&mut line, id)?;
     line.request(&format!("portcullis/servers/{id}/{word}"), &params)?;
     let file = home.config_file();
-    screen.show(
-        &json!({ "server": id, "done": done, "file": file }),
-        &format!("Server {id} {done} in {}.\n", file.display()),
-    )?;
+    screen.show(&json!({ "server": id, "done": done, "file": file }), &format!("Server {id} {done} in {}.\n", file.display()))?;
     Ok(Some(Exit::Done))
 }
 
@@ -69,7 +66,11 @@ pub(super) fn review(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<E
     Ok(Exit::Done)
 }
 
-pub(super) fn approve_definitions(args: &args::ApproveDefinitions, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(super) fn approve_definitions(
+    args: &args::ApproveDefinitions,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let mut line = Line::as_operator(home)?;
     known_server(&mut line, &args.id)?;
     let params = json!({ "names": args.names, "reason": args.reason });
@@ -134,7 +135,9 @@ fn one_session<'a>(sessions: &'a [SessionView], caller: &str) -> Result<&'a Sess
 fn confirmed(session: &SessionView) -> Result<bool, Trouble> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
-        return Err(Trouble::usage("this lets the caller's next calls go where its last ones could not; say --yes if you mean it"));
+        return Err(Trouble::usage(
+            "this lets the caller's next calls go where its last ones could not; say --yes if you mean it",
+        ));
     }
     let mut terminal = io::stderr().lock();
     write!(
@@ -151,7 +154,8 @@ fn confirmed(session: &SessionView) -> Result<bool, Trouble> {
 
 pub(super) fn approvals(verb: &args::Approvals, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let mut line = Line::as_operator(home)?;
-    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+    let now_ms =
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
     let (id, word, reason) = match verb {
         args::Approvals::List(args) => {
             let approvals: Vec<ApprovalView> = ask_approvals(&mut line, args.all)?;

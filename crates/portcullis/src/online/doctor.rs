@@ -102,7 +102,11 @@ fn gate(home: &Home) -> Vec<Finding> {
         findings.push(finding(false, "ledger", format!("cannot record, so nothing is done: {broken}")));
     }
     if status.pending_approvals > 0 {
-        findings.push(finding(true, "approvals", format!("{} wait for a person: portcullis approvals list", status.pending_approvals)));
+        findings.push(finding(
+            true,
+            "approvals",
+            format!("{} wait for a person: portcullis approvals list", status.pending_approvals),
+        ));
     }
     findings.extend(status.servers.iter().map(server));
     findings
@@ -114,7 +118,8 @@ fn server(server: &ServerView) -> Finding {
         (Some(reason), _) => finding(true, what, format!("blocked: {}", tame(reason))),
         (None, Some(error)) => finding(false, what, tame(error)),
         (None, None) if server.quarantined > 0 => {
-            let detail = format!("{} definitions wait for a person: portcullis servers review {}", server.quarantined, tame(&server.id));
+            let detail =
+                format!("{} definitions wait for a person: portcullis servers review {}", server.quarantined, tame(&server.id));
             finding(false, what, detail)
         }
         (None, None) => finding(true, what, server.state.as_str()),

@@ -16,9 +16,8 @@ use crate::{
 };
 
 pub(super) fn run(args: &args::Lineage, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let caller = caller_of(home, &args.call)?.ok_or_else(|| {
-        Trouble::usage(format!("no call `{}`; `portcullis audit tail --json` names the latest", args.call))
-    })?;
+    let caller = caller_of(home, &args.call)?
+        .ok_or_else(|| Trouble::usage(format!("no call `{}`; `portcullis audit tail --json` names the latest", args.call)))?;
     let calls = Calls::of_caller(&home.ledger, &caller).map_err(|error| unreadable(home, &error))?;
     let of = calls.get(&args.call).ok_or_else(|| Trouble::usage(format!("`{}` is not a call", args.call)))?;
     let walk = if args.forward { calls.forward(&args.call) } else { calls.back(&args.call) };

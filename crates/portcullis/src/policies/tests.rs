@@ -24,7 +24,10 @@ fn the_same_policies_have_the_same_version_wherever_they_are() {
 
 #[test]
 fn a_mistake_is_named_with_the_file_a_person_can_open() {
-    let dir = dir(&[("a.cedar", GOOD), ("b.cedar", "@id(\"x\")\npermit(principal, action, resource) when { resource.colour == 1 };\n")]);
+    let dir = dir(&[
+        ("a.cedar", GOOD),
+        ("b.cedar", "@id(\"x\")\npermit(principal, action, resource) when { resource.colour == 1 };\n"),
+    ]);
     let error = read(dir.path()).unwrap_err().to_string();
     let file = dir.path().join("b.cedar").display().to_string();
     assert!(error.starts_with(&format!("{file}:2:")), "{error}");

@@ -24,10 +24,10 @@ fn over_http() {
         r#"{
   "mcpServers": {
     "portcullis": {
+      "url": "http://127.0.0.1:7878/mcp",
       "headers": {
         "Authorization": "Bearer pct_0123456789ABCDEFGHIJKLMN"
-      },
-      "url": "http://127.0.0.1:7878/mcp"
+      }
     }
   }
 }"#
@@ -36,14 +36,14 @@ fn over_http() {
         let value: Value = serde_json::from_str(text(&all, client, place)).unwrap();
         let mut entry = value[section]["portcullis"].clone();
         entry.as_object_mut().unwrap().remove("headers").unwrap();
-        entry.to_string()
+        entry
     };
-    assert_eq!(entry("Claude Code", ".mcp.json", "mcpServers"), r#"{"type":"http","url":"http://127.0.0.1:7878/mcp"}"#);
-    assert_eq!(entry("VS Code", ".vscode/mcp.json", "servers"), r#"{"type":"http","url":"http://127.0.0.1:7878/mcp"}"#);
-    assert_eq!(entry("Gemini CLI", "~/.gemini/settings.json", "mcpServers"), r#"{"httpUrl":"http://127.0.0.1:7878/mcp"}"#);
+    assert_eq!(entry("Claude Code", ".mcp.json", "mcpServers"), json!({"type":"http","url":"http://127.0.0.1:7878/mcp"}));
+    assert_eq!(entry("VS Code", ".vscode/mcp.json", "servers"), json!({"type":"http","url":"http://127.0.0.1:7878/mcp"}));
+    assert_eq!(entry("Gemini CLI", "~/.gemini/settings.json", "mcpServers"), json!({"httpUrl":"http://127.0.0.1:7878/mcp"}));
     assert_eq!(
         entry("opencode", "opencode.json", "mcp"),
-        r#"{"enabled":true,"oauth":false,"type":"remote","url":"http://127.0.0.1:7878/mcp"}"#
+        json!({"enabled":true,"oauth":false,"type":"remote","url":"http://127.0.0.1:7878/mcp"})
     );
 }
 

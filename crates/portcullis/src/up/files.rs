@@ -163,7 +163,9 @@ pub(super) fn editor(home: Home) -> gateway::Editor {
             Edit::Classify { id, level } => {
                 offline::change(&home, |text| edit::set_classification(text, id.as_str(), *level), recorded)
             }
-            Edit::Block { id, reason } => offline::change(&home, |text| edit::set_blocked(text, id.as_str(), Some(reason)), recorded),
+            Edit::Block { id, reason } => {
+                offline::change(&home, |text| edit::set_blocked(text, id.as_str(), Some(reason)), recorded)
+            }
             Edit::Unblock { id } => offline::change(&home, |text| edit::set_blocked(text, id.as_str(), None), recorded),
         };
         edited.map(drop).map_err(|trouble| trouble.message)

@@ -35,7 +35,7 @@ impl Yard {
     }
 
     async fn connected(&self) {
-        for id in ["web", "bank"] {
+        for id in ["news", "bank"] {
             await_state(&self.gate, id, "connected", SOON).await;
         }
     }
@@ -48,7 +48,7 @@ impl Yard {
     async fn influenced(&self, name: &str) -> String {
         let token = new_token(&self.gate, name, &["--user", name]).await;
         let agent = Client::plain(&self.target(&token), Era::Modern).await.unwrap();
-        assert_allowed(&agent.call("web__say", json!({"text": "buy now"})).await.unwrap(), "buy now");
+        assert_allowed(&agent.call("news__say", json!({"text": "buy now"})).await.unwrap(), "buy now");
         token
     }
 
@@ -78,7 +78,7 @@ fn yaml(web: &Shifty, bank: &Shifty, bundle: &str, more: &str) -> String {
     let web_rules = "classification: PUBLIC, open_world: true, tools: { \"*\": { effect: read } }";
     let bank_rules = "classification: INTERNAL, open_world: false, definitions: { recheck: 0s }, \
         tools: { pay: { effect: consequential }, say: { effect: read } }";
-    let servers = config(&[("web", http(&web.url(), web_rules)), ("bank", http(&bank.url(), bank_rules))]);
+    let servers = config(&[("news", http(&web.url(), web_rules)), ("bank", http(&bank.url(), bank_rules))]);
     format!("policy: {{ bundle: {bundle} }}\nuntrusted_influence: ask\n{more}{servers}")
 }
 
@@ -185,23 +185,32 @@ async fn a_client_answers_where_the_operator_allows_it() {
     let token = yard.influenced("alice").await;
     let mut paid = 0;
     for revision in REVISIONS.into_iter().skip(1) {
-        for (action, agrees) in [("accept", true), ("decline", false), ("cancel", false)] {
-            let content = json!({"approve": agrees});
-            let answer = if agrees { json!({"action": action, "content": content}) } else { json!({"action": action}) };
+        for (action, agrees) in [("accept", true), ("decline", false), ("cancel", true)] {
+            let whom = format!("carol, by {revision}");
+            let content = json!({"approve": true});
+            let answer =
+                if action == "accept" { json!({"action": action, "content": content}) } else { json!({"action": action}) };
             let answers = [("elicitation/create", answer)];
             let agent = Client::connect_as(&yard.target(&token), revision, json!({"elicitation": {}}), &answers).await.unwrap();
             if agent.era() == Era::Legacy {
                 agent.listen(&[]).await.unwrap();
             }
-            let called = agent.call(PAY, json!({"text": format!("carol, by {revision}")})).await.unwrap();
-            assert_eq!(called.is_error, !agrees, "{revision} {action}: {}", called.answer);
+            let asking = pay(&agent, &whom);
+            if action == "cancel" {
+                // Who closes the window has not answered: the operator still can.
+                agent.wait_for("elicitation/create", SOON).await.unwrap();
+                let waiting = yard.pending(1).await;
+                done(&yard.gate, &["approvals", "approve", &id(&waiting[0])]).await;
+            }
+            let answer = asking.answer().await.unwrap();
+            assert_eq!(is_refused(&answer), !agrees, "{revision} {action}: {answer}");
             paid += usize::from(agrees);
             assert_eq!(yard.paid(), paid, "{revision} {action}");
             let asked = agent.seen_of("elicitation/create");
             assert_eq!(asked.len(), 1, "{revision} {action}: {asked:?}");
-            assert!(asked[0].to_string().contains(&format!("carol, by {revision}")), "it shows what is asked: {asked:?}");
+            assert!(asked[0].to_string().contains(&whom), "it shows what is asked: {asked:?}");
             if !agrees {
-                assert_eq!(called.violation(), Some("ApprovalDenied"), "{revision} {action}: {}", called.answer);
+                assert_eq!(violation(&answer), Some("ApprovalDenied"), "{revision} {action}: {answer}");
             }
         }
     }
@@ -448,7 +457,7 @@ async fn a_question_delays_nobody() {
     let agent = Client::plain(&yard.target(&alice), Era::Modern).await.unwrap();
     let asking = pay(&agent, "carol");
     let waiting = yard.pending(1).await;
-    let other = tokio::time::timeout(SOON, agent.call("web__say", json!({"text": "news"}))).await.expect("it waits for nobody");
+    let other = tokio::time::timeout(SOON, agent.call("news__say", json!({"text": "news"}))).await.expect("it waits for nobody");
     assert_allowed(&other.unwrap(), "news");
     done(&yard.gate, &["approvals", "deny", &id(&waiting[0])]).await;
     assert!(is_refused(&asking.answer().await.unwrap()));

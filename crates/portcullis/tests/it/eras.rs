@@ -13,7 +13,8 @@ use testkit::gate::Gate;
 
 use crate::support::{await_state, config, gate, http, new_token, stdio_everything, until};
 
-const ALLOW: &str = "classification: INTERNAL, allow: { sampling: true, roots: true, elicitation: true }";
+const ALLOW: &str =
+    "classification: INTERNAL, definitions: { new: accept }, allow: { sampling: true, roots: true, elicitation: true }";
 const SOON: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -390,7 +391,7 @@ impl Cell {
         let client = Client::connect(&self.gate.target()?, self.era, able, &answers).await?;
         client.listen(&[]).await?;
         let url = "https://example.com/consent?state=1&x=%20";
-        let called = client.call("up__elicit_url", json!({"url": url, "message": "Please visit"})).await?;
+        let called = client.call("up__elicit_url", json!({"page": url, "message": "Please visit"})).await?;
         ensure!(called.text.contains("action=accept"), "answer: {}", called.answer);
         let asked = client.seen_of("elicitation/create");
         ensure!(asked.len() == 1 && asked[0]["params"]["url"] == url, "the address changed: {asked:?}");

@@ -191,7 +191,7 @@ async fn states_change_by_an_operator_and_on_record() {
     let shown = server(&gate, "mail").await;
     assert!(shown.to_string().contains("it was seen to misbehave"), "{shown}");
     // Blocked beats classified: classifying again does not open it.
-    done(&gate, &["servers", "classify", "mail", "PUBLIC", "--reason", "trying it on"]).await;
+    done(&gate, &["servers", "classify", "mail", "CONFIDENTIAL", "--reason", "trying it on"]).await;
     assert_refused(&agent.call(SEND, letter()).await.unwrap(), "ServerNotApproved", "Server not approved");
     assert_eq!(mail.calls_of("send").len(), before);
     done(&gate, &["servers", "unblock", "mail", "--reason", "it was a mistake"]).await;
@@ -242,7 +242,7 @@ async fn an_agent_cannot_change_states() {
 #[tokio::test]
 async fn arguments_are_checked_before_they_leave() {
     let schema = json!({"type": "object", "additionalProperties": false, "required": ["to"], "properties": {
-        "to": {"type": ["string", "null"]}, "count": {"type": "integer", "minimum": 1, "maximum": 3},
+        "to": {"type": "string"}, "count": {"type": "integer", "minimum": 1, "maximum": 3},
         "tags": {"type": "array", "items": {"type": "string"}}, "more": {"type": "object"}}});
     let mail =
         shifty(Shown::tools([json!({"name": "send", "description": "Sends", "inputSchema": schema}), tool("free", "Free")]))

@@ -104,7 +104,7 @@ async fn a_change_of_any_field_is_quarantined() {
     for at in 0..changes.len() {
         assert_allowed(&agent.call(&format!("up__{}", name(at)), json!({"text": "x"})).await.unwrap(), "x");
     }
-    let called = up.count("tools/call");
+    let mut called = up.count("tools/call");
     up.show(Shown::tools(after));
     for (at, (pointer, value)) in changes.iter().enumerate() {
         let refused = agent.call(&format!("up__{}", name(at)), json!({"text": "x"})).await.unwrap();
@@ -120,17 +120,34 @@ async fn a_change_of_any_field_is_quarantined() {
         let shown = json!(agent.tools().await.unwrap()).to_string();
         assert!(!shown.contains(CANARY), "unapproved words were shown: {shown}");
     }
-    // Back to what was approved, and away again: each turn counts.
+    // Back to what was approved: who has once shown something else is looked at again by a person before it is trusted.
     for _ in 0..2 {
         up.show(Shown::tools(before.clone()));
-        up.announce("tools");
-        await_definition(&gate, "up", "tool", "tool0", "pinned").await;
-        let called = up.count("tools/call");
-        up.change(|shown| shown.tools[2] = changed(full("tool2"), "/description", &json!(CANARY)));
         let refused = agent.call("up__tool2", json!({"text": "x"})).await.unwrap();
         assert_refused(&refused, "DefinitionChanged", "Tool not permitted");
         assert_eq!(up.count("tools/call"), called, "A-B-A let one through");
+        up.announce("tools");
+        await_revert(&gate, "tool2").await;
+        let refused = agent.call("up__tool2", json!({"text": "x"})).await.unwrap();
+        assert_refused(&refused, "DefinitionChanged", "Tool not permitted");
+        assert_eq!(up.count("tools/call"), called, "A-B-A let one through");
+        done(&gate, &["servers", "approve", "up", "tool2", "--reason", "it is as it was"]).await;
+        assert_allowed(&agent.call("up__tool2", json!({"text": "x"})).await.unwrap(), "x");
+        called += 1;
+        up.change(|shown| shown.tools[2] = changed(full("tool2"), "/description", &json!(CANARY)));
+        let refused = agent.call("up__tool2", json!({"text": "x"})).await.unwrap();
+        assert_refused(&refused, "DefinitionChanged", "Tool not permitted");
+        assert_eq!(up.count("tools/call"), called, "the change let one through");
     }
+}
+
+/// Waits until the gate has seen that a tool is as it was approved.
+async fn await_revert(gate: &Gate, name: &str) {
+    eventually("the revert to be seen", SOON, || async {
+        let found = definition(gate, "up", "tool", name).await;
+        if found["digest"] == found["pinned_digest"] { Ok(()) } else { Err(found.to_string()) }
+    })
+    .await;
 }
 
 /// A change and its way back are both on record.
@@ -145,7 +162,7 @@ async fn a_change_and_its_revert_are_on_record() {
     agent.call("up__say", json!({"text": "x"})).await.unwrap();
     up.show(Shown::usual());
     up.announce("tools");
-    await_definition(&gate, "up", "tool", "say", "pinned").await;
+    await_revert(&gate, "say").await;
     let records = records(&gate).await;
     let about: Vec<&Value> = records
         .iter()
@@ -206,7 +223,11 @@ async fn a_change_while_the_gate_is_down_is_quarantined() {
     assert!(!json!(agent.tools().await.unwrap()).to_string().contains(CANARY));
     assert_eq!(up.calls_of("say").len(), 1);
     let after = std::fs::read_to_string(gate.home().join("portcullis.lock")).unwrap();
-    assert_eq!(lock, after, "a change does not repin itself");
+    let pin = |lock: &str| {
+        let say = serde_json::from_str::<Value>(lock).unwrap()["servers"]["up"]["tool"]["say"].clone();
+        (say["digest"].clone(), say["definition"].clone())
+    };
+    assert_eq!(pin(&lock), pin(&after), "a change does not repin itself");
 }
 
 /// A narrower input with the same words may be accepted where the operator said so; anything wider or reworded never.
@@ -226,7 +247,10 @@ async fn only_a_narrowed_definition_can_be_accepted_by_itself() {
             &json!("Answers, but differently"),
         ),
     ]));
-    assert_allowed(&agent.call("up__a", json!({"text": "x"})).await.unwrap(), "x");
+    up.announce("tools");
+    await_definition(&gate, "up", "tool", "b", "changed").await;
+    let called = agent.call("up__a", json!({"text": "x"})).await.unwrap();
+    assert!(!called.is_error, "{}: {}", called.answer, definition(&gate, "up", "tool", "a").await);
     let long = agent.call("up__a", json!({"text": "more than ten letters"})).await.unwrap();
     assert_refused(&long, "InvalidParameters", "Invalid parameters");
     for name in ["up__b", "up__c"] {
@@ -313,22 +337,26 @@ async fn a_servers_own_hints_decide_nothing() {
 }
 
 /// Names that could be taken for another's: the same ones are refused whatever order the servers come up in.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shadowing_is_refused_whatever_the_start_order() {
-    // In the flat view `a` + `b_c` and `a_b` + `c` are one name.
-    let shows: [(&str, Vec<Value>); 4] = [
+    for count in 2..=4 {
+        let mut outcomes = BTreeSet::new();
+        for several in orders(count).chunks(6) {
+            let gates: tokio::task::JoinSet<String> = several.iter().cloned().map(catalog_after).collect();
+            outcomes.extend(gates.join_all().await);
+        }
+        assert_eq!(outcomes.len(), 1, "the order of {count} servers decides who gets a name: {outcomes:#?}");
+    }
+}
+
+/// Servers that would like each other's names: in the flat view `a` + `b_c` and `a_b` + `c` are one.
+fn rivals() -> [(&'static str, Vec<Value>); 4] {
+    [
         ("a", vec![tool("b_c", "of a"), tool("own", "of a"), tool("b_own", "of a")]),
         ("a_b", vec![tool("c", "of a_b"), tool("own", "of a_b")]),
         ("g1thub", vec![tool("list", "of g1thub")]),
         ("github", vec![tool("list", "of github"), tool("L1ST", "twin"), tool("l\u{456}st", "twin")]),
-    ];
-    for count in 2..=shows.len() {
-        let mut outcomes = BTreeSet::new();
-        for order in orders(count) {
-            outcomes.insert(catalog_after(&shows[..count], &order).await);
-        }
-        assert_eq!(outcomes.len(), 1, "the order of {count} servers decides who gets a name: {outcomes:#?}");
-    }
+    ]
 }
 
 /// Every order of the first `count` numbers.
@@ -343,7 +371,9 @@ fn orders(count: usize) -> Vec<Vec<usize>> {
 }
 
 /// What both views list and call when the servers start to speak in this order.
-async fn catalog_after(shows: &[(&str, Vec<Value>)], order: &[usize]) -> String {
+async fn catalog_after(order: Vec<usize>) -> String {
+    let rivals = rivals();
+    let shows = &rivals[..order.len()];
     let mut servers = Vec::new();
     for (_, tools) in shows {
         servers.push(Shifty::start_silent(Shown::tools(tools.clone())).await.unwrap());
@@ -352,8 +382,8 @@ async fn catalog_after(shows: &[(&str, Vec<Value>)], order: &[usize]) -> String 
         shows.iter().zip(&servers).map(|((id, _), server)| (*id, http(&server.url(), "classification: PUBLIC"))).collect();
     let gate = gate(&format!("{FLOOR_ONLY}{}", config(&entries))).await;
     for at in order {
-        servers[*at].speak();
-        await_state(&gate, shows[*at].0, "connected", SOON).await;
+        servers[at].speak();
+        await_state(&gate, shows[at].0, "connected", SOON).await;
     }
     let mut outcome = String::new();
     for view in ["double", "flat"] {

@@ -83,30 +83,65 @@ async fn take(agent: &Client, road: &str, server: &str) {
     assert!(answer.get("result").is_some(), "{road} of {server}: {answer}");
 }
 
-/// Write-down is no matter of tools alone: reading, prompts and completion send words too.
+/// Eight ways to write a secret so that no filter knows it.
+fn encodings(secret: &str) -> Vec<String> {
+    let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let percent: String = secret.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let reversed: String = secret.chars().rev().collect();
+    let shifted: String = secret.bytes().map(|byte| char::from(byte ^ 1)).collect();
+    let spaced: String = secret.chars().flat_map(|letter| [letter, '.']).collect();
+    let halves = format!("{}|{}", secret.split_at(secret.len() / 2).1, secret.split_at(secret.len() / 2).0);
+    vec![secret.to_owned(), hex, percent, reversed, shifted, spaced, halves, secret.to_uppercase()]
+}
+
+/// Write-down is no matter of tools alone: every message with room for a word is tried, in every encoding, and not one byte
+/// of a caller's arrives below.
 #[tokio::test]
 async fn a_tainted_session_sends_nothing_down_by_any_road() {
     let yard = Yard::open().await;
-    let agent = client(&yard.gate, Era::Modern).await;
-    assert_allowed(&say(&agent, 2).await, "word");
-    let roads = [
-        ("tools/call", json!({"name": "public__give", "arguments": {"value": "canary-91ab"}})),
-        ("resources/read", json!({"uri": "portcullis://public/note://canary-91ab"})),
-        ("resources/read", json!({"uri": "portcullis://internal/note://canary-91ab?q=1"})),
-        ("prompts/get", json!({"name": "public__letter", "arguments": {"to": "canary-91ab"}})),
-        (
-            "completion/complete",
-            json!({"ref": {"type": "ref/prompt", "name": "public__letter"}, "argument": {"name": "to", "value": "canary-91ab"}}),
-        ),
-    ];
-    for (method, params) in roads {
-        let answer = agent.request(method, params).await.unwrap();
-        let refused = answer.get("error").is_some() || answer.pointer("/result/isError") == Some(&Value::Bool(true));
-        assert!(refused, "{method}: {answer}");
+    for era in [Era::Legacy, Era::Modern] {
+        let agent = client(&yard.gate, era).await;
+        assert_allowed(&say(&agent, 2).await, "word");
+        for secret in encodings("canary-91ab") {
+            for (method, params) in roads(&secret) {
+                let answer = agent.request(method, params.clone()).await.unwrap();
+                let refused = answer.get("error").is_some() || answer.pointer("/result/isError") == Some(&Value::Bool(true));
+                assert!(refused || method.ends_with("/list"), "{method} {params}: {answer}");
+            }
+            for (method, params) in [
+                ("notifications/cancelled", json!({"requestId": 999_999, "reason": secret})),
+                ("notifications/progress", json!({"progressToken": secret, "progress": 1, "message": secret})),
+            ] {
+                let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
+                agent.post(&message, &[]).await.unwrap();
+            }
+            for server in yard.servers.iter().take(2) {
+                assert!(!server.ever_heard(&secret), "{secret}: {:?}", server.heard());
+            }
+        }
     }
     for server in yard.servers.iter().take(2) {
-        assert!(!server.ever_heard("canary-91ab"), "{:?}", server.heard());
+        assert_eq!(server.bytes_of_callers(), 0, "{:?}", server.heard());
     }
+}
+
+fn roads(secret: &str) -> Vec<(&'static str, Value)> {
+    let completion =
+        |of: Value| json!({"ref": of, "argument": {"name": secret, "value": secret}, "context": {"arguments": {"x": secret}}});
+    vec![
+        ("tools/call", json!({"name": "public__give", "arguments": {"value": secret}})),
+        ("tools/call", json!({"name": "public__give", "arguments": {secret: 1}})),
+        ("tools/call", json!({"name": "internal__give", "arguments": {"value": [{"deep": [secret]}]}})),
+        ("tools/call", json!({"name": "public__say", "arguments": {"text": ""}, "_meta": {"progressToken": secret}})),
+        ("tools/call", json!({"name": format!("public__{secret}"), "arguments": {}})),
+        ("resources/read", json!({"uri": format!("portcullis://public/note://{secret}")})),
+        ("resources/read", json!({"uri": format!("portcullis://internal/note://1?q={secret}#{secret}")})),
+        ("prompts/get", json!({"name": "public__letter", "arguments": {"to": secret}})),
+        ("completion/complete", completion(json!({"type": "ref/prompt", "name": "public__letter"}))),
+        ("completion/complete", completion(json!({"type": "ref/resource", "uri": "portcullis://internal/note://{id}"}))),
+        ("tools/list", json!({"_meta": {"x": secret}})),
+        ("resources/list", json!({"_meta": {"x": secret}})),
+    ]
 }
 
 /// A label belongs to the credential: no way of coming back washes it off, a restart and a crash included.

@@ -1,6 +1,7 @@
 //! The doors in front of a real gate that has no server connected: guards, framing, sessions, discovery, lines, shutdown.
 #![cfg(test)]
 
+mod admin;
 mod guards;
 mod legacy;
 mod lines;

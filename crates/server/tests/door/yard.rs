@@ -3,10 +3,12 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use gateway::{
-    Credential, DoorSettings, Gate, Role,
-    settings::{Allow, ServerSpec, Settings, Standing, Transport, WorkerSettings},
+    Credential, DoorSettings, Gate, Pins, Role,
+    settings::{
+        Access, Allow, ApprovalSettings, Arrivals, Rules, ServerSpec, Settings, Standing, ToolRule, Transport, WorkerSettings,
+    },
 };
-use policy::{Budget, Permission};
+use policy::{Budget, Bundle, Influence};
 use sha2::{Digest, Sha256};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -34,7 +36,8 @@ impl Yard {
         let ledger = audit::Ledger::at(home.path().join("ledger")).unwrap();
         let credentials =
             vec![credential(ALICE, Role::Client), credential(BOB, Role::Client), credential(OPERATOR, Role::Operator)];
-        let gate = Gate::open(settings(home.path()), credentials, ledger, audit::system_clock());
+        let state = state::State::in_memory().await.unwrap();
+        let gate = Gate::open(settings(home.path(), state), credentials, Vec::new(), ledger, audit::system_clock());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let lines = UnixListener::bind(home.path().join("sock")).unwrap();
@@ -119,6 +122,10 @@ impl Request<'_> {
         self
     }
 
+    pub(crate) fn with_body(self, body: &str) -> Self {
+        Self { body: body.to_owned(), ..self }
+    }
+
     pub(crate) fn at(self, path: &str) -> Self {
         Self { path: path.to_owned(), ..self }
     }
@@ -151,11 +158,14 @@ fn credential(token: &str, role: Role) -> Credential {
         role,
         view: View::Double,
         grants: Vec::new(),
+        user: None,
+        departments: Vec::new(),
+        agent: None,
         digest: Sha256::digest(token.as_bytes()).into(),
     }
 }
 
-fn settings(home: &std::path::Path) -> Settings {
+fn settings(home: &std::path::Path, state: state::State) -> Settings {
     let budget = Budget { time: Duration::from_secs(5), result_bytes: 1 << 20 };
     Settings {
         door: DoorSettings {
@@ -181,13 +191,31 @@ fn settings(home: &std::path::Path) -> Settings {
             standing: Standing::Skipped("for tests".to_owned()),
             timeout: budget.time,
             max_result_bytes: budget.result_bytes,
-            default_permission: Permission::Permitted,
-            permissions: std::collections::BTreeMap::new(),
+            blocked: None,
+            access: Access::default(),
+            rate: None,
+            default_rule: ToolRule::default(),
+            rules: std::collections::BTreeMap::new(),
+            open_world: None,
+            injection_scan: true,
+            redact_results: true,
+            new_definitions: Arrivals::Quarantine,
+            narrowed_definitions: Arrivals::Quarantine,
+            recheck: Duration::from_secs(1),
             health: None,
             allow: Allow { sampling: false, roots: false, elicitation: false },
         }],
         snapshots: home.join("catalog"),
         seal_key: [7; 32],
         vault: Arc::new(|_| Err("no secrets here".to_owned())),
+        accounts: Arc::new(|_, _| Ok(None)),
+        max_calls_per_caller: 16,
+        rules: Rules {
+            bundle: Arc::new(Bundle::starter("balanced").unwrap()),
+            untrusted_influence: Influence::Ask,
+            approvals: ApprovalSettings { expiry: Duration::from_secs(60), in_client: false },
+        },
+        state,
+        pins: Pins::open(home.join("portcullis.lock")).unwrap(),
     }
 }

@@ -120,7 +120,7 @@ fn within(old: &Value, new: &Value) -> bool {
     match (old, new) {
         _ if old == new => true,
         (Value::Bool(true), _) | (_, Value::Bool(false)) => true,
-        (Value::Object(old), Value::Bool(true)) => imposes_nothing(old),
+        (Value::Object(old), _) if imposes_nothing(old) => true,
         (Value::Object(old), Value::Object(new)) => {
             // In draft-07 a reference hides its neighbours, so its presence must not change.
             old.get("$ref") == new.get("$ref")

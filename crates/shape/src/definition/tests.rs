@@ -194,6 +194,9 @@ fn effects_by_name() {
         "users-search",
         "getURL",
         "get_time",
+        "get_order",
+        "read_email",
+        "search_posts",
         "fetch_page",
         "whoami",
         "lookup",
@@ -226,6 +229,10 @@ fn effects_by_name() {
         "shell",
         "read_write",
         "clear-list",
+        "order_list",
+        "resolve_issue",
+        "check_in",
+        "get_and_send",
     ] {
         assert_eq!(infer_effect(name), Effect::Consequential, "{name}");
     }
@@ -263,7 +270,9 @@ fn addresses_make_an_open_world() {
 fn changed(schema: &Value, seed: &mut u64) -> Value {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     let draw = *seed >> 33;
-    let Value::Object(map) = schema else { return if draw % 3 == 0 { json!(draw % 2 == 0) } else { schema.clone() } };
+    let Value::Object(map) = schema else {
+        return if draw.is_multiple_of(3) { json!(draw.is_multiple_of(2)) } else { schema.clone() };
+    };
     let mut map = map.clone();
     let keys: Vec<String> = map.keys().cloned().collect();
     for key in keys {
@@ -295,7 +304,7 @@ fn changed(schema: &Value, seed: &mut u64) -> Value {
         json!({"type": "object"}),
         json!({"minimum": 1}),
     ];
-    if draw % 2 == 0 {
+    if draw.is_multiple_of(2) {
         let extra = &extra[usize::try_from(draw / 2).unwrap() % extra.len()];
         map.extend(extra.as_object().unwrap().clone());
     }

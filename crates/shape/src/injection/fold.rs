@@ -1,25 +1,23 @@
 //! Making text plain, so that one pattern finds all its disguises.
 //!
-//! Cheap on purpose: ASCII is only lowered. What is folded beyond it are the disguises that cost an attacker nothing: invisible
+//! Cheap on purpose: ASCII is only lowered, and white space within a line becomes one space. What is folded beyond it are the disguises that cost an attacker nothing: invisible
 //! characters, full-width and mathematical letters, Cyrillic and Greek look-alikes, odd spaces.
 
-/// Appends the folded form of a text.
-pub(super) fn fold(text: &str, out: &mut String) {
-    if text.is_ascii() {
-        let from = out.len();
-        out.push_str(text);
-        if let Some(added) = out.get_mut(from..) {
-            added.make_ascii_lowercase();
-        }
-        return;
-    }
+/// Appends the folded form of a text that is not ASCII throughout; whether it holds characters that the hidden rules care about.
+///
+/// Upper-case ASCII stays as it is: whoever calls lowers everything at once.
+pub(super) fn fold(text: &str, out: &mut String) -> bool {
+    let mut hides = false;
     for c in text.chars() {
         if c.is_ascii() {
-            out.push(c.to_ascii_lowercase());
-        } else if !invisible(c) {
+            out.push(c);
+        } else if invisible(c) {
+            hides = true;
+        } else {
             out.push(plain(c));
         }
     }
+    hides
 }
 
 /// Characters that take no room on a screen.

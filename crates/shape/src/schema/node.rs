@@ -285,7 +285,7 @@ impl<'a> Iterator for Elements<'a> {
 pub(super) struct Written<'a>(&'a str);
 
 impl Written<'_> {
-    /// Numbers too large for a double, which `schema.rs` has refused, would count as the largest one.
+    /// A number too large for a double counts as the largest one.
     fn double(self) -> f64 {
         f64::from_str(self.0).unwrap_or_default().clamp(f64::MIN, f64::MAX)
     }

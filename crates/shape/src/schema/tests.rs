@@ -25,7 +25,7 @@ fn what_is_expected_is_said() {
     for (instance, wanted) in [
         (r#"{"owner":"abc","count":3}"#, "ok"),
         (r#" { "count" : 3, "\u006fwner" : "\u0061bc" } "#, "ok"),
-        (r#"{}"#, "required and missing or null: `owner`, `count`"),
+        (r#"{}"#, "required and missing or null: `count`, `owner`"),
         (r#"{"owner":null,"count":3}"#, "required and missing or null: `owner`"),
         (r#"[]"#, "must be an object"),
         (r#"{"owner":"a","count":3}"#, "/owner: must have at least 2 characters"),

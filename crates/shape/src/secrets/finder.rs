@@ -69,6 +69,14 @@ impl Finder {
         found
     }
 
+    /// Whether a secret could be in a text at all.
+    pub(super) fn anything_in(&self, text: &[u8], held: &Held) -> bool {
+        let mut anything = false;
+        self.literals(text, |_, _| anything = true);
+        held.find(text, |_, _| anything = true);
+        anything
+    }
+
     fn literals(&self, text: &[u8], mut found: impl FnMut(usize, usize)) {
         for hit in self.long.find_iter(text) {
             if let Some(shape) = self.long_shapes.get(hit.pattern().as_usize()) {

@@ -26,7 +26,7 @@ pub(super) fn answer(books: &Books, message: &Value) -> Answer {
         "prompts/list" => json!({"prompts": shown.prompts}),
         "resources/list" => json!({"resources": [{"uri": "note://1", "name": "note"}]}),
         "resources/templates/list" => json!({"resourceTemplates": shown.templates}),
-        "tools/call" => call(params),
+        "tools/call" => call(params, &shown.tools),
         "prompts/get" => prompt(params),
         "resources/read" => read(params),
         "completion/complete" => json!({"completion": {"values": ["one"], "hasMore": false}}),
@@ -54,7 +54,8 @@ fn initialize(params: &Value, instructions: Option<String>) -> Value {
     result
 }
 
-fn call(params: &Value) -> Value {
+/// A tool that declares what it answers answers so.
+fn call(params: &Value, tools: &[Value]) -> Value {
     let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
     let argument = |key: &str| params.pointer(&format!("/arguments/{key}"));
     let text = argument("text").and_then(Value::as_str);
@@ -64,7 +65,15 @@ fn call(params: &Value) -> Value {
             json!({"content": [{"type": "text", "text": value.to_string()}], "structuredContent": value})
         }
         "fail" => json!({"content": [{"type": "text", "text": text.unwrap_or("it failed")}], "isError": true}),
-        _ => json!({"content": [{"type": "text", "text": text.unwrap_or(name)}]}),
+        _ => {
+            let text = text.unwrap_or(name);
+            let mut answer = json!({"content": [{"type": "text", "text": text}]});
+            let shown = tools.iter().find(|tool| tool.get("name").and_then(Value::as_str) == Some(name));
+            if let (Some(answer), Some(_)) = (answer.as_object_mut(), shown.and_then(|tool| tool.get("outputSchema"))) {
+                answer.insert("structuredContent".to_owned(), json!({"said": text}));
+            }
+            answer
+        }
     }
 }
 

@@ -121,3 +121,11 @@ proptest! {
         prop_assert_eq!(value(&canon(&first)), value(&first), "the value is kept");
     }
 }
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic_or_hang(text in any::<Vec<u8>>(), braces in "[\\[\\]{}\",:\\\\ a0]{0,80}") {
+        let _out = canonical(Json::checked_before(&text));
+        let _out = canonical(Json::checked_before(braces.as_bytes()));
+    }
+}

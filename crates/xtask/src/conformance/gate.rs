@@ -49,6 +49,8 @@ fn configuration(address: SocketAddr, upstream: &str) -> String {
          {UPSTREAM}:\n    \
          url: \"{upstream}\"\n    \
          classification: PUBLIC\n    \
+         open_world: false\n    \
+         definitions: {{ new: accept }}\n    \
          allow: {{ sampling: true, roots: true, elicitation: true }}\n"
     )
 }

@@ -3,7 +3,7 @@
 use super::{Finding, source, tree::Tree};
 
 /// Crates that compute and never touch the world.
-const PURE: [&str; 4] = ["vocab", "wire", "flow", "policy"];
+const PURE: [&str; 5] = ["vocab", "wire", "flow", "shape", "policy"];
 const IMPURE_WORDS: &[&str] = &[
     "std::fs",
     "std::net",

@@ -24,10 +24,14 @@ pub fn review(review: &ReviewView, style: Style) -> String {
     }
     out.push('\n');
     out.push_str(&match (review.state.as_str(), waiting.len()) {
-        ("UNTRUSTED", _) => format!("Nobody has approved {id}. Classifying it approves what is shown here:\n  portcullis servers classify {id} LEVEL\n"),
+        ("UNTRUSTED", _) => format!(
+            "Nobody has approved {id}. Classifying it approves what is shown here:\n  portcullis servers classify {id} LEVEL\n"
+        ),
         (_, 0) => "Everything is as it was approved.\n".to_owned(),
         (_, 1) => format!("One waits for you. If it is what you want callers to have:\n  portcullis servers approve {id}\n"),
-        (_, count) => format!("{count} wait for you. If they are what you want callers to have:\n  portcullis servers approve {id} [NAME…]\n"),
+        (_, count) => format!(
+            "{count} wait for you. If they are what you want callers to have:\n  portcullis servers approve {id} [NAME…]\n"
+        ),
     });
     out
 }

@@ -69,7 +69,8 @@ fn session() -> SessionView {
 
 #[test]
 fn sessions_as_a_table_and_one_by_one() {
-    let empty = SessionView { caller: "77aa".to_owned(), name: "ci".to_owned(), label: "PUBLIC".to_owned(), ..SessionView::default() };
+    let empty =
+        SessionView { caller: "77aa".to_owned(), name: "ci".to_owned(), label: "PUBLIC".to_owned(), ..SessionView::default() };
     assert_eq!(
         render::sessions(&[session(), empty], Style::PLAIN),
         "\
@@ -145,7 +146,12 @@ Your answer holds for this call only, exactly as shown.
   portcullis approvals deny k7m2 --reason '…'
 "
     );
-    let long = ApprovalView { arguments: "x".repeat(5_000), state: "used".to_owned(), answered_by: Some("operator".into()), ..approval() };
+    let long = ApprovalView {
+        arguments: "x".repeat(5_000),
+        state: "used".to_owned(),
+        answered_by: Some("operator".into()),
+        ..approval()
+    };
     let text = render::approval(&long, now, Style { color: false, width: 40 });
     assert!(text.contains(&"x".repeat(5_000)), "nothing is cut");
     assert!(text.contains("answered by operator") && !text.contains("approvals approve"));

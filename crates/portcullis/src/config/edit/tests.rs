@@ -245,10 +245,7 @@ fn blocking_writes_the_reason_and_unblocking_leaves_no_trace() {
         assert_eq!(set_blocked(&again, id, None).unwrap(), FILE, "{again}");
     }
     assert_eq!(set_blocked(FILE, "github", None).unwrap(), FILE);
-    assert_eq!(
-        diff(FILE, &set_blocked(FILE, "github", Some("leaks")).unwrap()),
-        "+    blocked: \"leaks\"\n"
-    );
+    assert_eq!(diff(FILE, &set_blocked(FILE, "github", Some("leaks")).unwrap()), "+    blocked: \"leaks\"\n");
     assert!(matches!(set_blocked(FILE, "githbu", Some("x")), Err(EditError::Unknown { .. })));
 }
 

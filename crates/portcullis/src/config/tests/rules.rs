@@ -43,10 +43,7 @@ fn every_rule_arrives() {
     assert_eq!(github.access.departments, ["eng", "ops"]);
     assert_eq!(github.rate, Some(Rate { calls: 60, per: Duration::from_secs(60) }));
     assert_eq!((github.open_world, github.injection_scan, github.redact_results), (Some(true), false, false));
-    assert_eq!(
-        github.definitions,
-        Definitions { new: Arrivals::Accept, narrowed: Arrivals::Accept, recheck: Duration::ZERO }
-    );
+    assert_eq!(github.definitions, Definitions { new: Arrivals::Accept, narrowed: Arrivals::Accept, recheck: Duration::ZERO });
 }
 
 #[test]

@@ -7,14 +7,18 @@ use super::*;
 fn changes(home: &Home) -> Vec<String> {
     let records = audit::read(&home.ledger, Filter { kind: "change".into(), ..Filter::default() }).unwrap();
     let told = records.map(Result::unwrap).filter(|record| record.door == "cli");
-    told.map(|record| format!("{} {} {} {:?} by {}", record.action, record.server, record.detail, record.reason, record.user)).collect()
+    told.map(|record| format!("{} {} {} {:?} by {}", record.action, record.server, record.detail, record.reason, record.user))
+        .collect()
 }
 
 #[test]
 fn without_a_gate_changes_are_recorded_with_who_and_why() {
     let house = House::new();
     assert_eq!(house.run("portcullis servers classify demo-web INTERNAL --reason reviewed").0, 0);
-    assert_eq!(house.run("portcullis servers block demo-web --reason leaks").1, "Server demo-web blocked in HOME/portcullis.yaml.\n");
+    assert_eq!(
+        house.run("portcullis servers block demo-web --reason leaks").1,
+        "Server demo-web blocked in HOME/portcullis.yaml.\n"
+    );
     assert_eq!(house.run("portcullis servers block demo-web --reason leaks").0, 0, "nothing changes, so nothing is recorded");
     let (_, resolved) = load(&house.home.config_file()).unwrap();
     assert_eq!(configured(&resolved)[1].blocked.as_deref(), Some("leaks"));

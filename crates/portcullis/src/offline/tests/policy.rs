@@ -8,7 +8,7 @@ use super::*;
 const CONFIG: &str = "\
 mcp_servers:
   notes: { command: notes, classification: CONFIDENTIAL }
-  web: { command: web, classification: PUBLIC, open_world: true }
+  site: { command: site, classification: PUBLIC, open_world: true }
 ";
 
 fn furnished() -> House {
@@ -36,17 +36,17 @@ fn call(ledger: &Ledger, id: &'static str, server: &'static str, tool: &'static 
     }
     if stage == Stage::Conclude {
         let _intent = ledger.intend(&mut opened).unwrap();
-        ledger.conclude(opened, &Outcome { result: "77aa", ..Outcome::new(Verdict::Permitted, stage) }).unwrap();
+        let _sealed = ledger.conclude(opened, &Outcome { result: "77aa", ..Outcome::new(Verdict::Permitted, stage) }).unwrap();
     } else {
-        ledger.conclude(opened, &Outcome::new(Verdict::Refused, stage)).unwrap();
+        let _sealed = ledger.conclude(opened, &Outcome::new(Verdict::Refused, stage)).unwrap();
     }
 }
 
 fn session(house: &House) {
     let ledger = Ledger::at(&house.home.ledger).unwrap();
     call(&ledger, "r-1", "notes", "search", Some(r#"{"query":"launch"}"#), Stage::Conclude);
-    call(&ledger, "r-2", "web", "post", Some(r#"{"channel":"general","text":"good morning"}"#), Stage::Conclude);
-    call(&ledger, "r-3", "web", "post", None, Stage::Weigh);
+    call(&ledger, "r-2", "site", "post", Some(r#"{"channel":"general","text":"good morning"}"#), Stage::Conclude);
+    call(&ledger, "r-3", "site", "post", None, Stage::Weigh);
     call(&ledger, "r-4", "gone", "post", Some("{}"), Stage::Conclude);
     ledger.sync().unwrap();
     ledger.tend().unwrap();
@@ -100,7 +100,7 @@ fn another_bundle_is_tried_on_what_happened() {
     session(&house);
     let file = house.home.config.join("no-posts.cedar");
     let rules = "@id(\"all\") permit (principal, action, resource);\n\
-                 @id(\"no-posts\") forbid (principal, action == Action::\"call\", resource in Server::\"web\");\n";
+                 @id(\"no-posts\") forbid (principal, action == Action::\"call\", resource in Server::\"site\");\n";
     std::fs::write(&file, rules).unwrap();
     let (exit, text) = house.run(&format!("portcullis policy diff {}", file.display()));
     assert_eq!(exit, 0, "{text}");
@@ -112,12 +112,12 @@ fn another_bundle_is_tried_on_what_happened() {
         text,
         format!(
             "\
-CALL  CALLER    TARGET    BEFORE  AFTER  BY
-r-2   1f2e3d4c  web/post  allow   block  no-posts
+CALL  CALLER    TARGET     BEFORE  AFTER  BY
+r-2   1f2e3d4c  site/post  allow   block  no-posts
 
 1 of 2 recorded calls would be decided otherwise by {after} than by {before}.
-1 more were stopped by checks that come before the policies.
-1 more cannot be judged: their arguments were not kept, or their server is gone.
+Not judged: 1 that checks before the policies had stopped.
+Not judged: 1 whose arguments were not kept, or whose server is gone.
 "
         )
     );
@@ -137,7 +137,7 @@ fn what_is_suggested_admits_the_session_and_nothing_else() {
     std::fs::write(&file, &text).unwrap();
     assert!(house.run(&format!("portcullis policy diff {}", file.display())).1.starts_with("None of 2 recorded calls"), "{text}");
     let ledger = Ledger::at(&house.home.ledger).unwrap();
-    call(&ledger, "r-9", "web", "post", Some(r#"{"channel":"general","text":"good mourning"}"#), Stage::Conclude);
+    call(&ledger, "r-9", "site", "post", Some(r#"{"channel":"general","text":"good mourning"}"#), Stage::Conclude);
     ledger.sync().unwrap();
     ledger.tend().unwrap();
     drop(ledger);

@@ -23,8 +23,8 @@ pub(super) fn limit(steps: &[Step]) -> Result<(), SchemaProblem> {
         let (at, way) = (*at, *way);
         let Some(step) = steps.get(at) else { break };
         let references = step.references.iter().map(|to| (*to, true));
-        let edges = references.chain(step.in_place.iter().chain(&step.down).map(|to| (*to, false)));
-        let Some((to, is_reference)) = edges.skip(*taken).next() else {
+        let mut edges = references.chain(step.in_place.iter().chain(&step.down).map(|to| (*to, false)));
+        let Some((to, is_reference)) = edges.nth(*taken) else {
             if let Some(mark) = under_way.get_mut(at) {
                 *mark = false;
             }

@@ -343,7 +343,8 @@ fn every_bomb_is_refused_in_time() {
 /// Chains of checks that wait for each other, over the deepest value there can be, on half the stack a thread of ours has.
 #[test]
 fn no_bomb_runs_out_of_stack() {
-    let links: [(&str, fn(Value) -> Value); 6] = [
+    type Link = fn(Value) -> Value;
+    let links: [(&str, Link); 6] = [
         ("ref", |next| next),
         ("anyOf", |next| json!({"anyOf": [next]})),
         ("oneOf", |next| json!({"oneOf": [next]})),

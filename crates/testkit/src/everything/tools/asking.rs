@@ -11,7 +11,7 @@ pub(super) fn tools() -> Vec<Tool> {
     let message = json!({"message": {"type": "string"}});
     vec![
         tool("elicit_form", "Asks the person to fill in a form with a name and a yes or no", message.clone()),
-        tool("elicit_url", "Asks the person to visit a page", json!({"url": {"type": "string"}, "message": {"type": "string"}})),
+        tool("elicit_url", "Asks the person to visit a page", json!({"page": {"type": "string"}, "message": {"type": "string"}})),
         tool("list_roots", "Asks which folders the client works in", json!({})),
         tool("sample", "Asks the client's model", json!({"prompt": {"type": "string"}})),
         tool_requiring("test_elicitation", "Asks for a user name and an address", message, &["message"]),
@@ -36,7 +36,7 @@ fn question(call: &Call<'_>) -> Option<(Result<Question, ErrorData>, &'static st
     Some(match call.name() {
         "elicit_form" => (Question::form("form", message, simple_form()), "Form"),
         "elicit_url" => {
-            let url = call.text("url").unwrap_or("https://example.com/consent");
+            let url = call.text("page").unwrap_or("https://example.com/consent");
             (Question::url("url", message, url), "Visit")
         }
         "list_roots" => (Question::roots("roots"), "Roots"),

@@ -30,7 +30,7 @@ pub(super) fn tools() -> Vec<Tool> {
         tool(
             "touch_resource",
             "Announces that a resource changed",
-            json!({"uri": {"type": "string", "description": "defaults to test://watched-resource"}}),
+            json!({"which": {"type": "string", "description": "defaults to test://watched-resource"}}),
         ),
     ]
 }
@@ -58,7 +58,7 @@ pub(super) async fn call(call: &Call<'_>) -> Answer {
         "test_trigger_tool_change" => text(format!("listed: {}", world.toggle_tool("test_changing_tool"))),
         "test_trigger_prompt_change" => text(format!("listed: {}", world.toggle_prompt("test_changing_prompt"))),
         "touch_resource" => {
-            let uri = call.text("uri").unwrap_or(WATCHED);
+            let uri = call.text("which").unwrap_or(WATCHED);
             world.announce(Change::Resource(uri.to_owned()));
             world.announce(Change::Resources);
             text(format!("announced a change of {uri}"))

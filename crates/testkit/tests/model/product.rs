@@ -1,8 +1,5 @@
-//! The gate's decision against the reference model: the same outcome for every random call, and a difference as soon as any
-//! one check is switched off.
+//! The gate's side: a call of the model as the facts and the question that the policy crate decides on.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use policy::{
@@ -10,28 +7,23 @@ use policy::{
     ServerState, Standing, findings,
 };
 use shape::Schema;
-use testkit::model::random::Draw;
-use testkit::model::{
-    self, Access, Expected, ModelCall, ModelCaller, ModelPolicy, ModelServer, ModelTool, ModelWorld, When, expected,
-};
+use testkit::model::{self, Access, Expected, ModelCall, ModelCaller, ModelPolicy, ModelServer, ModelTool, ModelWorld, When};
 use vocab::{Effect, Integrity, Label, Level, Mark, ServerId, Stage, Violation};
 use wire::{Json, Limits};
 
-const WORLDS: u64 = 1_000;
-const CALLS_PER_WORLD: u64 = 100;
 const BUDGET: Budget = Budget { time: Duration::from_secs(1), result_bytes: 1 << 20 };
 /// Any moment does; this one is in 2026.
 const NOW_MS: u64 = 1_790_000_000_000;
 
 /// What the gate prepares of a world when it loads its configuration.
-struct Prepared {
+pub(crate) struct Prepared {
     bundle: Bundle,
     ids: Vec<ServerId>,
     schemas: Vec<Vec<Schema>>,
 }
 
 impl Prepared {
-    fn new(world: &ModelWorld) -> Self {
+    pub(crate) fn new(world: &ModelWorld) -> Self {
         let text: String = world.policies.iter().map(cedar).collect();
         let bundle = Bundle::load("random", &[("random.cedar".to_owned(), text.clone())]);
         let compile = |tool: &ModelTool| Schema::compile(tool.input_schema.to_string().as_bytes()).expect("a plain schema");
@@ -84,18 +76,18 @@ impl Meter for CallsLeft {
 }
 
 /// One call as the gate sees it.
-struct Seen<'a> {
-    world: &'a ModelWorld,
+pub(crate) struct Seen<'a> {
+    pub(crate) world: &'a ModelWorld,
     prepared: &'a Prepared,
-    call: &'a ModelCall,
+    pub(crate) call: &'a ModelCall,
     server: &'a ModelServer,
-    tool: &'a ModelTool,
+    pub(crate) tool: &'a ModelTool,
     arguments: Vec<u8>,
     meter: CallsLeft,
 }
 
 impl<'a> Seen<'a> {
-    fn new(world: &'a ModelWorld, prepared: &'a Prepared, call: &'a ModelCall) -> Option<Self> {
+    pub(crate) fn new(world: &'a ModelWorld, prepared: &'a Prepared, call: &'a ModelCall) -> Option<Self> {
         let server = world.servers.get(call.server)?;
         let tool = server.tools.get(call.tool)?;
         let arguments = call.arguments.to_string().into_bytes();
@@ -188,7 +180,7 @@ impl<'a> Seen<'a> {
     }
 
     /// The stages as the call path runs them.
-    fn judged(&self) -> Result<Judged, Violation> {
+    pub(crate) fn judged(&self) -> Result<Judged, Violation> {
         let facts = self.facts();
         let admitted = policy::admit(&facts)?;
         let bounded = policy::bound(&facts, BUDGET, BUDGET)?;
@@ -201,7 +193,7 @@ impl<'a> Seen<'a> {
     }
 
     /// A copy of those stages made of the same checks, with one of them switched off.
-    fn judged_without(&self, off: &str) -> Expected {
+    pub(crate) fn judged_without(&self, off: &str) -> Expected {
         let facts = self.facts();
         let found: Vec<_> = findings(&facts, self.mark()).filter(|(check, _)| check.name != off).collect();
         let refusal =
@@ -245,90 +237,11 @@ fn level(of: model::Level) -> Level {
     }
 }
 
-fn outcome(judged: Result<Judged, Violation>) -> Expected {
+pub(crate) fn outcome(judged: Result<Judged, Violation>) -> Expected {
     match judged {
         Ok(Judged::Permitted(_)) => Expected::Allow,
         Ok(Judged::Asked(_)) => Expected::Ask,
         Ok(Judged::Rewritten(rewritten)) => panic!("nothing here rewrites: {rewritten:?}"),
         Err(violation) => Expected::Refuse(violation.rule.code()),
-    }
-}
-
-/// Shows every call of every world to `see`, on all processors; how many there were.
-fn each_call(worlds: u64, see: impl Fn(&Seen<'_>) + Sync) -> u64 {
-    let (next, seen) = (AtomicU64::new(0), AtomicU64::new(0));
-    let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= worlds {
-                        return;
-                    }
-                    let mut draw = Draw::new(0x706f_7274 + seed);
-                    let world = draw.world();
-                    let prepared = Prepared::new(&world);
-                    for _ in 0..CALLS_PER_WORLD {
-                        let call = draw.call(&world);
-                        if let Some(call) = Seen::new(&world, &prepared, &call) {
-                            see(&call);
-                            seen.fetch_add(1, Ordering::Relaxed);
-                        }
-                    }
-                }
-            });
-        }
-    });
-    seen.into_inner()
-}
-
-#[test]
-fn the_gate_decides_as_the_model_says() {
-    let seen = each_call(WORLDS + 20, |seen| {
-        let (model, product) = (expected(seen.world, seen.call), outcome(seen.judged()));
-        assert_eq!(product, model, "{:#?}\nof {:#?}\nunder {:#?}", seen.call, seen.tool, seen.world.policies);
-    });
-    assert!(seen >= 100_000, "only {seen} calls were compared");
-}
-
-/// A check nobody would miss is a check that does nothing.
-#[test]
-fn without_any_one_check_a_difference_shows() {
-    let names: Vec<&str> = policy::CHECKS.iter().map(|check| check.name).chain(["write_down", "judge"]).collect();
-    let differences: Arc<[AtomicU64]> = names.iter().map(|_| AtomicU64::new(0)).collect();
-    each_call(100, |seen| {
-        let model = expected(seen.world, seen.call);
-        assert_eq!(seen.judged_without("nothing"), model, "the copy is a copy: {:#?} of {:#?}", seen.call, seen.tool);
-        for (name, differences) in names.iter().zip(differences.iter()) {
-            differences.fetch_add(u64::from(seen.judged_without(name) != model), Ordering::Relaxed);
-        }
-    });
-    for (name, differences) in names.iter().zip(differences.iter()) {
-        let differences = differences.load(Ordering::Relaxed);
-        assert!(differences > 0, "nothing changes without {name}");
-    }
-}
-
-/// The worlds are not so mild that some check is never the one that decides.
-#[test]
-fn every_rule_of_the_floor_is_met() {
-    let rules = ["ServerNotApproved", "ToolNotAllowed", "DefinitionChanged", "PermissionDenied", "RateLimitExceeded"];
-    let rules = rules.iter().chain(&[
-        "WouldViolateWriteDown",
-        "UntrustedInfluence",
-        "InvalidParameters",
-        "PotentialInjection",
-        "PolicyDenied",
-    ]);
-    let met: std::sync::Mutex<std::collections::BTreeSet<String>> = std::sync::Mutex::default();
-    each_call(100, |seen| {
-        if let Expected::Refuse(code) = outcome(seen.judged()) {
-            met.lock().unwrap().insert(code.to_owned());
-        }
-    });
-    let met = met.into_inner().unwrap();
-    for rule in rules {
-        assert!(met.contains(*rule), "{rule} is not among {met:?}");
     }
 }

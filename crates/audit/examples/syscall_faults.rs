@@ -1,0 +1,188 @@
+//! A fault at every system call of a real ledger on a real disk: `cargo run -p audit --example syscall_faults [DIR]`. Needs `strace`.
+//!
+//! A child works with a ledger and tells, over a socket, every effect, every acknowledged record and every sync. It is run once to count
+//! its system calls, then once per call and fault: killed at it, or answered with EIO, ENOSPC or EINTR. Each time the ledger must open
+//! again, verify, and agree with what was told.
+
+use audit::{Change, Facts, Ledger, Options, Outcome, RealDisk, Verdict, read, system_clock, verify};
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use vocab::Stage;
+
+type Outcomes<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+const CALLS: [&str; 9] = ["write", "pwrite64", "fdatasync", "fsync", "rename", "openat", "unlink", "ftruncate", "mkdir"];
+const FAULTS: [&str; 4] = ["signal=KILL", "error=EIO", "error=ENOSPC", "error=EINTR"];
+const CHILD: &str = "SYSCALL_FAULTS_SOCKET";
+
+fn main() -> Outcomes<()> {
+    let base = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
+    if let Ok(socket) = std::env::var(CHILD) {
+        return child(&base, &mut TcpStream::connect(socket)?);
+    }
+    let mut out = std::io::stdout().lock();
+    let (mut runs, mut acknowledged) = (0, 0);
+    for call in CALLS {
+        let instances = count(&base, call)?;
+        for fault in FAULTS {
+            for when in 1..=instances {
+                let dir = base.join(format!("syscall-faults-{}", std::process::id()));
+                let told = run(&dir, &["-e", &format!("inject={call}:{fault}:when={when}")])?;
+                let verdict = reconcile(&dir, &told);
+                std::fs::remove_dir_all(&dir)?;
+                verdict.map_err(|error| format!("{fault} at {call} number {when}: {error}"))?;
+                runs += 1;
+                acknowledged += told.acknowledged.len();
+            }
+        }
+        writeln!(out, "{call:<10} {instances:>4} instances, {} faults each: nothing lost", FAULTS.len())?;
+    }
+    writeln!(out, "{runs} runs, {acknowledged} acknowledged records, all found; every ledger verified")?;
+    Ok(())
+}
+
+/// What a child told before it ended.
+#[derive(Default)]
+struct Told {
+    executed: BTreeSet<String>,
+    refused: BTreeSet<String>,
+    acknowledged: Vec<(usize, String)>,
+    finished: bool,
+}
+
+/// Runs the child below `strace` with these options and listens until it is gone.
+fn run(dir: &Path, options: &[&str]) -> Outcomes<Told> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    listener.set_nonblocking(true)?;
+    let mut strace = Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null"])
+        .args(options)
+        .arg(std::env::current_exe()?)
+        .arg(dir)
+        .env(CHILD, listener.local_addr()?.to_string())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let mut told = Told::default();
+    // A child that was stopped before it could connect tells nothing.
+    let stream = loop {
+        match listener.accept() {
+            Ok((stream, _)) => break Some(stream),
+            Err(_) if strace.try_wait()?.is_some() => break listener.accept().ok().map(|(stream, _)| stream),
+            Err(_) => std::thread::sleep(std::time::Duration::from_millis(1)),
+        }
+    };
+    if let Some(stream) = stream {
+        stream.set_nonblocking(false)?;
+        for line in BufReader::new(stream).split(b'\n') {
+            let Ok(line) = line else { break };
+            told.take(&String::from_utf8_lossy(&line))?;
+        }
+    }
+    strace.wait()?;
+    std::fs::create_dir_all(dir)?;
+    Ok(told)
+}
+
+impl Told {
+    /// The last line may be half of one: only those that end in a dot count.
+    fn take(&mut self, line: &str) -> Outcomes<()> {
+        match line.split(' ').collect::<Vec<_>>().as_slice() {
+            ["exec", call, "."] => drop(self.executed.insert((*call).to_owned())),
+            ["refused", call, "."] => drop(self.refused.insert((*call).to_owned())),
+            ["ack", seq, hash, "."] => self.acknowledged.push((seq.parse()?, (*hash).to_owned())),
+            ["done", "."] => self.finished = true,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// How often the child makes this system call.
+fn count(base: &Path, call: &str) -> Outcomes<u64> {
+    let dir = base.join(format!("syscall-faults-{}", std::process::id()));
+    let trace = base.join(format!("syscall-faults-{}.trace", std::process::id()));
+    let told = run(&dir, &["-o", &trace.to_string_lossy(), "-e", &format!("trace={call}")])?;
+    reconcile(&dir, &told)?;
+    if !told.finished {
+        return Err("the child does not finish without a fault either".into());
+    }
+    let text = std::fs::read_to_string(&trace)?;
+    std::fs::remove_dir_all(&dir)?;
+    std::fs::remove_file(&trace)?;
+    Ok(text.lines().filter(|line| line.contains(&format!(" {call}("))).count() as u64)
+}
+
+/// The ledger opens, verifies, and agrees with what was told.
+fn reconcile(dir: &Path, told: &Told) -> Outcomes<()> {
+    drop(Ledger::at(dir)?);
+    let report = verify(dir)?;
+    if let Some(finding) = report.finding {
+        return Err(finding.to_string().into());
+    }
+    if report.open_intents > 0 {
+        return Err("an intent has no outcome".into());
+    }
+    let records: Vec<_> = read(dir, audit::Filter::default())?.collect::<Result<_, _>>()?;
+    for (seq, hash) in &told.acknowledged {
+        if records.get(*seq).is_none_or(|record| record.hash != *hash) {
+            return Err(format!("acknowledged record {seq} is lost").into());
+        }
+    }
+    let intended: BTreeSet<&str> = records.iter().filter(|r| r.kind == "intent").map(|r| &*r.call).collect();
+    let unintended = told.executed.iter().find(|call| !intended.contains(call.as_str()));
+    let both = told.executed.intersection(&told.refused).next();
+    match unintended.or(both) {
+        Some(call) => Err(format!("{call} was executed without an intent, or although it was refused").into()),
+        None => Ok(()),
+    }
+}
+
+/// Calls, changes, bodies, syncs, rotations, checkpoints, an erasure and a restart; a broken ledger is tended until it is back.
+fn child(dir: &Path, teller: &mut TcpStream) -> Outcomes<()> {
+    teller.set_nodelay(true)?;
+    for life in 0..2 {
+        let options = Options { segment_bytes: 2_000 };
+        let Ok(ledger) = Ledger::with(dir, Box::new(RealDisk), system_clock(), options) else {
+            continue;
+        };
+        for n in 0..5 {
+            one_call(&ledger, &format!("{life}-{n}"), n % 2 == 0, teller)?;
+            for _ in 0..20 {
+                if ledger.tend().is_ok() {
+                    break;
+                }
+            }
+            if let Ok(place) = ledger.change(&Change { action: "server.state", server: "github", ..Change::default() }) {
+                writeln!(teller, "ack {} {} .", place.seq, place.hash)?;
+            }
+        }
+        let _ = ledger.checkpoint();
+        let _ = ledger.erase_body(&Change { call: "0-0", reason: "a test", ..Change::default() });
+    }
+    Ok(writeln!(teller, "done .")?)
+}
+
+fn one_call(ledger: &Ledger, call: &str, durable: bool, teller: &mut TcpStream) -> Outcomes<()> {
+    let mut opened = ledger.open(Facts { call: call.to_owned().into(), tool: "act".into(), ..Facts::default() });
+    opened.keep_body(b"{\"a\":1}")?;
+    let intended = ledger.intend(&mut opened).and_then(|intent| {
+        if durable {
+            ledger.sync()?;
+        }
+        Ok(intent.position())
+    });
+    let Ok(intent) = intended else {
+        writeln!(teller, "refused {call} .")?;
+        let _ = ledger.conclude(opened, &Outcome::new(Verdict::Refused, Stage::Intend));
+        return Ok(());
+    };
+    write!(teller, "exec {call} .\nack {} {} .\n", intent.seq, intent.hash)?;
+    if let Ok(sealed) = ledger.conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb)) {
+        writeln!(teller, "ack {} {} .", sealed.position().seq, sealed.position().hash)?;
+    }
+    Ok(())
+}
