@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use vocab::ServerId;
+use wire::Text;
 
 use crate::Caller;
 
@@ -97,6 +98,6 @@ pub struct Ask {
     pub mount: Option<ServerId>,
     pub session: Arc<str>,
     pub action: Action,
-    pub params: Bytes,
+    pub params: Text,
     pub client: ClientFace,
 }

@@ -10,13 +10,12 @@ use std::{
 
 use arc_swap::ArcSwap;
 use audit::{Clock, Ledger, StrangerCounter};
-use bytes::Bytes;
 use flow::Showable;
 use policy::Budget;
 use state::{Approval, SavedSession, State};
 use tokio::sync::{Semaphore, broadcast};
 use vocab::{Integrity, Mark, Redacted, ServerId, Stop};
-use wire::write::Object;
+use wire::{Text, write::Object};
 
 use crate::{
     Admin, Ask, Caller, Catalog, Change, Credential, DoorSettings, Outcome, Pins, Running, Seal, call,
@@ -118,7 +117,7 @@ impl Inner {
     }
 
     /// Text of a server without secrets in it, and a remark for the operator if there were any.
-    pub(crate) fn redacted(&self, spec: &ServerSpec, text: Bytes) -> (Bytes, Option<String>) {
+    pub(crate) fn redacted(&self, spec: &ServerSpec, text: Text) -> (Text, Option<String>) {
         if !spec.redact_results {
             return (text, None);
         }

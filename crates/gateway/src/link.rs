@@ -4,6 +4,8 @@
 //! process is gone, [`Link::sever`] ends every waiting request at once. No lock is held across an await, and none is shared by
 //! all calls: waiters are sharded by id, and writers only append to a buffer that one task empties in large writes.
 
+mod memory;
+
 use std::{
     collections::HashMap,
     sync::{
@@ -20,12 +22,14 @@ use tokio::{
     sync::{Notify, mpsc, oneshot},
 };
 use wire::{
-    Json,
-    json::RawField,
+    Json, Text,
+    json::{self, RawField},
     line::{Line, Lines},
-    worker::{self, Assembler, PartError},
-    write::Object,
+    worker::{self, Assembler, Attached, PartError, Shared},
+    write::{Object, Pieces},
 };
+
+use self::memory::Memory;
 
 const SHARDS: usize = 16;
 /// Events of one call that may wait for the door; more progress and log messages than this are dropped.
@@ -44,7 +48,7 @@ pub(crate) enum Word {
         name: EventName,
         message: Bytes,
     },
-    Result(Bytes),
+    Result(Text),
     Done,
     Error {
         text: String,
@@ -97,6 +101,7 @@ pub(crate) struct Link {
     /// Microseconds since `born` when the worker last said anything; 0 if it never did.
     heard: AtomicU64,
     born: Instant,
+    memory: Option<Memory>,
     pub(crate) handover: sandbox::handover::Sender,
     pub(crate) pid: u32,
 }
@@ -113,6 +118,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Link {
     pub(crate) fn new(handover: sandbox::handover::Sender, pid: u32) -> Self {
+        let memory = Memory::new(&handover).inspect_err(|error| tracing::debug!(%error, "no memory is shared with the worker"));
         Self {
             waiters: std::array::from_fn(|_| Mutex::default()),
             unsent: Mutex::default(),
@@ -121,6 +127,7 @@ impl Link {
             severed_signal: Notify::new(),
             heard: AtomicU64::new(0),
             born: Instant::now(),
+            memory: memory.ok(),
             handover,
             pid,
         }
@@ -163,9 +170,10 @@ impl Link {
 
     /// Passes a call on: `about` are the fields that describe it, `params` its own parameters, on one line already. They may be long,
     /// so they are copied only once.
-    pub(crate) fn forward(&self, mut about: Object, params: &[u8]) -> (u64, mpsc::Receiver<Word>) {
+    pub(crate) fn forward(&self, mut about: Object, params: &Pieces) -> (u64, mpsc::Receiver<Word>) {
         let (id, receiver) = self.begin_stream();
-        about.raw("params", b"");
+        let place = self.memory.as_ref().and_then(|memory| memory.lend(params));
+        about.raw("params", if place.is_some() { b"null" } else { b"" });
         let mut head = Vec::with_capacity(512);
         head.extend_from_slice(b"{\"id\":");
         wire::write::number(&mut head, id);
@@ -174,7 +182,19 @@ impl Link {
         head.extend_from_slice(b"\",\"params\":");
         head.extend_from_slice(&about.unfinished());
         wire::write::flatten(&mut head);
-        self.enqueue(id, [&head, params, b"}}"]);
+        match place {
+            Some(offset) => {
+                head.extend_from_slice(b"}}");
+                let mut line = Vec::with_capacity(head.len() + 48);
+                worker::push_attached(&mut line, offset, params.len(), &head);
+                line.pop();
+                self.enqueue(id, &[&line]);
+            }
+            None => {
+                let [first, long, last] = params.all();
+                self.enqueue(id, &[&head, first, long, last, b"}}"]);
+            }
+        }
         (id, receiver)
     }
 
@@ -198,10 +218,10 @@ impl Link {
         let mut message = message.finish();
         // A client may send its JSON on many lines; ours goes on one.
         wire::write::flatten(&mut message);
-        self.enqueue(id, [&message, &[], &[]]);
+        self.enqueue(id, &[&message]);
     }
 
-    fn enqueue(&self, id: u64, pieces: [&[u8]; 3]) {
+    fn enqueue(&self, id: u64, pieces: &[&[u8]]) {
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
         let fits = {
             let mut unsent = lock(&self.unsent);
@@ -275,6 +295,13 @@ impl Link {
         self.waiters.iter().map(|shard| lock(shard).len()).sum::<usize>() > 1
     }
 
+    /// Sends what was left for the next message to take along, if none came.
+    pub(crate) fn flush(&self) {
+        if !lock(&self.unsent).is_empty() {
+            self.has_unsent.notify_one();
+        }
+    }
+
     /// Writes what callers append, until the worker is gone.
     pub(crate) async fn write_all(&self, mut pipe: pipe::Sender) {
         let mut batch = Vec::new();
@@ -318,6 +345,12 @@ impl Link {
                 return self.spoil(worker::salvage_id(&prefix));
             }
         };
+        match Shared::read(&line) {
+            None => {}
+            Some(Shared::Attached(attached)) => return self.hear_attached(&attached),
+            Some(Shared::Returned(offset)) => return self.memory.iter().for_each(|memory| memory.returned(offset)),
+            Some(Shared::Malformed) => return tracing::warn!("the worker sent a line about shared memory that cannot be read"),
+        }
         let text = match assembler.take(line.clone()) {
             Ok(Some(text)) => text,
             Ok(None) => return,
@@ -329,6 +362,22 @@ impl Link {
             Err(_) => {
                 tracing::warn!("the worker sent a line that is not JSON");
                 self.spoil(worker::salvage_id(text.get(..256).unwrap_or(&text)));
+            }
+        }
+    }
+
+    /// An answer whose result is in memory that the worker can still write to: it is copied first, and only the copy is looked at.
+    fn hear_attached(&self, attached: &Attached) {
+        let Some(memory) = &self.memory else { return };
+        let id = Json::skim_fields(&attached.message).ok().and_then(|fields| json::find(&fields, "id")?.as_u64());
+        let result = memory.take(attached.offset, attached.length);
+        // Not worth waking anybody: it goes with the next message.
+        worker::push_returned(&mut lock(&self.unsent), attached.offset);
+        match (id, result) {
+            (Some(id), Some(result)) => self.finish(id, Word::Result(result)),
+            (id, _) => {
+                tracing::warn!("the worker sent a long result that cannot be read");
+                self.spoil(id);
             }
         }
     }
@@ -355,6 +404,9 @@ impl Link {
             }
         }
         let Some(id) = parts.id else { return };
+        if let (worker::MEMORY_TAG, Some(memory)) = (id, &self.memory) {
+            return memory.settle(parts.error.is_none());
+        }
         if let Some(event) = parts.event {
             return self.forward_event(id, event, line);
         }
@@ -389,7 +441,7 @@ struct Parts<'a> {
 impl Parts<'_> {
     fn last_word(&self, line: &Bytes) -> Word {
         if let Some(result) = self.result {
-            return Word::Result(line.slice_ref(result.as_bytes()));
+            return Word::Result(line.slice_ref(result.as_bytes()).into());
         }
         let Some(error) = self.error else { return Word::Done };
         Word::Error {

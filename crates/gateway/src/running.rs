@@ -9,6 +9,7 @@ use audit::Sealed;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use vocab::{Fault, FaultKind, Stop};
+use wire::Text;
 
 /// Events that may wait for the door.
 const EVENTS: usize = 64;
@@ -42,7 +43,7 @@ pub enum Answer {
 #[derive(Debug)]
 pub enum Outcome {
     /// The MCP result, verbatim but for what the gate seals in it.
-    Result(Bytes),
+    Result(Text),
     /// The upstream answered with this JSON-RPC error object.
     Rpc(Bytes),
     Stopped(Stop),

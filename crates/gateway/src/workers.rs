@@ -23,6 +23,8 @@ const TICK: Duration = Duration::from_millis(25);
 const MAX_SILENCE: Duration = Duration::from_millis(100);
 /// The same for one that uses the processor or waits for it.
 const BUSY_SILENCE: Duration = Duration::from_secs(3);
+/// Every so many ticks, memory that was needed in a rush is given back.
+const TRIM: u32 = 200;
 /// A tick this late means the machine is starved, and the worker's silence proves nothing.
 const LATE: Duration = Duration::from_millis(30);
 /// Between a worker's death and its successor; doubled for each that dies without having said anything.
@@ -120,9 +122,15 @@ impl Life {
 /// busy, or that the machine does not let run, is given longer, because killing it fails every call it is working on.
 async fn until_hung(link: &Link) {
     let mut asked: Option<(Instant, Pulse)> = None;
+    let mut ticks = 0u32;
     loop {
         let before = Instant::now();
         tokio::time::sleep(TICK).await;
+        link.flush();
+        ticks = ticks.wrapping_add(1);
+        if ticks.is_multiple_of(TRIM) {
+            wire::buffers::trim();
+        }
         let Some(pulse) = sandbox::inspect::pulse(link.pid) else { continue };
         if !link.is_waiting() || before.elapsed() > TICK + LATE {
             asked = None;

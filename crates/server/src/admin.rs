@@ -103,7 +103,7 @@ pub(crate) async fn answer(door: &Door, caller: &Caller, verb: Verb, parts: &Par
     }
     let given = match verb.only_looks() {
         true => params_of_query(parts.uri.query().unwrap_or_default()),
-        false => match body::read(body, door.gate.settings().max_body_bytes).await {
+        false => match body::read(body, door.gate.settings().max_body_bytes, None).await {
             Ok(body) => body,
             Err(refused) => return *refused,
         },

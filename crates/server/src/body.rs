@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use http::StatusCode;
+use bytes::Bytes;
+use http::{Request, StatusCode};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use vocab::ErrorCode;
+use wire::buffers;
 
-use crate::reply::{Refused, refusal};
+use crate::{
+    inlet::Diversion,
+    reply::{Refused, refusal},
+};
 
 /// A client that cannot deliver its body in this time is not going to.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -18,7 +22,17 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const DISCARDED: usize = 32 << 20;
 const DISCARDING: Duration = Duration::from_secs(2);
 
-pub(crate) async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, Refused> {
+/// Bodies from this size on are read to where they belong, instead of being copied there.
+const LONG: usize = 64 << 10;
+
+/// Gives a request with a long body the means to read it without a copy.
+pub(crate) fn may_divert(request: &mut Request<Incoming>, diversion: &Diversion) {
+    if request.body().size_hint().exact().is_some_and(|bytes| bytes >= LONG as u64) {
+        request.extensions_mut().insert(diversion.clone());
+    }
+}
+
+pub(crate) async fn read(mut body: Incoming, limit: usize, diversion: Option<&Diversion>) -> Result<Bytes, Refused> {
     let announced = body.size_hint().lower();
     if announced > limit as u64 {
         if announced <= DISCARDED as u64 {
@@ -28,37 +42,59 @@ pub(crate) async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, Refu
         }
         return Err(too_large(limit));
     }
-    match tokio::time::timeout(DEADLINE, gather(body, limit)).await {
+    match tokio::time::timeout(DEADLINE, gather(body, limit, diversion)).await {
         Ok(read) => read,
         Err(_) => Err(refusal(StatusCode::REQUEST_TIMEOUT, ErrorCode::InvalidInput, "The body took too long to arrive").into()),
     }
 }
 
-async fn gather(mut body: Incoming, limit: usize) -> Result<Bytes, Refused> {
-    let mut first = Bytes::new();
-    let mut rest: Option<BytesMut> = None;
+/// The rest of a long body whose length is known. Its frames are empty words; what they stand for was diverted.
+async fn divert(mut body: Incoming, first: &[u8], missing: usize, diversion: &Diversion) -> Result<Bytes, Refused> {
+    let mut buffer = buffers::take(first.len() + missing);
+    buffer.extend_from_slice(first);
+    let diverting = diversion.begin(buffer, missing);
+    let mut counted = 0;
     while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else {
-            return Err(refusal(StatusCode::BAD_REQUEST, ErrorCode::InvalidInput, "The body broke off").into());
-        };
-        let Ok(chunk) = frame.into_data() else { continue };
-        let so_far = rest.as_ref().map_or(first.len(), BytesMut::len);
+        counted += frame.map_err(|_| broke_off())?.into_data().map_or(0, |chunk| chunk.len());
+    }
+    match diverting.finish() {
+        Some(buffer) if counted == missing => Ok(buffers::freeze(buffer)),
+        _ => Err(broke_off()),
+    }
+}
+
+async fn gather(mut body: Incoming, limit: usize, diversion: Option<&Diversion>) -> Result<Bytes, Refused> {
+    let mut first = Bytes::new();
+    let mut rest: Option<Vec<u8>> = None;
+    while let Some(frame) = body.frame().await {
+        let Ok(chunk) = frame.map_err(|_| broke_off())?.into_data() else { continue };
+        let so_far = rest.as_ref().map_or(first.len(), Vec::len);
         if so_far + chunk.len() > limit {
             return Err(too_large(limit));
         }
         if first.is_empty() {
             first = chunk;
+            let missing = body.size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok());
+            if let (Some(missing @ LONG..), Some(diversion)) = (missing, diversion)
+                && missing <= limit - first.len()
+            {
+                return divert(body, &first, missing, diversion).await;
+            }
         } else {
             let expected = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
             let whole = rest.get_or_insert_with(|| {
-                let mut whole = BytesMut::with_capacity(first.len() + chunk.len() + expected);
+                let mut whole = buffers::take(first.len() + chunk.len() + expected);
                 whole.extend_from_slice(&first);
                 whole
             });
             whole.extend_from_slice(&chunk);
         }
     }
-    Ok(rest.map_or(first, BytesMut::freeze))
+    Ok(rest.map_or(first, buffers::freeze))
+}
+
+fn broke_off() -> Refused {
+    refusal(StatusCode::BAD_REQUEST, ErrorCode::InvalidInput, "The body broke off").into()
 }
 
 fn too_large(limit: usize) -> Refused {

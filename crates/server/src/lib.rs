@@ -9,6 +9,7 @@ mod body;
 mod cors;
 mod door;
 mod guard;
+mod inlet;
 mod line;
 mod listen;
 mod mcp;

@@ -11,15 +11,15 @@ use tokio::{
     task::JoinSet,
 };
 
-use crate::{door::Door, route};
+use crate::{body, door::Door, inlet::Inlet, route};
 
 /// More than this at once wait in the listener's backlog.
 const MAX_CONNECTIONS: usize = 4096;
 /// How long a connection may stand idle, or take to send a request's head.
 const HEAD_DEADLINE: Duration = Duration::from_secs(60);
 const MAX_HEADERS: usize = 128;
-/// Bodies are read in pieces of at most this.
-const READ_BUFFER: usize = 256 << 10;
+/// What is read at once: a head has room, and what long bodies begin with is not copied far.
+const READ_BUFFER: usize = 64 << 10;
 /// How long calls in flight may take to finish once we were told to stop.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 /// After a failed accept (out of descriptors, say) we wait instead of spinning.
@@ -64,7 +64,7 @@ fn protocol(door: &Door) -> http1::Builder {
         .header_read_timeout(HEAD_DEADLINE)
         .max_headers(MAX_HEADERS)
         .max_header_size(door.gate.settings().max_header_bytes)
-        .max_buf_size(READ_BUFFER);
+        .max_buf_size(READ_BUFFER.max(door.gate.settings().max_header_bytes + (8 << 10)));
     http
 }
 
@@ -73,11 +73,13 @@ async fn converse(door: Arc<Door>, http: http1::Builder, stream: TcpStream) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "could not turn off Nagle's algorithm");
     }
-    let service = service_fn(|request| {
+    let (inlet, diversion) = Inlet::new(stream);
+    let service = service_fn(|mut request| {
         let door = Arc::clone(&door);
+        body::may_divert(&mut request, &diversion);
         async move { Ok::<_, std::convert::Infallible>(route::answer(&door, request).await) }
     });
-    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(inlet), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = door.closing() => {

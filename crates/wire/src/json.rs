@@ -5,6 +5,7 @@
 //! are the bytes that travel. Numbers keep their text; nothing is ever rounded.
 
 mod scan;
+mod strings;
 mod walk;
 
 use std::{borrow::Cow, fmt};
@@ -93,6 +94,8 @@ pub type RawField<'a> = (&'a [u8], Json<'a>);
 #[derive(Debug, Clone)]
 pub struct Outline<'a> {
     pub json: Json<'a>,
+    /// There is no line break in it.
+    pub one_line: bool,
     outer: Vec<RawField<'a>>,
     inner: Vec<RawField<'a>>,
     /// The lists hold every field; an object with very many is walked instead.
@@ -138,15 +141,28 @@ impl<'a> Json<'a> {
     pub const EMPTY_OBJECT: Json<'static> = Json(b"{}");
 
     pub fn parse(text: &'a [u8], limits: Limits) -> Result<Self, JsonError> {
-        scan::whole(text, limits, None).map(Self)
+        scan::whole(text, limits, None).map(|whole| Self(whole.text))
+    }
+
+    /// Like [`Json::parse`], for a text that must stand on one line, too.
+    pub fn parse_line(text: &'a [u8], limits: Limits) -> Result<Self, JsonError> {
+        let whole = scan::whole(text, limits, None)?;
+        if whole.one_line { Ok(Self(whole.text)) } else { Err(JsonError { at: 0, problem: Problem::ControlCharacter }) }
     }
 
     /// Like [`Json::parse`], with the fields of the outermost object and of objects directly inside it, at no further cost.
     pub fn parse_fields(text: &'a [u8], limits: Limits) -> Result<Outline<'a>, JsonError> {
         let mut noted = scan::Noted::default();
-        let json = scan::whole(text, limits, Some(&mut noted)).map(Self)?;
+        let whole = scan::whole(text, limits, Some(&mut noted))?;
+        let json = Self(whole.text);
         let complete = noted.outer.len() < scan::MAX_NOTED && noted.inner.len() < scan::MAX_NOTED;
-        Ok(Outline { json, outer: noted.outer, inner: noted.inner, complete: complete && json.is_object() })
+        Ok(Outline {
+            json,
+            one_line: whole.one_line,
+            outer: noted.outer,
+            inner: noted.inner,
+            complete: complete && json.is_object(),
+        })
     }
 
     /// The fields of an object that our own worker has validated. Checked again is only what splicing relies on: that it is text, on

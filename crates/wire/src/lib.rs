@@ -3,6 +3,7 @@
 //! Sans-I/O: bytes go in, values come out; nothing here opens, reads or waits. Every decoder has a cap. What is not changed is
 //! never re-serialised: values are slices of the input, and messages are rebuilt by splicing those slices.
 
+pub mod buffers;
 pub mod canonical;
 pub mod header;
 pub mod json;
@@ -11,12 +12,14 @@ pub mod mcp;
 mod pretty;
 pub mod rpc;
 pub mod sse;
+mod text;
 pub mod worker;
 pub mod write;
 
 pub use canonical::canonical;
 pub use json::{Json, JsonError, Kind, Limits};
 pub use pretty::pretty;
+pub use text::Text;
 
 #[cfg(test)]
 mod tests;

@@ -187,7 +187,7 @@ fn a_joined_text_is_the_same_text() {
         let pieces: Vec<String> =
             lengths.iter().zip(["a", "é", "z"]).map(|(length, text)| text.repeat(length / text.len())).collect();
         let mut out = Vec::new();
-        worker::push_joined(&mut out, 5, [pieces[0].as_bytes(), pieces[1].as_bytes(), pieces[2].as_bytes()]);
+        worker::push_joined(&mut out, 5, &[pieces[0].as_bytes(), pieces[1].as_bytes(), pieces[2].as_bytes()]);
         let mut whole = Vec::new();
         for line in out.split(|byte| *byte == b'\n') {
             assert!(line.len() < worker::LINE_LIMIT && std::str::from_utf8(line).is_ok(), "{lengths:?}");
@@ -288,6 +288,24 @@ fn an_endless_event_is_refused() {
     assert!((0..100).any(|_| decoder.feed(b"data: 0123456789\n", &mut out).is_err()));
 }
 
+#[test]
+fn lines_about_shared_memory_are_read_back() {
+    let mut out = Vec::new();
+    worker::push_attached(&mut out, 4096, 50_000, br#"{"id":1,"result":null}"#);
+    worker::push_returned(&mut out, 8192);
+    let read = |line: &str| worker::Shared::read(&bytes::Bytes::copy_from_slice(line.as_bytes()));
+    let text = String::from_utf8(out).unwrap();
+    let lines: Vec<_> = text.lines().map(read).collect();
+    let attached = worker::Attached { offset: 4096, length: 50_000, message: br#"{"id":1,"result":null}"#.as_slice().into() };
+    assert_eq!(lines, [Some(worker::Shared::Attached(attached)), Some(worker::Shared::Returned(8192))]);
+    for malformed in ["@", "@1", "@1 2", "@x 2 {}", "@1 -2 {}", "@99999999999999999999999 1 {}", "-", "-1 ", "-x", "--1"] {
+        assert_eq!(read(malformed), Some(worker::Shared::Malformed), "{malformed}");
+    }
+    for other in ["", "{}", "+1 {", "=1 }", "[]"] {
+        assert_eq!(read(other), None, "{other}");
+    }
+}
+
 fn any_json() -> impl Strategy<Value = serde_json::Value> {
     let leaf = prop_oneof![
         Just(serde_json::Value::Null),
@@ -342,6 +360,43 @@ proptest! {
             (Ok(_), Err(error)) => prop_assert!(error.to_string().contains("number out of range"), "{error}"),
             _ => {}
         }
+    }
+
+    #[test]
+    fn mutated_long_strings_are_judged_like_serde_judges_them(
+        texts in prop::collection::vec("([a-z ]{0,90}|é|\"|\n|\u{1F512}){1,12}", 1..4),
+        at in any::<prop::sample::Index>(),
+        byte in prop_oneof![any::<u8>(), Just(b'"'), Just(b'\\'), Just(0xFF), Just(0xC3)],
+    ) {
+        let mut bytes = serde_json::json!({ "texts": texts }).to_string().into_bytes();
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        let ours = Json::parse(&bytes, Limits::default());
+        let theirs = serde_json::from_slice::<serde_json::Value>(&bytes);
+        prop_assert_eq!(ours.is_ok(), theirs.is_ok(), "{:?} {:?}", ours, theirs);
+        if std::str::from_utf8(&bytes).is_err() {
+            prop_assert_eq!(ours.unwrap_err().problem, Problem::NotUtf8);
+        }
+    }
+
+    #[test]
+    fn a_long_value_is_led_in_without_being_copied(before in 0..3usize, after in 0..3usize, long in prop_oneof![0..20_000usize, 40_000..70_000usize], drop in any::<bool>()) {
+        let other = |name: &str, count: usize| (0..count).map(|n| format!("\"{name}{n}\":[{n},\n1],")).collect::<String>();
+        let value = format!("\"{}\"", "x".repeat(long));
+        let text = format!("{{{}\"name\":1,\"long\":{value},{}\"z\":0}}", other("a", before), other("b", after));
+        let owner = crate::Text::from(text);
+        let fields = Json::parse(&owner, Limits::default()).unwrap().raw_fields();
+        let dropped = if drop { vec!["name", "long"] } else { vec!["name"] };
+        let pieces = write::lead_fields(&owner, &fields, &dropped, |out| { out.u64("name", 2); });
+        let whole = pieces.all().concat();
+        prop_assert_eq!(whole.len(), pieces.len());
+        let json = Json::parse_line(&whole, Limits::default()).unwrap();
+        prop_assert_eq!(json.fields().next().unwrap().0, "name");
+        prop_assert_eq!(json.get("name").unwrap().text(), "2");
+        prop_assert_eq!(json.get("long").map(|long| long.text().to_owned()), (!drop).then_some(value));
+        prop_assert_eq!(json.fields().count(), before + after + if drop { 2 } else { 3 });
+        let copied = owner.as_ptr_range();
+        prop_assert_eq!(long >= 40_000 && !drop, copied.contains(&pieces.all()[1].as_ptr()) && !pieces.all()[1].is_empty());
     }
 
     #[test]

@@ -2,7 +2,9 @@
 //!
 //! One JSON object per line, at most [`LINE_LIMIT`] bytes with its line break. A longer text travels as *parts*: `+ID PIECE` for each
 //! piece that has a successor and `=ID PIECE` for the last; the pieces, one after the other, are the text. A part needs no escaping,
-//! so a long answer costs no more than a short one per byte. Both sides use this file, so they cannot disagree.
+//! so a long answer costs no more than a short one per byte. Where the two share memory, a long text does not travel at all: the line
+//! says where it is, `@OFFSET LENGTH MESSAGE`, and `-OFFSET` says that its reader is done with it. Both sides use this file, so they
+//! cannot disagree.
 
 use std::collections::HashMap;
 
@@ -21,6 +23,16 @@ const PIECE: usize = LINE_LIMIT - 32;
 /// Begins a part that others follow, and the last one.
 const MORE: u8 = b'+';
 const LAST: u8 = b'=';
+
+/// Begins a message whose long text is in shared memory, and the line that gives such a text back.
+const ATTACHED: u8 = b'@';
+const RETURNED: u8 = b'-';
+/// Texts from this size on are put into shared memory, if there is any.
+pub const LONG: usize = 32 << 10;
+/// How much memory each side may fill with texts for the other.
+pub const SHARED_BYTES: usize = 64 << 20;
+/// The tag under which shared memory is handed over, and the id of the answer to that; no request has it.
+pub const MEMORY_TAG: u64 = 0;
 
 /// The methods of the protocol. The first nine are the aggregator's own; the rest serve the gate.
 pub mod method {
@@ -60,11 +72,11 @@ pub fn request(id: u64, method: &str, params: &[u8]) -> Vec<u8> {
 
 /// Appends `text` to `out` as one line, or as parts when it is too long for one.
 pub fn push(out: &mut Vec<u8>, id: u64, text: &[u8]) {
-    push_joined(out, id, [text, &[], &[]]);
+    push_joined(out, id, &[text]);
 }
 
-/// Like [`push`], for a text that is in three pieces: none of them is copied but to its place in `out`.
-pub fn push_joined(out: &mut Vec<u8>, id: u64, pieces: [&[u8]; 3]) {
+/// Like [`push`], for a text that is in several pieces: none of them is copied but to its place in `out`.
+pub fn push_joined(out: &mut Vec<u8>, id: u64, pieces: &[&[u8]]) {
     let length: usize = pieces.iter().map(|piece| piece.len()).sum();
     out.reserve(length + 64 * (length / PIECE + 1));
     if length < LINE_LIMIT {
@@ -74,7 +86,7 @@ pub fn push_joined(out: &mut Vec<u8>, id: u64, pieces: [&[u8]; 3]) {
     }
     let mut left = length;
     let mut room = 0;
-    for mut rest in pieces {
+    for mut rest in pieces.iter().copied() {
         while !rest.is_empty() {
             if room == 0 {
                 if left < length {
@@ -94,6 +106,71 @@ pub fn push_joined(out: &mut Vec<u8>, id: u64, pieces: [&[u8]; 3]) {
         }
     }
     out.push(b'\n');
+}
+
+/// A text in shared memory: the message in which it stands for `null`, as the parameters of a call or as the result of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attached {
+    pub offset: usize,
+    pub length: usize,
+    pub message: Bytes,
+}
+
+/// Appends the line that announces a text in shared memory.
+pub fn push_attached(out: &mut Vec<u8>, offset: usize, length: usize, message: &[u8]) {
+    out.push(ATTACHED);
+    write::number(out, offset as u64);
+    out.push(b' ');
+    write::number(out, length as u64);
+    out.push(b' ');
+    out.extend_from_slice(message);
+    out.push(b'\n');
+}
+
+/// Appends the line that gives a text in shared memory back to its owner.
+pub fn push_returned(out: &mut Vec<u8>, offset: usize) {
+    out.push(RETURNED);
+    write::number(out, offset as u64);
+    out.push(b'\n');
+}
+
+/// What a line says about shared memory, if that is what it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shared {
+    Attached(Attached),
+    Returned(usize),
+    /// It begins like one of the two and is neither.
+    Malformed,
+}
+
+impl Shared {
+    /// `None` for every other line.
+    #[must_use]
+    pub fn read(line: &Bytes) -> Option<Self> {
+        let read = match line.first() {
+            Some(&ATTACHED) => attached(line).map(Self::Attached),
+            Some(&RETURNED) => line.get(1..).and_then(decimal).map(Self::Returned),
+            _ => return None,
+        };
+        Some(read.unwrap_or(Self::Malformed))
+    }
+}
+
+fn attached(line: &Bytes) -> Option<Attached> {
+    let (offset, rest) = word(line.get(1..)?)?;
+    let (length, message) = word(rest)?;
+    Some(Attached { offset: decimal(offset)?, length: decimal(length)?, message: line.slice_ref(message) })
+}
+
+/// What comes before the first space, which is not far, and what comes after it.
+fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let space = memchr::memchr(b' ', text.get(..text.len().min(21))?)?;
+    Some((text.get(..space)?, text.get(space + 1..)?))
+}
+
+fn decimal(digits: &[u8]) -> Option<usize> {
+    let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    plain.then(|| std::str::from_utf8(digits).ok()?.parse().ok()).flatten()
 }
 
 /// Where a piece ends: between characters, so that every line is text.
@@ -177,10 +254,8 @@ impl Assembler {
 
 /// The id and the piece of a part.
 fn part(line: &[u8]) -> Option<(u64, &[u8])> {
-    let rest = line.get(1..)?;
-    let space = memchr::memchr(b' ', rest.get(..rest.len().min(21))?)?;
-    let id = std::str::from_utf8(rest.get(..space)?).ok()?.parse().ok()?;
-    Some((id, rest.get(space + 1..)?))
+    let (id, piece) = word(line.get(1..)?)?;
+    Some((std::str::from_utf8(id).ok()?.parse().ok()?, piece))
 }
 
 /// The id of a line that is not valid as a whole, if it can be read from its beginning.

@@ -1,9 +1,14 @@
 //! Assembling JSON text from parts, most of them copied verbatim.
 
+use bytes::Bytes;
+
 use crate::{
-    Json,
+    Json, Text,
     json::{RawField, decode_key},
 };
+
+/// Values from this size on are worth not copying.
+const LONG: usize = 32 << 10;
 
 /// An object being written. Keys are ours, so they are plain ASCII; values are raw JSON text or escaped here.
 #[derive(Debug)]
@@ -102,6 +107,14 @@ impl Object {
         self
     }
 
+    fn copied_except(&mut self, fields: &[RawField<'_>], drop: &[&str]) {
+        for (key, value) in fields {
+            if !drop.contains(&&*decode_key(key)) {
+                self.copied(key, *value);
+            }
+        }
+    }
+
     /// Everything written so far, for someone else to complete.
     #[must_use]
     pub fn unfinished(self) -> Vec<u8> {
@@ -125,15 +138,81 @@ pub fn replace_fields(object: Json<'_>, drop: &[&str], fill: impl FnOnce(&mut Ob
 /// Like [`replace_fields`], for an object whose fields are known already.
 #[must_use]
 pub fn splice_fields(fields: &[RawField<'_>], drop: &[&str], fill: impl FnOnce(&mut Object)) -> Vec<u8> {
-    let length: usize = fields.iter().map(|(key, value)| key.len() + value.as_bytes().len() + 2).sum();
-    let mut out = Object::with_capacity(length + 128);
-    for (key, value) in fields {
-        if !drop.contains(&&*decode_key(key)) {
-            out.copied(key, *value);
-        }
-    }
+    let mut out = Object::with_capacity(room_for(fields));
+    out.copied_except(fields, drop);
     fill(&mut out);
     out.finish()
+}
+
+/// A text in three pieces: what is written anew stands around one long value that is not copied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pieces {
+    head: Vec<u8>,
+    long: Bytes,
+    tail: Vec<u8>,
+}
+
+impl Pieces {
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.head.len() + self.long.len() + self.tail.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// In order; some may be empty.
+    #[must_use]
+    pub fn all(&self) -> [&[u8]; 3] {
+        [&self.head, &self.long, &self.tail]
+    }
+}
+
+impl From<Vec<u8>> for Pieces {
+    fn from(head: Vec<u8>) -> Self {
+        Self { head, ..Self::default() }
+    }
+}
+
+/// Like [`splice_fields`], on one line, for fields of an object that is part of `owner`. The fields that `fill` writes come before the
+/// others: they are short, and whoever looks for one of them need not step over the rest.
+#[must_use]
+pub fn lead_fields(owner: &Text, fields: &[RawField<'_>], drop: &[&str], fill: impl FnOnce(&mut Object)) -> Pieces {
+    let one_line = |text: &[u8]| owner.is_one_line() || memchr::memchr2(b'\n', b'\r', text).is_none();
+    let is_long = |value: &Json<'_>| value.as_bytes().len() >= LONG && one_line(value.as_bytes());
+    let long = fields.iter().position(|(key, value)| is_long(value) && !drop.contains(&&*decode_key(key)));
+    let Some((before, (key, value), after)) =
+        long.and_then(|at| Some((fields.get(..at)?, fields.get(at)?, fields.get(at + 1..)?)))
+    else {
+        let mut out = Object::with_capacity(room_for(fields));
+        fill(&mut out);
+        out.copied_except(fields, drop);
+        let mut text = out.finish();
+        flatten(&mut text);
+        return text.into();
+    };
+    let mut out = Object::with_capacity(room_for(before));
+    fill(&mut out);
+    out.copied_except(before, drop);
+    out.copied(key, Json::checked_before(b""));
+    let mut head = out.unfinished();
+    let mut rest = Object::with_capacity(room_for(after));
+    rest.copied_except(after, drop);
+    let mut tail = rest.finish();
+    // The rest continues the object that `head` began: its fields follow a comma, not a brace.
+    match tail.get_mut(..2) {
+        Some([first, b'"']) => *first = b',',
+        _ => tail = b"}".to_vec(),
+    }
+    flatten(&mut head);
+    flatten(&mut tail);
+    Pieces { head, long: owner.slice_ref(value.as_bytes()), tail }
+}
+
+fn room_for(fields: &[RawField<'_>]) -> usize {
+    fields.iter().map(|(key, value)| key.len() + value.as_bytes().len() + 2).sum::<usize>() + 128
 }
 
 pub fn number(out: &mut Vec<u8>, mut value: u64) {

@@ -52,7 +52,7 @@ use wire::{
     Json,
     json::{self, RawField},
     line::Line,
-    worker::{self, Assembler, PartError},
+    worker::{self, Assembler, Attached, PartError, Shared},
 };
 
 use self::{call::Call, handover::Parked, hub::Hub, requests::Queue, seed::Seed, servers::Servers};
@@ -89,6 +89,8 @@ pub(crate) struct Aggregator {
     pub(crate) parked: Rc<Parked>,
     pub(crate) confinement: Vec<u8>,
     calls: RefCell<HashMap<u64, Rc<Call>>>,
+    /// Parameters in shared memory of requests that have not started.
+    attached: RefCell<HashMap<u64, Bytes>>,
     queue: Queue,
     /// Set once the process is to end.
     ending: Cell<bool>,
@@ -101,7 +103,7 @@ pub(crate) async fn run(start: Start) -> io::Result<()> {
 }
 
 async fn serve(start: Start) -> io::Result<()> {
-    let out = Out::new(start.total_bytes);
+    let out = Out::new(start.total_bytes, Rc::clone(&start.net.memory));
     let parked = Rc::new(Parked::default());
     let aggregator = Rc::new(Aggregator {
         hub: Hub::new(out.clone(), Rc::new(start.net)),
@@ -110,12 +112,13 @@ async fn serve(start: Start) -> io::Result<()> {
         parked: Rc::clone(&parked),
         confinement: start.confinement,
         calls: RefCell::default(),
+        attached: RefCell::default(),
         queue: Queue::default(),
         ending: Cell::new(false),
         changed: Notify::new(),
     });
     if let Some(receiver) = start.receiver {
-        tokio::task::spawn_local(parked.receive(receiver));
+        tokio::task::spawn_local(parked.receive(receiver, Rc::clone(&aggregator.hub)));
     }
     let mut writer = tokio::task::spawn_local(out.clone().write_to(start.sink));
     let sweeper = Rc::clone(&aggregator);
@@ -124,6 +127,7 @@ async fn serve(start: Start) -> io::Result<()> {
         loop {
             ticks.tick().await;
             sweeper.servers.sweep();
+            sweeper.hub.net.memory.trim();
         }
     });
     let outcome = tokio::select! {
@@ -168,8 +172,14 @@ impl Aggregator {
         Ok(())
     }
 
-    /// One line: a request, or a part of one.
+    /// One line: a request, a part of one, or something about shared memory.
     fn take(self: &Rc<Self>, assembler: &mut Assembler, line: Bytes) {
+        match Shared::read(&line) {
+            None => {}
+            Some(Shared::Returned(offset)) => return self.hub.net.memory.returned(offset),
+            Some(Shared::Attached(attached)) => return self.take_attached(&attached),
+            Some(Shared::Malformed) => return self.complain(None, "the line begins like one about shared memory and is none"),
+        }
         let text = match assembler.take(line) {
             Ok(Some(text)) => text,
             Ok(None) => return,
@@ -189,6 +199,23 @@ impl Aggregator {
                 self.complain(id, &format!("the line is not valid JSON: {error}"));
             }
         }
+    }
+
+    /// A call whose parameters are in shared memory.
+    fn take_attached(self: &Rc<Self>, attached: &Attached) {
+        let fields = Json::skim_fields(&attached.message).unwrap_or_default();
+        let id = json::find(&fields, "id").and_then(Json::as_u64);
+        let parameters = self.hub.net.memory.parameters(attached.offset, attached.length);
+        let (Some(id), Some(parameters), true) = (id, parameters, is_forward(&attached.message)) else {
+            return self.complain(id, "the line names parameters in shared memory that are not there");
+        };
+        self.attached.borrow_mut().insert(id, parameters);
+        self.request(&attached.message, &fields);
+    }
+
+    /// The parameters of a request, if they came in shared memory.
+    pub(crate) fn attached(&self, id: u64) -> Option<Bytes> {
+        self.attached.borrow_mut().remove(&id)
     }
 
     fn request(self: &Rc<Self>, text: &Bytes, fields: &[RawField<'_>]) {

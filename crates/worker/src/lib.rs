@@ -12,6 +12,7 @@ mod descriptor;
 mod failure;
 mod fair;
 mod input;
+mod memory;
 mod net;
 mod output;
 mod process;

@@ -8,12 +8,15 @@ mod dial;
 mod exchange;
 mod gzip;
 mod held;
+mod inlet;
+mod payload;
 mod target;
 
 pub(crate) use client::Client;
 pub(crate) use dial::Net;
 pub(crate) use exchange::Exchange;
 pub(crate) use held::Account;
+pub(crate) use payload::Payload;
 pub(crate) use target::Target;
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ use wire::{
 use crate::{
     descriptor::{Kind, nonblocking},
     failure::Failure,
+    memory::Memory,
 };
 
 /// Above this, upstreams are not read any further.
@@ -47,6 +48,8 @@ struct Inner {
     drained: Notify,
     /// The largest answer that may travel in parts.
     total_limit: usize,
+    /// Where long results are put, if the gate shares memory with us.
+    memory: Rc<Memory>,
     /// Bytes taken by the writer and not yet written.
     writing: Cell<usize>,
 }
@@ -90,18 +93,27 @@ impl Text {
 }
 
 impl Out {
-    pub(crate) fn new(total_limit: usize) -> Self {
+    pub(crate) fn new(total_limit: usize, memory: Rc<Memory>) -> Self {
         Self(Rc::new(Inner {
             text: RefCell::default(),
             fresh: Notify::new(),
             drained: Notify::new(),
             total_limit,
+            memory,
             writing: Cell::new(0),
         }))
     }
 
     /// `{"id":N,"result":…}`
     pub(crate) fn result(&self, id: u64, result: &Bytes) {
+        let long = (worker::LONG..=self.0.total_limit).contains(&result.len());
+        if let Some(offset) = long.then(|| self.0.memory.lend(result)).flatten() {
+            let mut line = Object::with_capacity(64);
+            line.u64("id", id).raw("result", b"null");
+            worker::push_attached(&mut self.0.text.borrow_mut().buffer, offset, result.len(), &line.finish());
+            self.0.fresh.notify_one();
+            return;
+        }
         if !(LARGE..LINE_LIMIT - 64).contains(&result.len()) {
             return self.field(id, "result", result);
         }
@@ -112,6 +124,12 @@ impl Out {
         text.splice(result.clone());
         text.buffer.extend_from_slice(b"}\n");
         drop(text);
+        self.0.fresh.notify_one();
+    }
+
+    /// The parameters in shared memory that begin here are no longer needed.
+    pub(crate) fn return_parameters(&self, offset: usize) {
+        worker::push_returned(&mut self.0.text.borrow_mut().buffer, offset);
         self.0.fresh.notify_one();
     }
 

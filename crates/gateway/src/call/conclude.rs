@@ -130,11 +130,12 @@ fn delivered_record(
 ) -> Result<audit::Sealed, audit::LedgerUnavailable> {
     let label = delivered.showable.after().to_string();
     let none = bytes::Bytes::new();
-    let bytes = match &delivered.outcome {
-        Outcome::Result(bytes) | Outcome::Rpc(bytes) => bytes,
-        Outcome::Stopped(_) => &none,
+    let (bytes, known) = match &delivered.outcome {
+        Outcome::Result(text) => (text.bytes(), text.digest()),
+        Outcome::Rpc(bytes) => (bytes, None),
+        Outcome::Stopped(_) => (&none, None),
     };
-    let digest = blake3::hash(bytes).to_hex();
+    let digest = known.map_or_else(|| blake3::hash(bytes), blake3::Hash::from_bytes).to_hex();
     let mut record = audit::Outcome::new(verdict(&delivered.outcome), Stage::Conclude);
     record.label_after = &label;
     record.result = digest.as_str();

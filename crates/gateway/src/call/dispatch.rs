@@ -8,7 +8,7 @@ use bytes::Bytes;
 use policy::Permit;
 use tokio::{sync::mpsc, time::Instant};
 use vocab::{Fault, FaultKind, Rule, Stop, Violation};
-use wire::{Json, mcp, rpc, worker::method, write::Object};
+use wire::{Json, Text, mcp, rpc, worker::method, write::Object};
 
 use super::{Case, Target, shape::Args, show, worker_lost};
 use crate::{
@@ -27,7 +27,7 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// What came back, before anyone looked at it.
 #[derive(Debug)]
 pub(super) enum Raw {
-    Result(Bytes),
+    Result(Text),
     Rpc(Bytes),
 }
 
@@ -167,7 +167,7 @@ impl Exchange<'_> {
         let _showable = show(self.case, self.target).await?;
         let json = Json::checked_before(message);
         let params = json.get("params").map_or_else(|| Bytes::from_static(b"{}"), |params| message.slice_ref(params.as_bytes()));
-        let params = self.case.gate.redacted(&self.target.spec, params).0;
+        let params = self.case.gate.redacted(&self.target.spec, params.into()).0.into_bytes();
         match name {
             EventName::Progress => self.wires.mention(Event::Progress(params)),
             EventName::Log => self.wires.mention(Event::Log(params)),
@@ -230,7 +230,7 @@ fn last_word(word: Word) -> Result<Raw, Stop> {
             ErrorKind::Invalid => Violation::new(Rule::InvalidResult, text).into(),
             ErrorKind::Upstream | ErrorKind::NotFound | ErrorKind::Refused | ErrorKind::Unauthorized => unavailable(text),
         }),
-        Word::Done => Ok(Raw::Result(Bytes::from_static(b"{}"))),
+        Word::Done => Ok(Raw::Result("{}".into())),
         Word::Lost | Word::Event { .. } => Err(worker_lost()),
     }
 }
@@ -242,7 +242,7 @@ async fn subscribe(ask: &Ask, target: &Target, upstream: &Upstream, link: &Link)
         _ => (method::UNSUBSCRIBE, upstream.remove_subscription(&target.name)),
     };
     if !matters {
-        return Ok(Raw::Result(Bytes::from_static(b"{}")));
+        return Ok(Raw::Result("{}".into()));
     }
     let mut params = Object::new();
     params.str("server", target.spec.id.as_str()).str("uri", &target.name);

@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
 use vocab::{Rule, Violation};
-use wire::{Json, write};
+use wire::{Json, Text, json, write};
 
 use super::{
     Case, Target,
@@ -28,8 +27,8 @@ pub(super) fn inspect(case: Case<'_>, received: &Received<'_>, target: &Target, 
     let Case { gate, ask, .. } = case;
     let result = match raw {
         Raw::Rpc(error) => {
-            let (error, remark) = gate.redacted(&target.spec, error);
-            return Ok(Inspected { outcome: Outcome::Rpc(error), is_error: true, remark });
+            let (error, remark) = gate.redacted(&target.spec, error.into());
+            return Ok(Inspected { outcome: Outcome::Rpc(error.into_bytes()), is_error: true, remark });
         }
         Raw::Result(result) => result,
     };
@@ -44,8 +43,8 @@ pub(super) fn inspect(case: Case<'_>, received: &Received<'_>, target: &Target, 
     let (result, remark) = gate.redacted(&target.spec, result);
     let json = Json::checked_before(&result);
     let mut found = Found::default();
-    for (key, value) in json.fields() {
-        match &*key {
+    for (key, value) in result.fields() {
+        match &*json::decode_key(key) {
             "requestState" => found.state = Some(value),
             "taskId" => found.task = value.as_str(),
             "task" => found.nested = Some(value),
@@ -57,7 +56,7 @@ pub(super) fn inspect(case: Case<'_>, received: &Received<'_>, target: &Target, 
     }
     as_declared(ask, target, &found)?;
     let is_error = found.is_error;
-    let sealed = seal(gate, ask, received, target, json, found).map(Bytes::from);
+    let sealed = seal(gate, ask, received, target, json, found).map(Text::from);
     Ok(Inspected { outcome: Outcome::Result(sealed.unwrap_or(result)), is_error, remark })
 }
 

@@ -50,7 +50,7 @@ impl<'a> Received<'a> {
 }
 
 pub(crate) fn receive(ask: &Ask) -> Result<Received<'_>, Violation> {
-    let fields = Json::checked_before(&ask.params).raw_fields();
+    let fields = ask.params.fields();
     let text = |key: &'static str| find(&fields, key).and_then(Json::as_str).ok_or_else(|| missing(key));
     let address = match ask.action {
         Action::CallTool => Address::Tool(text("name")?),

@@ -3,7 +3,11 @@
 use bytes::Bytes;
 use policy::{Facts, Shaped};
 use vocab::{Rule, Violation};
-use wire::{Json, mcp::meta, write};
+use wire::{
+    Json,
+    mcp::meta,
+    write::{self, Pieces},
+};
 
 use super::{
     Case,
@@ -14,7 +18,7 @@ use crate::{Action, Ask, Era, catalog::Target, gate::Inner, tokens};
 /// Parameters for the upstream: the caller's own, with our names and seals taken off.
 #[derive(Debug)]
 pub(super) struct Args {
-    pub(super) text: Vec<u8>,
+    pub(super) text: Pieces,
     pub(super) digest: [u8; 32],
 }
 
@@ -27,9 +31,12 @@ pub(super) fn shape(
     let Case { gate, ask, .. } = case;
     let shaped = policy::shape(facts)?;
     let state = request_state(gate, ask, received, target)?;
-    let mut text = rewrite(gate, ask, received, target, state.as_deref())?;
-    write::flatten(&mut text);
-    let digest = *blake3::hash(&text).as_bytes();
+    let text = rewrite(gate, ask, received, target, state.as_deref())?;
+    let mut hasher = blake3::Hasher::new();
+    for piece in text.all() {
+        hasher.update(piece);
+    }
+    let digest = *hasher.finalize().as_bytes();
     Ok((shaped, Args { text, digest }))
 }
 
@@ -50,13 +57,7 @@ pub(super) fn bound<'a>(ask: &'a Ask, received: &Received<'_>, target: &'a Targe
     tokens::Bound { caller: &ask.caller, server: &target.spec.id, action: ask.action, digest }
 }
 
-fn rewrite(
-    gate: &Inner,
-    ask: &Ask,
-    received: &Received<'_>,
-    target: &Target,
-    state: Option<&[u8]>,
-) -> Result<Vec<u8>, Violation> {
+fn rewrite(gate: &Inner, ask: &Ask, received: &Received<'_>, target: &Target, state: Option<&[u8]>) -> Result<Pieces, Violation> {
     let (field, value) = match (&received.address, ask.action) {
         (Address::Prompt(_), Action::Complete) => ("ref", reference(received, "name", &target.name)),
         (Address::Resource(_), Action::Complete) => ("ref", reference(received, "uri", &target.name)),
@@ -75,7 +76,7 @@ fn rewrite(
         dropped.push("task");
     }
     let kept = received.get("_meta").and_then(kept_meta);
-    Ok(write::splice_fields(&received.fields, &dropped, |out| {
+    Ok(write::lead_fields(&ask.params, &received.fields, &dropped, |out| {
         if !value.is_empty() {
             out.raw(field, &value);
         }

@@ -5,11 +5,18 @@ use tokio::{
     net::unix::pipe,
 };
 
+use sandbox::shared::{Arena, View};
+use wire::{
+    worker::Shared,
+    write::{Object, Pieces},
+};
+
 use crate::link::{ErrorKind, Link, Word};
 
 /// A link whose worker is played by the test.
 struct Played {
     link: Arc<Link>,
+    handover: sandbox::handover::Receiver,
     requests: tokio::io::Lines<BufReader<pipe::Receiver>>,
     answers: pipe::Sender,
 }
@@ -20,7 +27,7 @@ fn pipe() -> (pipe::Sender, pipe::Receiver) {
 }
 
 fn play() -> Played {
-    let (handover, _other) = sandbox::handover::pair().unwrap();
+    let (handover, other) = sandbox::handover::pair().unwrap();
     let link = Arc::new(Link::new(handover, 1));
     let (stdin, requests) = pipe();
     let (answers, stdout) = pipe();
@@ -32,7 +39,7 @@ fn play() -> Played {
         let link = Arc::clone(&link);
         async move { link.read_all(stdout, 64 << 20).await }
     });
-    Played { link, requests: BufReader::new(requests).lines(), answers }
+    Played { link, handover: other, requests: BufReader::new(requests).lines(), answers }
 }
 
 async fn next_id(played: &mut Played) -> u64 {
@@ -137,4 +144,105 @@ async fn an_answer_given_at_once_counts_as_a_sign_of_life() {
             tokio::task::yield_now().await;
         }
     }
+}
+
+/// The worker's side of the memory, and the link once it knows that the worker sees it.
+async fn share(played: &mut Played) -> (Arc<View>, Arc<Arena>) {
+    let packet = played.handover.receive().unwrap().unwrap();
+    assert_eq!((packet.tag, packet.fds.len()), (wire::worker::MEMORY_TAG, 2));
+    let (parameters, results) = (View::trusting(&packet.fds[0]).unwrap(), Arena::over(&packet.fds[1]).unwrap());
+    assert!(Arena::over(&packet.fds[0]).is_err(), "the worker must not be able to write where the gate writes");
+    // Answers come in order, so the second tells that the first was heard.
+    let link = Arc::clone(&played.link);
+    let asked = tokio::spawn(async move { link.ask("any", b"{}").await });
+    let id = next_id(played).await;
+    played.answers.write_all(format!("{{\"id\":0,\"ok\":true}}\n{{\"id\":{id},\"ok\":true}}\n").as_bytes()).await.unwrap();
+    asked.await.unwrap();
+    (parameters, results)
+}
+
+fn long(name: &str) -> Pieces {
+    format!("{{\"name\":\"{name}\",\"text\":\"{}\"}}", "x".repeat(100_000)).into_bytes().into()
+}
+
+async fn attached(played: &mut Played) -> (usize, usize, u64) {
+    let line = played.requests.next_line().await.unwrap().unwrap();
+    let Some(Shared::Attached(attached)) = Shared::read(&line.into()) else { panic!("not in shared memory") };
+    let message = wire::Json::parse(&attached.message, wire::Limits::default()).unwrap();
+    assert!(message.path(&["params", "params"]).unwrap().is_null());
+    (attached.offset, attached.length, message.get("id").unwrap().as_u64().unwrap())
+}
+
+#[tokio::test]
+async fn long_parameters_and_results_travel_in_shared_memory() {
+    let mut played = play();
+    let (parameters, results) = share(&mut played).await;
+    let (_, mut words) = played.link.forward(Object::new(), &long("one"));
+    let (offset, length, id) = attached(&mut played).await;
+    assert_eq!(parameters.slice(offset, length).unwrap().as_ref(), long("one").all()[0]);
+    let text = format!("{{\"content\":[\"{}\"],\"isError\":true}}", "y".repeat(70_000));
+    let mut block = results.block(text.len()).unwrap();
+    assert!(block.push(text.as_bytes()));
+    let line = format!("-{offset}\n@{} {} {{\"id\":{id},\"result\":null}}\n", block.offset(), text.len());
+    played.answers.write_all(line.as_bytes()).await.unwrap();
+    let Some(Word::Result(result)) = words.recv().await else { panic!("no result") };
+    assert_eq!(result, text.as_bytes());
+    assert_eq!(result.digest(), Some(*blake3::hash(text.as_bytes()).as_bytes()));
+    assert_eq!(result.fields().len(), 2);
+    // What the worker does to its memory afterwards changes nothing.
+    let place = block.offset();
+    drop(block);
+    let mut again = results.block(text.len()).unwrap();
+    assert_eq!(again.offset(), place);
+    again.spare().fill(b'!');
+    assert_eq!(result, text.as_bytes());
+    // Both have been given back: the next call is put where the first was, and is told of the result.
+    let (_, _words) = played.link.forward(Object::new(), &long("two"));
+    assert_eq!(played.requests.next_line().await.unwrap().unwrap(), format!("-{place}"));
+    assert_eq!(attached(&mut played).await.0, offset);
+}
+
+#[tokio::test]
+async fn a_worker_that_lies_about_its_memory_fails_its_own_answers_only() {
+    let mut played = play();
+    let (_, results) = share(&mut played).await;
+    let mut block = results.block(100).unwrap();
+    assert!(block.push(b"{\"a\":1}\n{\"a\":\xFF} {\"a\":1}, {} {\"a\":1,\"a\":2}"));
+    let end = wire::worker::SHARED_BYTES;
+    let whole = block.as_ref().len();
+    for (offset, length) in
+        [(0, whole), (0, 9), (9, 7), (18, 10), (whole - 13, 13), (0, 0), (end - 4, 8), (end, 1), (usize::MAX, 2), (0, usize::MAX)]
+    {
+        let link = Arc::clone(&played.link);
+        let asked = tokio::spawn(async move { link.ask("any", b"{}").await });
+        let id = loop {
+            let line = played.requests.next_line().await.unwrap().unwrap();
+            if !line.starts_with('-') {
+                break wire::Json::checked_before(line.as_bytes()).get("id").unwrap().as_u64().unwrap();
+            }
+        };
+        let line = format!("@{offset} {length} {{\"id\":{id},\"result\":null}}\n-{offset}\n-77\n@1 2 nonsense\n@\n-\n");
+        played.answers.write_all(line.as_bytes()).await.unwrap();
+        let word = asked.await.unwrap();
+        assert!(matches!(word, Word::Error { kind: ErrorKind::Invalid, .. }), "{offset} {length}: {word:?}");
+    }
+    let (_, mut words) = played.link.forward(Object::new(), &long("next"));
+    let mut line = played.requests.next_line().await.unwrap().unwrap();
+    while line.starts_with('-') {
+        line = played.requests.next_line().await.unwrap().unwrap();
+    }
+    let Some(Shared::Attached(attached)) = Shared::read(&line.into()) else { panic!("not in shared memory") };
+    let id = wire::Json::checked_before(&attached.message).get("id").unwrap().as_u64().unwrap();
+    played.answers.write_all(format!("@0 7 {{\"id\":{id},\"result\":null}}\n").as_bytes()).await.unwrap();
+    assert!(matches!(words.recv().await, Some(Word::Result(text)) if text == "{\"a\":1}"));
+}
+
+#[tokio::test]
+async fn without_shared_memory_long_parameters_go_through_the_pipe() {
+    let mut played = play();
+    // The worker has not said that it sees the memory.
+    let (_, _words) = played.link.forward(Object::new(), &long("one"));
+    let line = played.requests.next_line().await.unwrap().unwrap();
+    let message = wire::Json::parse(line.as_bytes(), wire::Limits::default()).unwrap();
+    assert_eq!(message.path(&["params", "params", "name"]).unwrap().text(), "\"one\"");
 }

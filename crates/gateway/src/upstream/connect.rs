@@ -63,7 +63,7 @@ pub(super) async fn connect(hub: &Hub, upstream: &Arc<Upstream>, link: &Arc<Link
     let request = request(hub, &spec, generation, patience)?;
     match link.ask_within(method::CONNECT, &request, patience + Duration::from_secs(2)).await {
         Word::Result(hello) => {
-            connection.hello = hello;
+            connection.hello = hello.into_bytes();
             Ok(connection)
         }
         Word::Error { text, .. } => Err(text),
@@ -151,7 +151,7 @@ pub(super) async fn catalog(link: &Link, spec: &ServerSpec) -> Result<Bytes, Str
     let mut params = Object::new();
     params.str("server", spec.id.as_str());
     match link.ask_within(method::CATALOG, &params.finish(), CATALOG_PATIENCE).await {
-        Word::Result(lists) => Ok(lists),
+        Word::Result(lists) => Ok(lists.into_bytes()),
         Word::Error { text, .. } => Err(format!("cannot list what it offers: {text}")),
         _ => Err("the worker was lost while listing".into()),
     }

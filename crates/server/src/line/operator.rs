@@ -33,7 +33,7 @@ pub(super) async fn answer(door: &Door, caller: &Caller, verb: &str, incoming: &
             None => return Problem::no_method(incoming.method).into(),
         },
     };
-    match admin::perform(door, caller, verb, incoming.params_text()).await {
+    match admin::perform(door, caller, verb, incoming.params_text().into_bytes()).await {
         Ok(body) => Answer::result(body),
         Err(problem) => Problem::new(gateway::REFUSED, &problem).into(),
     }

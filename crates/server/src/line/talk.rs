@@ -138,7 +138,7 @@ impl Talk {
         }
         match rpc::read(json) {
             Ok(Message::Request { id, method, params }) => {
-                self.request(&Incoming { id, method: &method, params, body: &line }).await;
+                self.request(&Incoming { id, method: &method, params, body: &line, outline: None }).await;
             }
             Ok(message) => {
                 legacy::hear(&self.peer, &message, &line);

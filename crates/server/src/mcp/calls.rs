@@ -9,7 +9,7 @@ use bytes::Bytes;
 use gateway::{Action, Answer as Reaction, Era, Event, Gate, Running};
 use tokio::time::Instant;
 use wire::{
-    Json,
+    Json, Text,
     rpc::{self, Id},
 };
 
@@ -46,7 +46,7 @@ pub(crate) enum Step {
 pub(crate) struct Errand {
     pub(crate) id: Id,
     pub(crate) action: Action,
-    pub(crate) params: Bytes,
+    pub(crate) params: Text,
     /// The client's progress token, if it wants to hear of progress.
     pub(crate) progress: Option<Bytes>,
     /// Makes the call reachable for cancellation and answers.
@@ -83,7 +83,7 @@ impl Call {
             running: Some(running),
             gate: gate.clone(),
             client: client.clone(),
-            shape: Shape { era: client.era, action: errand.action, params: errand.params },
+            shape: Shape { era: client.era, action: errand.action, params: errand.params.into_bytes() },
             progress: errand.progress,
             voice: Voice::of(client.era),
             registration: errand.registration,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gateway::{Action, Ask, Caller, ClientFace, Era};
 use vocab::ServerId;
+use wire::Text;
 
 use super::log::Severity;
 
@@ -23,14 +24,14 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn ask(&self, action: Action, params: Bytes, progress: bool) -> Ask {
+    pub(crate) fn ask(&self, action: Action, params: impl Into<Text>, progress: bool) -> Ask {
         Ask {
             caller: self.caller.clone(),
             door: self.door,
             mount: self.mount.clone(),
             session: Arc::clone(&self.lane),
             action,
-            params,
+            params: params.into(),
             client: ClientFace {
                 era: self.era,
                 capabilities: self.capabilities.clone(),

@@ -36,6 +36,7 @@ use crate::{
     body,
     door::Door,
     guard,
+    inlet::Diversion,
     reply::{self, Body, Refused, Reply, refusal},
 };
 
@@ -49,13 +50,14 @@ struct Visit<'a> {
     caller: Caller,
     mount: Option<ServerId>,
     headers: &'a HeaderMap,
+    diversion: Option<&'a Diversion>,
 }
 
 pub(crate) async fn answer(door: &Arc<Door>, caller: Caller, mount: Option<ServerId>, parts: &Parts, body: HttpBody) -> Reply {
     if mount.as_ref().is_some_and(|mount| !door.gate.catalog().has_server(mount)) {
         return reply::not_found();
     }
-    let visit = Visit { door, caller, mount, headers: &parts.headers };
+    let visit = Visit { door, caller, mount, headers: &parts.headers, diversion: parts.extensions.get() };
     let handled = match parts.method {
         Method::POST => visit.post(body).await,
         Method::GET => visit.get(),
@@ -70,7 +72,7 @@ impl Visit<'_> {
         guard::sends_json(self.headers)?;
         guard::accepts(self.headers, &[JSON_TYPE, EVENTS_TYPE])?;
         let settings = self.door.gate.settings();
-        let body = body::read(body, settings.max_body_bytes).await?;
+        let body = body::read(body, settings.max_body_bytes, self.diversion).await?;
         let limits = Limits::new(settings.max_body_bytes, settings.max_depth);
         let outline = Json::parse_fields(&body, limits).map_err(|error| {
             errored(StatusCode::BAD_REQUEST, None, &Problem::new(code::PARSE_ERROR, &format!("Parse error: {error}")))
@@ -89,11 +91,11 @@ impl Visit<'_> {
             initialize: matches!(&message, Message::Request { method, .. } if method == "initialize"),
         };
         match (Choice::of(signs), message) {
-            (Choice::Modern, message) => self.modern(message, &body).await,
+            (Choice::Modern, message) => self.modern(message, &body, &outline).await,
             (Choice::Handshake, Message::Request { id, params, .. }) => Ok(self.handshake(&id, params)),
             (Choice::Session, message) => {
                 let session = self.session()?;
-                self.in_session(&session, message, &body).await
+                self.in_session(&session, message, &body, &outline).await
             }
             (Choice::UnknownVersion, message) => Err(errored(StatusCode::BAD_REQUEST, id_of(&message), &unknown_version())),
             (Choice::Handshake | Choice::Nothing, message) => {
@@ -165,13 +167,19 @@ impl Visit<'_> {
         legacy::release(self.door, &client_of(session, &self.caller), &session.peer);
     }
 
-    async fn in_session(&self, session: &Arc<Session>, message: Message<'_>, body: &Bytes) -> Result<Reply, Refused> {
+    async fn in_session(
+        &self,
+        session: &Arc<Session>,
+        message: Message<'_>,
+        body: &Bytes,
+        outline: &Outline<'_>,
+    ) -> Result<Reply, Refused> {
         let Message::Request { id, method, params } = message else {
             legacy::hear(&session.peer, &message, body);
             return Ok(reply::empty(StatusCode::ACCEPTED));
         };
         let client = client_of(session, &self.caller);
-        let incoming = Incoming { id, method: &method, params, body };
+        let incoming = Incoming { id, method: &method, params, body, outline: Some(outline) };
         match legacy::turn(self.door, &client, &session.peer, &incoming) {
             Turn::Now(answer) => Ok(legacy_reply(&answer, &incoming.id)),
             Turn::Call(call) => Ok(carry_legacy(call, session).await),

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use gateway::{Action, Answer as Reaction, Era};
 use vocab::ServerId;
 use wire::{
-    Json,
+    Json, Text,
+    json::{self, Outline},
     mcp::Revision,
     rpc::{Id, Message},
     write::Object,
@@ -29,20 +30,27 @@ pub(crate) struct Incoming<'a> {
     pub(crate) method: &'a str,
     pub(crate) params: Option<Json<'a>>,
     pub(crate) body: &'a Bytes,
+    /// What was met when `body` was validated, if that was all of it.
+    pub(crate) outline: Option<&'a Outline<'a>>,
 }
 
-impl Incoming<'_> {
+impl<'a> Incoming<'a> {
     /// The parameters' text, sharing the body's memory.
-    pub(crate) fn params_text(&self) -> Bytes {
-        self.params.map_or(Bytes::from_static(b"{}"), |params| self.body.slice_ref(params.as_bytes()))
+    pub(crate) fn params_text(&self) -> Text {
+        match (self.params, self.outline) {
+            (Some(params), Some(outline)) => Text::inside(self.body, outline, params),
+            (Some(params), None) => self.body.slice_ref(params.as_bytes()).into(),
+            (None, _) => "{}".into(),
+        }
     }
 
     pub(crate) fn errand(&self, action: Action, progress: Option<Bytes>, registration: Option<Registration>) -> Errand {
         Errand { id: self.id.clone(), action, params: self.params_text(), progress, registration }
     }
 
-    pub(crate) fn param(&self, key: &str) -> Option<Json<'_>> {
-        self.params.and_then(|params| params.get(key))
+    pub(crate) fn param(&self, key: &str) -> Option<Json<'a>> {
+        let params = self.params?;
+        self.outline.map_or_else(|| params.get(key), |outline| json::find(&outline.fields_of(params), key))
     }
 }
 
@@ -113,7 +121,7 @@ fn call(door: &Door, client: &Client, peer: &Arc<Peer>, action: Action, incoming
         Ok(registration) => registration,
         Err(problem) => return problem.into(),
     };
-    let errand = incoming.errand(action, progress::token(incoming.params, incoming.body), Some(registration));
+    let errand = incoming.errand(action, progress::token(incoming.param("_meta"), incoming.body), Some(registration));
     Turn::Call(Box::new(Call::start(&door.gate, client, errand)))
 }
 
@@ -170,6 +178,6 @@ pub(crate) fn release(door: &Door, client: &Client, peer: &Peer) {
         let mut params = Object::new();
         params.str("uri", &uri);
         // The call goes on by itself; nobody waits for its outcome.
-        drop(door.gate.start(client.ask(Action::Unsubscribe, params.finish().into(), false)));
+        drop(door.gate.start(client.ask(Action::Unsubscribe, params.finish(), false)));
     }
 }

@@ -42,7 +42,7 @@ impl Meta {
             version: version.into_owned(),
             capabilities: body.slice_ref(capabilities.as_bytes()),
             log,
-            progress: progress::token(params, body),
+            progress: progress::token(Some(meta), body),
         })
     }
 

@@ -84,7 +84,7 @@ fn call(door: &Door, client: &Client, action: Action, meta: Meta, incoming: &Inc
         None => Call::start(&door.gate, client, errand),
         Some(Ok(running)) => Call::over(running, &door.gate, client, errand),
         Some(Err(violation)) => {
-            let shape = Shape { era: Era::Modern, action, params: errand.params };
+            let shape = Shape { era: Era::Modern, action, params: errand.params.into_bytes() };
             return shape.answer(Outcome::Stopped(Stop::Refused(violation))).into();
         }
     };

@@ -6,10 +6,8 @@ use wire::{Json, Kind, mcp::meta, write::Object};
 const MAX_TOKEN: usize = 1024;
 
 /// The client's token, as it wrote it.
-pub(crate) fn token(params: Option<Json<'_>>, body: &Bytes) -> Option<Bytes> {
-    // Most requests have none, and arguments may be long: looking for the word is cheaper than looking for the field.
-    memchr::memmem::find(params?.as_bytes(), meta::PROGRESS_TOKEN.as_bytes())?;
-    let token = params?.path(&["_meta", meta::PROGRESS_TOKEN])?;
+pub(crate) fn token(meta: Option<Json<'_>>, body: &Bytes) -> Option<Bytes> {
+    let token = meta?.get(meta::PROGRESS_TOKEN)?;
     let usable = matches!(token.kind(), Kind::String | Kind::Number) && token.as_bytes().len() <= MAX_TOKEN;
     usable.then(|| body.slice_ref(token.as_bytes()))
 }

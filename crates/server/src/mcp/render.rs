@@ -7,7 +7,7 @@ use bytes::Bytes;
 use gateway::{Action, Era, Outcome};
 use vocab::{ErrorCode, Fault, FaultKind, Rule, Stop, Violation};
 use wire::{
-    Json,
+    Json, Text, json,
     mcp::code,
     write::{self, Object},
 };
@@ -32,19 +32,24 @@ pub(crate) struct Shape {
 impl Shape {
     pub(crate) fn answer(&self, outcome: Outcome) -> Answer {
         match outcome {
-            Outcome::Result(body) => self.result(body),
+            Outcome::Result(text) => self.result(text),
             Outcome::Rpc(object) => self.upstream_error(object).into(),
             Outcome::Stopped(Stop::Refused(violation)) => self.refused(&violation),
             Outcome::Stopped(Stop::Failed(fault)) => self.failed(&fault),
         }
     }
 
-    fn result(&self, body: Bytes) -> Answer {
+    fn result(&self, text: Text) -> Answer {
+        let typed = json::find(&text.fields(), "resultType").is_some();
+        let body = text.into_bytes();
         match (self.era, self.action) {
-            (Era::Legacy, _) => Answer::result(without_result_type(body)),
+            // Legacy clients do not know it.
+            (Era::Legacy, _) if typed => {
+                Answer::result(write::replace_fields(Json::checked_before(&body), &["resultType"], |_| {}))
+            }
             (Era::Modern, Action::ReadResource) => Answer::result(with_cache_hints(body)),
-            (Era::Modern, _) if result_type(&body) => Answer::result(body),
-            (Era::Modern, _) => Answer::Result { fields: COMPLETE, body },
+            (Era::Modern, _) if !typed => Answer::Result { fields: COMPLETE, body },
+            _ => Answer::result(body),
         }
     }
 
@@ -136,19 +141,6 @@ impl Shape {
             envelope.json("uri", uri);
         }
         envelope.finish()
-    }
-}
-
-/// Does the result say its type at the top? The text search spares most results a walk.
-fn result_type(body: &[u8]) -> bool {
-    memchr::memmem::find(body, b"\"resultType\"").is_some() && Json::checked_before(body).get("resultType").is_some()
-}
-
-/// Legacy clients do not know `resultType`.
-fn without_result_type(body: Bytes) -> Bytes {
-    match result_type(&body) {
-        true => write::replace_fields(Json::checked_before(&body), &["resultType"], |_| {}).into(),
-        false => body,
     }
 }
 

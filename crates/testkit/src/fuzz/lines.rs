@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use wire::{
     line::{Line, Lines},
-    worker::{Assembler, LINE_LIMIT, PartError, push, salvage_id},
+    worker::{Assembler, LINE_LIMIT, PartError, Shared, push, push_attached, push_returned, salvage_id},
 };
 
 /// Small, so that short inputs reach the limits.
@@ -25,10 +25,26 @@ pub fn worker_lines(data: &[u8]) {
             Line::Whole(text) => {
                 assert!(text.len() < SHORT_LINE && !text.contains(&b'\n'));
                 salvage(text);
+                shared(text);
                 assemble(&mut assembler, text);
             }
         }
     }
+}
+
+/// What a line says about shared memory, written again, says the same.
+fn shared(line: &Bytes) {
+    let mut again = Vec::new();
+    let read = Shared::read(line);
+    match &read {
+        Some(Shared::Attached(attached)) => {
+            push_attached(&mut again, attached.offset, attached.length, &attached.message);
+        }
+        Some(Shared::Returned(offset)) => push_returned(&mut again, *offset),
+        Some(Shared::Malformed) | None => return,
+    }
+    again.pop();
+    assert_eq!(Shared::read(&again.into()), read, "a line about shared memory that changes its meaning");
 }
 
 /// An id that is read from a broken line is a number that stands in it.

@@ -2,30 +2,37 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use super::{Json, JsonError, Limits, Problem, RawField, walk};
+use super::{Json, JsonError, Limits, Problem, RawField, strings, walk};
 
 /// Below this many keys, comparing each with each is cheaper than sorting.
 const FEW_KEYS: usize = 12;
 
-/// Validates a text and returns it without surrounding white space. If it is an object, its fields are added to `fields`: whoever
-/// wants them then need not step over long values a second time.
-pub(super) fn whole<'a>(text: &'a [u8], limits: Limits, fields: Option<&mut Noted<'a>>) -> Result<&'a [u8], JsonError> {
+/// A text that was validated.
+pub(super) struct Whole<'a> {
+    /// Without surrounding white space.
+    pub(super) text: &'a [u8],
+    /// There is no line break in it. Inside strings there cannot be one, so only the space between tokens tells.
+    pub(super) one_line: bool,
+}
+
+/// Validates a text. If it is an object, its fields are added to `fields`: whoever wants them then need not step over long values a
+/// second time.
+pub(super) fn whole<'a>(text: &'a [u8], limits: Limits, fields: Option<&mut Noted<'a>>) -> Result<Whole<'a>, JsonError> {
     if text.len() > limits.bytes {
         return Err(JsonError { at: limits.bytes, problem: Problem::TooLong { limit: limits.bytes } });
     }
-    if let Err(error) = simdutf8::compat::from_utf8(text) {
-        return Err(JsonError { at: error.valid_up_to(), problem: Problem::NotUtf8 });
-    }
-    let mut scan = Scan { text, at: 0, room: limits.depth, limits, keys: Vec::new(), fields };
-    scan.space();
-    let start = scan.at;
-    scan.value()?;
-    let end = scan.at;
-    scan.space();
-    if scan.at != text.len() {
-        return Err(scan.error(Problem::TrailingText));
-    }
-    Ok(text.get(start..end).unwrap_or_default())
+    let mut scan = Scan { text, at: 0, room: limits.depth, limits, keys: Vec::new(), fields, broken: false, valid_to: 0 };
+    // Whatever else is wrong with it, a text that is not UTF-8 is refused as that.
+    let scanned = scan.all().map_err(|error| utf8(text, 0).err().unwrap_or(error));
+    let (start, end, one_line) = scanned?;
+    utf8(text.get(scan.valid_to..).unwrap_or_default(), scan.valid_to)?;
+    Ok(Whole { text: text.get(start..end).unwrap_or_default(), one_line })
+}
+
+/// Checks that a part of the text, which begins at `at`, is UTF-8.
+fn utf8(part: &[u8], at: usize) -> Result<(), JsonError> {
+    let checked = simdutf8::compat::from_utf8(part);
+    checked.map(drop).map_err(|error| JsonError { at: at + error.valid_up_to(), problem: Problem::NotUtf8 })
 }
 
 /// Fields met while validating.
@@ -47,9 +54,27 @@ struct Scan<'a, 'f> {
     /// Keys of every object that is still open; each object owns the tail from where it began.
     keys: Vec<Cow<'a, [u8]>>,
     fields: Option<&'f mut Noted<'a>>,
+    /// A line break was met.
+    broken: bool,
+    /// The text up to here is UTF-8. Long strings are found to be ASCII in passing; the rest is checked at the end.
+    valid_to: usize,
 }
 
 impl<'a> Scan<'a, '_> {
+    /// The whole text: where its value begins and ends, and whether that is on one line.
+    fn all(&mut self) -> Result<(usize, usize, bool), JsonError> {
+        self.space();
+        self.broken = false;
+        let start = self.at;
+        self.value()?;
+        let (end, one_line) = (self.at, !self.broken);
+        self.space();
+        if self.at != self.text.len() {
+            return Err(self.error(Problem::TrailingText));
+        }
+        Ok((start, end, one_line))
+    }
+
     fn error(&self, problem: Problem) -> JsonError {
         JsonError { at: self.at, problem }
     }
@@ -63,7 +88,8 @@ impl<'a> Scan<'a, '_> {
     }
 
     fn space(&mut self) {
-        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+        while let Some(byte @ (b' ' | b'\t' | b'\n' | b'\r')) = self.peek() {
+            self.broken |= matches!(byte, b'\n' | b'\r');
             self.at += 1;
         }
     }
@@ -217,16 +243,29 @@ impl<'a> Scan<'a, '_> {
     /// Steps over a string; returns whether it has escapes.
     fn skip_string(&mut self) -> Result<bool, JsonError> {
         self.at += 1;
+        let long = self.at + strings::SHORT;
         let mut escaped = false;
         loop {
-            self.at += plain_prefix(self.text.get(self.at..).unwrap_or_default());
+            if self.at < long {
+                self.at += strings::plain_prefix(self.text.get(self.at..long.min(self.text.len())).unwrap_or_default());
+            } else {
+                let seen = strings::checked_run(self.text, self.at);
+                if seen.ascii_to > self.at {
+                    utf8(self.text.get(self.valid_to..self.at).unwrap_or_default(), self.valid_to)?;
+                    self.valid_to = seen.ascii_to;
+                }
+                self.at = seen.at;
+                escaped |= seen.escaped;
+            }
             match self.peek() {
                 Some(b'"') => break,
                 Some(b'\\') => {
                     escaped = true;
                     self.escape()?;
                 }
-                Some(_) => return Err(self.error(Problem::ControlCharacter)),
+                Some(0..0x20) => return Err(self.error(Problem::ControlCharacter)),
+                // The short run ended at its bound; the vector search takes over.
+                Some(_) => {}
                 None => return self.expected("the end of a string"),
             }
         }
@@ -266,48 +305,6 @@ impl<'a> Scan<'a, '_> {
         self.at += 5;
         Ok(unit)
     }
-}
-
-/// How many bytes come before the first quote, backslash or control character. Eight bytes are looked at in one word; a run that
-/// turns out long is handed to the vector search.
-fn plain_prefix(text: &[u8]) -> usize {
-    const SHORT: usize = 128;
-    let mut at = 0;
-    while at < SHORT {
-        let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk::<8>) else { return at + bytewise(text.get(at..)) };
-        let stops = stops(u64::from_le_bytes(*word));
-        if stops != 0 {
-            return at + stops.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-    }
-    let rest = text.get(at..).unwrap_or_default();
-    let run = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
-    let run = rest.get(..run).unwrap_or_default();
-    if has_control(run) { at + bytewise(Some(run)) } else { at + run.len() }
-}
-
-fn bytewise(text: Option<&[u8]>) -> usize {
-    let text = text.unwrap_or_default();
-    text.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)).unwrap_or(text.len())
-}
-
-/// Sets the high bit of every byte that is a quote, a backslash or below 0x20. Bits above the lowest one may be set in error, so only
-/// the lowest counts.
-const fn stops(word: u64) -> u64 {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const HIGHS: u64 = ONES << 7;
-    let quote = word ^ (ONES * b'"' as u64);
-    let backslash = word ^ (ONES * b'\\' as u64);
-    let is_quote = quote.wrapping_sub(ONES) & !quote;
-    let is_backslash = backslash.wrapping_sub(ONES) & !backslash;
-    let is_control = word.wrapping_sub(ONES * 0x20) & !word;
-    (is_quote | is_backslash | is_control) & HIGHS
-}
-
-/// Folds without an early exit so that the compiler can use vector instructions.
-fn has_control(bytes: &[u8]) -> bool {
-    bytes.chunks(256).any(|chunk| chunk.iter().fold(false, |found, byte| found | (*byte < 0x20)))
 }
 
 fn duplicate(keys: &mut [Cow<'_, [u8]>]) -> Option<String> {

@@ -2,28 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::Json;
+use super::{Json, strings::end as string_end};
 
 fn space(text: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\t' | b'\n' | b'\r') = text.get(at) {
         at += 1;
     }
     at
-}
-
-/// The index after the string that opens at `at`. Only quotes are looked for; a quote after an odd number of backslashes is escaped.
-fn string_end(text: &[u8], at: usize) -> usize {
-    let mut from = at + 1;
-    loop {
-        let Some(found) = text.get(from..).and_then(|rest| memchr::memchr(b'"', rest)) else { return text.len() };
-        let quote = from + found;
-        let before = text.get(at + 1..quote).unwrap_or_default();
-        let backslashes = before.iter().rev().take_while(|byte| **byte == b'\\').count();
-        if backslashes % 2 == 0 {
-            return quote + 1;
-        }
-        from = quote + 1;
-    }
 }
 
 /// The index after the value that starts at `at`.

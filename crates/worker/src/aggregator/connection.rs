@@ -22,11 +22,11 @@ use super::{
     inbox::Inbox,
     incoming::{Incoming, known},
     link::Link,
-    outgoing::{About, Outgoing},
+    outgoing::{About, Outgoing, Params},
     routing::Announced,
     terms::{Options, Owner, Peer, Plans},
 };
-use crate::failure::Failure;
+use crate::{failure::Failure, net::Payload};
 
 /// How long a result is kept for log messages on another stream: until none came for this long, and never longer than that.
 const QUIET: Duration = Duration::from_millis(40);
@@ -156,7 +156,7 @@ impl Connection {
 
     /// A request of the worker itself: no client behind it, nobody to ask.
     pub(crate) async fn request(self: &Rc<Self>, method: &str, params: Option<Json<'_>>) -> Result<Bytes, Failure> {
-        let outgoing = Outgoing::new(self, method, params, &About::NOTHING)?;
+        let outgoing = Outgoing::new(self, method, Params::of(params), &About::NOTHING)?;
         self.exchange(&outgoing, None).await
     }
 
@@ -204,7 +204,7 @@ impl Connection {
     }
 
     /// Sends a notification or a reply; nothing comes back.
-    pub(crate) async fn post(self: &Rc<Self>, body: Bytes) -> Result<(), Failure> {
+    pub(crate) async fn post(self: &Rc<Self>, body: Payload) -> Result<(), Failure> {
         if let Some(failure) = &*self.closed.borrow() {
             return Err(failure.clone());
         }

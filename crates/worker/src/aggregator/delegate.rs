@@ -18,7 +18,6 @@ use super::{
     era,
     forward::{self, Forward},
     http::HttpLink,
-    incoming::known,
     link::Link,
     sse_legacy::{self, SseLink},
     terms::Owner,
@@ -159,7 +158,7 @@ pub(super) async fn run(
     };
     let outcome = match leased {
         Err(failure) => Err(failure),
-        Ok(lease) => match forward::prepare(lease.conn(), call, forward, forward.params.as_ref().map(known)) {
+        Ok(lease) => match forward::prepare(lease.conn(), call, forward, forward.params.as_ref()) {
             Err(failure) => Err(failure),
             Ok(first) => {
                 let outcome = forward::run(lease.conn(), call, forward, first).await;

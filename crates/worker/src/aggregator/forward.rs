@@ -16,7 +16,7 @@ use super::{
     connection::Connection,
     delegate::{self, Credential},
     incoming::known,
-    outgoing::{About, Outgoing},
+    outgoing::{About, Outgoing, Params},
     terms::Allow,
 };
 use crate::failure::{Failure, Kind, clip};
@@ -75,6 +75,7 @@ enum First {
 }
 
 fn read(aggregator: &Rc<Aggregator>, id: u64, line: &Bytes, params: Json<'_>) -> Result<Started, Failure> {
+    let attached = aggregator.attached(id);
     let mut spec = Fields::default();
     for (key, value) in params.fields() {
         match &*key {
@@ -95,10 +96,11 @@ fn read(aggregator: &Rc<Aggregator>, id: u64, line: &Bytes, params: Json<'_>) ->
     let server = spec.server.ok_or_else(|| missing("server"))?;
     let method = spec.method.ok_or_else(|| missing("method"))?;
     let conn = aggregator.servers.connected(&server)?;
+    let params = attached.or_else(|| spec.params.map(|params| line.slice_ref(params.as_bytes())));
     let caps = spec.caps.unwrap_or(Json::EMPTY_OBJECT);
     let forward = Forward {
         method: method.into_owned(),
-        params: spec.params.map(|params| line.slice_ref(params.as_bytes())),
+        params,
         capabilities: reduced(caps, conn.options.allow),
         log_level: spec.log.map(|level| level.into_owned()),
         mrtr: spec.mrtr,
@@ -107,7 +109,7 @@ fn read(aggregator: &Rc<Aggregator>, id: u64, line: &Bytes, params: Json<'_>) ->
     let lane = spec.lane.map_or_else(String::new, |lane| lane.into_owned());
     let call = Rc::new(Call::new(id, lane, Abilities::read(caps), spec.progress, budget));
     let first = match spec.credential {
-        None => First::Ready(prepare(&conn, &call, &forward, spec.params)?),
+        None => First::Ready(prepare(&conn, &call, &forward, forward.params.as_ref())?),
         Some(credential) => First::For(Rc::new(credential)),
     };
     Ok(Started { conn, call, forward, first })
@@ -190,19 +192,20 @@ pub(crate) fn prepare(
     conn: &Rc<Connection>,
     call: &Call,
     forward: &Forward,
-    params: Option<Json<'_>>,
+    params: Option<&Bytes>,
 ) -> Result<Outgoing, Failure> {
+    let params = Params::owned(params);
     let mut outgoing = Outgoing::new(conn, &forward.method, params, &forward.about(call.progress))?;
     outgoing.awaits_logs = forward.log_level.is_some() && conn.is_http() && !conn.is_modern();
     if forward.method == "tools/call"
-        && let Some(name) = params.and_then(|params| params.get("name")).and_then(Json::as_str)
+        && let Some(name) = params.get("name").and_then(Json::as_str)
         && let Some(plan) = conn.plans.borrow().get(&*name)
     {
         if let Some(reason) = &plan.invalid {
             return Err(Failure::refused(format!("the tool `{}` cannot be called: {reason}", clip(&name))));
         }
         if conn.is_modern() && conn.is_http() {
-            outgoing.headers.extend(plan.headers(params.and_then(|params| params.get("arguments")))?);
+            outgoing.headers.extend(plan.headers(params.get("arguments"))?);
         }
     }
     Ok(outgoing)
@@ -218,7 +221,7 @@ async fn rounds(conn: &Rc<Connection>, call: &Rc<Call>, forward: &Forward, first
             return Ok(result);
         }
         let params = Box::pin(answered(conn, call, forward.params.as_ref(), &result)).await?;
-        let next = prepare(conn, call, forward, Some(known(&params)))?;
+        let next = prepare(conn, call, forward, Some(&params))?;
         result = once(conn, call, forward, Some(&params), next).await?;
     }
     if wants_input(&result) {
@@ -242,7 +245,7 @@ async fn once(
         outcome => return outcome,
     };
     Box::pin(catalog::refresh_plans(conn)).await;
-    let again = prepare(conn, call, forward, params.map(known))?;
+    let again = prepare(conn, call, forward, params)?;
     if again.headers == outgoing.headers {
         return Err(failure);
     }

@@ -1,4 +1,4 @@
-//! Descriptors the gate hands over: the two pipe ends of a stdio server, found again by their tag.
+//! Descriptors the gate hands over: the two pipe ends of a stdio server, found again by their tag; and, once, the memory we share.
 
 use std::{
     cell::RefCell,
@@ -15,8 +15,9 @@ use tokio::{
     sync::Notify,
     time::{Instant, timeout},
 };
+use wire::worker::MEMORY_TAG;
 
-use super::stdio::Pipes;
+use super::{hub::Hub, stdio::Pipes};
 use crate::failure::Failure;
 
 /// Pairs kept for a `connect` that has not come yet.
@@ -33,7 +34,7 @@ pub(crate) struct Parked {
 
 impl Parked {
     /// Takes in what the gate sends until it hangs up.
-    pub(crate) async fn receive(self: Rc<Self>, receiver: Receiver) {
+    pub(crate) async fn receive(self: Rc<Self>, receiver: Receiver, hub: Rc<Hub>) {
         // A second descriptor of the same socket tells when there is something to receive.
         let watched = receiver.set_nonblocking(true).and_then(|()| {
             let second = std::os::unix::net::UnixStream::from(receiver.as_fd().try_clone_to_owned()?);
@@ -48,6 +49,7 @@ impl Parked {
                 Ok(Some(packet)) => {
                     let mut fds = packet.fds.into_iter();
                     match (fds.next(), fds.next(), fds.next()) {
+                        (Some(requests), Some(results), None) if packet.tag == MEMORY_TAG => share(&hub, requests, results),
                         (Some(stdin), Some(stdout), None) => self.park(packet.tag, stdin, stdout),
                         _ => tracing::warn!(tag = packet.tag, "a handover must carry exactly two descriptors; refused"),
                     }
@@ -87,4 +89,19 @@ impl Parked {
         Pipes::new(stdin, stdout)
             .map_err(|error| Failure::invalid(format!("the descriptors handed over cannot be used: {error}")))
     }
+}
+
+/// Begins to use the memory the gate shares with us, and tells it so.
+fn share(hub: &Rc<Hub>, requests: OwnedFd, results: OwnedFd) {
+    let mut returned = match hub.net.memory.share(requests, results) {
+        Ok(returned) => returned,
+        Err(error) => return hub.out.error(MEMORY_TAG, &format!("the memory cannot be shared: {error}")),
+    };
+    hub.out.ok(MEMORY_TAG);
+    let out = hub.out.clone();
+    tokio::task::spawn_local(async move {
+        while let Some(offset) = returned.recv().await {
+            out.return_parameters(offset);
+        }
+    });
 }

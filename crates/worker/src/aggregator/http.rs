@@ -9,9 +9,7 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header, uri::PathAndQuery};
-use http_body_util::Full;
 use tokio::{task::JoinHandle, time::timeout};
 use wire::mcp::Revision;
 
@@ -25,7 +23,7 @@ use super::{
 };
 use crate::{
     failure::{Failure, clip},
-    net::{Client, Exchange, Net, Target},
+    net::{Client, Exchange, Net, Payload, Target},
 };
 
 const MAX_REDIRECTS: usize = 3;
@@ -157,7 +155,7 @@ impl HttpLink {
     }
 
     /// Sends a notification or a reply.
-    pub(crate) async fn post(&self, body: Bytes) -> Result<(), Failure> {
+    pub(crate) async fn post(&self, body: Payload) -> Result<(), Failure> {
         let exchange = self.send(Method::POST, BOTH, &[], &body, MAX_ERROR_BODY).await?;
         if exchange.status.is_success() {
             exchange.release();
@@ -172,7 +170,7 @@ impl HttpLink {
         if let Some(id) = last_id.and_then(|id| HeaderValue::try_from(id).ok()) {
             extra.push((LAST_EVENT, id));
         }
-        let exchange = self.send(Method::GET, EVENTS, &extra, &Bytes::new(), usize::MAX).await?;
+        let exchange = self.send(Method::GET, EVENTS, &extra, &Payload::default(), usize::MAX).await?;
         if !exchange.status.is_success() {
             return Err(self.refusal(exchange).await);
         }
@@ -187,7 +185,7 @@ impl HttpLink {
         method: Method,
         accept: HeaderValue,
         extra: &[(HeaderName, HeaderValue)],
-        body: &Bytes,
+        body: &Payload,
         limit: usize,
     ) -> Result<Exchange, Failure> {
         let mut path = self.path.borrow().clone();
@@ -231,8 +229,8 @@ impl HttpLink {
         path: PathAndQuery,
         accept: HeaderValue,
         extra: &[(HeaderName, HeaderValue)],
-        body: &Bytes,
-    ) -> Result<Request<Full<Bytes>>, Failure> {
+        body: &Payload,
+    ) -> Result<Request<Payload>, Failure> {
         let mut headers = self.headers.borrow().clone();
         headers.insert(header::ACCEPT, accept);
         if method == Method::POST {
@@ -241,7 +239,7 @@ impl HttpLink {
         for (name, value) in extra {
             headers.insert(name, value.clone());
         }
-        let mut request = Request::new(Full::new(body.clone()));
+        let mut request = Request::new(body.clone());
         *request.method_mut() = method;
         *request.uri_mut() = Uri::from(path);
         *request.headers_mut() = headers;
@@ -273,7 +271,7 @@ impl HttpLink {
         self.session()?;
         let link = Rc::clone(self);
         Some(tokio::task::spawn_local(async move {
-            let nothing = Bytes::new();
+            let nothing = Payload::default();
             let gone = link.send(Method::DELETE, BOTH, &[], &nothing, MAX_ERROR_BODY);
             if let Ok(Ok(exchange)) = timeout(FAREWELL, gone).await {
                 exchange.release();

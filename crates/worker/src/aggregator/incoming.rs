@@ -36,9 +36,11 @@ pub(crate) enum Incoming {
 impl Incoming {
     /// Everything is validated here, once. The text is put on one line on the way, since it will travel in lines.
     pub(crate) fn parse(text: Bytes, limit: usize) -> Result<Self, Failure> {
-        let text = on_one_line(text);
         let outline = Json::parse_fields(&text, Limits::new(limit, DEPTH))
             .map_err(|error| Failure::invalid(format!("the server sent something that is not acceptable JSON: {error}")))?;
+        if !outline.one_line {
+            return Self::parse(on_one_line(&text), limit);
+        }
         let message = rpc::read_fields(outline.json, &outline.fields())
             .map_err(|error| Failure::invalid(format!("the server sent no JSON-RPC message: {error}")))?;
         let cut = |json: Json<'_>| text.slice_ref(json.as_bytes());
@@ -54,10 +56,7 @@ impl Incoming {
 }
 
 /// In valid JSON a line break can only stand between tokens, where a space means the same.
-fn on_one_line(text: Bytes) -> Bytes {
-    if memchr::memchr2(b'\n', b'\r', &text).is_none() {
-        return text;
-    }
+fn on_one_line(text: &[u8]) -> Bytes {
     text.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect()
 }
 

@@ -2,14 +2,13 @@
 
 use std::rc::Rc;
 
-use bytes::Bytes;
 use tokio::task::JoinHandle;
 
 use super::{
     connection::Connection, http::HttpLink, inbox::Inbox, incoming::Incoming, outgoing::Outgoing, post_stream::PostStream,
     sse_legacy::SseLink, stdio::StdioLink,
 };
-use crate::failure::Failure;
+use crate::{failure::Failure, net::Payload};
 
 #[derive(Debug)]
 pub(crate) enum Link {
@@ -32,7 +31,7 @@ impl Link {
     }
 
     /// Sends a message that has no reply.
-    pub(crate) async fn post(&self, body: Bytes) -> Result<(), Failure> {
+    pub(crate) async fn post(&self, body: Payload) -> Result<(), Failure> {
         match self {
             Self::Http(link) => link.post(body).await,
             Self::Sse(link) => link.post(body).await,

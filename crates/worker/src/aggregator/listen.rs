@@ -14,8 +14,7 @@ use wire::{
 
 use super::{
     connection::Connection,
-    incoming::known,
-    outgoing::{About, Outgoing},
+    outgoing::{About, Outgoing, Params},
 };
 
 /// How long connecting or subscribing waits for the acknowledgement.
@@ -88,7 +87,7 @@ enum Ended {
 }
 
 async fn once(conn: &Rc<Connection>, wanted: &Bytes) -> Ended {
-    let Ok(mut outgoing) = Outgoing::new(conn, "subscriptions/listen", Some(known(wanted)), &About::NOTHING) else {
+    let Ok(mut outgoing) = Outgoing::new(conn, "subscriptions/listen", Params::owned(Some(wanted)), &About::NOTHING) else {
         return Ended::Unsupported;
     };
     outgoing.endless = true;

@@ -8,11 +8,11 @@ use http::{HeaderName, HeaderValue, header::InvalidHeaderValue};
 use wire::{
     Json, header, json,
     mcp::{Revision, meta},
-    write,
+    worker, write,
 };
 
-use super::connection::Connection;
-use crate::failure::Failure;
+use super::{connection::Connection, incoming::known};
+use crate::{failure::Failure, net::Payload};
 
 /// `_meta` keys only the worker may set.
 const OURS: [&str; 5] =
@@ -22,7 +22,7 @@ const OURS: [&str; 5] =
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) id: u64,
-    pub(crate) body: Bytes,
+    pub(crate) body: Payload,
     /// Headers a modern upstream checks against the body.
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     /// It opens a session, so no session can be behind a 404.
@@ -46,11 +46,39 @@ impl About<'_> {
     pub(crate) const NOTHING: About<'static> = About { capabilities: b"{}", log_level: None, progress: false };
 }
 
+/// The parameters of a request, and the text they are part of: long ones are then not copied.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Params<'a> {
+    json: Option<Json<'a>>,
+    owner: Option<&'a Bytes>,
+}
+
+impl<'a> Params<'a> {
+    pub(crate) fn of(json: Option<Json<'a>>) -> Self {
+        Self { json, owner: None }
+    }
+
+    /// A text that was validated before, all of it parameters.
+    pub(crate) fn owned(text: Option<&'a Bytes>) -> Self {
+        Self { json: text.map(known), owner: text }
+    }
+
+    pub(crate) fn get(self, key: &str) -> Option<Json<'a>> {
+        self.json?.get(key)
+    }
+
+    /// The text as it is, if it is worth not copying.
+    fn long(self) -> Option<Bytes> {
+        let text = self.json?.as_bytes();
+        self.owner.filter(|_| text.len() >= worker::LONG).map(|owner| owner.slice_ref(text))
+    }
+}
+
 const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 impl Outgoing {
-    pub(crate) fn new(conn: &Connection, method: &str, params: Option<Json<'_>>, about: &About<'_>) -> Result<Self, Failure> {
+    pub(crate) fn new(conn: &Connection, method: &str, params: Params<'_>, about: &About<'_>) -> Result<Self, Failure> {
         let id = conn.hub.next_id();
         let modern = conn.is_modern();
         let mut headers = Vec::new();
@@ -58,36 +86,48 @@ impl Outgoing {
             mirror(&mut headers, method, params)?;
         }
         let stamped = modern || about.progress;
-        let body = match params {
-            None if !stamped => envelope(id, method, None),
-            Some(params) if !stamped => envelope(id, method, Some(params.as_bytes())),
-            _ => {
-                let fields = params.unwrap_or(Json::EMPTY_OBJECT).raw_fields();
+        let body = match params.json {
+            None if !stamped => envelope(id, method, None).into(),
+            Some(json) if !stamped => match params.long() {
+                Some(text) => Payload::new(opened(id, method, 0), text, b"}"),
+                None => envelope(id, method, Some(json.as_bytes())).into(),
+            },
+            json => {
+                let fields = json.unwrap_or(Json::EMPTY_OBJECT).raw_fields();
                 let meta = meta_of(conn, json::find(&fields, "_meta"), about, modern, id);
-                envelope(
-                    id,
-                    method,
-                    Some(&write::splice_fields(&fields, &["_meta"], |out| {
-                        out.raw("_meta", &meta);
-                    })),
-                )
+                let stamped = write::splice_fields(&fields, &["_meta"], |out| {
+                    out.raw("_meta", &meta);
+                });
+                Payload::new(opened(id, method, 0), stamped.into(), b"}")
             }
         };
-        Ok(Self { id, body: body.into(), headers, opening: method == "initialize", endless: false, awaits_logs: false })
+        Ok(Self { id, body, headers, opening: method == "initialize", endless: false, awaits_logs: false })
     }
 }
 
 fn envelope(id: u64, method: &str, params: Option<&[u8]>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(params.map_or(0, <[u8]>::len) + method.len() + 72);
+    let mut out = match params {
+        Some(params) => opened(id, method, params.len()),
+        None => called(id, method, 0),
+    };
+    out.extend_from_slice(params.unwrap_or_default());
+    out.push(b'}');
+    out
+}
+
+/// The beginning of a request, up to its parameters.
+fn opened(id: u64, method: &str, room: usize) -> Vec<u8> {
+    let mut out = called(id, method, room);
+    out.extend_from_slice(b",\"params\":");
+    out
+}
+
+fn called(id: u64, method: &str, room: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(room + method.len() + 72);
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     write::number(&mut out, id);
     out.extend_from_slice(b",\"method\":");
     write::quote(&mut out, method);
-    if let Some(params) = params {
-        out.extend_from_slice(b",\"params\":");
-        out.extend_from_slice(params);
-    }
-    out.push(b'}');
     out
 }
 
@@ -109,7 +149,7 @@ fn meta_of(conn: &Connection, given: Option<Json<'_>>, about: &About<'_>, modern
 }
 
 /// `Mcp-Method` and `Mcp-Name`, computed from what is sent and never taken from anyone.
-fn mirror(headers: &mut Vec<(HeaderName, HeaderValue)>, method: &str, params: Option<Json<'_>>) -> Result<(), Failure> {
+fn mirror(headers: &mut Vec<(HeaderName, HeaderValue)>, method: &str, params: Params<'_>) -> Result<(), Failure> {
     headers.push((MCP_METHOD, value(method)?));
     let key = match method {
         "tools/call" | "prompts/get" => "name",
@@ -117,7 +157,7 @@ fn mirror(headers: &mut Vec<(HeaderName, HeaderValue)>, method: &str, params: Op
         method if method.starts_with("tasks/") => "taskId",
         _ => return Ok(()),
     };
-    if let Some(name) = params.and_then(|params| params.get(key)).and_then(Json::as_str) {
+    if let Some(name) = params.get(key).and_then(Json::as_str) {
         headers.push((MCP_NAME, value(&name)?));
     }
     Ok(())

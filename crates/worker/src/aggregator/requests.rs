@@ -77,6 +77,7 @@ impl Queue {
         if let Some((_, text)) = parked.remove(at) {
             self.parked_bytes.set(self.parked_bytes.get().saturating_sub(text.len()));
         }
+        aggregator.attached(id);
         aggregator.hub.out.failure(id, &Failure::new(Kind::Cancelled, "the call was cancelled"));
         true
     }

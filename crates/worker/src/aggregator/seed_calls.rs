@@ -10,7 +10,6 @@ use super::{
     call::{Abilities, Call},
     connection::Connection,
     forward::{self, Forward},
-    incoming::known,
 };
 use crate::failure::{Failure, clip};
 
@@ -64,7 +63,7 @@ fn plain_call(aggregator: &Rc<Aggregator>, id: u64, server: String, method: &'st
             Err(failure) => Err(failure.text),
             Ok(conn) => {
                 let forward = Forward::plain(method, Some(params.clone()));
-                let ran = match forward::prepare(&conn, &call, &forward, Some(known(&params))) {
+                let ran = match forward::prepare(&conn, &call, &forward, Some(&params)) {
                     Ok(first) => forward::run(&conn, &call, &forward, first).await,
                     Err(failure) => Err(failure),
                 };

@@ -5,14 +5,12 @@ use std::{
     rc::{Rc, Weak},
 };
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, header, uri::PathAndQuery};
-use http_body_util::Full;
 
 use super::{connection::Connection, incoming::Incoming, post_stream::Events};
 use crate::{
     failure::Failure,
-    net::{Client, Net, Target},
+    net::{Client, Net, Payload, Target},
 };
 
 const MAX_ERROR_BODY: usize = 64 << 10;
@@ -35,7 +33,7 @@ impl SseLink {
         max_result: usize,
     ) -> Result<(Rc<Self>, Events), Failure> {
         let client = Client::new(net, target.clone())?;
-        let mut request = Request::new(Full::new(Bytes::new()));
+        let mut request = Request::new(Payload::default());
         *request.uri_mut() = Uri::from(target.path.clone());
         *request.headers_mut() = headers.clone();
         request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -68,8 +66,8 @@ impl SseLink {
         Err(Failure::invalid("the server's event stream names no endpoint"))
     }
 
-    pub(crate) async fn post(&self, body: Bytes) -> Result<(), Failure> {
-        let mut request = Request::new(Full::new(body));
+    pub(crate) async fn post(&self, body: Payload) -> Result<(), Failure> {
+        let mut request = Request::new(body);
         *request.method_mut() = Method::POST;
         *request.uri_mut() = Uri::from(self.endpoint.borrow().clone());
         *request.headers_mut() = self.headers.clone();

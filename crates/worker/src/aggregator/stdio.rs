@@ -11,7 +11,6 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::unix::pipe,
@@ -21,7 +20,7 @@ use tokio::{
 use wire::line::{Line, Lines};
 
 use super::{connection::Connection, incoming::Incoming};
-use crate::{descriptor::nonblocking, failure::Failure, fair::Turn};
+use crate::{descriptor::nonblocking, failure::Failure, fair::Turn, net::Payload};
 
 /// Bytes waiting for a server that does not read its input.
 const MAX_UNSENT: usize = 8 << 20;
@@ -62,7 +61,7 @@ impl StdioLink {
     }
 
     /// Queues a line. Lines queued in one turn leave in one write.
-    pub(crate) async fn send(&self, body: &Bytes) -> Result<(), Failure> {
+    pub(crate) async fn send(&self, body: &Payload) -> Result<(), Failure> {
         while !self.closed.get() && self.unsent.borrow().len() > MAX_UNSENT {
             self.room.notified().await;
         }
@@ -70,7 +69,7 @@ impl StdioLink {
             return Err(Failure::upstream("the server's input is closed"));
         }
         let mut unsent = self.unsent.borrow_mut();
-        unsent.extend_from_slice(body);
+        body.pieces().iter().for_each(|piece| unsent.extend_from_slice(piece));
         unsent.push(b'\n');
         drop(unsent);
         self.fresh.notify_one();

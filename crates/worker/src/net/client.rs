@@ -6,12 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, header};
-use http_body_util::Full;
+use sandbox::shared::Block;
 
 use super::{
-    Account, Exchange, Net, Target,
+    Account, Exchange, Net, Payload, Target,
     exchange::{Conn, NoResponse},
 };
 use crate::failure::Failure;
@@ -48,7 +47,7 @@ impl Client {
     ///
     /// A request goes out twice only if the first connection closed before a byte of it left: what may have had an effect is never
     /// repeated.
-    pub(crate) async fn send(self: &Rc<Self>, mut request: Request<Full<Bytes>>, limit: usize) -> Result<Exchange, Failure> {
+    pub(crate) async fn send(self: &Rc<Self>, mut request: Request<Payload>, limit: usize) -> Result<Exchange, Failure> {
         request.headers_mut().insert(header::HOST, self.host.clone());
         while let Some(mut conn) = self.checkout() {
             match conn.send(request).await {
@@ -91,6 +90,11 @@ impl Client {
     pub(crate) fn sweep(&self) {
         let now = Instant::now();
         self.idle.borrow_mut().retain_mut(|idle| idle.until > now && idle.conn.is_ready());
+    }
+
+    /// Room in the memory shared with the gate.
+    pub(super) fn shared(&self, bytes: usize) -> Option<Block> {
+        self.net.memory.block(bytes)
     }
 
     pub(super) fn account(&self) -> &Account {

@@ -5,6 +5,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::PathBuf,
     pin::Pin,
+    rc::Rc,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
@@ -32,7 +33,7 @@ use tokio::{
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::{Account, Target};
-use crate::failure::Failure;
+use crate::{failure::Failure, memory::Memory};
 
 /// One address gets this long before the next is tried.
 const PER_ADDRESS: Duration = Duration::from_secs(4);
@@ -47,6 +48,8 @@ pub(crate) struct Net {
     resolver: Option<TokioResolver>,
     hosts: Hosts,
     pub(super) held: Account,
+    /// Where long answers are put together.
+    pub(crate) memory: Rc<Memory>,
 }
 
 impl std::fmt::Debug for Net {
@@ -72,6 +75,7 @@ impl Net {
                 resolver,
                 hosts: Hosts::from_system().unwrap_or_default(),
                 held: Account::default(),
+                memory: Rc::default(),
             },
             warnings,
         ))

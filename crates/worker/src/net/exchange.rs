@@ -14,45 +14,57 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Request, Response, StatusCode, header};
 use http_body::Body;
-use http_body_util::Full;
 use hyper::{
     body::Incoming,
     client::conn::http1::{self, SendRequest},
 };
 use hyper_util::rt::TokioIo;
+use sandbox::shared::Block;
 use tokio::time::timeout;
+use wire::worker;
 
-use super::{Client, dial::Stream, gzip::Gunzip, held::Share};
+use super::{
+    Client, Payload,
+    dial::Stream,
+    gzip::Gunzip,
+    held::Share,
+    inlet::{Diversion, Inlet},
+};
 use crate::{failure::Failure, fair::Turn};
 
 /// Response heads larger than this are refused.
 const MAX_HEAD: usize = 64 << 10;
 const MAX_HEADERS: usize = 128;
+/// What is read at once: a head has room, and what long bodies begin with is not copied far.
+const READ_BUFFER: usize = MAX_HEAD + (8 << 10);
 /// How long, and for how many bytes, we wait for the end of a stream whose answer we already have.
 const DRAIN: Duration = Duration::from_secs(2);
 const DRAIN_BYTES: usize = 64 << 10;
 
 /// Moves the bytes of one connection whenever it is polled.
-type Drive = Pin<Box<http1::Connection<TokioIo<Stream>, Full<Bytes>>>>;
+type Drive = Pin<Box<http1::Connection<TokioIo<Inlet>, Payload>>>;
 
 /// An HTTP/1.1 connection and the future that moves its bytes.
 pub(super) struct Conn {
-    send: SendRequest<Full<Bytes>>,
+    send: SendRequest<Payload>,
     drive: Option<Drive>,
+    diversion: Diversion,
 }
 
 /// A request that got no response. `unsent` holds it if no byte of it left.
 pub(super) struct NoResponse {
-    pub(super) unsent: Option<Request<Full<Bytes>>>,
+    pub(super) unsent: Option<Request<Payload>>,
     pub(super) failure: Failure,
 }
 
 impl Conn {
     pub(super) async fn open(stream: Stream) -> Result<Self, Failure> {
-        let opened =
-            http1::Builder::new().max_headers(MAX_HEADERS).max_header_size(MAX_HEAD).handshake(TokioIo::new(stream)).await;
+        let (inlet, diversion) = Inlet::new(stream);
+        let mut http = http1::Builder::new();
+        http.max_headers(MAX_HEADERS).max_header_size(MAX_HEAD).max_buf_size(READ_BUFFER);
+        let opened = http.handshake(TokioIo::new(inlet)).await;
         let (send, drive) = opened.map_err(|error| Failure::upstream(format!("HTTP could not start: {error}")))?;
-        Ok(Self { send, drive: Some(Box::pin(drive)) })
+        Ok(Self { send, drive: Some(Box::pin(drive)), diversion })
     }
 
     fn drive(&mut self, cx: &mut Context<'_>) {
@@ -70,7 +82,7 @@ impl Conn {
         self.drive.is_some() && self.send.is_ready()
     }
 
-    pub(super) async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, NoResponse> {
+    pub(super) async fn send(&mut self, request: Request<Payload>) -> Result<Response<Incoming>, NoResponse> {
         let mut reply = std::pin::pin!(self.send.try_send_request(request));
         let outcome = poll_fn(|cx| {
             if let Some(drive) = &mut self.drive
@@ -213,6 +225,9 @@ impl Exchange {
             self.release();
             return Ok(Bytes::new());
         };
+        if let Some((missing, block)) = self.shared(&first)? {
+            return self.diverted(block, missing).await;
+        }
         let Some(second) = self.chunk().await? else {
             self.release();
             return Ok(first);
@@ -228,6 +243,40 @@ impl Exchange {
         }
         self.release();
         Ok(all.freeze())
+    }
+
+    /// A block that begins with what has arrived and has room for the rest, if that is long and its length is known.
+    fn shared(&mut self, first: &[u8]) -> Result<Option<(usize, Block)>, Failure> {
+        let Some(missing) = self.body.size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok()) else { return Ok(None) };
+        let length = first.len().saturating_add(missing);
+        if missing < worker::LONG || length > self.limit || self.gunzip.is_some() || self.conn.is_none() {
+            return Ok(None);
+        }
+        let Some(mut block) = self.client.shared(length) else { return Ok(None) };
+        self.hold(length)?;
+        Ok(block.push(first).then_some((missing, block)))
+    }
+
+    /// The rest of a long body, put together where the gate can read it. The chunks themselves are empty words.
+    async fn diverted(mut self, block: Block, missing: usize) -> Result<Bytes, Failure> {
+        let Some(diversion) = self.conn.as_ref().map(|conn| conn.diversion.clone()) else {
+            return Err(Failure::upstream("the connection was lost"));
+        };
+        diversion.begin(block, missing);
+        let mut counted = 0;
+        while let Some(chunk) = self.chunk().await? {
+            counted += chunk.len();
+        }
+        match diversion.finish().filter(|_| counted == missing) {
+            Some(block) => {
+                self.release();
+                Ok(Bytes::from_owner(block))
+            }
+            None => {
+                self.conn = None;
+                Err(Failure::upstream("the server's answer was not as long as it said"))
+            }
+        }
     }
 
     /// Gives the connection back, after reading what little may be left of the body.

@@ -8,6 +8,7 @@ use http::StatusCode;
 use tokio::sync::mpsc;
 use wire::{
     Json,
+    json::Outline,
     mcp::code,
     rpc::{Id, Message},
 };
@@ -32,7 +33,7 @@ use crate::{
 };
 
 impl Visit<'_> {
-    pub(super) async fn modern(&self, message: Message<'_>, body: &Bytes) -> Result<Reply, Refused> {
+    pub(super) async fn modern(&self, message: Message<'_>, body: &Bytes, outline: &Outline<'_>) -> Result<Reply, Refused> {
         let (id, method, params) = match message {
             Message::Request { id, method, params } => (id, method, params),
             // Nothing a stateless client could notify us of outlives its own request.
@@ -57,7 +58,7 @@ impl Visit<'_> {
             capabilities: meta.capabilities.clone(),
             log: meta.log,
         };
-        let incoming = Incoming { id: id.clone(), method: &method, params, body };
+        let incoming = Incoming { id: id.clone(), method: &method, params, body, outline: Some(outline) };
         modern::params_agree(self.door, &client, self.headers, &incoming).map_err(wrong)?;
         match modern::turn(self.door, &client, meta, &incoming, None) {
             Turn::Now(answer) => Ok(modern_reply(&answer, &id)),

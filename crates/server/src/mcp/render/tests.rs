@@ -115,7 +115,7 @@ fn upstream_errors_pass_verbatim_except_where_the_era_lacks_the_code() {
 }
 
 fn result(era: Era, action: Action, body: &'static str) -> String {
-    let text = read(&shape(era, action).answer(Outcome::Result(Bytes::from_static(body.as_bytes()))));
+    let text = read(&shape(era, action).answer(Outcome::Result(body.into())));
     text.strip_prefix(r#"{"jsonrpc":"2.0","id":1,"result":"#).unwrap().strip_suffix('}').unwrap().to_owned()
 }
 

@@ -29,7 +29,7 @@ fn site(headers: &HeaderMap) -> Rc<Site> {
 
 fn system() -> Rc<Connection> {
     let (net, _) = Net::read(&[]).unwrap();
-    let hub = Hub::new(Out::new(1 << 20), Rc::new(net));
+    let hub = Hub::new(Out::new(1 << 20, Rc::default()), Rc::new(net));
     let options = Options { allow: Allow::default(), client: "{}".into(), max_result: 1 << 20 };
     let link =
         HttpLink::new(Rc::clone(&hub.net), Target::parse("http://127.0.0.1:9/mcp").unwrap(), HeaderMap::new(), 1 << 20).unwrap();
