@@ -1,4 +1,5 @@
-//! A fault at every system call of a real ledger on a real disk: `cargo run -p audit --example syscall_faults [DIR]`. Needs `strace`.
+//! A fault at every system call of a real ledger on a real disk: `cargo run -p audit --example syscall_faults [DIR [CALL…]]`.
+//! Needs `strace`; takes minutes.
 //!
 //! A child works with a ledger and tells, over a socket, every effect, every acknowledged record and every sync. It is run once to count
 //! its system calls, then once per call and fault: killed at it, or answered with EIO, ENOSPC or EINTR. Each time the ledger must open
@@ -24,9 +25,10 @@ fn main() -> Outcomes<()> {
     if let Ok(socket) = std::env::var(CHILD) {
         return child(&base, &mut TcpStream::connect(socket)?);
     }
+    let chosen: Vec<String> = std::env::args().skip(2).collect();
     let mut out = std::io::stdout().lock();
     let (mut runs, mut acknowledged) = (0, 0);
-    for call in CALLS {
+    for call in CALLS.into_iter().filter(|call| chosen.is_empty() || chosen.iter().any(|name| name == call)) {
         let instances = count(&base, call)?;
         for fault in FAULTS {
             for when in 1..=instances {
@@ -162,8 +164,19 @@ fn child(dir: &Path, teller: &mut TcpStream) -> Outcomes<()> {
         }
         let _ = ledger.checkpoint();
         let _ = ledger.erase_body(&Change { call: "0-0", reason: "a test", ..Change::default() });
+        drop(ledger);
+        tear(dir);
     }
     Ok(writeln!(teller, "done .")?)
+}
+
+/// Leaves half a record at the end, as an interrupted write does.
+fn tear(dir: &Path) {
+    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    let segments = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let Some(last) = segments.filter(|path| path.extension().is_some_and(|e| e == "log")).max() else { return };
+    let file = std::fs::OpenOptions::new().append(true).open(last);
+    let _ = file.and_then(|mut file| file.write_all(b"{\"v\":1,\"seq\":"));
 }
 
 fn one_call(ledger: &Ledger, call: &str, durable: bool, teller: &mut TcpStream) -> Outcomes<()> {

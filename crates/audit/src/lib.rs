@@ -1,16 +1,18 @@
 //! The ledger: nothing happens unrecorded.
 //!
-//! A call is *opened* in memory, *intended* on disk before its effect, and *concluded* on disk before its reply.
-//! Each record is one canonical JSON line, chained by SHA-256 to the line before it; `docs/ledger.md` gives the bytes.
+//! A call is *opened* in memory, *intended* on disk before its effect, and *concluded* on disk before its reply; where it matters, it
+//! waits to be *synced*. Each record is one canonical JSON line, chained by SHA-256 to the line before it and a leaf of a hash tree
+//! whose head is signed; `docs/ledger.md` gives the bytes.
 //!
-//! This crate must never know an async runtime, a protocol or a secret: the disk and the clock are passed in, and
-//! arguments and results arrive as digests.
+//! This crate must never know an async runtime, a protocol or a secret: the disk and the clock are passed in, results arrive as
+//! digests, and arguments as digests and redacted bodies, which are kept apart from the chain and sealed.
 //!
 //! Invariants kept here:
 //! - an [`Intent`] exists only if the intent record was handed to the kernel, and a [`Sealed`] only if the outcome was;
 //! - records are written in `seq` order, whole lines, and only an unacknowledged tail is ever cut;
 //! - after a failed write or sync nothing is acknowledged until [`Ledger::reopen`] has re-read the tail;
-//! - [`verify`] shares nothing with the writer but the hash function.
+//! - a signed head covers only what is synced;
+//! - [`verify`] and [`check_proof`] share nothing with the writer but the hash function.
 
 mod bodies;
 mod chain;

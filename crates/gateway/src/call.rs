@@ -150,8 +150,7 @@ fn judge(
     evidence: Evidence,
     args: &Args,
 ) -> Result<Judged, Violation> {
-    let binding =
-        Binding { caller: case.ask.caller.id(), action: case.ask.action.method(), definition: target.digest() };
+    let binding = Binding { caller: case.ask.caller.id(), action: case.ask.action.method(), definition: target.digest() };
     policy::judge(facts, evidence, &case.rules.bundle, question(&case, received, target), binding, args.digest)
 }
 

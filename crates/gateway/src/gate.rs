@@ -266,8 +266,7 @@ impl Gate {
         let Some(level) = self.0.hub.upstream(server).and_then(|upstream| upstream.spec().approved()) else {
             return Delivery::Withhold;
         };
-        let integrity =
-            if self.0.hub.catalog().is_open_world(server) { Integrity::Untrusted } else { Integrity::Trusted };
+        let integrity = if self.0.hub.catalog().is_open_world(server) { Integrity::Untrusted } else { Integrity::Trusted };
         let absorbed = caller.session().absorb(Mark { secrecy: level, integrity }, server);
         match self.0.state.keep(caller.id(), absorbed).await {
             Ok(showable) => Delivery::Show(Some(showable)),
@@ -370,8 +369,12 @@ impl Gate {
     /// Makes the servers, credentials and rules be exactly these, and records that they changed. Calls under way go on.
     pub fn apply(&self, servers: Vec<ServerSpec>, credentials: Vec<Credential>, rules: Rules) -> Result<(), String> {
         let detail = format!("{} servers, {} credentials", servers.len(), credentials.len());
-        let change =
-            audit::Change { action: "config.applied", detail: &detail, bundle: rules.bundle.version(), ..audit::Change::default() };
+        let change = audit::Change {
+            action: "config.applied",
+            detail: &detail,
+            bundle: rules.bundle.version(),
+            ..audit::Change::default()
+        };
         self.0.ledger.change(&change).map_err(|error| error.to_string())?;
         self.record_opt_outs(&servers)?;
         self.0.rules.store(Arc::new(rules));
@@ -386,7 +389,9 @@ impl Gate {
             let before = self.0.hub.upstream(&spec.id).map(|upstream| upstream.spec());
             let scans = before.as_ref().is_none_or(|before| before.injection_scan);
             let redacts = before.as_ref().is_none_or(|before| before.redact_results);
-            for (was, is, key) in [(scans, spec.injection_scan, "injection_scan"), (redacts, spec.redact_results, "redact_results")] {
+            for (was, is, key) in
+                [(scans, spec.injection_scan, "injection_scan"), (redacts, spec.redact_results, "redact_results")]
+            {
                 if was && !is {
                     let detail = format!("`{key}` is off");
                     let change = audit::Change {

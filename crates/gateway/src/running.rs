@@ -90,6 +90,11 @@ pub(crate) struct Wires {
 }
 
 impl Wires {
+    /// Whether something that may be lost would arrive.
+    pub(crate) fn has_room(&self) -> bool {
+        self.events.capacity() > 0
+    }
+
     /// Says something that may be lost if the door is slow.
     pub(crate) fn mention(&self, event: Event) {
         let _ = self.events.try_send(event);

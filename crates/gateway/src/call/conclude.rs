@@ -80,11 +80,7 @@ fn keep_refused(case: Case<'_>, opened: &mut Opened) {
     }
 }
 
-pub(super) fn conclude(
-    case: Case<'_>,
-    mut opened: Opened,
-    outcome: Result<Delivered, Stop>,
-) -> (Reply, Option<Showable>) {
+pub(super) fn conclude(case: Case<'_>, mut opened: Opened, outcome: Result<Delivered, Stop>) -> (Reply, Option<Showable>) {
     let Case { gate, ask, step, .. } = case;
     if opened.facts.label.is_empty() {
         opened.facts.label = current_label(ask).to_string().into();
@@ -123,11 +119,7 @@ pub(super) fn conclude(
     (reply, showable)
 }
 
-fn delivered_record(
-    gate: &Inner,
-    opened: Opened,
-    delivered: &Delivered,
-) -> Result<audit::Sealed, audit::LedgerUnavailable> {
+fn delivered_record(gate: &Inner, opened: Opened, delivered: &Delivered) -> Result<audit::Sealed, audit::LedgerUnavailable> {
     let label = delivered.showable.after().to_string();
     let none = bytes::Bytes::new();
     let (bytes, known) = match &delivered.outcome {

@@ -45,7 +45,9 @@ pub(super) async fn consent(
     let Decided { judged, args, slots } = settle_rewrite(case, &target, decided, decide)?;
     let settled = match judged {
         Judged::Permitted(permit) => Settled { permit, args, target, slots },
-        Judged::Rewritten(_) => return Err(Violation::new(Rule::PolicyDenied, "a rewritten call would be rewritten again").into()),
+        Judged::Rewritten(_) => {
+            return Err(Violation::new(Rule::PolicyDenied, "a rewritten call would be rewritten again").into());
+        }
         Judged::Asked(asked) => {
             // A person's time is nobody's place in the queue.
             drop((args, slots));
@@ -100,9 +102,9 @@ async fn open(case: Case<'_>, target: &Target, asked: &Asked) -> Result<Approval
         entropy: *blake3::keyed_hash(asked.binding(), case.step.call().as_bytes()).as_bytes(),
     };
     let state::Asked { approval, is_new } = gate.state.ask(new).await.map_err(|error| match error {
-        state::StateError::TooMany { .. } => Violation::new(Rule::RateLimitExceeded, error.to_string())
-            .with_hint("too many calls wait for a person")
-            .into(),
+        state::StateError::TooMany { .. } => {
+            Violation::new(Rule::RateLimitExceeded, error.to_string()).with_hint("too many calls wait for a person").into()
+        }
         state::StateError::TooLarge { .. } => Violation::new(Rule::ApprovalDenied, error.to_string())
             .with_hint("the arguments are too long to be put before a person")
             .into(),

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use audit::Intent;
 use bytes::Bytes;
+use flow::Showable;
 use policy::Permit;
 use tokio::{sync::mpsc, time::Instant};
 use vocab::{Fault, FaultKind, Rule, Stop, Violation};
@@ -52,7 +53,7 @@ pub(super) async fn dispatch(
     let budget = permit.budget();
     let (id, words) = link.forward(about(case, target, budget.time)?, &args.text);
     drop((permit, intent, args));
-    let mut exchange = Exchange { case, target, link: &link, id, wires, asked: 0 };
+    let mut exchange = Exchange { case, target, link: &link, id, wires, showable: None, asked: 0 };
     let raw = exchange.run(words, budget.time).await;
     link.forget(id);
     raw
@@ -125,6 +126,9 @@ struct Exchange<'a> {
     link: &'a Link,
     id: u64,
     wires: &'a mut Wires,
+    /// Evidence that words of this server may be shown. Held as long as the call goes on, so that a reset in between does not wash
+    /// their label off.
+    showable: Option<Showable>,
     /// Questions waiting for an answer; time does not run meanwhile.
     asked: usize,
 }
@@ -163,8 +167,13 @@ impl Exchange<'_> {
 
     /// Shows one event to the door, after raising the label: an event is part of the result.
     async fn show(&mut self, name: EventName, message: &Bytes) -> Result<(), Stop> {
-        // Held until the event is with the door, so that a reset in between does not wash its label off.
-        let _showable = show(self.case, self.target).await?;
+        if matches!(name, EventName::Progress | EventName::Log) && !self.wires.has_room() {
+            // It would be lost on the way to the door; a flood of these is not worth looking at.
+            return Ok(());
+        }
+        if self.showable.is_none() {
+            self.showable = Some(show(self.case, self.target).await?);
+        }
         let json = Json::checked_before(message);
         let params = json.get("params").map_or_else(|| Bytes::from_static(b"{}"), |params| message.slice_ref(params.as_bytes()));
         let params = self.case.gate.redacted(&self.target.spec, params.into()).0.into_bytes();

@@ -66,7 +66,8 @@ fn as_declared(ask: &Ask, target: &Target, found: &Found<'_>) -> Result<(), Viol
     let Some(definition) = target.definition.as_deref().filter(|_| ask.action == Action::CallTool && is_finished) else {
         return Ok(());
     };
-    let wrong = |detail: String| Violation::new(Rule::InvalidResult, format!("`{}` of `{}`: {detail}", target.name, target.spec.id));
+    let wrong =
+        |detail: String| Violation::new(Rule::InvalidResult, format!("`{}` of `{}`: {detail}", target.name, target.spec.id));
     match (definition.output(), found.structured) {
         (Ok(None), _) => Ok(()),
         (Ok(Some(_)), None) => Err(wrong("it declares an output schema and returned no structured content".into())),

@@ -160,13 +160,8 @@ impl Catalog {
     fn add_resources(&mut self, face: &Face, mounted: &mut Mounted, basis: Basis<'_>) {
         let spec = Arc::clone(&mounted.spec);
         for item in &face.resources {
-            let target = Target::plain(
-                Arc::clone(&spec),
-                &item.name,
-                Some(face.era),
-                mounted.is_open_world,
-                mounted.meters.clone(),
-            );
+            let target =
+                Target::plain(Arc::clone(&spec), &item.name, Some(face.era), mounted.is_open_world, mounted.meters.clone());
             mounted.resources.insert(item.name.clone().into(), Arc::new(target));
         }
         if spec.approved().is_none() {

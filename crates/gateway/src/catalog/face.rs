@@ -73,7 +73,8 @@ impl Face {
     /// Whether every definition is the same in both.
     pub(crate) fn defines_the_same(&self, other: &Self) -> bool {
         let digests = |face: &Self| -> Vec<(Kind, String, String)> {
-            let named = |(kind, name, definition): (Kind, &str, &Definition)| (kind, name.to_owned(), definition.digest().to_owned());
+            let named =
+                |(kind, name, definition): (Kind, &str, &Definition)| (kind, name.to_owned(), definition.digest().to_owned());
             let mut digests: Vec<_> = face.definitions().map(named).collect();
             digests.sort();
             digests

@@ -7,7 +7,9 @@ use crate::{Facts, Permission};
 pub(super) fn check(facts: &Facts<'_>) -> Result<(), Violation> {
     let (server, target) = (facts.server, facts.target);
     if !facts.may_use_server {
-        let detail = format!("the `access` of server `{server}` names neither the caller's user, department nor agent; a credential of one that it names would be allowed");
+        let detail = format!(
+            "the `access` of server `{server}` names neither the caller's user, department nor agent; a credential of one that it names would be allowed"
+        );
         return Err(Violation::new(Rule::PermissionDenied, detail));
     }
     if facts.permission != Permission::Restricted || facts.is_named {

@@ -85,6 +85,10 @@ pub struct ToolView {
     pub description: Option<String>,
     /// `permitted`, `restricted` or `blocked`.
     pub permission: String,
+    /// `read` or `consequential`, as the operator says.
+    pub effect: String,
+    /// Not as approved, so nobody sees it until a person has looked.
+    pub quarantined: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]

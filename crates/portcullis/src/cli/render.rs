@@ -114,14 +114,17 @@ pub fn tools(tools: &[ToolView], style: Style) -> String {
         .iter()
         .map(|tool| {
             let permission = match tool.permission.as_str() {
+                _ if tool.quarantined => painted("to review", Paint::Yellow),
                 "permitted" => cell("permitted"),
                 "blocked" => painted("blocked", Paint::Red),
                 other => painted(other, Paint::Yellow),
             };
-            vec![painted(&tool.name, Paint::Bold), permission, cell(tool.description.as_deref().unwrap_or_default())]
+            let effect = if tool.effect.is_empty() { "-" } else { &tool.effect };
+            let description = tool.description.as_deref().unwrap_or_default();
+            vec![painted(&tool.name, Paint::Bold), permission, cell(effect), cell(description)]
         })
         .collect();
-    table(&["TOOL", "PERMISSION", "DESCRIPTION"], &rows, style)
+    table(&["TOOL", "PERMISSION", "EFFECT", "DESCRIPTION"], &rows, style)
 }
 
 #[must_use]

@@ -139,7 +139,9 @@ fn bundle(fields: Fields<'_>, base: &Path, findings: &mut Vec<Finding>) -> Bundl
         findings.push(Finding::error(node.place, what, fix));
         return Bundle::Shipped("balanced");
     }
-    path_at(node, base, findings).map_or(Bundle::Shipped("balanced"), Bundle::At)
+    // Without the `.` that tells a path from a name.
+    let path = path_at(node, base, findings).map(|path| path.components().collect());
+    path.map_or(Bundle::Shipped("balanced"), Bundle::At)
 }
 
 fn approvals(fields: Fields<'_>, findings: &mut Vec<Finding>) -> Approvals {

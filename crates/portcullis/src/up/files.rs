@@ -96,16 +96,13 @@ impl Files {
     /// Reads everything again; a mistake anywhere changes nothing.
     fn apply(&self, gate: &Gate) -> Result<String, String> {
         let (_, resolved) = config::load(&self.home.config_file()).map_err(|error| error.to_string())?;
-        let before = get(&self.bundle);
+        // Also where they turn out to be wrong: whoever repairs them there wants it to be noticed.
         self.follow(&resolved);
         // Named before they are read: what changes meanwhile is another name, and is read again.
         let contents = self.contents();
-        let applied = self.apply_resolved(gate, &resolved);
-        match applied {
-            Ok(_) => set(&self.in_force, Some(contents)),
-            Err(_) => set(&self.bundle, before),
-        }
-        applied
+        let applied = self.apply_resolved(gate, &resolved)?;
+        set(&self.in_force, Some(contents));
+        Ok(applied)
     }
 
     fn apply_resolved(&self, gate: &Gate, resolved: &Resolved) -> Result<String, String> {

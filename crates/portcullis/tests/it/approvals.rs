@@ -9,7 +9,7 @@ use testkit::shifty::{Shifty, Shown, tool};
 
 use crate::foreign::{python, script, talk, text};
 use crate::operator::{SOON, assert_allowed, await_definition, done, listed, post, reconfigure, shifty, told};
-use crate::support::{await_state, config, eventually, gate, http, new_token, records};
+use crate::support::{await_state, config, eventually, gate, http, new_token, portcullis, records};
 
 const PAY: &str = "bank__pay";
 const REVISIONS: [&str; 4] = ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
@@ -178,6 +178,26 @@ async fn an_agent_does_not_answer_for_itself() {
     assert_eq!(yard.paid(), 0);
 }
 
+/// An operator's credential in an agent's hands is still the agent's: another person answers.
+#[tokio::test]
+async fn a_caller_does_not_answer_its_own_question() {
+    let yard = Yard::open("").await;
+    let boss = new_token(&yard.gate, "boss", &["--operator", "--user", "boss"]).await;
+    let agent = Client::plain(&yard.target(&boss), Era::Modern).await.unwrap();
+    assert_allowed(&agent.call("news__say", json!({"text": "buy now"})).await.unwrap(), "buy now");
+    let asking = pay(&agent, "mallory");
+    let waiting = yard.pending(1).await;
+    let target = yard.target(&boss).at(&format!("/v1/admin/approvals/{}/approve", id(&waiting[0])));
+    let headers = [("content-type".to_owned(), "application/json".to_owned())];
+    let reply = target.send("POST", &headers, json!({"reason": "I say so"}).to_string().into_bytes()).await.unwrap();
+    assert!((400..500).contains(&reply.status), "{}", reply.status);
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(yard.paid(), 0);
+    done(&yard.gate, &["approvals", "approve", &id(&waiting[0]), "--reason", "somebody else looked"]).await;
+    assert!(!is_refused(&asking.answer().await.unwrap()));
+    assert_eq!(yard.paid(), 1);
+}
+
 /// Where the operator allows it, a client that can show questions answers them: by elicitation, or by another round.
 #[tokio::test]
 async fn a_client_answers_where_the_operator_allows_it() {
@@ -223,24 +243,34 @@ async fn a_client_answers_where_the_operator_allows_it() {
     assert_eq!(yard.paid(), paid + 1);
 }
 
-/// The official SDK, unmodified, shows the question to its person in both eras.
+/// The official SDK, unmodified, shows the question to its person: in both eras, over both doors.
 #[tokio::test]
 async fn the_python_sdk_answers_in_both_eras() {
     let yard = Yard::open("approvals: { in_client: true }\n").await;
-    let token = yard.influenced("alice").await;
+    let token = yard.gate.token().unwrap();
+    let agent = Client::plain(&yard.target(&token), Era::Modern).await.unwrap();
+    assert_allowed(&agent.call("news__say", json!({"text": "buy now"})).await.unwrap(), "buy now");
     let program = text(&python().join("python"));
+    let (approver, door, home) = (script("python_approver.py"), text(&portcullis()), text(yard.gate.home()));
     let mut paid = 0;
     for (mode, protocol) in [("auto", "2026-07-28"), ("legacy", "2025-11-25")] {
         for (choice, agrees) in [("accept", true), ("decline", false)] {
-            let arguments = json!({"text": format!("carol, {mode} {choice}")}).to_string();
-            let args = [&script("python_approver.py"), yard.gate.url(), &token, mode, choice, PAY, &arguments];
-            let said = talk(&program, &args).await;
-            assert_eq!(said["protocol"], protocol, "{said}");
-            assert_eq!(said["error"], !agrees, "{mode} {choice}: {said}");
-            assert_eq!(said["asked"].as_array().map(Vec::len), Some(1), "{said}");
-            assert!(said["asked"][0].to_string().contains("carol"), "{said}");
-            paid += usize::from(agrees);
-            assert_eq!(yard.paid(), paid, "{mode} {choice}");
+            for over in ["http", "stdio"] {
+                let arguments = json!({"text": format!("carol, {mode} {choice} {over}")}).to_string();
+                let call = [approver.as_str(), mode, choice, PAY, &arguments, over];
+                let to = if over == "http" {
+                    [yard.gate.url(), &token].to_vec()
+                } else {
+                    [&door, "--home", &home, "connect"].to_vec()
+                };
+                let said = talk(&program, &[&call[..], &to].concat()).await;
+                assert_eq!(said["protocol"], protocol, "{said}");
+                assert_eq!(said["error"], !agrees, "{mode} {choice} {over}: {said}");
+                assert_eq!(said["asked"].as_array().map(Vec::len), Some(1), "{said}");
+                assert!(said["asked"][0].to_string().contains("carol"), "{said}");
+                paid += usize::from(agrees);
+                assert_eq!(yard.paid(), paid, "{mode} {choice} {over}");
+            }
         }
     }
 }

@@ -55,7 +55,10 @@ async fn the_running_worker_is_in_its_jail() {
 /// `PATH` and what is declared; nothing of the gate's own.
 #[tokio::test]
 async fn a_stdio_servers_environment_is_the_golden_list() {
-    let entry = stdio_everything("both", &format!("env: {{ DECLARED: \"as written\", BORROWED: \"env:LENT\" }}, {PUBLIC}"));
+    let entry = stdio_everything(
+        "both",
+        &format!("env: {{ DECLARED: \"as written\", BORROWED: \"env:LENT\" }}, redact_results: false, {PUBLIC}"),
+    );
     let setup = Setup::new(portcullis(), config(&[("up", entry)]));
     let gate = setup.env("LENT", "from the gate").env("CANARY_TOKEN", "must not be seen").start().await.unwrap();
     await_state(&gate, "up", "connected", Duration::from_secs(15)).await;

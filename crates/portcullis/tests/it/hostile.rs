@@ -109,7 +109,11 @@ async fn an_answer_cut_at_any_byte_is_an_error() {
     let (cutter, hanger) =
         (Hostile::start(Script::CloseAt, SEED).await.unwrap(), Hostile::start(Script::HangAt, SEED).await.unwrap());
     let entry = "classification: PUBLIC, timeout: 700ms";
-    let gate = connected(&[("cut", http(&cutter.url(), entry)), ("hang", http(&hanger.url(), entry))]).await;
+    let servers = config(&[("cut", http(&cutter.url(), entry)), ("hang", http(&hanger.url(), entry))]);
+    let gate = gate(&format!("limits: {{ max_concurrent_calls_per_caller: 256 }}\n{servers}")).await;
+    for id in ["cut", "hang"] {
+        await_state(&gate, id, "connected", Duration::from_secs(15)).await;
+    }
     let caller = client(&gate, Era::Modern).await;
     // An answer has some 130 bytes; beyond its end the last byte is held back.
     for at in 0..160 {
@@ -202,7 +206,7 @@ async fn assert_nothing_leaked(yard: &Yard, client: &Client) {
 /// What never answers is waited for briefly; what answers after a flood gets the time a debug build needs for it.
 fn entry_of(script: Script) -> &'static str {
     match script.verdict() {
-        Verdict::Answer | Verdict::Either => "classification: PUBLIC, timeout: 10s",
+        Verdict::Answer | Verdict::Either => "classification: PUBLIC, timeout: 30s",
         Verdict::Error | Verdict::Unreachable => "classification: PUBLIC, timeout: 1s",
     }
 }

@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod approvals;
 #[cfg(test)]
+mod bundle_watch;
+#[cfg(test)]
 mod clients;
 #[cfg(test)]
 mod commands;

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use testkit::client::{Client, Era, LEGACY};
 use testkit::gate::Gate;
-use testkit::shifty::{Shifty, Shown};
+use testkit::shifty::{Shifty, Shown, tool};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use crate::operator::{FLOOR_ONLY, SOON, assert_allowed, assert_refused, caller, done, label, session, shifty, told};
@@ -24,7 +24,8 @@ struct Yard {
 
 impl Yard {
     async fn open() -> Self {
-        let shown = Shown { prompts: vec![json!({"name": "letter"})], ..Shown::usual() };
+        let mut shown = Shown { prompts: vec![json!({"name": "letter"})], ..Shown::usual() };
+        shown.tools.push(tool("fail", "Fails with the given text"));
         let (mut servers, mut entries) = (Vec::new(), Vec::new());
         for (id, level) in SERVERS.iter().zip(LEVELS) {
             let server = shifty(shown.clone()).await;
@@ -199,6 +200,19 @@ async fn a_rise_is_durable_before_its_result_is_seen() {
         yard.gate.kill().unwrap();
         yard.gate.start_again().await.unwrap();
         assert!(label(&yard.gate, &name).await.contains("RESTRICTED"), "round {round}");
+    }
+}
+
+/// A failure tells as much as a success: the text of a confidential server's error is confidential.
+#[tokio::test]
+async fn errors_taint_too() {
+    let yard = Yard::open().await;
+    for era in [Era::Legacy, Era::Modern] {
+        let agent = caller(&yard.gate, &format!("agent-{era:?}"), &[], era).await;
+        let failed = agent.call("confidential__fail", json!({"text": "no such plan as 'attack at dawn'"})).await.unwrap();
+        assert!(failed.is_error && failed.text.contains("attack at dawn"), "{}", failed.answer);
+        assert!(label(&yard.gate, &format!("agent-{era:?}")).await.contains("CONFIDENTIAL"));
+        assert_refused(&say(&agent, 0).await, "WouldViolateWriteDown", "Would violate write-down");
     }
 }
 

@@ -76,7 +76,8 @@ async fn a_reset_is_for_the_session_that_was_named() {
     let yard = Yard::open().await;
     let sessions = || async { yard.request("GET", &at("sessions")).by(OPERATOR).send().await.body };
     assert!(sessions().await.contains("\"caller\":\"pct_alice\""), "{}", sessions().await);
-    let reset = yard.request("POST", &at("sessions/pct%5Falice/reset")).by(OPERATOR).with_body("{\"reason\":\"new task\"}").send().await;
+    let reset =
+        yard.request("POST", &at("sessions/pct%5Falice/reset")).by(OPERATOR).with_body("{\"reason\":\"new task\"}").send().await;
     assert_eq!(reset.status, 200, "{}", reset.body);
     assert!(reset.body.contains("\"caller\":\"pct_alice\"") && reset.body.contains("\"epoch\":1"), "{}", reset.body);
     let bob = sessions().await;

@@ -140,7 +140,7 @@ fn a_bundle_is_a_name_or_a_path() {
     let at = |text: &str| good(&format!("policy: {{ bundle: {text} }}")).bundle;
     assert_eq!(at("observe"), Bundle::Shipped("observe"));
     assert_eq!(at("strict"), Bundle::Shipped("strict"));
-    assert_eq!(at("./strict"), Bundle::At("/etc/p/./strict".into()));
+    assert_eq!(at("./strict"), Bundle::At("/etc/p/strict".into()));
     assert_eq!(at("mine.cedar"), Bundle::At("/etc/p/mine.cedar".into()));
     assert_eq!(at("/abs/policies"), Bundle::At("/abs/policies".into()));
     assert!(bad("policy: { bundle: ~/rules }").contains("`~` is not expanded"));
