@@ -48,7 +48,7 @@ impl Disk for RealDisk {
     fn lock(&self, dir: &Path) -> io::Result<Lock> {
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(dir.join("lock"))?;
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(file)),
+            Ok(()) => Ok(Box::new(Held(file))),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -84,6 +84,18 @@ impl Disk for RealDisk {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         File::open(dir)?.sync_all()
+    }
+}
+
+/// Unlocks when dropped. Closing alone does that only when the last copy of the descriptor is closed, and a process that is
+/// being started just then holds one until it becomes its program.
+#[derive(Debug)]
+struct Held(File);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Closing follows, so there is nothing to do about an error.
+        let _ = self.0.unlock();
     }
 }
 

@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn users_have_the_name_the_system_gives_them() {
-        let passwd = || Ok("root:x:0:0:root:/root:/bin/sh\nbroken\nann:x:1000:1000::/home/ann:/bin/sh\n".to_owned());
+        let passwd = || Ok("root:x:0:0:root:/root:/bin/sh\nbroken\nann:x:1000:1000::/users/ann:/bin/sh\n".to_owned());
         assert_eq!(name_of(1000, passwd()).as_deref(), Some("ann"));
         assert_eq!(name_of(0, passwd()).as_deref(), Some("root"));
         assert_eq!(name_of(7, passwd()), None);

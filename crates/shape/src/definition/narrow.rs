@@ -135,13 +135,11 @@ fn imposes_nothing(schema: &Map<String, Value>) -> bool {
     schema.keys().all(|keyword| NOTES.contains(&keyword.as_str()))
 }
 
-/// Keywords that only the new schema has can but refuse more, as long as they are understood.
+/// Keywords that only the new schema has can but refuse more, as long as they are understood. Where one changes what another means, as
+/// `properties` does for `additionalProperties`, the other is compared together with it.
 fn additions(old: &Map<String, Value>, new: &Map<String, Value>) -> bool {
     let known = |keyword: &String| VOCABULARY.contains(&keyword.as_str()) || NOTES.contains(&keyword.as_str());
-    // `properties` takes its names away from what `additionalProperties` refuses, and `items` means two things.
-    let properties = !new.contains_key("properties") || old.contains_key("properties") || properties_within(old, new);
-    let items = !new.contains_key("items") || old.contains_key("items") || items_within(old, new);
-    new.keys().all(|keyword| old.contains_key(keyword) || known(keyword)) && properties && items
+    new.keys().all(|keyword| old.contains_key(keyword) || known(keyword))
 }
 
 /// Whether the new schema refuses everything that this keyword of the old one refuses.

@@ -78,7 +78,7 @@ pub(crate) struct Catalog {
 
 /// The answer to `catalog`.
 pub(crate) async fn answer(conn: &Rc<Connection>, wanted: &Wanted) -> Vec<u8> {
-    let mut catalog = Catalog::list(conn, wanted).await;
+    let mut catalog = Box::pin(Catalog::list(conn, wanted)).await;
     let is_had = wanted.is_had(&catalog);
     // The gate may have a list that the connection has forgotten: it changed meanwhile, and changed back.
     if !is_had || !catalog.is_planned(conn) {
@@ -90,7 +90,7 @@ pub(crate) async fn answer(conn: &Rc<Connection>, wanted: &Wanted) -> Vec<u8> {
 impl Catalog {
     /// Everything the server says it has.
     pub(crate) async fn fetch(conn: &Rc<Connection>) -> Self {
-        let mut catalog = Self::list(conn, &Wanted::everything()).await;
+        let mut catalog = Box::pin(Self::list(conn, &Wanted::everything())).await;
         catalog.plan(conn).await;
         catalog
     }
