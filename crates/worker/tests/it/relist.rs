@@ -49,7 +49,8 @@ fn only_the_lists_named_are_asked_for() {
     let mut worker = Worker::empty();
     worker.connect_http("s", &server.url(), json!({}));
     let all = worker.call("catalog", json!({"server": "s"}))["result"].clone();
-    let tags: Vec<&String> = all["tags"].as_object().unwrap().keys().collect();
+    let mut tags: Vec<&String> = all["tags"].as_object().unwrap().keys().collect();
+    tags.sort_unstable();
     assert_eq!(tags, ["prompts", "resources", "templates", "tools"]);
     let before = server.requests().len();
     let tools = worker.call("catalog", json!({"server": "s", "only": ["tools"]}))["result"].clone();
