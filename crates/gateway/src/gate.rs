@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use audit::{Clock, Ledger, StrangerCounter};
 use flow::Showable;
 use policy::Budget;
-use state::{Approval, SavedSession, State};
+use state::{Approval, ApprovalState, SavedSession, State};
 use tokio::sync::{Semaphore, broadcast};
 use vocab::{Integrity, Mark, Redacted, ServerId, Stop};
 use wire::{Text, write::Object};
@@ -108,7 +108,12 @@ impl Inner {
     /// The user's own credential for a server, if there is one.
     pub(crate) fn account(&self, server: &ServerId, user: &str) -> Option<Redacted<String>> {
         match (self.accounts)(server, user) {
-            Ok(account) => account,
+            Ok(account) => {
+                if let Some(token) = &account {
+                    self.hub.hold(token.expose());
+                }
+                account
+            }
             Err(error) => {
                 tracing::error!(%server, user, error, "a user's account cannot be read");
                 None
@@ -139,7 +144,10 @@ impl Inner {
     /// Takes a person's answer to an open approval. Nothing is answered unrecorded.
     pub(crate) async fn answer_approval(&self, id: &str, approve: bool, who: &str, reason: &str) -> Result<Approval, String> {
         let open = self.state.get(id).await.map_err(|error| error.to_string())?;
-        let open = open.ok_or_else(|| format!("there is no approval `{id}`"))?;
+        let open = open.ok_or_else(|| format!("there is no approval `{id}`"))?.at(self.now_ms());
+        if open.state != ApprovalState::Pending {
+            return Err(format!("approval {id} is {} already", open.state));
+        }
         let change = audit::Change {
             action: if approve { "approval.approved" } else { "approval.denied" },
             caller: who,

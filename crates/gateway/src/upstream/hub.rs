@@ -144,7 +144,7 @@ impl Hub {
     }
 
     /// From now on this value is taken out of results.
-    pub(super) fn hold(&self, value: &str) {
+    pub(crate) fn hold(&self, value: &str) {
         let mut values = lock(&self.held_values);
         if !values.iter().any(|held| held.as_str() == value) {
             values.push(Zeroizing::new(value.to_owned()));
@@ -312,7 +312,11 @@ impl Hub {
         if !message.get("generation").and_then(Json::as_u64).is_some_and(|generation| upstream.is_generation(generation)) {
             return;
         }
-        let params = || message.get("params").map(|params| raw.slice_ref(params.as_bytes())).unwrap_or_default();
+        let params = || {
+            let params = message.get("params").map(|params| raw.slice_ref(params.as_bytes())).unwrap_or_default();
+            let redacted = if upstream.spec().redact_results { shape::secrets::redact(&params, &self.held()) } else { None };
+            redacted.map_or(params, |redacted| redacted.text.into())
+        };
         match name {
             EventName::Closed => {
                 *lock(&upstream.last_error) = message.get("error").and_then(Json::as_str).map(Into::into);
