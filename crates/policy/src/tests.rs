@@ -126,6 +126,22 @@ fn the_shape_of_arguments() {
 }
 
 #[test]
+fn null_for_an_optional_argument_counts_as_nothing() {
+    let id = id();
+    let schema = shape::Schema::compile(
+        br#"{"type":"object","properties":{"a":{"type":"string"},"b":{"type":["string","null"]},"c":{"type":"integer"}},"required":["b"]}"#,
+    )
+    .unwrap();
+    let with = |text: &'static [u8]| {
+        rule(shape(&Facts { arguments: Some(Json::checked_before(text)), input_schema: Some(&schema), ..facts(&id) }))
+    };
+    assert_eq!(with(br#"{"a":null,"b":"x","c":null}"#), None);
+    assert_eq!(with(br#"{"a":null,"b":null}"#), None, "and a nullable required one keeps its null");
+    assert_eq!(with(br#"{"a":null}"#), Some(Rule::InvalidParameters));
+    assert_eq!(with(br#"{"a":null,"b":"x","c":"no"}"#), Some(Rule::InvalidParameters));
+}
+
+#[test]
 fn untrusted_data_leads_to_nothing_consequential_unless_somebody_says_so() {
     let id = id();
     let untrusted = Mark { secrecy: Level::Public, integrity: Integrity::Untrusted };
