@@ -92,7 +92,7 @@ impl Check {
             },
             Self::ArgumentsObject => refuse_if(!call.arguments.is_object(), "InvalidParameters"),
             // Required and null is missing, unless the schema knows null there: which is what a schema says by itself.
-            Self::Schema => refuse_if(!shape::accepts(&tool.input_schema, &call.arguments), "InvalidParameters"),
+            Self::Schema => refuse_if(!shape::accepts_arguments(&tool.input_schema, &call.arguments), "InvalidParameters"),
             Self::Injection => {
                 refuse_if(server.scans_for_injection && shape::holds_injection(&call.arguments), "PotentialInjection")
             }

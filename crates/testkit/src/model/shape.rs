@@ -30,6 +30,17 @@ pub(super) fn accepts(schema: &Value, value: &Value) -> bool {
     is_of_type && is_listed && is_in_range && is_short && members_fit(schema, value) && items_fit(schema, value)
 }
 
+/// The same for the arguments of a call, where null for what is not required may stand for nothing.
+pub(super) fn accepts_arguments(schema: &Value, arguments: &Value) -> bool {
+    let is_required =
+        |key: &str| schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|name| name == key));
+    let mut rest = arguments.clone();
+    if let Some(members) = rest.as_object_mut() {
+        members.retain(|key, value| !value.is_null() || is_required(key));
+    }
+    accepts(schema, arguments) || accepts(schema, &rest)
+}
+
 fn members_fit(schema: &Value, value: &Value) -> bool {
     let Some(members) = value.as_object() else { return true };
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
