@@ -214,9 +214,18 @@ impl Catalog {
         }
         let id = match names.mount {
             Some(id) => Some(id.clone()),
-            None => split_double(name).and_then(|(server, _)| ServerId::parse(server).ok()),
+            None => {
+                let double = split_double(name).and_then(|(server, _)| ServerId::parse(server).ok());
+                double.or_else(|| self.flat_owner(name))
+            }
         };
         self.absent(id)
+    }
+
+    /// The server among whose flat names this one lies. Only asked for names that are in no table.
+    fn flat_owner(&self, name: &str) -> Option<ServerId> {
+        let owners = self.servers.keys().filter(|id| name.starts_with(&View::Flat.expose(id, "")));
+        owners.max_by_key(|id| id.as_str().len()).cloned()
     }
 
     /// A name that is in no table: unknown, or of a server that has not shown its catalog yet.

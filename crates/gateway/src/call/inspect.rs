@@ -54,6 +54,12 @@ pub(super) fn inspect(case: Case<'_>, received: &Received<'_>, target: &Target, 
             _ => {}
         }
     }
+    let acts_for_user = ask.action == Action::CallTool && target.spec.rule(&target.name).requires_user_auth;
+    if acts_for_user && (found.task.is_some() || found.nested.is_some()) {
+        let detail =
+            format!("`{}` answered a user's call with a task, which cannot be followed under that user's name", target.name);
+        return Err(Violation::new(Rule::InvalidResult, detail));
+    }
     as_declared(ask, target, &found)?;
     let is_error = found.is_error;
     let sealed = seal(gate, ask, received, target, json, found).map(Text::from);

@@ -71,7 +71,9 @@ fn rewrite(gate: &Inner, ask: &Ask, received: &Received<'_>, target: &Target, st
         (Address::Server, _) => ("_meta", Vec::new()),
     };
     let mut dropped = vec![field, "_meta", "requestState"];
-    if ask.client.era == Era::Modern || target.era != Some(Era::Legacy) {
+    let acts_for_user = ask.action == Action::CallTool && target.spec.rule(&target.name).requires_user_auth;
+    if ask.client.era == Era::Modern || target.era != Some(Era::Legacy) || acts_for_user {
+        // What is asked about a task later would go out under the gate's own name, so a user's call is never made one.
         // The 2025 way to ask for a task means nothing to a server of the other kind: the call is then made synchronously.
         dropped.push("task");
     }
