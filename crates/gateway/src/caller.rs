@@ -47,12 +47,17 @@ struct Known {
     session: Arc<flow::Session>,
     /// Places for its calls in flight.
     slots: Arc<Semaphore>,
+    /// Places for its calls that wait for a person.
+    waiting: Arc<Semaphore>,
     counts: Arc<Counts>,
 }
 
 /// How often each target was called, for policies that count.
 #[derive(Debug, Default)]
 pub(crate) struct Counts(Mutex<HashMap<String, u64>>);
+
+/// Calls of one caller that may wait for a person, those that ask the same included.
+const MAX_WAITING: usize = 64;
 
 /// Targets that are counted one by one; further ones are not counted.
 const MAX_COUNTED: usize = 4096;
@@ -138,6 +143,10 @@ impl Caller {
         &self.0.slots
     }
 
+    pub(crate) fn waiting(&self) -> &Arc<Semaphore> {
+        &self.0.waiting
+    }
+
     pub(crate) fn counts(&self) -> &Counts {
         &self.0.counts
     }
@@ -175,17 +184,21 @@ impl Callers {
     }
 
     fn admit(&self, credential: Credential, before: Option<&Caller>) -> Caller {
-        let (session, slots, counts) = match before {
-            Some(Caller(known)) => (Arc::clone(&known.session), Arc::clone(&known.slots), Arc::clone(&known.counts)),
+        let (session, slots, waiting, counts) = match before {
+            Some(Caller(known)) => {
+                let Known { session, slots, waiting, counts, .. } = &**known;
+                (Arc::clone(session), Arc::clone(slots), Arc::clone(waiting), Arc::clone(counts))
+            }
             None => {
                 let session = match self.saved.get(&credential.id) {
                     Some(saved) => flow::Session::restore(saved.label.clone(), saved.epoch, &saved.head),
                     None => flow::Session::new(),
                 };
-                (Arc::new(session), Arc::new(Semaphore::new(self.max_calls)), Arc::default())
+                let places = |count| Arc::new(Semaphore::new(count));
+                (Arc::new(session), places(self.max_calls), places(MAX_WAITING), Arc::default())
             }
         };
-        Caller(Arc::new(Known { credential, active: AtomicBool::new(true), session, slots, counts }))
+        Caller(Arc::new(Known { credential, active: AtomicBool::new(true), session, slots, waiting, counts }))
     }
 
     /// A caller by the id of its credential, or by its name if no other has it.

@@ -27,6 +27,9 @@ use crate::{
     settings::{Arrivals, ServerSpec},
 };
 
+/// Quarantined definitions that are recorded one by one, of all servers and over one run.
+const MAX_REPORTED: usize = 4096;
+
 /// One approved definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pin {
@@ -130,9 +133,13 @@ impl Pins {
         }
     }
 
-    /// `true` the first time.
+    /// `true` the first time. A server that never tires of new definitions fills neither the memory nor the ledger.
     fn report(&self, spec: &ServerSpec, plan: &Planned<'_>) -> bool {
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        if reported.len() >= MAX_REPORTED {
+            tracing::warn!(server = %spec.id, name = plan.key.1, "quarantined, and no longer recorded one by one");
+            return false;
+        }
         reported.insert((spec.id.clone(), plan.key.clone(), plan.definition.digest().to_owned()))
     }
 
@@ -307,23 +314,24 @@ fn plan<'a>(
         }
         return planned("definition.quarantined", format!("{what} `{name}` is new since the server was classified"), None);
     };
-    let quarantined = Pin { quarantined: Some(definition.digest().to_owned()), ..pin.clone() };
     match &pin.quarantined {
         None if pin.digest == definition.digest() => return None,
         Some(seen) if seen == definition.digest() => return None,
-        // One that changed and changed back is not what it was: nobody knows what it did in between.
-        Some(_) if pin.digest == definition.digest() => {
-            let detail = format!("{what} `{name}` changed back to {}; it waits for a person all the same", pin.digest);
-            return planned("definition.quarantined", detail, Some(quarantined));
+        // It waits for a person already, whatever it shows meanwhile. One that changed and changed back is not what it was: nobody
+        // knows what it did in between.
+        Some(_) => {
+            let how = if pin.digest == definition.digest() { "changed back" } else { "changed again" };
+            return planned("definition.quarantined", format!("{what} `{name}` {how} to {}", definition.digest()), None);
         }
-        _ => {}
+        None => {}
     }
     let Comparison { verdict, .. } = compare(what, &pin.definition, &definition.canonical());
-    if verdict == Verdict::Narrowed && spec.narrowed_definitions == Arrivals::Accept && pin.quarantined.is_none() {
+    if verdict == Verdict::Narrowed && spec.narrowed_definitions == Arrivals::Accept {
         let detail = format!("{what} `{name}` accepts less than before; accepted, as the server's entry says");
         return planned("definition.accepted", detail, Some(pinned(kind, name, definition, pin.effect)));
     }
     let detail = format!("{what} `{name}` changed ({}) from {} to {}", verdict.as_str(), pin.digest, definition.digest());
+    let quarantined = Pin { quarantined: Some(definition.digest().to_owned()), ..pin.clone() };
     planned("definition.quarantined", detail, Some(quarantined))
 }
 

@@ -49,8 +49,10 @@ pub(super) async fn consent(
             return Err(Violation::new(Rule::PolicyDenied, "a rewritten call would be rewritten again").into());
         }
         Judged::Asked(asked) => {
-            // A person's time is nobody's place in the queue.
+            // A person's time is nobody's place among the calls in flight; those who wait have places of their own.
             drop((args, slots));
+            let _waiting =
+                Arc::clone(case.ask.caller.waiting()).try_acquire_owned().map_err(|_| too_many("too many of its calls wait"))?;
             let approval = open(case, &target, &asked).await?;
             opened.facts.approval = approval.id.clone().into();
             wait(case, &approval, wires).await?;
@@ -102,9 +104,7 @@ async fn open(case: Case<'_>, target: &Target, asked: &Asked) -> Result<Approval
         entropy: *blake3::keyed_hash(asked.binding(), case.step.call().as_bytes()).as_bytes(),
     };
     let state::Asked { approval, is_new } = gate.state.ask(new).await.map_err(|error| match error {
-        state::StateError::TooMany { .. } => {
-            Violation::new(Rule::RateLimitExceeded, error.to_string()).with_hint("too many calls wait for a person").into()
-        }
+        state::StateError::TooMany { .. } => too_many(&error.to_string()).into(),
         state::StateError::TooLarge { .. } => Violation::new(Rule::ApprovalDenied, error.to_string())
             .with_hint("the arguments are too long to be put before a person")
             .into(),
@@ -127,6 +127,10 @@ async fn open(case: Case<'_>, target: &Target, asked: &Asked) -> Result<Approval
         tracing::warn!(approval = approval.id, server = %target.spec.id, tool = target.name, "waits for a person");
     }
     Ok(approval)
+}
+
+fn too_many(detail: &str) -> Violation {
+    Violation::new(Rule::RateLimitExceeded, detail).with_hint("too many calls wait for a person")
 }
 
 fn unavailable(error: impl std::fmt::Display) -> Stop {

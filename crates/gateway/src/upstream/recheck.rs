@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration, time::Instant};
 use vocab::{Fault, FaultKind, Stop};
 use wire::{Json, worker::method, write::Object};
 
-use super::{Hub, Listing, lock, tend};
+use super::{Hub, Listing, Status, Upstream, lock, tend};
 use crate::{catalog::reparse, link::Word, settings::ServerSpec};
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -29,13 +29,19 @@ impl Hub {
         }
         let _turn = upstream.rechecking.lock().await;
         let Some(listing) = lock(&upstream.listed).clone() else {
-            // Not connected; connecting lists anew, and Dispatch waits for it.
-            return Ok(true);
+            // Not connected. What it shows when it is back is what counts, so that is waited for here and not in Dispatch.
+            let mut status = upstream.status.subscribe();
+            let settled = status.wait_for(|status| !matches!(status, Status::Connecting { .. }));
+            let _ = tokio::time::timeout(PATIENCE, settled).await;
+            let is_connected = matches!(&*upstream.status.borrow(), Status::Connected);
+            return if is_connected { Ok(true) } else { Err(unreachable(&upstream)) };
         };
         if is_fresh(&Some(listing.clone())) {
             return Ok(true);
         }
-        let Some(link) = self.workers().link() else { return Ok(true) };
+        let Some(link) = self.workers().link() else {
+            return Err(Fault::new(FaultKind::Worker, "the worker was lost before the call").into());
+        };
         let asked_at = Instant::now();
         let mut params = Object::new();
         params.str("server", spec.id.as_str()).raw("only", br#"["tools"]"#);
@@ -62,4 +68,9 @@ impl Hub {
             .map_err(|error| Stop::from(Fault::new(FaultKind::Upstream, error)))?;
         Ok(true)
     }
+}
+
+fn unreachable(upstream: &Upstream) -> Stop {
+    let problem = upstream.last_error().unwrap_or_else(|| "it did not connect in time".into());
+    Fault::new(FaultKind::Upstream, problem).into()
 }

@@ -230,6 +230,29 @@ async fn a_change_while_the_gate_is_down_is_quarantined() {
     assert_eq!(pin(&lock), pin(&after), "a change does not repin itself");
 }
 
+/// A call made from what the server showed last time waits until the server is back, and is decided by what it shows then.
+#[tokio::test]
+async fn a_call_does_not_slip_in_while_a_changed_server_reconnects() {
+    let up = shifty(Shown::usual()).await;
+    let mut gate = guarded(&up, ALWAYS_LOOK).await;
+    gate.stop().await.unwrap();
+    up.change(|shown| shown.tools[0]["description"] = json!(CANARY));
+    up.hush();
+    gate.start_again().await.unwrap();
+    let agent = client(&gate, Era::Modern).await;
+    assert!(agent.tool_names().await.unwrap().contains(&"up__say".to_owned()), "it is known from last time");
+    let call = agent.start("tools/call", json!({"name": "up__say", "arguments": {"text": "x"}}));
+    eventually("the call to be under way", SOON, || async {
+        let status = gate.status().await.map_err(|error| error.to_string())?;
+        if status["calls"]["in_flight"] == 1 { Ok(()) } else { Err(status["calls"].to_string()) }
+    })
+    .await;
+    up.speak();
+    let answer = call.answer().await.unwrap();
+    assert_eq!(answer.pointer("/result/structuredContent/violation"), Some(&json!("DefinitionChanged")), "{answer}");
+    assert_eq!(up.calls_of("say").len(), 0);
+}
+
 /// A narrower input with the same words may be accepted where the operator said so; anything wider or reworded never.
 #[tokio::test]
 async fn only_a_narrowed_definition_can_be_accepted_by_itself() {

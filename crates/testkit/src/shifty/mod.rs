@@ -123,6 +123,11 @@ impl Shifty {
         self.books.open.send_replace(true);
     }
 
+    /// Lets everyone wait again.
+    pub fn hush(&self) {
+        self.books.open.send_replace(false);
+    }
+
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
