@@ -25,6 +25,11 @@ pub struct Facts {
     /// Who the credential belongs to, and the agent it was made for.
     pub user: Text,
     pub agent: Text,
+    pub tenant: Text,
+    /// The execution a signed call belongs to, its security context, and the client's signature.
+    pub execution: Text,
+    pub context: Text,
+    pub signature: Text,
     /// What the operator says the tool does to the world.
     pub effect: Option<Effect>,
     /// Digest of the pinned definition that the call was weighed against.
@@ -59,6 +64,10 @@ impl Facts {
             tool: &self.tool,
             user: &self.user,
             agent: &self.agent,
+            tenant: &self.tenant,
+            execution: &self.execution,
+            context: &self.context,
+            signature: &self.signature,
             effect: self.effect,
             definition: &self.definition,
             bundle: &self.bundle,
@@ -83,6 +92,8 @@ pub struct Outcome<'a> {
     pub stage: Stage,
     /// Stable code, for a refusal or a failure.
     pub violation: &'a str,
+    /// What the rule looked at, as a JSON object.
+    pub payload: &'a str,
     /// For the operator: which check, which policy, what broke.
     pub detail: &'a str,
     /// The session's label afterwards.
@@ -95,7 +106,7 @@ pub struct Outcome<'a> {
 impl<'a> Outcome<'a> {
     /// An outcome with only a verdict and a stage; fill in the rest with struct update.
     pub fn new(verdict: Verdict, stage: Stage) -> Outcome<'a> {
-        Outcome { verdict, stage, violation: "", detail: "", label_after: "", result: "", result_bytes: None }
+        Outcome { verdict, stage, violation: "", payload: "", detail: "", label_after: "", result: "", result_bytes: None }
     }
 }
 
@@ -138,6 +149,7 @@ impl Opened {
             stage: Some(outcome.stage),
             verdict: Some(outcome.verdict),
             violation: outcome.violation,
+            payload: outcome.payload,
             detail: outcome.detail,
             label_after: outcome.label_after,
             result: outcome.result,

@@ -71,6 +71,10 @@ pub struct Change<'a> {
     /// The person behind `caller`, and the agent.
     pub user: &'a str,
     pub agent: &'a str,
+    pub tenant: &'a str,
+    /// The execution it concerns, and its security context.
+    pub execution: &'a str,
+    pub context: &'a str,
     /// What was changed, where it is no server, tool or session: a pinned name, a credential, a file.
     pub target: &'a str,
     /// The call it concerns, for an approval.
@@ -102,6 +106,9 @@ impl<'a> Change<'a> {
             tool: self.tool,
             user: self.user,
             agent: self.agent,
+            tenant: self.tenant,
+            execution: self.execution,
+            context: self.context,
             target: self.target,
             call: self.call,
             approval: self.approval,
@@ -137,6 +144,11 @@ pub(crate) struct Draft<'a> {
     pub(crate) tool: &'a str,
     pub(crate) user: &'a str,
     pub(crate) agent: &'a str,
+    pub(crate) tenant: &'a str,
+    /// The execution a signed call belongs to, its security context, and the client's signature.
+    pub(crate) execution: &'a str,
+    pub(crate) context: &'a str,
+    pub(crate) signature: &'a str,
     /// What a change changed, where it is none of the above.
     pub(crate) target: &'a str,
     pub(crate) effect: Option<Effect>,
@@ -147,6 +159,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) verdict: Option<Verdict>,
     /// The stable code of the violation or fault.
     pub(crate) violation: &'a str,
+    /// What the rule looked at, as a JSON object.
+    pub(crate) payload: &'a str,
     /// For the operator only; never shown to the caller.
     pub(crate) detail: &'a str,
     pub(crate) label: &'a str,
@@ -206,6 +220,14 @@ pub struct Record {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub agent: String,
     #[serde(skip_serializing_if = "String::is_empty")]
+    pub tenant: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub execution: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub context: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub signature: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub target: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub effect: String,
@@ -217,6 +239,8 @@ pub struct Record {
     pub verdict: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub violation: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub payload: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub detail: String,
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -42,6 +42,10 @@ pub fn render_story(records: &[Record], colours: bool) -> String {
             ("session", &record.session),
             ("user", &record.user),
             ("agent", &record.agent),
+            ("tenant", &record.tenant),
+            ("execution", &record.execution),
+            ("context", &record.context),
+            ("signature", &record.signature),
             ("target", &record.target),
             ("effect", &record.effect),
             ("definition", &record.definition),
@@ -54,6 +58,7 @@ pub fn render_story(records: &[Record], colours: bool) -> String {
             ("policy", &record.policy),
             ("arguments", &record.args),
             ("result", &record.result),
+            ("payload", &record.payload),
             ("detail", &record.detail),
             ("hash", &record.hash),
         ];

@@ -3,7 +3,7 @@
 //! The catalogue below is the single list of rules; ledger, docs and doors read it. It implements no `Error` on purpose, so a
 //! refusal cannot disappear into a chain of causes.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use crate::{ErrorCode, Stage};
 
@@ -64,21 +64,34 @@ macro_rules! catalogue {
 catalogue! {
     Malformed: Receive, Malformed, InvalidInput, "Malformed request";
     Unauthenticated: Verify, Unauthenticated, PermissionDenied, "Unknown or revoked credential";
-    SessionInactive: Verify, Hidden, NotFound, "Session is not active";
+    SignatureVerificationFailed: Verify, Unauthenticated, PermissionDenied, "The signature does not verify";
+    TokenExpired: Verify, Unauthenticated, PermissionDenied, "The token has expired";
+    EnvelopeReplayed: Verify, Unauthenticated, PermissionDenied, "This envelope was used before";
+    SessionInactive: Verify, Forbidden, PermissionDenied, "Session is not active";
     ToolNotFound: Resolve, Hidden, NotFound, "Unknown tool";
     ServerNotApproved: Admit, Forbidden, PermissionDenied, "Server not approved";
     ToolNotAllowed: Admit, Forbidden, PermissionDenied, "Tool not permitted";
+    ToolExplicitlyDenied: Admit, Forbidden, PermissionDenied, "Tool denied by the security context";
     DefinitionChanged: Admit, Forbidden, PermissionDenied, "Tool not permitted until its changed definition is reviewed";
     PermissionDenied: Admit, Forbidden, PermissionDenied, "Permission denied";
     RateLimitExceeded: Admit, Busy, PermissionDenied, "Too many calls";
+    ConcurrentExecLimitExceeded: Admit, Busy, PermissionDenied, "Too many calls at once";
+    PathTraversalAttempt: Bound, Forbidden, PermissionDenied, "Path traversal attempt";
+    PathOutsideBoundary: Bound, Forbidden, PermissionDenied, "Path outside the allowed boundary";
+    DomainNotAllowed: Bound, Forbidden, PermissionDenied, "Domain not allowed";
+    CommandNotAllowed: Bound, Forbidden, PermissionDenied, "Command not allowed";
+    SubcommandNotAllowed: Bound, Forbidden, PermissionDenied, "Subcommand not allowed";
+    ExecTimeoutCeilingExceeded: Bound, Forbidden, PermissionDenied, "Requested time exceeds the ceiling";
     WouldViolateWriteDown: Weigh, Forbidden, PermissionDenied, "Would violate write-down";
     UntrustedInfluence: Weigh, Forbidden, PermissionDenied, "This session has read untrusted data and may not act on it";
+    InvalidArguments: Shape, Malformed, InvalidInput, "Invalid tool arguments";
     InvalidParameters: Shape, Malformed, InvalidInput, "Invalid parameters";
     PotentialInjection: Shape, Malformed, InvalidInput, "Potential injection detected";
     PolicyDenied: Judge, Forbidden, PermissionDenied, "Refused by policy";
     ApprovalDenied: Consent, Forbidden, PermissionDenied, "Approval denied";
     ApprovalExpired: Consent, Forbidden, PermissionDenied, "Approval expired";
     LedgerUnavailable: Intend, Busy, Internal, "The ledger cannot record this call, so it was not made";
+    OutputSizeLimitExceeded: Inspect, Forbidden, PermissionDenied, "The result is larger than the security context allows";
     InvalidResult: Inspect, Malformed, UpstreamUnavailable, "The server answered with something that is not a valid result";
     ResultTooLarge: Inspect, Malformed, UpstreamUnavailable, "The result is larger than this gate forwards";
 }
@@ -97,17 +110,33 @@ pub struct Violation {
     pub hint: Option<String>,
     /// For the ledger and the operator: which check, on what values, and what would have allowed it.
     pub detail: String,
+    /// What the rule looked at, as the text of a JSON object with the rule's own keys.
+    pub payload: Option<String>,
+    /// When it is worth trying again.
+    pub retry_after: Option<Duration>,
 }
 
 impl Violation {
     #[must_use]
     pub fn new(rule: Rule, detail: impl Into<String>) -> Self {
-        Self { rule, hint: None, detail: detail.into() }
+        Self { rule, hint: None, detail: detail.into(), payload: None, retry_after: None }
     }
 
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    #[must_use]
+    pub fn with_payload(mut self, object: impl Into<String>) -> Self {
+        self.payload = Some(object.into());
+        self
+    }
+
+    #[must_use]
+    pub const fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
         self
     }
 

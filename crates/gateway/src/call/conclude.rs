@@ -158,6 +158,7 @@ fn stopped(stop: &Stop) -> audit::Outcome<'_> {
         Stop::Refused(violation) => {
             let mut record = audit::Outcome::new(Verdict::Refused, violation.rule.stage());
             record.violation = violation.rule.code();
+            record.payload = violation.payload.as_deref().unwrap_or_default();
             record
         }
         Stop::Failed(Fault { kind: FaultKind::Cancelled, .. }) => audit::Outcome::new(Verdict::Cancelled, Stage::Dispatch),
