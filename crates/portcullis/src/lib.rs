@@ -4,6 +4,7 @@ mod accounts;
 pub mod cli;
 pub mod config;
 pub mod demo_server;
+mod exports;
 #[cfg(test)]
 mod generated;
 pub mod home;

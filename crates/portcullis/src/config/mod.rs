@@ -18,6 +18,7 @@ mod rules;
 mod schema;
 mod secret;
 mod server;
+mod sinks;
 pub mod tree;
 pub mod units;
 

@@ -18,6 +18,7 @@ pub struct Resolved {
     pub bundle: Bundle,
     pub untrusted_influence: Influence,
     pub approvals: Approvals,
+    pub sinks: Vec<sinks::Spec>,
     pub limits: Limits,
     pub trust: Trust,
     pub retry: Retry,

@@ -14,7 +14,7 @@ use super::{
     finding::{Finding, Place, Severity, nearest},
     keys::{self, Kind},
     model::{Approvals, Authentication, Bundle, Influence, Limits, Resolved, Retry, ServerEntry, Trust},
-    server,
+    server, sinks,
     tree::{Node, Value},
 };
 
@@ -25,7 +25,7 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
     let top = Fields::new(Some(root), keys::ROOT);
     let listen = listen(top, &mut findings);
     let limits = limits(top.table("limits"));
-    let resolved = Resolved {
+    let mut resolved = Resolved {
         listen,
         authentication: authentication(top, &mut findings),
         allowed_origins: origins(top, &mut findings),
@@ -36,12 +36,14 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
             _ => Influence::Ask,
         },
         approvals: approvals(top.table("approvals"), &mut findings),
+        sinks: Vec::new(),
         limits,
         trust: trust(top.table("trust"), base, &mut findings),
         retry: Retry { attempts: u32::try_from(top.table("retry").count("attempts")).unwrap_or(u32::MAX) },
         servers: servers(top.node("mcp_servers"), &limits, base, &mut findings),
         warnings: Vec::new(),
     };
+    resolved.sinks = sinks::lower(top.table("audit"), base, &resolved.trust, &mut findings);
     if findings.iter().any(|finding| finding.severity == Severity::Error) {
         return Err(findings);
     }

@@ -12,6 +12,7 @@ use crate::{
 };
 
 mod proofs;
+mod sinks;
 mod tail;
 
 const POLL: Duration = Duration::from_millis(200);
@@ -25,6 +26,7 @@ pub(super) fn run(verb: &args::Audit, home: &Home, screen: &mut Screen<'_>) -> R
         args::Audit::Proof(args) => proofs::prove(args.seq, home, screen),
         args::Audit::CheckProof(args) => proofs::check(args, home, screen),
         args::Audit::Erase(args) => proofs::erase(args, home, screen),
+        args::Audit::Sinks => sinks::show(home, screen),
     }
 }
 

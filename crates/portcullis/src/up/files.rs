@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     config::{self, Resolved, edit},
+    exports::Exports,
     home::Home,
     offline, policies, wiring,
 };
@@ -36,6 +37,7 @@ pub(super) struct Files {
     bundle: Mutex<Option<PathBuf>>,
     /// Names the contents in force. A gate that has changed its own file and read it again need not do so twice.
     in_force: Mutex<Option<[u8; 32]>>,
+    exports: OnceLock<Exports>,
 }
 
 fn set<T>(place: &Mutex<T>, value: T) {
@@ -48,7 +50,12 @@ fn get<T: Clone>(place: &Mutex<T>) -> T {
 
 impl Files {
     pub(super) fn new(home: &Home) -> Arc<Self> {
-        Arc::new(Self { home: home.clone(), bundle: Mutex::default(), in_force: Mutex::default() })
+        Arc::new(Self { home: home.clone(), bundle: Mutex::default(), in_force: Mutex::default(), exports: OnceLock::new() })
+    }
+
+    /// Sinks follow the configuration too, once they are started.
+    pub(super) fn export_to(&self, exports: Exports) {
+        let _ = self.exports.set(exports);
     }
 
     /// Reads the configuration. What the files are is noted first, so that a change is noticed however soon it comes after.
@@ -112,6 +119,9 @@ impl Files {
         let summary =
             format!("{} servers, {} credentials, policies {}", resolved.servers.len(), credentials.len(), rules.bundle.version());
         gate.apply(wiring::servers(resolved), credentials, rules)?;
+        if let Some(exports) = self.exports.get() {
+            exports.apply(&resolved.sinks);
+        }
         Ok(summary)
     }
 

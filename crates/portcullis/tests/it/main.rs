@@ -52,6 +52,8 @@ mod rugpull;
 #[cfg(test)]
 mod servers;
 #[cfg(test)]
+mod sinks;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod taint;
