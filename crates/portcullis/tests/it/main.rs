@@ -38,6 +38,8 @@ mod limits;
 #[cfg(test)]
 mod operator;
 #[cfg(test)]
+mod outages;
+#[cfg(test)]
 mod permissions;
 #[cfg(test)]
 mod policy_verbs;
@@ -51,8 +53,6 @@ mod reload;
 mod rugpull;
 #[cfg(test)]
 mod servers;
-#[cfg(test)]
-mod sinks;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
