@@ -227,6 +227,36 @@ impl Callers {
         all
     }
 
+    /// What [`Callers::replace`] would let in and turn away, as changes for the ledger.
+    pub(crate) fn record_replacement(
+        &self,
+        credentials: &[Credential],
+        ledger: &audit::Ledger,
+    ) -> Result<(), audit::LedgerUnavailable> {
+        let before = self.known.load_full();
+        let record = |action: &str, credential: &Credential| {
+            let role = if credential.role == Role::Operator { "operator" } else { "client" };
+            let change = audit::Change {
+                action,
+                target: &credential.id,
+                user: credential.user.as_deref().unwrap_or_default(),
+                agent: credential.agent.as_deref().unwrap_or_default(),
+                detail: &format!("{role} `{}`", credential.name),
+                ..audit::Change::default()
+            };
+            ledger.change(&change).map(drop)
+        };
+        let known = |id: &str| before.values().any(|caller| caller.id() == id);
+        for credential in credentials.iter().filter(|credential| !known(&credential.id)) {
+            record("credential.created", credential)?;
+        }
+        let stays = |id: &str| credentials.iter().any(|credential| credential.id == id);
+        for caller in before.values().filter(|caller| !stays(caller.id())) {
+            record("credential.revoked", &caller.0.credential)?;
+        }
+        Ok(())
+    }
+
     /// Replaces the set. Credentials that stay keep their label; those that go are inactive at once, in calls under way too.
     pub(crate) fn replace(&self, credentials: Vec<Credential>) {
         let before = self.known.load_full();

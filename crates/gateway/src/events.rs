@@ -8,7 +8,7 @@
 
 use std::io;
 
-use audit::{Batch, Event, EventFilter, Feed, Ledger, Place};
+use audit::{Batch, EventFilter, Feed, Ledger, Place};
 use tokio::sync::watch;
 
 /// Events read at once.
@@ -16,10 +16,17 @@ const BATCH: usize = 256;
 /// A live listener this many records behind goes on from the newest.
 const MAX_LAG: u64 = 10_000;
 
+/// An event as a line of JSON, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    pub position: Place,
+    pub line: String,
+}
+
 /// What a listener is told next.
 #[derive(Debug)]
 pub struct News {
-    pub events: Vec<Event>,
+    pub events: Vec<Told>,
     pub missed: Option<Missed>,
     /// Where to go on after these, with another listener.
     pub next: Place,
@@ -31,6 +38,15 @@ pub struct News {
 pub struct Missed {
     pub records: u64,
     pub from: Place,
+}
+
+impl News {
+    fn of(batch: Batch, begin: Place) -> Self {
+        let Batch { events, next, missed, .. } = batch;
+        let missed = (missed > 0).then_some(Missed { records: missed, from: begin });
+        let events = events.iter().map(|event| Told { position: event.position, line: event.line() }).collect();
+        Self { events, missed, next }
+    }
 }
 
 /// One listener. Dropping it ends it.
@@ -79,15 +95,14 @@ impl Subscription {
             return Ok(News { events: Vec::new(), missed, next });
         }
         let filter = self.filter.clone();
+        // Reading and writing down take their time, and this thread may be the one that serves calls.
         let reading = tokio::task::spawn_blocking(move || {
-            let batch = feed.read(until, BATCH, &filter);
-            (feed, batch)
+            let news = feed.read(until, BATCH, &filter).map(|batch| News::of(batch, begin));
+            (feed, news)
         });
-        let (feed, batch) = reading.await.map_err(io::Error::other)?;
+        let (feed, news) = reading.await.map_err(io::Error::other)?;
         self.feed = Some(feed);
-        let Batch { events, next, missed, .. } = batch?;
-        let missed = (missed > 0).then_some(Missed { records: missed, from: begin });
-        Ok(News { events, missed, next })
+        news
     }
 }
 

@@ -422,6 +422,8 @@ impl Gate {
         };
         self.0.ledger.change(&change).map_err(|error| error.to_string())?;
         self.record_opt_outs(&servers)?;
+        let recorded = self.0.callers.record_replacement(&credentials, &self.0.ledger);
+        recorded.map_err(|error| error.to_string())?;
         self.0.rules.store(Arc::new(rules));
         self.0.callers.replace(credentials);
         self.0.hub.apply(servers);

@@ -33,7 +33,7 @@ pub use caller::{Caller, Credential, Role};
 pub use catalog::{Catalog, HeaderParam, Listed, RefusedName};
 pub use change::Change;
 pub use courier::{Courier, Delivered};
-pub use events::{Missed, News, Subscription};
+pub use events::{Missed, News, Subscription, Told};
 pub use gate::{Delivery, Edit, Editor, Evidence, Gate, Reload, SinksReport};
 pub use pins::Pins;
 pub use running::{Answer, Event, Outcome, Reply, Running};

@@ -48,12 +48,6 @@ impl Kind {
             Kind::Nats(_) => "nats",
         }
     }
-
-    /// Whether it needs the worker that speaks HTTP.
-    #[must_use]
-    pub fn needs_courier(&self) -> bool {
-        matches!(self, Kind::Webhook { .. } | Kind::Otlp { .. })
-    }
 }
 
 /// Where a syslog daemon listens.

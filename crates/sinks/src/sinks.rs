@@ -1,12 +1,19 @@
 //! All sinks of a gate: started, replaced on reload, stopped.
+//!
+//! They run on a thread of their own, started with the first of them: writing a thousand events down takes milliseconds, and the thread
+//! that serves calls has none to spare.
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::watch,
+    task::JoinHandle,
+};
 
 use crate::{
     cursor::Cursor,
@@ -30,21 +37,26 @@ pub struct Sinks {
     source: Source,
     outside: Outside,
     running: Mutex<Vec<Running>>,
+    /// `None` where the thread could not be started.
+    runtime: OnceLock<Option<Runtime>>,
 }
+
+/// Threads that wait for the disk.
+const BLOCKING: usize = 4;
 
 #[derive(Debug)]
 struct Running {
     spec: Spec,
     board: Arc<Board>,
     stop: watch::Sender<bool>,
-    task: JoinHandle<()>,
+    task: Option<JoinHandle<()>>,
 }
 
 impl Sinks {
-    /// Starts them. Needs a tokio runtime.
+    /// Starts them.
     #[must_use]
     pub fn start(source: Source, outside: Outside, specs: Vec<Spec>) -> Sinks {
-        let sinks = Sinks { source, outside, running: Mutex::default() };
+        let sinks = Sinks { source, outside, running: Mutex::default(), runtime: OnceLock::new() };
         sinks.apply(specs);
         sinks
     }
@@ -57,13 +69,26 @@ impl Sinks {
         for spec in specs {
             let old = before.iter().position(|old| old.spec.name == spec.name).map(|at| before.swap_remove(at));
             running.push(match old {
-                Some(old) if old.spec == spec && !old.task.is_finished() => old,
+                Some(old) if old.spec == spec && old.task.as_ref().is_some_and(|task| !task.is_finished()) => old,
                 old => self.begin(spec, old),
             });
         }
         for old in before {
             let _ = old.stop.send(true);
         }
+    }
+
+    fn runtime(&self) -> Option<&Runtime> {
+        let make = || {
+            let made = Builder::new_multi_thread()
+                .worker_threads(1)
+                .max_blocking_threads(BLOCKING)
+                .thread_name("sinks")
+                .enable_all()
+                .build();
+            made.map_err(|error| tracing::error!(%error, "there is no thread for sinks, so nothing is delivered")).ok()
+        };
+        self.runtime.get_or_init(make).as_ref()
     }
 
     fn begin(&self, spec: Spec, old: Option<Running>) -> Running {
@@ -78,13 +103,17 @@ impl Sinks {
             board: Arc::clone(&board),
             stop: told,
         };
-        let task = tokio::spawn(async move {
-            if let Some(old) = old {
-                let _ = old.stop.send(true);
-                let _ = old.task.await;
+        let run = async move {
+            if let Some(Running { stop, task: Some(task), .. }) = old {
+                let _ = stop.send(true);
+                let _ = task.await;
             }
             delivery.run().await;
-        });
+        };
+        let task = self.runtime().map(|runtime| runtime.spawn(run));
+        if task.is_none() {
+            board.failed("there is no thread for sinks");
+        }
         Running { spec, board, stop, task }
     }
 
@@ -118,8 +147,8 @@ impl Sinks {
             let _ = one.stop.send(true);
         }
         let ended = async {
-            for one in running {
-                let _ = one.task.await;
+            for task in running.into_iter().filter_map(|one| one.task) {
+                let _ = task.await;
             }
         };
         let _ = tokio::time::timeout(within, ended).await;
@@ -127,5 +156,14 @@ impl Sinks {
 
     fn lock(&self) -> MutexGuard<'_, Vec<Running>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Sinks {
+    fn drop(&mut self) {
+        // Whoever drops it may be in a runtime of its own, which must not wait for this one.
+        if let Some(runtime) = self.runtime.take().flatten() {
+            runtime.shutdown_background();
+        }
     }
 }

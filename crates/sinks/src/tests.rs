@@ -9,7 +9,7 @@ use std::{
 use audit::{Change, EventFilter, Ledger};
 use tokio::sync::watch;
 
-use crate::{Kind, Outside, Sinks, Source, Spec, Start, Status};
+use crate::{Address, Facility, Kind, Outside, Sinks, Source, Spec, Start, Status};
 
 struct Yard {
     dir: tempfile::TempDir,
@@ -152,6 +152,71 @@ async fn records_that_are_gone_are_counted_as_lost() {
     let sinks = yard.start(vec![yard.spec(Start::Beginning)]);
     let status = until(&sinks, "the rest", |status| status.lag == 0 && status.state == "idle").await;
     assert_eq!((status.lost, status.delivered, yard.lines()), (4, 6, 6));
+}
+
+/// The positions in what a daemon was sent.
+fn heard(messages: &[String]) -> Vec<String> {
+    let event = |message: &String| {
+        let (_, event) = message.split_once(" - {").expect("a message holds an event");
+        let event: serde_json::Value = serde_json::from_str(&format!("{{{event}")).expect("an event");
+        event["position"].as_str().expect("a position").to_owned()
+    };
+    messages.iter().map(event).collect()
+}
+
+fn syslog(yard: &Yard, address: Address) -> Spec {
+    let kind = Kind::Syslog { address, facility: Facility::parse("local0").unwrap() };
+    Spec { kind, ..yard.spec(Start::Beginning) }
+}
+
+async fn take(socket: &tokio::net::UnixDatagram, count: usize) -> Vec<String> {
+    let mut messages = Vec::new();
+    let mut buffer = vec![0; 64 << 10];
+    while messages.len() < count {
+        let length = tokio::time::timeout(Duration::from_secs(20), socket.recv(&mut buffer)).await.expect("in time").unwrap();
+        messages.push(String::from_utf8_lossy(&buffer[..length]).into_owned());
+    }
+    messages
+}
+
+#[tokio::test]
+async fn a_daemon_on_a_unix_socket_that_goes_away_is_sent_again_what_did_not_settle() {
+    let yard = Yard::new();
+    yard.write(3);
+    let path = yard.dir.path().join("log");
+    let sinks = yard.start(vec![syslog(&yard, Address::Unix(path.clone()))]);
+    until(&sinks, "a failure", |status| status.state == "failing").await;
+    let socket = tokio::net::UnixDatagram::bind(&path).unwrap();
+    assert_eq!(heard(&take(&socket, 3).await), ["0.0", "1.0", "2.0"]);
+    until(&sinks, "it to settle", |status| status.position == "3.0" && status.state == "idle").await;
+    yard.write(1);
+    assert_eq!(heard(&take(&socket, 1).await), ["3.0"]);
+    drop(socket);
+    std::fs::remove_file(&path).unwrap();
+    yard.write(1);
+    until(&sinks, "a failure", |status| status.state == "failing").await;
+    let socket = tokio::net::UnixDatagram::bind(&path).unwrap();
+    let again = heard(&take(&socket, 1).await);
+    assert!(again == ["3.0"] || again == ["4.0"], "{again:?}");
+    until(&sinks, "everything to settle", |status| status.lag == 0 && status.state == "idle").await;
+}
+
+#[tokio::test]
+async fn datagrams_to_nobody_are_noticed_and_sent_again() {
+    let yard = Yard::new();
+    yard.write(4);
+    let port = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let sinks = yard.start(vec![syslog(&yard, Address::Udp(format!("127.0.0.1:{port}")))]);
+    let failing = until(&sinks, "a failure", |status| status.state == "failing").await;
+    assert_eq!(failing.position, "0.0", "nothing counts that nobody heard");
+    let socket = tokio::net::UdpSocket::bind(("127.0.0.1", port)).await.unwrap();
+    let (mut messages, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+    while messages.len() < 4 {
+        let length = tokio::time::timeout(Duration::from_secs(20), socket.recv(&mut buffer)).await.expect("in time").unwrap();
+        messages.push(String::from_utf8_lossy(&buffer[..length]).into_owned());
+    }
+    assert_eq!(heard(&messages), ["0.0", "1.0", "2.0", "3.0"]);
+    until(&sinks, "everything to settle", |status| status.lag == 0 && status.state == "idle").await;
 }
 
 #[tokio::test]

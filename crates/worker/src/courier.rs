@@ -16,7 +16,7 @@ use tokio::{
 use wire::{
     Json,
     line::Line,
-    worker::{Assembler, method},
+    worker::{self, Assembler, PartError, method},
     write::Object,
 };
 
@@ -94,12 +94,27 @@ impl Courier {
     async fn read(self: &Rc<Self>, mut input: Input, total_bytes: usize) -> io::Result<()> {
         let mut assembler = Assembler::new(total_bytes);
         while let Some(line) = input.next().await? {
-            let Line::Whole(line) = line else {
-                tracing::warn!("skipped a line that is too long");
+            let text = match line {
+                Line::Whole(line) => match assembler.take(line) {
+                    Ok(Some(text)) => text,
+                    Ok(None) => continue,
+                    Err(error) => {
+                        self.complain(part_of(&error), "the request cannot be put together");
+                        continue;
+                    }
+                },
+                Line::TooLong { prefix, .. } => {
+                    self.complain(worker::salvage_id(&prefix), "the line is too long");
+                    continue;
+                }
+            };
+            let Ok(request) = Json::parse(&text, assembler.limits()) else {
+                self.complain(
+                    worker::salvage_id(text.get(..text.len().min(256)).unwrap_or_default()),
+                    "the line is not valid JSON",
+                );
                 continue;
             };
-            let Ok(Some(text)) = assembler.take(line) else { continue };
-            let Ok(request) = Json::parse(&text, assembler.limits()) else { continue };
             // What is no request, such as the gate's greeting, needs no answer.
             let Some(id) = request.get("id").and_then(Json::as_u64) else { continue };
             let params = request.get("params").unwrap_or(Json::EMPTY_OBJECT);
@@ -115,6 +130,14 @@ impl Courier {
             }
         }
         Ok(())
+    }
+
+    /// A line that cannot be served costs that line; whoever waits for it is told.
+    fn complain(&self, id: Option<u64>, problem: &str) {
+        tracing::warn!(id, "skipped a line: {problem}");
+        if let Some(id) = id {
+            self.out.error(id, problem);
+        }
     }
 
     fn post(self: &Rc<Self>, id: u64, params: Json<'_>) {
@@ -169,6 +192,14 @@ impl Courier {
         let client = Client::new(Rc::clone(&self.net), target)?;
         receivers.insert(key, Rc::clone(&client));
         Ok(client)
+    }
+}
+
+/// Whose request could not be put together.
+fn part_of(error: &PartError) -> Option<u64> {
+    match error {
+        PartError::TooLarge { id } | PartError::TooMany { id } => Some(*id),
+        PartError::Malformed => None,
     }
 }
 

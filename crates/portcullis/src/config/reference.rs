@@ -51,6 +51,8 @@ pub fn reference() -> String {
     section(&mut page, "Top of the file", keys::ROOT);
     section(&mut page, "policy", keys::POLICY);
     section(&mut page, "approvals", keys::APPROVALS);
+    section(&mut page, "audit", keys::AUDIT);
+    section(&mut page, "audit.sinks[]", keys::SINK);
     section(&mut page, "limits", keys::LIMITS);
     section(&mut page, "trust", keys::TRUST);
     section(&mut page, "retry", keys::RETRY);

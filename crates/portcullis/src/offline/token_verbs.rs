@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use serde_json::json;
 
-use super::{Screen, Trouble};
+use super::{Screen, Trouble, record};
 use crate::{
     cli::{Exit, args, render},
     home::Home,
@@ -27,6 +27,7 @@ pub(super) fn run(verb: &args::Token, home: &Home, screen: &mut Screen<'_>) -> R
             };
             let issued = Tokens::update(&file, |tokens| tokens.issue(new, SystemTime::now(), &mut system_random));
             let (credential, token) = issued.map_err(trouble)?;
+            note(home, "credential.created", &credential)?;
             let mut document = shown(&credential);
             if let Some(object) = document.as_object_mut() {
                 object.insert("token".to_owned(), json!(token.expose()));
@@ -42,11 +43,30 @@ pub(super) fn run(verb: &args::Token, home: &Home, screen: &mut Screen<'_>) -> R
         }
         args::Token::Revoke(args) => {
             let credential = Tokens::update(&file, |tokens| tokens.revoke(&args.id)).map_err(trouble)?;
+            note(home, "credential.revoked", &credential)?;
             let text = format!("Revoked {} ({}).\n", credential.id, crate::cli::style::tame(&credential.name));
             screen.show(&shown(&credential), &text)?;
         }
     }
     Ok(Exit::Done)
+}
+
+/// On record at once where no gate runs; one that runs records what it applies.
+fn note(home: &Home, action: &str, credential: &Credential) -> Result<(), Trouble> {
+    let role = if credential.role == Role::Operator { "operator" } else { "client" };
+    let detail = format!("{role} `{}`", credential.name);
+    let change = audit::Change {
+        action,
+        door: "cli",
+        target: &credential.id,
+        agent: credential.agent.as_deref().unwrap_or_default(),
+        detail: &detail,
+        ..audit::Change::default()
+    };
+    record::by_hand(home, &change).map_err(|_| {
+        let id = &credential.id;
+        Trouble::failed(format!("the credential {id} is changed and that could not be recorded; see `portcullis audit verify`"))
+    })
 }
 
 fn trouble(error: TokenError) -> Trouble {

@@ -123,7 +123,7 @@ async fn tell(
 
 fn frames(news: &News) -> impl Iterator<Item = Bytes> {
     let missed = news.missed.map(told_missed);
-    let events = news.events.iter().map(|event| frame(&event.position.to_string(), "", event.line().as_bytes()));
+    let events = news.events.iter().map(|event| frame(&event.position.to_string(), "", event.line.as_bytes()));
     missed.into_iter().chain(events)
 }
 

@@ -49,8 +49,17 @@ impl Worker {
 
     /// A worker that logs what the filter lets through.
     pub(crate) fn start_logging(first_line: &str, args: &[&str], filter: &str) -> Self {
+        Self::start_role("aggregator", first_line, args, filter)
+    }
+
+    /// The worker that posts for sinks.
+    pub(crate) fn courier() -> Self {
+        Self::start_role("courier", "[]", &[], "error")
+    }
+
+    fn start_role(role: &str, first_line: &str, args: &[&str], filter: &str) -> Self {
         let spawned = jail::Worker::new(env!("CARGO_BIN_EXE_portcullis-worker"))
-            .args(["--role", "aggregator"])
+            .args(["--role", role])
             .args(args)
             .env("PORTCULLIS_LOG", filter)
             .spawn()
