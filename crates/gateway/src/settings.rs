@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
-use policy::{Budget, Bundle, Influence, Permission};
+use policy::{Budget, Bundle, Contexts, Influence, Permission};
 use state::State;
 use vocab::{Effect, Level, Redacted, ServerId};
 
@@ -62,6 +62,29 @@ pub struct Settings {
     pub state: State,
     /// The approved definitions.
     pub pins: Arc<Pins>,
+    /// Who signs the tokens of signed calls, for whom, and for how long.
+    pub seal: SealSettings,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealSettings {
+    pub issuer: String,
+    pub audiences: Vec<String>,
+    /// How long a token is good.
+    pub ttl: Duration,
+    /// Sessions that one workload may have open at once.
+    pub max_sessions_per_workload: usize,
+}
+
+impl Default for SealSettings {
+    fn default() -> Self {
+        Self {
+            issuer: "aegis-orchestrator".to_owned(),
+            audiences: vec!["aegis-agents".to_owned()],
+            ttl: Duration::from_secs(3600),
+            max_sessions_per_workload: 8,
+        }
+    }
 }
 
 /// What decides besides the servers' own entries. Replaced as a whole.
@@ -71,6 +94,8 @@ pub struct Rules {
     /// What becomes of a consequential call of a session that has read untrusted data.
     pub untrusted_influence: Influence,
     pub approvals: ApprovalSettings,
+    /// What signed sessions may do.
+    pub contexts: Arc<Contexts>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -242,6 +267,10 @@ pub struct ServerSpec {
     pub recheck: Duration,
     pub health: Option<Health>,
     pub allow: Allow,
+    /// Dotted names it answers to: `web.fetch`, or `web.*` for all that no other server has by name.
+    pub capabilities: Vec<String>,
+    /// Whose it is; `None`: everyone's.
+    pub tenant: Option<String>,
 }
 
 impl ServerSpec {

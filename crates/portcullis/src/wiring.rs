@@ -54,6 +54,7 @@ pub(crate) fn settings(home: &Home, resolved: &Resolved, state: State) -> Result
         rules: rules(resolved)?,
         state,
         pins: Pins::open(home.lock_file())?,
+        seal: settings::SealSettings::default(),
     })
 }
 
@@ -102,6 +103,7 @@ pub(crate) fn rules(resolved: &Resolved) -> Result<Rules, String> {
             config::Influence::Block => Influence::Block,
         },
         approvals: settings::ApprovalSettings { expiry: resolved.approvals.expiry, in_client: resolved.approvals.in_client },
+        contexts: Arc::default(),
     })
 }
 
@@ -182,6 +184,8 @@ fn server(entry: &config::ServerEntry) -> ServerSpec {
             }),
         },
         allow: settings::Allow { sampling: entry.allow.sampling, roots: entry.allow.roots, elicitation: entry.allow.elicitation },
+        capabilities: entry.capabilities.iter().map(|capability| capability.name.clone()).collect(),
+        tenant: None,
     }
 }
 

@@ -204,6 +204,8 @@ fn settings(home: &std::path::Path, state: state::State) -> Settings {
             recheck: Duration::from_secs(1),
             health: None,
             allow: Allow { sampling: false, roots: false, elicitation: false },
+            capabilities: Vec::new(),
+            tenant: None,
         }],
         snapshots: home.join("catalog"),
         seal_key: [7; 32],
@@ -214,8 +216,10 @@ fn settings(home: &std::path::Path, state: state::State) -> Settings {
             bundle: Arc::new(Bundle::starter("balanced").unwrap()),
             untrusted_influence: Influence::Ask,
             approvals: ApprovalSettings { expiry: Duration::from_secs(60), in_client: false },
+            contexts: Arc::new(policy::Contexts::default()),
         },
         state,
         pins: Pins::open(home.join("portcullis.lock")).unwrap(),
+        seal: gateway::settings::SealSettings::default(),
     }
 }
