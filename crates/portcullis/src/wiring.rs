@@ -14,6 +14,7 @@ use vocab::Redacted;
 use crate::{
     accounts,
     config::{self, Resolved},
+    contexts,
     home::Home,
     policies, private_file,
     tokens::{self, Tokens},
@@ -54,7 +55,7 @@ pub(crate) fn settings(home: &Home, resolved: &Resolved, state: State) -> Result
         rules: rules(resolved)?,
         state,
         pins: Pins::open(home.lock_file())?,
-        seal: settings::SealSettings::default(),
+        seal: seal(&resolved.seal),
     })
 }
 
@@ -103,8 +104,21 @@ pub(crate) fn rules(resolved: &Resolved) -> Result<Rules, String> {
             config::Influence::Block => Influence::Block,
         },
         approvals: settings::ApprovalSettings { expiry: resolved.approvals.expiry, in_client: resolved.approvals.in_client },
-        contexts: Arc::default(),
+        contexts: Arc::new(contexts::load(resolved).map_err(|findings| mistakes(&findings))?),
     })
+}
+
+fn mistakes(findings: &[config::Finding]) -> String {
+    findings.iter().map(|finding| format!("{}; {}", finding.what, finding.fix)).collect::<Vec<_>>().join("\n")
+}
+
+fn seal(seal: &config::Seal) -> settings::SealSettings {
+    settings::SealSettings {
+        issuer: seal.issuer.clone(),
+        audiences: seal.audiences.clone(),
+        ttl: seal.token_ttl,
+        max_sessions_per_workload: seal.max_sessions_per_workload,
+    }
 }
 
 /// The key that seals what clients carry for us: kept, so that a restart does not void it.
@@ -185,7 +199,7 @@ fn server(entry: &config::ServerEntry) -> ServerSpec {
         },
         allow: settings::Allow { sampling: entry.allow.sampling, roots: entry.allow.roots, elicitation: entry.allow.elicitation },
         capabilities: entry.capabilities.iter().map(|capability| capability.name.clone()).collect(),
-        tenant: None,
+        tenant: entry.tenant.clone(),
     }
 }
 
