@@ -15,6 +15,7 @@ mod error;
 mod open;
 mod rows;
 mod sessions;
+mod signed;
 mod watch;
 mod writer;
 
@@ -26,6 +27,7 @@ pub use approval::{AnswerError, Approval, ApprovalState, ApprovalStateError, Ask
 pub use approvals::{ARGUMENTS_LIMIT, KEPT_MS, PENDING_LIMIT, PENDING_LIMIT_PER_CALLER};
 pub use error::StateError;
 pub use sessions::{ArchivedSession, SavedSession};
+pub use signed::{SavedSigned, SignedStatus, Workload};
 pub use watch::Watch;
 
 /// The state of one gate. Cheap to clone.

@@ -5,6 +5,7 @@ mod kill;
 mod model;
 mod opening;
 mod sessions;
+mod signed;
 
 use std::task::Poll;
 
