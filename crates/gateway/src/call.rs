@@ -22,7 +22,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use vocab::{Effect, Fault, FaultKind, Mark, Rule, ServerId, Stop, Violation};
 
 use crate::{
-    Ask,
+    Ask, Proof,
     catalog::Target,
     gate::Inner,
     running::{Event, Outcome, Wires},
@@ -57,7 +57,7 @@ pub(crate) async fn call(gate: Arc<Inner>, ask: Ask, mut wires: Wires) {
 
 async fn attempt(case: Case<'_>, opened: &mut Opened, wires: &mut Wires) -> Result<Delivered, Stop> {
     let received = receive(case.ask)?;
-    verify(case.ask)?;
+    verify(case)?;
     let target = resolve::resolve(case, &received).await?;
     conclude::name(opened, &target);
     /// Changes nothing but the limits it counts, so it can run again: on rewritten arguments, and after a person took their time.
@@ -112,12 +112,25 @@ pub(crate) struct Delivered {
     showable: Showable,
 }
 
-/// The door identified the caller when the call came in; a credential revoked since then is refused here.
-fn verify(ask: &Ask) -> Result<(), Violation> {
-    match ask.caller.is_active() {
-        true => Ok(()),
-        false => Err(Violation::new(Rule::Unauthenticated, format!("credential `{}` was revoked", ask.caller.id()))),
+/// The door recognised the caller; here it is shown that this is the caller's own call. A signed one passes once.
+fn verify(case: Case<'_>) -> Result<(), Violation> {
+    let Case { gate, ask, .. } = case;
+    in_force(case)?;
+    match (ask.caller.signed(), &ask.proof) {
+        (None, Proof::Bearer) => Ok(()),
+        (Some(session), Proof::Envelope(envelope)) => gate.signed.verify(session, envelope, gate.now_ms()),
+        (Some(_), Proof::Bearer) => Err(Violation::new(Rule::Unauthenticated, "a session of signed calls, without a signature")),
+        (None, Proof::Envelope(_)) => Err(Violation::new(Rule::Unauthenticated, "an envelope, without a session of signed calls")),
     }
+}
+
+/// A credential revoked since the call came in is refused here, and so is a session that has ended.
+fn in_force(case: Case<'_>) -> Result<(), Violation> {
+    let caller = &case.ask.caller;
+    if !caller.is_active() {
+        return Err(Violation::new(Rule::Unauthenticated, format!("credential `{}` was revoked", caller.id())));
+    }
+    caller.signed().map_or(Ok(()), |session| crate::signed::in_force(session, case.gate.now_ms()))
 }
 
 /// A place among the calls in flight, of the gate and of the caller; given back when the call ends.

@@ -98,7 +98,8 @@ fn ask(caller: Caller, mount: Option<ServerId>, action: Action, name: &str, argu
     };
     params.raw("arguments", arguments);
     let client = ClientFace { era: Era::Modern, capabilities: Bytes::from_static(b"{}"), log: None, progress: false };
-    Ask { caller, door: Door::Cli, mount, session: "explain".into(), action, params: params.finish().into(), client }
+    let params = params.finish().into();
+    Ask { caller, door: Door::Cli, mount, session: "explain".into(), proof: Proof::Bearer, action, params, client }
 }
 
 /// The page as it grows: one row per check, under its stage.

@@ -22,6 +22,7 @@ use crate::{
     caller::Callers,
     parking::Parking,
     settings::{Accounts, Rules, ServerSpec, Settings},
+    signed::Signed,
     upstream::Hub,
     workers::Workers,
 };
@@ -69,7 +70,8 @@ pub(crate) struct Inner {
     pub(crate) state: State,
     rules: ArcSwap<Rules>,
     accounts: Accounts,
-    callers: Callers,
+    pub(crate) callers: Callers,
+    pub(crate) signed: Signed,
     door: Arc<DoorSettings>,
     parking: Parking,
     strangers: StrangerCounter,
@@ -186,6 +188,7 @@ impl Gate {
         let hub = Hub::new(&settings, Arc::clone(&workers), ledger.clone());
         let callers = Callers::new(sessions, settings.max_calls_per_caller);
         callers.replace(credentials);
+        let signed = Signed::new(settings.signing, &callers, settings.state.clone(), ledger.clone());
         callers.allow_anonymous(!settings.door.requires_credential);
         let gate = Self(Arc::new(Inner {
             ledger,
@@ -201,6 +204,7 @@ impl Gate {
             rules: ArcSwap::from_pointee(settings.rules),
             accounts: settings.accounts,
             callers,
+            signed,
             door: Arc::new(settings.door),
             parking: Parking::default(),
             strangers: StrangerCounter::new(),
@@ -216,6 +220,7 @@ impl Gate {
         tokio::spawn(Arc::clone(&hub).listen());
         tokio::spawn(keep_ledger(Arc::downgrade(&gate.0)));
         tokio::spawn(close_approvals(Arc::downgrade(&gate.0)));
+        tokio::spawn(end_sessions(Arc::downgrade(&gate.0)));
         if let Err(error) = gate.record_opt_outs(&settings.servers) {
             tracing::error!(error, "the ledger is not available");
         }
@@ -271,7 +276,8 @@ impl Gate {
         else {
             return Delivery::Show(None);
         };
-        let Some(level) = self.0.hub.upstream(server).and_then(|upstream| upstream.spec().approved()) else {
+        let spec = self.0.hub.upstream(server).map(|upstream| upstream.spec());
+        let Some(level) = spec.filter(|spec| caller.sees(spec.tenant.as_deref())).and_then(|spec| spec.approved()) else {
             return Delivery::Withhold;
         };
         let integrity = if self.0.hub.catalog().is_open_world(server) { Integrity::Untrusted } else { Integrity::Trusted };
@@ -455,6 +461,15 @@ async fn close_approvals(gate: std::sync::Weak<Inner>) {
                 tracing::error!(%error, approval = approval.id, "an expired approval could not be recorded");
             }
         }
+    }
+}
+
+/// Ends sessions of signed calls whose time is over, and says so on record.
+async fn end_sessions(gate: std::sync::Weak<Inner>) {
+    loop {
+        tokio::time::sleep(APPROVAL_PERIOD).await;
+        let Some(gate) = gate.upgrade() else { return };
+        gate.signed.tidy(gate.now_ms()).await;
     }
 }
 

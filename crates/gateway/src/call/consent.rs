@@ -17,7 +17,7 @@ use wire::{
     write::{self, Object},
 };
 
-use super::{Case, Decided, Received, Settled, receive, resolve, verify};
+use super::{Case, Decided, Received, Settled, in_force, receive, resolve};
 use crate::{
     Answer, Ask,
     catalog::Target,
@@ -238,7 +238,7 @@ async fn answered(case: Case<'_>, approval: &Approval, answer: &Answer) -> Resul
 async fn spend(case: Case<'_>, received: &Received<'_>, decide: Decide) -> Result<Settled, Stop> {
     let rules = case.gate.rules();
     let case = Case { rules: &rules, ..case };
-    verify(case.ask)?;
+    in_force(case)?;
     let target = resolve::resolve(case, received).await?;
     let decided = decide(case, received, &target, &Peek(&target.meters))?;
     let Decided { judged, args, slots } = settle_rewrite(case, &target, decided, decide)?;

@@ -50,8 +50,19 @@ pub(super) async fn resolve(case: Case<'_>, received: &Received<'_>) -> Result<A
 }
 
 pub(crate) fn look_up(gate: &Inner, ask: &Ask, received: &Received<'_>) -> Result<Found, Violation> {
+    let found = find(gate, ask, received)?;
+    let spec = match &found {
+        Found::Target(target) => &target.spec,
+        Found::NotYet(spec) => spec,
+        Found::Nothing => return Ok(Found::Nothing),
+    };
+    // Another tenant's server does not exist for this caller.
+    Ok(if ask.caller.sees(spec.tenant.as_deref()) { found } else { Found::Nothing })
+}
+
+fn find(gate: &Inner, ask: &Ask, received: &Received<'_>) -> Result<Found, Violation> {
     let catalog = gate.hub.catalog();
-    let names = Names { mount: ask.mount.as_ref(), view: ask.caller.view() };
+    let names = Names { mount: ask.mount.as_ref(), view: ask.caller.view(), tenant: ask.caller.tenant() };
     Ok(match &received.address {
         Address::Tool(name) => catalog.tool(names, name),
         Address::Prompt(name) => catalog.prompt(names, name),

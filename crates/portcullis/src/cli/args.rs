@@ -285,6 +285,12 @@ pub struct TokenNew {
     /// The program that holds it, such as claude-code, for rules
     #[arg(long, value_name = "AGENT")]
     pub agent: Option<String>,
+    /// The tenant it belongs to; servers of other tenants do not exist for it
+    #[arg(long, value_name = "TENANT")]
+    pub tenant: Option<String>,
+    /// The security context that bounds its calls
+    #[arg(long, value_name = "CONTEXT")]
+    pub context: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

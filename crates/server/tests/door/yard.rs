@@ -161,6 +161,8 @@ fn credential(token: &str, role: Role) -> Credential {
         user: None,
         departments: Vec::new(),
         agent: None,
+        tenant: None,
+        context: None,
         digest: Sha256::digest(token.as_bytes()).into(),
     }
 }
@@ -204,6 +206,8 @@ fn settings(home: &std::path::Path, state: state::State) -> Settings {
             recheck: Duration::from_secs(1),
             health: None,
             allow: Allow { sampling: false, roots: false, elicitation: false },
+            capabilities: Vec::new(),
+            tenant: None,
         }],
         snapshots: home.join("catalog"),
         seal_key: [7; 32],
