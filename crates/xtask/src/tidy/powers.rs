@@ -3,7 +3,7 @@
 use super::{Finding, source, tree::Tree};
 
 /// Crates that compute and never touch the world.
-const PURE: [&str; 5] = ["vocab", "wire", "flow", "shape", "policy"];
+const PURE: [&str; 6] = ["vocab", "wire", "flow", "shape", "policy", "identity"];
 const IMPURE_WORDS: &[&str] = &[
     "std::fs",
     "std::net",
