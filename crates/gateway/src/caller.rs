@@ -14,7 +14,7 @@ use state::SavedSession;
 use tokio::sync::Semaphore;
 use vocab::{ServerId, View};
 
-use crate::{settings::Access, signed::SignedSession};
+use crate::{meters::SessionMeters, settings::Access, signed::SignedSession};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
@@ -62,6 +62,7 @@ struct Shared {
     /// Places for its calls that wait for a person.
     waiting: Arc<Semaphore>,
     counts: Counts,
+    meters: SessionMeters,
 }
 
 /// How often each target was called, for policies that count.
@@ -192,6 +193,11 @@ impl Caller {
         &self.0.shared.waiting
     }
 
+    /// What its security context counts its calls against.
+    pub(crate) fn meters(&self) -> &SessionMeters {
+        self.0.signed.as_deref().map_or(&self.0.shared.meters, |session| &session.meters)
+    }
+
     pub(crate) fn counts(&self) -> &Counts {
         &self.0.shared.counts
     }
@@ -244,6 +250,7 @@ impl Callers {
                     slots: Arc::new(Semaphore::new(self.max_calls)),
                     waiting: Arc::new(Semaphore::new(MAX_WAITING)),
                     counts: Counts::default(),
+                    meters: SessionMeters::default(),
                 })
             }
         };

@@ -4,6 +4,7 @@
 //! split, never a walk over servers. Items are the upstream's own text; only the name or URI is spliced.
 
 mod build;
+pub(crate) mod builtin;
 pub(crate) mod definition;
 mod face;
 mod headers;

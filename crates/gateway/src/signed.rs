@@ -24,6 +24,7 @@ use std::{
 use arc_swap::ArcSwap;
 use audit::Ledger;
 use identity::{Claims, Expect, PublicKey, Replay, TokenCache, TokenKeys};
+use policy::context::ToolPattern;
 use state::{SavedSigned, SignedStatus, State};
 
 use crate::{Caller, caller::Callers, meters::SessionMeters, settings::Signing};
@@ -50,8 +51,8 @@ pub struct SignedSession {
     pub tenant: String,
     /// The credential or workload that proved itself.
     pub attested_by: String,
-    /// Tools it may call at most, as patterns; empty for no limit of its own.
-    pub patterns: Vec<String>,
+    /// Tools it may call at most.
+    pub patterns: Vec<ToolPattern>,
     pub created_ms: u64,
     pub expires_ms: u64,
     key: PublicKey,
@@ -71,7 +72,8 @@ impl SignedSession {
             workload: saved.workload,
             tenant: saved.tenant,
             attested_by: saved.attested_by,
-            patterns: saved.patterns,
+            // One that cannot be read allows nothing.
+            patterns: saved.patterns.iter().filter_map(|text| ToolPattern::parse(text).ok()).collect(),
             created_ms: saved.created_ms,
             expires_ms: saved.expires_ms,
             key,

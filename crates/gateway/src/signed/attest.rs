@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use audit::rfc3339;
 use identity::{Claims, PublicKey};
+use policy::context::ToolPattern;
 use sha2::{Digest as _, Sha256};
 use state::{SavedSigned, SignedStatus, Workload};
 use subtle::ConstantTimeEq as _;
@@ -48,7 +49,8 @@ pub struct SessionRequest {
     pub sub: String,
     pub security_context_name: String,
     pub public_key_b64: String,
-    pub allowed_tool_patterns: Vec<String>,
+    /// `None`: whatever the context allows.
+    pub allowed_tool_patterns: Option<Vec<String>>,
     pub tenant_id: Option<String>,
 }
 
@@ -142,7 +144,7 @@ impl Signed {
             tenant: party.tenant,
             workload: party.workload,
             attested_by: party.attested_by,
-            patterns: Vec::new(),
+            patterns: vec!["*".to_owned()],
             summary: request.task_summary.filter(|text| text.len() <= MAX_SUMMARY),
         };
         self.begin(rules, party.owner, key, begin, now_ms).await
@@ -166,7 +168,7 @@ impl Signed {
             context: request.security_context_name,
             workload: "session".to_owned(),
             attested_by: operator.id().to_owned(),
-            patterns: request.allowed_tool_patterns,
+            patterns: patterns(request.allowed_tool_patterns)?,
             summary: None,
             tenant,
             agent,
@@ -406,9 +408,17 @@ fn wrong_tenant(asked: &str) -> AttestError {
 }
 
 fn context_exists(rules: &Rules, name: &str, tenant: Option<&str>) -> Result<(), AttestError> {
-    let context = rules.contexts.get(name).filter(|context| context.tenant().is_none() || context.tenant() == tenant);
+    let context = rules.contexts.context(name).filter(|context| context.admits_tenant(tenant));
     // Another tenant's context does not exist for this one.
     context.map(drop).ok_or_else(|| AttestError::NoContext(format!("there is no security context `{name}`")))
+}
+
+fn patterns(given: Option<Vec<String>>) -> Result<Vec<String>, AttestError> {
+    let Some(given) = given else { return Ok(vec!["*".to_owned()]) };
+    for text in &given {
+        ToolPattern::parse(text).map_err(|error| AttestError::Malformed(format!("`allowed_tool_patterns`: `{text}`: {error}")))?;
+    }
+    Ok(given)
 }
 
 fn public_key(text: &str) -> Result<PublicKey, AttestError> {

@@ -38,7 +38,8 @@ fn object(session: &SignedSession) -> Vec<u8> {
     }
     out.str("session_status", session.status().as_str()).str("attested_by", &session.attested_by);
     out.str("created_at", &rfc3339(session.created_ms)).str("expires_at", &rfc3339(session.expires_ms));
-    out.raw("allowed_tool_patterns", serde_json::to_string(&session.patterns).unwrap_or_default().as_bytes());
+    let patterns: Vec<String> = session.patterns.iter().map(ToString::to_string).collect();
+    out.raw("allowed_tool_patterns", serde_json::to_string(&patterns).unwrap_or_default().as_bytes());
     out.u64("calls", session.made.load(std::sync::atomic::Ordering::Relaxed));
     out.finish()
 }

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod decide;
+mod seal;
 
 pub use decide::*;
+pub use seal::*;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -86,6 +88,9 @@ pub enum Verb {
     /// Check, try and write the rules that judge calls
     #[command(subcommand)]
     Policy(Policy),
+    /// Make signed calls, and see and end the sessions of those who do
+    #[command(subcommand, after_help = SEAL_EXAMPLES)]
+    Seal(Seal),
     /// Make, see and revoke client credentials
     #[command(subcommand)]
     Token(Token),

@@ -99,13 +99,13 @@ impl<'a> Fields<'a> {
         self.given(name).map_or(Ok(default), |value| value.as_u64().ok_or(format!("`{name}` must be a whole number")))
     }
 
-    fn texts(&self, name: &str) -> Result<Vec<String>, String> {
+    fn texts(&self, name: &str) -> Result<Option<Vec<String>>, String> {
         let wrong = || format!("`{name}` must be a list of at most {MAX_PATTERNS} texts");
-        let Some(list) = self.given(name) else { return Ok(Vec::new()) };
+        let Some(list) = self.given(name) else { return Ok(None) };
         if !list.is_array() || list.items().nth(MAX_PATTERNS).is_some() {
             return Err(wrong());
         }
-        list.items().map(|item| item.as_str().map(|text| text.into_owned())).collect::<Option<_>>().ok_or_else(wrong)
+        list.items().map(|item| item.as_str().map(|text| text.into_owned())).collect::<Option<_>>().map(Some).ok_or_else(wrong)
     }
 }
 
