@@ -136,7 +136,7 @@ impl Page {
     fn checks(&mut self, facts: &Facts<'_>, label: Mark, imagined: &Imagined) {
         let session = imagined.ask.caller.session();
         let checks: Vec<_> = policy::findings(facts, label).collect();
-        for stage in [Stage::Admit, Stage::Weigh, Stage::Shape] {
+        for stage in [Stage::Admit, Stage::Bound, Stage::Weigh, Stage::Shape] {
             if stage == Stage::Weigh {
                 match policy::weigh(facts, |ceiling| session.weigh(ceiling)) {
                     Err(violation) => self.refused(stage, "no_write_down", &violation),

@@ -49,6 +49,7 @@ impl Bucket {
         };
         counted.map_err(|due| Exceeded {
             limit: self.name.clone(),
+            calls: self.rate.calls.into(),
             retry_after: Duration::from_nanos(due.saturating_add(step).saturating_sub(now.saturating_add(window))),
         })
     }

@@ -96,6 +96,8 @@ impl Findings {
             arguments,
             input_schema: input.and_then(|definition| definition.input().as_ref().ok()?.as_ref()),
             scans_injection: target.spec.injection_scan,
+            built_in: None,
+            boundary: None,
         }
     }
 }
