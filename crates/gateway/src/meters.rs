@@ -50,6 +50,7 @@ impl Bucket {
         };
         counted.map_err(|due| Exceeded {
             limit: self.name.clone(),
+            calls: self.rate.calls.into(),
             retry_after: Duration::from_nanos(due.saturating_add(step).saturating_sub(now.saturating_add(window))),
         })
     }
@@ -123,6 +124,10 @@ impl SessionMeters {
         let count = made.entry(key.to_owned()).or_default();
         *count += 1;
         *count - 1
+    }
+
+    pub(crate) fn made(&self, tool: &str) -> u64 {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).get(tool).copied().unwrap_or(0)
     }
 
     /// A call was not let in after all.

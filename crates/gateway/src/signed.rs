@@ -27,7 +27,7 @@ use identity::{Claims, Expect, PublicKey, Replay, TokenCache, TokenKeys};
 use policy::context::ToolPattern;
 use state::{SavedSigned, SignedStatus, State};
 
-use crate::{Caller, caller::Callers, meters::SessionMeters, settings::Signing};
+use crate::{Caller, call::SoFar, caller::Callers, meters::SessionMeters, settings::Signing};
 
 pub use attest::{AttestError, AttestRequest, Attested, Evidence as AttestProof, NewWorkload, SessionRequest};
 pub(crate) use verify::in_force;
@@ -91,6 +91,11 @@ impl SignedSession {
             status if status == SignedStatus::Expired as u8 => SignedStatus::Expired,
             _ => SignedStatus::Revoked,
         }
+    }
+
+    /// How many calls it made, and of this tool among them.
+    pub(crate) fn so_far(&self, tool: &str) -> SoFar {
+        SoFar { calls: self.made.load(Ordering::Relaxed), of_tool: self.meters.made(tool) }
     }
 
     /// In force on the next look, whatever becomes of the disk.

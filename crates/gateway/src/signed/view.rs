@@ -56,9 +56,14 @@ impl Signed {
     }
 
     /// The latest session of an execution, if it exists for this operator.
-    pub(crate) fn of_execution(&self, operator: &Caller, execution: &str) -> Option<Caller> {
-        let callers = self.all().into_iter().filter(|caller| is_seen(operator, caller));
-        callers
+    fn of_execution(&self, operator: &Caller, execution: &str) -> Option<Caller> {
+        self.latest(execution).filter(|caller| is_seen(operator, caller))
+    }
+
+    /// The latest session of an execution.
+    pub(crate) fn latest(&self, execution: &str) -> Option<Caller> {
+        self.all()
+            .into_iter()
             .filter(|caller| caller.signed().is_some_and(|session| session.execution == execution))
             .max_by_key(|caller| caller.signed().map(|session| (session.status() == SignedStatus::Active, session.created_ms)))
     }
