@@ -29,7 +29,7 @@ use crate::{
     running::{Event, Outcome, Wires},
     settings::Rules,
 };
-pub(crate) use context::{Count, NamesOf, SoFar, boundary, counting, meters};
+pub(crate) use context::{Count, NamesOf, SoFar, boundary, meters};
 use context::Place;
 use facts::Findings;
 pub(crate) use facts::question;

@@ -116,6 +116,12 @@ impl fmt::Debug for WorkerSettings {
     }
 }
 
+impl fmt::Debug for Signing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Signing").field("issuer", &self.issuer).finish_non_exhaustive()
+    }
+}
+
 /// A literal, or the name of a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Text {

@@ -118,5 +118,7 @@ pub(crate) fn find(name: &str) -> Option<Arc<Target>> {
     };
     let mut target = Target::unseen(Arc::clone(&SPEC), name);
     target.effect = effect;
+    // What comes from the web or by mail may be anyone's words.
+    target.is_open_world = name.starts_with("web.") || name.starts_with("email.");
     Some(Arc::new(target))
 }

@@ -30,7 +30,7 @@ pub enum Evidence<'a> {
     Workload,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct AttestRequest {
     pub public_key: String,
     /// Of a launched workload, with its secret; of anybody else, any name.

@@ -5,7 +5,7 @@ use gateway::{Action, Answer, Ask, Caller, ClientFace, Era, Event, Proof};
 use http::StatusCode;
 use identity::Envelope;
 use vocab::{Rule, Violation};
-use wire::{Json, mcp::code, rpc, write::Object};
+use wire::{Json, Kind, mcp::code, rpc, write::Object};
 
 use super::{
     render::{self, Said},
@@ -22,7 +22,7 @@ pub(super) async fn answer(door: &Door, body: &Bytes) -> Said {
         }
     };
     let payload = envelope.payload();
-    let id = payload.get("id").filter(|id| id.is_string() || id.is_number());
+    let id = payload.get("id").filter(|id| matches!(id.kind(), Kind::String | Kind::Number));
     let caller = match door.gate.recognise(envelope.token()) {
         Ok(caller) => caller,
         Err(violation) => {
