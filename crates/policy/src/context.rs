@@ -5,6 +5,7 @@
 //! names and arguments in, verdicts out. It must never guess: a text that cannot be read the one way its check reads it is refused,
 //! and a value of another type than expected never skips a check.
 
+mod bounds;
 mod command;
 mod denial;
 mod domain;

@@ -103,6 +103,7 @@ pub(crate) fn rules(resolved: &Resolved) -> Result<Rules, String> {
             config::Influence::Block => Influence::Block,
         },
         approvals: settings::ApprovalSettings { expiry: resolved.approvals.expiry, in_client: resolved.approvals.in_client },
+        contexts: Arc::default(),
     })
 }
 
@@ -185,7 +186,7 @@ fn server(entry: &config::ServerEntry) -> ServerSpec {
             }),
         },
         allow: settings::Allow { sampling: entry.allow.sampling, roots: entry.allow.roots, elicitation: entry.allow.elicitation },
-        capabilities: Vec::new(),
+        capabilities: entry.capabilities.iter().map(|capability| capability.name.clone()).collect(),
         tenant: None,
     }
 }

@@ -216,10 +216,9 @@ fn covers(parts: &[Part], path: &[String]) -> bool {
 /// `**` may also stand for nothing.
 fn settle(parts: &[Part], reached: &mut [bool]) {
     for (at, part) in parts.iter().enumerate() {
-        if *part == Part::Deep && reached.get(at) == Some(&true) {
-            if let Some(place) = reached.get_mut(at + 1) {
-                *place = true;
-            }
+        let is_reached = *part == Part::Deep && reached.get(at) == Some(&true);
+        if let Some(place) = reached.get_mut(at + 1).filter(|_| is_reached) {
+            *place = true;
         }
     }
 }
