@@ -14,7 +14,7 @@ use gateway::settings::Signing;
 use identity::{SigningKey, TokenKeys, VerifyingKey};
 use state::State;
 
-use crate::{config::{Resolved, Seal}, home::Home, private_file, replay_file::ReplayFile};
+use crate::{config::Resolved, home::Home, private_file, replay_file::ReplayFile};
 
 /// No token lives longer, so no key has to be recognised longer after it was replaced.
 const OVERLAP: Duration = Duration::from_secs(24 * 3600);
