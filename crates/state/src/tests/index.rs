@@ -90,7 +90,11 @@ async fn an_index_catches_up_and_answers_by_every_word() {
     let by = Query { tenant: "acme".into(), execution: "e-1".into(), ..Query::default() };
     assert_eq!(seqs(&mut index, by).await, scanned(dir.path(), |r| r.action == "server.state"));
     let by = Query { verdict: "permitted".into(), user: "ann".into(), agent: "claude-code".into(), ..Query::default() };
-    assert_eq!(seqs(&mut index, by).await, scanned(dir.path(), |r| r.kind == "outcome"), "an intent that ended is not told twice");
+    assert_eq!(
+        seqs(&mut index, by).await,
+        scanned(dir.path(), |r| r.kind == "outcome"),
+        "an intent that ended is not told twice"
+    );
     assert_eq!(seqs(&mut index, Query { caller: "nobody".into(), ..Query::default() }).await, [0_u64; 0]);
     let few = index.find(&Query { limit: 3, ..Query::default() }).await.unwrap();
     assert!(few.more && few.records.len() == 3 && few.records.last().unwrap().action == "server.state");
@@ -129,7 +133,11 @@ async fn another_ledger_is_noticed_and_the_index_made_anew() {
         assert_eq!(seqs(&mut index, mine).await.len(), 20);
     }
     let mut index = opened(dir.path()).await;
-    assert_eq!(seqs(&mut index, Query { caller: "c-1".into(), ..Query::default() }).await.len(), 0, "nothing of the first is left");
+    assert_eq!(
+        seqs(&mut index, Query { caller: "c-1".into(), ..Query::default() }).await.len(),
+        0,
+        "nothing of the first is left"
+    );
 }
 
 #[tokio::test]
