@@ -55,7 +55,7 @@ impl State {
 
 /// Makes the file before SQLite does, so that it is never readable by others, not even for a moment. SQLite gives its side files the
 /// mode of the file itself.
-fn prepare(file: &Path) -> std::io::Result<()> {
+pub(crate) fn prepare(file: &Path) -> std::io::Result<()> {
     fs::OpenOptions::new().read(true).append(true).create(true).mode(OWNER_ONLY).open(file)?;
     let mode = fs::metadata(file)?.permissions().mode();
     if mode & 0o077 != 0 {

@@ -1,6 +1,7 @@
 //! Tests, by what they are about. Time and entropy are numbers the tests choose.
 
 mod approvals;
+mod index;
 mod kill;
 mod model;
 mod opening;

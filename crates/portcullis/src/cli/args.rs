@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod audit;
 mod decide;
 mod seal;
 
+pub use audit::*;
 pub use decide::*;
 pub use seal::*;
 
@@ -363,6 +365,17 @@ pub enum Audit {
     Verify(AuditVerify),
     /// Show one record, or all records of one call
     Show(AuditShow),
+    /// Find records by who, what, verdict, level, time or lineage
+    Query(AuditQuery),
+    /// Summarise a period: calls, refusals, approvals, changes, and whether the ledger verifies
+    Report(AuditReport),
+    /// Write a period's records to a file that can be verified by itself
+    Export(AuditExport),
+    /// Remove what is older than the ledger must be kept
+    ///
+    /// Whole segments go, and the arguments kept for their calls. What remains still verifies, and says what was removed. A running gate does
+    /// this by itself as `audit.retention` and `audit.max_bytes` say; by hand it is done without one.
+    Retain(AuditRetain),
     /// Print the latest signed head of the ledger, to be kept elsewhere
     ///
     /// With it and the public key, `portcullis audit verify --against` finds a ledger that was cut or written anew, even by whoever holds
@@ -382,8 +395,11 @@ pub struct AuditVerify {
     #[arg(long, value_name = "FILE")]
     pub against: Option<PathBuf>,
     /// The ledger's public key that was kept elsewhere, or a file with it
-    #[arg(long, value_name = "KEY", requires = "against")]
+    #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
+    /// Verify this export instead of the ledger
+    #[arg(long, value_name = "FILE")]
+    pub export: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -15,6 +15,7 @@ use crate::{
 };
 
 mod proofs;
+mod query;
 
 const POLL: Duration = Duration::from_millis(200);
 
@@ -23,6 +24,7 @@ pub(super) fn run(verb: &args::Audit, home: &Home, screen: &mut Screen<'_>) -> R
         args::Audit::Tail(args) => tail(args, home, screen),
         args::Audit::Verify(args) => verify(args, home, screen),
         args::Audit::Show(args) => show(&args.id, home, screen),
+        args::Audit::Query(args) => query::run(args, home, screen),
         args::Audit::Checkpoint => proofs::checkpoint(home, screen),
         args::Audit::Proof(args) => proofs::prove(args.seq, home, screen),
         args::Audit::CheckProof(args) => proofs::check(args, home, screen),
