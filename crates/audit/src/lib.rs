@@ -12,9 +12,11 @@
 //! - records are written in `seq` order, whole lines, and only an unacknowledged tail is ever cut;
 //! - after a failed write or sync nothing is acknowledged until [`Ledger::reopen`] has re-read the tail;
 //! - a signed head covers only what is synced;
+//! - events are projections of records: the bus keeps nothing of its own;
 //! - [`verify`] and [`check_proof`] share nothing with the writer but the hash function.
 
 mod bodies;
+mod bus;
 mod chain;
 mod checkpoint;
 mod clock;
@@ -39,6 +41,7 @@ mod verify;
 mod write;
 
 pub use bodies::{BODY_LIMIT, Body, BodyReader, BodyReport, body, verify_bodies};
+pub use bus::{Batch, Event, EventFilter, Feed, NoPlace, Payload, Place, Severity, newest_events, project, render_event};
 pub use chain::Hash;
 pub use checkpoint::{read_checkpoint, read_public_key};
 pub use clock::{Clock, Moment, rfc3339, system_clock};
@@ -48,7 +51,7 @@ pub use encode::printable;
 pub use error::{LedgerUnavailable, OpenError};
 pub use evidence::{Facts, Intent, Opened, Outcome, Sealed};
 pub use ledger::{Appended, Ledger, Options, Position, Status};
-pub use places::{LineReader, Place, Places, oldest};
+pub use places::{LineReader, Places, Spot, oldest};
 pub use proof::{ExportError, Exported, ProofError, Proven, check_export, check_proof, export, prove};
 pub use read::{Filter, Follow, Records, read, tail};
 pub use record::{Change, Kind, Record, Verdict};

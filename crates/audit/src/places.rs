@@ -16,7 +16,7 @@ const LONGEST: u32 = 1 << 20;
 
 /// A line of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Spot {
     /// The first `seq` of the segment, which names its file.
     pub segment: u64,
     /// Where the line begins.
@@ -36,7 +36,7 @@ pub struct Places {
 
 impl Places {
     /// From the oldest record there is, or from the line behind `after`.
-    pub fn new(dir: &Path, after: Option<Place>) -> io::Result<Places> {
+    pub fn new(dir: &Path, after: Option<Spot>) -> io::Result<Places> {
         let mut files: VecDeque<(u64, PathBuf)> = segments(dir)?.into();
         let mut places = Places { files: VecDeque::new(), open: None, at: 0, line: Vec::new() };
         if let Some(after) = after {
@@ -55,7 +55,7 @@ impl Places {
     }
 
     /// The next line without its end, and where it is.
-    pub fn next_line(&mut self) -> io::Result<Option<(Place, &[u8])>> {
+    pub fn next_line(&mut self) -> io::Result<Option<(Spot, &[u8])>> {
         loop {
             if self.open.is_none() && !self.open_next()? {
                 return Ok(None);
@@ -65,7 +65,7 @@ impl Places {
             reader.read_until(b'\n', &mut self.line)?;
             if let Some((b'\n', _)) = self.line.split_last() {
                 let length = u32::try_from(self.line.len()).unwrap_or(u32::MAX);
-                let place = Place { segment: *segment, at: self.at, length };
+                let place = Spot { segment: *segment, at: self.at, length };
                 self.at += self.line.len() as u64;
                 return Ok(self.line.split_last().map(|(_, text)| (place, text)));
             }
@@ -108,7 +108,7 @@ impl LineReader {
     }
 
     /// The line at `place` without its end; `None` if its segment is gone, is shorter, or has no line there.
-    pub fn line(&mut self, place: Place) -> io::Result<Option<Vec<u8>>> {
+    pub fn line(&mut self, place: Spot) -> io::Result<Option<Vec<u8>>> {
         if place.length > LONGEST {
             return Ok(None);
         }

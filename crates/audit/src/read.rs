@@ -28,6 +28,7 @@ pub struct Filter {
     pub tool: String,
     pub user: String,
     pub agent: String,
+    pub tenant: String,
     pub action: String,
     pub effect: String,
     pub approval: String,
@@ -46,6 +47,7 @@ impl Filter {
             (&self.tool, &record.tool),
             (&self.user, &record.user),
             (&self.agent, &record.agent),
+            (&self.tenant, &record.tenant),
             (&self.action, &record.action),
             (&self.effect, &record.effect),
             (&self.approval, &record.approval),
@@ -113,6 +115,11 @@ pub(crate) fn segments(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 }
 
 impl Records {
+    /// Everything in one segment.
+    pub(crate) fn of_segment(path: PathBuf) -> Records {
+        Records { filter: Filter::default(), files: VecDeque::from([path]), reader: None, line: Vec::new() }
+    }
+
     /// The next line with its end, or `None` at the end of the last file.
     fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
         loop {

@@ -1,6 +1,7 @@
 //! Each file is one promise of the ledger.
 
 mod bodies; // sealed arguments, kept apart, erasable
+mod bus; // every record is events, in order, one line each
 mod calls; // opened, intended, concluded, abandoned
 mod combining; // many threads, one chain
 mod commit; // one sync for all who wait

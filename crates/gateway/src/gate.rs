@@ -9,17 +9,18 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use audit::{Clock, Ledger, StrangerCounter};
+use audit::{Clock, EventFilter, Ledger, Place, StrangerCounter};
 use flow::Showable;
 use policy::Budget;
 use state::{Approval, ApprovalState, SavedSession, State};
-use tokio::sync::{Semaphore, broadcast};
+use tokio::sync::{Semaphore, broadcast, watch};
 use vocab::{Integrity, Mark, Redacted, ServerId, Stop};
 use wire::{Text, write::Object};
 
 use crate::{
     Admin, Ask, Caller, Catalog, Change, Credential, DoorSettings, Outcome, Pins, Running, Seal, call,
     caller::Callers,
+    events::Subscription,
     parking::Parking,
     settings::{Accounts, Rules, ServerSpec, Settings},
     signed::Signed,
@@ -75,6 +76,8 @@ pub(crate) struct Inner {
     door: Arc<DoorSettings>,
     parking: Parking,
     strangers: StrangerCounter,
+    /// How many records survive a power cut; what listeners are woken by.
+    durable: watch::Sender<u64>,
     call_ids: AtomicU64,
     /// Tells the calls of this run from those of others.
     run: String,
@@ -163,6 +166,12 @@ impl Inner {
         self.state.answer(id, approve, who, reason, self.now_ms()).await.map_err(|error| error.to_string())
     }
 
+    /// Tells listeners how far the ledger is durable now.
+    fn wake_listeners(&self) {
+        let synced = self.ledger.status().synced;
+        self.durable.send_if_modified(|known| std::mem::replace(known, synced) != synced);
+    }
+
     /// Counts how a call ended.
     pub(crate) fn count(&self, outcome: &Outcome) {
         let counter = match outcome {
@@ -190,8 +199,10 @@ impl Gate {
         callers.replace(credentials);
         let signed = Signed::new(settings.signing, &callers, settings.state.clone(), ledger.clone());
         callers.allow_anonymous(!settings.door.requires_credential);
+        let durable = watch::Sender::new(ledger.status().synced);
         let gate = Self(Arc::new(Inner {
             ledger,
+            durable,
             hub: Arc::clone(&hub),
             seal: Seal::new(&settings.seal_key),
             slots: Arc::new(Semaphore::new(settings.max_concurrent_calls)),
@@ -299,6 +310,18 @@ impl Gate {
     #[must_use]
     pub fn admin(&self) -> Admin {
         Admin::new(self.clone())
+    }
+
+    /// Events from a place on, or those that come from now on.
+    #[must_use]
+    pub fn subscribe(&self, from: Option<Place>, filter: EventFilter) -> Subscription {
+        Subscription::new(&self.0.ledger, self.0.durable.subscribe(), from, filter)
+    }
+
+    /// How many records survive a power cut, as it grows; and where they are.
+    #[must_use]
+    pub fn durable_records(&self) -> (std::path::PathBuf, watch::Receiver<u64>) {
+        (self.0.ledger.dir().to_owned(), self.0.durable.subscribe())
     }
 
     pub(crate) fn parking(&self) -> &Parking {
@@ -433,6 +456,7 @@ impl Gate {
         if let Err(error) = closed {
             tracing::error!(%error, "the ledger could not be closed cleanly");
         }
+        self.0.wake_listeners();
     }
 }
 
@@ -480,6 +504,7 @@ async fn keep_ledger(gate: std::sync::Weak<Inner>) {
         let Some(gate) = gate.upgrade() else { return };
         let kept = tokio::task::spawn_blocking(move || {
             gate.ledger.tend()?;
+            gate.wake_listeners();
             gate.strangers.flush(&gate.ledger)
         });
         if let Ok(Err(error)) = kept.await {

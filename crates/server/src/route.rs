@@ -55,7 +55,7 @@ fn admin_verb(path: &str) -> Option<admin::Verb> {
 }
 
 /// Undoes percent escapes; `None` where they do not make text.
-fn unescaped(text: &str) -> Option<String> {
+pub(crate) fn unescaped(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

@@ -434,6 +434,43 @@ pub struct AuditTail {
     /// Go on with new records, until interrupted
     #[arg(short, long)]
     pub follow: bool,
+    /// Show events instead of records: what each record says, in the names of docs/ledger.md
+    #[arg(long)]
+    pub events: bool,
+    /// Everything from this position on, instead of the newest
+    #[arg(long, value_name = "POSITION")]
+    pub from: Option<audit::Place>,
+    #[command(flatten)]
+    pub wanted: AuditWanted,
+}
+
+/// Conditions on what is shown; all of them must hold.
+#[derive(Debug, Args)]
+pub struct AuditWanted {
+    /// Only events of this name, as in `InvocationFailed`; shows events
+    #[arg(long, value_name = "NAME")]
+    pub event: Option<String>,
+    /// Only events of this family, as in `approval`; shows events
+    #[arg(long, value_name = "NAME")]
+    pub family: Option<String>,
+    /// Only what this credential did
+    #[arg(long, value_name = "ID")]
+    pub caller: Option<String>,
+    /// Only what concerns this tool, by the server's own name for it
+    #[arg(long, value_name = "NAME")]
+    pub tool: Option<String>,
+    /// Only what concerns this server
+    #[arg(long, value_name = "ID")]
+    pub server: Option<String>,
+    /// Only calls that ended so: permitted, refused, failed, cancelled, indeterminate
+    #[arg(long, value_name = "WORD")]
+    pub verdict: Option<String>,
+    /// Only what belongs to this tenant
+    #[arg(long, value_name = "NAME")]
+    pub tenant: Option<String>,
+    /// Only what belongs to this session
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
 }
 
 #[derive(Debug, Args)]

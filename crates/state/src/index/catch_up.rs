@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, io, path::PathBuf};
 
-use audit::{LineReader, Place, Places};
+use audit::{LineReader, Spot, Places};
 use serde::Deserialize;
 use sqlx::{QueryBuilder, Row as _, Sqlite, sqlite::SqliteConnection};
 
@@ -43,7 +43,7 @@ pub struct CaughtUp {
 #[derive(Debug, Clone)]
 struct Reached {
     hash: String,
-    place: Place,
+    place: Spot,
 }
 
 /// What the index wants to know of a record.
@@ -134,7 +134,7 @@ impl Index {
     async fn reached(&mut self) -> Result<Option<Reached>, sqlx::Error> {
         let row = sqlx::query("SELECT hash, segment, at, length FROM reached").fetch_optional(&mut self.connection).await?;
         let Some(row) = row else { return Ok(None) };
-        let place = Place {
+        let place = Spot {
             segment: from_file(row.try_get("segment")?),
             at: from_file(row.try_get("at")?),
             length: u32::try_from(row.try_get::<i64, _>("length")?).unwrap_or(0),
@@ -177,7 +177,7 @@ pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Resul
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error.to_string())))
 }
 
-fn read_batch(mut places: Places) -> io::Result<(Places, Vec<(Place, Line)>)> {
+fn read_batch(mut places: Places) -> io::Result<(Places, Vec<(Spot, Line)>)> {
     let mut lines = Vec::with_capacity(BATCH);
     while lines.len() < BATCH
         && let Some((place, text)) = places.next_line()?
@@ -191,7 +191,7 @@ fn read_batch(mut places: Places) -> io::Result<(Places, Vec<(Place, Line)>)> {
 }
 
 /// Writes a batch and how far it reaches, all of it or none.
-async fn write(connection: &mut SqliteConnection, words: &mut Words, lines: &[(Place, Line)]) -> Result<(), sqlx::Error> {
+async fn write(connection: &mut SqliteConnection, words: &mut Words, lines: &[(Spot, Line)]) -> Result<(), sqlx::Error> {
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *connection).await?;
     match rows(connection, words, lines).await {
         Ok(()) => sqlx::raw_sql("COMMIT").execute(connection).await.map(drop),
@@ -203,7 +203,7 @@ async fn write(connection: &mut SqliteConnection, words: &mut Words, lines: &[(P
     }
 }
 
-async fn rows(connection: &mut SqliteConnection, words: &mut Words, lines: &[(Place, Line)]) -> Result<(), sqlx::Error> {
+async fn rows(connection: &mut SqliteConnection, words: &mut Words, lines: &[(Spot, Line)]) -> Result<(), sqlx::Error> {
     let texts: BTreeSet<&str> = lines.iter().flat_map(|(_, line)| line.words()).collect();
     words.learn(connection, &texts).await?;
     for some in lines.chunks(AT_ONCE) {

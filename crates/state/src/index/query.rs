@@ -1,6 +1,6 @@
 //! Asking: which records, by whom, about what, when, and what led to them.
 
-use audit::{LineReader, Place, Record};
+use audit::{LineReader, Spot, Record};
 use sqlx::{QueryBuilder, Row as _, Sqlite, sqlite::SqliteRow};
 
 use super::{Index, IndexError, catch_up::blocking};
@@ -113,7 +113,7 @@ impl Index {
     /// The newest records that fit, of all that were indexed. Call [`Index::catch_up`] first.
     pub async fn find(&mut self, query: &Query) -> Result<Found, IndexError> {
         let rows = query.sql().build().persistent(false).fetch_all(&mut self.connection).await;
-        let places: Result<Vec<(u64, Place)>, sqlx::Error> = rows.and_then(|rows| rows.iter().map(place).collect());
+        let places: Result<Vec<(u64, Spot)>, sqlx::Error> = rows.and_then(|rows| rows.iter().map(place).collect());
         let mut places = places.map_err(|error| self.failed(&error))?;
         let more = places.len() > query.limit as usize;
         places.truncate(query.limit as usize);
@@ -137,8 +137,8 @@ impl Index {
     }
 }
 
-fn place(row: &SqliteRow) -> Result<(u64, Place), sqlx::Error> {
-    let place = Place {
+fn place(row: &SqliteRow) -> Result<(u64, Spot), sqlx::Error> {
+    let place = Spot {
         segment: from_file(row.try_get("segment")?),
         at: from_file(row.try_get("at")?),
         length: u32::try_from(row.try_get::<i64, _>("length")?).unwrap_or(0),
