@@ -439,7 +439,7 @@ pub struct AuditTail {
     pub events: bool,
     /// Everything from this position on, instead of the newest
     #[arg(long, value_name = "POSITION")]
-    pub from: Option<audit::Place>,
+    pub from: Option<::audit::Place>,
     #[command(flatten)]
     pub wanted: AuditWanted,
 }

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use state::index::{Found, Index, Query};
 
-use super::print;
+use super::tail::print;
 use crate::{
     cli::{Exit, args},
     home::Home,
