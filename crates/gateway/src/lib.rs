@@ -33,6 +33,7 @@ pub use caller::{Caller, Credential, Role};
 pub use catalog::{Catalog, HeaderParam, Listed, RefusedName};
 pub use change::Change;
 pub use events::{Missed, News, Subscription};
+pub use identity::Envelope;
 pub use gate::{Delivery, Edit, Editor, Evidence, Gate, Reload};
 pub use pins::Pins;
 pub use running::{Answer, Event, Outcome, Reply, Running};
