@@ -416,6 +416,7 @@ impl Gate {
         self.record_opt_outs(&servers)?;
         self.0.rules.store(Arc::new(rules));
         self.0.callers.replace(credentials);
+        self.0.signed.refresh(&self.0.callers);
         self.0.hub.apply(servers);
         Ok(())
     }
