@@ -12,6 +12,7 @@ pub mod offline;
 mod online;
 mod policies;
 pub mod private_file;
+mod report;
 pub mod snippets;
 pub mod tokens;
 mod up;
