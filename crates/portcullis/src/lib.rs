@@ -14,6 +14,7 @@ mod policies;
 pub mod private_file;
 mod replay_file;
 mod signing;
+mod report;
 pub mod snippets;
 pub mod tokens;
 mod up;

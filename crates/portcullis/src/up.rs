@@ -27,6 +27,7 @@ use crate::{
 };
 
 mod files;
+pub(crate) mod retention;
 
 use files::Files;
 
@@ -64,6 +65,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         let settings = wiring::settings(home, &prepared.resolved, state, signing).map_err(Trouble::failed)?;
         let listener = bind(prepared.listen).await?;
         let lines = bind_lines(&home.socket())?;
+        let keeper = tokio::spawn(retention::keep(ledger.clone(), files.clone()));
         let gate = Gate::open(settings, credentials, sessions, ledger, audit::system_clock());
         let address = listener.local_addr()?;
         gate.set_url(format!("http://{address}/mcp"));
@@ -76,6 +78,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         let watch = tokio::spawn(files.watch(gate.clone(), looks));
         until_told(&gate).await?;
         watch.abort();
+        keeper.abort();
         doors.close().await?;
         gate.close();
         Ok::<_, Trouble>(())

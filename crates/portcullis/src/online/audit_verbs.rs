@@ -11,9 +11,11 @@ use crate::{
     offline::{Screen, Trouble},
 };
 
+mod keep;
 mod proofs;
 mod query;
 mod tail;
+mod report;
 
 const POLL: Duration = Duration::from_millis(200);
 
@@ -23,7 +25,9 @@ pub(super) fn run(verb: &args::Audit, home: &Home, screen: &mut Screen<'_>) -> R
         args::Audit::Verify(args) => verify(args, home, screen),
         args::Audit::Show(args) => show(&args.id, home, screen),
         args::Audit::Query(args) => query::run(args, home, screen),
-        args::Audit::Report(_) | args::Audit::Export(_) | args::Audit::Retain(_) => Err(Trouble::failed("not yet")),
+        args::Audit::Report(args) => report::run(args, home, screen),
+        args::Audit::Export(args) => keep::export(args, home, screen),
+        args::Audit::Retain(args) => keep::retain(args, home, screen),
         args::Audit::Checkpoint => proofs::checkpoint(home, screen),
         args::Audit::Proof(args) => proofs::prove(args.seq, home, screen),
         args::Audit::CheckProof(args) => proofs::check(args, home, screen),
@@ -36,6 +40,9 @@ fn unreadable(home: &Home, error: &std::io::Error) -> Trouble {
 }
 
 fn verify(args: &args::AuditVerify, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    if let Some(file) = &args.export {
+        return keep::verify_export(file, args, home, screen);
+    }
     let look = proofs::verifier(args, home)?;
     let mut report = look().map_err(|error| unreadable(home, &error))?;
     if !report.is_clean() {
@@ -44,23 +51,40 @@ fn verify(args: &args::AuditVerify, home: &Home, screen: &mut Screen<'_>) -> Res
         report = look().map_err(|error| unreadable(home, &error))?;
     }
     let document = json!({
-        "clean": report.is_clean(), "segments": report.segments, "records": report.records, "intents": report.intents,
+        "clean": report.is_clean(), "segments": report.segments, "first": report.first, "records": report.records, "intents": report.intents,
         "outcomes": report.outcomes, "refusals": report.refusals, "changes": report.changes, "open_intents": report.open_intents,
         "head": report.head.to_string(), "root": report.root.to_string(), "checkpoint": report.checkpoint, "finding": report.finding.as_ref().map(ToString::to_string),
+        "unproven": report.unproven,
     });
     screen.show(&document, &verdict(&report))?;
-    Ok(if report.is_clean() { Exit::Done } else { Exit::Altered })
+    Ok(match (report.is_clean(), report.unproven.is_empty()) {
+        (true, true) => Exit::Done,
+        (true, false) => Exit::Failed,
+        (false, _) => Exit::Altered,
+    })
 }
 
 fn verdict(report: &audit::Report) -> String {
     let counts = format!(
         "{} records in {} files: {} intents, {} outcomes, {} refusals, {} changes",
-        report.records, report.segments, report.intents, report.outcomes, report.refusals, report.changes
+        report.kept(),
+        report.segments,
+        report.intents,
+        report.outcomes,
+        report.refusals,
+        report.changes
     );
-    match &report.finding {
+    let mut text = match &report.finding {
         None => format!("The ledger verifies. {counts}\nHead {}\n", report.head),
         Some(finding) => format!("THE LEDGER DOES NOT VERIFY: {finding}\nUp to there: {counts}\n"),
+    };
+    if report.first > 0 {
+        text.push_str(&format!("It begins with record {}: retention has removed those before it.\n", report.first));
     }
+    for unproven in &report.unproven {
+        text.push_str(&format!("NOT SHOWN: {unproven}.\n"));
+    }
+    text
 }
 
 fn show(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {

@@ -34,6 +34,8 @@ pub(super) struct Files {
     home: Home,
     /// Where the policies are, if they are not the program's own.
     bundle: Mutex<Option<PathBuf>>,
+    /// How long the ledger is kept.
+    audit: Mutex<config::Audit>,
     /// Names the contents in force. A gate that has changed its own file and read it again need not do so twice.
     in_force: Mutex<Option<[u8; 32]>>,
 }
@@ -48,7 +50,7 @@ fn get<T: Clone>(place: &Mutex<T>) -> T {
 
 impl Files {
     pub(super) fn new(home: &Home) -> Arc<Self> {
-        Arc::new(Self { home: home.clone(), bundle: Mutex::default(), in_force: Mutex::default() })
+        Arc::new(Self { home: home.clone(), bundle: Mutex::default(), audit: Mutex::default(), in_force: Mutex::default() })
     }
 
     /// Reads the configuration. What the files are is noted first, so that a change is noticed however soon it comes after.
@@ -59,8 +61,14 @@ impl Files {
         let (looks, contents) = (self.looks(), self.contents());
         let (_, resolved) = offline::load(&file)?;
         self.follow(&resolved);
+        set(&self.audit, resolved.audit);
         set(&self.in_force, Some(contents));
         Ok((resolved, looks))
+    }
+
+    /// How long the ledger is kept, as the file in force says.
+    pub(super) fn audit(&self) -> config::Audit {
+        get(&self.audit)
     }
 
     fn follow(&self, resolved: &Resolved) {
@@ -114,6 +122,7 @@ impl Files {
             format!("{} servers, {} credentials, policies {}", resolved.servers.len(), credentials.len(), rules.bundle.version());
         gate.apply(wiring::servers(resolved), credentials, rules)?;
         gate.set_token_keys(keys);
+        set(&self.audit, resolved.audit);
         Ok(summary)
     }
 
