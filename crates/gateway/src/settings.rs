@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
-use policy::{Budget, Bundle, Contexts, Influence, Permission};
+use policy::{Budget, Bundle, Influence, Permission};
 use state::State;
 use vocab::{Effect, Level, Redacted, ServerId};
 
@@ -39,7 +39,6 @@ pub struct WorkerSettings {
     pub total_bytes: usize,
 }
 
-#[derive(Clone)]
 pub struct Settings {
     pub door: DoorSettings,
     pub worker: WorkerSettings,
@@ -62,29 +61,28 @@ pub struct Settings {
     pub state: State,
     /// The approved definitions.
     pub pins: Arc<Pins>,
-    /// Who signs the tokens of signed calls, for whom, and for how long.
-    pub seal: SealSettings,
+    pub signing: Signing,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SealSettings {
+/// Keeps what stands behind the replay window short.
+pub type Tidy = Box<dyn Fn(&identity::Replay) -> std::io::Result<()> + Send + Sync>;
+
+/// What sessions of signed calls stand on.
+pub struct Signing {
+    /// They sign our tokens and recognise them.
+    pub keys: identity::TokenKeys,
     pub issuer: String,
     pub audiences: Vec<String>,
-    /// How long a token is good.
+    /// How long a session lasts.
     pub ttl: Duration,
-    /// Sessions that one workload may have open at once.
     pub max_sessions_per_workload: usize,
-}
-
-impl Default for SealSettings {
-    fn default() -> Self {
-        Self {
-            issuer: "aegis-orchestrator".to_owned(),
-            audiences: vec!["aegis-agents".to_owned()],
-            ttl: Duration::from_secs(3600),
-            max_sessions_per_workload: 8,
-        }
-    }
+    /// The envelopes that were used, of earlier runs too.
+    pub replay: Arc<identity::Replay>,
+    /// Keeps the file that stands behind it short; called every so often.
+    pub tidy: Tidy,
+    pub random: secrets::Entropy,
+    /// Of earlier runs.
+    pub sessions: Vec<state::SavedSigned>,
 }
 
 /// What decides besides the servers' own entries. Replaced as a whole.
@@ -94,8 +92,8 @@ pub struct Rules {
     /// What becomes of a consequential call of a session that has read untrusted data.
     pub untrusted_influence: Influence,
     pub approvals: ApprovalSettings,
-    /// What signed sessions may do.
-    pub contexts: Arc<Contexts>,
+    /// Security contexts, agents' tool lists and the node's ceilings.
+    pub contexts: Arc<policy::Contexts>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +113,12 @@ impl fmt::Debug for Settings {
 impl fmt::Debug for WorkerSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkerSettings").field("program", &self.program).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Signing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Signing").field("issuer", &self.issuer).finish_non_exhaustive()
     }
 }
 
@@ -267,9 +271,9 @@ pub struct ServerSpec {
     pub recheck: Duration,
     pub health: Option<Health>,
     pub allow: Allow,
-    /// Dotted names it answers to: `web.fetch`, or `web.*` for all that no other server has by name.
+    /// Dotted names it serves: `web.fetch`, or `web.*` for all of a kind.
     pub capabilities: Vec<String>,
-    /// Whose it is; `None`: everyone's.
+    /// The tenant it belongs to; for others it does not exist. `None`: it is everybody's.
     pub tenant: Option<String>,
 }
 

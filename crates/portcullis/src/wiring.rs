@@ -4,7 +4,7 @@ use std::{fs, io, path::Path, sync::Arc, time::Duration};
 
 use gateway::{
     Credential, DoorSettings, Pins, Role,
-    settings::{self, Rules, ServerSpec, Settings, Standing, Vault, WorkerSettings},
+    settings::{self, Rules, ServerSpec, Settings, Signing, Standing, Vault, WorkerSettings},
 };
 use policy::{Budget, Influence, Permission};
 use secrets::{Resolver, SecretRef, Store as _};
@@ -27,7 +27,7 @@ const LONGEST_CALL: Duration = Duration::from_secs(3600);
 const WORKER: &str = "portcullis-worker";
 
 /// What the gate is told, from what the files say, and what it keeps.
-pub(crate) fn settings(home: &Home, resolved: &Resolved, state: State) -> Result<Settings, String> {
+pub(crate) fn settings(home: &Home, resolved: &Resolved, state: State, signing: Signing) -> Result<Settings, String> {
     let limits = &resolved.limits;
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     Ok(Settings {
@@ -55,7 +55,7 @@ pub(crate) fn settings(home: &Home, resolved: &Resolved, state: State) -> Result
         rules: rules(resolved)?,
         state,
         pins: Pins::open(home.lock_file())?,
-        seal: seal(&resolved.seal),
+        signing,
     })
 }
 
@@ -112,15 +112,6 @@ fn mistakes(findings: &[config::Finding]) -> String {
     findings.iter().map(|finding| format!("{}; {}", finding.what, finding.fix)).collect::<Vec<_>>().join("\n")
 }
 
-fn seal(seal: &config::Seal) -> settings::SealSettings {
-    settings::SealSettings {
-        issuer: seal.issuer.clone(),
-        audiences: seal.audiences.clone(),
-        ttl: seal.token_ttl,
-        max_sessions_per_workload: seal.max_sessions_per_workload,
-    }
-}
-
 /// The key that seals what clients carry for us: kept, so that a restart does not void it.
 fn seal_key(file: &Path) -> io::Result<[u8; 32]> {
     match fs::read(file) {
@@ -154,6 +145,8 @@ pub(crate) fn credentials(home: &Home) -> Result<Vec<Credential>, tokens::TokenE
             user: credential.user.clone(),
             departments: credential.departments.clone(),
             agent: credential.agent.clone(),
+            tenant: credential.tenant.clone(),
+            context: credential.context.clone(),
             digest: credential.digest(),
         })
         .collect())

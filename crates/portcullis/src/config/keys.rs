@@ -111,6 +111,7 @@ pub static ROOT: &[Key] = &[
          (`ask`), or it is refused (`block`).",
     ),
     key("approvals", Kind::Table(APPROVALS), "", "How a person is asked before a call is made."),
+    key("audit", Kind::Table(AUDIT), "", "How long the ledger is kept; see docs/ledger.md."),
     key("limits", Kind::Table(LIMITS), "", "What one caller may ask of the gate."),
     key("trust", Kind::Table(TRUST), "", "Whom the gate believes when it connects to servers over TLS."),
     key("retry", Kind::Table(RETRY), "", "How long a server that cannot be reached is tried again."),
@@ -182,6 +183,23 @@ pub static APPROVALS: &[Key] = &[
         "false",
         "Ask the person at the client too, where it can show questions. The answer then comes over the agent's own credential, so a \
          client that answers for its person can approve its own calls.",
+    ),
+];
+
+pub static AUDIT: &[Key] = &[
+    key(
+        "retention",
+        Kind::Text,
+        "forever",
+        "How long records are kept at least, as in `90d`, or `forever`. What is older goes, in whole segments, with the arguments kept for its \
+         calls; what remains still verifies.",
+    ),
+    key(
+        "max_bytes",
+        Kind::Size(64 * MIB..=1024 * 1024 * 1024 * MIB),
+        "",
+        "The most the ledger and the arguments it keeps may take. Beyond it the oldest segments go, also where `retention` would keep them. \
+         Without it there is no limit.",
     ),
 ];
 

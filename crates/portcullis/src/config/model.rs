@@ -22,6 +22,7 @@ pub struct Resolved {
     pub bundle: Bundle,
     pub untrusted_influence: Influence,
     pub approvals: Approvals,
+    pub audit: Audit,
     pub limits: Limits,
     pub trust: Trust,
     pub retry: Retry,
@@ -96,6 +97,13 @@ pub enum Influence {
 pub struct Approvals {
     pub expiry: Duration,
     pub in_client: bool,
+}
+
+/// How long the ledger is kept. `None` is for ever, and without limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Audit {
+    pub retention: Option<Duration>,
+    pub max_bytes: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

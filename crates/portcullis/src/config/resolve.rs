@@ -13,9 +13,10 @@ use super::{
     fields::Fields,
     finding::{Finding, Place, Severity, nearest},
     keys::{self, Kind},
-    model::{Approvals, Authentication, Bundle, Influence, Limits, Resolved, Retry, ServerEntry, Trust},
+    model::{Approvals, Audit, Authentication, Bundle, Influence, Limits, Resolved, Retry, ServerEntry, Trust},
     server, signed,
     tree::{Node, Value},
+    units,
 };
 
 /// Everything wrong with the tree, or the configuration. `base` is where relative paths start.
@@ -37,6 +38,7 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
             _ => Influence::Ask,
         },
         approvals: approvals(top.table("approvals"), &mut findings),
+        audit: audit(top.table("audit"), &mut findings),
         limits,
         trust: trust(top.table("trust"), base, &mut findings),
         retry: Retry { attempts: u32::try_from(top.table("retry").count("attempts")).unwrap_or(u32::MAX) },
@@ -158,6 +160,16 @@ fn approvals(fields: Fields<'_>, findings: &mut Vec<Finding>) -> Approvals {
         findings.push(Finding::warning(node.place, what, fix));
     }
     Approvals { expiry: fields.duration("expiry"), in_client }
+}
+
+fn audit(fields: Fields<'_>, findings: &mut Vec<Finding>) -> Audit {
+    let text = fields.text("retention");
+    let retention = units::duration(text).filter(|span| !span.is_zero());
+    if let (None, true, Some(node)) = (retention, text != "forever", fields.node("retention")) {
+        let what = format!("`{text}` does not say how long records are kept");
+        findings.push(Finding::error(node.place, what, "write a time such as `90d` or `12h`, or `forever`"));
+    }
+    Audit { retention, max_bytes: Some(fields.size("max_bytes")).filter(|bytes| *bytes > 0) }
 }
 
 fn trust(fields: Fields<'_>, base: &Path, findings: &mut Vec<Finding>) -> Trust {

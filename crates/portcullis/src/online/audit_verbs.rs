@@ -2,27 +2,32 @@
 
 use std::{thread, time::Duration};
 
-use audit::{Body, Filter, Follow, Record};
+use audit::{Body, Filter, Record};
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{
-        Exit, args, render,
-        style::{Paint, tame},
-    },
+    cli::{Exit, args, render},
     home::Home,
     offline::{Screen, Trouble},
 };
 
+mod keep;
 mod proofs;
+mod query;
+mod report;
+mod tail;
 
 const POLL: Duration = Duration::from_millis(200);
 
 pub(super) fn run(verb: &args::Audit, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     match verb {
-        args::Audit::Tail(args) => tail(args, home, screen),
+        args::Audit::Tail(args) => tail::run(args, home, screen),
         args::Audit::Verify(args) => verify(args, home, screen),
         args::Audit::Show(args) => show(&args.id, home, screen),
+        args::Audit::Query(args) => query::run(args, home, screen),
+        args::Audit::Report(args) => report::run(args, home, screen),
+        args::Audit::Export(args) => keep::export(args, home, screen),
+        args::Audit::Retain(args) => keep::retain(args, home, screen),
         args::Audit::Checkpoint => proofs::checkpoint(home, screen),
         args::Audit::Proof(args) => proofs::prove(args.seq, home, screen),
         args::Audit::CheckProof(args) => proofs::check(args, home, screen),
@@ -30,44 +35,14 @@ pub(super) fn run(verb: &args::Audit, home: &Home, screen: &mut Screen<'_>) -> R
     }
 }
 
-fn tail(args: &args::AuditTail, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let records = audit::tail(&home.ledger, &Filter::default(), args.lines).map_err(|error| unreadable(home, &error))?;
-    for record in &records {
-        print(record, screen)?;
-    }
-    if !args.follow {
-        return Ok(Exit::Done);
-    }
-    let from = records.last().map_or(0, |record| record.seq + 1);
-    let mut follow = Follow::new(&home.ledger, Filter { from, ..Filter::default() });
-    loop {
-        for record in follow.poll().map_err(|error| unreadable(home, &error))? {
-            print(&record, screen)?;
-        }
-        thread::sleep(POLL);
-    }
-}
-
 fn unreadable(home: &Home, error: &std::io::Error) -> Trouble {
     Trouble::failed(format!("cannot read the ledger in {}: {error}", home.ledger.display()))
 }
 
-fn print(record: &Record, screen: &mut Screen<'_>) -> Result<(), Trouble> {
-    let line = if screen.json {
-        serde_json::to_string(record).map_err(Trouble::failed)?
-    } else {
-        let line = audit::render_line(record, screen.style.color);
-        match record.call.as_str() {
-            "" => line,
-            // What `audit show`, `lineage` and `policy explain` are asked with.
-            call => format!("{}  {}", line.trim_end(), screen.style.paint(&tame(call), Paint::Dim)),
-        }
-    };
-    writeln!(screen.out, "{}", line.trim_end())?;
-    Ok(screen.out.flush()?)
-}
-
 fn verify(args: &args::AuditVerify, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    if let Some(file) = &args.export {
+        return keep::verify_export(file, args, home, screen);
+    }
     let look = proofs::verifier(args, home)?;
     let mut report = look().map_err(|error| unreadable(home, &error))?;
     if !report.is_clean() {
@@ -76,23 +51,40 @@ fn verify(args: &args::AuditVerify, home: &Home, screen: &mut Screen<'_>) -> Res
         report = look().map_err(|error| unreadable(home, &error))?;
     }
     let document = json!({
-        "clean": report.is_clean(), "segments": report.segments, "records": report.records, "intents": report.intents,
+        "clean": report.is_clean(), "segments": report.segments, "first": report.first, "records": report.records, "intents": report.intents,
         "outcomes": report.outcomes, "refusals": report.refusals, "changes": report.changes, "open_intents": report.open_intents,
         "head": report.head.to_string(), "root": report.root.to_string(), "checkpoint": report.checkpoint, "finding": report.finding.as_ref().map(ToString::to_string),
+        "unproven": report.unproven,
     });
     screen.show(&document, &verdict(&report))?;
-    Ok(if report.is_clean() { Exit::Done } else { Exit::Altered })
+    Ok(match (report.is_clean(), report.unproven.is_empty()) {
+        (true, true) => Exit::Done,
+        (true, false) => Exit::Failed,
+        (false, _) => Exit::Altered,
+    })
 }
 
 fn verdict(report: &audit::Report) -> String {
     let counts = format!(
         "{} records in {} files: {} intents, {} outcomes, {} refusals, {} changes",
-        report.records, report.segments, report.intents, report.outcomes, report.refusals, report.changes
+        report.kept(),
+        report.segments,
+        report.intents,
+        report.outcomes,
+        report.refusals,
+        report.changes
     );
-    match &report.finding {
+    let mut text = match &report.finding {
         None => format!("The ledger verifies. {counts}\nHead {}\n", report.head),
         Some(finding) => format!("THE LEDGER DOES NOT VERIFY: {finding}\nUp to there: {counts}\n"),
+    };
+    if report.first > 0 {
+        text.push_str(&format!("It begins with record {}: retention has removed those before it.\n", report.first));
     }
+    for unproven in &report.unproven {
+        text.push_str(&format!("NOT SHOWN: {unproven}.\n"));
+    }
+    text
 }
 
 fn show(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {

@@ -14,7 +14,7 @@ use crate::{
     config::{self, Resolved, edit},
     contexts,
     home::Home,
-    offline, policies, wiring,
+    offline, policies, signing, wiring,
 };
 
 /// How often the files are looked at for changes.
@@ -37,6 +37,8 @@ pub(super) struct Files {
     bundle: Mutex<Option<PathBuf>>,
     /// The manifests of agents that the configuration names.
     manifests: Mutex<Vec<PathBuf>>,
+    /// How long the ledger is kept.
+    audit: Mutex<config::Audit>,
     /// Names the contents in force. A gate that has changed its own file and read it again need not do so twice.
     in_force: Mutex<Option<[u8; 32]>>,
 }
@@ -51,7 +53,13 @@ fn get<T: Clone>(place: &Mutex<T>) -> T {
 
 impl Files {
     pub(super) fn new(home: &Home) -> Arc<Self> {
-        Arc::new(Self { home: home.clone(), bundle: Mutex::default(), manifests: Mutex::default(), in_force: Mutex::default() })
+        Arc::new(Self {
+            home: home.clone(),
+            bundle: Mutex::default(),
+            manifests: Mutex::default(),
+            audit: Mutex::default(),
+            in_force: Mutex::default(),
+        })
     }
 
     /// Reads the configuration. What the files are is noted first, so that a change is noticed however soon it comes after.
@@ -62,8 +70,14 @@ impl Files {
         let (looks, contents) = (self.looks(), self.contents());
         let (_, resolved) = offline::load(&file)?;
         self.follow(&resolved);
+        set(&self.audit, resolved.audit);
         set(&self.in_force, Some(contents));
         Ok((resolved, looks))
+    }
+
+    /// How long the ledger is kept, as the file in force says.
+    pub(super) fn audit(&self) -> config::Audit {
+        get(&self.audit)
     }
 
     fn follow(&self, resolved: &Resolved) {
@@ -88,14 +102,16 @@ impl Files {
     }
 
     fn looks(&self) -> Looks {
-        let own = [self.home.config_file(), self.home.tokens_file(), self.home.lock_file()];
+        let own = [self.home.config_file(), self.home.tokens_file(), self.home.lock_file(), signing::key_file(&self.home)];
         own.into_iter().chain(self.named()).map(look).collect()
     }
 
     /// Names what stands in the files. The approved definitions are not part of it: the gate writes those itself.
     fn contents(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
-        for file in [self.home.config_file(), self.home.tokens_file()].into_iter().chain(self.named()) {
+        for file in
+            [self.home.config_file(), self.home.tokens_file(), signing::key_file(&self.home)].into_iter().chain(self.named())
+        {
             let bytes = fs::read(&file).unwrap_or_default();
             hash.update(file.as_os_str().as_encoded_bytes());
             hash.update((bytes.len() as u64).to_le_bytes());
@@ -119,10 +135,13 @@ impl Files {
     fn apply_resolved(&self, gate: &Gate, resolved: &Resolved) -> Result<String, String> {
         let credentials = wiring::credentials(&self.home).map_err(|error| error.to_string())?;
         let rules = wiring::rules(resolved)?;
+        let keys = signing::keys(&self.home, resolved)?;
         gate.pins().reload()?;
         let summary =
             format!("{} servers, {} credentials, policies {}", resolved.servers.len(), credentials.len(), rules.bundle.version());
         gate.apply(wiring::servers(resolved), credentials, rules)?;
+        gate.set_token_keys(keys);
+        set(&self.audit, resolved.audit);
         Ok(summary)
     }
 

@@ -24,6 +24,8 @@ mod door;
 #[cfg(test)]
 mod eras;
 #[cfg(test)]
+mod events;
+#[cfg(test)]
 mod foreign;
 #[cfg(test)]
 mod hostile;
@@ -47,6 +49,7 @@ mod refusals;
 mod reload;
 #[cfg(test)]
 mod rugpull;
+mod seal;
 #[cfg(test)]
 mod servers;
 #[cfg(test)]
