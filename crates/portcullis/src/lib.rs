@@ -3,6 +3,7 @@
 mod accounts;
 pub mod cli;
 pub mod config;
+mod contexts;
 pub mod demo_server;
 #[cfg(test)]
 mod generated;

@@ -14,6 +14,7 @@ use vocab::Redacted;
 use crate::{
     accounts,
     config::{self, Resolved},
+    contexts,
     home::Home,
     policies, private_file,
     tokens::{self, Tokens},
@@ -103,13 +104,14 @@ pub(crate) fn rules(resolved: &Resolved) -> Result<Rules, String> {
             config::Influence::Block => Influence::Block,
         },
         approvals: settings::ApprovalSettings { expiry: resolved.approvals.expiry, in_client: resolved.approvals.in_client },
-        contexts: Arc::new(policy::Contexts::new(
-            resolved.contexts.clone(),
-            resolved.agents.iter().map(|entry| entry.agent.clone()),
-            resolved.dispatchers.ceilings.clone(),
-        )),
+        contexts: Arc::new(contexts::load(resolved).map_err(|findings| mistakes(&findings))?),
     })
 }
+
+fn mistakes(findings: &[config::Finding]) -> String {
+    findings.iter().map(|finding| format!("{}; {}", finding.what, finding.fix)).collect::<Vec<_>>().join("\n")
+}
+
 
 /// The key that seals what clients carry for us: kept, so that a restart does not void it.
 fn seal_key(file: &Path) -> io::Result<[u8; 32]> {

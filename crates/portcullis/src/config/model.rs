@@ -48,6 +48,8 @@ impl Resolved {
 pub struct AgentEntry {
     pub agent: AgentTools,
     pub manifest: Option<PathBuf>,
+    /// Where the entry stands in the file.
+    pub place: Place,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -157,7 +159,13 @@ impl ServerEntry {
     /// Says the same, wherever it is written: a reload need not reconnect it.
     #[must_use]
     pub fn same_as(&self, other: &Self) -> bool {
-        Self { place: other.place, ..self.clone() } == *other
+        let placeless = |entry: &Self| {
+            let mut entry = entry.clone();
+            entry.place = Place::start();
+            entry.capabilities.iter_mut().for_each(|capability| capability.place = Place::start());
+            entry
+        };
+        placeless(self) == placeless(other)
     }
 }
 

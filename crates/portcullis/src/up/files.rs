@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     config::{self, Resolved, edit},
+    contexts,
     home::Home,
     offline, policies, signing, wiring,
 };
@@ -28,7 +29,7 @@ fn look(file: PathBuf) -> (PathBuf, Look) {
     (file, seen)
 }
 
-/// The configuration, the credentials, the approved definitions and the policies.
+/// The configuration, the credentials, the approved definitions, the policies and the manifests of agents.
 #[derive(Debug)]
 pub(super) struct Files {
     home: Home,
@@ -36,6 +37,8 @@ pub(super) struct Files {
     bundle: Mutex<Option<PathBuf>>,
     /// How long the ledger is kept.
     audit: Mutex<config::Audit>,
+    /// The manifests of agents that the configuration names.
+    manifests: Mutex<Vec<PathBuf>>,
     /// Names the contents in force. A gate that has changed its own file and read it again need not do so twice.
     in_force: Mutex<Option<[u8; 32]>>,
 }
@@ -50,7 +53,13 @@ fn get<T: Clone>(place: &Mutex<T>) -> T {
 
 impl Files {
     pub(super) fn new(home: &Home) -> Arc<Self> {
-        Arc::new(Self { home: home.clone(), bundle: Mutex::default(), audit: Mutex::default(), in_force: Mutex::default() })
+        Arc::new(Self {
+            home: home.clone(),
+            bundle: Mutex::default(),
+            audit: Mutex::default(),
+            manifests: Mutex::default(),
+            in_force: Mutex::default(),
+        })
     }
 
     /// Reads the configuration. What the files are is noted first, so that a change is noticed however soon it comes after.
@@ -77,6 +86,14 @@ impl Files {
             config::Bundle::At(path) => Some(path.clone()),
         };
         set(&self.bundle, path);
+        set(&self.manifests, contexts::files(resolved));
+    }
+
+    /// What the configuration leads to: policies and manifests.
+    fn named(&self) -> Vec<PathBuf> {
+        let mut files = self.policies();
+        files.extend(get(&self.manifests));
+        files
     }
 
     fn policies(&self) -> Vec<PathBuf> {
@@ -86,13 +103,14 @@ impl Files {
 
     fn looks(&self) -> Looks {
         let own = [self.home.config_file(), self.home.tokens_file(), self.home.lock_file(), signing::key_file(&self.home)];
-        own.into_iter().chain(self.policies()).map(look).collect()
+        own.into_iter().chain(self.named()).map(look).collect()
     }
 
     /// Names what stands in the files. The approved definitions are not part of it: the gate writes those itself.
     fn contents(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
-        for file in [self.home.config_file(), self.home.tokens_file(), signing::key_file(&self.home)].into_iter().chain(self.policies()) {
+        let own = [self.home.config_file(), self.home.tokens_file(), signing::key_file(&self.home)];
+        for file in own.into_iter().chain(self.named()) {
             let bytes = fs::read(&file).unwrap_or_default();
             hash.update(file.as_os_str().as_encoded_bytes());
             hash.update((bytes.len() as u64).to_le_bytes());
