@@ -44,7 +44,8 @@ pub(crate) fn keys(home: &Home, resolved: &Resolved) -> Result<TokenKeys, String
     }
     let earlier = earlier_key_file(home);
     if seal.private_key.is_none() && is_recent(&earlier) {
-        keys = keys.also_verify(read_key(&earlier)?.public().clone()).map_err(|error| format!("{}: {error}", earlier.display()))?;
+        keys =
+            keys.also_verify(read_key(&earlier)?.public().clone()).map_err(|error| format!("{}: {error}", earlier.display()))?;
     }
     Ok(keys)
 }

@@ -112,7 +112,6 @@ fn mistakes(findings: &[config::Finding]) -> String {
     findings.iter().map(|finding| format!("{}; {}", finding.what, finding.fix)).collect::<Vec<_>>().join("\n")
 }
 
-
 /// The key that seals what clients carry for us: kept, so that a restart does not void it.
 fn seal_key(file: &Path) -> io::Result<[u8; 32]> {
     match fs::read(file) {

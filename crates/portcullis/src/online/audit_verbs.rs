@@ -14,8 +14,8 @@ use crate::{
 mod keep;
 mod proofs;
 mod query;
-mod tail;
 mod report;
+mod tail;
 
 const POLL: Duration = Duration::from_millis(200);
 

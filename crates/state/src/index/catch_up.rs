@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, io, path::PathBuf};
 
-use audit::{LineReader, Spot, Places};
+use audit::{LineReader, Places, Spot};
 use serde::Deserialize;
 use sqlx::{QueryBuilder, Row as _, Sqlite, sqlite::SqliteConnection};
 

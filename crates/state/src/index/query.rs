@@ -1,6 +1,6 @@
 //! Asking: which records, by whom, about what, when, and what led to them.
 
-use audit::{LineReader, Spot, Record};
+use audit::{LineReader, Record, Spot};
 use sqlx::{QueryBuilder, Row as _, Sqlite, sqlite::SqliteRow};
 
 use super::{Index, IndexError, catch_up::blocking};
