@@ -35,10 +35,10 @@ pub(super) struct Files {
     home: Home,
     /// Where the policies are, if they are not the program's own.
     bundle: Mutex<Option<PathBuf>>,
-    /// The manifests of agents that the configuration names.
-    manifests: Mutex<Vec<PathBuf>>,
     /// How long the ledger is kept.
     audit: Mutex<config::Audit>,
+    /// The manifests of agents that the configuration names.
+    manifests: Mutex<Vec<PathBuf>>,
     /// Names the contents in force. A gate that has changed its own file and read it again need not do so twice.
     in_force: Mutex<Option<[u8; 32]>>,
 }
@@ -56,8 +56,8 @@ impl Files {
         Arc::new(Self {
             home: home.clone(),
             bundle: Mutex::default(),
-            manifests: Mutex::default(),
             audit: Mutex::default(),
+            manifests: Mutex::default(),
             in_force: Mutex::default(),
         })
     }
@@ -109,9 +109,8 @@ impl Files {
     /// Names what stands in the files. The approved definitions are not part of it: the gate writes those itself.
     fn contents(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
-        for file in
-            [self.home.config_file(), self.home.tokens_file(), signing::key_file(&self.home)].into_iter().chain(self.named())
-        {
+        let own = [self.home.config_file(), self.home.tokens_file(), signing::key_file(&self.home)];
+        for file in own.into_iter().chain(self.named()) {
             let bytes = fs::read(&file).unwrap_or_default();
             hash.update(file.as_os_str().as_encoded_bytes());
             hash.update((bytes.len() as u64).to_le_bytes());
