@@ -6,7 +6,7 @@ use audit::{Body, Filter, Record};
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{Exit, args, render},
+    cli::{Exit, args},
     home::Home,
     offline::{Screen, Trouble},
 };
@@ -87,23 +87,38 @@ fn verdict(report: &audit::Report) -> String {
     text
 }
 
+/// One record by its number, with every detail; one call by its id, stage by stage.
 fn show(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let (filter, most) = match id.parse::<u64>() {
-        Ok(seq) => (Filter { from: seq, ..Filter::default() }, 1),
-        Err(_) => (Filter { call: id.to_owned(), ..Filter::default() }, usize::MAX),
+    let number = id.parse::<u64>().ok();
+    let records = match number {
+        Some(seq) => audit::read(&home.ledger, Filter { from: seq, ..Filter::default() })
+            .and_then(|records| records.take(1).collect::<Result<Vec<Record>, _>>())
+            .map_err(|error| unreadable(home, &error))?,
+        None => story(id, home)?,
     };
-    let records = audit::read(&home.ledger, filter).and_then(|records| records.take(most).collect::<Result<Vec<Record>, _>>());
-    let records = records.map_err(|error| unreadable(home, &error))?;
-    if records.is_empty() {
+    if !records.iter().any(|record| number.is_none_or(|seq| record.seq == seq)) {
         return Err(Trouble::failed(format!("no record `{id}`; `portcullis audit tail` shows the latest")));
     }
     let documents: Vec<Value> = records.iter().filter_map(|record| serde_json::to_value(record).ok()).collect();
-    let mut text = audit::render_story(&records, screen.style.color);
+    let mut text = match number {
+        Some(_) => audit::render_records(&records, screen.style.color),
+        None => audit::render_story(&records, screen.style.color),
+    };
     if let Some(arguments) = kept_arguments(home, id, &records)? {
-        text.push_str(&format!("Arguments as kept, without secrets\n  {}\n", render::visible(&arguments)));
+        text.push_str(&format!("\nArguments as kept, without secrets\n{arguments}\n"));
     }
     screen.show(&documents, &text)?;
     Ok(Exit::Done)
+}
+
+fn story(id: &str, home: &Home) -> Result<Vec<Record>, Trouble> {
+    if let Some(records) = query::story(home, id) {
+        return Ok(records);
+    }
+    // An index that cannot be made, as on a disk that is full, is no reason not to read.
+    let filter = Filter { call: id.to_owned(), ..Filter::default() };
+    let records = audit::read(&home.ledger, filter).and_then(Iterator::collect);
+    records.map_err(|error| unreadable(home, &error))
 }
 
 /// The arguments of the call that was asked for by its id, if they were kept.
@@ -113,11 +128,20 @@ fn kept_arguments(home: &Home, id: &str, records: &[Record]) -> Result<Option<St
     }
     let body = audit::body(&home.ledger, id).map_err(|error| unreadable(home, &error))?;
     Ok(Some(match body {
-        Body::Kept { bytes, cut } => {
-            let text = String::from_utf8_lossy(&bytes).into_owned();
-            if cut { format!("{text} … (cut)") } else { text }
-        }
-        Body::Erased => "erased by a person".to_owned(),
-        Body::Absent => "lost".to_owned(),
+        Body::Kept { bytes, cut } => pretty(&bytes, cut),
+        Body::Erased => "  erased by a person".to_owned(),
+        Body::Absent => "  lost".to_owned(),
     }))
+}
+
+/// JSON over several lines, each without anything a terminal would obey; a text that was cut is no JSON any more and stays as it is.
+fn pretty(bytes: &[u8], cut: bool) -> String {
+    let value: Option<Value> = serde_json::from_slice(bytes).ok();
+    let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
+    let text = text.unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned());
+    let mut lines: Vec<String> = text.lines().map(|line| format!("  {}", audit::printable(line))).collect();
+    if cut {
+        lines.push("  … (cut)".to_owned());
+    }
+    lines.join("\n")
 }

@@ -38,6 +38,7 @@ pub struct Query {
     pub effect: String,
     pub verdict: String,
     pub violation: String,
+    pub approval: String,
     /// The level of the session after the record.
     pub level: String,
     /// A call: it, and every call whose result may have influenced it.
@@ -52,7 +53,7 @@ pub struct Query {
 }
 
 impl Query {
-    fn columns(&self) -> [(&'static str, &str); 15] {
+    fn columns(&self) -> [(&'static str, &str); 16] {
         [
             ("kind", &self.kind),
             ("action", &self.action),
@@ -68,6 +69,7 @@ impl Query {
             ("effect", &self.effect),
             ("verdict", &self.verdict),
             ("violation", &self.violation),
+            ("approval", &self.approval),
             ("level", &self.level),
         ]
     }
