@@ -97,7 +97,7 @@ fn agents_keys_are_read_in_the_forms_clients_write() {
         "",
         "=",
         "AAAA",
-        &raw[..40],
+        raw.split_at(40).0,
         &format!("{raw}AAAA"),
         &raw.replace("URo", "URp"),
         "-----BEGIN PUBLIC KEY-----",

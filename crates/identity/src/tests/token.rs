@@ -119,8 +119,7 @@ fn issuer_audience_and_claims_are_demanded() {
     assert_eq!(verify(&good), Ok(()));
     for name in ["iss", "aud", "sub", "scp", "wid", "jti", "exec_id", "iat", "exp"] {
         assert_eq!(verify(&good.replace(&format!("\"{name}\":"), "\"x\":")), Err(TokenError::Claims(name)));
-        let start = good.find(&format!("\"{name}\":")).unwrap();
-        let twice = format!("{{{},{}", &good[start..].split(',').next().unwrap().trim_end_matches('}'), &good[1..]);
+        let twice = good.replacen('{', &format!("{{\"{name}\":1,"), 1);
         assert_eq!(verify(&twice), Err(TokenError::Claims("{}")), "{twice}");
     }
     for (from, to, name) in [
@@ -294,7 +293,8 @@ fn keys_rotate_with_overlap() {
     assert_eq!(rotated.jwks().matches("\"kid\"").count(), 2);
     let published = crate::Jwks::parse(rotated.jwks().as_bytes()).unwrap();
     assert_eq!(published.ring(), rotated.ring());
-    assert!(!rotated.retire(&rotated.signing_key_id().to_owned()), "the key that signs stays");
+    let signs = rotated.signing_key_id().to_owned();
+    assert!(!rotated.retire(&signs), "the key that signs stays");
     assert!(rotated.retire(&old_id));
     let unknown = TokenError::Signed(JwsError::UnknownKey);
     assert_eq!(rotated.verify(&before, &EXPECT, NOW), Err(unknown));
