@@ -12,9 +12,11 @@
 //! - records are written in `seq` order, whole lines, and only an unacknowledged tail is ever cut;
 //! - after a failed write or sync nothing is acknowledged until [`Ledger::reopen`] has re-read the tail;
 //! - a signed head covers only what is synced;
+//! - events are projections of records: the bus keeps nothing of its own;
 //! - [`verify`] and [`check_proof`] share nothing with the writer but the hash function.
 
 mod bodies;
+mod bus;
 mod chain;
 mod checkpoint;
 mod clock;
@@ -26,17 +28,20 @@ mod error;
 mod evidence;
 mod ledger;
 mod open;
+mod places;
 mod proof;
 mod read;
 mod record;
 mod recover;
 mod render;
+mod retain;
 mod strangers;
 mod tree;
 mod verify;
 mod write;
 
 pub use bodies::{BODY_LIMIT, Body, BodyReader, BodyReport, body, verify_bodies};
+pub use bus::{Batch, Event, EventFilter, Feed, NoPlace, Payload, Place, Severity, newest_events, project, render_event};
 pub use chain::Hash;
 pub use checkpoint::{read_checkpoint, read_public_key};
 pub use clock::{Clock, Moment, rfc3339, system_clock};
@@ -46,10 +51,12 @@ pub use encode::printable;
 pub use error::{LedgerUnavailable, OpenError};
 pub use evidence::{Facts, Intent, Opened, Outcome, Sealed};
 pub use ledger::{Appended, Ledger, Options, Position, Status};
-pub use proof::{ProofError, Proven, check_proof, prove};
+pub use places::{LineReader, Places, Spot, oldest};
+pub use proof::{ExportError, Exported, ProofError, Proven, check_export, check_proof, export, prove};
 pub use read::{Filter, Follow, Records, read, tail};
 pub use record::{Change, Kind, Record, Verdict};
 pub use render::{render_line, render_story};
+pub use retain::{Keep, RetainError, Trimmed, removable};
 pub use strangers::StrangerCounter;
 pub use verify::{BadHead, Finding, Head, Report, verify, verify_against};
 

@@ -28,6 +28,7 @@ pub struct Filter {
     pub tool: String,
     pub user: String,
     pub agent: String,
+    pub tenant: String,
     pub action: String,
     pub effect: String,
     pub approval: String,
@@ -46,6 +47,7 @@ impl Filter {
             (&self.tool, &record.tool),
             (&self.user, &record.user),
             (&self.agent, &record.agent),
+            (&self.tenant, &record.tenant),
             (&self.action, &record.action),
             (&self.effect, &record.effect),
             (&self.approval, &record.approval),
@@ -113,6 +115,11 @@ pub(crate) fn segments(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 }
 
 impl Records {
+    /// Everything in one segment.
+    pub(crate) fn of_segment(path: PathBuf) -> Records {
+        Records { filter: Filter::default(), files: VecDeque::from([path]), reader: None, line: Vec::new() }
+    }
+
     /// The next line with its end, or `None` at the end of the last file.
     fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
         loop {
@@ -120,7 +127,11 @@ impl Records {
                 let Some(path) = self.files.pop_front() else {
                     return Ok(None);
                 };
-                self.reader = Some(BufReader::with_capacity(1 << 16, File::open(path)?));
+                match File::open(path) {
+                    // Retention has removed it meanwhile.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    file => self.reader = Some(BufReader::with_capacity(1 << 16, file?)),
+                }
             }
             let Some(reader) = &mut self.reader else {
                 return Ok(None);
@@ -177,9 +188,10 @@ impl Follow {
     pub fn poll(&mut self) -> io::Result<Vec<Record>> {
         let mut found = Vec::new();
         if self.file.is_none() {
-            let mut earlier = segments(&self.dir)?;
-            earlier.retain(|(seq, _)| *seq <= self.next_seq);
-            let Some((_, path)) = earlier.pop() else {
+            let segments = segments(&self.dir)?;
+            let begun = segments.partition_point(|(seq, _)| *seq <= self.next_seq);
+            // What retention has removed is passed over.
+            let Some((_, path)) = segments.get(begun.saturating_sub(1)) else {
                 return Ok(found);
             };
             self.file = Some(File::open(path)?);
@@ -193,7 +205,14 @@ impl Follow {
                     self.file = Some(next);
                 }
                 Ok(_) => return Ok(found),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    if segments(&self.dir)?.first().is_none_or(|(oldest, _)| *oldest <= self.next_seq) {
+                        return Ok(found);
+                    }
+                    // It has been removed already, and others with it: goes on where the ledger now begins.
+                    self.file = None;
+                    return self.poll().map(|rest| found.into_iter().chain(rest).collect());
+                }
                 Err(error) => return Err(error),
             }
         }

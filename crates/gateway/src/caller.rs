@@ -14,7 +14,7 @@ use state::SavedSession;
 use tokio::sync::Semaphore;
 use vocab::{ServerId, View};
 
-use crate::settings::Access;
+use crate::{meters::SessionMeters, settings::Access, signed::SignedSession};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
@@ -36,12 +36,24 @@ pub struct Credential {
     pub departments: Vec<String>,
     /// The program it was given to.
     pub agent: Option<String>,
+    /// The tenant it belongs to; what belongs to another does not exist for it.
+    pub tenant: Option<String>,
+    /// The security context that bounds its calls.
+    pub context: Option<String>,
     pub digest: [u8; 32],
 }
 
 #[derive(Debug)]
 struct Known {
     credential: Credential,
+    shared: Arc<Shared>,
+    /// The session of signed calls that this caller is, if it is one.
+    signed: Option<Arc<SignedSession>>,
+}
+
+/// What everyone who calls under one credential shares, over reloads and in all its sessions of signed calls.
+#[derive(Debug)]
+struct Shared {
     /// Cleared when the credential is revoked; calls that already hold the caller see it at Verify.
     active: AtomicBool,
     session: Arc<flow::Session>,
@@ -49,7 +61,8 @@ struct Known {
     slots: Arc<Semaphore>,
     /// Places for its calls that wait for a person.
     waiting: Arc<Semaphore>,
-    counts: Arc<Counts>,
+    counts: Counts,
+    meters: SessionMeters,
 }
 
 /// How often each target was called, for policies that count.
@@ -113,7 +126,40 @@ impl Caller {
 
     #[must_use]
     pub fn is_active(&self) -> bool {
-        self.0.active.load(Ordering::Acquire)
+        self.0.shared.active.load(Ordering::Acquire)
+    }
+
+    #[must_use]
+    pub fn tenant(&self) -> Option<&str> {
+        self.0.credential.tenant.as_deref()
+    }
+
+    /// The security context that bounds its calls, if one does.
+    #[must_use]
+    pub fn context(&self) -> Option<&str> {
+        self.0.credential.context.as_deref()
+    }
+
+    /// The session of signed calls that this caller is, if it is one.
+    #[must_use]
+    pub fn signed(&self) -> Option<&Arc<SignedSession>> {
+        self.0.signed.as_ref()
+    }
+
+    /// Whether something of this tenant exists for the caller; what belongs to nobody exists for everybody.
+    #[must_use]
+    pub fn sees(&self, tenant: Option<&str>) -> bool {
+        tenant.is_none() || tenant == self.tenant()
+    }
+
+    /// The same party, calling in a session of signed calls: never an operator, under its own context, as this agent.
+    pub(crate) fn sign(&self, session: Arc<SignedSession>) -> Self {
+        let mut credential = self.0.credential.clone();
+        credential.role = Role::Client;
+        credential.context = Some(session.context.clone());
+        credential.tenant = Some(session.tenant.clone()).filter(|tenant| !tenant.is_empty());
+        credential.agent.get_or_insert_with(|| session.agent.clone());
+        Self(Arc::new(Known { credential, shared: Arc::clone(&self.0.shared), signed: Some(session) }))
     }
 
     #[must_use]
@@ -140,15 +186,20 @@ impl Caller {
     }
 
     pub(crate) fn slots(&self) -> &Arc<Semaphore> {
-        &self.0.slots
+        &self.0.shared.slots
     }
 
     pub(crate) fn waiting(&self) -> &Arc<Semaphore> {
-        &self.0.waiting
+        &self.0.shared.waiting
+    }
+
+    /// What its security context counts its calls against.
+    pub(crate) fn meters(&self) -> &SessionMeters {
+        self.0.signed.as_deref().map_or(&self.0.shared.meters, |session| &session.meters)
     }
 
     pub(crate) fn counts(&self) -> &Counts {
-        &self.0.counts
+        &self.0.shared.counts
     }
 
     /// Does the credential name this restricted target?
@@ -163,7 +214,7 @@ impl Caller {
 
     /// The label of everything this caller has been shown. It belongs to the credential, so no new connection washes it off.
     pub(crate) fn session(&self) -> &Arc<flow::Session> {
-        &self.0.session
+        &self.0.shared.session
     }
 }
 
@@ -175,30 +226,59 @@ pub(crate) struct Callers {
     /// Sessions of earlier runs, by credential.
     saved: HashMap<String, SavedSession>,
     max_calls: usize,
+    /// Parties of signed calls that have no bearer of their own; as many as there are such parties.
+    guests: Mutex<HashMap<String, Caller>>,
 }
 
 impl Callers {
     pub(crate) fn new(saved: Vec<SavedSession>, max_calls: usize) -> Self {
         let saved = saved.into_iter().map(|session| (session.caller.clone(), session)).collect();
-        Self { known: ArcSwap::default(), anonymous: ArcSwap::default(), saved, max_calls }
+        Self { known: ArcSwap::default(), anonymous: ArcSwap::default(), saved, max_calls, guests: Mutex::default() }
     }
 
     fn admit(&self, credential: Credential, before: Option<&Caller>) -> Caller {
-        let (session, slots, waiting, counts) = match before {
-            Some(Caller(known)) => {
-                let Known { session, slots, waiting, counts, .. } = &**known;
-                (Arc::clone(session), Arc::clone(slots), Arc::clone(waiting), Arc::clone(counts))
-            }
+        let shared = match before {
+            Some(Caller(known)) => Arc::clone(&known.shared),
             None => {
                 let session = match self.saved.get(&credential.id) {
                     Some(saved) => flow::Session::restore(saved.label.clone(), saved.epoch, &saved.head),
                     None => flow::Session::new(),
                 };
-                let places = |count| Arc::new(Semaphore::new(count));
-                (Arc::new(session), places(self.max_calls), places(MAX_WAITING), Arc::default())
+                Arc::new(Shared {
+                    active: AtomicBool::new(true),
+                    session: Arc::new(session),
+                    slots: Arc::new(Semaphore::new(self.max_calls)),
+                    waiting: Arc::new(Semaphore::new(MAX_WAITING)),
+                    counts: Counts::default(),
+                    meters: SessionMeters::default(),
+                })
             }
         };
-        Caller(Arc::new(Known { credential, active: AtomicBool::new(true), session, slots, waiting, counts }))
+        Caller(Arc::new(Known { credential, shared, signed: None }))
+    }
+
+    /// Somebody without a bearer of their own, whose label is kept under this id: the same one each time.
+    pub(crate) fn guest(&self, id: &str, name: &str, tenant: Option<&str>, agent: Option<&str>) -> Caller {
+        let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(guest) = guests.get(id) {
+            return guest.clone();
+        }
+        let credential = Credential {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            role: Role::Client,
+            view: View::Double,
+            grants: Vec::new(),
+            user: None,
+            departments: Vec::new(),
+            agent: agent.map(str::to_owned),
+            tenant: tenant.map(str::to_owned),
+            context: None,
+            digest: [0; 32],
+        };
+        let guest = self.admit(credential, None);
+        guests.insert(id.to_owned(), guest.clone());
+        guest
     }
 
     /// A caller by the id of its credential, or by its name if no other has it.
@@ -223,6 +303,7 @@ impl Callers {
     /// Everyone, in the order of their ids.
     pub(crate) fn all(&self) -> Vec<Caller> {
         let mut all: Vec<Caller> = self.known.load().values().cloned().chain(self.anonymous()).collect();
+        all.extend(self.guests.lock().unwrap_or_else(PoisonError::into_inner).values().cloned());
         all.sort_by(|a, b| a.id().cmp(b.id()));
         all
     }
@@ -240,7 +321,7 @@ impl Callers {
         let kept: Vec<String> = after.values().map(|caller| caller.id().to_owned()).collect();
         self.known.store(Arc::new(after));
         for caller in before.values().filter(|caller| !kept.iter().any(|id| id == caller.id())) {
-            caller.0.active.store(false, Ordering::Release);
+            caller.0.shared.active.store(false, Ordering::Release);
         }
     }
 
@@ -259,6 +340,8 @@ impl Callers {
                 user: None,
                 departments: Vec::new(),
                 agent: None,
+                tenant: None,
+                context: None,
                 digest: [0; 32],
             };
             self.admit(credential, None)

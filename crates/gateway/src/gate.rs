@@ -9,19 +9,21 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use audit::{Clock, Ledger, StrangerCounter};
+use audit::{Clock, EventFilter, Ledger, Place, StrangerCounter};
 use flow::Showable;
 use policy::Budget;
 use state::{Approval, ApprovalState, SavedSession, State};
-use tokio::sync::{Semaphore, broadcast};
+use tokio::sync::{Semaphore, broadcast, watch};
 use vocab::{Integrity, Mark, Redacted, ServerId, Stop};
 use wire::{Text, write::Object};
 
 use crate::{
     Admin, Ask, Caller, Catalog, Change, Credential, DoorSettings, Outcome, Pins, Running, Seal, call,
     caller::Callers,
+    events::Subscription,
     parking::Parking,
     settings::{Accounts, Rules, ServerSpec, Settings},
+    signed::Signed,
     upstream::Hub,
     workers::Workers,
 };
@@ -69,10 +71,13 @@ pub(crate) struct Inner {
     pub(crate) state: State,
     rules: ArcSwap<Rules>,
     accounts: Accounts,
-    callers: Callers,
+    pub(crate) callers: Callers,
+    pub(crate) signed: Signed,
     door: Arc<DoorSettings>,
     parking: Parking,
     strangers: StrangerCounter,
+    /// How many records survive a power cut; what listeners are woken by.
+    durable: watch::Sender<u64>,
     call_ids: AtomicU64,
     /// Tells the calls of this run from those of others.
     run: String,
@@ -161,6 +166,12 @@ impl Inner {
         self.state.answer(id, approve, who, reason, self.now_ms()).await.map_err(|error| error.to_string())
     }
 
+    /// Tells listeners how far the ledger is durable now.
+    fn wake_listeners(&self) {
+        let synced = self.ledger.status().synced;
+        self.durable.send_if_modified(|known| std::mem::replace(known, synced) != synced);
+    }
+
     /// Counts how a call ended.
     pub(crate) fn count(&self, outcome: &Outcome) {
         let counter = match outcome {
@@ -186,9 +197,12 @@ impl Gate {
         let hub = Hub::new(&settings, Arc::clone(&workers), ledger.clone());
         let callers = Callers::new(sessions, settings.max_calls_per_caller);
         callers.replace(credentials);
+        let signed = Signed::new(settings.signing, &callers, settings.state.clone(), ledger.clone());
         callers.allow_anonymous(!settings.door.requires_credential);
+        let durable = watch::Sender::new(ledger.status().synced);
         let gate = Self(Arc::new(Inner {
             ledger,
+            durable,
             hub: Arc::clone(&hub),
             seal: Seal::new(&settings.seal_key),
             slots: Arc::new(Semaphore::new(settings.max_concurrent_calls)),
@@ -201,6 +215,7 @@ impl Gate {
             rules: ArcSwap::from_pointee(settings.rules),
             accounts: settings.accounts,
             callers,
+            signed,
             door: Arc::new(settings.door),
             parking: Parking::default(),
             strangers: StrangerCounter::new(),
@@ -216,6 +231,7 @@ impl Gate {
         tokio::spawn(Arc::clone(&hub).listen());
         tokio::spawn(keep_ledger(Arc::downgrade(&gate.0)));
         tokio::spawn(close_approvals(Arc::downgrade(&gate.0)));
+        tokio::spawn(end_sessions(Arc::downgrade(&gate.0)));
         if let Err(error) = gate.record_opt_outs(&settings.servers) {
             tracing::error!(error, "the ledger is not available");
         }
@@ -271,7 +287,8 @@ impl Gate {
         else {
             return Delivery::Show(None);
         };
-        let Some(level) = self.0.hub.upstream(server).and_then(|upstream| upstream.spec().approved()) else {
+        let spec = self.0.hub.upstream(server).map(|upstream| upstream.spec());
+        let Some(level) = spec.filter(|spec| caller.sees(spec.tenant.as_deref())).and_then(|spec| spec.approved()) else {
             return Delivery::Withhold;
         };
         let integrity = if self.0.hub.catalog().is_open_world(server) { Integrity::Untrusted } else { Integrity::Trusted };
@@ -293,6 +310,18 @@ impl Gate {
     #[must_use]
     pub fn admin(&self) -> Admin {
         Admin::new(self.clone())
+    }
+
+    /// Events from a place on, or those that come from now on.
+    #[must_use]
+    pub fn subscribe(&self, from: Option<Place>, filter: EventFilter) -> Subscription {
+        Subscription::new(&self.0.ledger, self.0.durable.subscribe(), from, filter)
+    }
+
+    /// How many records survive a power cut, as it grows; and where they are.
+    #[must_use]
+    pub fn durable_records(&self) -> (std::path::PathBuf, watch::Receiver<u64>) {
+        (self.0.ledger.dir().to_owned(), self.0.durable.subscribe())
     }
 
     pub(crate) fn parking(&self) -> &Parking {
@@ -427,6 +456,7 @@ impl Gate {
         if let Err(error) = closed {
             tracing::error!(%error, "the ledger could not be closed cleanly");
         }
+        self.0.wake_listeners();
     }
 }
 
@@ -458,6 +488,15 @@ async fn close_approvals(gate: std::sync::Weak<Inner>) {
     }
 }
 
+/// Ends sessions of signed calls whose time is over, and says so on record.
+async fn end_sessions(gate: std::sync::Weak<Inner>) {
+    loop {
+        tokio::time::sleep(APPROVAL_PERIOD).await;
+        let Some(gate) = gate.upgrade() else { return };
+        gate.signed.tidy(gate.now_ms()).await;
+    }
+}
+
 /// Brings the ledger to the disk every so often, and back to life when the disk is back.
 async fn keep_ledger(gate: std::sync::Weak<Inner>) {
     loop {
@@ -465,6 +504,7 @@ async fn keep_ledger(gate: std::sync::Weak<Inner>) {
         let Some(gate) = gate.upgrade() else { return };
         let kept = tokio::task::spawn_blocking(move || {
             gate.ledger.tend()?;
+            gate.wake_listeners();
             gate.strangers.flush(&gate.ledger)
         });
         if let Ok(Err(error)) = kept.await {

@@ -11,6 +11,7 @@ mod call;
 mod caller;
 mod catalog;
 mod change;
+mod events;
 mod explain;
 mod gate;
 mod link;
@@ -20,20 +21,24 @@ mod pins;
 mod running;
 mod seal;
 pub mod settings;
+mod signed;
 mod tokens;
 mod upstream;
 mod workers;
 
 pub use admin::Admin;
-pub use ask::{Action, Ask, ClientFace, Door, Era};
+pub use ask::{Action, Ask, ClientFace, Door, Era, Proof};
+pub use audit::{EventFilter, NoPlace, Place};
 pub use caller::{Caller, Credential, Role};
 pub use catalog::{Catalog, HeaderParam, Listed, RefusedName};
 pub use change::Change;
+pub use events::{Missed, News, Subscription};
 pub use gate::{Delivery, Edit, Editor, Evidence, Gate, Reload};
 pub use pins::Pins;
 pub use running::{Answer, Event, Outcome, Reply, Running};
 pub use seal::Seal;
 pub use settings::DoorSettings;
+pub use signed::{AttestError, AttestProof, AttestRequest, Attested, NewWorkload, Revoked, SessionRequest, SignedSession};
 
 /// JSON-RPC codes of ours, outside the range the protocol reserves: refused by a rule, upstream failed, out of time.
 pub const REFUSED: i64 = -31001;

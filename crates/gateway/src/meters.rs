@@ -13,12 +13,13 @@ use std::{
 };
 
 use policy::{Exceeded, Meter};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use vocab::ServerId;
 
 use crate::settings::{Rate, ServerSpec};
 
 #[derive(Debug)]
-struct Bucket {
+pub(crate) struct Bucket {
     name: String,
     rate: Rate,
     born: Instant,
@@ -49,6 +50,7 @@ impl Bucket {
         };
         counted.map_err(|due| Exceeded {
             limit: self.name.clone(),
+            calls: self.rate.calls.into(),
             retry_after: Duration::from_nanos(due.saturating_add(step).saturating_sub(now.saturating_add(window))),
         })
     }
@@ -65,6 +67,11 @@ impl Meter for Metered {
 }
 
 impl Metered {
+    /// These limits and one more.
+    pub(crate) fn and(&self, bucket: Arc<Bucket>) -> Self {
+        Self(self.0.iter().cloned().chain([bucket]).collect())
+    }
+
     fn run(&self, is_counted: bool) -> Result<(), Exceeded> {
         if self.0.is_empty() {
             return Ok(());
@@ -83,6 +90,64 @@ pub(crate) struct Peek<'a>(pub(crate) &'a Metered);
 impl Meter for Peek<'_> {
     fn count(&self) -> Result<(), Exceeded> {
         self.0.run(false)
+    }
+}
+
+/// The limits that a security context puts on one caller: a rate and a number of places for each capability.
+#[derive(Debug, Default)]
+pub(crate) struct SessionMeters {
+    rates: Mutex<HashMap<String, Arc<Bucket>>>,
+    places: Mutex<HashMap<String, (u32, Arc<Semaphore>)>>,
+    /// Calls of each tool that were let in.
+    made: Mutex<HashMap<String, u64>>,
+}
+
+/// Tools that are counted one by one; further ones share a count.
+const MAX_TOOLS: usize = 1024;
+
+impl SessionMeters {
+    /// The meter of a capability's rate, the same one as before unless the rate changed.
+    pub(crate) fn rate(&self, name: String, rate: Rate) -> Arc<Bucket> {
+        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bucket) = rates.get(&name).filter(|bucket| bucket.rate == rate) {
+            return Arc::clone(bucket);
+        }
+        let bucket = Arc::new(Bucket::new(name.clone(), rate));
+        rates.insert(name, Arc::clone(&bucket));
+        bucket
+    }
+
+    /// Counts a call of a tool; gives how many came before it.
+    pub(crate) fn begin(&self, tool: &str) -> u64 {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = if made.len() < MAX_TOOLS || made.contains_key(tool) { tool } else { "" };
+        let count = made.entry(key.to_owned()).or_default();
+        *count += 1;
+        *count - 1
+    }
+
+    pub(crate) fn made(&self, tool: &str) -> u64 {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).get(tool).copied().unwrap_or(0)
+    }
+
+    /// A call was not let in after all.
+    pub(crate) fn give_back(&self, tool: &str) {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = if made.contains_key(tool) { tool } else { "" };
+        if let Some(count) = made.get_mut(key) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    /// One of so many places, given back when it is dropped; `None` if all are taken.
+    pub(crate) fn place(&self, name: String, limit: u32) -> Option<OwnedSemaphorePermit> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || (limit, Arc::new(Semaphore::new(limit.try_into().unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS))));
+        let entry = places.entry(name).or_insert_with(fresh);
+        if entry.0 != limit {
+            *entry = fresh();
+        }
+        Arc::clone(&entry.1).try_acquire_owned().ok()
     }
 }
 

@@ -39,7 +39,6 @@ pub struct WorkerSettings {
     pub total_bytes: usize,
 }
 
-#[derive(Clone)]
 pub struct Settings {
     pub door: DoorSettings,
     pub worker: WorkerSettings,
@@ -62,6 +61,28 @@ pub struct Settings {
     pub state: State,
     /// The approved definitions.
     pub pins: Arc<Pins>,
+    pub signing: Signing,
+}
+
+/// Keeps what stands behind the replay window short.
+pub type Tidy = Box<dyn Fn(&identity::Replay) -> std::io::Result<()> + Send + Sync>;
+
+/// What sessions of signed calls stand on.
+pub struct Signing {
+    /// They sign our tokens and recognise them.
+    pub keys: identity::TokenKeys,
+    pub issuer: String,
+    pub audiences: Vec<String>,
+    /// How long a session lasts.
+    pub ttl: Duration,
+    pub max_sessions_per_workload: usize,
+    /// The envelopes that were used, of earlier runs too.
+    pub replay: Arc<identity::Replay>,
+    /// Keeps the file that stands behind it short; called every so often.
+    pub tidy: Tidy,
+    pub random: secrets::Entropy,
+    /// Of earlier runs.
+    pub sessions: Vec<state::SavedSigned>,
 }
 
 /// What decides besides the servers' own entries. Replaced as a whole.
@@ -71,6 +92,8 @@ pub struct Rules {
     /// What becomes of a consequential call of a session that has read untrusted data.
     pub untrusted_influence: Influence,
     pub approvals: ApprovalSettings,
+    /// Security contexts, agents' tool lists and the node's ceilings.
+    pub contexts: Arc<policy::Contexts>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +113,12 @@ impl fmt::Debug for Settings {
 impl fmt::Debug for WorkerSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkerSettings").field("program", &self.program).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Signing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Signing").field("issuer", &self.issuer).finish_non_exhaustive()
     }
 }
 
@@ -242,6 +271,10 @@ pub struct ServerSpec {
     pub recheck: Duration,
     pub health: Option<Health>,
     pub allow: Allow,
+    /// Dotted names it serves: `web.fetch`, or `web.*` for all of a kind.
+    pub capabilities: Vec<String>,
+    /// The tenant it belongs to; for others it does not exist. `None`: it is everybody's.
+    pub tenant: Option<String>,
 }
 
 impl ServerSpec {

@@ -2,6 +2,7 @@
 
 mod connect;
 mod hub;
+mod presence;
 mod recheck;
 mod tend;
 

@@ -12,6 +12,8 @@ pub mod offline;
 mod online;
 mod policies;
 pub mod private_file;
+mod replay_file;
+mod signing;
 pub mod snippets;
 pub mod tokens;
 mod up;

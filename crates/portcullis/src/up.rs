@@ -23,7 +23,7 @@ use crate::{
     home::Home,
     lineage,
     offline::{self, Screen, Trouble},
-    private_file, snippets, tokens, wiring,
+    private_file, signing, snippets, tokens, wiring,
 };
 
 mod files;
@@ -59,7 +59,9 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         let state = State::open(&home.state_file()).await.map_err(Trouble::failed)?;
         let mut sessions = state.sessions().await.map_err(Trouble::failed)?;
         lineage::catch_up(&ledger, &mut sessions)?;
-        let settings = wiring::settings(home, &prepared.resolved, state).map_err(Trouble::failed)?;
+        let now_ms = audit::system_clock()().unix_ms;
+        let signing = signing::signing(home, &prepared.resolved, &state, now_ms).await.map_err(Trouble::failed)?;
+        let settings = wiring::settings(home, &prepared.resolved, state, signing).map_err(Trouble::failed)?;
         let listener = bind(prepared.listen).await?;
         let lines = bind_lines(&home.socket())?;
         let gate = Gate::open(settings, credentials, sessions, ledger, audit::system_clock());
@@ -93,6 +95,7 @@ fn prepare(up: &args::Up, home: &Home, files: &Files) -> Result<(Prepared, files
     home.prepare()?;
     let is_new = offline::first_config(home)?;
     let client = tokens::prepare_first(home, SystemTime::now(), &mut tokens::system_random).map_err(Trouble::failed)?;
+    signing::prepare(home).map_err(Trouble::failed)?;
     let (resolved, looks) = files.first()?;
     let listen = match &up.listen {
         Some(text) => config::parse_listen(text).map_err(|error| Trouble::usage(format!("--listen: {error}")))?,

@@ -2,6 +2,8 @@
 //!
 //! Whoever reaches [`perform`] is an operator: it asks again, so that no door can let an agent answer its own approval.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use gateway::Caller;
 use http::{Method, StatusCode, request::Parts};
@@ -15,6 +17,7 @@ use crate::{
     reply::{self, Body, Reply},
 };
 
+pub(crate) mod events;
 mod params;
 #[cfg(test)]
 mod tests;
@@ -42,6 +45,8 @@ pub(crate) enum Verb {
         approve: bool,
     },
     Explain,
+    /// A stream; not for lines.
+    Events,
 }
 
 impl Verb {
@@ -55,6 +60,7 @@ impl Verb {
             "sessions" => Self::Sessions,
             "approvals" => Self::Approvals,
             "policy/explain" => Self::Explain,
+            "events" => Self::Events,
             _ => {
                 let (kind, rest) = path.split_once('/')?;
                 let (name, verb) = rest.rsplit_once('/')?;
@@ -93,7 +99,10 @@ fn is_approval(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-pub(crate) async fn answer(door: &Door, caller: &Caller, verb: Verb, parts: &Parts, body: Incoming) -> Reply {
+pub(crate) async fn answer(door: &Arc<Door>, caller: &Caller, verb: Verb, parts: &Parts, body: Incoming) -> Reply {
+    if verb == Verb::Events {
+        return events::answer(door, caller, parts);
+    }
     if !caller.is_operator() {
         return reply::refusal(StatusCode::FORBIDDEN, ErrorCode::PermissionDenied, "This path needs an operator's credential");
     }
@@ -146,6 +155,7 @@ pub(crate) async fn perform(door: &Door, caller: &Caller, verb: Verb, given: Byt
         Verb::Approvals => admin.approvals_json(params.flag("all")?).await,
         Verb::Answer { approval, approve } => admin.answer_approval(caller, &approval, approve, &params.reason()?).await,
         Verb::Explain => admin.explain(given).await,
+        Verb::Events => Err("events are a stream: GET /v1/admin/events, or `portcullis audit tail --events -f`".to_owned()),
     }
 }
 

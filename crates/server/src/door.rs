@@ -9,15 +9,20 @@ use std::{
 };
 
 use gateway::Gate;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
-use crate::mcp::{listen::Listeners, lists::Lists, session::Sessions};
+use crate::{
+    admin::events::MAX_STREAMS,
+    mcp::{listen::Listeners, lists::Lists, session::Sessions},
+};
 
 pub(crate) struct Door {
     pub(crate) gate: Gate,
     pub(crate) sessions: Sessions,
     pub(crate) lists: Lists,
     pub(crate) listeners: Arc<Listeners>,
+    /// Room for streams of events.
+    pub(crate) event_streams: Arc<Semaphore>,
     /// Where we listen; what a `Host` header must name.
     pub(crate) address: Option<SocketAddr>,
     closing: watch::Receiver<bool>,
@@ -32,6 +37,7 @@ impl Door {
             sessions,
             lists: Lists::default(),
             listeners: Arc::default(),
+            event_streams: Arc::new(Semaphore::new(MAX_STREAMS)),
             address,
             closing,
             serial: AtomicU64::new(1),

@@ -15,6 +15,7 @@ mod listen;
 mod mcp;
 mod reply;
 mod route;
+mod seal;
 
 pub use line::serve_lines;
 pub use listen::serve;

@@ -11,6 +11,7 @@ use crate::{
     door::Door,
     guard, mcp,
     reply::{self, Body, Reply},
+    seal,
 };
 
 #[derive(Debug, PartialEq, Eq)]
@@ -18,6 +19,7 @@ pub(crate) enum Route {
     /// `/mcp`, or `/u/{server}/mcp` for one server alone.
     Mcp(Option<ServerId>),
     Admin(admin::Verb),
+    Seal(seal::Verb),
     Healthy,
     Ready,
     /// Where clients look for an authorization server, credential or not. There is none, and a plain "not found" tells them so.
@@ -35,6 +37,9 @@ pub(crate) fn route(path: &str) -> Route {
     if let Some(server) = path.strip_prefix("/u/").and_then(|rest| rest.strip_suffix("/mcp")) {
         return ServerId::parse(server).map_or(Route::Nothing, |server| Route::Mcp(Some(server)));
     }
+    if let Some(rest) = path.strip_prefix("/v1/seal/") {
+        return seal::Verb::parse(rest).map_or(Route::Nothing, Route::Seal);
+    }
     if path.starts_with("/.well-known/") {
         return Route::WellKnown;
     }
@@ -50,7 +55,7 @@ fn admin_verb(path: &str) -> Option<admin::Verb> {
 }
 
 /// Undoes percent escapes; `None` where they do not make text.
-fn unescaped(text: &str) -> Option<String> {
+pub(crate) fn unescaped(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -81,6 +86,10 @@ pub(crate) async fn answer(door: &Arc<Door>, request: Request<Incoming>) -> Repl
 /// A request that came to the right place from a place it may come from.
 async fn admitted(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
     let route = route(parts.uri.path());
+    let route = match route {
+        Route::Seal(verb) => return seal::answer(door, verb, &parts, body).await,
+        route => route,
+    };
     match &route {
         Route::Healthy => return health(&parts.method, true),
         Route::Ready => return health(&parts.method, !door.is_closing()),
@@ -94,7 +103,7 @@ async fn admitted(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
     match route {
         Route::Mcp(mount) => mcp::http::answer(door, caller, mount, &parts, body).await,
         Route::Admin(verb) => admin::answer(door, &caller, verb, &parts, body).await,
-        Route::Healthy | Route::Ready | Route::WellKnown | Route::Nothing => reply::not_found(),
+        Route::Healthy | Route::Ready | Route::WellKnown | Route::Seal(_) | Route::Nothing => reply::not_found(),
     }
 }
 

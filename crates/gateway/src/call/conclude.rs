@@ -8,7 +8,7 @@ use wire::Json;
 
 use super::{Case, Delivered, Received, current_label, shape::Args};
 use crate::{
-    Ask,
+    Ask, Proof,
     catalog::Target,
     gate::Inner,
     running::{Outcome, Reply},
@@ -27,11 +27,22 @@ pub(super) fn facts(gate: &Inner, ask: &Ask, rules: &Rules) -> Facts {
         caller: ask.caller.id().to_owned().into(),
         user: ask.caller.user().unwrap_or_default().to_owned().into(),
         agent: ask.caller.agent().unwrap_or_default().to_owned().into(),
+        tenant: ask.caller.tenant().unwrap_or_default().to_owned().into(),
+        execution: ask.caller.signed().map_or_else(String::new, |session| session.execution.clone()).into(),
+        context: ask.caller.context().unwrap_or_default().to_owned().into(),
+        signature: signature(ask).into(),
         session: ask.session.to_string().into(),
         bundle: rules.bundle.version().to_owned().into(),
         args_bytes: Some(ask.params.len() as u64),
         ..Facts::default()
     }
+}
+
+/// The client's own signature, as proof of what it asked for.
+fn signature(ask: &Ask) -> String {
+    let Proof::Envelope(envelope) = &ask.proof else { return String::new() };
+    let signature = Json::checked_before(envelope).get("signature").and_then(Json::as_str);
+    signature.map(|text| text.into_owned()).unwrap_or_default()
 }
 
 /// What Resolve adds.

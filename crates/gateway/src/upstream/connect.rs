@@ -30,6 +30,13 @@ pub(super) struct Connection {
     pub(super) hello: Bytes,
 }
 
+impl Connection {
+    /// The server's process, if the gate started it.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::pid)
+    }
+}
+
 impl Drop for Connection {
     fn drop(&mut self) {
         self.link.tell(method::DISCONNECT, &self.disconnect);

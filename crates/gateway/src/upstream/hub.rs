@@ -20,7 +20,7 @@ use vocab::ServerId;
 use wire::{Json, worker::method};
 use zeroize::Zeroizing;
 
-use super::{Status, Upstream, lock, tend};
+use super::{Status, Upstream, lock, presence, tend};
 use crate::{
     catalog::{Basis, Catalog, Face, Item, Snapshots, reparse},
     change::Change,
@@ -130,6 +130,10 @@ impl Hub {
         &self.snapshots
     }
 
+    pub(super) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
     pub(super) fn vault(&self) -> &Vault {
         &self.vault
     }
@@ -203,12 +207,20 @@ impl Hub {
                     old.upstream.spec.store(spec);
                     old
                 }
-                old => self.begin(spec, old),
+                old => {
+                    if old.is_none() {
+                        self.note("server.registered", &spec.id, &presence::state_words(&spec));
+                    }
+                    self.begin(spec, old)
+                }
             };
             tended.push(entry);
         }
         self.publish(&tended);
         drop(tended);
+        for id in before.keys() {
+            self.note("server.removed", id, "");
+        }
         // What is left in `before` was removed from the configuration; dropping it ends its task and connection.
         drop(before);
         // Rules are part of the catalog, so a tightened one holds when this returns.

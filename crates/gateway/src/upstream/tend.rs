@@ -12,6 +12,7 @@ use super::{
     Hub, Listing, QUIET, Status, Upstream,
     connect::{self, Connection},
     lock,
+    presence::Presence,
 };
 use crate::{
     catalog::{Face, reparse},
@@ -54,7 +55,12 @@ pub(super) async fn tend(hub: Arc<Hub>, upstream: Arc<Upstream>) {
                 }
             }
             Err(_) if link.is_severed() => continue,
-            Err(error) => error,
+            Err(error) => {
+                if attempt == 0 {
+                    hub.note("server.failed", &upstream.spec().id, &error);
+                }
+                error
+            }
         };
         attempt += 1;
         wait(&hub, &upstream, &link, &mut attempt, error).await;
@@ -66,6 +72,7 @@ async fn wait(hub: &Hub, upstream: &Upstream, link: &Link, attempt: &mut u32, er
     tracing::warn!(server = %spec.id, attempt, error, "not connected");
     *lock(&upstream.last_error) = Some(error.clone());
     if *attempt >= hub.attempts() {
+        hub.note("server.failed", &spec.id, &format!("given up after {attempt} attempts: {error}"));
         upstream.status.send_replace(Status::Failed { error });
         upstream.retry.notified().await;
         *attempt = 0;
@@ -90,7 +97,12 @@ async fn stay(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Arc<Link>, connec
             *lock(&upstream.last_error) = None;
             upstream.status.send_replace(Status::Connected);
             resubscribe(upstream, link);
-            watch(hub, upstream, link, &connection).await
+            let presence = Presence::begin(hub, &upstream.spec().id, &connection);
+            let left = watch(hub, upstream, link, &connection, &presence).await;
+            if let Left::Lost(error) = &left {
+                presence.failed(error);
+            }
+            left
         }
         Err(_) if link.is_severed() => Left::WorkerLost,
         Err(error) => Left::Lost(error),
@@ -101,7 +113,13 @@ async fn stay(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Arc<Link>, connec
     left
 }
 
-async fn watch(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Arc<Link>, connection: &Connection) -> Left {
+async fn watch(
+    hub: &Arc<Hub>,
+    upstream: &Arc<Upstream>,
+    link: &Arc<Link>,
+    connection: &Connection,
+    presence: &Presence<'_>,
+) -> Left {
     let health = upstream.spec().health;
     let period = health.map_or(Duration::from_secs(3600), |health| health.interval);
     let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
@@ -126,7 +144,11 @@ async fn watch(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Arc<Link>, conne
             _ = ticks.tick(), if health.is_some() => {
                 let Some(health) = health else { continue };
                 if let Err(error) = check_health(upstream, link, health).await {
-                    return if link.is_severed() { Left::WorkerLost } else { Left::Lost(format!("health check failed: {error}")) };
+                    if link.is_severed() {
+                        return Left::WorkerLost;
+                    }
+                    presence.unhealthy(&error);
+                    return Left::Lost(format!("health check failed: {error}"));
                 }
             }
         }

@@ -2,27 +2,27 @@
 
 use std::{thread, time::Duration};
 
-use audit::{Body, Filter, Follow, Record};
+use audit::{Body, Filter, Record};
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{
-        Exit, args, render,
-        style::{Paint, tame},
-    },
+    cli::{Exit, args, render},
     home::Home,
     offline::{Screen, Trouble},
 };
 
 mod proofs;
+mod query;
+mod tail;
 
 const POLL: Duration = Duration::from_millis(200);
 
 pub(super) fn run(verb: &args::Audit, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     match verb {
-        args::Audit::Tail(args) => tail(args, home, screen),
+        args::Audit::Tail(args) => tail::run(args, home, screen),
         args::Audit::Verify(args) => verify(args, home, screen),
         args::Audit::Show(args) => show(&args.id, home, screen),
+        args::Audit::Query(args) => query::run(args, home, screen),
         args::Audit::Checkpoint => proofs::checkpoint(home, screen),
         args::Audit::Proof(args) => proofs::prove(args.seq, home, screen),
         args::Audit::CheckProof(args) => proofs::check(args, home, screen),
@@ -30,41 +30,8 @@ pub(super) fn run(verb: &args::Audit, home: &Home, screen: &mut Screen<'_>) -> R
     }
 }
 
-fn tail(args: &args::AuditTail, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let records = audit::tail(&home.ledger, &Filter::default(), args.lines).map_err(|error| unreadable(home, &error))?;
-    for record in &records {
-        print(record, screen)?;
-    }
-    if !args.follow {
-        return Ok(Exit::Done);
-    }
-    let from = records.last().map_or(0, |record| record.seq + 1);
-    let mut follow = Follow::new(&home.ledger, Filter { from, ..Filter::default() });
-    loop {
-        for record in follow.poll().map_err(|error| unreadable(home, &error))? {
-            print(&record, screen)?;
-        }
-        thread::sleep(POLL);
-    }
-}
-
 fn unreadable(home: &Home, error: &std::io::Error) -> Trouble {
     Trouble::failed(format!("cannot read the ledger in {}: {error}", home.ledger.display()))
-}
-
-fn print(record: &Record, screen: &mut Screen<'_>) -> Result<(), Trouble> {
-    let line = if screen.json {
-        serde_json::to_string(record).map_err(Trouble::failed)?
-    } else {
-        let line = audit::render_line(record, screen.style.color);
-        match record.call.as_str() {
-            "" => line,
-            // What `audit show`, `lineage` and `policy explain` are asked with.
-            call => format!("{}  {}", line.trim_end(), screen.style.paint(&tame(call), Paint::Dim)),
-        }
-    };
-    writeln!(screen.out, "{}", line.trim_end())?;
-    Ok(screen.out.flush()?)
 }
 
 fn verify(args: &args::AuditVerify, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {

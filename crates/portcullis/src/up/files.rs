@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     config::{self, Resolved, edit},
     home::Home,
-    offline, policies, wiring,
+    offline, policies, signing, wiring,
 };
 
 /// How often the files are looked at for changes.
@@ -77,14 +77,14 @@ impl Files {
     }
 
     fn looks(&self) -> Looks {
-        let own = [self.home.config_file(), self.home.tokens_file(), self.home.lock_file()];
+        let own = [self.home.config_file(), self.home.tokens_file(), self.home.lock_file(), signing::key_file(&self.home)];
         own.into_iter().chain(self.policies()).map(look).collect()
     }
 
     /// Names what stands in the files. The approved definitions are not part of it: the gate writes those itself.
     fn contents(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
-        for file in [self.home.config_file(), self.home.tokens_file()].into_iter().chain(self.policies()) {
+        for file in [self.home.config_file(), self.home.tokens_file(), signing::key_file(&self.home)].into_iter().chain(self.policies()) {
             let bytes = fs::read(&file).unwrap_or_default();
             hash.update(file.as_os_str().as_encoded_bytes());
             hash.update((bytes.len() as u64).to_le_bytes());
@@ -108,10 +108,12 @@ impl Files {
     fn apply_resolved(&self, gate: &Gate, resolved: &Resolved) -> Result<String, String> {
         let credentials = wiring::credentials(&self.home).map_err(|error| error.to_string())?;
         let rules = wiring::rules(resolved)?;
+        let keys = signing::keys(&self.home, resolved)?;
         gate.pins().reload()?;
         let summary =
             format!("{} servers, {} credentials, policies {}", resolved.servers.len(), credentials.len(), rules.bundle.version());
         gate.apply(wiring::servers(resolved), credentials, rules)?;
+        gate.set_token_keys(keys);
         Ok(summary)
     }
 

@@ -24,6 +24,8 @@ mod door;
 #[cfg(test)]
 mod eras;
 #[cfg(test)]
+mod events;
+#[cfg(test)]
 mod foreign;
 #[cfg(test)]
 mod hostile;

@@ -69,7 +69,7 @@ struct CallsLeft([Option<u32>; 2]);
 impl Meter for CallsLeft {
     fn count(&self) -> Result<(), Exceeded> {
         if self.0.contains(&Some(0)) {
-            return Err(Exceeded { limit: "a limit".to_owned(), retry_after: Duration::from_secs(1) });
+            return Err(Exceeded { limit: "a limit".to_owned(), calls: 1, retry_after: Duration::from_secs(1) });
         }
         Ok(())
     }
@@ -136,6 +136,8 @@ impl<'a> Seen<'a> {
             arguments: Some(Json::parse(&self.arguments, Limits::new(1 << 20, 64)).expect("what serde wrote")),
             input_schema: Some(&self.prepared.schemas[self.call.server][self.call.tool]),
             scans_injection: server.scans_for_injection,
+            built_in: None,
+            boundary: None,
         }
     }
 

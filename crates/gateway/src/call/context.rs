@@ -1,0 +1,169 @@
+//! What a caller's security context says of a call, and what it counts the call against.
+//!
+//! Only callers that have a context come here. A context that was taken out of the configuration bounds by allowing nothing.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use policy::{
+    Boundary,
+    context::{self, Scope},
+};
+use tokio::sync::OwnedSemaphorePermit;
+use vocab::{Rule, View, Violation};
+
+use super::{
+    Case,
+    receive::{Address, Received},
+};
+use crate::{
+    Caller, SignedSession,
+    catalog::Target,
+    meters::{Metered, Peek},
+    settings::Rate,
+};
+
+/// Whether a call is counted against its limits, or was before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    Once,
+    Look,
+}
+
+/// The place of a call among those of its execution. Given back unless the call is let in, so that no two calls at once take the
+/// last one.
+#[derive(Debug)]
+pub(super) struct Place {
+    session: Option<Arc<SignedSession>>,
+    tool: String,
+    so_far: SoFar,
+}
+
+/// How many calls of the execution came before this one, and of this tool among them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SoFar {
+    pub(crate) calls: u64,
+    pub(crate) of_tool: u64,
+}
+
+impl Place {
+    pub(super) fn take(caller: &Caller, tool: &str) -> Self {
+        let session = caller.signed().cloned();
+        let so_far = session.as_ref().map_or_else(SoFar::default, |session| SoFar {
+            calls: session.made.fetch_add(1, Ordering::AcqRel),
+            of_tool: session.meters.begin(tool),
+        });
+        Self { session, tool: tool.to_owned(), so_far }
+    }
+
+    pub(super) const fn so_far(&self) -> SoFar {
+        self.so_far
+    }
+
+    /// The call was let in.
+    pub(super) fn keep(mut self) {
+        self.session = None;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(session) = &self.session {
+            session.made.fetch_sub(1, Ordering::AcqRel);
+            session.meters.give_back(&self.tool);
+        }
+    }
+}
+
+/// Every name of what a call addresses.
+#[derive(Debug)]
+pub(crate) struct NamesOf {
+    asked: String,
+    others: Vec<String>,
+}
+
+impl NamesOf {
+    pub(crate) fn new(case: &Case<'_>, received: &Received<'_>, target: &Target) -> Self {
+        match &received.address {
+            Address::Tool(name) => {
+                let exposed = View::Double.expose(&target.spec.id, &target.name);
+                // Behind a door that shows one server, tools have that server's names; lists of tools have the gate's.
+                let asked = if case.ask.mount.is_some() { exposed.clone() } else { name.clone().into_owned() };
+                let others = [target.name.clone(), exposed].into_iter().filter(|other| *other != asked).collect();
+                Self { asked, others }
+            }
+            // What is no tool has the name of its method: `resources.read`, `prompts.get`.
+            _ => Self { asked: case.ask.action.method().replace('/', "."), others: Vec::new() },
+        }
+    }
+
+    pub(crate) fn asked(&self) -> &str {
+        &self.asked
+    }
+
+    pub(crate) fn others(&self) -> Vec<&str> {
+        self.others.iter().map(String::as_str).collect()
+    }
+}
+
+/// How a call stands to its caller's context; `None` for callers without one.
+pub(crate) fn boundary<'a>(
+    case: Case<'a>,
+    received: &Received<'a>,
+    target: &'a Target,
+    asked: &'a str,
+    others: &'a [&'a str],
+) -> Result<Option<Boundary<'a>>, Violation> {
+    let caller = &case.ask.caller;
+    let Some(name) = caller.context() else { return Ok(None) };
+    let contexts = &case.rules.contexts;
+    let known = contexts.context(name).filter(|context| context.admits_tenant(caller.tenant()));
+    let context = known.ok_or_else(|| {
+        let detail = format!("there is no security context `{name}` for this caller; one of that name would bound it");
+        Violation::new(Rule::ToolNotAllowed, detail).with_hint("its security context is gone")
+    })?;
+    let scope = Scope {
+        context,
+        agent: caller.agent().and_then(|agent| contexts.agent(agent)),
+        ceilings: contexts.ceilings(),
+        session_patterns: caller.signed().map(|session| session.patterns.as_slice()),
+    };
+    let call = context::Call {
+        tool: asked,
+        aliases: others,
+        server: Some(target.spec.id.as_str()),
+        arguments: received.arguments,
+        calls_so_far: case.so_far.calls,
+        tool_calls_so_far: case.so_far.of_tool,
+    };
+    Ok(Some(context::examine(scope, &call)))
+}
+
+/// The limits of the target, and the rate of the capability that the call is made under.
+pub(crate) fn meters(caller: &Caller, target: &Target, boundary: Option<&Boundary<'_>>) -> Metered {
+    let limited = boundary.and_then(|boundary| {
+        let (index, capability) = boundary.capability()?;
+        Some((boundary.context().name.as_str(), index, capability.rate_limit?))
+    });
+    let Some((context, index, limit)) = limited else { return target.meters.clone() };
+    let rate = Rate { calls: limit.calls, per: Duration::from_secs(limit.per_seconds.into()) };
+    target.meters.and(caller.meters().rate(format!("the rate limit of capability {index} of context `{context}`"), rate))
+}
+
+/// Counts against the limits, or only looks.
+pub(crate) fn counting<T>(count: Count, meters: &Metered, with: impl FnOnce(&dyn policy::Meter) -> T) -> T {
+    match count {
+        Count::Once => with(meters),
+        Count::Look => with(&Peek(meters)),
+    }
+}
+
+/// A place among the calls that the context lets run at once.
+pub(super) fn concurrency(caller: &Caller, boundary: &Boundary<'_>) -> Result<Option<OwnedSemaphorePermit>, Violation> {
+    let Some(limit) = boundary.concurrency() else { return Ok(None) };
+    let index = boundary.capability().map_or(usize::MAX, |(index, _)| index);
+    let place = caller.meters().place(format!("{} {index}", boundary.context().name), limit);
+    place.map(Some).ok_or_else(|| context::too_many_at_once(limit, limit))
+}

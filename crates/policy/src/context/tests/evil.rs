@@ -1,0 +1,134 @@
+//! Names and commands that only look like what is allowed.
+
+use super::*;
+
+#[test]
+fn a_wildcard_needs_its_dot_and_one_more_character() {
+    let all = tool("fs.*");
+    assert!(all.matches("fs.read") && all.matches("fs.create.dir"));
+    for name in ["fs", "fs.", "fsx.read", "FS.read", "xfs.read", "fs_read", "", " fs.read"] {
+        assert!(!all.matches(name), "{name:?}");
+    }
+    assert!(tool("github__*").matches("github__push") && !tool("github__*").matches("github__"));
+    assert!(tool("*").matches("anything") && !ToolPattern::default().matches(""));
+    for text in ["", "fs*", "*.read", "fs.*.read", "fs.re*", "**", "fs read", "fs:read", ".*", "__*", "*x"] {
+        assert!(ToolPattern::parse(text).is_err(), "{text:?}");
+    }
+}
+
+fn cargo() -> World {
+    World::of(context(
+        vec![Capability {
+            subcommand_allowlist: by_command(&[("cargo", &["build", "test"]), ("git", &["status"])]),
+            ..capability("cmd.run")
+        }],
+        &[],
+    ))
+}
+
+#[test]
+fn a_command_is_exactly_what_is_listed() {
+    let world = cargo();
+    for command in [
+        "bash",
+        "/usr/bin/cargo",
+        "./cargo",
+        "cargo ",
+        " cargo",
+        "CARGO",
+        "cargo build",
+        "cargo;sh",
+        "",
+        "сargo",
+        "cargo\\u0000",
+        "../cargo",
+    ] {
+        let arguments = format!(r#"{{"command":"{command}","args":["build"]}}"#);
+        let refused = world.rule("cmd.run", &arguments);
+        assert_eq!(refused, Some(Rule::CommandNotAllowed), "{command:?}");
+    }
+}
+
+#[test]
+fn the_first_argument_is_the_subcommand_whatever_it_is() {
+    let world = cargo();
+    let refused = [
+        ("cargo", r#"["publish"]"#),
+        ("cargo", "[]"),
+        ("cargo", r#"["--config","build.rustc-wrapper=\"sh\"","build"]"#),
+        ("cargo", r#"["+nightly","build"]"#),
+        ("cargo", r#"["-Zunstable","build"]"#),
+        ("cargo", r#"["build;publish"]"#),
+        ("cargo", r#"["BUILD"]"#),
+        ("cargo", r#"[" build"]"#),
+        ("cargo", r#"["", "build"]"#),
+        ("git", r#"["-c","core.fsmonitor=sh","status"]"#),
+        ("git", r#"["-C","/etc","status"]"#),
+        ("git", r#"["--exec-path=/tmp","status"]"#),
+    ];
+    for (command, args) in refused {
+        let arguments = format!(r#"{{"command":"{command}","args":{args}}}"#);
+        assert_eq!(world.rule("cmd.run", &arguments), Some(Rule::SubcommandNotAllowed), "{arguments}");
+    }
+}
+
+#[test]
+fn a_list_of_subcommands_for_all_commands() {
+    let world = World::of(context(
+        vec![Capability {
+            command_allowlist: Some(vec!["git".to_owned(), "cargo".to_owned()]),
+            subcommand_allowlist: Some(Subcommands::ForAll(vec!["status".to_owned(), "build".to_owned()])),
+            ..capability("cmd.run")
+        }],
+        &[],
+    ));
+    assert_eq!(world.rule("cmd.run", r#"{"command":"git","args":["build"]}"#), None);
+    assert_eq!(world.rule("cmd.run", r#"{"command":"git","args":["push"]}"#), Some(Rule::SubcommandNotAllowed));
+    assert_eq!(world.rule("cmd.run", r#"{"command":"npm","args":["build"]}"#), Some(Rule::CommandNotAllowed));
+}
+
+#[test]
+fn denials_hold_however_the_argument_is_written() {
+    let world = World::of(context(
+        vec![capability("*")],
+        &[
+            "cmd.run:rm",
+            "cmd.run:git push",
+            "fs.read:/etc/*",
+            "fs.read:/workspace/.env",
+            "web.fetch:*.evil.com",
+            "web.fetch:127.0.0.1",
+            "email.*:evil.com",
+        ],
+    ));
+    let denied = [
+        ("cmd.run", r#"{"command":"rm","args":["-rf","/"]}"#),
+        ("cmd.run", r#"{"command":"/bin/rm"}"#),
+        ("cmd.run", r#"{"command":"git","args":["push","-f"]}"#),
+        ("fs.read", r#"{"path":"/etc/passwd"}"#),
+        ("fs.read", r#"{"path":"//etc/./ssh/sshd_config"}"#),
+        ("fs.read", r#"{"path":".env"}"#),
+        ("fs.read", r#"{"path":["a",".env"]}"#),
+        ("web.fetch", r#"{"url":"https://a.b.EVIL.com./x"}"#),
+        ("web.fetch", r#"{"url":"http://0x7f000001/"}"#),
+        ("web.fetch", r#"{"url":"http://[::ffff:7f00:1]/"}"#),
+        ("email.send", r#"{"to":"good@good.com, x <y@sub.evil.com>"}"#),
+    ];
+    for (tool, arguments) in denied {
+        assert_eq!(world.rule(tool, arguments), Some(Rule::ToolExplicitlyDenied), "{tool} {arguments}");
+    }
+    let fine = [
+        ("cmd.run", r#"{"command":"rmdir"}"#),
+        ("cmd.run", r#"{"command":"git","args":["pull"]}"#),
+        ("fs.read", r#"{"path":"/etcetera/passwd"}"#),
+        ("fs.write", r#"{"path":"/etc/passwd"}"#),
+        ("web.fetch", r#"{"url":"https://notevil.com"}"#),
+        ("web.fetch", r#"{"url":"https://evil.com"}"#),
+    ];
+    for (tool, arguments) in fine {
+        assert_eq!(world.rule(tool, arguments), None, "{tool} {arguments}");
+    }
+    for text in ["fs.read:", "fs.read:../x", "web.fetch:http://x", ":rm", "fs*:x", "cmd.run: rm"] {
+        assert!(Denial::parse(text).is_err(), "{text:?}");
+    }
+}

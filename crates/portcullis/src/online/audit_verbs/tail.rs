@@ -1,0 +1,141 @@
+//! `portcullis audit tail`: the newest records or events, and with `-f` those that come.
+
+use std::{thread, time::Duration};
+
+use audit::{Event, EventFilter, Feed, Filter, Follow, Place, Record};
+
+use super::unreadable;
+use crate::{
+    cli::{
+        Exit, args,
+        style::{Paint, tame},
+    },
+    home::Home,
+    offline::{Screen, Trouble},
+};
+
+const POLL: Duration = Duration::from_millis(200);
+/// Events read at once.
+const BATCH: usize = 512;
+
+pub(super) fn run(args: &args::AuditTail, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    if args.events || args.wanted.event.is_some() || args.wanted.family.is_some() {
+        return events(args, home, screen);
+    }
+    let wanted = Filter { from: args.from.unwrap_or_default().seq, ..records_wanted(&args.wanted) };
+    let mut from = wanted.from;
+    let mut show = |record: &Record, screen: &mut Screen<'_>| {
+        from = record.seq + 1;
+        print(record, screen)
+    };
+    if args.from.is_some() {
+        for record in audit::read(&home.ledger, wanted.clone()).map_err(|error| unreadable(home, &error))? {
+            show(&record.map_err(|error| unreadable(home, &error))?, screen)?;
+        }
+    } else {
+        for record in audit::tail(&home.ledger, &wanted, args.lines).map_err(|error| unreadable(home, &error))? {
+            show(&record, screen)?;
+        }
+    }
+    if !args.follow {
+        return Ok(Exit::Done);
+    }
+    let mut follow = Follow::new(&home.ledger, Filter { from, ..wanted });
+    loop {
+        for record in follow.poll().map_err(|error| unreadable(home, &error))? {
+            print(&record, screen)?;
+        }
+        thread::sleep(POLL);
+    }
+}
+
+fn records_wanted(wanted: &args::AuditWanted) -> Filter {
+    let text = |given: &Option<String>| given.clone().unwrap_or_default();
+    Filter {
+        caller: text(&wanted.caller),
+        tool: text(&wanted.tool),
+        server: text(&wanted.server),
+        verdict: text(&wanted.verdict),
+        tenant: text(&wanted.tenant),
+        session: text(&wanted.session),
+        ..Filter::default()
+    }
+}
+
+fn events_wanted(wanted: &args::AuditWanted) -> EventFilter {
+    let text = |given: &Option<String>| given.clone().unwrap_or_default();
+    EventFilter {
+        event: text(&wanted.event),
+        family: text(&wanted.family),
+        caller: text(&wanted.caller),
+        tool: text(&wanted.tool),
+        server: text(&wanted.server),
+        verdict: text(&wanted.verdict),
+        tenant: text(&wanted.tenant),
+        session: text(&wanted.session),
+    }
+}
+
+fn events(args: &args::AuditTail, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let filter = events_wanted(&args.wanted);
+    let from = match args.from {
+        Some(from) => from,
+        None => {
+            let newest = audit::newest_events(&home.ledger, &filter, args.lines);
+            let (newest, end) = newest.map_err(|error| unreadable(home, &error))?;
+            for event in &newest {
+                print_event(event, screen)?;
+            }
+            end
+        }
+    };
+    if args.from.is_none() && !args.follow {
+        return Ok(Exit::Done);
+    }
+    let mut feed = Feed::new(&home.ledger, from);
+    loop {
+        let begin = feed.next();
+        let batch = feed.read(u64::MAX, BATCH, &filter).map_err(|error| unreadable(home, &error))?;
+        if batch.missed > 0 {
+            print_missed(begin, batch.missed, screen)?;
+        }
+        for event in &batch.events {
+            print_event(event, screen)?;
+        }
+        match (batch.more, args.follow) {
+            (true, _) => {}
+            (false, true) => thread::sleep(POLL),
+            (false, false) => return Ok(Exit::Done),
+        }
+    }
+}
+
+fn print_event(event: &Event, screen: &mut Screen<'_>) -> Result<(), Trouble> {
+    let line = if screen.json { event.line() } else { audit::render_event(event, screen.style.color) };
+    writeln!(screen.out, "{line}")?;
+    Ok(screen.out.flush()?)
+}
+
+/// Records that are not there any more are said to be so, in the place where they would stand.
+fn print_missed(from: Place, records: u64, screen: &mut Screen<'_>) -> Result<(), Trouble> {
+    match screen.json {
+        true => writeln!(screen.out, "{}", serde_json::json!({ "missed": records, "from": from.to_string() }))?,
+        false => writeln!(screen.out, "{records} records from {from} on are not in the ledger any more, or cannot be read")?,
+    }
+    Ok(())
+}
+
+pub(super) fn print(record: &Record, screen: &mut Screen<'_>) -> Result<(), Trouble> {
+    let line = if screen.json {
+        serde_json::to_string(record).map_err(Trouble::failed)?
+    } else {
+        let line = audit::render_line(record, screen.style.color);
+        match record.call.as_str() {
+            "" => line,
+            // What `audit show`, `lineage` and `policy explain` are asked with.
+            call => format!("{}  {}", line.trim_end(), screen.style.paint(&tame(call), Paint::Dim)),
+        }
+    };
+    writeln!(screen.out, "{}", line.trim_end())?;
+    Ok(screen.out.flush()?)
+}
