@@ -29,8 +29,8 @@ use crate::{
     running::{Event, Outcome, Wires},
     settings::Rules,
 };
-pub(crate) use context::{Count, NamesOf, SoFar, boundary, meters};
 use context::Place;
+pub(crate) use context::{Count, NamesOf, SoFar, boundary, meters};
 use facts::Findings;
 pub(crate) use facts::question;
 pub(crate) use receive::{Received, receive};
@@ -135,7 +135,9 @@ fn verify(case: Case<'_>) -> Result<(), Violation> {
         (None, Proof::Bearer) => Ok(()),
         (Some(session), Proof::Envelope(envelope)) => gate.signed.verify(session, envelope, gate.now_ms()),
         (Some(_), Proof::Bearer) => Err(Violation::new(Rule::Unauthenticated, "a session of signed calls, without a signature")),
-        (None, Proof::Envelope(_)) => Err(Violation::new(Rule::Unauthenticated, "an envelope, without a session of signed calls")),
+        (None, Proof::Envelope(_)) => {
+            Err(Violation::new(Rule::Unauthenticated, "an envelope, without a session of signed calls"))
+        }
     }
 }
 

@@ -180,7 +180,8 @@ impl Catalog {
             for item in items {
                 let name = Self::exposed_uri(&spec.id, &item.name);
                 let listed = Listed { raw: renamed(item, field, &name), name, server: spec.id.clone(), tenant: tenant.clone() };
-                let own = Listed { raw: item.raw.clone(), name: item.name.clone(), server: spec.id.clone(), tenant: tenant.clone() };
+                let own =
+                    Listed { raw: item.raw.clone(), name: item.name.clone(), server: spec.id.clone(), tenant: tenant.clone() };
                 let lists = [&mut self.double.lists, &mut self.flat.lists, &mut mounted.tables.lists];
                 for (lists, listed) in lists.into_iter().zip([listed.clone(), listed, own]) {
                     let list = if field == "uri" { &mut lists.resources } else { &mut lists.templates };

@@ -293,9 +293,8 @@ impl Signed {
     /// theirs to take.
     fn room_for(&self, owner: &Caller, begin: &Begin) -> Result<Option<Caller>, AttestError> {
         let all = self.sessions.load();
-        let active = || {
-            all.values().filter(|caller| caller.signed().is_some_and(|session| session.status() == SignedStatus::Active))
-        };
+        let active =
+            || all.values().filter(|caller| caller.signed().is_some_and(|session| session.status() == SignedStatus::Active));
         let same = active().find(|caller| caller.signed().is_some_and(|session| session.execution == begin.execution));
         if let Some(other) = same {
             if other.id() != owner.id() {
@@ -416,7 +415,8 @@ fn context_exists(rules: &Rules, name: &str, tenant: Option<&str>) -> Result<(),
 fn patterns(given: Option<Vec<String>>) -> Result<Vec<String>, AttestError> {
     let Some(given) = given else { return Ok(vec!["*".to_owned()]) };
     for text in &given {
-        ToolPattern::parse(text).map_err(|error| AttestError::Malformed(format!("`allowed_tool_patterns`: `{text}`: {error}")))?;
+        ToolPattern::parse(text)
+            .map_err(|error| AttestError::Malformed(format!("`allowed_tool_patterns`: `{text}`: {error}")))?;
     }
     Ok(given)
 }

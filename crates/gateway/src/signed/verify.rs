@@ -21,7 +21,8 @@ impl Signed {
                 .with_hint("the security token is not valid"),
         })?;
         let sessions = self.sessions.load();
-        let caller = sessions.get(&claims.jti).filter(|caller| caller.signed().is_some_and(|session| session.is_named_by(&claims)));
+        let caller =
+            sessions.get(&claims.jti).filter(|caller| caller.signed().is_some_and(|session| session.is_named_by(&claims)));
         caller.cloned().ok_or_else(|| {
             Violation::new(Rule::Unauthenticated, format!("the token names session `{}`, which is not known", claims.jti))
                 .with_hint("the session is not known; attest again")
@@ -41,8 +42,9 @@ impl Signed {
             return Err(Violation::new(Rule::SignatureVerificationFailed, detail));
         }
         self.replay.spend(&session.id, envelope.signature(), seconds, now_ms).map_err(|spent| match spent {
-            Spent::Replayed | Spent::BeforeHorizon => Violation::new(Rule::EnvelopeReplayed, spent.to_string())
-                .with_hint("sign each call anew, with an id of its own"),
+            Spent::Replayed | Spent::BeforeHorizon => {
+                Violation::new(Rule::EnvelopeReplayed, spent.to_string()).with_hint("sign each call anew, with an id of its own")
+            }
             // What cannot be remembered cannot be told from its repetition.
             Spent::Full => Violation::new(Rule::RateLimitExceeded, spent.to_string()).with_retry_after(WINDOW),
             Spent::Journal(_) => Violation::new(Rule::LedgerUnavailable, spent.to_string()),

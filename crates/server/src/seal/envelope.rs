@@ -61,14 +61,7 @@ fn malformed(id: Option<Json<'_>>, message: &str) -> Said {
     render::refusal(id, &violation)
 }
 
-async fn call(
-    door: &Door,
-    caller: Caller,
-    action: Action,
-    envelope: &Bytes,
-    params: Json<'_>,
-    id: Option<Json<'_>>,
-) -> Said {
+async fn call(door: &Door, caller: Caller, action: Action, envelope: &Bytes, params: Json<'_>, id: Option<Json<'_>>) -> Said {
     let session = caller.signed().map_or_else(|| "".into(), |session| session.execution.as_str().into());
     let mut running = door.gate.start(Ask {
         caller,

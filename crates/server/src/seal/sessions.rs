@@ -4,10 +4,7 @@ use gateway::{Caller, NewWorkload, SessionRequest};
 use http::{Method, StatusCode};
 use wire::{Json, Limits, write::Object};
 
-use super::{
-    Request, Verb, attest,
-    render::Said,
-};
+use super::{Request, Verb, attest, render::Said};
 use crate::door::Door;
 
 const MAX_BODY: usize = 64 << 10;

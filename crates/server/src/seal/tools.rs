@@ -13,13 +13,18 @@ use crate::door::Door;
 pub(super) fn answer(door: &Door, request: &Request) -> Said {
     let recognised = match (&request.caller, &request.bearer) {
         // A session's token says more than the credential of whoever passes it on.
-        (_, Some(token)) if token.contains('.') => door.gate.recognise(token).and_then(|caller| door.gate.in_force(&caller).map(|()| caller)),
+        (_, Some(token)) if token.contains('.') => {
+            door.gate.recognise(token).and_then(|caller| door.gate.in_force(&caller).map(|()| caller))
+        }
         (Some(caller), _) => Ok(caller.clone()),
         (None, _) => match door.gate.anonymous() {
             Some(caller) => Ok(caller),
             None => {
                 door.gate.strangers("no credential");
-                return Said::refused(StatusCode::UNAUTHORIZED, "Send a credential or a session's token: `Authorization: Bearer …`");
+                return Said::refused(
+                    StatusCode::UNAUTHORIZED,
+                    "Send a credential or a session's token: `Authorization: Bearer …`",
+                );
             }
         },
     };

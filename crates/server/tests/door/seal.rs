@@ -119,7 +119,13 @@ async fn each_violation_is_its_own_and_the_earliest_wins() {
         ("web.fetch", json!({ "url": "https://evilexample.com/" }), 403, "DomainNotAllowed", 2004),
         ("cmd.run", json!({ "command": "bash", "args": ["-c", "x"] }), 403, "CommandNotAllowed", 2003),
         ("cmd.run", json!({ "command": "cargo", "args": ["publish"] }), 403, "SubcommandNotAllowed", 2003),
-        ("cmd.run", json!({ "command": "cargo", "args": ["build"], "timeout_secs": 100_000 }), 403, "ExecTimeoutCeilingExceeded", 2006),
+        (
+            "cmd.run",
+            json!({ "command": "cargo", "args": ["build"], "timeout_secs": 100_000 }),
+            403,
+            "ExecTimeoutCeilingExceeded",
+            2006,
+        ),
     ];
     for (tool, arguments, status, violation, number) in table {
         let said = agent.call(&yard, tool, arguments.clone()).await;
@@ -367,7 +373,10 @@ async fn tokens_that_are_not_ours_open_nothing() {
         format!("{}.{claims}.{signature}", header(json!({ "alg": "HS256", "kid": kid }))),
         format!("{}.{claims}.{signature}", header(json!({ "alg": "EdDSA", "kid": "../../etc/passwd" }))),
         format!("{}.{claims}.{signature}", header(json!({ "alg": "EdDSA", "kid": kid, "jku": "http://127.0.0.1:1/keys" }))),
-        format!("{}.{claims}.{signature}", header(json!({ "alg": "EdDSA", "jwk": { "kty": "OKP", "crv": "Ed25519", "x": "AA" } }))),
+        format!(
+            "{}.{claims}.{signature}",
+            header(json!({ "alg": "EdDSA", "jwk": { "kty": "OKP", "crv": "Ed25519", "x": "AA" } }))
+        ),
         format!("{head}.{}.{signature}", URL.encode(r#"{"sub":"root"}"#)),
         format!("{head}.{claims}"),
         "x".repeat(20_000),
