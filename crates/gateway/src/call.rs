@@ -90,8 +90,9 @@ async fn attempt(case: Case<'_>, opened: &mut Opened, wires: &mut Wires) -> Resu
     let settled = consent::consent(case, opened, &received, target, decided, decide, wires).await?;
     let Settled { permit, args, target, slots: _held } = settled;
     let intent = intend(case, opened, &received, &target, &permit, &args).await?;
+    let budget = permit.budget();
     let raw = dispatch::dispatch(case, &target, permit, intent, args, wires).await?;
-    let result = inspect::inspect(case, &received, &target, raw)?;
+    let result = inspect::inspect(case, &received, &target, raw, budget)?;
     absorb(case, &target, result).await
 }
 

@@ -152,13 +152,18 @@ impl Caller {
         tenant.is_none() || tenant == self.tenant()
     }
 
-    /// The same party, calling in a session of signed calls: never an operator, under its own context, as this agent.
+    /// The agent by name, also where only the agent itself says so: for records, and for lists of tools, which can only narrow.
+    #[must_use]
+    pub fn agent_name(&self) -> Option<&str> {
+        self.agent().or_else(|| self.signed().map(|session| session.agent.as_str()))
+    }
+
+    /// The same party, calling in a session of signed calls: never an operator, and under its own context.
     pub(crate) fn sign(&self, session: Arc<SignedSession>) -> Self {
         let mut credential = self.0.credential.clone();
         credential.role = Role::Client;
         credential.context = Some(session.context.clone());
         credential.tenant = Some(session.tenant.clone()).filter(|tenant| !tenant.is_empty());
-        credential.agent.get_or_insert_with(|| session.agent.clone());
         Self(Arc::new(Known { credential, shared: Arc::clone(&self.0.shared), signed: Some(session) }))
     }
 

@@ -423,6 +423,7 @@ impl Gate {
         self.0.rules.store(Arc::new(rules));
         self.0.callers.replace(credentials);
         self.0.callers.keep_vouched(|id| self.0.providers.vouch_for(id));
+        self.0.signed.refresh(&self.0.callers);
         self.0.hub.apply(servers);
         Ok(())
     }

@@ -34,6 +34,7 @@ pub use caller::{Caller, Credential, Role};
 pub use catalog::{Catalog, HeaderParam, Listed, RefusedName};
 pub use change::Change;
 pub use events::{Missed, News, Subscription};
+pub use identity::Envelope;
 pub use gate::{Delivery, Edit, Editor, Evidence, Gate, Reload};
 pub use oauth::{PROOF_WINDOW, Presented, Unaccepted};
 pub use pins::Pins;

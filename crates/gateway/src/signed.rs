@@ -115,6 +115,15 @@ impl SignedSession {
     }
 }
 
+/// The party that a session calls under.
+fn owner_of(callers: &Callers, owner: &str, session: &SignedSession) -> Option<Caller> {
+    let tenant = Some(session.tenant.as_str()).filter(|tenant| !tenant.is_empty());
+    match attest::is_guest(owner) {
+        true => Some(callers.guest(owner, &session.agent, tenant, Some(&session.agent))),
+        false => callers.find(owner),
+    }
+}
+
 /// Every session of signed calls, and what it takes to recognise one.
 pub(crate) struct Signed {
     keys: ArcSwap<TokenKeys>,
@@ -166,14 +175,26 @@ impl Signed {
     /// A session of an earlier run.
     fn revive(&self, callers: &Callers, saved: SavedSigned) -> Option<(String, Caller)> {
         let key = PublicKey::from_bytes(&saved.public_key).ok()?;
-        let tenant = Some(saved.tenant.as_str()).filter(|tenant| !tenant.is_empty());
-        let owner = match attest::is_guest(&saved.owner) {
-            true => callers.guest(&saved.owner, &saved.agent, tenant, Some(&saved.agent)),
-            // Its credential is gone, and with it the session.
-            false => callers.find(&saved.owner)?,
-        };
+        let owner = saved.owner.clone();
         let session = Arc::new(SignedSession::new(saved, key));
+        // Without its credential there is no session.
+        let owner = owner_of(callers, &owner, &session)?;
         Some((session.id.clone(), owner.sign(session)))
+    }
+
+    /// The credentials were read again: sessions call under what theirs stand for now, and end with those that are gone.
+    pub(crate) fn refresh(&self, callers: &Callers) {
+        self.sessions.rcu(|sessions| {
+            let mut fresh = HashMap::clone(sessions);
+            for caller in fresh.values_mut() {
+                let Some(session) = caller.signed().cloned() else { continue };
+                // Whose credential is gone keeps the one that is marked so, and is refused by it.
+                if let Some(owner) = owner_of(callers, caller.id(), &session) {
+                    *caller = owner.sign(session);
+                }
+            }
+            fresh
+        });
     }
 
     /// Other keys sign and recognise tokens from now on.

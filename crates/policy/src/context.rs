@@ -118,6 +118,8 @@ pub struct AgentTool {
     pub allowed_domains: Option<Vec<DomainPattern>>,
     pub timeout_ceiling_secs: Option<u64>,
     pub max_output_bytes: Option<u64>,
+    /// Variables its commands are not given.
+    pub env_denylist: Vec<String>,
 }
 
 /// What no manifest and no context exceeds.

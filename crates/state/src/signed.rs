@@ -159,7 +159,7 @@ impl State {
     }
 
     /// The workload of this id, with one use fewer left, if `proves` says that its secret was shown and it may still be used. A
-    /// proven use is gone even if what follows fails.
+    /// proven use is gone even if what follows fails; an unproven one writes nothing.
     pub async fn use_workload(
         &self,
         id: &str,
@@ -167,18 +167,15 @@ impl State {
         proves: impl FnOnce(&Workload) -> bool,
     ) -> Result<Option<Workload>, StateError> {
         let mut turn = self.turn().await?;
+        let find = "SELECT * FROM workload WHERE id = ? AND uses_left > 0 AND expires_ms > ?";
+        let found = sqlx::query(find).bind(id).bind(rows::to_file(now_ms)).fetch_optional(turn.connection()).await;
+        let found = found.and_then(|row| row.as_ref().map(workload).transpose()).map_err(|error| self.error(&error))?;
+        let Some(found) = found.filter(proves) else { return Ok(None) };
+        // Nobody else writes while we have the turn, so it is still as it was found.
         let connection = turn.begin().await.map_err(|error| self.error(&error))?;
-        let done = async {
-            let find = "SELECT * FROM workload WHERE id = ? AND uses_left > 0 AND expires_ms > ?";
-            let found = sqlx::query(find).bind(id).bind(rows::to_file(now_ms)).fetch_optional(&mut *connection).await?;
-            let found = found.as_ref().map(workload).transpose()?;
-            let Some(found) = found.filter(proves) else { return Ok(None) };
-            let spend = "UPDATE workload SET uses_left = uses_left - 1 WHERE id = ?";
-            sqlx::query(spend).bind(id).execute(connection).await?;
-            Ok(Some(found))
-        };
-        let done = done.await;
-        turn.settle(done).await.map_err(|error| self.error(&error))
+        let spent = sqlx::query("UPDATE workload SET uses_left = uses_left - 1 WHERE id = ?").bind(id).execute(connection).await;
+        turn.settle(spent.map(drop)).await.map_err(|error| self.error(&error))?;
+        Ok(Some(found))
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn facts(gate: &Inner, ask: &Ask, rules: &Rules) -> Facts {
         action: ask.action.method().into(),
         caller: ask.caller.id().to_owned().into(),
         user: ask.caller.user().unwrap_or_default().to_owned().into(),
-        agent: ask.caller.agent().unwrap_or_default().to_owned().into(),
+        agent: ask.caller.agent_name().unwrap_or_default().to_owned().into(),
         tenant: ask.caller.tenant().unwrap_or_default().to_owned().into(),
         execution: ask.caller.signed().map_or_else(String::new, |session| session.execution.clone()).into(),
         context: ask.caller.context().unwrap_or_default().to_owned().into(),

@@ -126,7 +126,7 @@ pub(crate) fn boundary<'a>(
     })?;
     let scope = Scope {
         context,
-        agent: caller.agent().and_then(|agent| contexts.agent(agent)),
+        agent: caller.agent_name().and_then(|agent| contexts.agent(agent)),
         ceilings: contexts.ceilings(),
         session_patterns: caller.signed().map(|session| session.patterns.as_slice()),
     };

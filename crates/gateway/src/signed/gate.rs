@@ -16,12 +16,29 @@ impl Gate {
         self.inner().signed.recognise(token, self.inner().now_ms())
     }
 
-    /// Whether an envelope that asks for nothing but a list is its session's own; it passes once.
+    /// Whether an envelope that asks for nothing but a list is its session's own; it passes once. That it is not is on record.
     pub fn verify(&self, caller: &Caller, envelope: &[u8]) -> Result<(), Violation> {
-        self.in_force(caller)?;
-        match caller.signed() {
+        let verified = self.in_force(caller).and_then(|()| match caller.signed() {
             Some(session) => self.inner().signed.verify(session, envelope, self.inner().now_ms()),
             None => Err(Violation::new(Rule::Unauthenticated, "an envelope, without a session of signed calls")),
+        });
+        if let Err(violation) = &verified {
+            let change = audit::Change {
+                action: "seal.list_refused",
+                door: "seal",
+                caller: caller.id(),
+                violation: violation.rule.code(),
+                detail: &violation.detail,
+                ..caller.signed().map(|session| super::view::about(session)).unwrap_or_default()
+            };
+            self.note(&change);
+        }
+        verified
+    }
+
+    fn note(&self, change: &audit::Change<'_>) {
+        if let Err(error) = self.ledger().change(change) {
+            tracing::error!(%error, action = change.action, "a refusal could not be recorded");
         }
     }
 
@@ -56,9 +73,7 @@ impl Gate {
             detail: &detail,
             ..audit::Change::default()
         };
-        if let Err(error) = self.ledger().change(&change) {
-            tracing::error!(%error, "a failed attestation could not be recorded");
-        }
+        self.note(&change);
     }
 
     /// Begins a session of signed calls for somebody an operator vouches for.
@@ -99,9 +114,10 @@ impl Gate {
             let context = rules.contexts.context(name).filter(|context| context.admits_tenant(caller.tenant()));
             context.is_some_and(|context| context.may_call(tool))
         };
-        let opened_for =
-            |tool: &str| caller.signed().is_none_or(|session| session.patterns.iter().any(|pattern| pattern.matches(tool)));
-        let agent = caller.agent().filter(|_| context.is_some()).and_then(|agent| rules.contexts.agent(agent));
+        let opened_for = |tool: &str| {
+            caller.signed().is_none_or(|session| session.patterns.iter().any(|pattern| pattern.matches(tool)))
+        };
+        let agent = caller.agent_name().filter(|_| context.is_some()).and_then(|agent| rules.contexts.agent(agent));
         let has_agent = |tool: &str| agent.is_none_or(|agent| agent.tools.iter().any(|entry| entry.pattern.matches(tool)));
         let shown = |listed: &Listed| {
             caller.sees(listed.tenant.as_deref())

@@ -18,6 +18,7 @@ mod rules;
 mod schema;
 mod secret;
 mod server;
+mod signed;
 pub mod tree;
 pub mod units;
 
@@ -35,6 +36,7 @@ pub use resolve::{BadAddress, parse_listen};
 pub use schema::schema;
 pub use secret::{Text, parse_reference};
 pub use secrets::SecretRef;
+pub use signed::read_manifest;
 
 /// A file that is valid YAML within the budgets, not yet checked against the keys.
 #[derive(Debug, Clone)]

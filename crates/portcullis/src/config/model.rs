@@ -2,6 +2,10 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
+use policy::{
+    SecurityContext,
+    context::{AgentTools, Ceilings},
+};
 use secrets::SecretRef;
 use vocab::{Effect, Level, ServerId};
 
@@ -23,6 +27,10 @@ pub struct Resolved {
     pub retry: Retry,
     /// In the order of the file; those that are skipped or disabled included.
     pub servers: Vec<ServerEntry>,
+    pub contexts: Vec<SecurityContext>,
+    pub agents: Vec<AgentEntry>,
+    pub dispatchers: Dispatchers,
+    pub seal: Seal,
     /// What works but should be looked at.
     pub warnings: Vec<Finding>,
 }
@@ -32,6 +40,31 @@ impl Resolved {
     pub fn server(&self, id: &str) -> Option<&ServerEntry> {
         self.servers.iter().find(|server| server.id.as_str() == id)
     }
+}
+
+/// An agent, with the manifest its tools are to be read from, if they are not in this file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentEntry {
+    pub agent: AgentTools,
+    pub manifest: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Dispatchers {
+    pub ceilings: Ceilings,
+    /// What is said about single built-in tools.
+    pub capabilities: Vec<Capability>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seal {
+    pub issuer: String,
+    pub audiences: Vec<String>,
+    pub token_ttl: Duration,
+    /// `None`: the gate makes a key of its own.
+    pub private_key: Option<PathBuf>,
+    pub public_key: Option<PathBuf>,
+    pub max_sessions_per_workload: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +139,7 @@ pub struct ServerEntry {
     pub allow: Allow,
     pub max_result_bytes: u64,
     pub capabilities: Vec<Capability>,
+    pub tenant: Option<String>,
     pub resources: Option<Resources>,
     /// Where the entry stands in the file.
     pub place: Place,
@@ -257,6 +291,8 @@ pub struct Allow {
 pub struct Capability {
     pub name: String,
     pub skip_judge: bool,
+    /// Where it stands, so that two that meet can both be named.
+    pub place: Place,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use super::{
     finding::{Finding, Place, Severity, nearest},
     keys::{self, Kind},
     model::{Approvals, Authentication, Bundle, Influence, Limits, Resolved, Retry, ServerEntry, Trust},
-    server,
+    server, signed,
     tree::{Node, Value},
 };
 
@@ -25,6 +25,7 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
     let top = Fields::new(Some(root), keys::ROOT);
     let listen = listen(top, &mut findings);
     let limits = limits(top.table("limits"));
+    let contexts = signed::contexts(top.node("security_contexts"), &mut findings);
     let resolved = Resolved {
         listen,
         authentication: authentication(top, &mut findings),
@@ -40,6 +41,10 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
         trust: trust(top.table("trust"), base, &mut findings),
         retry: Retry { attempts: u32::try_from(top.table("retry").count("attempts")).unwrap_or(u32::MAX) },
         servers: servers(top.node("mcp_servers"), &limits, base, &mut findings),
+        agents: signed::agents(top.node("agents"), &contexts, base, &mut findings),
+        contexts,
+        dispatchers: signed::dispatchers(top.node("builtin_dispatchers"), &mut findings),
+        seal: signed::seal(top.table("seal"), base, &mut findings),
         warnings: Vec::new(),
     };
     if findings.iter().any(|finding| finding.severity == Severity::Error) {
@@ -201,7 +206,23 @@ fn servers(node: Option<&Node>, limits: &Limits, base: &Path, findings: &mut Vec
         }
         _ => {}
     }
+    refuse_shared_names(&servers, findings);
     servers
+}
+
+/// A dotted name leads to one server. One without a tenant is everyone's, so it meets those of every tenant.
+fn refuse_shared_names(servers: &[ServerEntry], findings: &mut Vec<Finding>) {
+    for (at, server) in servers.iter().enumerate() {
+        for capability in &server.capabilities {
+            let meets = |other: &&ServerEntry| server.tenant.is_none() || other.tenant.is_none() || server.tenant == other.tenant;
+            let earlier = servers.iter().take(at).filter(meets);
+            let earlier = earlier.flat_map(|other| other.capabilities.iter().map(move |own| (other, own)));
+            if let Some((other, own)) = earlier.into_iter().find(|(_, own)| own.name == capability.name) {
+                let what = format!("`{}` leads to `{}` already, on line {}", own.name, other.id, own.place.line);
+                findings.push(Finding::error(capability.place, what, "keep it at one of the two servers"));
+            }
+        }
+    }
 }
 
 fn server_id(name: &str, place: Place, findings: &mut Vec<Finding>) -> Option<ServerId> {

@@ -49,6 +49,7 @@ mod refusals;
 mod reload;
 #[cfg(test)]
 mod rugpull;
+mod seal;
 #[cfg(test)]
 mod servers;
 #[cfg(test)]

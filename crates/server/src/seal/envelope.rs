@@ -1,9 +1,8 @@
 //! `invoke`: one envelope, one call.
 
 use bytes::Bytes;
-use gateway::{Action, Answer, Ask, Caller, ClientFace, Era, Event, Proof};
+use gateway::{Action, Answer, Ask, Caller, ClientFace, Envelope, Era, Event, Proof};
 use http::StatusCode;
-use identity::Envelope;
 use vocab::{Rule, Violation};
 use wire::{Json, Kind, mcp::code, rpc, write::Object};
 
