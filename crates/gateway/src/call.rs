@@ -64,7 +64,7 @@ async fn attempt(case: Case<'_>, opened: &mut Opened, wires: &mut Wires) -> Resu
     let received = receive(case.ask)?;
     verify(case)?;
     let target = resolve::resolve(case, &received).await?;
-    conclude::name(opened, &target);
+    conclude::name(opened, &received, &target);
     let place = Place::take(&case.ask.caller, received.address.text());
     let case = Case { so_far: place.so_far(), ..case };
     /// Changes nothing but the limits it counts, so it can run again: on rewritten arguments, and after a person took their time.

@@ -92,7 +92,12 @@ fn recorded(gate: &Gate, call: &str) -> Result<Imagined, String> {
     let body = audit::body(&dir, call).map_err(|error| error.to_string())?.bytes();
     let remark = body.is_none().then_some("its arguments were not kept, so it is explained without them");
     let body = body.filter(|body| Json::parse(body, Limits::new(1 << 20, 128)).is_ok());
-    let ask = ask(caller, Some(server), action, &record.tool, body.as_deref().unwrap_or(b"{}"));
+    let (mount, name) = match record.target.as_str() {
+        "" => (Some(server), &record.tool),
+        // By the name that was used: lists of tools may have that one and not the other.
+        _ => (None, &record.target),
+    };
+    let ask = ask(caller, mount, action, name, body.as_deref().unwrap_or(b"{}"));
     Ok(Imagined { ask, recorded: Some(record), remark })
 }
 

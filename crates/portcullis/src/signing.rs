@@ -30,7 +30,7 @@ fn earlier_key_file(home: &Home) -> PathBuf {
 /// The keys as the files are now.
 pub(crate) fn keys(home: &Home, resolved: &Resolved) -> Result<TokenKeys, String> {
     let seal = &resolved.seal;
-    let keys = match &seal.private_key_path {
+    let keys = match &seal.private_key {
         Some(path) => {
             check_mode(path)?;
             TokenKeys::new(read_key(path)?)
@@ -38,12 +38,12 @@ pub(crate) fn keys(home: &Home, resolved: &Resolved) -> Result<TokenKeys, String
         None => TokenKeys::new(own_key(home)?),
     };
     let mut keys = keys.map_err(|error| format!("the key for tokens cannot be used: {error}"))?;
-    if let Some(path) = &seal.public_key_path {
+    if let Some(path) = &seal.public_key {
         let key = VerifyingKey::parse(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))?;
         keys = keys.also_verify(key).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     let earlier = earlier_key_file(home);
-    if seal.private_key_path.is_none() && is_recent(&earlier) {
+    if seal.private_key.is_none() && is_recent(&earlier) {
         keys = keys.also_verify(read_key(&earlier)?.public().clone()).map_err(|error| format!("{}: {error}", earlier.display()))?;
     }
     Ok(keys)
@@ -59,7 +59,7 @@ pub(crate) async fn signing(home: &Home, resolved: &Resolved, state: &State, now
         keys: keys(home, resolved)?,
         issuer: resolved.seal.issuer.clone(),
         audiences: resolved.seal.audiences.clone(),
-        ttl: resolved.seal.ttl,
+        ttl: resolved.seal.token_ttl,
         max_sessions_per_workload: resolved.seal.max_sessions_per_workload,
         replay: Arc::new(replay),
         tidy: Box::new(move |replay| file.tidy(replay)),

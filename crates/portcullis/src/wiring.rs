@@ -103,7 +103,11 @@ pub(crate) fn rules(resolved: &Resolved) -> Result<Rules, String> {
             config::Influence::Block => Influence::Block,
         },
         approvals: settings::ApprovalSettings { expiry: resolved.approvals.expiry, in_client: resolved.approvals.in_client },
-        contexts: Arc::default(),
+        contexts: Arc::new(policy::Contexts::new(
+            resolved.contexts.clone(),
+            resolved.agents.iter().map(|entry| entry.agent.clone()),
+            resolved.dispatchers.ceilings.clone(),
+        )),
     })
 }
 
@@ -187,7 +191,7 @@ fn server(entry: &config::ServerEntry) -> ServerSpec {
         },
         allow: settings::Allow { sampling: entry.allow.sampling, roots: entry.allow.roots, elicitation: entry.allow.elicitation },
         capabilities: entry.capabilities.iter().map(|capability| capability.name.clone()).collect(),
-        tenant: None,
+        tenant: entry.tenant.clone(),
     }
 }
 

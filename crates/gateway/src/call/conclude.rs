@@ -3,10 +3,10 @@
 use audit::{Facts, Opened, Verdict};
 use flow::Showable;
 use policy::Permit;
-use vocab::{Fault, FaultKind, ServerId, Stage, Stop};
+use vocab::{Fault, FaultKind, ServerId, Stage, Stop, View};
 use wire::Json;
 
-use super::{Case, Delivered, Received, current_label, shape::Args};
+use super::{Case, Delivered, Received, current_label, receive::Address, shape::Args};
 use crate::{
     Ask, Proof,
     catalog::Target,
@@ -46,7 +46,14 @@ fn signature(ask: &Ask) -> String {
 }
 
 /// What Resolve adds.
-pub(super) fn name(opened: &mut Opened, target: &Target) {
+pub(super) fn name(opened: &mut Opened, received: &Received<'_>, target: &Target) {
+    if let Address::Tool(asked) = &received.address
+        && asked.contains('.')
+        && *asked != target.name
+        && *asked != View::Double.expose(&target.spec.id, &target.name)
+    {
+        opened.facts.target = asked.clone().into_owned().into();
+    }
     opened.facts.server = target.spec.id.as_str().to_owned().into();
     opened.facts.tool = target.name.clone().into();
     opened.facts.effect = Some(target.effect);

@@ -23,6 +23,7 @@ pub(super) fn run(verb: &args::Audit, home: &Home, screen: &mut Screen<'_>) -> R
         args::Audit::Verify(args) => verify(args, home, screen),
         args::Audit::Show(args) => show(&args.id, home, screen),
         args::Audit::Query(args) => query::run(args, home, screen),
+        args::Audit::Report(_) | args::Audit::Export(_) | args::Audit::Retain(_) => Err(Trouble::failed("not yet")),
         args::Audit::Checkpoint => proofs::checkpoint(home, screen),
         args::Audit::Proof(args) => proofs::prove(args.seq, home, screen),
         args::Audit::CheckProof(args) => proofs::check(args, home, screen),

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use identity::AgentKey;
 use serde_json::{Value, json};
-use testkit::client::Target;
+use testkit::client::{Client, Era, Target};
 use testkit::gate::Gate;
 use testkit::shifty::{Shifty, Shown};
 use wire::Json;
@@ -109,8 +109,9 @@ fn violation(said: &Value) -> &str {
 
 #[tokio::test]
 async fn a_client_that_knows_only_the_protocol_needs_nothing_else() {
-    let yard = Yard::open().await;
+    // Installing takes a while, and nothing is served meanwhile.
     let python = foreign::text(&foreign::python().join("python"));
+    let yard = Yard::open().await;
     let script = foreign::script("seal_client.py");
     let bearer = yard.gate.token().unwrap();
     let words = json!({ "text": "grüße, 漢字 😀 \u{7f}", "n": [1.0, 1e16, -0.0, 1e-7, 12_345_678_901_234_567_890_u64] });
@@ -131,8 +132,9 @@ async fn a_client_that_knows_only_the_protocol_needs_nothing_else() {
 
 #[tokio::test]
 async fn a_launched_workload_attests_by_itself() {
-    let yard = Yard::open().await;
+    // Installing takes a while, and nothing is served meanwhile.
     let python = foreign::text(&foreign::python().join("python"));
+    let yard = Yard::open().await;
     let script = foreign::script("seal_client.py");
     let command = format!("exec {python} {script} \"$SEAL_GATEWAY_URL\" \"$SEAL_SECURITY_CONTEXT\" notes.say '{{\"text\":\"x\"}}' --workload \"$SEAL_WORKLOAD_ID\"");
     let said = yard.gate.cli(&["seal", "run", "--context", "notes", "--", "sh", "-c", &command]).await.unwrap();
@@ -218,8 +220,12 @@ async fn the_ledger_has_who_signed_what() {
         assert_eq!(of("action", action).len(), 1, "{action}");
     }
     let call = refused["call"].as_str().unwrap();
-    let explained = done(&yard.gate, &["policy", "explain", call]).await.stdout;
-    assert!(explained.contains("tool_listed") && explained.contains("tool_pattern"), "{explained}");
+    let explained = yard.gate.cli(&["policy", "explain", call]).await.unwrap();
+    assert_eq!(explained.code, Some(3), "{explained:?}");
+    let explained = explained.stdout;
+    assert!(explained.contains("tool_listed") && explained.contains("`tool_pattern` for `outside.say`"), "{explained}");
+    let permitted = of("target", "notes.say")[0]["call"].as_str().unwrap().to_owned();
+    assert!(done(&yard.gate, &["policy", "explain", &permitted]).await.stdout.contains("notes__say"), "explained by the name that was used");
     assert_eq!(yard.says(), [1, 0]);
 }
 
@@ -243,7 +249,8 @@ async fn servers_of_another_tenant_are_not_there() {
         assert_eq!((status, violation(&said)), wanted, "{said}");
     }
     assert_eq!((mine.calls_of("say").len(), theirs.calls_of("say").len()), (2, 0));
-    let client = testkit::client::Client::plain(&gate.target().unwrap().with_token(Some(&bearer)), testkit::client::Era::Modern);
-    let listed = client.await.unwrap().request("tools/list", json!({})).await.unwrap().to_string();
+    let target = gate.target().unwrap().with_token(Some(&bearer));
+    let client = Client::plain(&target, Era::Modern).await.unwrap();
+    let listed = client.request("tools/list", json!({})).await.unwrap().to_string();
     assert!(listed.contains("mine__say") && !listed.contains("theirs"), "{listed}");
 }
