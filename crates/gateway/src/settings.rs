@@ -99,6 +99,12 @@ impl OAuth {
         end.and_then(|end| self.resource.get(..end)).unwrap_or(&self.resource)
     }
 
+    /// Host and port of the resource, as a `Host` header names them.
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        self.origin().split_once("://").map_or("", |(_, authority)| authority)
+    }
+
     /// The path of the resource; empty if it is the whole origin.
     #[must_use]
     pub fn path(&self) -> &str {

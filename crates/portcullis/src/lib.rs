@@ -12,6 +12,7 @@ pub mod offline;
 mod online;
 mod policies;
 pub mod private_file;
+mod providers;
 mod replay_file;
 mod signing;
 pub mod snippets;

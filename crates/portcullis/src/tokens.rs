@@ -102,7 +102,17 @@ impl NewCredential {
     #[must_use]
     pub fn plain(name: &str, role: Role) -> Self {
         let name = name.to_owned();
-        Self { name, role, view: View::Double, grants: Vec::new(), user: None, departments: Vec::new(), agent: None, tenant: None, context: None }
+        Self {
+            name,
+            role,
+            view: View::Double,
+            grants: Vec::new(),
+            user: None,
+            departments: Vec::new(),
+            agent: None,
+            tenant: None,
+            context: None,
+        }
     }
 }
 
@@ -192,7 +202,15 @@ impl Tokens {
         if !is_name(&new.name) {
             return Err(TokenError::Name);
         }
-        if let Some(bad) = new.user.iter().chain(&new.departments).chain(&new.agent).chain(&new.tenant).chain(&new.context).find(|name| !is_name(name) || *name == "*") {
+        if let Some(bad) = new
+            .user
+            .iter()
+            .chain(&new.departments)
+            .chain(&new.agent)
+            .chain(&new.tenant)
+            .chain(&new.context)
+            .find(|name| !is_name(name) || *name == "*")
+        {
             return Err(TokenError::Holder(bad.clone()));
         }
         if let Some(bad) = new.grants.iter().find(|grant| !is_grant(grant)) {

@@ -47,10 +47,16 @@ pub(crate) fn framing(headers: &HeaderMap) -> Result<(), Refused> {
 /// Is this request meant for us, and does it come from where it may come from?
 pub(crate) fn place(door: &Door, parts: &Parts) -> Result<(), Refused> {
     let settings = door.gate.settings();
+    let oauth = door.gate.oauth();
+    // The name that providers issue tokens for is one of ours.
+    let ours = |authority: &str| {
+        is_ours(authority, door.address, &settings.allowed_hosts)
+            || oauth.as_ref().is_some_and(|oauth| oauth.authority().eq_ignore_ascii_case(authority))
+    };
     // A request line may name a host too, and then it is the one that counts; both must be ours.
-    let named = parts.uri.authority().is_none_or(|authority| is_ours(authority.as_str(), door.address, &settings.allowed_hosts));
+    let named = parts.uri.authority().is_none_or(|authority| ours(authority.as_str()));
     let host = single(&parts.headers, header::HOST).filter(|_| named);
-    if !host.is_some_and(|host| is_ours(host, door.address, &settings.allowed_hosts)) {
+    if !host.is_some_and(ours) {
         door.gate.strangers("host");
         return Err(refusal(StatusCode::FORBIDDEN, ErrorCode::PermissionDenied, "This door does not answer to that Host").into());
     }

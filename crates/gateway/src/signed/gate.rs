@@ -114,9 +114,8 @@ impl Gate {
             let context = rules.contexts.context(name).filter(|context| context.admits_tenant(caller.tenant()));
             context.is_some_and(|context| context.may_call(tool))
         };
-        let opened_for = |tool: &str| {
-            caller.signed().is_none_or(|session| session.patterns.iter().any(|pattern| pattern.matches(tool)))
-        };
+        let opened_for =
+            |tool: &str| caller.signed().is_none_or(|session| session.patterns.iter().any(|pattern| pattern.matches(tool)));
         let agent = caller.agent_name().filter(|_| context.is_some()).and_then(|agent| rules.contexts.agent(agent));
         let has_agent = |tool: &str| agent.is_none_or(|agent| agent.tools.iter().any(|entry| entry.pattern.matches(tool)));
         let shown = |listed: &Listed| {

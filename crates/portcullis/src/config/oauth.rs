@@ -44,7 +44,11 @@ fn issuers(node: &Node, fields: Fields<'_>, base: &Path, findings: &mut Vec<Find
     for item in fields.items("issuers") {
         let Some(read) = issuer(item, base, findings) else { continue };
         if issuers.iter().any(|known| known.issuer == read.issuer) {
-            findings.push(Finding::error(item.place, format!("the issuer `{}` is there twice", read.issuer), "remove one of the two"));
+            findings.push(Finding::error(
+                item.place,
+                format!("the issuer `{}` is there twice", read.issuer),
+                "remove one of the two",
+            ));
         }
         issuers.push(read);
     }
@@ -99,7 +103,10 @@ fn address(node: &Node, name: &str, findings: &mut Vec<Finding>) -> String {
     let text = node.text().unwrap_or_default();
     let host = |rest: &str| rest.split(['/', '?', '#']).next().unwrap_or_default().to_owned();
     let local = |host: &str| {
-        let bare = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit())).map_or(host, |(bare, _)| bare);
+        let bare = host
+            .rsplit_once(':')
+            .filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()))
+            .map_or(host, |(bare, _)| bare);
         let bare = bare.trim_start_matches('[').trim_end_matches(']');
         bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
     };

@@ -68,7 +68,8 @@ fn session_file(key: &Path) -> PathBuf {
 
 fn read_session(key: &Path) -> Result<Kept, Trouble> {
     let file = session_file(key);
-    let kept = fs::read(&file).map_err(|_| Trouble::usage(format!("{} has no session; run `seal attest` first", key.display())))?;
+    let kept =
+        fs::read(&file).map_err(|_| Trouble::usage(format!("{} has no session; run `seal attest` first", key.display())))?;
     serde_json::from_slice(&kept).map_err(|error| Trouble::failed(format!("{}: {error}; attest again", file.display())))
 }
 
@@ -103,7 +104,8 @@ fn attest(args: &args::Attest, home: &Home, screen: &mut Screen<'_>) -> Result<E
     let kept: Kept = serde_json::from_value(attested.clone()).map_err(Trouble::failed)?;
     let bytes = serde_json::to_vec_pretty(&kept).map_err(Trouble::failed)?;
     private_file::replace(&session_file(&args.key), &bytes)?;
-    let shown = json!({ "execution_id": kept.execution_id, "expires_at": kept.expires_at, "session_id": attested.get("session_id") });
+    let shown =
+        json!({ "execution_id": kept.execution_id, "expires_at": kept.expires_at, "session_id": attested.get("session_id") });
     let words = format!("Execution {} may call within `{}` until {}.\n", kept.execution_id, args.context, kept.expires_at);
     screen.show(&shown, &words)?;
     Ok(Exit::Done)
@@ -135,7 +137,8 @@ fn tools(key: &Path, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Troub
     let token = json!(read_session(key)?.security_token);
     let mut line = Line::as_client(home, None)?;
     let listed = succeeded(ask(&mut line, "tools", "GET", &format!(",\"bearer\":{token}"))?)?;
-    let names: Vec<&str> = listed.get("tools").and_then(Value::as_array).into_iter().flatten().map(|tool| text(tool, "/name")).collect();
+    let names: Vec<&str> =
+        listed.get("tools").and_then(Value::as_array).into_iter().flatten().map(|tool| text(tool, "/name")).collect();
     let words: String = names.iter().map(|name| format!("{}\n", audit::printable(name))).collect();
     screen.show(&listed, if words.is_empty() { "Nothing: no tool there is lies within the context.\n" } else { &words })?;
     Ok(Exit::Done)

@@ -34,6 +34,8 @@ pub(super) struct Files {
     home: Home,
     /// Where the policies are, if they are not the program's own.
     bundle: Mutex<Option<PathBuf>>,
+    /// Where keys of identity providers are, if they are in files.
+    provider_keys: Mutex<Vec<PathBuf>>,
     /// Names the contents in force. A gate that has changed its own file and read it again need not do so twice.
     in_force: Mutex<Option<[u8; 32]>>,
 }
@@ -48,7 +50,12 @@ fn get<T: Clone>(place: &Mutex<T>) -> T {
 
 impl Files {
     pub(super) fn new(home: &Home) -> Arc<Self> {
-        Arc::new(Self { home: home.clone(), bundle: Mutex::default(), in_force: Mutex::default() })
+        Arc::new(Self {
+            home: home.clone(),
+            bundle: Mutex::default(),
+            provider_keys: Mutex::default(),
+            in_force: Mutex::default(),
+        })
     }
 
     /// Reads the configuration. What the files are is noted first, so that a change is noticed however soon it comes after.
@@ -69,6 +76,12 @@ impl Files {
             config::Bundle::At(path) => Some(path.clone()),
         };
         set(&self.bundle, path);
+        let issuers = resolved.oauth.iter().flat_map(|oauth| &oauth.issuers);
+        let key_files = issuers.filter_map(|issuer| match &issuer.keys {
+            config::IssuerKeys::File(file) => Some(file.clone()),
+            config::IssuerKeys::Url(_) => None,
+        });
+        set(&self.provider_keys, key_files.collect());
     }
 
     fn policies(&self) -> Vec<PathBuf> {
@@ -78,13 +91,14 @@ impl Files {
 
     fn looks(&self) -> Looks {
         let own = [self.home.config_file(), self.home.tokens_file(), self.home.lock_file(), signing::key_file(&self.home)];
-        own.into_iter().chain(self.policies()).map(look).collect()
+        own.into_iter().chain(self.policies()).chain(get(&self.provider_keys)).map(look).collect()
     }
 
     /// Names what stands in the files. The approved definitions are not part of it: the gate writes those itself.
     fn contents(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
-        for file in [self.home.config_file(), self.home.tokens_file(), signing::key_file(&self.home)].into_iter().chain(self.policies()) {
+        let own = [self.home.config_file(), self.home.tokens_file(), signing::key_file(&self.home)];
+        for file in own.into_iter().chain(self.policies()).chain(get(&self.provider_keys)) {
             let bytes = fs::read(&file).unwrap_or_default();
             hash.update(file.as_os_str().as_encoded_bytes());
             hash.update((bytes.len() as u64).to_le_bytes());

@@ -123,7 +123,8 @@ async fn a_client_that_knows_only_the_protocol_needs_nothing_else() {
     assert_eq!(said["errors"], json!([]), "{said}");
     assert_eq!(said["results"].as_array().unwrap().len(), 3, "three calls within a second: {said}");
     assert_eq!(yard.says(), [3, 0]);
-    let refused = foreign::talk(&python, &[&script, &yard.base(), "notes", "outside.say", "{\"text\":\"x\"}", "--bearer", &bearer]).await;
+    let refused =
+        foreign::talk(&python, &[&script, &yard.base(), "notes", "outside.say", "{\"text\":\"x\"}", "--bearer", &bearer]).await;
     assert!(refused["errors"][0].as_str().unwrap().starts_with("403 -32000: "), "{refused}");
     assert_eq!(yard.says(), [3, 0], "refused means nothing arrives");
     let nobody = foreign::talk(&python, &[&script, &yard.base(), "notes", "notes.say", "{\"text\":\"x\"}"]).await;
@@ -136,7 +137,9 @@ async fn a_launched_workload_attests_by_itself() {
     let python = foreign::text(&foreign::python().join("python"));
     let yard = Yard::open().await;
     let script = foreign::script("seal_client.py");
-    let command = format!("exec {python} {script} \"$SEAL_GATEWAY_URL\" \"$SEAL_SECURITY_CONTEXT\" notes.say '{{\"text\":\"x\"}}' --workload \"$SEAL_WORKLOAD_ID\"");
+    let command = format!(
+        "exec {python} {script} \"$SEAL_GATEWAY_URL\" \"$SEAL_SECURITY_CONTEXT\" notes.say '{{\"text\":\"x\"}}' --workload \"$SEAL_WORKLOAD_ID\""
+    );
     let said = yard.gate.cli(&["seal", "run", "--context", "notes", "--", "sh", "-c", &command]).await.unwrap();
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stdout.contains("\"attested\": true"), "{said:?}");
@@ -225,7 +228,10 @@ async fn the_ledger_has_who_signed_what() {
     let explained = explained.stdout;
     assert!(explained.contains("tool_listed") && explained.contains("`tool_pattern` for `outside.say`"), "{explained}");
     let permitted = of("target", "notes.say")[0]["call"].as_str().unwrap().to_owned();
-    assert!(done(&yard.gate, &["policy", "explain", &permitted]).await.stdout.contains("notes__say"), "explained by the name that was used");
+    assert!(
+        done(&yard.gate, &["policy", "explain", &permitted]).await.stdout.contains("notes__say"),
+        "explained by the name that was used"
+    );
     assert_eq!(yard.says(), [1, 0]);
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Key, Kind, key};
 
-pub const PROOFS: &[&str] = &["off", "allowed", "required"];
+const PROOFS: &[&str] = &["off", "allowed", "required"];
 
 pub static OAUTH: &[Key] = &[
     key(
@@ -40,12 +40,12 @@ pub static ISSUER: &[Key] = &[
     ),
     key("audience", Kind::Text, "", "What must stand in `aud` of its tokens, where that is not `resource`."),
     key("user_claim", Kind::Text, "", "The claim that names the user. Without it, the subject (`sub`) does."),
+    key("tenant_claim", Kind::Text, "", "The claim that names the tenant. A token without it is then refused."),
+    key("departments_claim", Kind::Text, "", "The claim that lists the user's departments, such as `groups`."),
     key(
-        "tenant_claim",
+        "operator_scope",
         Kind::Text,
         "",
-        "The claim that names the tenant. A token without it is then refused.",
+        "The scope that makes its holder an operator. Without it nobody of this provider is one.",
     ),
-    key("departments_claim", Kind::Text, "", "The claim that lists the user's departments, such as `groups`."),
-    key("operator_scope", Kind::Text, "", "The scope that makes its holder an operator. Without it nobody of this provider is one."),
 ];
