@@ -23,7 +23,7 @@ pub enum Role {
 }
 
 /// A credential as the gate holds it: never the token, only its digest.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credential {
     pub id: String,
     pub name: String,
@@ -233,12 +233,26 @@ pub(crate) struct Callers {
     max_calls: usize,
     /// Parties of signed calls that have no bearer of their own; as many as there are such parties.
     guests: Mutex<HashMap<String, Caller>>,
+    /// Those whom an identity provider vouched for in this run, by id.
+    vouched: ArcSwap<HashMap<String, Caller>>,
+    vouching: Mutex<()>,
 }
+
+/// Callers of identity providers. Their labels must not be forgotten within a run, so beyond this no new one is let in.
+const MAX_VOUCHED: usize = 16_384;
 
 impl Callers {
     pub(crate) fn new(saved: Vec<SavedSession>, max_calls: usize) -> Self {
         let saved = saved.into_iter().map(|session| (session.caller.clone(), session)).collect();
-        Self { known: ArcSwap::default(), anonymous: ArcSwap::default(), saved, max_calls, guests: Mutex::default() }
+        Self {
+            known: ArcSwap::default(),
+            anonymous: ArcSwap::default(),
+            saved,
+            max_calls,
+            guests: Mutex::default(),
+            vouched: ArcSwap::default(),
+            vouching: Mutex::default(),
+        }
     }
 
     fn admit(&self, credential: Credential, before: Option<&Caller>) -> Caller {
@@ -286,6 +300,44 @@ impl Callers {
         guest
     }
 
+    /// Somebody an identity provider vouches for: the same caller each time, as they are described this time. `None` when there are
+    /// too many.
+    pub(crate) fn vouched(&self, credential: Credential) -> Option<Caller> {
+        let as_before = |known: &HashMap<String, Caller>| {
+            let before = known.get(&credential.id).filter(|before| before.0.credential == credential)?;
+            before.is_active().then(|| before.clone())
+        };
+        if let Some(caller) = as_before(&self.vouched.load()) {
+            return Some(caller);
+        }
+        // One at a time, so that nobody gets two labels.
+        let _turn = self.vouching.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.vouched.load_full();
+        if let Some(caller) = as_before(&known) {
+            return Some(caller);
+        }
+        let before = known.get(&credential.id);
+        if before.is_none() && known.len() >= MAX_VOUCHED {
+            return None;
+        }
+        if let Some(Caller(before)) = before {
+            before.shared.active.store(true, Ordering::Release);
+        }
+        let id = credential.id.clone();
+        let caller = self.admit(credential, before);
+        let mut known = HashMap::clone(&known);
+        known.insert(id, caller.clone());
+        self.vouched.store(Arc::new(known));
+        Some(caller)
+    }
+
+    /// Those whose provider is no longer named are inactive at once. They are not forgotten: their labels would be.
+    pub(crate) fn keep_vouched(&self, stays: impl Fn(&str) -> bool) {
+        for caller in self.vouched.load().values().filter(|caller| !stays(caller.id())) {
+            caller.0.shared.active.store(false, Ordering::Release);
+        }
+    }
+
     /// A caller by the id of its credential, or by its name if no other has it.
     pub(crate) fn find(&self, id_or_name: &str) -> Option<Caller> {
         let all = self.all();
@@ -309,6 +361,7 @@ impl Callers {
     pub(crate) fn all(&self) -> Vec<Caller> {
         let mut all: Vec<Caller> = self.known.load().values().cloned().chain(self.anonymous()).collect();
         all.extend(self.guests.lock().unwrap_or_else(PoisonError::into_inner).values().cloned());
+        all.extend(self.vouched.load().values().cloned());
         all.sort_by(|a, b| a.id().cmp(b.id()));
         all
     }

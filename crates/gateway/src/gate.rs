@@ -21,6 +21,7 @@ use crate::{
     Admin, Ask, Caller, Catalog, Change, Credential, DoorSettings, Outcome, Pins, Running, Seal, call,
     caller::Callers,
     events::Subscription,
+    oauth::Providers,
     parking::Parking,
     settings::{Accounts, Rules, ServerSpec, Settings},
     signed::Signed,
@@ -73,6 +74,7 @@ pub(crate) struct Inner {
     accounts: Accounts,
     pub(crate) callers: Callers,
     pub(crate) signed: Signed,
+    pub(crate) providers: Providers,
     door: Arc<DoorSettings>,
     parking: Parking,
     strangers: StrangerCounter,
@@ -198,6 +200,7 @@ impl Gate {
         let callers = Callers::new(sessions, settings.max_calls_per_caller);
         callers.replace(credentials);
         let signed = Signed::new(settings.signing, &callers, settings.state.clone(), ledger.clone());
+        let providers = Providers::new(settings.rules.oauth.as_ref(), settings.proofs);
         callers.allow_anonymous(!settings.door.requires_credential);
         let durable = watch::Sender::new(ledger.status().synced);
         let gate = Self(Arc::new(Inner {
@@ -216,6 +219,7 @@ impl Gate {
             accounts: settings.accounts,
             callers,
             signed,
+            providers,
             door: Arc::new(settings.door),
             parking: Parking::default(),
             strangers: StrangerCounter::new(),
@@ -232,6 +236,7 @@ impl Gate {
         tokio::spawn(keep_ledger(Arc::downgrade(&gate.0)));
         tokio::spawn(close_approvals(Arc::downgrade(&gate.0)));
         tokio::spawn(end_sessions(Arc::downgrade(&gate.0)));
+        tokio::spawn(tend_providers(Arc::downgrade(&gate.0)));
         if let Err(error) = gate.record_opt_outs(&settings.servers) {
             tracing::error!(error, "the ledger is not available");
         }
@@ -414,8 +419,10 @@ impl Gate {
         };
         self.0.ledger.change(&change).map_err(|error| error.to_string())?;
         self.record_opt_outs(&servers)?;
+        self.0.providers.apply(rules.oauth.as_ref());
         self.0.rules.store(Arc::new(rules));
         self.0.callers.replace(credentials);
+        self.0.callers.keep_vouched(|id| self.0.providers.vouch_for(id));
         self.0.signed.refresh(&self.0.callers);
         self.0.hub.apply(servers);
         Ok(())
@@ -495,6 +502,18 @@ async fn end_sessions(gate: std::sync::Weak<Inner>) {
         tokio::time::sleep(APPROVAL_PERIOD).await;
         let Some(gate) = gate.upgrade() else { return };
         gate.signed.tidy(gate.now_ms()).await;
+        gate.providers.tidy(gate.now_ms());
+    }
+}
+
+/// Has providers' keys at hand before the first token comes, and renews them.
+async fn tend_providers(gate: std::sync::Weak<Inner>) {
+    const PERIOD: Duration = Duration::from_secs(1);
+    loop {
+        let Some(gate) = gate.upgrade() else { return };
+        gate.providers.tend(gate.hub.workers(), (gate.clock)().mono_us / 1000).await;
+        drop(gate);
+        tokio::time::sleep(PERIOD).await;
     }
 }
 

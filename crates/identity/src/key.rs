@@ -1,11 +1,14 @@
 //! The public key of an agent: what its envelopes are verified with.
 //!
-//! A key is looked at once, when it is registered: it must be a point of the prime-order subgroup in its one canonical spelling. With
-//! such a key, strict verification leaves no signature that two verifiers could disagree about.
+//! A key is looked at once, when it is registered: it must be a point of the prime-order subgroup in its one canonical spelling.
+//! `ring` then demands a reduced scalar and compares the first half of a signature byte for byte with the point it computes; that point
+//! lies in the same subgroup, so the only one of small order it can be is the identity, and that is refused here. Together this is strict
+//! verification: no signature is left that two verifiers could disagree about.
 
 use std::fmt;
 
-use ed25519_dalek::{Signature, VerifyingKey as Ed25519};
+use curve25519_dalek::{edwards::CompressedEdwardsY, traits::IsIdentity};
+use ring::signature::{ED25519, UnparsedPublicKey};
 use thiserror::Error;
 use wire::canonical::Order;
 
@@ -17,7 +20,10 @@ use crate::{
 
 /// An Ed25519 key that passed registration.
 #[derive(Clone, PartialEq, Eq)]
-pub struct PublicKey(Ed25519);
+pub struct PublicKey([u8; 32]);
+
+/// How a signature would begin that was made with the number nought.
+const IDENTITY: [u8; 32] = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// Why a key cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -34,6 +40,8 @@ pub enum KeyError {
     Unsupported,
     #[error("the RSA key is shorter than 2048 bits; generate a longer one")]
     TooShort,
+    #[error("the RSA key comes from a generator whose keys can be factored (CVE-2017-15361); generate a new one")]
+    Weak,
     #[error("another key of the ring has the same id")]
     Twice,
     #[error("the ring is full; take out keys whose tokens have expired")]
@@ -67,20 +75,19 @@ impl PublicKey {
     }
 
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, KeyError> {
-        let key = Ed25519::from_bytes(bytes).map_err(|_| KeyError::NotAPoint)?;
-        let point = key.to_edwards();
+        let point = CompressedEdwardsY(*bytes).decompress().ok_or(KeyError::NotAPoint)?;
         if point.compress().to_bytes() != *bytes {
             return Err(KeyError::NotCanonical);
         }
-        if point.is_small_order() || !point.is_torsion_free() {
+        if point.is_identity() || !point.is_torsion_free() {
             return Err(KeyError::SmallOrder);
         }
-        Ok(Self(key))
+        Ok(Self(*bytes))
     }
 
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
-        self.0.as_bytes()
+        &self.0
     }
 
     #[must_use]
@@ -103,7 +110,7 @@ impl PublicKey {
     /// Is this a signature over exactly these bytes?
     #[must_use]
     pub fn verifies_bytes(&self, message: &[u8], signature: &[u8; 64]) -> bool {
-        self.0.verify_strict(message, &Signature::from_bytes(signature)).is_ok()
+        !signature.starts_with(&IDENTITY) && UnparsedPublicKey::new(&ED25519, &self.0).verify(message, signature).is_ok()
     }
 }
 

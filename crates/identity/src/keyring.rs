@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     KeyError, PublicKey,
     der::{self, Spki},
-    text64,
+    roca, text64,
 };
 
 /// Keys of one ring: those of a large identity provider in the middle of a rotation, several times over.
@@ -136,6 +136,7 @@ impl VerifyingKey {
             0..2048 => Err(KeyError::TooShort),
             8193.. => Err(KeyError::Unsupported),
             _ if !usable || !odd(exponent) || !odd(modulus) => Err(KeyError::Unsupported),
+            _ if roca::is_vulnerable(modulus) => Err(KeyError::Weak),
             _ => {
                 let (e, n) = (text64::url(exponent), text64::url(modulus));
                 let text = format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#);

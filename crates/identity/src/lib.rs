@@ -17,6 +17,7 @@ mod jws;
 mod key;
 mod keyring;
 mod replay;
+mod roca;
 mod sign;
 mod text64;
 mod token;

@@ -13,6 +13,7 @@ pub mod offline;
 mod online;
 mod policies;
 pub mod private_file;
+mod providers;
 mod replay_file;
 mod report;
 mod signing;

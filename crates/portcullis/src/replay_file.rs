@@ -43,7 +43,7 @@ fn open(path: &Path) -> io::Result<File> {
 
 impl ReplayFile {
     /// The window as an earlier run left it. `boot` names this run of the machine.
-    pub(crate) fn restore(path: PathBuf, boot: &str, now_ms: u64) -> io::Result<(Arc<Self>, Replay)> {
+    pub(crate) fn restore(path: PathBuf, bounds: Bounds, boot: &str, now_ms: u64) -> io::Result<(Arc<Self>, Replay)> {
         let mut bytes = Vec::new();
         match File::open(&path) {
             Ok(mut file) => drop(file.read_to_end(&mut bytes)?),
@@ -51,7 +51,7 @@ impl ReplayFile {
             Err(error) => return Err(error),
         }
         let file = Arc::new(Self { file: RwLock::new(open(&path)?), path });
-        let replay = Replay::new(Box::new(Appends(Arc::clone(&file))), Bounds::default());
+        let replay = Replay::new(Box::new(Appends(Arc::clone(&file))), bounds);
         let (entries, torn) = bytes.as_chunks::<{ Entry::LEN }>();
         let restored = replay.restore(entries.iter().copied(), now_ms);
         let mark = file.path.with_extension("boot");
@@ -90,7 +90,7 @@ mod tests {
     const NOW: u64 = 1_800_000_000_000;
 
     fn at(dir: &tempfile::TempDir, boot: &str, now_ms: u64) -> (Arc<ReplayFile>, Replay) {
-        ReplayFile::restore(dir.path().join("replay.log"), boot, now_ms).unwrap()
+        ReplayFile::restore(dir.path().join("replay.log"), Bounds::default(), boot, now_ms).unwrap()
     }
 
     #[test]

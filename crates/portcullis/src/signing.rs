@@ -11,7 +11,7 @@ use std::{
 };
 
 use gateway::settings::Signing;
-use identity::{SigningKey, TokenKeys, VerifyingKey};
+use identity::{Bounds, SigningKey, TokenKeys, VerifyingKey};
 use state::State;
 
 use crate::{config::Resolved, home::Home, private_file, replay_file::ReplayFile};
@@ -50,11 +50,15 @@ pub(crate) fn keys(home: &Home, resolved: &Resolved) -> Result<TokenKeys, String
     Ok(keys)
 }
 
+/// Names this run of the machine: what was written before a power cut may be lost, and this tells.
+pub(crate) fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
 /// What the gate needs for signed calls.
-pub(crate) async fn signing(home: &Home, resolved: &Resolved, state: &State, now_ms: u64) -> Result<Signing, String> {
+pub(crate) async fn signing(home: &Home, resolved: &Resolved, state: &State, boot: &str, now_ms: u64) -> Result<Signing, String> {
     let file = home.state.join("replay.log");
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let restored = ReplayFile::restore(file.clone(), boot.trim(), now_ms);
+    let restored = ReplayFile::restore(file.clone(), Bounds::default(), boot, now_ms);
     let (file, replay) = restored.map_err(|error| format!("cannot use {}: {error}", file.display()))?;
     Ok(Signing {
         keys: keys(home, resolved)?,

@@ -23,7 +23,7 @@ use crate::{
     home::Home,
     lineage,
     offline::{self, Screen, Trouble},
-    private_file, signing, snippets, tokens, wiring,
+    private_file, providers, signing, snippets, tokens, wiring,
 };
 
 mod files;
@@ -61,8 +61,10 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         let mut sessions = state.sessions().await.map_err(Trouble::failed)?;
         lineage::catch_up(&ledger, &mut sessions)?;
         let now_ms = audit::system_clock()().unix_ms;
-        let signing = signing::signing(home, &prepared.resolved, &state, now_ms).await.map_err(Trouble::failed)?;
-        let settings = wiring::settings(home, &prepared.resolved, state, signing).map_err(Trouble::failed)?;
+        let boot = signing::boot();
+        let signing = signing::signing(home, &prepared.resolved, &state, &boot, now_ms).await.map_err(Trouble::failed)?;
+        let proofs = providers::proofs(home, &boot, now_ms).map_err(Trouble::failed)?;
+        let settings = wiring::settings(home, &prepared.resolved, state, signing, proofs).map_err(Trouble::failed)?;
         let listener = bind(prepared.listen).await?;
         let lines = bind_lines(&home.socket())?;
         let keeper = tokio::spawn(retention::keep(ledger.clone(), files.clone()));

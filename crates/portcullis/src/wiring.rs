@@ -4,7 +4,7 @@ use std::{fs, io, path::Path, sync::Arc, time::Duration};
 
 use gateway::{
     Credential, DoorSettings, Pins, Role,
-    settings::{self, Rules, ServerSpec, Settings, Signing, Standing, Vault, WorkerSettings},
+    settings::{self, Proofs, Rules, ServerSpec, Settings, Signing, Standing, Vault, WorkerSettings},
 };
 use policy::{Budget, Influence, Permission};
 use secrets::{Resolver, SecretRef, Store as _};
@@ -16,7 +16,7 @@ use crate::{
     config::{self, Resolved},
     contexts,
     home::Home,
-    policies, private_file,
+    policies, private_file, providers,
     tokens::{self, Tokens},
 };
 
@@ -27,7 +27,13 @@ const LONGEST_CALL: Duration = Duration::from_secs(3600);
 const WORKER: &str = "portcullis-worker";
 
 /// What the gate is told, from what the files say, and what it keeps.
-pub(crate) fn settings(home: &Home, resolved: &Resolved, state: State, signing: Signing) -> Result<Settings, String> {
+pub(crate) fn settings(
+    home: &Home,
+    resolved: &Resolved,
+    state: State,
+    signing: Signing,
+    proofs: Proofs,
+) -> Result<Settings, String> {
     let limits = &resolved.limits;
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     Ok(Settings {
@@ -56,6 +62,7 @@ pub(crate) fn settings(home: &Home, resolved: &Resolved, state: State, signing: 
         state,
         pins: Pins::open(home.lock_file())?,
         signing,
+        proofs,
     })
 }
 
@@ -105,6 +112,7 @@ pub(crate) fn rules(resolved: &Resolved) -> Result<Rules, String> {
         },
         approvals: settings::ApprovalSettings { expiry: resolved.approvals.expiry, in_client: resolved.approvals.in_client },
         contexts: Arc::new(contexts::load(resolved).map_err(|findings| mistakes(&findings))?),
+        oauth: providers::oauth(resolved.oauth.as_ref())?.map(Arc::new),
     })
 }
 

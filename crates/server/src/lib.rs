@@ -13,6 +13,7 @@ mod inlet;
 mod line;
 mod listen;
 mod mcp;
+mod oauth;
 mod reply;
 mod route;
 mod seal;

@@ -9,7 +9,7 @@ use vocab::ServerId;
 use crate::{
     admin, cors,
     door::Door,
-    guard, mcp,
+    guard, mcp, oauth,
     reply::{self, Body, Reply},
     seal,
 };
@@ -22,7 +22,7 @@ pub(crate) enum Route {
     Seal(seal::Verb),
     Healthy,
     Ready,
-    /// Where clients look for an authorization server, credential or not. There is none, and a plain "not found" tells them so.
+    /// Where clients look for who issues tokens for this door, credential or not. A plain "not found" tells them that nobody does.
     WellKnown,
     Nothing,
 }
@@ -93,16 +93,20 @@ async fn admitted(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
     match &route {
         Route::Healthy => return health(&parts.method, true),
         Route::Ready => return health(&parts.method, !door.is_closing()),
-        Route::WellKnown => return reply::not_found(),
+        Route::WellKnown => return oauth::metadata(door, &parts),
         _ => {}
     }
-    let caller = match guard::caller(door, &parts) {
+    let caller = match guard::caller(door, &parts).await {
         Ok(caller) => caller,
         Err(refused) => return *refused,
     };
     match route {
         Route::Mcp(mount) => mcp::http::answer(door, caller, mount, &parts, body).await,
-        Route::Admin(verb) => admin::answer(door, &caller, verb, &parts, body).await,
+        Route::Admin(verb) => {
+            let mut reply = admin::answer(door, &caller, verb, &parts, body).await;
+            oauth::ask_for_operator_scope(door, &caller, &parts, &mut reply);
+            reply
+        }
         Route::Healthy | Route::Ready | Route::WellKnown | Route::Seal(_) | Route::Nothing => reply::not_found(),
     }
 }

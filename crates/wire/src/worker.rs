@@ -58,6 +58,8 @@ pub mod method {
     pub const NOTIFY: &str = "notify";
     pub const LOG_LEVEL: &str = "log_level";
     pub const CONFINEMENT: &str = "confinement";
+    /// One JSON document from an address: an identity provider's key set.
+    pub const FETCH: &str = "fetch";
     /// Answers `ok` at once: the worker's loop is alive.
     pub const PING: &str = "ping";
 }

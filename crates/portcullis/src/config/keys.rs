@@ -3,10 +3,12 @@
 //! Everything that must agree about the file is derived from it: what is accepted and of which type, the hint for a misspelt key,
 //! the defaults, the JSON Schema and `docs/config.md`. A key that is not here does not exist.
 
+mod oauth;
 mod signed;
 
 use std::ops::RangeInclusive;
 
+pub use oauth::{ISSUER, OAUTH};
 pub use signed::{
     AGENT, AGENT_TOOL, AGENT_TOOL_CONFIG, CONTEXT, CONTEXT_CAPABILITY, CONTEXT_RATE, DISPATCHER, LISTED_CONTEXT,
     LISTED_DISPATCHER, SEAL,
@@ -144,6 +146,13 @@ pub static ROOT: &[Key] = &[
          list of families that carry a `name`.",
     ),
     key("seal", Kind::Table(SEAL), "", "Who signs the tokens of signed calls, for whom, and for how long."),
+    key(
+        "oauth",
+        Kind::Table(OAUTH),
+        "",
+        "Take access tokens of identity providers too, as an OAuth 2.1 protected resource; see docs/oauth.md. Tokens of `portcullis token \
+         new` stay good beside them.",
+    ),
 ];
 
 pub static LIMITS: &[Key] = &[

@@ -12,6 +12,7 @@ mod fields;
 pub mod finding;
 pub mod keys;
 pub mod model;
+mod oauth;
 mod reference;
 mod resolve;
 mod rules;

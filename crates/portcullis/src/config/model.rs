@@ -32,6 +32,7 @@ pub struct Resolved {
     pub agents: Vec<AgentEntry>,
     pub dispatchers: Dispatchers,
     pub seal: Seal,
+    pub oauth: Option<OAuth>,
     /// What works but should be looked at.
     pub warnings: Vec<Finding>,
 }
@@ -41,6 +42,39 @@ impl Resolved {
     pub fn server(&self, id: &str) -> Option<&ServerEntry> {
         self.servers.iter().find(|server| server.id.as_str() == id)
     }
+}
+
+/// Whose access tokens are taken, and for which address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OAuth {
+    pub resource: String,
+    pub scopes: Vec<String>,
+    pub dpop: Dpop,
+    pub issuers: Vec<OAuthIssuer>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dpop {
+    Off,
+    Allowed,
+    Required,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OAuthIssuer {
+    pub issuer: String,
+    pub keys: IssuerKeys,
+    pub audience: Option<String>,
+    pub user_claim: Option<String>,
+    pub tenant_claim: Option<String>,
+    pub departments_claim: Option<String>,
+    pub operator_scope: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IssuerKeys {
+    Url(String),
+    File(PathBuf),
 }
 
 /// An agent, with the manifest its tools are to be read from, if they are not in this file.

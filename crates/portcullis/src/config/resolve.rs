@@ -14,7 +14,7 @@ use super::{
     finding::{Finding, Place, Severity, nearest},
     keys::{self, Kind},
     model::{Approvals, Audit, Authentication, Bundle, Influence, Limits, Resolved, Retry, ServerEntry, Trust},
-    server, signed,
+    oauth, server, signed,
     tree::{Node, Value},
     units,
 };
@@ -47,6 +47,7 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
         contexts,
         dispatchers: signed::dispatchers(top.node("builtin_dispatchers"), &mut findings),
         seal: signed::seal(top.table("seal"), base, &mut findings),
+        oauth: oauth::oauth(top, base, &mut findings),
         warnings: Vec::new(),
     };
     if findings.iter().any(|finding| finding.severity == Severity::Error) {

@@ -39,6 +39,8 @@ pub(super) struct Files {
     audit: Mutex<config::Audit>,
     /// The manifests of agents that the configuration names.
     manifests: Mutex<Vec<PathBuf>>,
+    /// Where keys of identity providers are, if they are in files.
+    provider_keys: Mutex<Vec<PathBuf>>,
     /// Names the contents in force. A gate that has changed its own file and read it again need not do so twice.
     in_force: Mutex<Option<[u8; 32]>>,
 }
@@ -58,6 +60,7 @@ impl Files {
             bundle: Mutex::default(),
             audit: Mutex::default(),
             manifests: Mutex::default(),
+            provider_keys: Mutex::default(),
             in_force: Mutex::default(),
         })
     }
@@ -86,13 +89,20 @@ impl Files {
             config::Bundle::At(path) => Some(path.clone()),
         };
         set(&self.bundle, path);
+        let issuers = resolved.oauth.iter().flat_map(|oauth| &oauth.issuers);
+        let key_files = issuers.filter_map(|issuer| match &issuer.keys {
+            config::IssuerKeys::File(file) => Some(file.clone()),
+            config::IssuerKeys::Url(_) => None,
+        });
+        set(&self.provider_keys, key_files.collect());
         set(&self.manifests, contexts::files(resolved));
     }
 
-    /// What the configuration leads to: policies and manifests.
+    /// What the configuration leads to: policies, manifests and providers' keys.
     fn named(&self) -> Vec<PathBuf> {
         let mut files = self.policies();
         files.extend(get(&self.manifests));
+        files.extend(get(&self.provider_keys));
         files
     }
 

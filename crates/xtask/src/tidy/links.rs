@@ -41,7 +41,7 @@ struct Fence {
 const FENCES: &[Fence] = &[
     Fence { package: "cedar*", features: &[], owners: &["policy"] },
     Fence { package: "sqlx*", features: &[], owners: &["state"] },
-    Fence { package: "ed25519*", features: &[], owners: &["identity"] },
+    Fence { package: "curve25519*", features: &[], owners: &["identity"] },
     Fence { package: "jsonschema", features: &[], owners: &["shape"] },
     Fence { package: "reqwest", features: &[], owners: &["worker"] },
     Fence { package: "ureq", features: &[], owners: &["worker"] },
@@ -78,6 +78,7 @@ const NOT_IN_WORKER: &[&str] = &[
     "sqlx*",
     "rusqlite",
     "libsqlite3*",
+    "curve25519*",
     "ed25519*",
     "jsonwebtoken",
 ];
