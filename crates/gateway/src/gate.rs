@@ -48,6 +48,9 @@ pub enum Edit {
 /// Writes a change into the configuration file; says why if it cannot.
 pub type Editor = Box<dyn Fn(&Edit) -> Result<(), String> + Send + Sync>;
 
+/// How the sinks are doing, as the text of a JSON array.
+pub type SinksReport = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
+
 /// Proof that words may be shown, to be held until they are handed over; nothing where there are no words of a server.
 pub type Evidence = Option<Showable>;
 
@@ -85,6 +88,7 @@ pub(crate) struct Inner {
     run: String,
     reload: OnceLock<Reload>,
     editor: OnceLock<Editor>,
+    sinks: OnceLock<SinksReport>,
     url: OnceLock<String>,
     born_us: u64,
     answered: AtomicU64,
@@ -226,6 +230,7 @@ impl Gate {
             call_ids: AtomicU64::new(1),
             reload: OnceLock::new(),
             editor: OnceLock::new(),
+            sinks: OnceLock::new(),
             url: OnceLock::new(),
             answered: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -378,6 +383,15 @@ impl Gate {
     /// How the program changes its configuration file; set once, by the program.
     pub fn on_edit(&self, editor: Editor) {
         let _ = self.0.editor.set(editor);
+    }
+
+    /// Who knows how the sinks are doing; set once, by the program.
+    pub fn on_sinks(&self, report: SinksReport) {
+        let _ = self.0.sinks.set(report);
+    }
+
+    pub(crate) fn sinks_json(&self) -> Vec<u8> {
+        self.0.sinks.get().map_or_else(|| b"[]".to_vec(), |report| report())
     }
 
     pub(crate) fn edit(&self, edit: &Edit) -> Result<(), String> {

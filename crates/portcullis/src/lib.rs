@@ -5,6 +5,7 @@ pub mod cli;
 pub mod config;
 mod contexts;
 pub mod demo_server;
+mod exports;
 #[cfg(test)]
 mod generated;
 pub mod home;

@@ -20,6 +20,7 @@ use tokio::{
 use crate::{
     cli::{Exit, args},
     config,
+    exports::Exports,
     home::Home,
     lineage,
     offline::{self, Screen, Trouble},
@@ -74,6 +75,8 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         gate.record_change("gate.opened", &format!("listening on {address}")).map_err(Trouble::failed)?;
         gate.on_reload(files.reload());
         gate.on_edit(files::editor(home.clone()));
+        let exports = Exports::start(home, &prepared.resolved, &gate).map_err(Trouble::failed)?;
+        files.export_to(exports.clone());
         let doors = Doors::open(&gate, listener, lines);
         announce(home, &gate)?;
         greet(up, home, &prepared, &gate, screen).await?;
@@ -83,6 +86,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         keeper.abort();
         doors.close().await?;
         gate.close();
+        exports.close().await;
         Ok::<_, Trouble>(())
     })?;
     sandbox::kill_all();

@@ -304,6 +304,7 @@ fn status_on_one_screen() {
         bundle: String::new(),
         pending_approvals: 0,
         ledger: LedgerView { path: "/h/ledger".into(), records: 46, broken: None },
+        sinks: vec![],
         worker: WorkerView {
             pid: Some(43),
             restarts: 0,

@@ -23,6 +23,7 @@ pub struct Resolved {
     pub untrusted_influence: Influence,
     pub approvals: Approvals,
     pub audit: Audit,
+    pub sinks: Vec<sinks::Spec>,
     pub limits: Limits,
     pub trust: Trust,
     pub retry: Retry,

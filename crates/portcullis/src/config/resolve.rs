@@ -14,7 +14,7 @@ use super::{
     finding::{Finding, Place, Severity, nearest},
     keys::{self, Kind},
     model::{Approvals, Audit, Authentication, Bundle, Influence, Limits, Resolved, Retry, ServerEntry, Trust},
-    oauth, server, signed,
+    oauth, server, signed, sinks,
     tree::{Node, Value},
     units,
 };
@@ -27,7 +27,7 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
     let listen = listen(top, &mut findings);
     let limits = limits(top.table("limits"));
     let contexts = signed::contexts(top.node("security_contexts"), &mut findings);
-    let resolved = Resolved {
+    let mut resolved = Resolved {
         listen,
         authentication: authentication(top, &mut findings),
         allowed_origins: origins(top, &mut findings),
@@ -39,6 +39,7 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
         },
         approvals: approvals(top.table("approvals"), &mut findings),
         audit: audit(top.table("audit"), &mut findings),
+        sinks: Vec::new(),
         limits,
         trust: trust(top.table("trust"), base, &mut findings),
         retry: Retry { attempts: u32::try_from(top.table("retry").count("attempts")).unwrap_or(u32::MAX) },
@@ -50,6 +51,7 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
         oauth: oauth::oauth(top, base, &mut findings),
         warnings: Vec::new(),
     };
+    resolved.sinks = sinks::lower(top.table("audit"), base, &resolved.trust, &mut findings);
     if findings.iter().any(|finding| finding.severity == Severity::Error) {
         return Err(findings);
     }

@@ -15,6 +15,7 @@ mod keep;
 mod proofs;
 mod query;
 mod report;
+mod sinks;
 mod tail;
 
 const POLL: Duration = Duration::from_millis(200);
@@ -32,6 +33,7 @@ pub(super) fn run(verb: &args::Audit, home: &Home, screen: &mut Screen<'_>) -> R
         args::Audit::Proof(args) => proofs::prove(args.seq, home, screen),
         args::Audit::CheckProof(args) => proofs::check(args, home, screen),
         args::Audit::Erase(args) => proofs::erase(args, home, screen),
+        args::Audit::Sinks => sinks::show(home, screen),
     }
 }
 

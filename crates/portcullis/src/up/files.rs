@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     config::{self, Resolved, edit},
     contexts,
+    exports::Exports,
     home::Home,
     offline, policies, signing, wiring,
 };
@@ -43,6 +44,7 @@ pub(super) struct Files {
     provider_keys: Mutex<Vec<PathBuf>>,
     /// Names the contents in force. A gate that has changed its own file and read it again need not do so twice.
     in_force: Mutex<Option<[u8; 32]>>,
+    exports: OnceLock<Exports>,
 }
 
 fn set<T>(place: &Mutex<T>, value: T) {
@@ -62,7 +64,13 @@ impl Files {
             manifests: Mutex::default(),
             provider_keys: Mutex::default(),
             in_force: Mutex::default(),
+            exports: OnceLock::new(),
         })
+    }
+
+    /// Sinks follow the configuration too, once they are started.
+    pub(super) fn export_to(&self, exports: Exports) {
+        let _ = self.exports.set(exports);
     }
 
     /// Reads the configuration. What the files are is noted first, so that a change is noticed however soon it comes after.
@@ -151,6 +159,9 @@ impl Files {
         gate.apply(wiring::servers(resolved), credentials, rules)?;
         gate.set_token_keys(keys);
         set(&self.audit, resolved.audit);
+        if let Some(exports) = self.exports.get() {
+            exports.apply(&resolved.sinks);
+        }
         Ok(summary)
     }
 
