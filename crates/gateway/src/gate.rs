@@ -152,6 +152,12 @@ impl Inner {
         shape::secrets::redact(text, &self.hub.held()).map(|redacted| redacted.text)
     }
 
+    /// The same for a text that is not JSON.
+    pub(crate) fn text_without_secrets(&self, text: &str) -> Option<String> {
+        let clean = self.without_secrets(&wire::write::quoted(text))?;
+        wire::Json::checked_before(&clean).as_str().map(|text| text.into_owned())
+    }
+
     /// Takes a person's answer to an open approval. Nothing is answered unrecorded.
     pub(crate) async fn answer_approval(&self, id: &str, approve: bool, who: &str, reason: &str) -> Result<Approval, String> {
         let open = self.state.get(id).await.map_err(|error| error.to_string())?;
@@ -203,9 +209,9 @@ impl Gate {
         let hub = Hub::new(&settings, Arc::clone(&workers), ledger.clone());
         let callers = Callers::new(sessions, settings.max_calls_per_caller);
         callers.replace(credentials);
-        let signed = Signed::new(settings.signing, &callers, settings.state.clone(), ledger.clone());
         let providers = Providers::new(settings.rules.oauth.as_ref(), settings.proofs);
         callers.allow_anonymous(!settings.door.requires_credential);
+        let signed = Signed::new(settings.signing, &callers, settings.state.clone(), ledger.clone());
         let durable = watch::Sender::new(ledger.status().synced);
         let gate = Self(Arc::new(Inner {
             ledger,
