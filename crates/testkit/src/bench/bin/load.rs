@@ -26,7 +26,9 @@ async fn main() -> Result<()> {
             let took = start::first_call(&options.rest, &address(&options)?).await?;
             format!("{{\"milliseconds\":{:.1}}}", took.as_secs_f64() * 1e3)
         }
-        _ => bail!("usage: bench-load http|signed --url URL … | bench-load stdio … -- COMMAND | bench-load first --url URL -- COMMAND"),
+        _ => bail!(
+            "usage: bench-load http|signed --url URL … | bench-load stdio … -- COMMAND | bench-load first --url URL -- COMMAND"
+        ),
     };
     writeln!(std::io::stdout().lock(), "{text}")?;
     Ok(())
