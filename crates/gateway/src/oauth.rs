@@ -24,6 +24,7 @@ use wire::write::Object;
 use self::keys::Keys;
 use crate::{
     Caller, Credential, Gate, Role,
+    caller::VOUCHED,
     settings::{Issuer, OAuth, ProofDemand, Proofs},
     workers::Workers,
 };
@@ -224,7 +225,7 @@ impl Provider {
     }
 
     fn prefix(&self) -> String {
-        format!("oauth:{}:", self.short)
+        format!("{VOUCHED}{}:", self.short)
     }
 
     /// Who the token stands for, as the rest of the gate knows callers.

@@ -36,6 +36,8 @@ mod lazy;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod oauth;
+#[cfg(test)]
 mod operator;
 #[cfg(test)]
 mod permissions;
