@@ -51,6 +51,7 @@ mod refusals;
 mod reload;
 #[cfg(test)]
 mod rugpull;
+#[cfg(test)]
 mod seal;
 #[cfg(test)]
 mod servers;
