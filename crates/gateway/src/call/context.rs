@@ -15,7 +15,12 @@ use super::{
     Case,
     receive::{Address, Received},
 };
-use crate::{Caller, SignedSession, catalog::Target, meters::Metered, settings::Rate};
+use crate::{
+    Caller, SignedSession,
+    catalog::{Target, dotted_names},
+    meters::Metered,
+    settings::Rate,
+};
 
 /// Whether a call is counted against its limits, or was before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +93,9 @@ impl NamesOf {
                 let exposed = View::Double.expose(&target.spec.id, &target.name);
                 // Behind a door that shows one server, tools have that server's names; lists of tools have the gate's.
                 let asked = if case.ask.mount.is_some() { exposed.clone() } else { name.clone().into_owned() };
-                let others = [target.name.clone(), exposed].into_iter().filter(|other| *other != asked).collect();
+                let dotted = dotted_names(&target.spec, &target.name);
+                let others = [target.name.clone(), exposed].into_iter().chain(dotted);
+                let others = others.filter(|other| *other != asked).collect();
                 Self { asked, others }
             }
             // What is no tool has the name of its method: `resources.read`, `prompts.get`.

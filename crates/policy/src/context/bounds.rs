@@ -88,11 +88,10 @@ impl Examined<'_, '_> {
                     Ok(_) => {}
                 }
             }
-            let reads_mail = self.call.names().any(|name| matches!(name, "email.read" | "email.search" | "email.list"));
             let is_missing = self.reach.addresses.is_empty()
                 && match family {
                     Family::Web => !self.requires("url"),
-                    Family::Mail => !reads_mail,
+                    Family::Mail => !self.reach.reads_mail,
                     _ => false,
                 };
             if is_missing {

@@ -79,7 +79,10 @@ const URL_KEYS: &[&str] = &["url", "urls"];
 const OTHER_URL_KEYS: &[&str] = &["uri", "href", "link", "endpoint", "base_url", "baseUrl", "proxy"];
 const PLAIN_URL_KEYS: &[&str] = &["url", "urls", "uri", "href", "endpoint"];
 const RECIPIENT_KEYS: &[&str] = &["to", "cc", "bcc", "recipient", "recipients", "reply_to", "replyTo", "forward_to", "forwardTo"];
-const ACCOUNT_KEYS: &[&str] = &["account", "from", "sender", "mailbox", "user_id", "userId"];
+const ACCOUNT_KEYS: &[&str] = &["account", "mailbox", "user_id", "userId"];
+const SENDER_KEYS: &[&str] = &["from", "sender"];
+/// A message in one piece, or its head.
+const WHOLE_KEYS: &[&str] = &["raw", "mime", "headers"];
 
 /// A path, or the text that is none.
 #[derive(Debug, Clone)]
@@ -105,12 +108,14 @@ pub(crate) struct Reach<'a> {
     pub(crate) command: Option<CommandLine>,
     /// The time a command asks for.
     pub(crate) timeout: Option<Json<'a>>,
+    pub(crate) reads_mail: bool,
 }
 
 impl<'a> Reach<'a> {
     pub(crate) fn of<'n>(names: impl Iterator<Item = &'n str> + Clone, arguments: Option<Json<'a>>, search_host: &str) -> Self {
         let family = Family::of(names.clone());
-        let looks_with_globs = names.into_iter().any(|name| name.ends_with("glob"));
+        let looks_with_globs = names.clone().any(|name| name.ends_with("glob"));
+        let reads_mail = names.clone().any(|name| matches!(name, "email.read" | "email.search" | "email.list"));
         let arguments = arguments.unwrap_or(Json::EMPTY_OBJECT);
         let mut reach = Self {
             family,
@@ -120,12 +125,13 @@ impl<'a> Reach<'a> {
             accounts: Vec::new(),
             command: None,
             timeout: None,
+            reads_mail,
         };
         match family {
             Family::Files => reach.read_files(looks_with_globs),
             Family::Web => reach.read_web(),
             Family::Search => reach.address(search_host, Host::of_name(search_host).ok_or("it is not a host name")),
-            Family::Mail => reach.read_mail(),
+            Family::Mail => reach.read_mail(reads_mail),
             Family::Command => reach.read_command(),
             Family::Other => {
                 reach.walk(arguments, &mut |reach, key, value| {
@@ -139,10 +145,6 @@ impl<'a> Reach<'a> {
 
     pub(crate) fn paths(&self) -> impl Iterator<Item = &NormalPath> {
         self.places.iter().filter_map(|place| place.path.as_ref().ok())
-    }
-
-    pub(crate) fn hosts(&self) -> impl Iterator<Item = &Host> {
-        self.addresses.iter().filter_map(|address| address.host.as_ref().ok())
     }
 
     /// Where files are looked for with a glob, that is a path too; `fs.grep` takes a regular expression under the same name.
@@ -161,14 +163,18 @@ impl<'a> Reach<'a> {
         self.walk(arguments, &mut |reach, key, value| reach.urls_under(key, value, URL_KEYS, OTHER_URL_KEYS));
     }
 
-    fn read_mail(&mut self) {
+    /// Where mail is only read, an address in the arguments is what is looked for, and goes nowhere.
+    fn read_mail(&mut self, reads_only: bool) {
         let arguments = self.arguments;
         for (key, value) in arguments.fields().filter(|(_, value)| !value.is_null()) {
-            if RECIPIENT_KEYS.contains(&key.as_ref()) {
-                self.recipients(value);
-            } else if ACCOUNT_KEYS.contains(&key.as_ref()) {
+            let key = key.as_ref();
+            if ACCOUNT_KEYS.contains(&key) || (!reads_only && SENDER_KEYS.contains(&key)) {
                 // An account that is no text is one that no list has.
                 self.accounts.push(value.as_str().map_or_else(|| value.text().to_owned(), |text| text.into_owned()));
+            } else if !reads_only && RECIPIENT_KEYS.contains(&key) {
+                self.recipients(value);
+            } else if !reads_only && WHOLE_KEYS.contains(&key) {
+                self.address(key, Err("is a whole message, and its recipients cannot be seen"));
             }
         }
     }

@@ -16,6 +16,8 @@ mod configuration;
 #[cfg(test)]
 mod confinement;
 #[cfg(test)]
+mod contexts;
+#[cfg(test)]
 mod corpus;
 #[cfg(test)]
 mod crash;

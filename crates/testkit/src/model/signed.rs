@@ -54,7 +54,11 @@ pub(super) fn denied(signed: &ModelSigned, arguments: &Value) -> Expected {
     let applies = |entry: &String| match entry.split_once(':') {
         None => is_of(entry, &signed.asked),
         Some((tool, _)) if !is_of(tool, &signed.asked) => false,
-        Some(("cmd.run", command)) => text(arguments, "command") == Some(command),
+        // A command that is no text could be any.
+        Some(("cmd.run", command)) => match arguments.get("command") {
+            None | Some(Value::Null) => false,
+            Some(given) => given.as_str().is_none_or(|given| given == command),
+        },
         Some((_, path)) => paths(signed, arguments).iter().flatten().any(|own| is_beneath(own, path)),
     };
     refuse_if(signed.deny.iter().any(applies), "ToolExplicitlyDenied")

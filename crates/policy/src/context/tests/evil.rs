@@ -113,6 +113,16 @@ fn denials_hold_however_the_argument_is_written() {
         ("web.fetch", r#"{"url":"http://0x7f000001/"}"#),
         ("web.fetch", r#"{"url":"http://[::ffff:7f00:1]/"}"#),
         ("email.send", r#"{"to":"good@good.com, x <y@sub.evil.com>"}"#),
+        // However it is written: what cannot be read is denied too.
+        ("cmd.run", r#"{"command":" rm "}"#),
+        ("cmd.run", r#"{"command":["rm"]}"#),
+        ("cmd.run", r#"{"command":"git","args":["-C","/x","push"]}"#),
+        ("cmd.run", r#"{"command":"git","args":"push"}"#),
+        ("web.fetch", r#"{"url":"http://good@x.evil.com/"}"#),
+        ("web.fetch", r#"{"url":"http://x.ev%69l.com/"}"#),
+        ("web.fetch", r#"{"url":"http:x.evil.com"}"#),
+        ("email.send", r#"{"to":"\"a@good.com\"@evil.com"}"#),
+        ("email.send", r#"{"raw":"VG86IGFAZXZpbC5jb20="}"#),
     ];
     for (tool, arguments) in denied {
         assert_eq!(world.rule(tool, arguments), Some(Rule::ToolExplicitlyDenied), "{tool} {arguments}");
@@ -120,6 +130,8 @@ fn denials_hold_however_the_argument_is_written() {
     let fine = [
         ("cmd.run", r#"{"command":"rmdir"}"#),
         ("cmd.run", r#"{"command":"git","args":["pull"]}"#),
+        ("cmd.run", r#"{"command":"git"}"#),
+        ("email.read", r#"{"from":"someone@evil.com"}"#),
         ("fs.read", r#"{"path":"/etcetera/passwd"}"#),
         ("fs.write", r#"{"path":"/etc/passwd"}"#),
         ("web.fetch", r#"{"url":"https://notevil.com"}"#),
