@@ -5,6 +5,7 @@ use vocab::Level;
 
 use super::*;
 
+mod oauth;
 mod rules;
 
 fn good(text: &str) -> Resolved {
