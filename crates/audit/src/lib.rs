@@ -55,7 +55,7 @@ pub use places::{LineReader, Places, Spot, oldest};
 pub use proof::{ExportError, Exported, ProofError, Proven, check_export, check_proof, export, prove};
 pub use read::{Filter, Follow, Records, read, tail};
 pub use record::{Change, Kind, Record, Verdict};
-pub use render::{render_line, render_story};
+pub use render::{render_line, render_records, render_story};
 pub use retain::{Keep, RetainError, Trimmed, removable};
 pub use strangers::StrangerCounter;
 pub use verify::{BadHead, Finding, Head, Report, verify, verify_against};

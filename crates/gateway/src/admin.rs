@@ -65,6 +65,7 @@ impl Admin {
                 out.str("broken", broken);
             }
         });
+        out.raw("sinks", &self.gate.sinks_json());
         out.object("worker", |out| {
             if let Some(link) = self.gate.hub().workers().link() {
                 out.u64("pid", u64::from(link.pid));
@@ -87,6 +88,12 @@ impl Admin {
             }
             _ => b"[]".to_vec(),
         }
+    }
+
+    /// How each sink is doing.
+    #[must_use]
+    pub fn sinks_json(&self) -> Vec<u8> {
+        self.gate.sinks_json()
     }
 
     #[must_use]

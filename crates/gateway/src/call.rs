@@ -30,7 +30,7 @@ use crate::{
     settings::Rules,
 };
 use context::Place;
-pub(crate) use context::{Count, NamesOf, SoFar, boundary, meters};
+pub(crate) use context::{Count, NamesOf, SoFar, boundary, counted_as, meters};
 use facts::Findings;
 pub(crate) use facts::question;
 pub(crate) use receive::{Received, receive};
@@ -65,7 +65,7 @@ async fn attempt(case: Case<'_>, opened: &mut Opened, wires: &mut Wires) -> Resu
     verify(case)?;
     let target = resolve::resolve(case, &received).await?;
     conclude::name(opened, &received, &target);
-    let place = Place::take(&case.ask.caller, received.address.text());
+    let place = Place::take(&case.ask.caller, &target);
     let case = Case { so_far: place.so_far(), ..case };
     /// Changes nothing but the limits it counts, so it can run again: on rewritten arguments, and after a person took their time.
     fn decide(case: Case<'_>, received: &Received<'_>, target: &Target, count: Count) -> Result<Decided, Violation> {
@@ -185,7 +185,8 @@ fn judge(
     evidence: Evidence,
     args: &Args,
 ) -> Result<Judged, Violation> {
-    let binding = Binding { caller: case.ask.caller.id(), action: case.ask.action.method(), definition: target.digest() };
+    let caller = conclude::bound_caller(&case.ask.caller);
+    let binding = Binding { caller: &caller, action: case.ask.action.method(), definition: target.digest() };
     policy::judge(facts, evidence, &case.rules.bundle, question(&case, received, target), binding, args.digest)
 }
 

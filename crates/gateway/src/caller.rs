@@ -366,6 +366,10 @@ impl Callers {
         }
     }
 
+    pub(crate) fn of_id(&self, id: &str) -> Option<Caller> {
+        self.all().into_iter().find(|caller| caller.id() == id)
+    }
+
     /// A caller by the id of its credential, or by its name if no other has it.
     pub(crate) fn find(&self, id_or_name: &str) -> Option<Caller> {
         let all = self.all();

@@ -36,7 +36,7 @@ pub(crate) fn explain(gate: &Gate, question: Json<'_>) -> Result<Vec<u8>, String
     let target = look_up(gate, ask, &received)?;
     let rules = gate.inner().rules();
     let step = Step::new("explained", ask.caller.session());
-    let so_far = ask.caller.signed().map_or_else(SoFar::default, |session| session.so_far(received.address.text()));
+    let so_far = ask.caller.signed().map_or_else(SoFar::default, |session| session.so_far(&call::counted_as(&target)));
     let case = Case { gate: gate.inner(), ask, step: &step, rules: &rules, so_far };
     let label = ask.caller.session().mark();
     let findings = call::find(case, &target);

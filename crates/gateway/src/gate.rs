@@ -48,6 +48,9 @@ pub enum Edit {
 /// Writes a change into the configuration file; says why if it cannot.
 pub type Editor = Box<dyn Fn(&Edit) -> Result<(), String> + Send + Sync>;
 
+/// How the sinks are doing, as the text of a JSON array.
+pub type SinksReport = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
+
 /// Proof that words may be shown, to be held until they are handed over; nothing where there are no words of a server.
 pub type Evidence = Option<Showable>;
 
@@ -85,6 +88,7 @@ pub(crate) struct Inner {
     run: String,
     reload: OnceLock<Reload>,
     editor: OnceLock<Editor>,
+    sinks: OnceLock<SinksReport>,
     url: OnceLock<String>,
     born_us: u64,
     answered: AtomicU64,
@@ -148,6 +152,12 @@ impl Inner {
         shape::secrets::redact(text, &self.hub.held()).map(|redacted| redacted.text)
     }
 
+    /// The same for a text that is not JSON.
+    pub(crate) fn text_without_secrets(&self, text: &str) -> Option<String> {
+        let clean = self.without_secrets(&wire::write::quoted(text))?;
+        wire::Json::checked_before(&clean).as_str().map(|text| text.into_owned())
+    }
+
     /// Takes a person's answer to an open approval. Nothing is answered unrecorded.
     pub(crate) async fn answer_approval(&self, id: &str, approve: bool, who: &str, reason: &str) -> Result<Approval, String> {
         let open = self.state.get(id).await.map_err(|error| error.to_string())?;
@@ -199,9 +209,9 @@ impl Gate {
         let hub = Hub::new(&settings, Arc::clone(&workers), ledger.clone());
         let callers = Callers::new(sessions, settings.max_calls_per_caller);
         callers.replace(credentials);
-        let signed = Signed::new(settings.signing, &callers, settings.state.clone(), ledger.clone());
         let providers = Providers::new(settings.rules.oauth.as_ref(), settings.proofs);
         callers.allow_anonymous(!settings.door.requires_credential);
+        let signed = Signed::new(settings.signing, &callers, settings.state.clone(), ledger.clone());
         let durable = watch::Sender::new(ledger.status().synced);
         let gate = Self(Arc::new(Inner {
             ledger,
@@ -226,6 +236,7 @@ impl Gate {
             call_ids: AtomicU64::new(1),
             reload: OnceLock::new(),
             editor: OnceLock::new(),
+            sinks: OnceLock::new(),
             url: OnceLock::new(),
             answered: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -378,6 +389,15 @@ impl Gate {
     /// How the program changes its configuration file; set once, by the program.
     pub fn on_edit(&self, editor: Editor) {
         let _ = self.0.editor.set(editor);
+    }
+
+    /// Who knows how the sinks are doing; set once, by the program.
+    pub fn on_sinks(&self, report: SinksReport) {
+        let _ = self.0.sinks.set(report);
+    }
+
+    pub(crate) fn sinks_json(&self) -> Vec<u8> {
+        self.0.sinks.get().map_or_else(|| b"[]".to_vec(), |report| report())
     }
 
     pub(crate) fn edit(&self, edit: &Edit) -> Result<(), String> {

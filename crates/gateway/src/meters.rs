@@ -16,7 +16,10 @@ use policy::{Exceeded, Meter};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use vocab::ServerId;
 
-use crate::settings::{Rate, ServerSpec};
+use crate::{
+    call::SoFar,
+    settings::{Rate, ServerSpec},
+};
 
 #[derive(Debug)]
 pub(crate) struct Bucket {
@@ -28,8 +31,13 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    fn new(name: String, rate: Rate) -> Self {
+    pub(crate) fn new(name: String, rate: Rate) -> Self {
         Self { name, rate, born: Instant::now(), due: AtomicU64::new(0) }
+    }
+
+    /// Counts a call that comes now.
+    pub(crate) fn take(&self) -> Result<(), Exceeded> {
+        self.count(Instant::now(), true)
     }
 
     /// A whole burst may come at once; after that, calls are let in at the rate's pace.
@@ -98,8 +106,14 @@ impl Meter for Peek<'_> {
 pub(crate) struct SessionMeters {
     rates: Mutex<HashMap<String, Arc<Bucket>>>,
     places: Mutex<HashMap<String, (u32, Arc<Semaphore>)>>,
-    /// Calls of each tool that were let in.
-    made: Mutex<HashMap<String, u64>>,
+    /// Calls that were let in.
+    made: Mutex<Made>,
+}
+
+#[derive(Debug, Default)]
+struct Made {
+    all: u64,
+    by_tool: HashMap<String, u64>,
 }
 
 /// Tools that are counted one by one; further ones share a count.
@@ -117,26 +131,38 @@ impl SessionMeters {
         bucket
     }
 
-    /// Counts a call of a tool; gives how many came before it.
-    pub(crate) fn begin(&self, tool: &str) -> u64 {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = if made.len() < MAX_TOOLS || made.contains_key(tool) { tool } else { "" };
-        let count = made.entry(key.to_owned()).or_default();
-        *count += 1;
-        *count - 1
+    fn with<T>(&self, look: impl FnOnce(&mut Made) -> T) -> T {
+        look(&mut self.made.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn made(&self, tool: &str) -> u64 {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).get(tool).copied().unwrap_or(0)
+    /// Counts a call of a tool; gives what came before it.
+    pub(crate) fn begin(&self, tool: &str) -> SoFar {
+        self.with(|made| {
+            let key = if made.by_tool.len() < MAX_TOOLS || made.by_tool.contains_key(tool) { tool } else { "" };
+            let of_tool = made.by_tool.entry(key.to_owned()).or_default();
+            let so_far = SoFar { calls: made.all, of_tool: *of_tool };
+            *of_tool += 1;
+            made.all += 1;
+            so_far
+        })
+    }
+
+    pub(crate) fn so_far(&self, tool: &str) -> SoFar {
+        self.with(|made| SoFar { calls: made.all, of_tool: made.by_tool.get(tool).copied().unwrap_or(0) })
     }
 
     /// A call was not let in after all.
     pub(crate) fn give_back(&self, tool: &str) {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = if made.contains_key(tool) { tool } else { "" };
-        if let Some(count) = made.get_mut(key) {
-            *count = count.saturating_sub(1);
-        }
+        self.with(|made| {
+            let key = if made.by_tool.contains_key(tool) { tool } else { "" };
+            made.all = made.all.saturating_sub(1);
+            if let Some(count) = made.by_tool.get_mut(key) {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    made.by_tool.remove(key);
+                }
+            }
+        });
     }
 
     /// One of so many places, given back when it is dropped; `None` if all are taken.

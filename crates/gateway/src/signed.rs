@@ -16,7 +16,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicU8, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     time::Duration,
 };
@@ -27,7 +27,13 @@ use identity::{Claims, Expect, PublicKey, Replay, TokenCache, TokenKeys};
 use policy::context::ToolPattern;
 use state::{SavedSigned, SignedStatus, State};
 
-use crate::{Caller, call::SoFar, caller::Callers, meters::SessionMeters, settings::Signing};
+use crate::{
+    Caller,
+    call::SoFar,
+    caller::Callers,
+    meters::{Bucket, SessionMeters},
+    settings::{Rate, Signing},
+};
 
 pub use attest::{AttestError, AttestRequest, Attested, Evidence as AttestProof, NewWorkload, SessionRequest};
 pub(crate) use verify::in_force;
@@ -35,6 +41,13 @@ pub use view::Revoked;
 
 /// Sessions in force at once; a new one beyond is refused.
 const MAX_SESSIONS: usize = 10_000;
+/// Sessions in force of one credential or workload, whatever it calls its workloads.
+const MAX_PER_OWNER: usize = 256;
+/// So often may one party attest, and so often may strangers try.
+const ATTESTATIONS: Rate = Rate { calls: 120, per: Duration::from_secs(60) };
+const TRIES: Rate = Rate { calls: 600, per: Duration::from_secs(60) };
+/// Why a session ended that another one of its execution took the place of.
+const REPLACED: &str = "replaced";
 /// Tokens whose signature is not verified again.
 const KEPT_TOKENS: usize = 16_384;
 
@@ -57,13 +70,18 @@ pub struct SignedSession {
     pub expires_ms: u64,
     key: PublicKey,
     status: AtomicU8,
-    /// Calls that were let in.
-    pub(crate) made: AtomicU64,
-    pub(crate) meters: SessionMeters,
+    /// Its end is on record and on disk.
+    is_kept: AtomicBool,
+    /// Another session of the same execution took its place.
+    is_replaced: AtomicBool,
+    /// The agent it is by more than its own word; empty where there is none.
+    vouched: String,
+    /// What its execution has used up, over all sessions of that execution.
+    pub(crate) meters: Arc<SessionMeters>,
 }
 
 impl SignedSession {
-    fn new(saved: SavedSigned, key: PublicKey) -> Self {
+    fn new(saved: SavedSigned, key: PublicKey, meters: Arc<SessionMeters>) -> Self {
         Self {
             id: saved.id,
             execution: saved.execution,
@@ -78,8 +96,10 @@ impl SignedSession {
             expires_ms: saved.expires_ms,
             key,
             status: AtomicU8::new(saved.status as u8),
-            made: AtomicU64::new(0),
-            meters: SessionMeters::default(),
+            is_kept: AtomicBool::new(saved.status != SignedStatus::Active),
+            is_replaced: AtomicBool::new(saved.reason == REPLACED),
+            vouched: saved.vouched,
+            meters,
         }
     }
 
@@ -95,13 +115,14 @@ impl SignedSession {
 
     /// How many calls it made, and of this tool among them.
     pub(crate) fn so_far(&self, tool: &str) -> SoFar {
-        SoFar { calls: self.made.load(Ordering::Relaxed), of_tool: self.meters.made(tool) }
+        self.meters.so_far(tool)
     }
 
     /// In force on the next look, whatever becomes of the disk.
-    fn end(&self, status: SignedStatus) -> bool {
+    fn end(&self, status: SignedStatus) {
         let (active, ended) = (SignedStatus::Active as u8, status as u8);
-        self.status.compare_exchange(active, ended, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        // The first end is the one that counts.
+        let _ = self.status.compare_exchange(active, ended, Ordering::AcqRel, Ordering::Acquire);
     }
 
     /// Whether a token names this session in everything it says.
@@ -119,8 +140,8 @@ impl SignedSession {
 fn owner_of(callers: &Callers, owner: &str, session: &SignedSession) -> Option<Caller> {
     let tenant = Some(session.tenant.as_str()).filter(|tenant| !tenant.is_empty());
     match attest::is_guest(owner) {
-        true => Some(callers.guest(owner, &session.agent, tenant, Some(&session.agent))),
-        false => callers.find(owner),
+        true => Some(callers.guest(owner, &session.agent, tenant, Some(&*session.vouched).filter(|agent| !agent.is_empty()))),
+        false => callers.of_id(owner),
     }
 }
 
@@ -137,6 +158,8 @@ pub(crate) struct Signed {
     random: secrets::Entropy,
     /// Of this run and of earlier ones, by id; ended ones until they are cleared away.
     sessions: ArcSwap<HashMap<String, Caller>>,
+    /// Counts attestations without a bearer.
+    tries: Bucket,
     /// Held while a session begins or ends, so that two cannot take one place.
     turn: tokio::sync::Mutex<()>,
     state: State,
@@ -163,6 +186,7 @@ impl Signed {
             max_per_workload: max_sessions_per_workload,
             random,
             sessions: ArcSwap::default(),
+            tries: Bucket::new("attestations without a credential".to_owned(), TRIES),
             turn: tokio::sync::Mutex::new(()),
             state,
             ledger,
@@ -176,7 +200,7 @@ impl Signed {
     fn revive(&self, callers: &Callers, saved: SavedSigned) -> Option<(String, Caller)> {
         let key = PublicKey::from_bytes(&saved.public_key).ok()?;
         let owner = saved.owner.clone();
-        let session = Arc::new(SignedSession::new(saved, key));
+        let session = Arc::new(SignedSession::new(saved, key, Arc::default()));
         // Without its credential there is no session.
         let owner = owner_of(callers, &owner, &session)?;
         Some((session.id.clone(), owner.sign(session)))
@@ -229,16 +253,17 @@ impl Signed {
         }
         let all = self.sessions.load_full();
         for session in all.values().filter_map(Caller::signed) {
-            if session.expires_ms <= now_ms
-                && session.status() == SignedStatus::Active
-                && let Err(error) = self.finish(session, SignedStatus::Expired, "", "", now_ms).await
+            let is_over = session.expires_ms <= now_ms || session.status() != SignedStatus::Active;
+            if is_over
+                && !session.is_kept.load(Ordering::Acquire)
+                && let Err(error) = self.finish(session, End { status: SignedStatus::Expired, who: "", reason: "" }, now_ms).await
             {
                 tracing::error!(error, execution = session.execution, "an expired session could not be recorded");
             }
         }
         let over = |caller: &Caller| {
             caller.signed().is_none_or(|session| {
-                session.status() != SignedStatus::Active && session.expires_ms.saturating_add(FORGET_MS) < now_ms
+                session.is_kept.load(Ordering::Acquire) && session.expires_ms.saturating_add(FORGET_MS) < now_ms
             })
         };
         if all.values().any(over) {
@@ -250,31 +275,40 @@ impl Signed {
         }
     }
 
-    /// Ends a session: in memory at once, then on record, then on disk. `false`: it had ended before.
-    async fn finish(
-        &self,
-        session: &SignedSession,
-        status: SignedStatus,
-        who: &str,
-        reason: &str,
-        now_ms: u64,
-    ) -> Result<bool, String> {
-        if !session.end(status) {
-            return Ok(false);
+    /// Ends a session: in memory at once, then on record, then on disk. What could not be kept is tried again by whoever asks next, and
+    /// every few seconds.
+    async fn finish(&self, session: &SignedSession, end: End<'_>, now_ms: u64) -> Result<(), String> {
+        session.end(end.status);
+        let _turn = self.turn.lock().await;
+        self.keep_end(session, end, now_ms).await
+    }
+
+    /// Needs the turn.
+    async fn keep_end(&self, session: &SignedSession, end: End<'_>, now_ms: u64) -> Result<(), String> {
+        if session.is_kept.load(Ordering::Acquire) {
+            return Ok(());
         }
+        let status = session.status();
         let change = audit::Change {
             action: if status == SignedStatus::Expired { "seal.session_expired" } else { "seal.session_revoked" },
-            caller: who,
-            reason,
+            caller: end.who,
+            reason: end.reason,
             door: "seal",
             ..view::about(session)
         };
-        let recorded = self.ledger.change(&change).map(drop).map_err(|error| error.to_string());
-        let kept = self.state.end_signed(&session.id, status, reason, now_ms).await.map(drop).map_err(|error| error.to_string());
-        if kept.is_ok() {
-            // It can never come back, so neither can its calls.
-            self.replay.forget(&session.id);
-        }
-        recorded.and(kept).map(|()| true)
+        self.ledger.change(&change).map_err(|error| error.to_string())?;
+        self.state.end_signed(&session.id, status, end.reason, now_ms).await.map_err(|error| error.to_string())?;
+        session.is_kept.store(true, Ordering::Release);
+        // It can never come back, so neither can its calls.
+        self.replay.forget(&session.id);
+        Ok(())
     }
+}
+
+/// How a session ends, by whom and why.
+#[derive(Debug, Clone, Copy)]
+struct End<'a> {
+    status: SignedStatus,
+    who: &'a str,
+    reason: &'a str,
 }

@@ -133,6 +133,12 @@ impl Home {
         &self.state
     }
 
+    /// How far each sink has come.
+    #[must_use]
+    pub fn sinks(&self) -> PathBuf {
+        self.state.join("sinks")
+    }
+
     /// The line door.
     #[must_use]
     pub fn socket(&self) -> PathBuf {

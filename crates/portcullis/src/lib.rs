@@ -3,7 +3,9 @@
 mod accounts;
 pub mod cli;
 pub mod config;
+mod contexts;
 pub mod demo_server;
+mod exports;
 #[cfg(test)]
 mod generated;
 pub mod home;
@@ -14,6 +16,7 @@ mod policies;
 pub mod private_file;
 mod providers;
 mod replay_file;
+mod report;
 mod signing;
 pub mod snippets;
 pub mod tokens;

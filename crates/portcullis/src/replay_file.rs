@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use identity::{Bounds, Entry, Journal, Replay};
+use identity::{Bounds, Entry, Freshness, Journal, Replay};
 
 use crate::private_file;
 
@@ -55,16 +55,21 @@ impl ReplayFile {
         let (entries, torn) = bytes.as_chunks::<{ Entry::LEN }>();
         let restored = replay.restore(entries.iter().copied(), now_ms);
         let mark = file.path.with_extension("boot");
-        let same_boot = fs::read(&mark).is_ok_and(|known| known == boot.as_bytes());
-        if (!entries.is_empty() && !same_boot) || restored.damaged > 0 {
-            replay.raise_floor(now_ms / 1000);
-        }
-        if !same_boot {
-            private_file::replace(&mark, boot.as_bytes())?;
-        }
+        let (known, floor) = read_mark(&mark);
+        let is_new = known.is_none() && entries.is_empty();
+        // An unnamed run could be any.
+        let same_boot = known.as_deref() == Some(boot) && !boot.is_empty();
+        let floor = match (same_boot || is_new) && restored.damaged == 0 {
+            true => floor,
+            // Envelopes may be stamped a little ahead of the clock that accepted them.
+            false => floor.max(now_ms / 1000 + Freshness::STANDARD.seconds() + 1),
+        };
+        replay.raise_floor(floor);
         if !torn.is_empty() || restored.damaged > 0 || restored.entries * 2 < entries.len() {
             file.write_anew(&replay)?;
         }
+        // Last: until then, the next start would come to the same conclusion.
+        private_file::replace(&mark, format!("{boot}\n{floor}\n").as_bytes())?;
         Ok((file, replay))
     }
 
@@ -77,10 +82,23 @@ impl ReplayFile {
     /// Appends wait meanwhile. What they wait with is in the window already, so it is written here and once more after.
     fn write_anew(&self, replay: &Replay) -> io::Result<()> {
         let mut file = self.file.write().unwrap_or_else(PoisonError::into_inner);
-        private_file::replace(&self.path, replay.live_entries().as_flattened())?;
-        *file = open(&self.path)?;
+        let beside = self.path.with_extension("log.new");
+        let _ = fs::remove_file(&beside);
+        private_file::create(&beside, replay.live_entries().as_flattened())?;
+        // Open before it is in place: appends must never go to a file that is no longer there.
+        let fresh = open(&beside)?;
+        fs::rename(&beside, &self.path)?;
+        *file = fresh;
         Ok(())
     }
+}
+
+/// The run of the machine that wrote last, and the second before which nothing is accepted.
+fn read_mark(mark: &Path) -> (Option<String>, u64) {
+    let Ok(text) = fs::read_to_string(mark) else { return (None, 0) };
+    let mut lines = text.lines();
+    let boot = lines.next().unwrap_or_default().to_owned();
+    (Some(boot), lines.next().and_then(|floor| floor.parse().ok()).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -109,9 +127,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (_, replay) = at(&dir, "a", NOW);
         replay.spend("s", &[1; 64], NOW / 1000, NOW).unwrap();
-        let (_, replay) = at(&dir, "b", NOW + 5000);
-        replay.spend("s", &[9; 64], NOW / 1000 + 4, NOW + 5000).unwrap_err();
-        replay.spend("s", &[9; 64], NOW / 1000 + 5, NOW + 5000).unwrap();
+        let stamped = NOW / 1000 + 30;
+        // The one that may have been accepted a little ahead of its time, and never reached the disk.
+        for start in [NOW + 5000, NOW + 6000] {
+            let (_, replay) = at(&dir, "b", start);
+            replay.spend("s", &[9; 64], stamped, start).unwrap_err();
+        }
+        let (_, replay) = at(&dir, "b", NOW + 40_000);
+        replay.spend("s", &[9; 64], NOW / 1000 + 40, NOW + 40_000).unwrap();
+        let (_, replay) = at(&dir, "", NOW + 40_000);
+        replay.spend("s", &[8; 64], NOW / 1000 + 40, NOW + 40_000).unwrap_err();
     }
 
     #[test]

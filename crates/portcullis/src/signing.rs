@@ -23,8 +23,13 @@ pub(crate) fn key_file(home: &Home) -> PathBuf {
     home.state.join("seal-token.pem")
 }
 
-fn earlier_key_file(home: &Home) -> PathBuf {
-    home.state.join("seal-token.earlier.pem")
+const EARLIER: &str = "seal-token.earlier-";
+
+/// Keys that were replaced so recently that tokens of theirs may still be good.
+fn earlier_key_files(home: &Home) -> Vec<PathBuf> {
+    let entries = fs::read_dir(&home.state).into_iter().flatten().flatten();
+    let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(EARLIER));
+    named.map(|entry| entry.path()).filter(|path| is_recent(path)).collect()
 }
 
 /// The keys as the files are now.
@@ -42,8 +47,8 @@ pub(crate) fn keys(home: &Home, resolved: &Resolved) -> Result<TokenKeys, String
         let key = VerifyingKey::parse(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))?;
         keys = keys.also_verify(key).map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    let earlier = earlier_key_file(home);
-    if seal.private_key.is_none() && is_recent(&earlier) {
+    let earlier = if seal.private_key.is_none() { earlier_key_files(home) } else { Vec::new() };
+    for earlier in earlier {
         keys =
             keys.also_verify(read_key(&earlier)?.public().clone()).map_err(|error| format!("{}: {error}", earlier.display()))?;
     }
@@ -74,8 +79,16 @@ pub(crate) async fn signing(home: &Home, resolved: &Resolved, state: &State, boo
 }
 
 /// A new key signs from now on; tokens of the old one stay good until they expire.
-pub(crate) fn rotate(home: &Home) -> Result<String, String> {
-    let (file, earlier) = (key_file(home), earlier_key_file(home));
+pub(crate) fn rotate(home: &Home, resolved: &Resolved) -> Result<String, String> {
+    if let Some(path) = &resolved.seal.private_key {
+        return Err(format!(
+            "tokens are signed with {}, which `seal.private_key_path` names; put a new key there",
+            path.display()
+        ));
+    }
+    let file = key_file(home);
+    let replaced = read_key(&file)?.public().thumbprint().to_owned();
+    let earlier = home.state.join(format!("{EARLIER}{replaced}.pem"));
     let failed = |error: io::Error| format!("cannot replace {}: {error}", file.display());
     let old = read(&file)?;
     private_file::replace(&earlier, &old).map_err(failed)?;

@@ -20,6 +20,7 @@ use tokio::{
 use crate::{
     cli::{Exit, args},
     config,
+    exports::Exports,
     home::Home,
     lineage,
     offline::{self, Screen, Trouble},
@@ -27,6 +28,7 @@ use crate::{
 };
 
 mod files;
+pub(crate) mod retention;
 
 use files::Files;
 
@@ -66,20 +68,25 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         let settings = wiring::settings(home, &prepared.resolved, state, signing, proofs).map_err(Trouble::failed)?;
         let listener = bind(prepared.listen).await?;
         let lines = bind_lines(&home.socket())?;
+        let keeper = tokio::spawn(retention::keep(ledger.clone(), files.clone()));
         let gate = Gate::open(settings, credentials, sessions, ledger, audit::system_clock());
         let address = listener.local_addr()?;
         gate.set_url(format!("http://{address}/mcp"));
         gate.record_change("gate.opened", &format!("listening on {address}")).map_err(Trouble::failed)?;
         gate.on_reload(files.reload());
         gate.on_edit(files::editor(home.clone()));
+        let exports = Exports::start(home, &prepared.resolved, &gate).map_err(Trouble::failed)?;
+        files.export_to(exports.clone());
         let doors = Doors::open(&gate, listener, lines);
         announce(home, &gate)?;
         greet(up, home, &prepared, &gate, screen).await?;
         let watch = tokio::spawn(files.watch(gate.clone(), looks));
         until_told(&gate).await?;
         watch.abort();
+        keeper.abort();
         doors.close().await?;
         gate.close();
+        exports.close().await;
         Ok::<_, Trouble>(())
     })?;
     sandbox::kill_all();

@@ -14,6 +14,7 @@ use vocab::Redacted;
 use crate::{
     accounts,
     config::{self, Resolved},
+    contexts,
     home::Home,
     policies, private_file, providers,
     tokens::{self, Tokens},
@@ -65,14 +66,24 @@ pub(crate) fn settings(
     })
 }
 
+/// The worker that talks to servers.
 fn worker(resolved: &Resolved) -> Result<WorkerSettings, String> {
+    let total_bytes = usize::try_from(resolved.limits.max_result_bytes).unwrap_or(usize::MAX).max(4 << 20);
+    worker_of("aggregator", total_bytes, resolved)
+}
+
+/// The worker that sends for sinks. A batch of events is never larger than this.
+pub(crate) fn courier(resolved: &Resolved) -> Result<WorkerSettings, String> {
+    worker_of("courier", 32 << 20, resolved)
+}
+
+fn worker_of(role: &str, total_bytes: usize, resolved: &Resolved) -> Result<WorkerSettings, String> {
     let own = std::env::current_exe().map_err(|error| format!("cannot find this program's own file: {error}"))?;
     let program = own.with_file_name(WORKER);
     if !program.is_file() {
         return Err(format!("{} is missing; build it with `cargo build --release` or install both programs", program.display()));
     }
-    let total_bytes = usize::try_from(resolved.limits.max_result_bytes).unwrap_or(usize::MAX).max(4 << 20);
-    let mut args = vec!["--role".to_owned(), "aggregator".to_owned(), "--total-bytes".to_owned(), total_bytes.to_string()];
+    let mut args = vec!["--role".to_owned(), role.to_owned(), "--total-bytes".to_owned(), total_bytes.to_string()];
     for file in &resolved.trust.ca_files {
         args.extend(["--ca-file".to_owned(), file.to_string_lossy().into_owned()]);
     }
@@ -81,7 +92,7 @@ fn worker(resolved: &Resolved) -> Result<WorkerSettings, String> {
 }
 
 /// Resolves references at the moment they are spent, so a secret stored later is found without a restart.
-fn vault(home: &Home) -> Vault {
+pub(crate) fn vault(home: &Home) -> Vault {
     let resolver = Resolver::new(std::env::vars(), secrets::Vault::in_home(home.vault(), secrets::os_entropy()));
     Arc::new(move |reference| {
         let reference = SecretRef::parse(reference).map_err(|error| error.to_string())?;
@@ -110,13 +121,13 @@ pub(crate) fn rules(resolved: &Resolved) -> Result<Rules, String> {
             config::Influence::Block => Influence::Block,
         },
         approvals: settings::ApprovalSettings { expiry: resolved.approvals.expiry, in_client: resolved.approvals.in_client },
-        contexts: Arc::new(policy::Contexts::new(
-            resolved.contexts.clone(),
-            resolved.agents.iter().map(|entry| entry.agent.clone()),
-            resolved.dispatchers.ceilings.clone(),
-        )),
+        contexts: Arc::new(contexts::load(resolved).map_err(|findings| mistakes(&findings))?),
         oauth: providers::oauth(resolved.oauth.as_ref())?.map(Arc::new),
     })
+}
+
+fn mistakes(findings: &[config::Finding]) -> String {
+    findings.iter().map(|finding| format!("{}; {}", finding.what, finding.fix)).collect::<Vec<_>>().join("\n")
 }
 
 /// The key that seals what clients carry for us: kept, so that a restart does not void it.

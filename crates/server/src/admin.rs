@@ -47,6 +47,7 @@ pub(crate) enum Verb {
     Explain,
     /// A stream; not for lines.
     Events,
+    Sinks,
 }
 
 impl Verb {
@@ -61,6 +62,7 @@ impl Verb {
             "approvals" => Self::Approvals,
             "policy/explain" => Self::Explain,
             "events" => Self::Events,
+            "sinks" => Self::Sinks,
             _ => {
                 let (kind, rest) = path.split_once('/')?;
                 let (name, verb) = rest.rsplit_once('/')?;
@@ -90,7 +92,17 @@ impl Verb {
 
     /// Looking takes a GET, everything else a POST. Explaining takes a call with it, so it is one of those.
     fn only_looks(&self) -> bool {
-        matches!(self, Self::Status | Self::Servers | Self::Tools | Self::Definitions(_) | Self::Sessions | Self::Approvals)
+        matches!(
+            self,
+            Self::Status
+                | Self::Servers
+                | Self::Tools
+                | Self::Definitions(_)
+                | Self::Sessions
+                | Self::Approvals
+                | Self::Sinks
+                | Self::Events
+        )
     }
 }
 
@@ -156,6 +168,7 @@ pub(crate) async fn perform(door: &Door, caller: &Caller, verb: Verb, given: Byt
         Verb::Approvals => admin.approvals_json(params.flag("all")?).await,
         Verb::Answer { approval, approve } => admin.answer_approval(caller, &approval, approve, &params.reason()?).await,
         Verb::Explain => admin.explain(given).await,
+        Verb::Sinks => Ok(admin.sinks_json()),
         Verb::Events => Err("events are a stream: GET /v1/admin/events, or `portcullis audit tail --events -f`".to_owned()),
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn route(path: &str) -> Route {
         return ServerId::parse(server).map_or(Route::Nothing, |server| Route::Mcp(Some(server)));
     }
     if let Some(rest) = path.strip_prefix("/v1/seal/") {
-        return seal::Verb::parse(rest).map_or(Route::Nothing, Route::Seal);
+        return unescaped(rest).and_then(|rest| seal::Verb::parse(&rest)).map_or(Route::Nothing, Route::Seal);
     }
     if path.starts_with("/.well-known/") {
         return Route::WellKnown;

@@ -15,15 +15,22 @@ mod tools;
 use bytes::Bytes;
 use gateway::Caller;
 use http::{HeaderMap, Method, StatusCode, header, request::Parts};
+use http_body::Body as _;
 use hyper::body::Incoming;
+use vocab::ErrorCode;
 
 use crate::{
     body,
     door::Door,
     guard,
-    reply::{self, Body, Reply},
+    reply::{self, Body, Refused, Reply},
 };
 use render::Said;
+
+/// A body that anyone may send.
+const SHORT: usize = 64 << 10;
+/// Longer ones that may be read at once.
+pub(crate) const LONG_ENVELOPES: usize = 32;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verb {
@@ -92,7 +99,7 @@ pub(crate) async fn answer(door: &Door, verb: Verb, parts: &Parts, body: Incomin
     };
     let body = match posts {
         false => Bytes::new(),
-        true => match body::read(body, door.gate.settings().max_body_bytes, parts.extensions.get()).await {
+        true => match read(door, &verb, parts, body).await {
             Ok(body) => body,
             Err(refused) => return *refused,
         },
@@ -100,6 +107,20 @@ pub(crate) async fn answer(door: &Door, verb: Verb, parts: &Parts, body: Incomin
     let query = parts.uri.query().unwrap_or_default().to_owned();
     let request = Request { method: parts.method.clone(), verb, caller, bearer, query, body };
     write(perform(door, request).await)
+}
+
+/// Reads a body. Nobody has proven anything yet, so long ones are read a few at a time.
+async fn read(door: &Door, verb: &Verb, parts: &Parts, body: Incoming) -> Result<Bytes, Refused> {
+    let most = door.gate.settings().max_body_bytes;
+    let is_short = body.size_hint().upper().is_some_and(|bytes| bytes <= SHORT as u64);
+    if *verb != Verb::Invoke || is_short {
+        return body::read(body, most.min(SHORT), None).await;
+    }
+    let Ok(_place) = door.long_envelopes.try_acquire() else {
+        let sentence = "Too many long envelopes at once; try again";
+        return Err(reply::refusal(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::UpstreamUnavailable, sentence).into());
+    };
+    body::read(body, most, parts.extensions.get()).await
 }
 
 /// Answers a request of this door.

@@ -46,6 +46,8 @@ pub struct SavedSigned {
     pub owner: String,
     /// The credential or workload that proved itself.
     pub attested_by: String,
+    /// The agent it is by more than its own word; empty where there is none.
+    pub vouched: String,
     pub public_key: [u8; 32],
     /// Tools it may call at most, as patterns; empty for no limit of its own.
     pub patterns: Vec<String>,
@@ -81,8 +83,8 @@ impl State {
                 WHERE execution = ? AND status = 'Active'";
             sqlx::query(replace).bind(rows::to_file(new.created_ms)).bind(&new.execution).execute(&mut *connection).await?;
             let insert = "INSERT INTO signed_session (id, execution, agent, context, workload, tenant, owner, attested_by,
-                public_key, patterns, created_ms, expires_ms, status, ended_ms, reason)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'Active', 0, '')";
+                vouched, public_key, patterns, created_ms, expires_ms, status, ended_ms, reason)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'Active', 0, '')";
             sqlx::query(insert)
                 .bind(&new.id)
                 .bind(&new.execution)
@@ -92,6 +94,7 @@ impl State {
                 .bind(&new.tenant)
                 .bind(&new.owner)
                 .bind(&new.attested_by)
+                .bind(&new.vouched)
                 .bind(&new.public_key[..])
                 .bind(rows::list(&new.patterns))
                 .bind(rows::to_file(new.created_ms))
@@ -195,6 +198,7 @@ fn signed(row: &SqliteRow) -> Result<SavedSigned, sqlx::Error> {
         tenant: row.try_get("tenant")?,
         owner: row.try_get("owner")?,
         attested_by: row.try_get("attested_by")?,
+        vouched: row.try_get("vouched")?,
         public_key: bytes32(row, "public_key")?,
         patterns: rows::texts(row, "patterns")?,
         created_ms: rows::from_file(row.try_get("created_ms")?),

@@ -11,11 +11,16 @@ pub(crate) enum Args {
         total_bytes: usize,
         ca_files: Vec<PathBuf>,
     },
+    /// Carries what sinks send.
+    Courier {
+        total_bytes: usize,
+        ca_files: Vec<PathBuf>,
+    },
     /// Try to break out of the jail and say what happened.
     Probe(Aims),
 }
 
-const USAGE: &str = "usage: portcullis-worker --role aggregator [--total-bytes N] [--ca-file PEM]...
+const USAGE: &str = "usage: portcullis-worker --role aggregator|courier [--total-bytes N] [--ca-file PEM]...
        portcullis-worker --probe [--ledger FILE] [--directory DIR] [--socket FILE]
 
 Speaks a line protocol on standard input and output; started by portcullis, not by hand.";
@@ -26,8 +31,9 @@ impl Args {
         match args.next().as_deref() {
             Some("--probe") => read_probe(args),
             Some("--role") => match args.next().as_deref() {
-                Some("aggregator") => read_aggregator(args),
-                Some(other) => Err(format!("there is no role `{other}`; the roles are: aggregator")),
+                Some("aggregator") => read_role(args).map(|(total_bytes, ca_files)| Args::Aggregator { total_bytes, ca_files }),
+                Some("courier") => read_role(args).map(|(total_bytes, ca_files)| Args::Courier { total_bytes, ca_files }),
+                Some(other) => Err(format!("there is no role `{other}`; the roles are: aggregator, courier")),
                 None => Err(format!("--role needs a value\n{USAGE}")),
             },
             Some(other) => Err(format!("unknown argument `{other}`\n{USAGE}")),
@@ -36,7 +42,7 @@ impl Args {
     }
 }
 
-fn read_aggregator(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
+fn read_role(mut args: impl Iterator<Item = String>) -> Result<(usize, Vec<PathBuf>), String> {
     let (mut total_bytes, mut ca_files) = (wire::worker::TOTAL_LIMIT, Vec::new());
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value\n{USAGE}"));
@@ -49,7 +55,7 @@ fn read_aggregator(mut args: impl Iterator<Item = String>) -> Result<Args, Strin
             other => return Err(format!("unknown argument `{other}`\n{USAGE}")),
         }
     }
-    Ok(Args::Aggregator { total_bytes, ca_files })
+    Ok((total_bytes, ca_files))
 }
 
 fn read_probe(mut args: impl Iterator<Item = String>) -> Result<Args, String> {

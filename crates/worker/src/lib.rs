@@ -8,6 +8,7 @@
 
 mod aggregator;
 mod args;
+mod courier;
 mod descriptor;
 mod failure;
 mod fair;

@@ -22,21 +22,15 @@ use sandbox::{
 use tracing_subscriber::EnvFilter;
 use wire::write::{Object, quote};
 
-use crate::{
-    aggregator::{self, Start},
-    args::Args,
-    descriptor::Kind,
-    input::Input,
-    net::Net,
-    output::Sink,
-};
+use crate::{aggregator, args::Args, courier, descriptor::Kind, input::Input, net::Net, output::Sink};
 
 /// Runs the worker; the exit code is 0 after `shutdown` or the end of its input.
 #[must_use]
 pub fn main() -> ExitCode {
     let outcome = Args::read(std::env::args()).and_then(|args| match args {
         Args::Probe(aims) => probe(&aims),
-        Args::Aggregator { total_bytes, ca_files } => aggregate(total_bytes, &ca_files),
+        Args::Aggregator { total_bytes, ca_files } => work(Role::Aggregator, total_bytes, &ca_files),
+        Args::Courier { total_bytes, ca_files } => work(Role::Courier, total_bytes, &ca_files),
     });
     outcome.unwrap_or_else(|problem| {
         // If standard error is gone there is nobody left to tell.
@@ -45,7 +39,13 @@ pub fn main() -> ExitCode {
     })
 }
 
-fn aggregate(total_bytes: usize, ca_files: &[PathBuf]) -> Result<ExitCode, String> {
+#[derive(Clone, Copy)]
+enum Role {
+    Aggregator,
+    Courier,
+}
+
+fn work(role: Role, total_bytes: usize, ca_files: &[PathBuf]) -> Result<ExitCode, String> {
     start_log();
     let (net, warnings) = Net::read(ca_files)?;
     for warning in warnings {
@@ -54,7 +54,8 @@ fn aggregate(total_bytes: usize, ca_files: &[PathBuf]) -> Result<ExitCode, Strin
     let ends = Kind::of(io::stdin().as_fd()).and_then(|input| Ok((input, Kind::of(io::stdout().as_fd())?)));
     let (input, output) = ends.map_err(|error| format!("standard input and output must be open: {error}"))?;
     let report = enter();
-    serve(net, total_bytes, &report, input, output).map_err(|error| format!("the worker cannot go on: {error}"))?;
+    let ends = (input, output);
+    serve(role, net, total_bytes, &report, ends).map_err(|error| format!("the worker cannot go on: {error}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -73,18 +74,17 @@ fn enter() -> Report {
     report
 }
 
-fn serve(net: Net, total_bytes: usize, report: &Report, input: Kind, output: Kind) -> io::Result<()> {
+fn serve(role: Role, net: Net, total_bytes: usize, report: &Report, (input, output): (Kind, Kind)) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let _inside = runtime.enter();
-    let start = Start {
-        net,
-        total_bytes,
-        confinement: confinement(report),
-        receiver: Receiver::inherited().ok(),
-        input: Input::stdin(input)?,
-        sink: Sink::stdout(output)?,
+    let (confinement, input, sink) = (confinement(report), Input::stdin(input)?, Sink::stdout(output)?);
+    let outcome = match role {
+        Role::Aggregator => {
+            let receiver = Receiver::inherited().ok();
+            runtime.block_on(aggregator::run(aggregator::Start { net, total_bytes, confinement, receiver, input, sink }))
+        }
+        Role::Courier => runtime.block_on(courier::run(courier::Start { net, total_bytes, confinement, input, sink })),
     };
-    let outcome = runtime.block_on(aggregator::run(start));
     // Tasks that still wait for an upstream are not waited for.
     runtime.shutdown_background();
     outcome

@@ -31,7 +31,7 @@ impl Kept {
     fn work(&mut self, count: u64) {
         for _ in 0..count {
             self.passed.fetch_add(HOUR, Ordering::SeqCst);
-            call(&self.ledger, &format!("c-{}", self.calls), if self.calls % 3 == 0 { 300 } else { 0 });
+            call(&self.ledger, &format!("c-{}", self.calls), if self.calls.is_multiple_of(3) { 300 } else { 0 });
             self.calls += 1;
         }
     }

@@ -8,7 +8,7 @@ use wire::Json;
 
 use super::{Case, Delivered, Received, current_label, receive::Address, shape::Args};
 use crate::{
-    Ask, Proof,
+    Ask, Caller, Proof,
     catalog::Target,
     gate::Inner,
     running::{Outcome, Reply},
@@ -36,6 +36,27 @@ pub(super) fn facts(gate: &Inner, ask: &Ask, rules: &Rules) -> Facts {
         args_bytes: Some(ask.params.len() as u64),
         ..Facts::default()
     }
+}
+
+/// Who an approval is for: of a session of signed calls, that execution in that context and no other of the same credential.
+pub(super) fn bound_caller(caller: &Caller) -> String {
+    match caller.signed() {
+        None => caller.id().to_owned(),
+        Some(session) => format!("{} {} {}", caller.id(), session.execution, session.context),
+    }
+}
+
+/// A refusal's words for the operator, without secrets that the caller sent.
+fn scrubbed(gate: &Inner, stop: Stop) -> Stop {
+    let Stop::Refused(mut violation) = stop else { return stop };
+    if let Some(clean) = gate.text_without_secrets(&violation.detail) {
+        violation.detail = clean;
+    }
+    let clean = violation.payload.as_ref().and_then(|payload| gate.without_secrets(payload.as_bytes()));
+    if let Some(clean) = clean.and_then(|clean| String::from_utf8(clean).ok()) {
+        violation.payload = Some(clean);
+    }
+    Stop::Refused(violation)
 }
 
 /// The client's own signature, as proof of what it asked for.
@@ -114,6 +135,7 @@ pub(super) fn conclude(case: Case<'_>, mut opened: Opened, outcome: Result<Deliv
             (record, delivered.outcome, Some(delivered.showable))
         }
         Err(stop) => {
+            let stop = scrubbed(gate, stop);
             let label = current_label(ask).to_string();
             let mut record = stopped(&stop);
             record.label_after = &label;

@@ -2,10 +2,7 @@
 //!
 //! Only callers that have a context come here. A context that was taken out of the configuration bounds by allowing nothing.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use policy::{
     Boundary,
@@ -18,12 +15,7 @@ use super::{
     Case,
     receive::{Address, Received},
 };
-use crate::{
-    Caller, SignedSession,
-    catalog::Target,
-    meters::{Metered, Peek},
-    settings::Rate,
-};
+use crate::{Caller, SignedSession, catalog::Target, meters::Metered, settings::Rate};
 
 /// Whether a call is counted against its limits, or was before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,13 +41,11 @@ pub(crate) struct SoFar {
 }
 
 impl Place {
-    pub(super) fn take(caller: &Caller, tool: &str) -> Self {
+    pub(super) fn take(caller: &Caller, target: &Target) -> Self {
         let session = caller.signed().cloned();
-        let so_far = session.as_ref().map_or_else(SoFar::default, |session| SoFar {
-            calls: session.made.fetch_add(1, Ordering::AcqRel),
-            of_tool: session.meters.begin(tool),
-        });
-        Self { session, tool: tool.to_owned(), so_far }
+        let tool = counted_as(target);
+        let so_far = session.as_ref().map_or_else(SoFar::default, |session| session.meters.begin(&tool));
+        Self { session, tool, so_far }
     }
 
     pub(super) const fn so_far(&self) -> SoFar {
@@ -71,9 +61,16 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if let Some(session) = &self.session {
-            session.made.fetch_sub(1, Ordering::AcqRel);
             session.meters.give_back(&self.tool);
         }
+    }
+}
+
+/// Under which a target is counted, whatever name it was asked for by. What is no tool has no count of its own.
+pub(crate) fn counted_as(target: &Target) -> String {
+    match &target.definition {
+        None if target.spec.id != vocab::ServerId::built_in() => target.spec.id.to_string(),
+        _ => View::Double.expose(&target.spec.id, &target.name),
     }
 }
 
@@ -124,9 +121,14 @@ pub(crate) fn boundary<'a>(
         let detail = format!("there is no security context `{name}` for this caller; one of that name would bound it");
         Violation::new(Rule::ToolNotAllowed, detail).with_hint("its security context is gone")
     })?;
+    let agent = caller.agent_name().and_then(|agent| contexts.agent(agent));
+    if let Some(wanted) = agent.and_then(|agent| agent.security_context.as_deref()).filter(|wanted| *wanted != name) {
+        let detail = format!("the agent is for context `{wanted}`, not for `{name}`; a session in that one would be allowed");
+        return Err(Violation::new(Rule::ToolNotAllowed, detail).with_hint("its agent is for another security context"));
+    }
     let scope = Scope {
         context,
-        agent: caller.agent_name().and_then(|agent| contexts.agent(agent)),
+        agent,
         ceilings: contexts.ceilings(),
         session_patterns: caller.signed().map(|session| session.patterns.as_slice()),
     };
@@ -152,18 +154,22 @@ pub(crate) fn meters(caller: &Caller, target: &Target, boundary: Option<&Boundar
     target.meters.and(caller.meters().rate(format!("the rate limit of capability {index} of context `{context}`"), rate))
 }
 
-/// Counts against the limits, or only looks.
+/// Counts against the limits, unless the call was counted before: then it has its place.
 pub(crate) fn counting<T>(count: Count, meters: &Metered, with: impl FnOnce(&dyn policy::Meter) -> T) -> T {
     match count {
         Count::Once => with(meters),
-        Count::Look => with(&Peek(meters)),
+        Count::Look => with(&policy::Unmetered),
     }
 }
 
 /// A place among the calls that the context lets run at once.
 pub(super) fn concurrency(caller: &Caller, boundary: &Boundary<'_>) -> Result<Option<OwnedSemaphorePermit>, Violation> {
     let Some(limit) = boundary.concurrency() else { return Ok(None) };
-    let index = boundary.capability().map_or(usize::MAX, |(index, _)| index);
-    let place = caller.meters().place(format!("{} {index}", boundary.context().name), limit);
+    // Commands of an execution share their places, whichever capability allows them.
+    let name = match boundary.capability() {
+        Some((index, _)) if boundary.tool() != "cmd.run" => format!("{} {index}", boundary.context().name),
+        _ => boundary.tool().to_owned(),
+    };
+    let place = caller.meters().place(name, limit);
     place.map(Some).ok_or_else(|| context::too_many_at_once(limit, limit))
 }

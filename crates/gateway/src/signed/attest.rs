@@ -3,7 +3,7 @@
 //! Two proofs count: a bearer credential, and the secret of a workload that an operator let be launched. A session never gets more
 //! than its proof stands for: not another tenant, not another agent's name, not an execution that is somebody else's.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use audit::rfc3339;
 use identity::{Claims, PublicKey};
@@ -13,7 +13,7 @@ use state::{SavedSigned, SignedStatus, Workload};
 use subtle::ConstantTimeEq as _;
 use vocab::Redacted;
 
-use super::{MAX_SESSIONS, Signed, SignedSession, view};
+use super::{ATTESTATIONS, End, MAX_PER_OWNER, MAX_SESSIONS, REPLACED, Signed, SignedSession, view};
 use crate::{Caller, caller::Callers, settings::Rules};
 
 /// A workload's name and its secret, as it shows them: `wl-…` and the secret behind a dot.
@@ -100,7 +100,7 @@ impl std::fmt::Display for AttestError {
 
 /// Whether the label of this owner is kept for somebody without a bearer credential.
 pub(super) fn is_guest(owner: &str) -> bool {
-    owner.starts_with("workload:") || owner.starts_with("agent:")
+    ["workload:", "agent:", "claimed:"].iter().any(|kind| owner.starts_with(kind))
 }
 
 /// Who will call, as far as their proof says.
@@ -108,6 +108,8 @@ struct Party {
     owner: Caller,
     attested_by: String,
     agent: Option<String>,
+    /// Whether more than its own word says which agent it is.
+    is_vouched: bool,
     tenant: Option<String>,
     workload: String,
     context: String,
@@ -125,8 +127,12 @@ impl Signed {
         let key = public_key(&request.public_key)?;
         let party = match evidence {
             Evidence::Bearer(caller) => bearer(caller, &request)?,
-            Evidence::Workload => self.workload(callers, &request, now_ms).await?,
+            Evidence::Workload => {
+                self.tries.take().map_err(|_| AttestError::TooMany("too many attestations without a credential".to_owned()))?;
+                self.workload(callers, &request, now_ms).await?
+            }
         };
+        let is_vouched = party.is_vouched;
         let agent = match (party.agent, request.agent_id) {
             (Some(own), Some(given)) if own != given => {
                 return Err(AttestError::Forbidden(format!("the proof is agent `{own}`'s, not `{given}`'s")));
@@ -138,6 +144,7 @@ impl Signed {
             (None, given) => self.id_or_new(given, "agent_id")?,
         };
         let begin = Begin {
+            vouched: if is_vouched { agent.clone() } else { String::new() },
             agent,
             execution: self.id_or_new(request.execution_id, "execution_id")?,
             context: party.context,
@@ -162,8 +169,12 @@ impl Signed {
         let key = public_key(&request.public_key_b64)?;
         let tenant = tenant(operator.tenant(), request.tenant_id, true)?;
         let agent = checked_id(request.sub, "sub")?;
-        let owner = format!("agent:{}/{agent}", tenant.as_deref().unwrap_or_default());
+        // An operator of one tenant can open sessions for its agents, but says nothing about agents that others' rules name.
+        let is_vouched = operator.tenant().is_none();
+        let kind = if is_vouched { "agent" } else { "claimed" };
+        let owner = format!("{kind}:{}/{agent}", tenant.as_deref().unwrap_or_default());
         let begin = Begin {
+            vouched: if is_vouched { agent.clone() } else { String::new() },
             execution: checked_id(request.execution_id, "execution_id")?,
             context: request.security_context_name,
             workload: "session".to_owned(),
@@ -173,7 +184,7 @@ impl Signed {
             tenant,
             agent,
         };
-        let owner = callers.guest(&owner, &begin.agent, begin.tenant.as_deref(), Some(&begin.agent));
+        let owner = callers.guest(&owner, &begin.agent, begin.tenant.as_deref(), is_vouched.then_some(&*begin.agent));
         self.begin(rules, owner, key, begin, now_ms).await
     }
 
@@ -187,6 +198,9 @@ impl Signed {
     ) -> Result<Redacted<String>, AttestError> {
         let tenant = tenant(operator.tenant(), new.tenant_id, true)?;
         context_exists(rules, &new.security_context, tenant.as_deref())?;
+        if new.agent_id.is_some() && operator.tenant().is_some() {
+            return Err(AttestError::Forbidden("an operator of one tenant cannot say which agent a workload is".to_owned()));
+        }
         let (id, secret) = (self.hex(8)?, self.hex(32)?);
         let workload = Workload {
             id: id.clone(),
@@ -235,6 +249,7 @@ impl Signed {
             owner: callers.guest(&owner, &owner, tenant.as_deref(), some(&known.agent).as_deref()),
             attested_by: owner,
             agent: some(&known.agent),
+            is_vouched: !known.agent.is_empty(),
             tenant,
             workload: id.to_owned(),
             context: known.context,
@@ -250,6 +265,9 @@ impl Signed {
         now_ms: u64,
     ) -> Result<Attested, AttestError> {
         context_exists(rules, &begin.context, begin.tenant.as_deref())?;
+        agent_fits(rules, &begin)?;
+        let rate = owner.meters().rate("attestations".to_owned(), ATTESTATIONS);
+        rate.take().map_err(|_| AttestError::TooMany("too many attestations; wait a minute".to_owned()))?;
         let _turn = self.turn.lock().await;
         let before = self.room_for(&owner, &begin)?;
         let expires_ms = now_ms.saturating_add(u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX));
@@ -262,6 +280,7 @@ impl Signed {
             tenant: begin.tenant.unwrap_or_default(),
             owner: owner.id().to_owned(),
             attested_by: begin.attested_by,
+            vouched: begin.vouched,
             public_key: *key.as_bytes(),
             patterns: begin.patterns,
             created_ms: now_ms,
@@ -271,10 +290,16 @@ impl Signed {
             reason: String::new(),
         };
         let token = self.keys.load().issue(&self.claims(&saved, begin.summary), now_ms).map_err(unavailable)?;
+        let mut meters = Arc::default();
         if let Some(before) = before.as_ref().and_then(Caller::signed) {
-            self.finish(before, SignedStatus::Revoked, owner.id(), "replaced", now_ms).await.map_err(unavailable)?;
+            // What the execution has used up stays used up.
+            meters = Arc::clone(&before.meters);
+            before.is_replaced.store(true, Ordering::Release);
+            before.end(SignedStatus::Revoked);
+            let end = End { status: SignedStatus::Revoked, who: owner.id(), reason: REPLACED };
+            self.keep_end(before, end, now_ms).await.map_err(unavailable)?;
         }
-        let session = Arc::new(SignedSession::new(saved.clone(), key));
+        let session = Arc::new(SignedSession::new(saved.clone(), key, meters));
         let about = audit::Change { door: "seal", caller: owner.id(), ..view::about(&session) };
         for action in ["seal.attested", "seal.session_created"] {
             self.ledger.change(&audit::Change { action, ..about }).map_err(unavailable)?;
@@ -295,12 +320,23 @@ impl Signed {
         let all = self.sessions.load();
         let active =
             || all.values().filter(|caller| caller.signed().is_some_and(|session| session.status() == SignedStatus::Active));
-        let same = active().find(|caller| caller.signed().is_some_and(|session| session.execution == begin.execution));
-        if let Some(other) = same {
+        let same = self.latest(&begin.execution);
+        if let Some(other) = &same {
             if other.id() != owner.id() {
                 return Err(AttestError::Forbidden(format!("execution `{}` belongs to somebody else", begin.execution)));
             }
-            return Ok(Some(other.clone()));
+            let session = other.signed();
+            if session
+                .is_some_and(|session| session.status() == SignedStatus::Revoked && !session.is_replaced.load(Ordering::Acquire))
+            {
+                return Err(AttestError::Forbidden(format!("execution `{}` was revoked; begin another", begin.execution)));
+            }
+            if session.is_some_and(|session| session.status() == SignedStatus::Active) {
+                return Ok(same);
+            }
+        }
+        if active().filter(|caller| caller.id() == owner.id()).count() >= MAX_PER_OWNER {
+            return Err(AttestError::TooMany(format!("{MAX_PER_OWNER} sessions of this credential are in force")));
         }
         let of_workload = active()
             .filter(|caller| caller.id() == owner.id())
@@ -312,7 +348,7 @@ impl Signed {
         if active().count() >= MAX_SESSIONS {
             return Err(AttestError::TooMany(format!("{MAX_SESSIONS} sessions are in force")));
         }
-        Ok(None)
+        Ok(same)
     }
 
     fn claims(&self, saved: &SavedSigned, task_summary: Option<String>) -> Claims {
@@ -360,6 +396,8 @@ impl Signed {
 /// A session about to begin.
 struct Begin {
     agent: String,
+    /// Empty where only the agent itself says which one it is.
+    vouched: String,
     execution: String,
     context: String,
     tenant: Option<String>,
@@ -389,7 +427,8 @@ fn bearer(caller: &Caller, request: &AttestRequest) -> Result<Party, AttestError
         }
     };
     let agent = caller.agent().map(str::to_owned);
-    Ok(Party { owner: caller.clone(), attested_by: caller.id().to_owned(), agent, tenant, workload, context })
+    let is_vouched = agent.is_some();
+    Ok(Party { owner: caller.clone(), attested_by: caller.id().to_owned(), agent, is_vouched, tenant, workload, context })
 }
 
 /// The tenant a proof stands for: its own. Only an operator without one may name any.
@@ -410,6 +449,20 @@ fn context_exists(rules: &Rules, name: &str, tenant: Option<&str>) -> Result<(),
     let context = rules.contexts.context(name).filter(|context| context.admits_tenant(tenant));
     // Another tenant's context does not exist for this one.
     context.map(drop).ok_or_else(|| AttestError::NoContext(format!("there is no security context `{name}`")))
+}
+
+/// An agent that is configured for one context or tenant begins sessions there and nowhere else.
+fn agent_fits(rules: &Rules, begin: &Begin) -> Result<(), AttestError> {
+    let Some(agent) = rules.contexts.agent(&begin.agent) else { return Ok(()) };
+    if let Some(wanted) = agent.security_context.as_deref().filter(|wanted| *wanted != begin.context) {
+        return Err(AttestError::NoContext(format!("agent `{}` is for context `{wanted}`", begin.agent)));
+    }
+    match agent.tenant.as_deref() {
+        Some(tenant) if begin.tenant.as_deref() != Some(tenant) => {
+            Err(AttestError::Forbidden(format!("agent `{}` is of another tenant", begin.agent)))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn patterns(given: Option<Vec<String>>) -> Result<Vec<String>, AttestError> {

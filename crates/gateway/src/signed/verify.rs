@@ -5,10 +5,13 @@ use std::time::Duration;
 use identity::{Envelope, Freshness, Spent, TokenError};
 use state::SignedStatus;
 use vocab::{Rule, Violation};
+use wire::Limits;
 
 use super::{Signed, SignedSession};
 use crate::Caller;
 
+/// Deeper than any limit a door can be given.
+const DEEPEST: usize = 512;
 /// After which there is room for more envelopes.
 const WINDOW: Duration = Duration::from_secs(60);
 
@@ -31,7 +34,10 @@ impl Signed {
 
     /// Whether this envelope is its session's own, in time, and the first of its kind. Says yes once.
     pub(crate) fn verify(&self, session: &SignedSession, envelope: &[u8], now_ms: u64) -> Result<(), Violation> {
-        let envelope = Envelope::parse(envelope).map_err(|error| Violation::new(Rule::Malformed, error.to_string()))?;
+        // The door has held it to the gate's limits.
+        let limits = Limits::new(envelope.len(), DEEPEST);
+        let envelope =
+            Envelope::parse_within(envelope, limits).map_err(|error| Violation::new(Rule::Malformed, error.to_string()))?;
         in_force(session, now_ms)?;
         let seconds = envelope.seconds();
         Freshness::STANDARD
@@ -41,14 +47,17 @@ impl Signed {
             let detail = format!("the signature is not one of the key that attested execution `{}`", session.execution);
             return Err(Violation::new(Rule::SignatureVerificationFailed, detail));
         }
-        self.replay.spend(&session.id, envelope.signature(), seconds, now_ms).map_err(|spent| match spent {
+        let spent = self.replay.spend(&session.id, envelope.signature(), seconds, now_ms);
+        spent.map_err(|spent| match spent {
             Spent::Replayed | Spent::BeforeHorizon => {
                 Violation::new(Rule::EnvelopeReplayed, spent.to_string()).with_hint("sign each call anew, with an id of its own")
             }
             // What cannot be remembered cannot be told from its repetition.
             Spent::Full => Violation::new(Rule::RateLimitExceeded, spent.to_string()).with_retry_after(WINDOW),
             Spent::Journal(_) => Violation::new(Rule::LedgerUnavailable, spent.to_string()),
-        })
+        })?;
+        // A session that ended meanwhile has forgotten what it accepted.
+        in_force(session, now_ms)
     }
 }
 

@@ -4,7 +4,7 @@ use audit::rfc3339;
 use state::SignedStatus;
 use wire::write::Object;
 
-use super::{Signed, SignedSession};
+use super::{End, Signed, SignedSession};
 use crate::Caller;
 
 /// What ending a session came to.
@@ -40,7 +40,7 @@ fn object(session: &SignedSession) -> Vec<u8> {
     out.str("created_at", &rfc3339(session.created_ms)).str("expires_at", &rfc3339(session.expires_ms));
     let patterns: Vec<String> = session.patterns.iter().map(ToString::to_string).collect();
     out.raw("allowed_tool_patterns", serde_json::to_string(&patterns).unwrap_or_default().as_bytes());
-    out.u64("calls", session.made.load(std::sync::atomic::Ordering::Relaxed));
+    out.u64("calls", session.meters.so_far("").calls);
     out.finish()
 }
 
@@ -82,7 +82,7 @@ impl Signed {
     ) -> Result<Option<Revoked>, String> {
         let Some(caller) = self.of_execution(operator, execution) else { return Ok(None) };
         let Some(session) = caller.signed() else { return Ok(None) };
-        self.finish(session, SignedStatus::Revoked, operator.id(), reason, now_ms).await?;
+        self.finish(session, End { status: SignedStatus::Revoked, who: operator.id(), reason }, now_ms).await?;
         Ok(Some(Revoked { execution: execution.to_owned(), at: rfc3339(now_ms) }))
     }
 }

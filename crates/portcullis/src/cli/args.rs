@@ -387,6 +387,8 @@ pub enum Audit {
     CheckProof(AuditCheckProof),
     /// Destroy the kept arguments of a call; its records stay, and say that it was done
     Erase(AuditErase),
+    /// Show where events are sent, how far each sink has come and what is wrong with it
+    Sinks,
 }
 
 #[derive(Debug, Args)]

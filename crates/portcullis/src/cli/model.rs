@@ -107,7 +107,28 @@ pub struct StatusView {
     /// Calls that wait for a person.
     pub pending_approvals: u64,
     pub ledger: LedgerView,
+    pub sinks: Vec<SinkView>,
     pub worker: WorkerView,
+}
+
+/// Where events are sent, and how that is going.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct SinkView {
+    pub name: String,
+    pub kind: String,
+    /// `delivering`, `idle`, `failing` or `stopped`.
+    pub state: String,
+    /// The next event; everything before it is done with.
+    pub position: String,
+    /// Records between that and the end of the ledger.
+    pub lag: u64,
+    pub delivered: u64,
+    /// Records that were gone before they could be delivered.
+    pub lost: u64,
+    pub failures: u32,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub error: String,
 }
 
 /// A credential that has been used since the gate started.

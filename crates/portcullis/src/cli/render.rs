@@ -11,6 +11,9 @@ use super::{
 };
 
 mod decide;
+mod sinks;
+
+pub use sinks::sinks;
 
 pub use decide::{approval, approvals, explanation, review, session, sessions, visible};
 
@@ -164,6 +167,10 @@ pub fn status(status: &StatusView, style: Style) -> String {
     let line = mcp_line(&status.servers, style);
     out.push_str(&format!("\n{}{}", line, if line.is_empty() { "" } else { "\n" }));
     out.push_str(&servers(&status.servers, style));
+    if !status.sinks.is_empty() {
+        out.push('\n');
+        out.push_str(&sinks(&status.sinks, style));
+    }
     if !status.callers.is_empty() {
         let rows: Vec<Vec<Cell>> = status
             .callers

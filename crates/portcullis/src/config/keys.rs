@@ -113,6 +113,7 @@ pub static ROOT: &[Key] = &[
          (`ask`), or it is refused (`block`).",
     ),
     key("approvals", Kind::Table(APPROVALS), "", "How a person is asked before a call is made."),
+    key("audit", Kind::Table(AUDIT), "", "How long the ledger is kept, and where its events are sent; see docs/ledger.md."),
     key("limits", Kind::Table(LIMITS), "", "What one caller may ask of the gate."),
     key("trust", Kind::Table(TRUST), "", "Whom the gate believes when it connects to servers over TLS."),
     key("retry", Kind::Table(RETRY), "", "How long a server that cannot be reached is tried again."),
@@ -192,6 +193,108 @@ pub static APPROVALS: &[Key] = &[
         "Ask the person at the client too, where it can show questions. The answer then comes over the agent's own credential, so a \
          client that answers for its person can approve its own calls.",
     ),
+];
+
+pub static AUDIT: &[Key] = &[
+    key(
+        "retention",
+        Kind::Text,
+        "forever",
+        "How long records are kept at least, as in `90d`, or `forever`. What is older goes, in whole segments, with the arguments kept for its \
+         calls; what remains still verifies.",
+    ),
+    key(
+        "max_bytes",
+        Kind::Size(64 * MIB..=1024 * 1024 * 1024 * MIB),
+        "",
+        "The most the ledger and the arguments it keeps may take. Beyond it the oldest segments go, also where `retention` would keep them. \
+         Without it there is no limit.",
+    ),
+    key(
+        "sinks",
+        Kind::TableList(SINK),
+        "[]",
+        "Where events are sent, each in order and at least once. A sink that is down falls behind and catches up; no call waits for it.",
+    ),
+];
+
+pub const SINK_KINDS: &[&str] = &["file", "syslog", "webhook", "otlp", "nats"];
+pub const SINK_STARTS: &[&str] = &["beginning", "now"];
+pub const FACILITIES: &[&str] = &[
+    "user", "daemon", "auth", "authpriv", "audit", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7",
+];
+
+pub static SINK: &[Key] = &[
+    key(
+        "name",
+        Kind::Text,
+        "",
+        "What the sink is called: lower-case words joined by `-`. How far it has come is kept under this name.",
+    ),
+    key(
+        "kind",
+        Kind::Choice(SINK_KINDS),
+        "",
+        "A file of JSON lines, a syslog daemon (RFC 5424), a signed POST, an OpenTelemetry collector (OTLP logs over HTTP), or NATS JetStream.",
+    ),
+    key(
+        "filter",
+        Kind::TextMap,
+        "{}",
+        "Only events with these values; the keys are `event`, `family`, `caller`, `tool`, `server`, `verdict`, `tenant` and `session`.",
+    ),
+    key(
+        "start",
+        Kind::Choice(SINK_STARTS),
+        "beginning",
+        "Where a new sink begins: at the ledger's first record, or at the next one.",
+    ),
+    key("batch", Kind::Count(1..=1_000), "100", "The most events handed over at once."),
+    key("timeout", Kind::Duration(100..=300_000), "10s", "How long handing over a batch may take (with `nats`, an event)."),
+    key(
+        "path",
+        Kind::Text,
+        "",
+        "`file`: the file. Its directory must exist. A relative path starts at the directory of this file.",
+    ),
+    key(
+        "rotate_size",
+        Kind::Size(64 * KIB..=1024 * MIB),
+        "64 MiB",
+        "`file`: one that has reached this size is moved aside, under the number of the next record, and never deleted.",
+    ),
+    key(
+        "address",
+        Kind::Text,
+        "",
+        "`syslog`: `tcp://host:port`, `udp://host:port` or `unix:/path`. Over UDP what gets lost on the way is lost.",
+    ),
+    key("facility", Kind::Choice(FACILITIES), "local0", "`syslog`: whom messages say they come from."),
+    key(
+        "url",
+        Kind::Text,
+        "",
+        "`webhook`: where to POST. `otlp`: the collector's address of logs, which mostly ends in `/v1/logs`. `nats`: `nats://host:port` or \
+         `tls://host:port`.",
+    ),
+    key(
+        "secret",
+        Kind::Reference,
+        "",
+        "`webhook`: secret reference of the key that signs: `portcullis-signature` is `v1=` and the hex HMAC-SHA256 of \
+         `portcullis-timestamp`, a dot, and the body.",
+    ),
+    key(
+        "headers",
+        Kind::TextMap,
+        "{}",
+        "`webhook`, `otlp`: more headers. Values may be secret references, and must be where a header carries a credential.",
+    ),
+    key("subject", Kind::Text, "portcullis.events", "`nats`: events are published to it, a dot, and their family."),
+    key("stream", Kind::Text, "", "`nats`: the stream, made if it does not exist. Without it there must be one for the subject."),
+    key("token", Kind::Reference, "", "`nats`: secret reference of the token to connect with."),
+    key("user", Kind::Text, "", "`nats`: the user to connect as, with `password`."),
+    key("password", Kind::Reference, "", "`nats`: secret reference of the user's password."),
 ];
 
 pub static TRUST: &[Key] = &[key(

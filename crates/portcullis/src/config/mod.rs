@@ -20,6 +20,7 @@ mod schema;
 mod secret;
 mod server;
 mod signed;
+mod sinks;
 pub mod tree;
 pub mod units;
 

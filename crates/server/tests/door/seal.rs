@@ -157,7 +157,7 @@ async fn a_rate_is_per_session_and_says_when_to_come_back() {
     let said = agent.call(&yard, "web.fetch", json!({ "url": "https://example.com/" })).await;
     assert_eq!((said.status, said.violation().as_str()), (403, "RateLimitExceeded"), "{}", said.body);
     assert!(said.header("Retry-After").is_some_and(|wait| wait.parse::<u64>().is_ok_and(|wait| wait <= 60)));
-    let other = super::seal::agent(&yard, ALICE, 2, json!({ "security_context": "bounded" })).await;
+    let other = self::agent(&yard, ALICE, 2, json!({ "security_context": "bounded" })).await;
     assert_eq!(other.call(&yard, "web.fetch", json!({ "url": "https://example.com/" })).await.status, PASSED);
 }
 
@@ -357,6 +357,28 @@ async fn a_session_is_bounded_in_number_and_replaced_by_its_own() {
     assert_eq!(more.status, 429, "{}", more.body);
     assert!(more.header("Retry-After").is_some());
     assert_eq!(attest_as(&yard, BOB, 9, json!({})).await.1.status, 200, "others have their own");
+}
+
+#[tokio::test]
+async fn what_an_execution_used_up_stays_used_up() {
+    let yard = Yard::open().await;
+    let first = agent(&yard, ALICE, 1, json!({ "agent_id": "reader", "execution_id": "e-1" })).await;
+    for _ in 0..3 {
+        assert_eq!(first.call(&yard, "fs.read", json!({ "path": "/a" })).await.status, PASSED);
+    }
+    let again = agent(&yard, ALICE, 2, json!({ "agent_id": "reader", "execution_id": "e-1" })).await;
+    assert_eq!(again.call(&yard, "fs.read", json!({ "path": "/a" })).await.violation(), "RateLimitExceeded");
+}
+
+#[tokio::test]
+async fn a_revoked_execution_does_not_begin_again() {
+    let yard = Yard::open().await;
+    let agent = agent(&yard, ALICE, 1, json!({ "execution_id": "e-1" })).await;
+    yard.request("DELETE", "/v1/seal/sessions/e-1").by(OPERATOR).send().await;
+    assert_eq!(attest_as(&yard, ALICE, 2, json!({ "execution_id": "e-1" })).await.1.status, 403);
+    assert_eq!(attest_as(&yard, BOB, 2, json!({ "execution_id": "e-1" })).await.1.status, 403, "and is nobody else's");
+    assert_eq!(attest_as(&yard, ALICE, 2, json!({ "execution_id": "e-2" })).await.1.status, 200);
+    assert_eq!(agent.call(&yard, "aegis.agent.list", json!({})).await.violation(), "SessionInactive");
 }
 
 #[tokio::test]

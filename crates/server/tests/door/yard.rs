@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use gateway::{
     Credential, DoorSettings, Gate, Pins, Role,
     settings::{
-        Access, Allow, ApprovalSettings, Arrivals, Rules, ServerSpec, Settings, Signing, Standing, ToolRule, Transport,
+        Access, Allow, ApprovalSettings, Arrivals, Proofs, Rules, ServerSpec, Settings, Signing, Standing, ToolRule, Transport,
         WorkerSettings,
     },
 };
@@ -190,6 +190,15 @@ impl Journal for Wins {
     }
 }
 
+/// For proofs, which these tests have none of.
+struct Nowhere;
+
+impl Journal for Nowhere {
+    fn append(&self, _: &[u8; Entry::LEN]) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 async fn signing(home: &std::path::Path, state: &state::State, now_ms: u64) -> Signing {
     let path = home.join("replay.log");
     let before = std::fs::read(&path).unwrap_or_default();
@@ -309,9 +318,11 @@ fn settings(home: &std::path::Path, state: state::State, signing: Signing) -> Se
             untrusted_influence: Influence::Ask,
             approvals: ApprovalSettings { expiry: Duration::from_secs(60), in_client: false },
             contexts: Arc::new(contexts()),
+            oauth: None,
         },
         state,
         pins: Pins::open(home.join("portcullis.lock")).unwrap(),
         signing,
+        proofs: Proofs { replay: Arc::new(Replay::new(Box::new(Nowhere), Bounds::default())), tidy: Box::new(|_| Ok(())) },
     }
 }

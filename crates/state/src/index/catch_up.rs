@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, io, path::PathBuf};
 
-use audit::{LineReader, Spot, Places};
+use audit::{LineReader, Places, Spot};
 use serde::Deserialize;
 use sqlx::{QueryBuilder, Row as _, Sqlite, sqlite::SqliteConnection};
 
@@ -15,7 +15,7 @@ const BATCH: usize = 10_000;
 const AT_ONCE: usize = 500;
 
 const INSERT: &str = "INSERT OR REPLACE INTO record (seq, ms, segment, at, length, kind, call, after, follows, action, caller, \
-                      session, server, tool, user, agent, tenant, execution, effect, verdict, violation, level) ";
+                      session, server, tool, user, agent, tenant, execution, effect, verdict, violation, approval, level) ";
 
 /// Words that no record uses any more.
 const FORGET_WORDS: &str = "
@@ -28,6 +28,7 @@ const FORGET_WORDS: &str = "
         UNION SELECT agent FROM record WHERE agent IS NOT NULL UNION SELECT tenant FROM record WHERE tenant IS NOT NULL
         UNION SELECT execution FROM record WHERE execution IS NOT NULL UNION SELECT effect FROM record WHERE effect IS NOT NULL
         UNION SELECT verdict FROM record WHERE verdict IS NOT NULL UNION SELECT violation FROM record WHERE violation IS NOT NULL
+        UNION SELECT approval FROM record WHERE approval IS NOT NULL
         UNION SELECT level FROM record WHERE level IS NOT NULL)";
 
 /// What catching up did.
@@ -67,6 +68,7 @@ struct Line {
     effect: String,
     verdict: String,
     violation: String,
+    approval: String,
     label: String,
     label_after: String,
     hash: String,
@@ -74,7 +76,7 @@ struct Line {
 
 impl Line {
     /// The texts of the columns, in their order.
-    fn words(&self) -> [&str; 17] {
+    fn words(&self) -> [&str; 18] {
         let mut links = self.after.split_whitespace();
         let after = links.next().unwrap_or_default();
         let follows = links.next().unwrap_or(after);
@@ -97,6 +99,7 @@ impl Line {
             &self.effect,
             &self.verdict,
             &self.violation,
+            &self.approval,
             level,
         ]
     }

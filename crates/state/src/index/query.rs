@@ -1,6 +1,6 @@
 //! Asking: which records, by whom, about what, when, and what led to them.
 
-use audit::{LineReader, Spot, Record};
+use audit::{LineReader, Record, Spot};
 use sqlx::{QueryBuilder, Row as _, Sqlite, sqlite::SqliteRow};
 
 use super::{Index, IndexError, catch_up::blocking};
@@ -38,6 +38,7 @@ pub struct Query {
     pub effect: String,
     pub verdict: String,
     pub violation: String,
+    pub approval: String,
     /// The level of the session after the record.
     pub level: String,
     /// A call: it, and every call whose result may have influenced it.
@@ -52,7 +53,7 @@ pub struct Query {
 }
 
 impl Query {
-    fn columns(&self) -> [(&'static str, &str); 15] {
+    fn columns(&self) -> [(&'static str, &str); 16] {
         [
             ("kind", &self.kind),
             ("action", &self.action),
@@ -68,6 +69,7 @@ impl Query {
             ("effect", &self.effect),
             ("verdict", &self.verdict),
             ("violation", &self.violation),
+            ("approval", &self.approval),
             ("level", &self.level),
         ]
     }

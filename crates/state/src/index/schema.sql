@@ -29,6 +29,7 @@ CREATE TABLE record (
     effect    INTEGER,
     verdict   INTEGER,
     violation INTEGER,
+    approval  INTEGER,
     level     INTEGER   -- the session's, after the record
 ) STRICT;
 
@@ -45,6 +46,7 @@ CREATE INDEX record_tenant    ON record (tenant, seq)    WHERE tenant IS NOT NUL
 CREATE INDEX record_execution ON record (execution, seq) WHERE execution IS NOT NULL;
 CREATE INDEX record_verdict   ON record (verdict, seq)   WHERE verdict IS NOT NULL;
 CREATE INDEX record_violation ON record (violation, seq) WHERE violation IS NOT NULL;
+CREATE INDEX record_approval  ON record (approval, seq)  WHERE approval IS NOT NULL;
 CREATE INDEX record_level     ON record (level, seq)     WHERE level IS NOT NULL;
 
 -- How far it has read: the last record, by its hash and its place. One row, or none.

@@ -8,6 +8,7 @@ CREATE TABLE signed_session (
     tenant      TEXT    NOT NULL,
     owner       TEXT    NOT NULL,
     attested_by TEXT    NOT NULL,
+    vouched     TEXT    NOT NULL,
     public_key  BLOB    NOT NULL CHECK (length(public_key) = 32),
     patterns    TEXT    NOT NULL,
     created_ms  INTEGER NOT NULL,

@@ -10,6 +10,7 @@ fn session(id: &str, execution: &str, created_ms: u64) -> SavedSigned {
         tenant: String::new(),
         owner: "c1".into(),
         attested_by: "c1".into(),
+        vouched: String::new(),
         public_key: [7; 32],
         patterns: vec!["fs.*".into()],
         created_ms,

@@ -56,7 +56,8 @@ pub(super) fn start(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Jso
     let net = Rc::clone(&aggregator.hub.net);
     serve(aggregator, id, async move {
         let late = |_| Failure::timeout(format!("timeout: no answer within {} ms", wanted.patience.as_millis()));
-        let document = timeout(wanted.patience, Box::pin(document(net, wanted.target, wanted.max_bytes))).await.map_err(late)??;
+        let document =
+            timeout(wanted.patience, Box::pin(document(net, wanted.target, wanted.max_bytes))).await.map_err(late)??;
         Ok(Done::Result(document))
     });
 }

@@ -125,8 +125,8 @@ pub struct AuditExport {
 
 pub const RETAIN_EXAMPLES: &str = "\
 Examples:
-  portcullis audit retain --dry-run        what `audit.retention` and `audit.max_bytes` would remove now
-  portcullis audit retain --before 90d --reason 'end of the retention period'";
+  portcullis audit retain --dry-run   what would go now, as the configuration says
+  portcullis audit retain --before 90d --reason expired";
 
 #[derive(Debug, Args)]
 #[command(after_help = RETAIN_EXAMPLES)]

@@ -8,7 +8,7 @@ pub const SEAL_EXAMPLES: &str = "\
 Examples:
   portcullis seal keygen agent.pem
   portcullis seal attest --key agent.pem --context read-only-research
-  portcullis seal call --key agent.pem web.fetch '{\"url\": \"https://example.com\"}'
+  portcullis seal call --key agent.pem web.fetch '{\"url\":\"https://example.com\"}'
   portcullis seal sessions
   portcullis seal revoke 3f4e29aa-84b1-4a3c-9d7e-1f2a3b4c5d6e
   portcullis seal run --context code-assistant -- python3 agent.py";

@@ -38,7 +38,7 @@ fn agent(key: &Key, node: &Node, contexts: &[policy::SecurityContext], base: &Pa
     }
     if node.text().is_some() {
         let agent = AgentTools { name: key.name.clone(), ..AgentTools::default() };
-        return AgentEntry { agent, manifest: path_at(node, base, findings) };
+        return AgentEntry { agent, manifest: path_at(node, base, findings), place: key.place };
     }
     let fields = Fields::new(Some(node), keys::AGENT);
     let manifest = fields.node("manifest").and_then(|node| path_at(node, base, findings));
@@ -58,7 +58,7 @@ fn agent(key: &Key, node: &Node, contexts: &[policy::SecurityContext], base: &Pa
         security_context: security_context.and_then(Node::text).map(str::to_owned),
         tenant: tenant(fields, findings),
     };
-    AgentEntry { agent, manifest }
+    AgentEntry { agent, manifest, place: key.place }
 }
 
 fn check_context(name: &str, place: Place, contexts: &[policy::SecurityContext], findings: &mut Vec<Finding>) {

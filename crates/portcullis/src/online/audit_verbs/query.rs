@@ -31,6 +31,22 @@ async fn answer(home: &Home, query: &Query) -> Result<Found, state::index::Index
     index.find(query).await
 }
 
+/// All records of a call and the changes of its approval, in order; nothing where there is no index to ask.
+pub(super) fn story(home: &Home, call: &str) -> Option<Vec<audit::Record>> {
+    const MOST: u32 = 1_000;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let by_call = Query { call: call.to_owned(), all: true, limit: MOST, ..Query::default() };
+    let mut records = runtime.block_on(answer(home, &by_call)).ok()?.records;
+    let approval = records.iter().map(|record| record.approval.clone()).find(|approval| !approval.is_empty());
+    if let Some(approval) = approval {
+        let by_approval = Query { approval, kind: "change".to_owned(), all: true, limit: MOST, ..Query::default() };
+        records.extend(runtime.block_on(answer(home, &by_approval)).ok()?.records);
+    }
+    records.sort_by_key(|record| record.seq);
+    records.dedup_by_key(|record| record.seq);
+    Some(records)
+}
+
 pub(super) fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
@@ -53,6 +69,7 @@ fn question(args: &args::AuditQuery, home: &Home) -> Query {
         effect: String::new(),
         verdict: text(&args.verdict),
         violation: text(&args.violation),
+        approval: String::new(),
         level: args.level.map(|level| level.to_string()).unwrap_or_default(),
         lineage: text(&args.lineage),
         since_ms: args.since.map_or(0, |when| when.ms(now)),

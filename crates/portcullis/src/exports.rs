@@ -1,0 +1,62 @@
+//! The sinks of a gate, wired: what they read, who sends for them, and where they note how far they are.
+
+use std::{sync::Arc, time::Duration};
+
+use gateway::{Courier, Gate};
+use sinks::{Outside, Parcel, Receipt, Sending, Sinks, Source, Spec};
+
+use crate::{config::Resolved, home::Home, wiring};
+
+/// How long sinks may take to deliver the rest when the gate stops.
+const LAST_DELIVERIES: Duration = Duration::from_secs(3);
+
+/// The sinks of a running gate.
+#[derive(Debug, Clone)]
+pub(crate) struct Exports(Arc<Sinks>);
+
+impl Exports {
+    /// Starts them, and lets the gate say how they are doing.
+    pub(crate) fn start(home: &Home, resolved: &Resolved, gate: &Gate) -> Result<Self, String> {
+        let (ledger, durable) = gate.durable_records();
+        let source = Source { ledger, durable, cursors: home.sinks() };
+        let outside = Outside {
+            vault: wiring::vault(home),
+            courier: Some(courier(Courier::new(wiring::courier(resolved)?))),
+            clock: audit::system_clock(),
+            dice: Arc::new(dice),
+            version: env!("CARGO_PKG_VERSION"),
+        };
+        let exports = Self(Arc::new(Sinks::start(source, outside, resolved.sinks.clone())));
+        let shown = exports.clone();
+        gate.on_sinks(Box::new(move || serde_json::to_vec(&shown.0.status()).unwrap_or_else(|_| b"[]".to_vec())));
+        Ok(exports)
+    }
+
+    pub(crate) fn apply(&self, specs: &[Spec]) {
+        self.0.apply(specs.to_vec());
+    }
+
+    /// What is not delivered by then is delivered after the next start.
+    pub(crate) async fn close(&self) {
+        self.0.close(LAST_DELIVERIES).await;
+    }
+}
+
+/// The worker that posts, as sinks ask for it.
+fn courier(courier: Courier) -> Arc<dyn Fn(Parcel) -> Sending + Send + Sync> {
+    let courier = Arc::new(courier);
+    Arc::new(move |parcel: Parcel| -> Sending {
+        let courier = Arc::clone(&courier);
+        Box::pin(async move {
+            let delivered = courier.post(&parcel.url, &parcel.headers, &parcel.body, parcel.timeout).await?;
+            Ok(Receipt { status: delivered.status, body: delivered.body })
+        })
+    })
+}
+
+/// Without randomness pauses are all the same, which does no harm.
+fn dice() -> u32 {
+    let mut bytes = [0; 4];
+    let _ = getrandom::fill(&mut bytes);
+    u32::from_le_bytes(bytes)
+}
