@@ -5,6 +5,7 @@ use vocab::Level;
 
 use super::*;
 
+mod oauth;
 mod rules;
 mod signed;
 
@@ -236,7 +237,7 @@ fn each_mistake_has_a_place_and_a_repair() {
         ("- a\n", "1:1 the file is a map, not a list | write the keys on indented lines below, as in `listen: …`"),
         (
             "server: {}\n",
-            "1:1 unknown key `server` at the top of the file | the keys here are listen, authentication, allowed_origins, policy, untrusted_influence, approvals, audit, limits, trust, retry, mcp_servers, security_contexts, agents, builtin_dispatchers, seal",
+            "1:1 unknown key `server` at the top of the file | the keys here are listen, authentication, allowed_origins, policy, untrusted_influence, approvals, audit, limits, trust, retry, mcp_servers, security_contexts, agents, builtin_dispatchers, seal, oauth",
         ),
         ("mcp-servers: {}\n", "1:1 unknown key `mcp-servers` at the top of the file | did you mean `mcp_servers`?"),
         (
