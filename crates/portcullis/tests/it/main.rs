@@ -42,6 +42,8 @@ mod oauth;
 #[cfg(test)]
 mod operator;
 #[cfg(test)]
+mod outages;
+#[cfg(test)]
 mod permissions;
 #[cfg(test)]
 mod policy_verbs;
@@ -57,8 +59,6 @@ mod rugpull;
 mod seal;
 #[cfg(test)]
 mod servers;
-#[cfg(test)]
-mod sinks;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
