@@ -26,6 +26,8 @@ mod eras;
 #[cfg(test)]
 mod foreign;
 #[cfg(test)]
+mod full_disk;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod inspect;
@@ -41,6 +43,8 @@ mod permissions;
 mod policy_verbs;
 #[cfg(test)]
 mod preflight;
+#[cfg(test)]
+mod reconcile;
 #[cfg(test)]
 mod refusals;
 #[cfg(test)]
