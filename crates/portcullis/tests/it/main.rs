@@ -30,6 +30,8 @@ mod events;
 #[cfg(test)]
 mod foreign;
 #[cfg(test)]
+mod full_disk;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod inspect;
@@ -49,6 +51,8 @@ mod permissions;
 mod policy_verbs;
 #[cfg(test)]
 mod preflight;
+#[cfg(test)]
+mod reconcile;
 #[cfg(test)]
 mod refusals;
 #[cfg(test)]
