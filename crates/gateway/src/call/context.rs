@@ -10,6 +10,7 @@ use policy::{
 };
 use tokio::sync::OwnedSemaphorePermit;
 use vocab::{Rule, View, Violation};
+use wire::Json;
 
 use super::{
     Case,
@@ -98,8 +99,11 @@ impl NamesOf {
                 let others = others.filter(|other| *other != asked).collect();
                 Self { asked, others }
             }
-            // What is no tool has the name of its method: `resources.read`, `prompts.get`.
-            _ => Self { asked: case.ask.action.method().replace('/', "."), others: Vec::new() },
+            // What is no tool has the name of its method: `resources.read`, `prompts.get`. Denials of its server hold for it too.
+            _ => Self {
+                asked: case.ask.action.method().replace('/', "."),
+                others: vec![View::Double.expose(&target.spec.id, &target.name)],
+            },
         }
     }
 
@@ -143,7 +147,11 @@ pub(crate) fn boundary<'a>(
         tool: asked,
         aliases: others,
         server: Some(target.spec.id.as_str()),
-        arguments: received.arguments,
+        // What a resource is read by is in its address.
+        arguments: match &received.address {
+            Address::Resource(_) => Some(Json::checked_before(&case.ask.params)),
+            _ => received.arguments,
+        },
         calls_so_far: case.so_far.calls,
         tool_calls_so_far: case.so_far.of_tool,
     };

@@ -9,7 +9,7 @@ use super::{
     command::{CommandLine, First},
     domain::DomainPattern,
     path::{NormalPath, PathPattern, is_like},
-    reach::{Address, Family, Reach},
+    reach::{Address, Family, Place, Reach},
 };
 
 /// `fs.delete`, `fs.*`, `*`; or with what it is about: `cmd.run:rm`, `cmd.run:git push`, `fs.read:/etc/*`, `web.fetch:*.evil.com`.
@@ -70,8 +70,18 @@ impl About {
             (Ok(_), None) => false,
         };
         match reach.family {
-            Family::Other => self.is_among(reach.arguments),
-            Family::Command => reach.command.as_ref().is_some_and(|line| self.is_command(line)) || reach.paths().any(is_path),
+            Family::Other => {
+                let places = reach.every_place();
+                let is_place = |place: &Place| place.path.as_ref().map_or(self.path.is_some(), is_path);
+                let addresses = reach.every_address();
+                self.is_among(reach.arguments)
+                    || places.iter().any(is_place)
+                    || (self.domain.is_some() && addresses.iter().any(is_host))
+            }
+            Family::Command => {
+                let is_unclear = self.path.is_some() && reach.places.iter().any(|place| place.path.is_err());
+                is_unclear || reach.command.as_ref().is_some_and(|line| self.is_command(line)) || reach.paths().any(is_path)
+            }
             Family::Files => reach.paths().any(is_path),
             Family::Web | Family::Search | Family::Mail => {
                 reach.addresses.iter().any(is_host) || reach.accounts.iter().any(|account| is_like(&self.text, account))

@@ -59,6 +59,9 @@ impl NormalPath {
         if text.contains('\\') || text.chars().any(char::is_control) {
             return Err(BadPath::Unclear("it holds a backslash or a control character"));
         }
+        if ["{/", ",/", "(/", "|/"].iter().any(|alternative| text.contains(alternative)) {
+            return Err(BadPath::Unclear("one of its alternatives is a path of its own"));
+        }
         if !text.starts_with('/') {
             return Ok(None);
         }

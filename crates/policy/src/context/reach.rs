@@ -152,10 +152,15 @@ impl<'a> Reach<'a> {
         let arguments = self.arguments;
         self.walk(arguments, &mut |reach, key, value| reach.paths_under(key, value, PATH_KEYS, OTHER_PATH_KEYS));
         let keys: &[&str] = if looks_with_globs { &["pattern", "glob", "include"] } else { &["glob", "include"] };
-        for text in keys.iter().filter_map(|key| arguments.get(key)?.as_str()) {
-            let path = NormalPath::parse_glob(&text).transpose();
-            self.places.extend(path.map(|path| Place { text: text.into_owned(), path }));
-        }
+        self.walk(arguments, &mut |reach, key, value| {
+            if keys.contains(&key) {
+                reach.texts(value, false, &mut |reach, text| {
+                    let text = text.unwrap_or_default();
+                    let path = NormalPath::parse_glob(text).transpose();
+                    reach.places.extend(path.map(|path| Place { text: text.to_owned(), path }));
+                });
+            }
+        });
     }
 
     fn read_web(&mut self) {
@@ -166,8 +171,11 @@ impl<'a> Reach<'a> {
     /// Where mail is only read, an address in the arguments is what is looked for, and goes nowhere.
     fn read_mail(&mut self, reads_only: bool) {
         let arguments = self.arguments;
-        for (key, value) in arguments.fields().filter(|(_, value)| !value.is_null()) {
-            let key = key.as_ref();
+        self.walk(arguments, &mut |reach, key, value| reach.mail_under(key, value, reads_only));
+    }
+
+    fn mail_under(&mut self, key: &str, value: Json<'_>, reads_only: bool) {
+        if !value.is_null() {
             if ACCOUNT_KEYS.contains(&key) || (!reads_only && SENDER_KEYS.contains(&key)) {
                 // An account that is no text is one that no list has.
                 self.accounts.push(value.as_str().map_or_else(|| value.text().to_owned(), |text| text.into_owned()));
@@ -201,7 +209,7 @@ impl<'a> Reach<'a> {
     fn read_command(&mut self) {
         let arguments = self.arguments;
         self.command = CommandLine::of(arguments);
-        self.timeout = ["timeout_secs", "timeout"].iter().find_map(|key| arguments.get(key)).filter(|value| !value.is_null());
+        self.timeout = ["timeout_secs", "timeout"].iter().find_map(|key| arguments.get(key).filter(|value| !value.is_null()));
         for (key, value) in arguments.fields() {
             self.paths_under(&key, value, &["cwd"], &["workdir", "working_directory"]);
         }
@@ -209,6 +217,51 @@ impl<'a> Reach<'a> {
 
     fn address(&mut self, text: &str, host: Result<Host, &'static str>) {
         self.addresses.push(Address { text: text.to_owned(), host });
+    }
+
+    /// What a tool of somebody else's may take for a path, whatever it calls it: for a call that a list of paths bounds.
+    pub(crate) fn every_place(&self) -> Vec<Place> {
+        let mut wide = self.empty();
+        wide.walk(self.arguments, &mut |reach, key, value| {
+            if PATH_KEYS.contains(&key) || PLAIN_PATH_KEYS.contains(&key) {
+                return reach.paths_under(key, value, &[key], &[]);
+            }
+            reach.texts(value, false, &mut |reach, text| {
+                if let Some(text) = text.ok().filter(|text| looks_like_path(text)) {
+                    reach.places.push(Place { text: text.to_owned(), path: NormalPath::parse(text) });
+                }
+            });
+        });
+        wide.places
+    }
+
+    /// What a tool of somebody else's may take for an address: for a call that a list of domains bounds.
+    pub(crate) fn every_address(&self) -> Vec<Address> {
+        let mut wide = self.empty();
+        wide.walk(self.arguments, &mut |reach, key, value| {
+            if URL_KEYS.contains(&key) || OTHER_URL_KEYS.contains(&key) {
+                return reach.urls_under(key, value, &[key], &[]);
+            }
+            reach.texts(value, false, &mut |reach, text| {
+                if let Some(text) = text.ok().filter(|text| text.contains("://")) {
+                    reach.address(text, Host::of_url(text));
+                }
+            });
+        });
+        wide.addresses
+    }
+
+    fn empty(&self) -> Self {
+        Self {
+            family: self.family,
+            arguments: self.arguments,
+            places: Vec::new(),
+            addresses: Vec::new(),
+            accounts: Vec::new(),
+            command: None,
+            timeout: None,
+            reads_mail: false,
+        }
     }
 
     /// Shows every field at any depth to `see`.
@@ -264,4 +317,11 @@ impl<'a> Reach<'a> {
             _ => {}
         }
     }
+}
+
+/// Whether a text is a path by its looks, under whatever key it stands.
+fn looks_like_path(text: &str) -> bool {
+    let text = text.trim_start();
+    let is_drive = text.get(1..3).is_some_and(|rest| rest == ":\\" || rest == ":/");
+    ["/", "~", "./", "../", "\\", "file:"].iter().any(|start| text.starts_with(start)) || text.contains("/../") || is_drive
 }
