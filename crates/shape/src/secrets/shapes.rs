@@ -1,8 +1,8 @@
 //! What well-known secrets look like.
 //!
 //! Each shape has a few literals, one of which is in every secret of that shape: they are looked for first, over the raw bytes and at
-//! the speed of memory, and only where one stands is the pattern tried. The search is fastest with few literals of four bytes or
-//! more; shorter ones are looked for one by one. A pattern with a group named `secret` redacts only that group.
+//! the speed of memory, and only where one stands is the pattern tried. The search is fastest with literals of four bytes or more.
+//! A pattern with a group named `secret` redacts only that group.
 
 /// One well-known kind of secret.
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +60,11 @@ pub const SHAPES: &[SecretShape] = &[
     shape("huggingface-token", &["hf_"], r"\bhf_[A-Za-z0-9]{34,}"),
     shape("digitalocean-token", &["dop_v1_", "doo_v1_", "dor_v1_"], r"\bdo[por]_v1_[a-f0-9]{64}"),
     shape("sendgrid-key", &["SG."], r"\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
-    shape("twilio-key", &["SK"], r"\bSK[a-f0-9]{32}\b"),
+    shape(
+        "twilio-key",
+        &["SK0", "SK1", "SK2", "SK3", "SK4", "SK5", "SK6", "SK7", "SK8", "SK9", "SKa", "SKb", "SKc", "SKd", "SKe", "SKf"],
+        r"\bSK[a-f0-9]{32}\b",
+    ),
     shape("shopify-token", &["shpat_", "shpss_", "shpca_", "shppa_"], r"\bshp(?:at|ss|ca|pa)_[A-Fa-f0-9]{32}"),
     shape("vault-token", &["hvs.", "hvb.", "hvr."], r"\bhv[sbr]\.[A-Za-z0-9_-]{24,}"),
     shape("age-key", &["AGE-SECRET-KEY-1"], r"\bAGE-SECRET-KEY-1[A-Z0-9]{58}"),
