@@ -33,8 +33,12 @@ pub struct Redacted {
 /// Takes every secret out of a validated JSON text. `None` means that nothing was found and the text may go as it is.
 #[must_use]
 pub fn redact(text: &[u8], held: &Held) -> Option<Redacted> {
+    rewritten(text, held, suspects(text, held))
+}
+
+/// The text without the secrets that are among the suspects.
+fn rewritten(text: &[u8], held: &Held, mut suspects: Vec<(usize, Reason)>) -> Option<Redacted> {
     let finder = Finder::get()?;
-    let mut suspects = suspects(text, held);
     if suspects.iter().any(|(_, reason)| *reason == Reason::Disguise) && !anything_in(&disguised(text, &suspects), held) {
         suspects.retain(|(_, reason)| *reason != Reason::Disguise);
     }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{HELD, Held, SHAPES, held::Found};
+use super::{HELD, Held, SHAPES, held::Found, shapes::RUN};
 
 /// How far apart two suspects may be to be taken for one.
 const NEAR: usize = 256;
@@ -46,7 +46,7 @@ impl Finder {
         let mut shapes: Vec<usize> = reasons.iter().filter_map(suspected).collect();
         let mut spans: Vec<Span> = Vec::new();
         held.find(text.as_bytes(), |start, end, found| match (found, spans.last_mut()) {
-            (Found::Literal(shape), _) if plausible(text.as_bytes(), start) => shapes.push(shape),
+            (Found::Literal(shape), _) if plausible(text.as_bytes(), start, end, shape) => shapes.push(shape),
             (Found::Literal(_) | Found::Escape, _) => {}
             // A value that is repeated makes one span, not one for every place it begins at.
             (Found::Value, Some(last)) if (last.0..last.1).contains(&start) => last.1 = last.1.max(end),
@@ -69,9 +69,9 @@ impl Finder {
 /// Everything in a raw JSON text that makes a string worth decoding, in order.
 pub(super) fn suspects(text: &[u8], held: &Held) -> Vec<(usize, Reason)> {
     let mut suspects: Vec<(usize, Reason)> = Vec::new();
-    held.find(text, |start, _, found| {
+    held.find(text, |start, end, found| {
         let reason = match found {
-            Found::Literal(shape) if plausible(text, start) => Reason::Shape(shape),
+            Found::Literal(shape) if plausible(text, start, end, shape) => Reason::Shape(shape),
             // Control characters must be escaped, so those are no disguise.
             Found::Escape if text.get(start + 1) == Some(&b'/') || matches!(text.get(start + 4), Some(b'2'..=b'7')) => {
                 Reason::Disguise
@@ -92,9 +92,9 @@ pub(super) fn suspects(text: &[u8], held: &Held) -> Vec<(usize, Reason)> {
 /// Whether a secret could be in a text at all.
 pub(super) fn anything_in(text: &[u8], held: &Held) -> bool {
     let mut anything = false;
-    held.find(text, |start, _, found| {
+    held.find(text, |start, end, found| {
         anything |= match found {
-            Found::Literal(_) => plausible(text, start),
+            Found::Literal(shape) => plausible(text, start, end, shape),
             Found::Escape => false,
             Found::Value => true,
         };
@@ -115,22 +115,21 @@ fn apart(mut spans: Vec<Span>) -> Vec<Span> {
     joined
 }
 
-/// A quick look around a short literal, which would otherwise be suspected in every other text.
-pub(super) fn plausible(text: &[u8], at: usize) -> bool {
-    let after = |from: usize| text.get(at + from..).unwrap_or_default();
-    match after(0) {
+/// A quick look around a literal of a shape. Most mentions of what secrets begin with end here, in prose and code about them.
+fn plausible(text: &[u8], start: usize, end: usize, shape: usize) -> bool {
+    let after = text.get(end..).unwrap_or_default();
+    let in_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.+/=%~".contains(byte);
+    if SHAPES.get(shape).is_some_and(|shape| shape.runs_on) && (after.len() < RUN || !after.iter().take(RUN).all(in_token)) {
+        return false;
+    }
+    match text.get(start..end).unwrap_or_default() {
         // A password stands before an `@`, and the name of a host begins before any `/`.
-        [b':', b'/', b'/', rest @ ..] => {
-            let authority =
-                rest.iter().take(400).take_while(|byte| !matches!(byte, b'/' | b'?' | b'#' | b' ' | b'"' | b'<' | b'>'));
+        b"://" => {
+            let ends = |byte: &&u8| matches!(byte, b'/' | b'?' | b'#' | b' ' | b'"' | b'<' | b'>');
+            let authority = after.iter().take(400).take_while(|byte| !ends(byte));
             authority.clone().any(|byte| *byte == b'@') && authority.clone().any(|byte| *byte == b':')
         }
-        [b'S', b'K', rest @ ..] => rest.iter().take(8).all(u8::is_ascii_hexdigit) && rest.len() >= 8,
-        [b'S', b'G', b'.', rest @ ..] => {
-            rest.iter().take(16).all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
-        }
-        [b'h', b'f', b'_', rest @ ..] => rest.iter().take(16).all(u8::is_ascii_alphanumeric),
-        [b':', b'A', b'A', ..] => at > 0 && text.get(at - 1).is_some_and(u8::is_ascii_digit),
+        b":AA" => start > 0 && text.get(start - 1).is_some_and(u8::is_ascii_digit),
         _ => true,
     }
 }
