@@ -152,7 +152,7 @@ fn a_tool_of_somebody_elses_is_bounded_whatever_it_calls_its_arguments() {
     let world = World::of(context(vec![bounded], &["files__read:/etc/*", "fetch__get:evil.com"]));
     let outside = [
         r#"{"source":"/etc/passwd","destination":"/workspace/x"}"#,
-        r#"{"options":{"deep":["/workspace/a","/root/.ssh/id"]}}"#,
+        r#"{"options":{"deep":["/workspace/a","/srv/keys/id"]}}"#,
         r#"{"anything":"~/.ssh/id"}"#,
         r#"{"anything":"file:///etc/passwd"}"#,
     ];
