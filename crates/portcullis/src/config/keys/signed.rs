@@ -113,7 +113,12 @@ pub static AGENT_TOOL: &[Key] = &[
 pub static AGENT_TOOL_CONFIG: &[Key] = &[
     SUBCOMMANDS,
     key("env_var_denylist", Kind::TextList, "[]", "Variables its commands are not given."),
-    key("max_calls_per_execution", Kind::Count(0..=1_000_000_000), "", "Calls of this tool that one execution may make."),
+    key(
+        "max_calls_per_execution",
+        Kind::Count(0..=1_000_000_000),
+        "",
+        "Calls that one execution may make of each tool under this entry.",
+    ),
     key("allowed_paths", Kind::TextList, "", "Paths it may touch."),
     key("allowed_domains", Kind::TextList, "", "Hosts it may reach."),
     key(
