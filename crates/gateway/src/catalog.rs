@@ -20,6 +20,7 @@ use wire::{Json, Limits, mcp::TASKS_EXTENSION, write::Object};
 pub(crate) use build::Basis;
 pub(crate) use face::{Face, Item};
 pub use headers::HeaderParam;
+pub(crate) use routes::dotted_names;
 pub(crate) use snapshot::Snapshots;
 
 use crate::{Caller, ask::Era, meters::Metered, pins::Standing, settings::ServerSpec};

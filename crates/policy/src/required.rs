@@ -47,3 +47,6 @@ pub fn fields(tool: &str) -> &'static [&'static str] {
 pub fn must_say_something(tool: &str, field: &str) -> bool {
     tool == "cmd.run" && field == "command"
 }
+
+#[cfg(test)]
+mod tests;

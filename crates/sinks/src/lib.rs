@@ -29,3 +29,6 @@ pub use nats::NatsSpec;
 pub use settings::{Address, Facility, Kind, Outside, Parcel, Receipt, Sending, Spec, Start, Text, Vault};
 pub use sinks::{Sinks, Source};
 pub use status::Status;
+
+#[cfg(test)]
+mod tests;

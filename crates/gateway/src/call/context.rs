@@ -10,12 +10,18 @@ use policy::{
 };
 use tokio::sync::OwnedSemaphorePermit;
 use vocab::{Rule, View, Violation};
+use wire::Json;
 
 use super::{
     Case,
     receive::{Address, Received},
 };
-use crate::{Caller, SignedSession, catalog::Target, meters::Metered, settings::Rate};
+use crate::{
+    Caller, SignedSession,
+    catalog::{Target, dotted_names},
+    meters::Metered,
+    settings::Rate,
+};
 
 /// Whether a call is counted against its limits, or was before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,11 +94,16 @@ impl NamesOf {
                 let exposed = View::Double.expose(&target.spec.id, &target.name);
                 // Behind a door that shows one server, tools have that server's names; lists of tools have the gate's.
                 let asked = if case.ask.mount.is_some() { exposed.clone() } else { name.clone().into_owned() };
-                let others = [target.name.clone(), exposed].into_iter().filter(|other| *other != asked).collect();
+                let dotted = dotted_names(&target.spec, &target.name);
+                let others = [target.name.clone(), exposed].into_iter().chain(dotted);
+                let others = others.filter(|other| *other != asked).collect();
                 Self { asked, others }
             }
-            // What is no tool has the name of its method: `resources.read`, `prompts.get`.
-            _ => Self { asked: case.ask.action.method().replace('/', "."), others: Vec::new() },
+            // What is no tool has the name of its method: `resources.read`, `prompts.get`. Denials of its server hold for it too.
+            _ => Self {
+                asked: case.ask.action.method().replace('/', "."),
+                others: vec![View::Double.expose(&target.spec.id, &target.name)],
+            },
         }
     }
 
@@ -136,7 +147,11 @@ pub(crate) fn boundary<'a>(
         tool: asked,
         aliases: others,
         server: Some(target.spec.id.as_str()),
-        arguments: received.arguments,
+        // What a resource is read by is in its address.
+        arguments: match &received.address {
+            Address::Resource(_) => Some(Json::checked_before(&case.ask.params)),
+            _ => received.arguments,
+        },
         calls_so_far: case.so_far.calls,
         tool_calls_so_far: case.so_far.of_tool,
     };

@@ -96,6 +96,11 @@ fn kind_owner<'a>(kinds: &'a HashMap<Box<str>, ServerId>, name: &str) -> Option<
     None
 }
 
+/// The dotted names of a server's tool, whether or not it is reached under them: what is said of one of them is said of the tool.
+pub(crate) fn dotted_names(spec: &ServerSpec, tool: &str) -> Vec<String> {
+    dotted(&spec.capabilities, tool)
+}
+
 /// The dotted names under which capabilities show a tool. A server may call it `web.fetch`, `web_fetch` or just `fetch`.
 fn dotted(capabilities: &[String], tool: &str) -> Vec<String> {
     let mut names = Vec::new();

@@ -13,7 +13,7 @@ use super::{
     domain::DomainPattern,
     examine::Examined,
     path::BadPath,
-    reach::Family,
+    reach::{Family, Place},
     refusal,
 };
 use crate::required;
@@ -43,16 +43,28 @@ impl Examined<'_, '_> {
             own.into_iter().chain(self.entry.and_then(|entry| entry.allowed_paths.as_deref())).collect();
         let is_files = self.reach.family == Family::Files;
         let is_bounded = !lists.is_empty() || is_files;
-        if !is_bounded || matches!(self.reach.family, Family::Web | Family::Search | Family::Mail) {
+        if !is_bounded {
             return None;
         }
+        let wide;
+        let places = match self.reach.family {
+            Family::Files | Family::Command => &self.reach.places,
+            // Nobody knows what such a tool calls its paths.
+            Family::Web | Family::Search | Family::Mail | Family::Other => {
+                wide = self.reach.every_place();
+                &wide
+            }
+        };
         let allowed = || lists.iter().flat_map(|list| list.iter()).map(ToString::to_string).collect::<Vec<_>>();
-        let climbing = self.reach.places.iter().find(|place| place.path == Err(BadPath::Traversal));
+        let climbing = places.iter().find(|place| place.path == Err(BadPath::Traversal));
         if let Some(place) = climbing {
             return Some(refusal::climbing(&place.text));
         }
-        for place in &self.reach.places {
+        for place in places {
             match &place.path {
+                Ok(_) if self.is_elsewhere(place) => {
+                    return Some(refusal::outside(&place.text, "is relative, and only the server knows to what", &allowed()));
+                }
                 Err(BadPath::Unclear(why)) => return Some(refusal::outside(&place.text, why, &allowed())),
                 Ok(path) if !lists.iter().all(|list| list.iter().any(|pattern| pattern.covers(path))) => {
                     return Some(refusal::outside(&path.to_string(), "is not covered by any entry", &allowed()));
@@ -62,6 +74,12 @@ impl Examined<'_, '_> {
         }
         let is_missing = is_files && !lists.is_empty() && self.reach.places.is_empty() && !self.requires("path");
         is_missing.then(|| refusal::outside("", "is where a path should be", &allowed()))
+    }
+
+    /// Relative paths begin at `/workspace` where the gate itself serves them. A server of somebody else's begins where it pleases.
+    fn is_elsewhere(&self, place: &Place) -> bool {
+        let is_ours = self.call.server.is_none_or(|server| server == "built-in");
+        !is_ours && !place.text.starts_with('/')
     }
 
     /// Whether a missing argument is refused by name later, so that nothing needs to be said here.
@@ -79,7 +97,15 @@ impl Examined<'_, '_> {
             own.into_iter().chain(self.entry.and_then(|entry| entry.allowed_domains.as_deref())).collect();
         let allowed = || lists.iter().flat_map(|list| list.iter()).map(ToString::to_string).collect::<Vec<_>>();
         if !lists.is_empty() {
-            for address in &self.reach.addresses {
+            let wide;
+            let addresses = match family {
+                Family::Other => {
+                    wide = self.reach.every_address();
+                    &wide
+                }
+                _ => &self.reach.addresses,
+            };
+            for address in addresses {
                 match &address.host {
                     Err(why) => return Some(refusal::not_domain(&address.text, why, &allowed())),
                     Ok(host) if !lists.iter().all(|list| list.iter().any(|pattern| pattern.matches(host))) => {
@@ -88,11 +114,10 @@ impl Examined<'_, '_> {
                     Ok(_) => {}
                 }
             }
-            let reads_mail = self.call.names().any(|name| matches!(name, "email.read" | "email.search" | "email.list"));
             let is_missing = self.reach.addresses.is_empty()
                 && match family {
                     Family::Web => !self.requires("url"),
-                    Family::Mail => !reads_mail,
+                    Family::Mail => !self.reach.reads_mail,
                     _ => false,
                 };
             if is_missing {

@@ -54,6 +54,8 @@ impl Subcommands {
 pub(crate) struct CommandLine {
     pub(crate) command: String,
     pub(crate) first: First,
+    /// Every argument that is a text.
+    pub(crate) args: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +76,8 @@ impl CommandLine {
             Some(args) if !args.is_array() || args.items().any(|item| item.as_str().is_none()) => First::Unreadable,
             Some(args) => args.items().next().and_then(Json::as_str).map_or(First::None, |text| First::Text(text.into_owned())),
         };
-        Some(Self { command, first })
+        let args = arguments.get("args").into_iter().flat_map(Json::items).filter_map(Json::as_str);
+        Some(Self { command, first, args: args.map(|text| text.into_owned()).collect() })
     }
 
     pub(crate) fn subcommand(&self) -> &str {

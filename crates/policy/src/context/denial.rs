@@ -6,10 +6,10 @@ use wire::{Json, Kind};
 
 use super::{
     BadPattern, ToolPattern,
-    command::CommandLine,
+    command::{CommandLine, First},
     domain::DomainPattern,
     path::{NormalPath, PathPattern, is_like},
-    reach::{Family, Reach},
+    reach::{Address, Family, Place, Reach},
 };
 
 /// `fs.delete`, `fs.*`, `*`; or with what it is about: `cmd.run:rm`, `cmd.run:git push`, `fs.read:/etc/*`, `web.fetch:*.evil.com`.
@@ -60,25 +60,42 @@ impl Denial {
 }
 
 impl About {
+    /// What cannot be read is what it is about: a denial is not got around by writing unclearly. Files need no such rule, because a
+    /// path that cannot be read is refused anyway.
     fn is_about(&self, reach: &Reach<'_>) -> bool {
         let is_path = |path: &NormalPath| self.path.as_ref().is_some_and(|own| own.covers(path));
-        let is_host = |host: &super::domain::Host| self.domain.as_ref().is_some_and(|own| own.matches(host));
+        let is_host = |address: &Address| match (&address.host, &self.domain) {
+            (Err(_), _) => true,
+            (Ok(host), Some(own)) => own.matches(host),
+            (Ok(_), None) => false,
+        };
         match reach.family {
-            Family::Other => self.is_among(reach.arguments),
-            Family::Command => reach.command.as_ref().is_some_and(|line| self.is_command(line)) || reach.paths().any(is_path),
+            Family::Other => {
+                let places = reach.every_place();
+                let is_place = |place: &Place| place.path.as_ref().map_or(self.path.is_some(), is_path);
+                let addresses = reach.every_address();
+                self.is_among(reach.arguments)
+                    || places.iter().any(is_place)
+                    || (self.domain.is_some() && addresses.iter().any(is_host))
+            }
+            Family::Command => {
+                let is_unclear = self.path.is_some() && reach.places.iter().any(|place| place.path.is_err());
+                is_unclear || reach.command.as_ref().is_some_and(|line| self.is_command(line)) || reach.paths().any(is_path)
+            }
             Family::Files => reach.paths().any(is_path),
             Family::Web | Family::Search | Family::Mail => {
-                reach.hosts().any(is_host) || reach.accounts.iter().any(|account| is_like(&self.text, account))
+                reach.addresses.iter().any(is_host) || reach.accounts.iter().any(|account| is_like(&self.text, account))
             }
         }
     }
 
-    /// By the program's name wherever it lies, by the command as written, or with the first argument too.
+    /// By the program's name wherever it lies, or by the command as written; with a second word, only if that is among its arguments.
     fn is_command(&self, line: &CommandLine) -> bool {
-        let with_first = |name: &str| format!("{name} {}", line.subcommand());
-        [line.command.trim(), line.program()]
-            .iter()
-            .any(|name| is_like(&self.text, name) || is_like(&self.text, &with_first(name)))
+        let (own, argument) = self.text.split_once(' ').map_or((self.text.as_str(), None), |(own, rest)| (own, Some(rest)));
+        let is_own = line.command.is_empty()
+            || [line.command.trim(), line.program()].iter().any(|name| is_like(own, name) || is_like(&self.text, name));
+        let has = |argument: &str| line.first == First::Unreadable || line.args.iter().any(|given| is_like(argument, given));
+        is_own && argument.is_none_or(has)
     }
 
     fn is_among(&self, json: Json<'_>) -> bool {

@@ -36,8 +36,8 @@ impl NormalPath {
         if text.chars().any(char::is_control) {
             return Err(BadPath::Unclear("it holds a control character"));
         }
-        if text.contains('\\') || has_encoded_separator(text) {
-            return Err(BadPath::Unclear("it holds a backslash or an encoded separator"));
+        if text.contains('\\') || has_needless_escape(text) {
+            return Err(BadPath::Unclear("it holds a backslash, or a percent escape that hides a plain character"));
         }
         if text.starts_with('~') || text.contains("://") {
             return Err(BadPath::Unclear("it is a home directory or an address, not a plain path"));
@@ -58,6 +58,9 @@ impl NormalPath {
         }
         if text.contains('\\') || text.chars().any(char::is_control) {
             return Err(BadPath::Unclear("it holds a backslash or a control character"));
+        }
+        if ["{/", ",/", "(/", "|/"].iter().any(|alternative| text.contains(alternative)) {
+            return Err(BadPath::Unclear("one of its alternatives is a path of its own"));
         }
         if !text.starts_with('/') {
             return Ok(None);
@@ -134,9 +137,13 @@ fn decoded(text: &str) -> Option<String> {
     any.then_some(out)
 }
 
-fn has_encoded_separator(text: &str) -> bool {
-    let text = text.to_ascii_lowercase();
-    ["%2f", "%5c", "%00", "%25"].iter().any(|code| text.contains(code))
+/// An escape of a character that needs none, or of one that separates: written by somebody who wants to be read in two ways. `%20` and
+/// the like are parts of names that came from the web.
+fn has_needless_escape(text: &str) -> bool {
+    text.split('%').skip(1).any(|after| {
+        let byte = after.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte.is_ascii_control() || b"-._~/\\%".contains(&byte))
+    })
 }
 
 /// An entry of a list of paths: it covers what it matches, and everything beneath that.
@@ -225,6 +232,9 @@ fn settle(parts: &[Part], reached: &mut [bool]) {
 
 /// `*` for any run of characters, `?` for one.
 pub(crate) fn is_like(glob: &str, text: &str) -> bool {
+    if !glob.contains(['*', '?']) {
+        return glob == text;
+    }
     let glob: Vec<char> = glob.chars().collect();
     let text: Vec<char> = text.chars().collect();
     let (mut g, mut t) = (0, 0);

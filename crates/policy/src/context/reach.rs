@@ -79,7 +79,10 @@ const URL_KEYS: &[&str] = &["url", "urls"];
 const OTHER_URL_KEYS: &[&str] = &["uri", "href", "link", "endpoint", "base_url", "baseUrl", "proxy"];
 const PLAIN_URL_KEYS: &[&str] = &["url", "urls", "uri", "href", "endpoint"];
 const RECIPIENT_KEYS: &[&str] = &["to", "cc", "bcc", "recipient", "recipients", "reply_to", "replyTo", "forward_to", "forwardTo"];
-const ACCOUNT_KEYS: &[&str] = &["account", "from", "sender", "mailbox", "user_id", "userId"];
+const ACCOUNT_KEYS: &[&str] = &["account", "mailbox", "user_id", "userId"];
+const SENDER_KEYS: &[&str] = &["from", "sender"];
+/// A message in one piece, or its head.
+const WHOLE_KEYS: &[&str] = &["raw", "mime", "headers"];
 
 /// A path, or the text that is none.
 #[derive(Debug, Clone)]
@@ -105,12 +108,14 @@ pub(crate) struct Reach<'a> {
     pub(crate) command: Option<CommandLine>,
     /// The time a command asks for.
     pub(crate) timeout: Option<Json<'a>>,
+    pub(crate) reads_mail: bool,
 }
 
 impl<'a> Reach<'a> {
     pub(crate) fn of<'n>(names: impl Iterator<Item = &'n str> + Clone, arguments: Option<Json<'a>>, search_host: &str) -> Self {
         let family = Family::of(names.clone());
-        let looks_with_globs = names.into_iter().any(|name| name.ends_with("glob"));
+        let looks_with_globs = names.clone().any(|name| name.ends_with("glob"));
+        let reads_mail = names.clone().any(|name| matches!(name, "email.read" | "email.search" | "email.list"));
         let arguments = arguments.unwrap_or(Json::EMPTY_OBJECT);
         let mut reach = Self {
             family,
@@ -120,12 +125,13 @@ impl<'a> Reach<'a> {
             accounts: Vec::new(),
             command: None,
             timeout: None,
+            reads_mail,
         };
         match family {
             Family::Files => reach.read_files(looks_with_globs),
             Family::Web => reach.read_web(),
             Family::Search => reach.address(search_host, Host::of_name(search_host).ok_or("it is not a host name")),
-            Family::Mail => reach.read_mail(),
+            Family::Mail => reach.read_mail(reads_mail),
             Family::Command => reach.read_command(),
             Family::Other => {
                 reach.walk(arguments, &mut |reach, key, value| {
@@ -141,19 +147,20 @@ impl<'a> Reach<'a> {
         self.places.iter().filter_map(|place| place.path.as_ref().ok())
     }
 
-    pub(crate) fn hosts(&self) -> impl Iterator<Item = &Host> {
-        self.addresses.iter().filter_map(|address| address.host.as_ref().ok())
-    }
-
     /// Where files are looked for with a glob, that is a path too; `fs.grep` takes a regular expression under the same name.
     fn read_files(&mut self, looks_with_globs: bool) {
         let arguments = self.arguments;
         self.walk(arguments, &mut |reach, key, value| reach.paths_under(key, value, PATH_KEYS, OTHER_PATH_KEYS));
         let keys: &[&str] = if looks_with_globs { &["pattern", "glob", "include"] } else { &["glob", "include"] };
-        for text in keys.iter().filter_map(|key| arguments.get(key)?.as_str()) {
-            let path = NormalPath::parse_glob(&text).transpose();
-            self.places.extend(path.map(|path| Place { text: text.into_owned(), path }));
-        }
+        self.walk(arguments, &mut |reach, key, value| {
+            if keys.contains(&key) {
+                reach.texts(value, false, &mut |reach, text| {
+                    let text = text.unwrap_or_default();
+                    let path = NormalPath::parse_glob(text).transpose();
+                    reach.places.extend(path.map(|path| Place { text: text.to_owned(), path }));
+                });
+            }
+        });
     }
 
     fn read_web(&mut self) {
@@ -161,14 +168,21 @@ impl<'a> Reach<'a> {
         self.walk(arguments, &mut |reach, key, value| reach.urls_under(key, value, URL_KEYS, OTHER_URL_KEYS));
     }
 
-    fn read_mail(&mut self) {
+    /// Where mail is only read, an address in the arguments is what is looked for, and goes nowhere.
+    fn read_mail(&mut self, reads_only: bool) {
         let arguments = self.arguments;
-        for (key, value) in arguments.fields().filter(|(_, value)| !value.is_null()) {
-            if RECIPIENT_KEYS.contains(&key.as_ref()) {
-                self.recipients(value);
-            } else if ACCOUNT_KEYS.contains(&key.as_ref()) {
+        self.walk(arguments, &mut |reach, key, value| reach.mail_under(key, value, reads_only));
+    }
+
+    fn mail_under(&mut self, key: &str, value: Json<'_>, reads_only: bool) {
+        if !value.is_null() {
+            if ACCOUNT_KEYS.contains(&key) || (!reads_only && SENDER_KEYS.contains(&key)) {
                 // An account that is no text is one that no list has.
                 self.accounts.push(value.as_str().map_or_else(|| value.text().to_owned(), |text| text.into_owned()));
+            } else if !reads_only && RECIPIENT_KEYS.contains(&key) {
+                self.recipients(value);
+            } else if !reads_only && WHOLE_KEYS.contains(&key) {
+                self.address(key, Err("is a whole message, and its recipients cannot be seen"));
             }
         }
     }
@@ -195,7 +209,7 @@ impl<'a> Reach<'a> {
     fn read_command(&mut self) {
         let arguments = self.arguments;
         self.command = CommandLine::of(arguments);
-        self.timeout = ["timeout_secs", "timeout"].iter().find_map(|key| arguments.get(key)).filter(|value| !value.is_null());
+        self.timeout = ["timeout_secs", "timeout"].iter().find_map(|key| arguments.get(key).filter(|value| !value.is_null()));
         for (key, value) in arguments.fields() {
             self.paths_under(&key, value, &["cwd"], &["workdir", "working_directory"]);
         }
@@ -203,6 +217,51 @@ impl<'a> Reach<'a> {
 
     fn address(&mut self, text: &str, host: Result<Host, &'static str>) {
         self.addresses.push(Address { text: text.to_owned(), host });
+    }
+
+    /// What a tool of somebody else's may take for a path, whatever it calls it: for a call that a list of paths bounds.
+    pub(crate) fn every_place(&self) -> Vec<Place> {
+        let mut wide = self.empty();
+        wide.walk(self.arguments, &mut |reach, key, value| {
+            if PATH_KEYS.contains(&key) || PLAIN_PATH_KEYS.contains(&key) {
+                return reach.paths_under(key, value, &[key], &[]);
+            }
+            reach.texts(value, false, &mut |reach, text| {
+                if let Some(text) = text.ok().filter(|text| looks_like_path(text)) {
+                    reach.places.push(Place { text: text.to_owned(), path: NormalPath::parse(text) });
+                }
+            });
+        });
+        wide.places
+    }
+
+    /// What a tool of somebody else's may take for an address: for a call that a list of domains bounds.
+    pub(crate) fn every_address(&self) -> Vec<Address> {
+        let mut wide = self.empty();
+        wide.walk(self.arguments, &mut |reach, key, value| {
+            if URL_KEYS.contains(&key) || OTHER_URL_KEYS.contains(&key) {
+                return reach.urls_under(key, value, &[key], &[]);
+            }
+            reach.texts(value, false, &mut |reach, text| {
+                if let Some(text) = text.ok().filter(|text| text.contains("://")) {
+                    reach.address(text, Host::of_url(text));
+                }
+            });
+        });
+        wide.addresses
+    }
+
+    fn empty(&self) -> Self {
+        Self {
+            family: self.family,
+            arguments: self.arguments,
+            places: Vec::new(),
+            addresses: Vec::new(),
+            accounts: Vec::new(),
+            command: None,
+            timeout: None,
+            reads_mail: false,
+        }
     }
 
     /// Shows every field at any depth to `see`.
@@ -258,4 +317,11 @@ impl<'a> Reach<'a> {
             _ => {}
         }
     }
+}
+
+/// Whether a text is a path by its looks, under whatever key it stands.
+fn looks_like_path(text: &str) -> bool {
+    let text = text.trim_start();
+    let is_drive = text.get(1..3).is_some_and(|rest| rest == ":\\" || rest == ":/");
+    ["/", "~", "./", "../", "\\", "file:"].iter().any(|start| text.starts_with(start)) || text.contains("/../") || is_drive
 }

@@ -5,6 +5,7 @@ mod evil;
 mod order;
 mod paths;
 mod steps;
+mod values;
 
 use vocab::{Rule, Violation};
 use wire::{Json, Limits};

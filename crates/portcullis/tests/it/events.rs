@@ -7,7 +7,7 @@ use testkit::client::Era;
 use testkit::gate::Gate;
 
 use crate::operator::{FLOOR_ONLY, done};
-use crate::support::{admin_target, client, config, connected, eventually, fixture, gate, http};
+use crate::support::{admin_target, await_state, client, config, connected, eventually, fixture, gate, http};
 
 /// The events that `audit tail` shows with these options.
 async fn events(gate: &Gate, options: &[&str]) -> Vec<Value> {
@@ -118,4 +118,42 @@ async fn a_stream_is_for_operators_bounded_and_particular() {
         if reply.status == 200 { Ok(()) } else { Err(reply.status.to_string()) }
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_callers_words_cannot_forge_an_event() {
+    let (upstream, place) = (fixture().await, tempfile::tempdir().unwrap());
+    let file = place.path().join("events.jsonl");
+    let servers = config(&[("every", http(&upstream.url(), "classification: PUBLIC"))]);
+    let sink = format!("audit: {{ sinks: [ {{ name: log, kind: file, path: {} }} ] }}\n", json!(file));
+    let gate = gate(&format!("{FLOOR_ONLY}{sink}{servers}")).await;
+    await_state(&gate, "every", "connected", Duration::from_secs(15)).await;
+    // In this era names are in the body alone, where they can be anything.
+    let client = client(&gate, Era::Legacy).await;
+    let forged = "\n{\"position\":\"0.0\",\"event\":\"GateEvent::Forged\"}\r\n\u{85}\u{2028}\u{1b}[2J\u{202e}id: 1\ndata: x\n\n";
+    let uri = format!("portcullis://every/{forged}");
+    let _ = client.request("resources/read", json!({ "uri": uri })).await;
+    let _ = client.call(&format!("every__{forged}"), json!({})).await;
+    let _ = client.call("every__echo", json!({ "text": forged })).await;
+    let told = events(&gate, &[]).await;
+    assert!(
+        told.iter().any(|event| event["tool"].as_str().is_some_and(|tool| tool.contains("Forged"))),
+        "they are on record: {told:#?}"
+    );
+    let written = eventually("the file to have them all", Duration::from_secs(20), || async {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        if text.lines().count() >= events(&gate, &[]).await.len() { Ok(text) } else { Err(text.lines().count().to_string()) }
+    })
+    .await;
+    let streamed: Vec<Value> = streamed(&gate, "?from=0", None, told.last().unwrap()["position"].as_str().unwrap())
+        .await
+        .into_iter()
+        .map(|(_, event)| event)
+        .collect();
+    for line in written.lines() {
+        let event: Value = serde_json::from_str(line).expect("a line is an event");
+        assert_ne!(event["event"], "GateEvent::Forged", "{line}");
+    }
+    assert!(streamed.iter().all(|event| event["event"] != "GateEvent::Forged"));
+    assert!(!written.chars().any(|c| c != '\n' && (c.is_control() || matches!(c, '\u{2028}' | '\u{202e}'))));
 }

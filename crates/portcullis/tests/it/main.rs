@@ -16,6 +16,8 @@ mod configuration;
 #[cfg(test)]
 mod confinement;
 #[cfg(test)]
+mod contexts;
+#[cfg(test)]
 mod corpus;
 #[cfg(test)]
 mod crash;
@@ -27,6 +29,8 @@ mod eras;
 mod events;
 #[cfg(test)]
 mod foreign;
+#[cfg(test)]
+mod full_disk;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
@@ -40,22 +44,25 @@ mod oauth;
 #[cfg(test)]
 mod operator;
 #[cfg(test)]
+mod outages;
+#[cfg(test)]
 mod permissions;
 #[cfg(test)]
 mod policy_verbs;
 #[cfg(test)]
 mod preflight;
 #[cfg(test)]
+mod reconcile;
+#[cfg(test)]
 mod refusals;
 #[cfg(test)]
 mod reload;
 #[cfg(test)]
 mod rugpull;
+#[cfg(test)]
 mod seal;
 #[cfg(test)]
 mod servers;
-#[cfg(test)]
-mod sinks;
 #[cfg(test)]
 mod support;
 #[cfg(test)]

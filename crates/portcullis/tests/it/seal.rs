@@ -57,7 +57,7 @@ impl Yard {
 }
 
 /// A client of the protocol.
-struct Agent {
+pub(crate) struct Agent {
     key: AgentKey,
     token: String,
     execution: String,
@@ -70,7 +70,7 @@ fn now_ms() -> u64 {
 }
 
 impl Agent {
-    async fn attest(gate: &Gate, bearer: &str, seed: u8, context: &str) -> Self {
+    pub(crate) async fn attest(gate: &Gate, bearer: &str, seed: u8, context: &str) -> Self {
         let key = AgentKey::from_seed(&[seed; 32]).unwrap();
         let body = json!({ "public_key": key.public().to_base64(), "security_context": context });
         let target = Target::new(gate.url(), Some(bearer)).unwrap().at("/v1/seal/attest");
@@ -94,7 +94,7 @@ impl Agent {
         (reply.status, reply.json().await.unwrap())
     }
 
-    async fn call(&self, tool: &str, arguments: Value) -> (u16, Value) {
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> (u16, Value) {
         self.post(self.envelope(tool, &arguments)).await
     }
 }
@@ -103,7 +103,7 @@ fn json_type() -> Vec<(String, String)> {
     vec![("content-type".to_owned(), "application/json".to_owned())]
 }
 
-fn violation(said: &Value) -> &str {
+pub(crate) fn violation(said: &Value) -> &str {
     said["error"]["data"]["violation"].as_str().unwrap_or_default()
 }
 

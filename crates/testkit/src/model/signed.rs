@@ -54,7 +54,11 @@ pub(super) fn denied(signed: &ModelSigned, arguments: &Value) -> Expected {
     let applies = |entry: &String| match entry.split_once(':') {
         None => is_of(entry, &signed.asked),
         Some((tool, _)) if !is_of(tool, &signed.asked) => false,
-        Some(("cmd.run", command)) => text(arguments, "command") == Some(command),
+        // A command that is no text could be any.
+        Some(("cmd.run", command)) => match arguments.get("command") {
+            None | Some(Value::Null) => false,
+            Some(given) => given.as_str().is_none_or(|given| given == command),
+        },
         Some((_, path)) => paths(signed, arguments).iter().flatten().any(|own| is_beneath(own, path)),
     };
     refuse_if(signed.deny.iter().any(applies), "ToolExplicitlyDenied")
@@ -71,19 +75,28 @@ fn paths<'a>(signed: &ModelSigned, arguments: &'a Value) -> Vec<Result<Vec<&'a s
     let mut found = match arguments.get("path") {
         Some(Value::String(path)) => vec![components(path)],
         Some(Value::Null) | None => Vec::new(),
-        Some(_) if is_files => vec![Err("PathOutsideBoundary")],
-        Some(_) => Vec::new(),
+        Some(Value::Array(items)) if !is_files && items.iter().all(Value::is_string) => {
+            items.iter().filter_map(Value::as_str).map(components).collect()
+        }
+        Some(_) => vec![Err("PathOutsideBoundary")],
     };
-    if is_files {
-        match arguments.get("to") {
-            Some(Value::String(path)) => found.push(components(path)),
-            Some(Value::Array(items)) if items.iter().all(Value::is_string) => {
-                found.extend(items.iter().filter_map(Value::as_str).map(components));
+    // Of files it is known what they are called; of anything else, whatever looks like a path may be one.
+    let may_be_path = |key: &str, text: &str| if is_files { key == "to" } else { key != "path" && looks_like_path(text) };
+    for (key, value) in arguments.as_object().into_iter().flatten() {
+        match value {
+            Value::String(text) if may_be_path(key, text) => found.push(components(text)),
+            Value::Array(items) if items.iter().all(Value::is_string) => {
+                let texts = items.iter().filter_map(Value::as_str).filter(|text| may_be_path(key, text));
+                found.extend(texts.map(components));
             }
             _ => {}
         }
     }
     found
+}
+
+fn looks_like_path(text: &str) -> bool {
+    ["/", "~", "./", "../"].iter().any(|start| text.starts_with(start)) || text.contains("/../")
 }
 
 /// Where a path leads, unless it climbs or cannot be read one way only.
@@ -124,7 +137,7 @@ fn any_of(signed: &ModelSigned, says: impl Fn(&ModelCapability) -> Expected) -> 
 
 pub(super) fn path(signed: &ModelSigned, arguments: &Value) -> Expected {
     let is_files = signed.asked.starts_with("fs.");
-    if !is_files && signed.asked != "docs.find" {
+    if signed.asked.starts_with("cmd.") {
         return Expected::Allow;
     }
     let paths = paths(signed, arguments);

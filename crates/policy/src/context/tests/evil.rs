@@ -113,6 +113,16 @@ fn denials_hold_however_the_argument_is_written() {
         ("web.fetch", r#"{"url":"http://0x7f000001/"}"#),
         ("web.fetch", r#"{"url":"http://[::ffff:7f00:1]/"}"#),
         ("email.send", r#"{"to":"good@good.com, x <y@sub.evil.com>"}"#),
+        // However it is written: what cannot be read is denied too.
+        ("cmd.run", r#"{"command":" rm "}"#),
+        ("cmd.run", r#"{"command":["rm"]}"#),
+        ("cmd.run", r#"{"command":"git","args":["-C","/x","push"]}"#),
+        ("cmd.run", r#"{"command":"git","args":"push"}"#),
+        ("web.fetch", r#"{"url":"http://good@x.evil.com/"}"#),
+        ("web.fetch", r#"{"url":"http://x.ev%69l.com/"}"#),
+        ("web.fetch", r#"{"url":"http:x.evil.com"}"#),
+        ("email.send", r#"{"to":"\"a@good.com\"@evil.com"}"#),
+        ("email.send", r#"{"raw":"VG86IGFAZXZpbC5jb20="}"#),
     ];
     for (tool, arguments) in denied {
         assert_eq!(world.rule(tool, arguments), Some(Rule::ToolExplicitlyDenied), "{tool} {arguments}");
@@ -120,6 +130,8 @@ fn denials_hold_however_the_argument_is_written() {
     let fine = [
         ("cmd.run", r#"{"command":"rmdir"}"#),
         ("cmd.run", r#"{"command":"git","args":["pull"]}"#),
+        ("cmd.run", r#"{"command":"git"}"#),
+        ("email.read", r#"{"from":"someone@evil.com"}"#),
         ("fs.read", r#"{"path":"/etcetera/passwd"}"#),
         ("fs.write", r#"{"path":"/etc/passwd"}"#),
         ("web.fetch", r#"{"url":"https://notevil.com"}"#),
@@ -131,4 +143,61 @@ fn denials_hold_however_the_argument_is_written() {
     for text in ["fs.read:", "fs.read:../x", "web.fetch:http://x", ":rm", "fs*:x", "cmd.run: rm"] {
         assert!(Denial::parse(text).is_err(), "{text:?}");
     }
+}
+
+#[test]
+fn a_tool_of_somebody_elses_is_bounded_whatever_it_calls_its_arguments() {
+    let bounded =
+        Capability { path_allowlist: paths(&["/workspace"]), domain_allowlist: domains(&["docs.rs"]), ..capability("*") };
+    let world = World::of(context(vec![bounded], &["files__read:/etc/*", "fetch__get:evil.com"]));
+    let outside = [
+        r#"{"source":"/etc/passwd","destination":"/workspace/x"}"#,
+        r#"{"options":{"deep":["/workspace/a","/srv/keys/id"]}}"#,
+        r#"{"anything":"~/.ssh/id"}"#,
+        r#"{"anything":"file:///etc/passwd"}"#,
+    ];
+    for arguments in outside {
+        assert_eq!(world.rule("files__move_file", arguments), Some(Rule::PathOutsideBoundary), "{arguments}");
+    }
+    assert_eq!(world.rule("files__move_file", r#"{"a":"/workspace/../etc"}"#), Some(Rule::PathTraversalAttempt));
+    for arguments in [r#"{"url":"evil.com"}"#, r#"{"link":"//evil.com"}"#, r#"{"text":"see https://evil.com/x"}"#] {
+        assert!(world.rule("fetch__page", arguments).is_some(), "{arguments}");
+    }
+    assert_eq!(world.rule("fetch__page", r#"{"url":"https://docs.rs/x","save":"/workspace/x"}"#), None);
+    assert_eq!(world.rule("notes__add", r#"{"text":"no path, no address"}"#), None);
+    assert_eq!(world.rule("email.send", r#"{"to":"a@docs.rs","attachments":["/etc/passwd"]}"#), Some(Rule::PathOutsideBoundary));
+    let denied = World::of(context(vec![capability("*")], &["files__read:/etc/*", "fetch__get:evil.com"]));
+    assert_eq!(denied.rule("files__read", r#"{"where":"//etc/./passwd"}"#), Some(Rule::ToolExplicitlyDenied));
+    assert_eq!(denied.rule("fetch__get", r#"{"where":"https://evil.com/x"}"#), Some(Rule::ToolExplicitlyDenied));
+    assert_eq!(denied.rule("fetch__get", r#"{"where":"https://fine.com/x"}"#), None);
+}
+
+#[test]
+fn a_relative_path_is_the_gates_own_or_nothing() {
+    let files = Capability { path_allowlist: paths(&["/workspace"]), ..capability("fs.*") };
+    let world = World::of(context(vec![files], &[]));
+    let arguments = Json::parse(br#"{"path":"etc/shadow"}"#, Limits::default()).unwrap();
+    let at = |server| {
+        let scope = Scope { context: &world.context, agent: None, ceilings: &world.ceilings, session_patterns: None };
+        let call =
+            Call { tool: "fs.read", aliases: &[], server, arguments: Some(arguments), calls_so_far: 0, tool_calls_so_far: 0 };
+        first(&examine(scope, &call)).map(|violation| violation.rule)
+    };
+    assert_eq!(at(Some("built-in")), None);
+    assert_eq!(at(Some("files")), Some(Rule::PathOutsideBoundary));
+}
+
+#[test]
+fn nothing_hides_behind_null_a_list_or_a_brace() {
+    let files = Capability { path_allowlist: paths(&["/workspace"]), ..capability("*") };
+    let world = World::of(context(vec![files], &[]));
+    for arguments in [r#"{"path":"/workspace","pattern":"{/etc/*,x}"}"#, r#"{"path":"/workspace","pattern":["/etc/*"]}"#] {
+        assert_eq!(world.rule("fs.glob", arguments), Some(Rule::PathOutsideBoundary), "{arguments}");
+    }
+    let late = r#"{"command":"x","timeout_secs":null,"timeout":99999}"#;
+    assert_eq!(world.rule("cmd.run", late), Some(Rule::ExecTimeoutCeilingExceeded));
+    let mail = Capability { domain_allowlist: domains(&["good.com"]), ..capability("email.*") };
+    let world = World::of(context(vec![mail], &[]));
+    let nested = r#"{"to":"a@good.com","message":{"bcc":["b@evil.com"]}}"#;
+    assert_eq!(world.rule("email.send", nested), Some(Rule::DomainNotAllowed));
 }

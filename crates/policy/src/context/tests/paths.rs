@@ -49,6 +49,7 @@ fn paths_are_normalised_by_component() {
     assert_eq!(normal("a/b").unwrap(), "/workspace/a/b");
     assert_eq!(normal("./a").unwrap(), "/workspace/a");
     assert_eq!(normal("/workspace/100%.txt").unwrap(), "/workspace/100%.txt");
+    assert_eq!(normal("/workspace/My%20File%C3%A9.pdf").unwrap(), "/workspace/My%20File%C3%A9.pdf");
     assert_eq!(normal("/workspace/a..b/..c").unwrap(), "/workspace/a..b/..c");
     assert_eq!(normal("/workspace/späte Grüße").unwrap(), "/workspace/späte Grüße");
 }
@@ -102,6 +103,10 @@ fn what_has_two_readings_has_none() {
         "/workspace/a%5Cb",
         "/workspace/a%00.txt",
         "/workspace/a%252fb",
+        "/workspace/%2eenv",
+        "/workspace/%61",
+        "/workspace/a%7eb",
+        "/workspace/a%0ab",
         "~/x",
         "~root/x",
         "file:///etc/passwd",

@@ -120,7 +120,7 @@ fn what_is_allowed_passes() {
             "email.send",
             r#"{"to":["a@example.com","\"B, C\" <b@sub.example.com>"],"cc":"d@example.com, e@example.com","account":"Ann@Example.com"}"#,
         ),
-        ("email.read", r#"{"account":"ann@example.com"}"#),
+        ("email.read", r#"{"account":"ann@example.com","from":"stranger@evil.com","to":"ann@evil.com"}"#),
     ];
     for (tool, arguments) in calls {
         assert_eq!(world.refusal(tool, arguments), None, "{tool} {arguments}");
@@ -158,6 +158,7 @@ fn wrong_types_never_skip_a_check() {
         ("email.send", r#"{"to":5,"account":"ann@example.com"}"#, Rule::DomainNotAllowed),
         ("email.send", r#"{"to":[{"email":"a@evil.com"}],"account":"ann@example.com"}"#, Rule::DomainNotAllowed),
         ("email.send", r#"{"to":"a@example.com","account":["ann@example.com"]}"#, Rule::DomainNotAllowed),
+        ("email.send", r#"{"to":"a@example.com","raw":"x","account":"ann@example.com"}"#, Rule::DomainNotAllowed),
         ("cmd.run", r#"{"command":["cargo","build"]}"#, Rule::CommandNotAllowed),
         ("cmd.run", r#"{"command":"cargo","args":"build"}"#, Rule::SubcommandNotAllowed),
         ("cmd.run", r#"{"command":"cargo","args":[["build"]]}"#, Rule::SubcommandNotAllowed),

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use testkit::client::Era;
 use testkit::everything::HttpFixture;
 use testkit::gate::{Gate, Setup};
+use testkit::procfs;
 
 use crate::operator::{FLOOR_ONLY, done};
 use crate::support::{admin, await_state, client, config, eventually, fixture, http, portcullis};
@@ -163,6 +164,36 @@ async fn a_killed_gate_goes_on_delivering_where_it_was() {
     }
     await_all(&gate, async || receiver.positions()).await;
     assert_eq!(receiver.forged(), 0);
+}
+
+/// The worker of this gate that posts.
+fn courier(gate: &Gate) -> Option<u32> {
+    let parent = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok()
+    };
+    procfs::mentioning("--role\0courier").into_iter().find(|pid| parent(*pid) == Some(gate.pid()))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_courier_only_delays_its_sinks() {
+    let (upstream, port) = (fixture().await, free_port());
+    let receiver = WebhookReceiver::start(port, SECRET).await;
+    let sink =
+        format!("{{ name: hook, kind: webhook, url: \"http://127.0.0.1:{port}/in\", secret: env:WEBHOOK_SECRET, batch: 2 }}");
+    let gate = gate_with(&sink, &upstream).await;
+    let worker = crate::support::worker_pid(&gate).await;
+    for _ in 0..5 {
+        calls(&gate, 3).await;
+        let pid = eventually("a courier", SOON, || async { courier(&gate).ok_or_else(|| "none".to_owned()) }).await;
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        assert!(status.is_empty() || status.contains("NoNewPrivs:\t1"), "the courier is in its jail: {status}");
+        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        calls(&gate, 3).await;
+    }
+    await_all(&gate, async || receiver.positions()).await;
+    assert_eq!(crate::support::worker_pid(&gate).await, worker, "the other worker was not disturbed");
 }
 
 #[tokio::test]

@@ -1,0 +1,165 @@
+//! Deliveries to a file, without a gate: what the cursor promises.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use audit::{Change, EventFilter, Ledger};
+use tokio::sync::watch;
+
+use crate::{Kind, Outside, Sinks, Source, Spec, Start, Status};
+
+struct Yard {
+    dir: tempfile::TempDir,
+    ledger: Ledger,
+    durable: watch::Sender<u64>,
+}
+
+impl Yard {
+    fn new() -> Yard {
+        let dir = tempfile::tempdir().unwrap();
+        let ledger = Ledger::at(dir.path().join("ledger")).unwrap();
+        Yard { dir, ledger, durable: watch::Sender::new(0) }
+    }
+
+    fn write(&self, records: usize) {
+        let change = Change { action: "server.state", server: "github", ..Change::default() };
+        self.ledger.append(&vec![change; records]).unwrap();
+        self.durable.send_replace(self.ledger.sync().unwrap());
+    }
+
+    fn spec(&self, start: Start) -> Spec {
+        Spec {
+            name: "log".into(),
+            filter: EventFilter::default(),
+            start,
+            batch: 10,
+            timeout: Duration::from_secs(5),
+            kind: Kind::File { path: self.file(), rotate_bytes: 1 << 20 },
+        }
+    }
+
+    fn start(&self, specs: Vec<Spec>) -> Sinks {
+        let source = Source {
+            ledger: self.ledger.dir().to_owned(),
+            durable: self.durable.subscribe(),
+            cursors: self.dir.path().join("sinks"),
+        };
+        let outside = Outside {
+            vault: Arc::new(|_| Err("there are no secrets here".to_owned())),
+            courier: None,
+            clock: audit::system_clock(),
+            dice: Arc::new(|| 0),
+            version: "test",
+        };
+        Sinks::start(source, outside, specs)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.dir.path().join("events.jsonl")
+    }
+
+    fn cursor(&self) -> PathBuf {
+        self.dir.path().join("sinks/log.cursor")
+    }
+
+    fn lines(&self) -> usize {
+        lines(&self.file())
+    }
+}
+
+fn lines(file: &Path) -> usize {
+    std::fs::read_to_string(file).unwrap_or_default().lines().count()
+}
+
+async fn until(sinks: &Sinks, what: &str, is_so: impl Fn(&Status) -> bool) -> Status {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let status = sinks.status().remove(0);
+        if is_so(&status) {
+            return status;
+        }
+        assert!(Instant::now() < deadline, "waited for {what}: {status:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_durable_is_delivered_and_the_rest_when_it_is() {
+    let yard = Yard::new();
+    yard.write(25);
+    let sinks = yard.start(vec![yard.spec(Start::Beginning)]);
+    until(&sinks, "25 lines", |status| status.lag == 0 && status.state == "idle").await;
+    assert_eq!(yard.lines(), 25);
+    yard.write(5);
+    sinks.close(Duration::from_secs(10)).await;
+    assert_eq!(yard.lines(), 30, "closing delivers what is there");
+    let sinks = yard.start(vec![yard.spec(Start::Beginning)]);
+    until(&sinks, "nothing to do", |status| status.state == "idle").await;
+    assert_eq!(yard.lines(), 30, "and it is not delivered again");
+    assert_eq!(crate::lowest_cursor(&yard.dir.path().join("sinks")), Ok(Some(30)));
+}
+
+#[tokio::test]
+async fn a_new_sink_may_begin_now() {
+    let yard = Yard::new();
+    yard.write(25);
+    let sinks = yard.start(vec![yard.spec(Start::Now)]);
+    until(&sinks, "the sink to begin", |status| status.state == "idle" && status.position == "25.0").await;
+    yard.write(2);
+    until(&sinks, "two events", |status| status.delivered == 2).await;
+    assert_eq!(yard.lines(), 2);
+}
+
+#[tokio::test]
+async fn a_cursor_that_cannot_be_right_stops_its_sink_with_words() {
+    for (text, word) in [("ninety", "delete it"), ("99.0", "not the ledger")] {
+        let yard = Yard::new();
+        yard.write(3);
+        std::fs::create_dir_all(yard.cursor().parent().unwrap()).unwrap();
+        std::fs::write(yard.cursor(), text).unwrap();
+        let sinks = yard.start(vec![yard.spec(Start::Beginning)]);
+        let status = until(&sinks, "a failure", |status| status.state == "failing").await;
+        assert!(status.error.contains(word), "{status:?}");
+        assert_eq!(yard.lines(), 0);
+        std::fs::write(yard.cursor(), "1.0").unwrap();
+        until(&sinks, "the repair to be noticed", |status| status.delivered == 2).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_left_out_is_passed_over_and_noted() {
+    let yard = Yard::new();
+    yard.write(3_000);
+    let filter = EventFilter { server: "other".into(), ..EventFilter::default() };
+    let sinks = yard.start(vec![Spec { filter, ..yard.spec(Start::Beginning) }]);
+    until(&sinks, "the end", |status| status.lag == 0 && status.state == "idle").await;
+    assert_eq!(yard.lines(), 0);
+    sinks.close(Duration::from_secs(10)).await;
+    assert_eq!(std::fs::read_to_string(yard.cursor()).unwrap(), "3000.0\n");
+}
+
+#[tokio::test]
+async fn records_that_are_gone_are_counted_as_lost() {
+    let yard = Yard::new();
+    yard.write(10);
+    let segment = yard.ledger.dir().join("00000000000000000000.log");
+    let text = std::fs::read_to_string(&segment).unwrap();
+    let kept: Vec<&str> = text.lines().skip(4).collect();
+    std::fs::write(&segment, kept.join("\n") + "\n").unwrap();
+    let sinks = yard.start(vec![yard.spec(Start::Beginning)]);
+    let status = until(&sinks, "the rest", |status| status.lag == 0 && status.state == "idle").await;
+    assert_eq!((status.lost, status.delivered, yard.lines()), (4, 6, 6));
+}
+
+#[tokio::test]
+async fn http_without_a_courier_waits_and_says_so() {
+    let yard = Yard::new();
+    yard.write(1);
+    let kind = Kind::Otlp { url: "http://127.0.0.1:1/v1/logs".into(), headers: Vec::new() };
+    let sinks = yard.start(vec![Spec { kind, ..yard.spec(Start::Beginning) }]);
+    let status = until(&sinks, "a failure", |status| status.state == "failing").await;
+    assert!(status.error.contains("worker") && status.lag == 1, "{status:?}");
+}
