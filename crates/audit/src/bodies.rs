@@ -9,10 +9,12 @@
 
 mod check;
 mod find;
+mod forget;
 mod slot;
 
 pub use check::{BodyReport, verify_bodies};
 pub use find::{Bodies as BodyReader, Body, body};
+pub(crate) use slot::tag;
 
 use crate::chain::Hash;
 use crate::disk::{Disk, SegmentFile};
@@ -39,6 +41,8 @@ pub(crate) struct Bodies {
     /// The buffers of the last flush, kept for their capacity.
     spare: Mutex<Pending>,
     open: Mutex<Option<Part>>,
+    /// Held while keys are destroyed: who destroys some must not write back those that another has destroyed.
+    destroying: Mutex<()>,
 }
 
 /// Sealed and not yet written; the slots' places count from the start of `sealed`.
@@ -51,6 +55,7 @@ struct Pending {
 /// The pair of files being appended to.
 #[derive(Debug)]
 struct Part {
+    number: u64,
     size: u64,
     bodies: Arc<dyn SegmentFile>,
     keys: Arc<dyn SegmentFile>,
@@ -59,7 +64,14 @@ struct Part {
 
 impl Bodies {
     pub(crate) fn new(part_bytes: u64) -> Bodies {
-        Bodies { part_bytes, keys: Keys::default(), pending: Mutex::default(), spare: Mutex::default(), open: Mutex::default() }
+        Bodies {
+            part_bytes,
+            keys: Keys::default(),
+            pending: Mutex::default(),
+            spare: Mutex::default(),
+            open: Mutex::default(),
+            destroying: Mutex::default(),
+        }
     }
 
     fn pending(&self) -> MutexGuard<'_, Pending> {
@@ -154,6 +166,7 @@ impl Bodies {
     /// Destroys the keys of every body kept for `call`; returns how many there were.
     pub(crate) fn erase(&self, disk: &dyn Disk, dir: &Path, call: &str) -> io::Result<u64> {
         let mut erased = 0;
+        let _turn = self.destroying.lock().unwrap_or_else(PoisonError::into_inner);
         for number in parts(disk, dir)? {
             let path = keys_path(dir, number);
             let keys = disk.read(&path)?;
@@ -175,7 +188,7 @@ impl Part {
         let bodies = disk.open(&bodies_path(dir, number))?;
         let keys = disk.open(&keys_path(dir, number))?;
         disk.sync_dir(&dir.join(BODIES))?;
-        Ok(Part { size: 0, bodies, keys, unsynced: false })
+        Ok(Part { number, size: 0, bodies, keys, unsynced: false })
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -196,4 +209,20 @@ fn parts(disk: &dyn Disk, dir: &Path) -> io::Result<Vec<u64>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),
     }
+}
+
+/// Every pair by its number, in order, and what it takes on the disk.
+pub(crate) fn sizes(disk: &dyn Disk, dir: &Path) -> io::Result<Vec<(u64, u64)>> {
+    let mut sizes = Vec::new();
+    for number in parts(disk, dir)? {
+        let mut total = 0;
+        for path in [bodies_path(dir, number), keys_path(dir, number)] {
+            total += match disk.size(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+                size => size?,
+            };
+        }
+        sizes.push((number, total));
+    }
+    Ok(sizes)
 }

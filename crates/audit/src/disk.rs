@@ -25,7 +25,11 @@ pub trait Disk: fmt::Debug + Send + Sync {
     fn overwrite(&self, path: &Path, at: u64, bytes: &[u8]) -> io::Result<()>;
     /// Puts a file with these bytes in the place of what was there, as a whole and durably. Only its owner may read it.
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
-    /// Makes created names durable.
+    /// How many bytes a file has.
+    fn size(&self, path: &Path) -> io::Result<u64>;
+    /// Removes a file. Its absence is durable when the directory was synced.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes created and removed names durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 }
 
@@ -80,6 +84,14 @@ impl Disk for RealDisk {
         file.sync_data()?;
         std::fs::rename(&new, path)?;
         path.parent().map_or(Ok(()), |dir| self.sync_dir(dir))
+    }
+
+    fn size(&self, path: &Path) -> io::Result<u64> {
+        Ok(std::fs::metadata(path)?.len())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {

@@ -22,6 +22,8 @@ pub struct Facts {
     pub session: Text,
     pub server: Text,
     pub tool: Text,
+    /// The name that the caller used, where it is not the one that server and tool make.
+    pub target: Text,
     /// Who the credential belongs to, and the agent it was made for.
     pub user: Text,
     pub agent: Text,
@@ -62,6 +64,7 @@ impl Facts {
             session: &self.session,
             server: &self.server,
             tool: &self.tool,
+            target: &self.target,
             user: &self.user,
             agent: &self.agent,
             tenant: &self.tenant,

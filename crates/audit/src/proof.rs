@@ -6,17 +6,23 @@
 
 use crate::chain::Hash;
 use crate::checkpoint::{read_checkpoint, read_public_key};
-use crate::read::segments;
 use crate::record::Record;
 use crate::tree::Tree;
 use crate::verify::{BadHead, Head};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use std::fmt::Write;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::ops::Range;
 use std::path::Path;
+
+mod base;
+mod check;
+mod export;
+
+pub(crate) use base::Base;
+pub use check::{ExportError, check_export};
+pub use export::{Exported, export};
 
 const FIRST_LINE: &str = "c2sp.org/tlog-proof@v1";
 
@@ -37,6 +43,8 @@ pub enum ProofError {
     Disk(#[from] io::Error),
     #[error("record {seq} is not covered by a signed checkpoint yet; try again in a second, with the gate running")]
     NotCovered { seq: u64 },
+    #[error("record {seq} was removed by retention; an export from before still proves it")]
+    Removed { seq: u64 },
     #[error("the ledger does not hold what its checkpoint covers; run `portcullis audit verify`")]
     Damaged,
     #[error("{0}")]
@@ -56,9 +64,21 @@ pub fn prove(dir: &Path, seq: u64) -> Result<String, ProofError> {
     if seq >= head.size {
         return Err(ProofError::NotCovered { seq });
     }
-    let mut siblings: Vec<(Range<u64>, Tree)> = Vec::new();
+    let base = Base::of(dir)?;
+    if seq < base.tree.size() {
+        return Err(ProofError::Removed { seq });
+    }
+    let mut siblings = Vec::new();
     sibling_ranges(seq, 0..head.size, &mut siblings);
-    let line = fill(dir, seq, head.size, &mut siblings)?;
+    let mut siblings: Vec<(Range<u64>, Tree)> = siblings.into_iter().map(|range| base.begin(range)).collect();
+    let mut line = None;
+    base.fill(dir, head.size, &mut siblings, |at, text| {
+        if at == seq {
+            line = Some(text.to_vec());
+        }
+        Ok(())
+    })?;
+    let line = line.ok_or(ProofError::Damaged)?;
     let mut text = format!("{FIRST_LINE}\nextra {}\nindex {seq}\n", BASE64.encode(&line));
     for (_, tree) in &siblings {
         let _ = writeln!(text, "{}", BASE64.encode(tree.root().bytes()));
@@ -71,7 +91,7 @@ pub fn prove(dir: &Path, seq: u64) -> Result<String, ProofError> {
 }
 
 /// The ranges of records whose subtrees are the siblings on the way from the leaf to the root, leaf first.
-fn sibling_ranges(seq: u64, within: Range<u64>, found: &mut Vec<(Range<u64>, Tree)>) {
+fn sibling_ranges(seq: u64, within: Range<u64>, found: &mut Vec<Range<u64>>) {
     let width = within.end - within.start;
     if width <= 1 {
         return;
@@ -80,32 +100,7 @@ fn sibling_ranges(seq: u64, within: Range<u64>, found: &mut Vec<(Range<u64>, Tre
     let (mine, sibling) =
         if seq < middle { (within.start..middle, middle..within.end) } else { (middle..within.end, within.start..middle) };
     sibling_ranges(seq, mine, found);
-    found.push((sibling, Tree::default()));
-}
-
-/// Reads the ledger once and adds each record to the subtree it belongs to; returns the line of record `seq`.
-fn fill(dir: &Path, seq: u64, size: u64, siblings: &mut [(Range<u64>, Tree)]) -> Result<Vec<u8>, ProofError> {
-    let (mut at, mut wanted) = (0, None);
-    for (_, path) in segments(dir)? {
-        for line in BufReader::with_capacity(1 << 18, File::open(path)?).split(b'\n') {
-            let line = line?;
-            if at == size {
-                break;
-            }
-            if at == seq {
-                wanted = Some(line);
-            } else {
-                let hash = hash_of(&line).ok_or(ProofError::Damaged)?;
-                let sibling = siblings.iter_mut().find(|(range, _)| range.contains(&at)).ok_or(ProofError::Damaged)?;
-                sibling.1.push(&hash);
-            }
-            at += 1;
-        }
-    }
-    if at < size {
-        return Err(ProofError::Damaged);
-    }
-    wanted.ok_or(ProofError::Damaged)
+    found.push(sibling);
 }
 
 /// The 64 digits before the final `"}`.

@@ -127,7 +127,11 @@ impl Records {
                 let Some(path) = self.files.pop_front() else {
                     return Ok(None);
                 };
-                self.reader = Some(BufReader::with_capacity(1 << 16, File::open(path)?));
+                match File::open(path) {
+                    // Retention has removed it meanwhile.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    file => self.reader = Some(BufReader::with_capacity(1 << 16, file?)),
+                }
             }
             let Some(reader) = &mut self.reader else {
                 return Ok(None);
@@ -184,9 +188,10 @@ impl Follow {
     pub fn poll(&mut self) -> io::Result<Vec<Record>> {
         let mut found = Vec::new();
         if self.file.is_none() {
-            let mut earlier = segments(&self.dir)?;
-            earlier.retain(|(seq, _)| *seq <= self.next_seq);
-            let Some((_, path)) = earlier.pop() else {
+            let segments = segments(&self.dir)?;
+            let begun = segments.partition_point(|(seq, _)| *seq <= self.next_seq);
+            // What retention has removed is passed over.
+            let Some((_, path)) = segments.get(begun.saturating_sub(1)) else {
                 return Ok(found);
             };
             self.file = Some(File::open(path)?);
@@ -200,7 +205,14 @@ impl Follow {
                     self.file = Some(next);
                 }
                 Ok(_) => return Ok(found),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    if segments(&self.dir)?.first().is_none_or(|(oldest, _)| *oldest <= self.next_seq) {
+                        return Ok(found);
+                    }
+                    // It has been removed already, and others with it: goes on where the ledger now begins.
+                    self.file = None;
+                    return self.poll().map(|rest| found.into_iter().chain(rest).collect());
+                }
                 Err(error) => return Err(error),
             }
         }

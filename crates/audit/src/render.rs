@@ -2,6 +2,8 @@
 //!
 //! Everything that came from outside is made printable first: a record must never drive the terminal it is shown on.
 
+mod story;
+
 use crate::encode::printable;
 use crate::record::Record;
 use std::fmt::Write;
@@ -30,8 +32,13 @@ pub fn render_line(record: &Record, colours: bool) -> String {
     line
 }
 
-/// All records of one call, told in order, with the operator's details.
+/// One call, told stage by stage: all its records in order, and the changes of its approvals.
 pub fn render_story(records: &[Record], colours: bool) -> String {
+    story::tell(records, &Paint(colours))
+}
+
+/// Records one after the other, with every detail.
+pub fn render_records(records: &[Record], colours: bool) -> String {
     let paint = Paint(colours);
     let mut story = String::new();
     for record in records {

@@ -11,6 +11,7 @@ mod faults; // a fault at every operation, power cuts, every byte
 mod kill; // kill -9: acknowledged implies recovered
 mod proofs; // checkpoints, inclusion proofs, rollback, forks
 mod recovery; // torn tails, rotation, locks, indeterminate outcomes
+mod retention; // what is removed, and what still verifies
 mod second; // a second implementation, in Python
 mod showing; // render, read, tail, strangers
 mod sim; // a disk in memory that forgets

@@ -4,6 +4,7 @@
 //! (and so of the C2SP formats). [`crate::verify`] and the proof checker compute it in their own way.
 
 use crate::chain::Hash;
+use std::ops::Range;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tree {
@@ -36,6 +37,27 @@ impl Tree {
             return Hash::of(b"");
         };
         peaks.fold(*narrowest, |right, left| Hash::node(left, &right))
+    }
+
+    /// The tree over those of its records that lie in `range`. What lies in it must be whole peaks, as it is for every subtree of a larger
+    /// tree that ends at or behind this one's end.
+    pub(crate) fn within(&self, range: &Range<u64>) -> Tree {
+        let mut part = Tree::default();
+        let mut start = 0;
+        for (width, peak) in self.widths().zip(&self.peaks) {
+            if range.contains(&start) && start + width <= range.end {
+                part.size += width;
+                part.peaks.push(*peak);
+            }
+            start += width;
+        }
+        part
+    }
+
+    /// How many records each peak covers, widest first.
+    fn widths(&self) -> impl Iterator<Item = u64> {
+        let size = self.size;
+        (0..u64::BITS).rev().map(|bit| 1_u64 << bit).filter(move |width| size & width != 0)
     }
 
     /// The peaks in hex, as a `ledger.rotated` record carries them.

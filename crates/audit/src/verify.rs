@@ -6,65 +6,24 @@
 //! signing key too, unless the reader kept a head from outside. `docs/ledger.md` says so too.
 
 mod files;
+mod front;
 mod head;
 mod line;
+mod report;
 mod tree;
 
 pub(crate) use files::Files;
 pub use head::{BadHead, Head};
+pub use report::{Finding, Report};
+pub(crate) use tree::Levels;
 
 use crate::chain::Hash;
 use files::{Folder, read_if_there};
+use front::Front;
 use line::{Fields, Link};
 use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use tree::Levels;
-
-/// The first thing that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    pub file: PathBuf,
-    /// Counted from 1; 0 where the file as a whole is meant.
-    pub line: u64,
-    /// The `seq` that belongs there.
-    pub seq: u64,
-    pub reason: String,
-    /// The last line has no end: an interrupted write, or a ledger being written right now.
-    pub incomplete_tail: bool,
-}
-
-impl std::fmt::Display for Finding {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}, line {}, record {}: {}", self.file.display(), self.line, self.seq, self.reason)
-    }
-}
-
-/// What a ledger holds, up to the first finding.
-#[derive(Clone, Debug)]
-pub struct Report {
-    pub segments: u64,
-    pub records: u64,
-    pub bytes: u64,
-    pub intents: u64,
-    pub outcomes: u64,
-    pub refusals: u64,
-    pub changes: u64,
-    /// Intents without an outcome: calls in flight, or a gate that has not been started since it stopped.
-    pub open_intents: u64,
-    pub head: Hash,
-    /// The root of the hash tree over the records.
-    pub root: Hash,
-    /// How many records the ledger's own signed head covers, if it has one.
-    pub checkpoint: Option<u64>,
-    pub finding: Option<Finding>,
-}
-
-impl Report {
-    pub fn is_clean(&self) -> bool {
-        self.finding.is_none()
-    }
-}
 
 /// Checks every record in `dir`, in order, and the ledger's own signed head; stops at the first thing that is wrong.
 pub fn verify(dir: &Path) -> io::Result<Report> {
@@ -97,6 +56,9 @@ pub(crate) fn verify_files(files: &dyn Files, mut expected: Vec<Expected>) -> io
     let mut segments = files.names()?;
     segments.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
     segments.sort();
+    if let Some(first) = segments.first().and_then(|path| first_seq(path)).filter(|first| *first > 0) {
+        check.begin_at(first);
+    }
     check.compare_heads();
     for (index, file) in segments.iter().enumerate() {
         if check.report.finding.is_some() {
@@ -106,9 +68,16 @@ pub(crate) fn verify_files(files: &dyn Files, mut expected: Vec<Expected>) -> io
         check.segment(file, reader, index + 1 == segments.len())?;
     }
     check.unreached_heads();
+    check.front_at_end();
     check.report.open_intents = check.open.len() as u64;
     check.report.root = check.levels.root();
     Ok(check.report)
+}
+
+/// The number in a segment's name.
+fn first_seq(path: &Path) -> Option<u64> {
+    let digits = path.file_stem()?.to_str().filter(|digits| digits.len() == 20)?;
+    digits.parse().ok()
 }
 
 #[derive(Clone)]
@@ -116,6 +85,7 @@ pub(crate) struct Check {
     pub(crate) report: Report,
     open: HashSet<u64>,
     levels: Levels,
+    front: Front,
     /// Largest first.
     expected: Vec<Expected>,
     file: PathBuf,
@@ -127,6 +97,7 @@ impl Check {
         Check {
             report: Report {
                 segments: 0,
+                first: 0,
                 records: 0,
                 bytes: 0,
                 intents: 0,
@@ -138,9 +109,11 @@ impl Check {
                 root: Hash::GENESIS,
                 checkpoint: None,
                 finding: None,
+                unproven: Vec::new(),
             },
             open: HashSet::new(),
             levels: Levels::default(),
+            front: Front::default(),
             expected: Vec::new(),
             file: PathBuf::new(),
             line: 0,
@@ -181,6 +154,10 @@ impl Check {
     /// Compares the root with every head that covers exactly the records read so far.
     fn compare_heads(&mut self) {
         while let Some(expected) = self.expected.pop_if(|expected| expected.head.size == self.report.records) {
+            if self.front.waits_for_tree {
+                self.defer(expected);
+                continue;
+            }
             if expected.head.root != self.levels.root() {
                 self.file = expected.place;
                 self.line = 0;
@@ -212,7 +189,11 @@ impl Check {
             self.found(format!("the segment {expected} belongs here"), false);
             return Ok(());
         }
+        self.remember_start();
         self.lines(&mut reader, last)?;
+        if self.front.waits_for_tree && self.report.finding.is_none() {
+            self.found("the records before it are missing, and it does not carry the hash tree over them", false);
+        }
         if self.line == 0 && !last {
             self.found("the segment is empty, and another follows", false);
         }
@@ -246,7 +227,9 @@ impl Check {
 
     fn record(&mut self, text: &[u8]) -> Result<(), String> {
         let link = Link::of(text).ok_or("the line does not end in its chain fields")?;
-        if link.previous != self.report.head {
+        // What the first record of a trimmed ledger follows is not there to compare with.
+        let begins = self.front.waits_for_tree && self.report.records == self.report.first;
+        if !begins && link.previous != self.report.head {
             return Err("the record does not follow from the one before it".to_owned());
         }
         if Hash::link(&link.previous, link.body) != link.hash {
@@ -257,13 +240,20 @@ impl Check {
         if fields.seq != Some(seq) {
             return Err(format!("the record does not say that it is number {seq}"));
         }
-        if !fields.tree.is_empty() && fields.tree != self.levels.peaks_in_hex().as_bytes() {
+        self.rotation(seq, &fields)?;
+        if fields.action == b"ledger.trimmed" {
+            self.trimmed(&fields)?;
+        } else if !fields.tree.is_empty() && fields.tree != self.levels.peaks_in_hex().as_bytes() {
             return Err("the record carries another hash tree than the records before it make".to_owned());
         }
         self.account(seq, &fields)?;
         self.report.records += 1;
         self.report.head = link.hash;
-        self.levels.push(&link.hash);
+        if self.front.waits_for_tree {
+            self.lead(&link.hash);
+        } else {
+            self.levels.push(&link.hash);
+        }
         Ok(())
     }
 
@@ -277,7 +267,7 @@ impl Check {
             }
             (b"outcome", intent) => {
                 report.outcomes += 1;
-                if intent.is_some_and(|intent| !self.open.remove(&intent)) {
+                if intent.is_some_and(|intent| !self.open.remove(&intent) && !self.ends_before_front(intent)) {
                     return Err("the outcome ends an intent that is not open".to_owned());
                 }
             }

@@ -42,6 +42,9 @@ impl Admin {
         out.str("version", door.version).u64("pid", u64::from(std::process::id())).str("url", self.gate.url());
         out.u64("uptime_ms", self.gate.uptime_ms());
         out.str("authentication", if door.requires_credential { "bearer" } else { "none" });
+        if let Some(oauth) = self.gate.oauth_json() {
+            out.raw("oauth", &oauth);
+        }
         out.raw("servers", &self.servers_json());
         out.raw(
             "callers",

@@ -14,6 +14,7 @@ pub enum Door {
     McpHttp,
     McpStdio,
     Cli,
+    Seal,
 }
 
 impl Door {
@@ -23,6 +24,7 @@ impl Door {
             Self::McpHttp => "mcp-http",
             Self::McpStdio => "mcp-stdio",
             Self::Cli => "cli",
+            Self::Seal => "seal",
         }
     }
 }
@@ -89,6 +91,15 @@ pub struct ClientFace {
     pub progress: bool,
 }
 
+/// What stands behind one call.
+#[derive(Debug, Clone)]
+pub enum Proof {
+    /// The bearer credential that the door saw.
+    Bearer,
+    /// A signed envelope, as it came. Whether its signature holds, and whether it is the first of its kind, is for Verify to say.
+    Envelope(Bytes),
+}
+
 /// One call, as a door received it. `params` is the text of a validated JSON object.
 #[derive(Debug, Clone)]
 pub struct Ask {
@@ -97,6 +108,8 @@ pub struct Ask {
     /// `Some`: a door that shows this one server under its own names.
     pub mount: Option<ServerId>,
     pub session: Arc<str>,
+    /// What the caller shows for this very call, beside the credential it was recognised by.
+    pub proof: Proof,
     pub action: Action,
     pub params: Text,
     pub client: ClientFace,

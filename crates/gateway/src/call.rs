@@ -6,6 +6,7 @@
 
 mod conclude;
 mod consent;
+mod context;
 mod dispatch;
 mod facts;
 mod inspect;
@@ -17,17 +18,19 @@ use std::sync::Arc;
 
 use audit::{Intent, Opened};
 use flow::{Showable, Step};
-use policy::{Admitted, Binding, Bounded, Evidence, Facts, Judged, Meter, Permit, Weighed};
+use policy::{Admitted, Binding, Bounded, Evidence, Facts, Judged, Permit, Weighed};
 use tokio::sync::OwnedSemaphorePermit;
 use vocab::{Effect, Fault, FaultKind, Mark, Rule, ServerId, Stop, Violation};
 
 use crate::{
-    Ask,
+    Ask, Proof,
     catalog::Target,
     gate::Inner,
     running::{Event, Outcome, Wires},
     settings::Rules,
 };
+use context::Place;
+pub(crate) use context::{Count, NamesOf, SoFar, boundary, counted_as, meters};
 use facts::Findings;
 pub(crate) use facts::question;
 pub(crate) use receive::{Received, receive};
@@ -41,6 +44,8 @@ pub(crate) struct Case<'a> {
     pub(crate) ask: &'a Ask,
     pub(crate) step: &'a Step,
     pub(crate) rules: &'a Rules,
+    /// What its execution did before.
+    pub(crate) so_far: SoFar,
 }
 
 /// Runs one call from Receive to Conclude and tells the door how it ended.
@@ -48,7 +53,7 @@ pub(crate) async fn call(gate: Arc<Inner>, ask: Ask, mut wires: Wires) {
     let rules = gate.rules();
     let mut opened = gate.ledger.open(conclude::facts(&gate, &ask, &rules));
     let step = Step::new(&opened.facts.call, ask.caller.session());
-    let case = Case { gate: &gate, ask: &ask, step: &step, rules: &rules };
+    let case = Case { gate: &gate, ask: &ask, step: &step, rules: &rules, so_far: SoFar::default() };
     let outcome = attempt(case, &mut opened, &mut wires).await;
     let (reply, showable) = conclude::conclude(case, opened, outcome);
     wires.say(Event::Done(reply)).await;
@@ -57,26 +62,37 @@ pub(crate) async fn call(gate: Arc<Inner>, ask: Ask, mut wires: Wires) {
 
 async fn attempt(case: Case<'_>, opened: &mut Opened, wires: &mut Wires) -> Result<Delivered, Stop> {
     let received = receive(case.ask)?;
-    verify(case.ask)?;
+    verify(case)?;
     let target = resolve::resolve(case, &received).await?;
-    conclude::name(opened, &target);
+    conclude::name(opened, &received, &target);
+    let place = Place::take(&case.ask.caller, &target);
+    let case = Case { so_far: place.so_far(), ..case };
     /// Changes nothing but the limits it counts, so it can run again: on rewritten arguments, and after a person took their time.
-    fn decide(case: Case<'_>, received: &Received<'_>, target: &Target, meter: &dyn Meter) -> Result<Decided, Violation> {
+    fn decide(case: Case<'_>, received: &Received<'_>, target: &Target, count: Count) -> Result<Decided, Violation> {
+        let names = NamesOf::new(&case, received, target);
+        let others = names.others();
+        let boundary = context::boundary(case, received, target, names.asked(), &others)?;
+        let boundary = boundary.as_ref();
         let findings = find(case, target);
-        let facts = findings.facts(target, received.arguments, case.rules.untrusted_influence, meter);
-        let (admitted, slots) = admit(case, &facts)?;
-        let bounded = bound(case, &facts, target)?;
-        let weighed = weigh(case, &facts)?;
-        let (shaped, args) = shape::shape(case, received, target, &facts)?;
-        let judged = judge(case, received, target, &facts, Evidence { admitted, bounded, weighed, shaped }, &args)?;
-        Ok(Decided { judged, args, slots })
+        let meters = context::meters(&case.ask.caller, target, boundary);
+        context::counting(count, &meters, |meter| {
+            let facts = findings.facts(target, received, (names.asked(), boundary), case.rules.untrusted_influence, meter);
+            let (admitted, slots) = admit(case, &facts)?;
+            let bounded = bound(case, &facts, target)?;
+            let weighed = weigh(case, &facts)?;
+            let (shaped, args) = shape::shape(case, received, target, &facts)?;
+            let judged = judge(case, received, target, &facts, Evidence { admitted, bounded, weighed, shaped }, &args)?;
+            Ok(Decided { judged, args, slots })
+        })
     }
-    let decided = decide(case, &received, &target, &target.meters)?;
+    let decided = decide(case, &received, &target, Count::Once)?;
+    place.keep();
     let settled = consent::consent(case, opened, &received, target, decided, decide, wires).await?;
     let Settled { permit, args, target, slots: _held } = settled;
     let intent = intend(case, opened, &received, &target, &permit, &args).await?;
+    let budget = permit.budget();
     let raw = dispatch::dispatch(case, &target, permit, intent, args, wires).await?;
-    let result = inspect::inspect(case, &received, &target, raw)?;
+    let result = inspect::inspect(case, &received, &target, raw, budget)?;
     absorb(case, &target, result).await
 }
 
@@ -112,16 +128,31 @@ pub(crate) struct Delivered {
     showable: Showable,
 }
 
-/// The door identified the caller when the call came in; a credential revoked since then is refused here.
-fn verify(ask: &Ask) -> Result<(), Violation> {
-    match ask.caller.is_active() {
-        true => Ok(()),
-        false => Err(Violation::new(Rule::Unauthenticated, format!("credential `{}` was revoked", ask.caller.id()))),
+/// The door recognised the caller; here it is shown that this is the caller's own call. A signed one passes once.
+fn verify(case: Case<'_>) -> Result<(), Violation> {
+    let Case { gate, ask, .. } = case;
+    in_force(case)?;
+    match (ask.caller.signed(), &ask.proof) {
+        (None, Proof::Bearer) => Ok(()),
+        (Some(session), Proof::Envelope(envelope)) => gate.signed.verify(session, envelope, gate.now_ms()),
+        (Some(_), Proof::Bearer) => Err(Violation::new(Rule::Unauthenticated, "a session of signed calls, without a signature")),
+        (None, Proof::Envelope(_)) => {
+            Err(Violation::new(Rule::Unauthenticated, "an envelope, without a session of signed calls"))
+        }
     }
 }
 
-/// A place among the calls in flight, of the gate and of the caller; given back when the call ends.
-type Slots = [OwnedSemaphorePermit; 2];
+/// A credential revoked since the call came in is refused here, and so is a session that has ended.
+fn in_force(case: Case<'_>) -> Result<(), Violation> {
+    let caller = &case.ask.caller;
+    if !caller.is_active() {
+        return Err(Violation::new(Rule::Unauthenticated, format!("credential `{}` was revoked", caller.id())));
+    }
+    caller.signed().map_or(Ok(()), |session| crate::signed::in_force(session, case.gate.now_ms()))
+}
+
+/// A place among the calls in flight, of the gate, of the caller and of its context; given back when the call ends.
+type Slots = Vec<OwnedSemaphorePermit>;
 
 fn admit(case: Case<'_>, facts: &Facts<'_>) -> Result<(Admitted, Slots), Violation> {
     let admitted = policy::admit(facts)?;
@@ -130,8 +161,12 @@ fn admit(case: Case<'_>, facts: &Facts<'_>) -> Result<(Admitted, Slots), Violati
             Violation::new(Rule::RateLimitExceeded, format!("`limits.{limit}` calls are in flight")).with_hint("too many at once")
         })
     };
-    let own = take(case.ask.caller.slots(), "max_concurrent_calls_per_caller")?;
-    Ok((admitted, [own, take(&case.gate.slots, "max_concurrent_calls")?]))
+    let mut slots = vec![take(case.ask.caller.slots(), "max_concurrent_calls_per_caller")?];
+    slots.push(take(&case.gate.slots, "max_concurrent_calls")?);
+    if let Some(boundary) = facts.boundary {
+        slots.extend(context::concurrency(&case.ask.caller, boundary)?);
+    }
+    Ok((admitted, slots))
 }
 
 fn bound(case: Case<'_>, facts: &Facts<'_>, target: &Target) -> Result<Bounded, Violation> {
@@ -150,7 +185,8 @@ fn judge(
     evidence: Evidence,
     args: &Args,
 ) -> Result<Judged, Violation> {
-    let binding = Binding { caller: case.ask.caller.id(), action: case.ask.action.method(), definition: target.digest() };
+    let caller = conclude::bound_caller(&case.ask.caller);
+    let binding = Binding { caller: &caller, action: case.ask.action.method(), definition: target.digest() };
     policy::judge(facts, evidence, &case.rules.bundle, question(&case, received, target), binding, args.digest)
 }
 

@@ -14,7 +14,7 @@ use state::SavedSession;
 use tokio::sync::Semaphore;
 use vocab::{ServerId, View};
 
-use crate::settings::Access;
+use crate::{meters::SessionMeters, settings::Access, signed::SignedSession};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
@@ -23,7 +23,7 @@ pub enum Role {
 }
 
 /// A credential as the gate holds it: never the token, only its digest.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credential {
     pub id: String,
     pub name: String,
@@ -36,12 +36,47 @@ pub struct Credential {
     pub departments: Vec<String>,
     /// The program it was given to.
     pub agent: Option<String>,
+    /// The tenant it belongs to; what belongs to another does not exist for it.
+    pub tenant: Option<String>,
+    /// The security context that bounds its calls.
+    pub context: Option<String>,
     pub digest: [u8; 32],
+}
+
+/// How ids of callers begin whom an identity provider vouches for; issuer and subject follow.
+pub(crate) const VOUCHED: &str = "oauth:";
+
+impl Credential {
+    /// Somebody an identity provider vouched for in an earlier run, by what the id says.
+    fn vouched(id: &str) -> Self {
+        let subject = id.strip_prefix(VOUCHED).and_then(|rest| rest.split_once(':')).map_or(id, |(_, subject)| subject);
+        Self {
+            id: id.to_owned(),
+            name: subject.to_owned(),
+            role: Role::Client,
+            view: View::Double,
+            grants: Vec::new(),
+            user: Some(subject.to_owned()),
+            departments: Vec::new(),
+            agent: None,
+            tenant: None,
+            context: None,
+            digest: [0; 32],
+        }
+    }
 }
 
 #[derive(Debug)]
 struct Known {
     credential: Credential,
+    shared: Arc<Shared>,
+    /// The session of signed calls that this caller is, if it is one.
+    signed: Option<Arc<SignedSession>>,
+}
+
+/// What everyone who calls under one credential shares, over reloads and in all its sessions of signed calls.
+#[derive(Debug)]
+struct Shared {
     /// Cleared when the credential is revoked; calls that already hold the caller see it at Verify.
     active: AtomicBool,
     session: Arc<flow::Session>,
@@ -49,7 +84,8 @@ struct Known {
     slots: Arc<Semaphore>,
     /// Places for its calls that wait for a person.
     waiting: Arc<Semaphore>,
-    counts: Arc<Counts>,
+    counts: Counts,
+    meters: SessionMeters,
 }
 
 /// How often each target was called, for policies that count.
@@ -113,7 +149,45 @@ impl Caller {
 
     #[must_use]
     pub fn is_active(&self) -> bool {
-        self.0.active.load(Ordering::Acquire)
+        self.0.shared.active.load(Ordering::Acquire)
+    }
+
+    #[must_use]
+    pub fn tenant(&self) -> Option<&str> {
+        self.0.credential.tenant.as_deref()
+    }
+
+    /// The security context that bounds its calls, if one does.
+    #[must_use]
+    pub fn context(&self) -> Option<&str> {
+        self.0.credential.context.as_deref()
+    }
+
+    /// The session of signed calls that this caller is, if it is one.
+    #[must_use]
+    pub fn signed(&self) -> Option<&Arc<SignedSession>> {
+        self.0.signed.as_ref()
+    }
+
+    /// Whether something of this tenant exists for the caller; what belongs to nobody exists for everybody.
+    #[must_use]
+    pub fn sees(&self, tenant: Option<&str>) -> bool {
+        tenant.is_none() || tenant == self.tenant()
+    }
+
+    /// The agent by name, also where only the agent itself says so: for records, and for lists of tools, which can only narrow.
+    #[must_use]
+    pub fn agent_name(&self) -> Option<&str> {
+        self.agent().or_else(|| self.signed().map(|session| session.agent.as_str()))
+    }
+
+    /// The same party, calling in a session of signed calls: never an operator, and under its own context.
+    pub(crate) fn sign(&self, session: Arc<SignedSession>) -> Self {
+        let mut credential = self.0.credential.clone();
+        credential.role = Role::Client;
+        credential.context = Some(session.context.clone());
+        credential.tenant = Some(session.tenant.clone()).filter(|tenant| !tenant.is_empty());
+        Self(Arc::new(Known { credential, shared: Arc::clone(&self.0.shared), signed: Some(session) }))
     }
 
     #[must_use]
@@ -140,15 +214,20 @@ impl Caller {
     }
 
     pub(crate) fn slots(&self) -> &Arc<Semaphore> {
-        &self.0.slots
+        &self.0.shared.slots
     }
 
     pub(crate) fn waiting(&self) -> &Arc<Semaphore> {
-        &self.0.waiting
+        &self.0.shared.waiting
+    }
+
+    /// What its security context counts its calls against.
+    pub(crate) fn meters(&self) -> &SessionMeters {
+        self.0.signed.as_deref().map_or(&self.0.shared.meters, |session| &session.meters)
     }
 
     pub(crate) fn counts(&self) -> &Counts {
-        &self.0.counts
+        &self.0.shared.counts
     }
 
     /// Does the credential name this restricted target?
@@ -163,7 +242,7 @@ impl Caller {
 
     /// The label of everything this caller has been shown. It belongs to the credential, so no new connection washes it off.
     pub(crate) fn session(&self) -> &Arc<flow::Session> {
-        &self.0.session
+        &self.0.shared.session
     }
 }
 
@@ -175,30 +254,120 @@ pub(crate) struct Callers {
     /// Sessions of earlier runs, by credential.
     saved: HashMap<String, SavedSession>,
     max_calls: usize,
+    /// Parties of signed calls that have no bearer of their own; as many as there are such parties.
+    guests: Mutex<HashMap<String, Caller>>,
+    /// Those whom an identity provider vouched for in this run, by id.
+    vouched: ArcSwap<HashMap<String, Caller>>,
+    vouching: Mutex<()>,
 }
+
+/// Callers of identity providers. Their labels must not be forgotten within a run, so beyond this no new one is let in.
+const MAX_VOUCHED: usize = 16_384;
 
 impl Callers {
     pub(crate) fn new(saved: Vec<SavedSession>, max_calls: usize) -> Self {
         let saved = saved.into_iter().map(|session| (session.caller.clone(), session)).collect();
-        Self { known: ArcSwap::default(), anonymous: ArcSwap::default(), saved, max_calls }
+        let callers = Self {
+            known: ArcSwap::default(),
+            anonymous: ArcSwap::default(),
+            saved,
+            max_calls,
+            guests: Mutex::default(),
+            vouched: ArcSwap::default(),
+            vouching: Mutex::default(),
+        };
+        // So that an operator can see and reset their labels before they come again.
+        let ids = callers.saved.keys().filter(|id| id.starts_with(VOUCHED));
+        let vouched = ids.map(|id| (id.clone(), callers.admit(Credential::vouched(id), None))).collect();
+        callers.vouched.store(Arc::new(vouched));
+        callers
     }
 
     fn admit(&self, credential: Credential, before: Option<&Caller>) -> Caller {
-        let (session, slots, waiting, counts) = match before {
-            Some(Caller(known)) => {
-                let Known { session, slots, waiting, counts, .. } = &**known;
-                (Arc::clone(session), Arc::clone(slots), Arc::clone(waiting), Arc::clone(counts))
-            }
+        let shared = match before {
+            Some(Caller(known)) => Arc::clone(&known.shared),
             None => {
                 let session = match self.saved.get(&credential.id) {
                     Some(saved) => flow::Session::restore(saved.label.clone(), saved.epoch, &saved.head),
                     None => flow::Session::new(),
                 };
-                let places = |count| Arc::new(Semaphore::new(count));
-                (Arc::new(session), places(self.max_calls), places(MAX_WAITING), Arc::default())
+                Arc::new(Shared {
+                    active: AtomicBool::new(true),
+                    session: Arc::new(session),
+                    slots: Arc::new(Semaphore::new(self.max_calls)),
+                    waiting: Arc::new(Semaphore::new(MAX_WAITING)),
+                    counts: Counts::default(),
+                    meters: SessionMeters::default(),
+                })
             }
         };
-        Caller(Arc::new(Known { credential, active: AtomicBool::new(true), session, slots, waiting, counts }))
+        Caller(Arc::new(Known { credential, shared, signed: None }))
+    }
+
+    /// Somebody without a bearer of their own, whose label is kept under this id: the same one each time.
+    pub(crate) fn guest(&self, id: &str, name: &str, tenant: Option<&str>, agent: Option<&str>) -> Caller {
+        let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(guest) = guests.get(id) {
+            return guest.clone();
+        }
+        let credential = Credential {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            role: Role::Client,
+            view: View::Double,
+            grants: Vec::new(),
+            user: None,
+            departments: Vec::new(),
+            agent: agent.map(str::to_owned),
+            tenant: tenant.map(str::to_owned),
+            context: None,
+            digest: [0; 32],
+        };
+        let guest = self.admit(credential, None);
+        guests.insert(id.to_owned(), guest.clone());
+        guest
+    }
+
+    /// Somebody an identity provider vouches for: the same caller each time, as they are described this time. `None` when there are
+    /// too many.
+    pub(crate) fn vouched(&self, credential: Credential) -> Option<Caller> {
+        let as_before = |known: &HashMap<String, Caller>| {
+            let before = known.get(&credential.id).filter(|before| before.0.credential == credential)?;
+            before.is_active().then(|| before.clone())
+        };
+        if let Some(caller) = as_before(&self.vouched.load()) {
+            return Some(caller);
+        }
+        // One at a time, so that nobody gets two labels.
+        let _turn = self.vouching.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.vouched.load_full();
+        if let Some(caller) = as_before(&known) {
+            return Some(caller);
+        }
+        let before = known.get(&credential.id);
+        if before.is_none() && known.len() >= MAX_VOUCHED {
+            return None;
+        }
+        if let Some(Caller(before)) = before {
+            before.shared.active.store(true, Ordering::Release);
+        }
+        let id = credential.id.clone();
+        let caller = self.admit(credential, before);
+        let mut known = HashMap::clone(&known);
+        known.insert(id, caller.clone());
+        self.vouched.store(Arc::new(known));
+        Some(caller)
+    }
+
+    /// Those whose provider is no longer named are inactive at once. They are not forgotten: their labels would be.
+    pub(crate) fn keep_vouched(&self, stays: impl Fn(&str) -> bool) {
+        for caller in self.vouched.load().values().filter(|caller| !stays(caller.id())) {
+            caller.0.shared.active.store(false, Ordering::Release);
+        }
+    }
+
+    pub(crate) fn of_id(&self, id: &str) -> Option<Caller> {
+        self.all().into_iter().find(|caller| caller.id() == id)
     }
 
     /// A caller by the id of its credential, or by its name if no other has it.
@@ -223,6 +392,8 @@ impl Callers {
     /// Everyone, in the order of their ids.
     pub(crate) fn all(&self) -> Vec<Caller> {
         let mut all: Vec<Caller> = self.known.load().values().cloned().chain(self.anonymous()).collect();
+        all.extend(self.guests.lock().unwrap_or_else(PoisonError::into_inner).values().cloned());
+        all.extend(self.vouched.load().values().cloned());
         all.sort_by(|a, b| a.id().cmp(b.id()));
         all
     }
@@ -241,6 +412,7 @@ impl Callers {
                 target: &credential.id,
                 user: credential.user.as_deref().unwrap_or_default(),
                 agent: credential.agent.as_deref().unwrap_or_default(),
+                tenant: credential.tenant.as_deref().unwrap_or_default(),
                 detail: &format!("{role} `{}`", credential.name),
                 ..audit::Change::default()
             };
@@ -270,7 +442,7 @@ impl Callers {
         let kept: Vec<String> = after.values().map(|caller| caller.id().to_owned()).collect();
         self.known.store(Arc::new(after));
         for caller in before.values().filter(|caller| !kept.iter().any(|id| id == caller.id())) {
-            caller.0.active.store(false, Ordering::Release);
+            caller.0.shared.active.store(false, Ordering::Release);
         }
     }
 
@@ -289,6 +461,8 @@ impl Callers {
                 user: None,
                 departments: Vec::new(),
                 agent: None,
+                tenant: None,
+                context: None,
                 digest: [0; 32],
             };
             self.admit(credential, None)

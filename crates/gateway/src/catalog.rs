@@ -4,9 +4,11 @@
 //! split, never a walk over servers. Items are the upstream's own text; only the name or URI is spliced.
 
 mod build;
+pub(crate) mod builtin;
 pub(crate) mod definition;
 mod face;
 mod headers;
+mod routes;
 mod snapshot;
 
 use std::{collections::HashMap, sync::Arc};
@@ -18,10 +20,12 @@ use wire::{Json, Limits, mcp::TASKS_EXTENSION, write::Object};
 pub(crate) use build::Basis;
 pub(crate) use face::{Face, Item};
 pub use headers::HeaderParam;
+pub(crate) use routes::dotted_names;
 pub(crate) use snapshot::Snapshots;
 
-use crate::{ask::Era, meters::Metered, pins::Standing, settings::ServerSpec};
+use crate::{Caller, ask::Era, meters::Metered, pins::Standing, settings::ServerSpec};
 use definition::Definition;
+use routes::Routes;
 
 /// The scheme under which resources of many servers are shown side by side.
 const SCHEME: &str = "portcullis://";
@@ -35,6 +39,8 @@ pub struct Listed {
     /// The item's JSON with its name or URI as shown.
     pub raw: Bytes,
     pub server: ServerId,
+    /// Who may see it, if not everybody.
+    pub tenant: Option<Arc<str>>,
 }
 
 /// Where a name leads: a server, and the name that server knows.
@@ -136,6 +142,8 @@ pub struct Catalog {
     /// Upstream URIs that only one server offers, so that links inside results can be followed.
     unambiguous_uris: Table,
     refused: Vec<RefusedName>,
+    /// Dotted names, by the capabilities that servers declare.
+    routes: Routes,
 }
 
 /// Which names a caller uses.
@@ -143,6 +151,7 @@ pub struct Catalog {
 pub(crate) struct Names<'a> {
     pub(crate) mount: Option<&'a ServerId>,
     pub(crate) view: View,
+    pub(crate) tenant: Option<&'a str>,
 }
 
 impl Catalog {
@@ -155,7 +164,7 @@ impl Catalog {
     }
 
     fn list(&self, mount: Option<&ServerId>, view: View, pick: fn(&Lists) -> &Vec<Listed>) -> &[Listed] {
-        self.tables(Names { mount, view }).map_or(&[], |tables| pick(&tables.lists))
+        self.tables(Names { mount, view, tenant: None }).map_or(&[], |tables| pick(&tables.lists))
     }
 
     #[must_use]
@@ -184,6 +193,17 @@ impl Catalog {
         self.servers.contains_key(id)
     }
 
+    /// Whether a server exists for this caller.
+    #[must_use]
+    pub fn shows(&self, id: &ServerId, caller: &Caller) -> bool {
+        self.servers.get(id).is_some_and(|mounted| caller.sees(mounted.spec.tenant.as_deref()))
+    }
+
+    /// Dotted names by which tools can be called too, with what they lead to, for callers of one tenant.
+    pub fn routed(&self, tenant: Option<&str>) -> Vec<Listed> {
+        self.routes.listed(tenant)
+    }
+
     #[must_use]
     pub fn instructions(&self, mount: &ServerId) -> Option<&str> {
         self.servers.get(mount)?.instructions.as_deref()
@@ -196,22 +216,31 @@ impl Catalog {
     /// Headers that must repeat arguments of this tool.
     #[must_use]
     pub fn header_params(&self, mount: Option<&ServerId>, view: View, tool: &str) -> &[HeaderParam] {
-        let target = self.tables(Names { mount, view }).and_then(|tables| tables.tools.get(tool));
+        let target = self.tables(Names { mount, view, tenant: None }).and_then(|tables| tables.tools.get(tool));
         target.map_or(&[], |target| &target.header_params)
     }
 
     pub(crate) fn tool(&self, names: Names<'_>, name: &str) -> Found {
-        self.named(names, name, |tables| &tables.tools)
+        if let Some(target) = self.tables(names).and_then(|tables| tables.tools.get(name)) {
+            return Found::Target(Arc::clone(target));
+        }
+        match names.mount {
+            Some(_) => self.absent_named(names, name),
+            None => match self.routes.find(names.tenant, name, &self.servers) {
+                Found::Nothing => self.absent_named(names, name),
+                found => found,
+            },
+        }
     }
 
     pub(crate) fn prompt(&self, names: Names<'_>, name: &str) -> Found {
-        self.named(names, name, |tables| &tables.prompts)
+        match self.tables(names).and_then(|tables| tables.prompts.get(name)) {
+            Some(target) => Found::Target(Arc::clone(target)),
+            None => self.absent_named(names, name),
+        }
     }
 
-    fn named(&self, names: Names<'_>, name: &str, table: fn(&ViewTables) -> &Table) -> Found {
-        if let Some(target) = self.tables(names).and_then(|tables| table(tables).get(name)) {
-            return Found::Target(Arc::clone(target));
-        }
+    fn absent_named(&self, names: Names<'_>, name: &str) -> Found {
         let id = match names.mount {
             Some(id) => Some(id.clone()),
             None => {

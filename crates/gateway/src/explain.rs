@@ -13,8 +13,8 @@ use vocab::{Mark, ServerId, Stage, Violation};
 use wire::{Json, Limits, write::Object};
 
 use crate::{
-    Action, Ask, Caller, ClientFace, Door, Era, Gate,
-    call::{self, Case, Received},
+    Action, Ask, Caller, ClientFace, Door, Era, Gate, Proof,
+    call::{self, Case, Received, SoFar},
     catalog::{Found, Target},
     meters::Peek,
 };
@@ -36,11 +36,17 @@ pub(crate) fn explain(gate: &Gate, question: Json<'_>) -> Result<Vec<u8>, String
     let target = look_up(gate, ask, &received)?;
     let rules = gate.inner().rules();
     let step = Step::new("explained", ask.caller.session());
-    let case = Case { gate: gate.inner(), ask, step: &step, rules: &rules };
+    let so_far = ask.caller.signed().map_or_else(SoFar::default, |session| session.so_far(&call::counted_as(&target)));
+    let case = Case { gate: gate.inner(), ask, step: &step, rules: &rules, so_far };
     let label = ask.caller.session().mark();
     let findings = call::find(case, &target);
-    let peek = Peek(&target.meters);
-    let facts = findings.facts(&target, received.arguments, rules.untrusted_influence, &peek);
+    let names = call::NamesOf::new(&case, &received, &target);
+    let others = names.others();
+    let boundary = call::boundary(case, &received, &target, names.asked(), &others).map_err(|violation| violation.public())?;
+    let meters = call::meters(&ask.caller, &target, boundary.as_ref());
+    let peek = Peek(&meters);
+    let asked = (names.asked(), boundary.as_ref());
+    let facts = findings.facts(&target, &received, asked, rules.untrusted_influence, &peek);
     let mut page = Page::default();
     page.add(Stage::Verify, "credential_in_force", verdict(ask.caller.is_active()), "", "");
     page.add(Stage::Resolve, "name_known", "ok", &format!("`{}` of server `{}`", target.name, target.spec.id), "");
@@ -64,8 +70,9 @@ fn look_up(gate: &Gate, ask: &Ask, received: &Received<'_>) -> Result<Arc<Target
 fn imagined(gate: &Gate, question: Json<'_>) -> Result<Imagined, String> {
     let text = |key: &str| question.get(key).and_then(Json::as_str);
     let tool = text("tool").ok_or("say which call: `call` with its id, or `tool`, `arguments` and `caller`")?;
-    let caller = text("caller").ok_or("say who would call: `caller` is a credential's id or name")?;
-    let caller = gate.find_caller(&caller).ok_or_else(|| format!("there is no caller `{caller}`"))?;
+    let caller = text("caller").ok_or("say who would call: `caller` is a credential's id or name, or an execution")?;
+    let found = gate.find_caller(&caller).or_else(|| gate.inner().signed.latest(&caller));
+    let caller = found.ok_or_else(|| format!("there is no caller and no execution `{caller}`"))?;
     let arguments = question.get("arguments").map_or(&b"{}"[..], Json::as_bytes);
     Ok(Imagined { ask: ask(caller, None, Action::CallTool, &tool, arguments), recorded: None, remark: None })
 }
@@ -76,13 +83,21 @@ fn recorded(gate: &Gate, call: &str) -> Result<Imagined, String> {
     let last = records.filter_map(Result::ok).last();
     let record = last.ok_or_else(|| format!("the ledger has no call `{call}`"))?;
     let action = Action::from_method(&record.action).ok_or_else(|| format!("`{}` is not a call", record.action))?;
-    let caller = gate.find_caller(&record.caller);
+    let caller = match record.execution.as_str() {
+        "" => gate.find_caller(&record.caller),
+        execution => gate.inner().signed.latest(execution),
+    };
     let caller = caller.ok_or_else(|| format!("the credential `{}` is not in force any more", record.caller))?;
     let server = ServerId::parse(&record.server).map_err(|_| "the call never got as far as a server".to_owned())?;
     let body = audit::body(&dir, call).map_err(|error| error.to_string())?.bytes();
     let remark = body.is_none().then_some("its arguments were not kept, so it is explained without them");
     let body = body.filter(|body| Json::parse(body, Limits::new(1 << 20, 128)).is_ok());
-    let ask = ask(caller, Some(server), action, &record.tool, body.as_deref().unwrap_or(b"{}"));
+    let (mount, name) = match record.target.as_str() {
+        "" => (Some(server), &record.tool),
+        // By the name that was used: lists of tools may have that one and not the other.
+        _ => (None, &record.target),
+    };
+    let ask = ask(caller, mount, action, name, body.as_deref().unwrap_or(b"{}"));
     Ok(Imagined { ask, recorded: Some(record), remark })
 }
 
@@ -98,7 +113,8 @@ fn ask(caller: Caller, mount: Option<ServerId>, action: Action, name: &str, argu
     };
     params.raw("arguments", arguments);
     let client = ClientFace { era: Era::Modern, capabilities: Bytes::from_static(b"{}"), log: None, progress: false };
-    Ask { caller, door: Door::Cli, mount, session: "explain".into(), action, params: params.finish().into(), client }
+    let params = params.finish().into();
+    Ask { caller, door: Door::Cli, mount, session: "explain".into(), proof: Proof::Bearer, action, params, client }
 }
 
 /// The page as it grows: one row per check, under its stage.
@@ -136,7 +152,7 @@ impl Page {
     fn checks(&mut self, facts: &Facts<'_>, label: Mark, imagined: &Imagined) {
         let session = imagined.ask.caller.session();
         let checks: Vec<_> = policy::findings(facts, label).collect();
-        for stage in [Stage::Admit, Stage::Weigh, Stage::Shape] {
+        for stage in [Stage::Admit, Stage::Bound, Stage::Weigh, Stage::Shape] {
             if stage == Stage::Weigh {
                 match policy::weigh(facts, |ceiling| session.weigh(ceiling)) {
                     Err(violation) => self.refused(stage, "no_write_down", &violation),

@@ -21,8 +21,10 @@ use crate::{
     Admin, Ask, Caller, Catalog, Change, Credential, DoorSettings, Outcome, Pins, Running, Seal, call,
     caller::Callers,
     events::Subscription,
+    oauth::Providers,
     parking::Parking,
     settings::{Accounts, Rules, ServerSpec, Settings},
+    signed::Signed,
     upstream::Hub,
     workers::Workers,
 };
@@ -73,7 +75,9 @@ pub(crate) struct Inner {
     pub(crate) state: State,
     rules: ArcSwap<Rules>,
     accounts: Accounts,
-    callers: Callers,
+    pub(crate) callers: Callers,
+    pub(crate) signed: Signed,
+    pub(crate) providers: Providers,
     door: Arc<DoorSettings>,
     parking: Parking,
     strangers: StrangerCounter,
@@ -148,6 +152,12 @@ impl Inner {
         shape::secrets::redact(text, &self.hub.held()).map(|redacted| redacted.text)
     }
 
+    /// The same for a text that is not JSON.
+    pub(crate) fn text_without_secrets(&self, text: &str) -> Option<String> {
+        let clean = self.without_secrets(&wire::write::quoted(text))?;
+        wire::Json::checked_before(&clean).as_str().map(|text| text.into_owned())
+    }
+
     /// Takes a person's answer to an open approval. Nothing is answered unrecorded.
     pub(crate) async fn answer_approval(&self, id: &str, approve: bool, who: &str, reason: &str) -> Result<Approval, String> {
         let open = self.state.get(id).await.map_err(|error| error.to_string())?;
@@ -199,7 +209,9 @@ impl Gate {
         let hub = Hub::new(&settings, Arc::clone(&workers), ledger.clone());
         let callers = Callers::new(sessions, settings.max_calls_per_caller);
         callers.replace(credentials);
+        let providers = Providers::new(settings.rules.oauth.as_ref(), settings.proofs);
         callers.allow_anonymous(!settings.door.requires_credential);
+        let signed = Signed::new(settings.signing, &callers, settings.state.clone(), ledger.clone());
         let durable = watch::Sender::new(ledger.status().synced);
         let gate = Self(Arc::new(Inner {
             ledger,
@@ -216,6 +228,8 @@ impl Gate {
             rules: ArcSwap::from_pointee(settings.rules),
             accounts: settings.accounts,
             callers,
+            signed,
+            providers,
             door: Arc::new(settings.door),
             parking: Parking::default(),
             strangers: StrangerCounter::new(),
@@ -232,6 +246,8 @@ impl Gate {
         tokio::spawn(Arc::clone(&hub).listen());
         tokio::spawn(keep_ledger(Arc::downgrade(&gate.0)));
         tokio::spawn(close_approvals(Arc::downgrade(&gate.0)));
+        tokio::spawn(end_sessions(Arc::downgrade(&gate.0)));
+        tokio::spawn(tend_providers(Arc::downgrade(&gate.0)));
         if let Err(error) = gate.record_opt_outs(&settings.servers) {
             tracing::error!(error, "the ledger is not available");
         }
@@ -287,7 +303,8 @@ impl Gate {
         else {
             return Delivery::Show(None);
         };
-        let Some(level) = self.0.hub.upstream(server).and_then(|upstream| upstream.spec().approved()) else {
+        let spec = self.0.hub.upstream(server).map(|upstream| upstream.spec());
+        let Some(level) = spec.filter(|spec| caller.sees(spec.tenant.as_deref())).and_then(|spec| spec.approved()) else {
             return Delivery::Withhold;
         };
         let integrity = if self.0.hub.catalog().is_open_world(server) { Integrity::Untrusted } else { Integrity::Trusted };
@@ -424,8 +441,11 @@ impl Gate {
         self.record_opt_outs(&servers)?;
         let recorded = self.0.callers.record_replacement(&credentials, &self.0.ledger);
         recorded.map_err(|error| error.to_string())?;
+        self.0.providers.apply(rules.oauth.as_ref());
         self.0.rules.store(Arc::new(rules));
         self.0.callers.replace(credentials);
+        self.0.callers.keep_vouched(|id| self.0.providers.vouch_for(id));
+        self.0.signed.refresh(&self.0.callers);
         self.0.hub.apply(servers);
         Ok(())
     }
@@ -495,6 +515,27 @@ async fn close_approvals(gate: std::sync::Weak<Inner>) {
                 tracing::error!(%error, approval = approval.id, "an expired approval could not be recorded");
             }
         }
+    }
+}
+
+/// Ends sessions of signed calls whose time is over, and says so on record.
+async fn end_sessions(gate: std::sync::Weak<Inner>) {
+    loop {
+        tokio::time::sleep(APPROVAL_PERIOD).await;
+        let Some(gate) = gate.upgrade() else { return };
+        gate.signed.tidy(gate.now_ms()).await;
+        gate.providers.tidy(gate.now_ms());
+    }
+}
+
+/// Has providers' keys at hand before the first token comes, and renews them.
+async fn tend_providers(gate: std::sync::Weak<Inner>) {
+    const PERIOD: Duration = Duration::from_secs(1);
+    loop {
+        let Some(gate) = gate.upgrade() else { return };
+        gate.providers.tend(gate.hub.workers(), (gate.clock)().mono_us / 1000).await;
+        drop(gate);
+        tokio::time::sleep(PERIOD).await;
     }
 }
 

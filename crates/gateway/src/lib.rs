@@ -17,17 +17,19 @@ mod explain;
 mod gate;
 mod link;
 mod meters;
+mod oauth;
 mod parking;
 mod pins;
 mod running;
 mod seal;
 pub mod settings;
+mod signed;
 mod tokens;
 mod upstream;
 mod workers;
 
 pub use admin::Admin;
-pub use ask::{Action, Ask, ClientFace, Door, Era};
+pub use ask::{Action, Ask, ClientFace, Door, Era, Proof};
 pub use audit::{EventFilter, NoPlace, Place};
 pub use caller::{Caller, Credential, Role};
 pub use catalog::{Catalog, HeaderParam, Listed, RefusedName};
@@ -35,10 +37,13 @@ pub use change::Change;
 pub use courier::{Courier, Delivered};
 pub use events::{Missed, News, Subscription, Told};
 pub use gate::{Delivery, Edit, Editor, Evidence, Gate, Reload, SinksReport};
+pub use identity::Envelope;
+pub use oauth::{PROOF_WINDOW, Presented, Unaccepted};
 pub use pins::Pins;
 pub use running::{Answer, Event, Outcome, Reply, Running};
 pub use seal::Seal;
 pub use settings::DoorSettings;
+pub use signed::{AttestError, AttestProof, AttestRequest, Attested, NewWorkload, Revoked, SessionRequest, SignedSession};
 
 /// JSON-RPC codes of ours, outside the range the protocol reserves: refused by a rule, upstream failed, out of time.
 pub const REFUSED: i64 = -31001;

@@ -13,12 +13,16 @@ use std::{
 };
 
 use policy::{Exceeded, Meter};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use vocab::ServerId;
 
-use crate::settings::{Rate, ServerSpec};
+use crate::{
+    call::SoFar,
+    settings::{Rate, ServerSpec},
+};
 
 #[derive(Debug)]
-struct Bucket {
+pub(crate) struct Bucket {
     name: String,
     rate: Rate,
     born: Instant,
@@ -27,8 +31,13 @@ struct Bucket {
 }
 
 impl Bucket {
-    fn new(name: String, rate: Rate) -> Self {
+    pub(crate) fn new(name: String, rate: Rate) -> Self {
         Self { name, rate, born: Instant::now(), due: AtomicU64::new(0) }
+    }
+
+    /// Counts a call that comes now.
+    pub(crate) fn take(&self) -> Result<(), Exceeded> {
+        self.count(Instant::now(), true)
     }
 
     /// A whole burst may come at once; after that, calls are let in at the rate's pace.
@@ -49,6 +58,7 @@ impl Bucket {
         };
         counted.map_err(|due| Exceeded {
             limit: self.name.clone(),
+            calls: self.rate.calls.into(),
             retry_after: Duration::from_nanos(due.saturating_add(step).saturating_sub(now.saturating_add(window))),
         })
     }
@@ -65,6 +75,11 @@ impl Meter for Metered {
 }
 
 impl Metered {
+    /// These limits and one more.
+    pub(crate) fn and(&self, bucket: Arc<Bucket>) -> Self {
+        Self(self.0.iter().cloned().chain([bucket]).collect())
+    }
+
     fn run(&self, is_counted: bool) -> Result<(), Exceeded> {
         if self.0.is_empty() {
             return Ok(());
@@ -83,6 +98,82 @@ pub(crate) struct Peek<'a>(pub(crate) &'a Metered);
 impl Meter for Peek<'_> {
     fn count(&self) -> Result<(), Exceeded> {
         self.0.run(false)
+    }
+}
+
+/// The limits that a security context puts on one caller: a rate and a number of places for each capability.
+#[derive(Debug, Default)]
+pub(crate) struct SessionMeters {
+    rates: Mutex<HashMap<String, Arc<Bucket>>>,
+    places: Mutex<HashMap<String, (u32, Arc<Semaphore>)>>,
+    /// Calls that were let in.
+    made: Mutex<Made>,
+}
+
+#[derive(Debug, Default)]
+struct Made {
+    all: u64,
+    by_tool: HashMap<String, u64>,
+}
+
+/// Tools that are counted one by one; further ones share a count.
+const MAX_TOOLS: usize = 1024;
+
+impl SessionMeters {
+    /// The meter of a capability's rate, the same one as before unless the rate changed.
+    pub(crate) fn rate(&self, name: String, rate: Rate) -> Arc<Bucket> {
+        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bucket) = rates.get(&name).filter(|bucket| bucket.rate == rate) {
+            return Arc::clone(bucket);
+        }
+        let bucket = Arc::new(Bucket::new(name.clone(), rate));
+        rates.insert(name, Arc::clone(&bucket));
+        bucket
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&mut Made) -> T) -> T {
+        look(&mut self.made.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Counts a call of a tool; gives what came before it.
+    pub(crate) fn begin(&self, tool: &str) -> SoFar {
+        self.with(|made| {
+            let key = if made.by_tool.len() < MAX_TOOLS || made.by_tool.contains_key(tool) { tool } else { "" };
+            let of_tool = made.by_tool.entry(key.to_owned()).or_default();
+            let so_far = SoFar { calls: made.all, of_tool: *of_tool };
+            *of_tool += 1;
+            made.all += 1;
+            so_far
+        })
+    }
+
+    pub(crate) fn so_far(&self, tool: &str) -> SoFar {
+        self.with(|made| SoFar { calls: made.all, of_tool: made.by_tool.get(tool).copied().unwrap_or(0) })
+    }
+
+    /// A call was not let in after all.
+    pub(crate) fn give_back(&self, tool: &str) {
+        self.with(|made| {
+            let key = if made.by_tool.contains_key(tool) { tool } else { "" };
+            made.all = made.all.saturating_sub(1);
+            if let Some(count) = made.by_tool.get_mut(key) {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    made.by_tool.remove(key);
+                }
+            }
+        });
+    }
+
+    /// One of so many places, given back when it is dropped; `None` if all are taken.
+    pub(crate) fn place(&self, name: String, limit: u32) -> Option<OwnedSemaphorePermit> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || (limit, Arc::new(Semaphore::new(limit.try_into().unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS))));
+        let entry = places.entry(name).or_insert_with(fresh);
+        if entry.0 != limit {
+            *entry = fresh();
+        }
+        Arc::clone(&entry.1).try_acquire_owned().ok()
     }
 }
 

@@ -7,10 +7,13 @@
 
 pub mod cedar;
 mod checks;
+pub mod context;
 mod permit;
+pub mod required;
 
 pub use cedar::{Act, Bundle, Principal, Question};
 pub use checks::{CHECKS, Check, findings};
+pub use context::{Boundary, Contexts, SecurityContext};
 pub use permit::{
     Admitted, Asked, Binding, Bounded, Budget, Evidence, Judged, Permit, Rewritten, Shaped, Weighed, admit, bound, judge, shape,
     weigh,
@@ -95,6 +98,8 @@ pub trait Meter {
 pub struct Exceeded {
     /// Which one, in the operator's words.
     pub limit: String,
+    /// How many calls it lets through.
+    pub calls: u64,
     pub retry_after: Duration,
 }
 
@@ -139,6 +144,10 @@ pub struct Facts<'a> {
     pub input_schema: Option<&'a shape::Schema>,
     /// Whether texts that look like an attack are refused.
     pub scans_injection: bool,
+    /// The dotted name under which a built-in, or what stands in for one, was asked for.
+    pub built_in: Option<&'a str>,
+    /// How the call stands to its security context. `None`: the caller has none.
+    pub boundary: Option<&'a Boundary<'a>>,
 }
 
 impl std::fmt::Debug for Facts<'_> {

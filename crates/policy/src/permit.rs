@@ -160,10 +160,11 @@ pub fn admit(facts: &Facts<'_>) -> Result<Admitted, Violation> {
     checks::run(Stage::Admit, facts).map(|()| Admitted(()))
 }
 
-/// Fixes what the call may cost: what the server's entry asks for, never more than the node allows.
+/// Fixes what the call may cost: what the server's entry asks for, never more than the node or the caller's context allows.
 pub fn bound(facts: &Facts<'_>, wanted: Budget, ceiling: Budget) -> Result<Bounded, Violation> {
     checks::run(Stage::Bound, facts)?;
-    Ok(Bounded(Budget { time: wanted.time.min(ceiling.time), result_bytes: wanted.result_bytes.min(ceiling.result_bytes) }))
+    let budget = Budget { time: wanted.time.min(ceiling.time), result_bytes: wanted.result_bytes.min(ceiling.result_bytes) };
+    Ok(Bounded(facts.boundary.map_or(budget, |boundary| boundary.narrow(budget))))
 }
 
 /// No write-down: what the caller has seen must not flow to a server below its level. Then, what untrusted data may lead to.

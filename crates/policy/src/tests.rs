@@ -10,7 +10,7 @@ struct Full;
 
 impl Meter for Full {
     fn count(&self) -> Result<(), Exceeded> {
-        Err(Exceeded { limit: "the limit".into(), retry_after: Duration::from_millis(1500) })
+        Err(Exceeded { limit: "the limit".into(), calls: 3, retry_after: Duration::from_millis(1500) })
     }
 }
 
@@ -30,6 +30,8 @@ fn facts(server: &ServerId) -> Facts<'_> {
         arguments: None,
         input_schema: None,
         scans_injection: true,
+        built_in: None,
+        boundary: None,
     }
 }
 

@@ -104,6 +104,12 @@ impl Home {
         self.state.join("state.db")
     }
 
+    /// The index of the ledger. It may be deleted: whoever asks next makes it anew.
+    #[must_use]
+    pub fn index_file(&self) -> PathBuf {
+        self.state.join("index.db")
+    }
+
     #[must_use]
     pub fn tokens_file(&self) -> PathBuf {
         self.state.join("tokens.json")

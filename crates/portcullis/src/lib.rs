@@ -3,6 +3,7 @@
 mod accounts;
 pub mod cli;
 pub mod config;
+mod contexts;
 pub mod demo_server;
 mod exports;
 #[cfg(test)]
@@ -13,6 +14,10 @@ pub mod offline;
 mod online;
 mod policies;
 pub mod private_file;
+mod providers;
+mod replay_file;
+mod report;
+mod signing;
 pub mod snippets;
 pub mod tokens;
 mod up;
@@ -67,5 +72,7 @@ fn run(cli: &Cli) -> Result<Exit, Trouble> {
 /// `PORTCULLIS_LOG` chooses what is logged, such as `debug` or `gateway=debug`; warnings are by default.
 fn log_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("PORTCULLIS_LOG").unwrap_or_else(|_| "warn".into());
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).try_init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    // Where the log cannot be written, as on a disk that is full, complaining about it on the same stream would panic in the middle of a call.
+    let _ = log.log_internal_errors(false).try_init();
 }

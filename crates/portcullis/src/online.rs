@@ -23,6 +23,7 @@ mod demo;
 mod doctor;
 mod line;
 mod lineage;
+mod seal;
 
 pub(crate) use line::Line;
 
@@ -44,6 +45,7 @@ pub(crate) fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Result<Exi
         Verb::Tools(args::Tools::List(args)) => tools(args, home, screen),
         Verb::Doctor => doctor::run(home, screen),
         Verb::Demo(args) => demo::run(args, home, screen),
+        Verb::Seal(verb) => seal::run(verb, home, screen),
         Verb::Audit(verb) => audit_verbs::run(verb, home, screen),
         _ => Err(Trouble::failed("this verb is not one of the gate's")),
     }

@@ -55,6 +55,11 @@ pub struct Credential {
     /// The program that holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// The security context that bounds its calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
     #[serde(default)]
     pub revoked: bool,
     #[serde(with = "text::hex")]
@@ -88,6 +93,8 @@ pub struct NewCredential {
     pub user: Option<String>,
     pub departments: Vec<String>,
     pub agent: Option<String>,
+    pub tenant: Option<String>,
+    pub context: Option<String>,
 }
 
 impl NewCredential {
@@ -95,7 +102,17 @@ impl NewCredential {
     #[must_use]
     pub fn plain(name: &str, role: Role) -> Self {
         let name = name.to_owned();
-        Self { name, role, view: View::Double, grants: Vec::new(), user: None, departments: Vec::new(), agent: None }
+        Self {
+            name,
+            role,
+            view: View::Double,
+            grants: Vec::new(),
+            user: None,
+            departments: Vec::new(),
+            agent: None,
+            tenant: None,
+            context: None,
+        }
     }
 }
 
@@ -185,7 +202,15 @@ impl Tokens {
         if !is_name(&new.name) {
             return Err(TokenError::Name);
         }
-        if let Some(bad) = new.user.iter().chain(&new.departments).chain(&new.agent).find(|name| !is_name(name) || *name == "*") {
+        if let Some(bad) = new
+            .user
+            .iter()
+            .chain(&new.departments)
+            .chain(&new.agent)
+            .chain(&new.tenant)
+            .chain(&new.context)
+            .find(|name| !is_name(name) || *name == "*")
+        {
             return Err(TokenError::Holder(bad.clone()));
         }
         if let Some(bad) = new.grants.iter().find(|grant| !is_grant(grant)) {
@@ -203,6 +228,8 @@ impl Tokens {
             user: new.user,
             departments: new.departments,
             agent: new.agent,
+            tenant: new.tenant,
+            context: new.context,
             revoked: false,
             sha256,
         };

@@ -24,10 +24,11 @@ use crate::{
     home::Home,
     lineage,
     offline::{self, Screen, Trouble},
-    private_file, snippets, tokens, wiring,
+    private_file, providers, signing, snippets, tokens, wiring,
 };
 
 mod files;
+pub(crate) mod retention;
 
 use files::Files;
 
@@ -60,9 +61,14 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         let state = State::open(&home.state_file()).await.map_err(Trouble::failed)?;
         let mut sessions = state.sessions().await.map_err(Trouble::failed)?;
         lineage::catch_up(&ledger, &mut sessions)?;
-        let settings = wiring::settings(home, &prepared.resolved, state).map_err(Trouble::failed)?;
+        let now_ms = audit::system_clock()().unix_ms;
+        let boot = signing::boot();
+        let signing = signing::signing(home, &prepared.resolved, &state, &boot, now_ms).await.map_err(Trouble::failed)?;
+        let proofs = providers::proofs(home, &boot, now_ms).map_err(Trouble::failed)?;
+        let settings = wiring::settings(home, &prepared.resolved, state, signing, proofs).map_err(Trouble::failed)?;
         let listener = bind(prepared.listen).await?;
         let lines = bind_lines(&home.socket())?;
+        let keeper = tokio::spawn(retention::keep(ledger.clone(), files.clone()));
         let gate = Gate::open(settings, credentials, sessions, ledger, audit::system_clock());
         let address = listener.local_addr()?;
         gate.set_url(format!("http://{address}/mcp"));
@@ -77,6 +83,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         let watch = tokio::spawn(files.watch(gate.clone(), looks));
         until_told(&gate).await?;
         watch.abort();
+        keeper.abort();
         doors.close().await?;
         gate.close();
         exports.close().await;
@@ -97,6 +104,7 @@ fn prepare(up: &args::Up, home: &Home, files: &Files) -> Result<(Prepared, files
     home.prepare()?;
     let is_new = offline::first_config(home)?;
     let client = tokens::prepare_first(home, SystemTime::now(), &mut tokens::system_random).map_err(Trouble::failed)?;
+    signing::prepare(home).map_err(Trouble::failed)?;
     let (resolved, looks) = files.first()?;
     let listen = match &up.listen {
         Some(text) => config::parse_listen(text).map_err(|error| Trouble::usage(format!("--listen: {error}")))?,

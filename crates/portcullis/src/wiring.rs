@@ -4,7 +4,7 @@ use std::{fs, io, path::Path, sync::Arc, time::Duration};
 
 use gateway::{
     Credential, DoorSettings, Pins, Role,
-    settings::{self, Rules, ServerSpec, Settings, Standing, Vault, WorkerSettings},
+    settings::{self, Proofs, Rules, ServerSpec, Settings, Signing, Standing, Vault, WorkerSettings},
 };
 use policy::{Budget, Influence, Permission};
 use secrets::{Resolver, SecretRef, Store as _};
@@ -14,8 +14,9 @@ use vocab::Redacted;
 use crate::{
     accounts,
     config::{self, Resolved},
+    contexts,
     home::Home,
-    policies, private_file,
+    policies, private_file, providers,
     tokens::{self, Tokens},
 };
 
@@ -26,7 +27,13 @@ const LONGEST_CALL: Duration = Duration::from_secs(3600);
 const WORKER: &str = "portcullis-worker";
 
 /// What the gate is told, from what the files say, and what it keeps.
-pub(crate) fn settings(home: &Home, resolved: &Resolved, state: State) -> Result<Settings, String> {
+pub(crate) fn settings(
+    home: &Home,
+    resolved: &Resolved,
+    state: State,
+    signing: Signing,
+    proofs: Proofs,
+) -> Result<Settings, String> {
     let limits = &resolved.limits;
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     Ok(Settings {
@@ -54,6 +61,8 @@ pub(crate) fn settings(home: &Home, resolved: &Resolved, state: State) -> Result
         rules: rules(resolved)?,
         state,
         pins: Pins::open(home.lock_file())?,
+        signing,
+        proofs,
     })
 }
 
@@ -112,7 +121,13 @@ pub(crate) fn rules(resolved: &Resolved) -> Result<Rules, String> {
             config::Influence::Block => Influence::Block,
         },
         approvals: settings::ApprovalSettings { expiry: resolved.approvals.expiry, in_client: resolved.approvals.in_client },
+        contexts: Arc::new(contexts::load(resolved).map_err(|findings| mistakes(&findings))?),
+        oauth: providers::oauth(resolved.oauth.as_ref())?.map(Arc::new),
     })
+}
+
+fn mistakes(findings: &[config::Finding]) -> String {
+    findings.iter().map(|finding| format!("{}; {}", finding.what, finding.fix)).collect::<Vec<_>>().join("\n")
 }
 
 /// The key that seals what clients carry for us: kept, so that a restart does not void it.
@@ -148,6 +163,8 @@ pub(crate) fn credentials(home: &Home) -> Result<Vec<Credential>, tokens::TokenE
             user: credential.user.clone(),
             departments: credential.departments.clone(),
             agent: credential.agent.clone(),
+            tenant: credential.tenant.clone(),
+            context: credential.context.clone(),
             digest: credential.digest(),
         })
         .collect())
@@ -192,6 +209,8 @@ fn server(entry: &config::ServerEntry) -> ServerSpec {
             }),
         },
         allow: settings::Allow { sampling: entry.allow.sampling, roots: entry.allow.roots, elicitation: entry.allow.elicitation },
+        capabilities: entry.capabilities.iter().map(|capability| capability.name.clone()).collect(),
+        tenant: entry.tenant.clone(),
     }
 }
 

@@ -115,7 +115,8 @@ pub(crate) async fn answer(door: &Arc<Door>, caller: &Caller, verb: Verb, parts:
     if verb == Verb::Events {
         return events::answer(door, caller, parts);
     }
-    if !caller.is_operator() {
+    if !caller.is_operator() || caller.tenant().is_some() {
+        // An operator of one tenant steers that tenant's sessions, not the gate.
         return reply::refusal(StatusCode::FORBIDDEN, ErrorCode::PermissionDenied, "This path needs an operator's credential");
     }
     let (wanted, allow) = if verb.only_looks() { (Method::GET, "GET") } else { (Method::POST, "POST") };
@@ -143,7 +144,7 @@ fn params_of_query(query: &str) -> Bytes {
 
 /// Performs an operator's verb; the text of an error is meant for the operator.
 pub(crate) async fn perform(door: &Door, caller: &Caller, verb: Verb, given: Bytes) -> Result<Vec<u8>, String> {
-    if !caller.is_operator() || !caller.is_active() {
+    if !caller.is_operator() || caller.tenant().is_some() || !caller.is_active() {
         return Err("this needs an operator's credential".to_owned());
     }
     let given = if given.is_empty() { Bytes::from_static(b"{}") } else { given };

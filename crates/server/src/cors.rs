@@ -12,10 +12,11 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 const EXPOSED: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 /// Request headers a page may send, besides `Mcp-Param-*`.
-const SENDABLE: [&str; 9] = [
+const SENDABLE: [&str; 10] = [
     "accept",
     "authorization",
     "content-type",
+    "dpop",
     "last-event-id",
     "mcp-method",
     "mcp-name",

@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::{
     admin::events::MAX_STREAMS,
     mcp::{listen::Listeners, lists::Lists, session::Sessions},
+    seal::LONG_ENVELOPES,
 };
 
 pub(crate) struct Door {
@@ -23,6 +24,8 @@ pub(crate) struct Door {
     pub(crate) listeners: Arc<Listeners>,
     /// Room for streams of events.
     pub(crate) event_streams: Arc<Semaphore>,
+    /// Room for long bodies of people who have proven nothing yet.
+    pub(crate) long_envelopes: Semaphore,
     /// Where we listen; what a `Host` header must name.
     pub(crate) address: Option<SocketAddr>,
     closing: watch::Receiver<bool>,
@@ -38,6 +41,7 @@ impl Door {
             lists: Lists::default(),
             listeners: Arc::default(),
             event_streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+            long_envelopes: Semaphore::new(LONG_ENVELOPES),
             address,
             closing,
             serial: AtomicU64::new(1),

@@ -1,4 +1,4 @@
-//! Who may speak to this door at all: `Host`, `Origin`, bearer, and the headers that say what is sent and what is understood.
+//! Who may speak to this door at all: `Host`, `Origin`, bearer or access token, and the headers that say what is sent and what is understood.
 //!
 //! Host and Origin keep web pages out (a page can make a browser call loopback under a name of its own); the bearer says who
 //! calls. A credential is never echoed, and never taken from a URL.
@@ -11,18 +11,28 @@ use vocab::ErrorCode;
 
 use crate::{
     door::Door,
-    reply::{Refused, refusal, unauthenticated},
+    oauth,
+    reply::{Refused, Reply, refusal},
 };
 
 /// Every check that needs no body, in order. Health paths stop after [`framing`] and [`place`].
-pub(crate) fn caller(door: &Door, parts: &Parts) -> Result<Caller, Refused> {
-    match bearer(door, parts) {
-        Ok(caller) => Ok(caller),
-        Err((reason, sentence)) => {
-            door.gate.strangers(reason);
-            Err(unauthenticated(sentence).into())
-        }
-    }
+pub(crate) async fn caller(door: &Door, parts: &Parts) -> Result<Caller, Refused> {
+    let stranger = match credential(door, parts) {
+        Ok(Shown::Known(caller)) => return Ok(caller),
+        Ok(Shown::Unknown { token, as_bound }) => match oauth::caller(door, parts, token, as_bound).await {
+            Ok(caller) => return Ok(caller),
+            Err(refused) => refused,
+        },
+        Err((reason, sentence)) => Stranger { reason, reply: oauth::unauthenticated(door, parts, sentence) },
+    };
+    door.gate.strangers(stranger.reason);
+    Err(stranger.reply.into())
+}
+
+/// Somebody who is not let in: why, for the count of strangers, and what they are told.
+pub(crate) struct Stranger {
+    pub(crate) reason: &'static str,
+    pub(crate) reply: Reply,
 }
 
 /// A request that says its length twice is how one request is made to look like two.
@@ -37,10 +47,16 @@ pub(crate) fn framing(headers: &HeaderMap) -> Result<(), Refused> {
 /// Is this request meant for us, and does it come from where it may come from?
 pub(crate) fn place(door: &Door, parts: &Parts) -> Result<(), Refused> {
     let settings = door.gate.settings();
+    let oauth = door.gate.oauth();
+    // The name that providers issue tokens for is one of ours.
+    let ours = |authority: &str| {
+        is_ours(authority, door.address, &settings.allowed_hosts)
+            || oauth.as_ref().is_some_and(|oauth| oauth.authority().eq_ignore_ascii_case(authority))
+    };
     // A request line may name a host too, and then it is the one that counts; both must be ours.
-    let named = parts.uri.authority().is_none_or(|authority| is_ours(authority.as_str(), door.address, &settings.allowed_hosts));
+    let named = parts.uri.authority().is_none_or(|authority| ours(authority.as_str()));
     let host = single(&parts.headers, header::HOST).filter(|_| named);
-    if !host.is_some_and(|host| is_ours(host, door.address, &settings.allowed_hosts)) {
+    if !host.is_some_and(ours) {
         door.gate.strangers("host");
         return Err(refusal(StatusCode::FORBIDDEN, ErrorCode::PermissionDenied, "This door does not answer to that Host").into());
     }
@@ -75,18 +91,35 @@ pub(crate) fn same_origin(listed: &str, origin: &str) -> bool {
     listed.trim_end_matches('/').eq_ignore_ascii_case(origin)
 }
 
-fn bearer(door: &Door, parts: &Parts) -> Result<Caller, (&'static str, &'static str)> {
+/// What a request shows for itself.
+enum Shown<'a> {
+    Known(Caller),
+    /// A text that is no credential of ours; a provider may know it.
+    Unknown {
+        token: &'a str,
+        as_bound: bool,
+    },
+}
+
+fn credential<'a>(door: &Door, parts: &'a Parts) -> Result<Shown<'a>, (&'static str, &'static str)> {
     if names_credential(&parts.uri) {
         return Err(("credential in url", "A credential does not belong in a URL: send `Authorization: Bearer …`"));
     }
     if !parts.headers.contains_key(header::AUTHORIZATION) {
-        return door.gate.anonymous().ok_or(("no credential", "Send a credential: `Authorization: Bearer …`"));
+        let anonymous = door.gate.anonymous().map(Shown::Known);
+        return anonymous.ok_or(("no credential", "Send a credential: `Authorization: Bearer …`"));
     }
-    let token = single(&parts.headers, header::AUTHORIZATION)
-        .and_then(|value| value.split_once(' '))
-        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-        .map(|(_, token)| token.trim());
-    token.and_then(|token| door.gate.identify(token)).ok_or(("unknown credential", "Unknown or revoked credential"))
+    let unknown = ("unknown credential", "Unknown or revoked credential");
+    let (scheme, token) = single(&parts.headers, header::AUTHORIZATION).and_then(|value| value.split_once(' ')).ok_or(unknown)?;
+    let (token, as_bound) = (token.trim(), scheme.eq_ignore_ascii_case("dpop"));
+    if !as_bound && !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(unknown);
+    }
+    // Our own tokens are bearers; one that claims to be bound is somebody else's.
+    match door.gate.identify(token).filter(|_| !as_bound) {
+        Some(caller) => Ok(Shown::Known(caller)),
+        None => Ok(Shown::Unknown { token, as_bound }),
+    }
 }
 
 fn names_credential(uri: &Uri) -> bool {

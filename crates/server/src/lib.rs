@@ -13,8 +13,10 @@ mod inlet;
 mod line;
 mod listen;
 mod mcp;
+mod oauth;
 mod reply;
 mod route;
+mod seal;
 
 pub use line::serve_lines;
 pub use listen::serve;

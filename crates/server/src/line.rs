@@ -6,6 +6,7 @@
 mod hello;
 mod operator;
 mod salvage;
+mod seal;
 mod talk;
 
 use std::{io, sync::Arc};

@@ -9,8 +9,9 @@ use vocab::ServerId;
 use crate::{
     admin, cors,
     door::Door,
-    guard, mcp,
+    guard, mcp, oauth,
     reply::{self, Body, Reply},
+    seal,
 };
 
 #[derive(Debug, PartialEq, Eq)]
@@ -18,9 +19,10 @@ pub(crate) enum Route {
     /// `/mcp`, or `/u/{server}/mcp` for one server alone.
     Mcp(Option<ServerId>),
     Admin(admin::Verb),
+    Seal(seal::Verb),
     Healthy,
     Ready,
-    /// Where clients look for an authorization server, credential or not. There is none, and a plain "not found" tells them so.
+    /// Where clients look for who issues tokens for this door, credential or not. A plain "not found" tells them that nobody does.
     WellKnown,
     Nothing,
 }
@@ -34,6 +36,9 @@ pub(crate) fn route(path: &str) -> Route {
     }
     if let Some(server) = path.strip_prefix("/u/").and_then(|rest| rest.strip_suffix("/mcp")) {
         return ServerId::parse(server).map_or(Route::Nothing, |server| Route::Mcp(Some(server)));
+    }
+    if let Some(rest) = path.strip_prefix("/v1/seal/") {
+        return unescaped(rest).and_then(|rest| seal::Verb::parse(&rest)).map_or(Route::Nothing, Route::Seal);
     }
     if path.starts_with("/.well-known/") {
         return Route::WellKnown;
@@ -81,20 +86,28 @@ pub(crate) async fn answer(door: &Arc<Door>, request: Request<Incoming>) -> Repl
 /// A request that came to the right place from a place it may come from.
 async fn admitted(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
     let route = route(parts.uri.path());
+    let route = match route {
+        Route::Seal(verb) => return seal::answer(door, verb, &parts, body).await,
+        route => route,
+    };
     match &route {
         Route::Healthy => return health(&parts.method, true),
         Route::Ready => return health(&parts.method, !door.is_closing()),
-        Route::WellKnown => return reply::not_found(),
+        Route::WellKnown => return oauth::metadata(door, &parts),
         _ => {}
     }
-    let caller = match guard::caller(door, &parts) {
+    let caller = match guard::caller(door, &parts).await {
         Ok(caller) => caller,
         Err(refused) => return *refused,
     };
     match route {
         Route::Mcp(mount) => mcp::http::answer(door, caller, mount, &parts, body).await,
-        Route::Admin(verb) => admin::answer(door, &caller, verb, &parts, body).await,
-        Route::Healthy | Route::Ready | Route::WellKnown | Route::Nothing => reply::not_found(),
+        Route::Admin(verb) => {
+            let mut reply = admin::answer(door, &caller, verb, &parts, body).await;
+            oauth::ask_for_operator_scope(door, &caller, &parts, &mut reply);
+            reply
+        }
+        Route::Healthy | Route::Ready | Route::WellKnown | Route::Seal(_) | Route::Nothing => reply::not_found(),
     }
 }
 

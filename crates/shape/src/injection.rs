@@ -9,14 +9,15 @@ mod strings;
 mod table;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
-use aho_corasick::AhoCorasick;
 use regex::{Regex, RegexBuilder};
 use wire::{Json, Kind};
 
 use strings::Strings;
+use words::Words;
 
 pub use table::{Family, RULES, Rule};
 
@@ -44,9 +45,7 @@ pub struct Hit {
 /// The standard table, perhaps with more patterns in it.
 #[derive(Debug)]
 pub struct Table {
-    words: Option<AhoCorasick>,
-    /// For every word the rules it belongs to.
-    rules_of: Vec<Vec<usize>>,
+    words: Words,
     patterns: Vec<Regex>,
     extra: Vec<(String, Regex)>,
 }
@@ -69,16 +68,8 @@ impl Table {
             let built = RegexBuilder::new(pattern).case_insensitive(true).size_limit(SIZE).dfa_size_limit(SIZE).build();
             built.map_err(|error| format!("the injection pattern `{name}` is not usable: {error}"))
         };
-        let mut words: Vec<&str> = RULES.iter().flat_map(|rule| rule.words).copied().collect();
-        words.sort_unstable();
-        words.dedup();
-        let rules_of =
-            |word: &&str| (0..RULES.len()).filter(|at| RULES.get(*at).is_some_and(|rule| rule.words.contains(word))).collect();
         Ok(Self {
-            rules_of: words.iter().map(rules_of).collect(),
-            words: Some(
-                AhoCorasick::new(&words).map_err(|error| format!("the words of the injection table are not usable: {error}"))?,
-            ),
+            words: Words::new(),
             // The folded text is in lower case already, and folding case again would cost.
             patterns: RULES
                 .iter()
@@ -94,13 +85,17 @@ impl Table {
     /// A table that takes everything for an injection; used if ours could not be compiled, which a test rules out.
     fn refusing() -> Self {
         let all = Regex::new("").into_iter().map(|all| ("broken-table".to_owned(), all)).collect();
-        Self { words: None, rules_of: Vec::new(), patterns: Vec::new(), extra: all }
+        Self { words: Words::new(), patterns: Vec::new(), extra: all }
     }
 
     /// Looks at every string and key of a validated value.
     #[must_use]
     pub fn scan(&self, json: Json<'_>) -> Option<Hit> {
-        let rules = self.matched(&Strings::gather(json.text()));
+        // Patterns of this gate's own could match anything, so they see every text.
+        if self.extra.is_empty() && !self.words.could_be_in(json.as_bytes()) {
+            return None;
+        }
+        let rules = self.matched(&Strings::gather(json.as_bytes()));
         if !self.refuses(&rules) {
             return None;
         }
@@ -140,35 +135,53 @@ impl Table {
             let hidden = RULES.iter().zip(&self.patterns).enumerate().filter(|(_, (rule, _))| rule.family == Family::Hidden);
             rules.extend(hidden.filter(|(_, (_, pattern))| pattern.is_match(&text.unusual)).map(|(at, _)| at));
         }
-        let extra = self.extra.iter().enumerate().filter(|(_, (_, pattern))| pattern.is_match(&text.folded));
-        rules.extend(extra.map(|(at, _)| at + RULES.len()));
+        if !self.extra.is_empty() {
+            let folded = String::from_utf8_lossy(&text.folded);
+            let extra = self.extra.iter().enumerate().filter(|(_, (_, pattern))| pattern.is_match(&folded));
+            rules.extend(extra.map(|(at, _)| at + RULES.len()));
+        }
         rules
     }
 
     /// Rules one of whose words is there, with the parts of the text around those words. Parts that meet are joined, so that no rule
     /// looks at any part twice, however often a word is repeated.
-    fn suspected(&self, folded: &str) -> BTreeMap<usize, Vec<(usize, usize)>> {
+    fn suspected(&self, folded: &[u8]) -> BTreeMap<usize, Vec<(usize, usize)>> {
         let mut suspected: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
-        for hit in self.words.iter().flat_map(|words| words.find_overlapping_iter(folded)) {
-            let (start, end) = (hit.start().saturating_sub(BEFORE), (hit.end() + AFTER).min(folded.len()));
-            for at in self.rules_of.get(hit.pattern().as_usize()).into_iter().flatten() {
+        self.words.find(folded, |start, end, rules| {
+            let (start, end) = (start.saturating_sub(BEFORE), (end + AFTER).min(folded.len()));
+            for at in rules {
                 let spans = suspected.entry(*at).or_default();
                 match spans.last_mut() {
-                    Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                    Some(last) if start <= last.1 => *last = (last.0.min(start), last.1.max(end)),
                     _ => spans.push((start, end)),
                 }
             }
-        }
+        });
         suspected
     }
 
-    fn matches_in(&self, at: usize, spans: &[(usize, usize)], folded: &str) -> bool {
+    fn matches_in(&self, at: usize, spans: &[(usize, usize)], folded: &[u8]) -> bool {
         let Some(pattern) = self.patterns.get(at) else { return false };
         spans.iter().any(|(start, end)| {
-            let (start, end) = (folded.floor_char_boundary(*start), folded.ceil_char_boundary(*end));
-            folded.get(..end).is_some_and(|text| pattern.is_match_at(text, start))
+            // What stands right before a part tells whether a word begins there.
+            let from = character_start(folded, start.saturating_sub(1));
+            let (start, end) = (character_start(folded, *start), character_end(folded, *end));
+            let part = folded.get(from..end).and_then(|part| std::str::from_utf8(part).ok());
+            part.is_some_and(|part| pattern.is_match_at(part, start - from))
         })
     }
+}
+
+/// Where the character begins that a place is in.
+fn character_start(text: &[u8], at: usize) -> usize {
+    let inside = |at: &usize| text.get(*at).is_some_and(|byte| (0x80..0xc0).contains(byte));
+    (0..=at).rev().find(|at| !inside(at)).unwrap_or_default()
+}
+
+/// The first place from `at` on where a character ends.
+fn character_end(text: &[u8], at: usize) -> usize {
+    let inside = |byte: &&u8| (0x80..0xc0).contains(*byte);
+    at + text.get(at..).unwrap_or_default().iter().take_while(inside).count()
 }
 
 /// Looks at every string and key of a validated value, by the standard table.

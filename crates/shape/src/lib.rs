@@ -9,6 +9,7 @@ pub mod definition;
 pub mod injection;
 pub mod schema;
 pub mod secrets;
+mod sieve;
 mod text;
 
 pub use schema::{Mismatch, Schema, SchemaProblem};

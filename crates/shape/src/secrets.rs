@@ -14,7 +14,7 @@ use memchr::memmem;
 use wire::{json::decode_key, write};
 
 use crate::text::string_end;
-use finder::{Finder, Reason};
+use finder::{Finder, Reason, anything_in, suspects};
 
 pub use held::Held;
 pub use shapes::{SHAPES, SecretShape};
@@ -33,9 +33,13 @@ pub struct Redacted {
 /// Takes every secret out of a validated JSON text. `None` means that nothing was found and the text may go as it is.
 #[must_use]
 pub fn redact(text: &[u8], held: &Held) -> Option<Redacted> {
+    rewritten(text, held, suspects(text, held))
+}
+
+/// The text without the secrets that are among the suspects.
+fn rewritten(text: &[u8], held: &Held, mut suspects: Vec<(usize, Reason)>) -> Option<Redacted> {
     let finder = Finder::get()?;
-    let mut suspects = finder.suspects(text, held);
-    if suspects.iter().any(|(_, reason)| *reason == Reason::Disguise) && !finder.anything_in(&disguised(text, &suspects), held) {
+    if suspects.iter().any(|(_, reason)| *reason == Reason::Disguise) && !anything_in(&disguised(text, &suspects), held) {
         suspects.retain(|(_, reason)| *reason != Reason::Disguise);
     }
     let mut suspects = suspects.as_slice();
@@ -131,7 +135,7 @@ impl Rewriting<'_> {
     fn numbers(&mut self, held: &Held, from: usize, to: usize) {
         let part = self.text.get(from..to).unwrap_or_default();
         let mut hits = Vec::new();
-        held.find(part, |start, end| hits.push((from + start, from + end)));
+        held.find_values(part, |start, end| hits.push((from + start, from + end)));
         let in_number = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
         hits.sort_unstable();
         for (start, end) in hits {

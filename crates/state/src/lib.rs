@@ -1,4 +1,5 @@
 //! What the gate must not forget: the labels of sessions, and approvals. One SQLite file; the only crate that links a database.
+//! Beside it, in a file of its own that may be lost, the [`index`] of the ledger.
 //!
 //! **Invariant: acknowledged is durable.** Every change is committed with a full sync before its function returns, so a gate that is
 //! killed at any moment finds everything it was told had been kept.
@@ -12,9 +13,11 @@
 mod approval;
 mod approvals;
 mod error;
+pub mod index;
 mod open;
 mod rows;
 mod sessions;
+mod signed;
 mod watch;
 mod writer;
 
@@ -26,6 +29,7 @@ pub use approval::{AnswerError, Approval, ApprovalState, ApprovalStateError, Ask
 pub use approvals::{ARGUMENTS_LIMIT, KEPT_MS, PENDING_LIMIT, PENDING_LIMIT_PER_CALLER};
 pub use error::StateError;
 pub use sessions::{ArchivedSession, SavedSession};
+pub use signed::{SavedSigned, SignedStatus, Workload};
 pub use watch::Watch;
 
 /// The state of one gate. Cheap to clone.

@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 use crate::{Inner, State, StateError, watch::Watchers, writer::Writer};
 
 /// Each brings the schema from the version of its index to the next. Never change one that was released; add another.
-const MIGRATIONS: [&str; 1] = [include_str!("schema/0001.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("schema/0001.sql"), include_str!("schema/0002.sql")];
 
 /// `PRAGMA application_id`: "PrtC".
 const APPLICATION: i64 = 0x5072_7443;
@@ -55,7 +55,7 @@ impl State {
 
 /// Makes the file before SQLite does, so that it is never readable by others, not even for a moment. SQLite gives its side files the
 /// mode of the file itself.
-fn prepare(file: &Path) -> std::io::Result<()> {
+pub(crate) fn prepare(file: &Path) -> std::io::Result<()> {
     fs::OpenOptions::new().read(true).append(true).create(true).mode(OWNER_ONLY).open(file)?;
     let mode = fs::metadata(file)?.permissions().mode();
     if mode & 0o077 != 0 {

@@ -1,10 +1,12 @@
 //! Tests, by what they are about. Time and entropy are numbers the tests choose.
 
 mod approvals;
+mod index;
 mod kill;
 mod model;
 mod opening;
 mod sessions;
+mod signed;
 
 use std::task::Poll;
 

@@ -3,6 +3,7 @@
 //! The fuzzer runs them on bytes it invents, the tests run them on every file of `fuzz/corpus`. A function never skips an input: bytes
 //! that a parser refuses must be refused the same way twice, and bytes it accepts must survive a round trip.
 
+mod identity;
 mod lines;
 
 use serde_json::value::RawValue;
@@ -14,6 +15,7 @@ use wire::{
     sse,
 };
 
+pub use self::identity::{envelope, token};
 pub use lines::{worker_lines, worker_parts};
 
 /// A parser's name, which is its corpus's too, and its function.
@@ -28,6 +30,8 @@ pub const TARGETS: &[Target] = &[
     ("sse", events),
     ("names", names),
     ("header", header_values),
+    ("envelope", envelope),
+    ("token", token),
 ];
 
 const LIMITS: Limits = Limits::new(1 << 20, 64);

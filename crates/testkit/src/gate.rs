@@ -27,18 +27,34 @@ pub struct Setup {
     program: PathBuf,
     yaml: String,
     environment: Vec<(String, String)>,
+    /// Where the home is made, if not where temporary files are.
+    place: Option<PathBuf>,
 }
 
 impl Setup {
     /// A gate of this program with this configuration file.
     pub fn new(program: impl Into<PathBuf>, yaml: impl Into<String>) -> Self {
-        Self { program: program.into(), yaml: yaml.into(), environment: Vec::new() }
+        Self { program: program.into(), yaml: yaml.into(), environment: Vec::new(), place: None }
     }
 
     /// Adds a variable to the gate's own environment.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Another configuration file.
+    #[must_use]
+    pub fn with_config(mut self, yaml: &str) -> Self {
+        yaml.clone_into(&mut self.yaml);
+        self
+    }
+
+    /// Makes the home in this directory.
+    #[must_use]
+    pub fn home_in(mut self, dir: &Path) -> Self {
+        self.place = Some(dir.to_owned());
         self
     }
 
@@ -51,7 +67,8 @@ impl Setup {
         if !worker.exists() {
             bail!("{} is missing: run `cargo build -p worker` first", worker.display());
         }
-        let home = tempfile::Builder::new().prefix("gate-").tempdir()?;
+        let place = self.place.clone().unwrap_or_else(std::env::temp_dir);
+        let home = tempfile::Builder::new().prefix("gate-").tempdir_in(place)?;
         std::fs::write(home.path().join("portcullis.yaml"), &self.yaml)?;
         let child = spawn(&self, home.path())?;
         let mut gate = Gate { setup: self, home, child, face: Face::default() };

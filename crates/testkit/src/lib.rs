@@ -11,5 +11,6 @@ pub mod gate;
 pub mod hostile;
 pub mod model;
 pub mod procfs;
+pub mod provider;
 pub mod reference_client;
 pub mod shifty;

@@ -7,6 +7,7 @@
 
 pub mod random;
 mod shape;
+mod signed;
 mod world;
 
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod tests;
 
 use serde_json::Value;
 
+pub use signed::{ModelCapability, ModelSigned};
 pub use world::{
     Access, Decision, Definition, Influence, Level, ModelCall, ModelCaller, ModelPolicy, ModelServer, ModelTool, ModelWorld,
     Permission, When,
@@ -38,10 +40,17 @@ pub enum Check {
     ServerAccess,
     ToolAccess,
     Account,
+    Listed,
+    Denied,
+    Execution,
     ServerRate,
     ToolRate,
+    Path,
+    Domain,
+    Command,
     WriteDown,
     UntrustedInfluence,
+    Required,
     ArgumentsObject,
     Schema,
     Injection,
@@ -50,17 +59,24 @@ pub enum Check {
 
 impl Check {
     /// The order in which they are made. The first refusal is the one that counts; a wish to ask waits for the rest.
-    pub const ORDER: [Self; 14] = [
+    pub const ORDER: [Self; 21] = [
         Self::ServerState,
         Self::ToolPermission,
         Self::Definition,
         Self::ServerAccess,
         Self::ToolAccess,
         Self::Account,
+        Self::Listed,
+        Self::Denied,
+        Self::Execution,
         Self::ServerRate,
         Self::ToolRate,
+        Self::Path,
+        Self::Domain,
+        Self::Command,
         Self::WriteDown,
         Self::UntrustedInfluence,
+        Self::Required,
         Self::ArgumentsObject,
         Self::Schema,
         Self::Injection,
@@ -80,6 +96,13 @@ impl Check {
                 let connected = call.caller.user.is_some() && call.caller.accounts.contains(&server.id);
                 refuse_if(tool.needs_account && !connected, "PermissionDenied")
             }
+            Self::Listed => signed_only(call, signed::listed),
+            Self::Denied => signed_only(call, |signed| signed::denied(signed, &call.arguments)),
+            Self::Execution => signed_only(call, signed::execution),
+            Self::Path => signed_only(call, |signed| signed::path(signed, &call.arguments)),
+            Self::Domain => signed_only(call, |signed| signed::domain(signed, &call.arguments)),
+            Self::Command => signed_only(call, |signed| signed::command(signed, &call.arguments)),
+            Self::Required => signed_only(call, |signed| signed::required(signed, tool, &call.arguments)),
             Self::ServerRate => refuse_if(server.calls_left == Some(0), "RateLimitExceeded"),
             Self::ToolRate => refuse_if(tool.calls_left == Some(0), "RateLimitExceeded"),
             Self::WriteDown => {
@@ -119,6 +142,11 @@ pub fn expected_without(world: &ModelWorld, call: &ModelCall, left_out: Option<C
         }
     }
     if ask { Expected::Ask } else { Expected::Allow }
+}
+
+/// What only callers with a context are held to.
+fn signed_only(call: &ModelCall, says: impl FnOnce(&ModelSigned) -> Expected) -> Expected {
+    call.signed.as_ref().map_or(Expected::Allow, says)
 }
 
 fn refuse_if(wrong: bool, code: &'static str) -> Expected {

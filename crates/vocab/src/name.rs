@@ -6,7 +6,8 @@
 use std::{fmt, sync::Arc};
 
 /// Words that name something of ours, so no server may take them.
-const RESERVED: [&str; 6] = ["builtin", "portcullis", "mcp", "fs", "web", "cmd"];
+const RESERVED: [&str; 7] = [BUILT_IN, "builtin", "portcullis", "mcp", "fs", "web", "cmd"];
+const BUILT_IN: &str = "built-in";
 const MAX_SERVER: usize = 64;
 const MAX_TOOL: usize = 128;
 
@@ -46,6 +47,12 @@ impl ServerId {
             return Err(NameError::Reserved);
         }
         Ok(Self(text.into()))
+    }
+
+    /// What has the gate's own tools; no server can be called so.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Self(BUILT_IN.into())
     }
 
     #[must_use]

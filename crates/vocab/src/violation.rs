@@ -66,6 +66,7 @@ catalogue! {
     Unauthenticated: Verify, Unauthenticated, PermissionDenied, "Unknown or revoked credential";
     SignatureVerificationFailed: Verify, Unauthenticated, PermissionDenied, "The signature does not verify";
     TokenExpired: Verify, Unauthenticated, PermissionDenied, "The token has expired";
+    EnvelopeExpired: Verify, Unauthenticated, PermissionDenied, "The envelope's timestamp is outside the accepted window";
     EnvelopeReplayed: Verify, Unauthenticated, PermissionDenied, "This envelope was used before";
     SessionInactive: Verify, Forbidden, PermissionDenied, "Session is not active";
     ToolNotFound: Resolve, Hidden, NotFound, "Unknown tool";

@@ -4,9 +4,27 @@
 //! their text: `1` and `1.0` are different texts to us, because rounding could make two calls look like one. Never used to forward a
 //! value, only to compare, to digest and to show it.
 
-use std::ops::Range;
+use std::{borrow::Cow, cmp::Ordering, ops::Range};
 
 use crate::{Json, json::decode_key};
+
+/// How keys are sorted. The two differ only where characters outside the basic plane meet those from U+E000 on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// As Python and Rust sort text; ours.
+    CodePoint,
+    /// As JavaScript does.
+    Utf16,
+}
+
+impl Order {
+    fn compare(self, a: &str, b: &str) -> Ordering {
+        match self {
+            Self::CodePoint => a.cmp(b),
+            Self::Utf16 => a.encode_utf16().cmp(b.encode_utf16()),
+        }
+    }
+}
 
 /// Deeper values cannot come from [`Json::parse`] with any limit we use; they are copied as they stand.
 const DEEPEST: usize = 512;
@@ -14,8 +32,13 @@ const DEEPEST: usize = 512;
 /// The canonical text of a validated value.
 #[must_use]
 pub fn canonical(json: Json<'_>) -> Vec<u8> {
-    let text = json.as_bytes();
-    let mut writing = Writing { text, at: 0, out: Vec::with_capacity(text.len()) };
+    canonical_after(Vec::with_capacity(json.as_bytes().len()), json, Order::CodePoint)
+}
+
+/// Writes the canonical text of a validated value at the end of `out`, with its keys in the order asked for.
+#[must_use]
+pub fn canonical_after(out: Vec<u8>, json: Json<'_>, order: Order) -> Vec<u8> {
+    let mut writing = Writing { text: json.as_bytes(), at: 0, out, order };
     writing.value(DEEPEST);
     writing.out
 }
@@ -25,6 +48,7 @@ struct Writing<'a> {
     text: &'a [u8],
     at: usize,
     out: Vec<u8>,
+    order: Order,
 }
 
 impl<'a> Writing<'a> {
@@ -108,14 +132,15 @@ impl<'a> Writing<'a> {
     fn sort(&mut self, start: usize, fields: &mut [(&'a [u8], Range<usize>)]) {
         // Without the closing quote, which would sort `"a"` after `"a!"`. UTF-8 sorts like its code points.
         let plain = |key: &'a [u8]| key.strip_suffix(b"\"").unwrap_or(key);
-        let escaped = fields.iter().any(|(key, _)| key.contains(&b'\\'));
-        if !escaped && fields.is_sorted_by(|(a, _), (b, _)| plain(a) <= plain(b)) {
-            return;
-        }
-        if escaped {
-            fields.sort_by(|(a, _), (b, _)| decode_key(a).cmp(&decode_key(b)));
-        } else {
+        let by_bytes = self.order == Order::CodePoint && !fields.iter().any(|(key, _)| key.contains(&b'\\'));
+        if by_bytes {
+            if fields.is_sorted_by(|(a, _), (b, _)| plain(a) <= plain(b)) {
+                return;
+            }
             fields.sort_unstable_by_key(|(key, _)| plain(key));
+        } else {
+            let order = self.order;
+            fields.sort_by_cached_key(|(key, _)| Sorted(decode_key(key), order));
         }
         let mut sorted = Vec::with_capacity(self.out.len() - start);
         for (_, written) in &*fields {
@@ -139,6 +164,22 @@ impl<'a> Writing<'a> {
         }
         self.at = self.text.len();
         self.text.get(start..).unwrap_or_default()
+    }
+}
+
+/// A key that sorts in an order.
+#[derive(PartialEq, Eq)]
+struct Sorted<'a>(Cow<'a, str>, Order);
+
+impl Ord for Sorted<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.1.compare(&self.0, &other.0)
+    }
+}
+
+impl PartialOrd for Sorted<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

@@ -58,6 +58,8 @@ pub mod method {
     pub const NOTIFY: &str = "notify";
     pub const LOG_LEVEL: &str = "log_level";
     pub const CONFINEMENT: &str = "confinement";
+    /// One JSON document from an address: an identity provider's key set.
+    pub const FETCH: &str = "fetch";
     /// The courier's: sends a body to a URL and answers with the status.
     pub const POST: &str = "post";
     /// Answers `ok` at once: the worker's loop is alive.

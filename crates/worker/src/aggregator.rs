@@ -10,6 +10,7 @@ mod connect;
 mod connection;
 mod delegate;
 mod era;
+mod fetch;
 mod forward;
 mod handover;
 mod http;

@@ -4,6 +4,7 @@
 //! there is no list of expected failures. A warning counts as a failure, because the fixture shows that none is needed.
 
 mod gate;
+mod oauth;
 mod report;
 mod requirements;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use crate::tools::process::{self, Running};
 use report::Verdict;
 use requirements::{Leg, Requirements};
 
+pub(crate) use oauth::with_oauth;
 pub(crate) use report::Summary;
 
 /// Revision, and how many server scenarios it requires and runs unscored. The numbers guard against a suite that silently
@@ -34,10 +36,11 @@ const CLIENT_SCENARIOS: [(&str, usize, usize); 2] = [("2025-11-25", 4, 1), ("202
 const SUITE_LIMIT: Duration = Duration::from_secs(300);
 const SCENARIO_LIMIT: Duration = Duration::from_secs(60);
 
-const USAGE: &str = "usage: cargo xtask conformance [--direct] [--through-gate] [--url URL] [--client COMMAND]
+const USAGE: &str = "usage: cargo xtask conformance [--direct] [--through-gate] [--with-oauth] [--url URL] [--client COMMAND]
 
   --direct          the fixture and the reference client, nothing in between (the default)
   --through-gate    the same with a gate in between
+  --with-oauth      the server suite and the official client against a gate behind an identity provider
   --url URL         only the server suite, against a server that is already running
   --client COMMAND  only the client suite, with this command as the client; the suite appends its URL";
 
@@ -48,6 +51,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         [] | ["--direct"] => direct()?,
         ["--through-gate"] => through_gate()?,
         ["--direct", "--through-gate"] => [direct()?, through_gate()?].concat(),
+        ["--with-oauth"] => with_oauth()?,
         ["--url", url] => vec![run_server_suite(url, "url")?],
         ["--client", command] => vec![run_client_suite(command, "client")?],
         ["client-through-gate", options @ .., url] => return gate::play_through(options, url),
@@ -83,8 +87,13 @@ pub(crate) fn through_gate() -> Result<Vec<Summary>> {
     Ok(vec![server, run_client_suite(&client, "through-gate-client")?])
 }
 
-/// Runs both requirement sets of the server suite against an endpoint.
+/// Runs both requirement sets of the server suite against an endpoint that asks for no credential.
 pub(crate) fn run_server_suite(url: &str, label: &str) -> Result<Summary> {
+    run_suite(url, label, None)
+}
+
+/// The same, with a credential on every request if there is one.
+fn run_suite(url: &str, label: &str, credential: Option<&gate::Credential<'_>>) -> Result<Summary> {
     let suite = Suite::get()?;
     let mut summary = Summary::new(label);
     for (revision, required, unscored) in REVISIONS {
@@ -95,7 +104,11 @@ pub(crate) fn run_server_suite(url: &str, label: &str) -> Result<Summary> {
         let results_text = results.to_str().context("the target directory has a name that is not text")?;
         let arguments = ["server", "--url", url, "--requirements", revision, "-o", results_text];
         // The exit status only knows required failures; the saved checks know all of them.
-        process::run_bounded(&mut suite.command(&arguments), &log, SUITE_LIMIT)?;
+        let mut command = match credential {
+            None => suite.command(&arguments),
+            Some(credential) => credential.command(&suite, &arguments),
+        };
+        process::run_bounded(&mut command, &log, SUITE_LIMIT)?;
         for (scenario, scored) in requirements.scenarios() {
             summary.add(revision, scored, Verdict::read(&results, &format!("server-{scenario}"), scenario)?);
         }

@@ -16,10 +16,14 @@ use crate::say;
 
 const NODE_VERSION: &str = "22.23.3";
 const CONFORMANCE_VERSION: &str = "0.2.0-alpha.12";
+/// A certified identity provider, for a gate that stands behind one.
+const PROVIDER_VERSION: &str = "9.13.3";
 const INSTALL_LIMIT: Duration = Duration::from_secs(300);
 
 /// The installed conformance suite.
 pub(crate) struct Suite {
+    /// Where modules are found from.
+    home: PathBuf,
     node: PathBuf,
     package: PathBuf,
 }
@@ -34,6 +38,7 @@ impl Suite {
             "dependencies": {
                 node_package.as_str(): NODE_VERSION,
                 "@modelcontextprotocol/conformance": CONFORMANCE_VERSION,
+                "oidc-provider": PROVIDER_VERSION,
             },
         });
         install(&home, &format!("{pins:#}\n"))?;
@@ -41,7 +46,9 @@ impl Suite {
         let suite = Self {
             node: modules.join(node_package).join("bin").join("node"),
             package: modules.join("@modelcontextprotocol").join("conformance"),
+            home,
         };
+        let home = &suite.home;
         ensure!(suite.node.is_file() && suite.package.is_dir(), "the suite is not in {}; delete it and retry", home.display());
         Ok(suite)
     }
@@ -51,6 +58,27 @@ impl Suite {
         let mut command = Command::new(&self.node);
         command.arg(self.package.join("dist").join("index.js")).args(arguments);
         command
+    }
+
+    /// The same, with a module of ours loaded before it.
+    pub(crate) fn command_after(&self, module: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.node);
+        command.arg("--import").arg(module).arg(self.package.join("dist").join("index.js")).args(arguments);
+        command
+    }
+
+    /// A command that runs a script of ours with the suite's modules at hand.
+    pub(crate) fn script(&self, name: &str, text: &str) -> Result<Command> {
+        let mut command = Command::new(&self.node);
+        command.arg(self.write(name, text)?);
+        Ok(command)
+    }
+
+    /// Puts a script where it finds the suite's modules.
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
+        let file = self.home.join(name);
+        fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        Ok(file)
     }
 
     /// The suite's own list of what a protocol revision requires.

@@ -101,7 +101,7 @@ pub(super) fn places_of(keys: &[u8], call: &str) -> Vec<u64> {
     mine.map(|(index, _)| (index * SLOT_BYTES) as u64).collect()
 }
 
-pub(super) fn tag(call: &str) -> [u8; 16] {
+pub(crate) fn tag(call: &str) -> [u8; 16] {
     let hash = Hash::of(call.as_bytes());
     hash.bytes().first_chunk().copied().unwrap_or_default()
 }

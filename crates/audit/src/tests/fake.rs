@@ -65,6 +65,12 @@ impl Disk for FaultyDisk {
         std::fs::write(&new, bytes)?;
         std::fs::rename(&new, path)
     }
+    fn size(&self, path: &Path) -> io::Result<u64> {
+        RealDisk.size(path)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        RealDisk.remove(path)
+    }
     fn sync_dir(&self, _: &Path) -> io::Result<()> {
         Ok(())
     }

@@ -40,8 +40,57 @@ fn lines_are_aligned_and_plain() {
 #[test]
 fn a_story_tells_the_detail() {
     let refused = Record { detail: "ceiling\u{1b}[2J".into(), hash: "ab".into(), ..record("refusal", "refused") };
+    let records = render_records(std::slice::from_ref(&refused), false);
+    assert!(records.contains("    detail     ceiling\\u001b[2J\n"), "{records}");
+    let story = render_story(&[refused], true);
+    assert!(story.contains("Weigh") && story.contains("ceiling\\u001b[2J") && !story.contains("\u{1b}[2J"), "{story}");
+}
+
+#[test]
+fn a_story_goes_stage_by_stage() {
+    let intent = Record {
+        seq: 7,
+        call: "c-1".into(),
+        action: "tools/call".into(),
+        door: "mcp-http".into(),
+        ..record("intent", "permitted")
+    };
+    let asked = Record { action: "approval.asked".into(), approval: "a-1".into(), seq: 5, ..record("change", "") };
+    let approved =
+        Record { action: "approval.approved".into(), user: "ann".into(), reason: "fine".into(), ..record("change", "") };
+    let outcome = Record {
+        seq: 8,
+        call: "c-1".into(),
+        label_after: "CONFIDENTIAL".into(),
+        us: Some(1_500),
+        ..record("outcome", "permitted")
+    };
+    let story = render_story(&[asked, approved, intent.clone(), outcome], false);
+    assert!(story.starts_with("Call c-1  github/search  permitted after 1.5 ms\n2026-11-15 10:47:05.123 UTC\n\n"), "{story}");
+    assert_eq!(story.matches("  ✓ ").count(), 14, "{story}");
+    for part in [
+        "✓ Receive     tools/call, over mcp-http\n",
+        "approved, by ann, 2026-11-15",
+        "“fine”",
+        "session PUBLIC → CONFIDENTIAL\n",
+        "record 7\n",
+        "record 8\n",
+    ] {
+        assert!(story.contains(part), "{part}: {story}");
+    }
+    let refused = Record {
+        violation: "WouldViolateWriteDown".into(),
+        payload: "{\"ceiling\":\"PUBLIC\"}".into(),
+        ..record("refusal", "refused")
+    };
     let story = render_story(&[refused], false);
-    assert!(story.contains("    detail     ceiling\\u001b[2J\n"), "{story}");
+    assert!(story.contains("  ✗ Weigh       WouldViolateWriteDown, session at PUBLIC\n"), "{story}");
+    assert!(story.contains("it looked at {\"ceiling\":\"PUBLIC\"}\n") && story.contains("  · Shape\n"), "{story}");
+    assert_eq!((story.matches("  ✓ ").count(), story.matches("  · ").count()), (6, 7), "{story}");
+    let story = render_story(&[intent], false);
+    assert!(story.contains("under way") && story.contains("  ? Dispatch"), "{story}");
+    let lost = Record { stage: "Dispatch".into(), ..record("outcome", "indeterminate") };
+    assert!(render_story(&[lost], false).contains("  ? Dispatch"), "its end is not known");
 }
 
 #[test]

@@ -392,6 +392,18 @@ impl Disk for Sim {
         world.sync_dir()
     }
 
+    fn size(&self, path: &Path) -> io::Result<u64> {
+        self.lock().act("stat", |world| Ok(world.inodes[world.inode(path)?].kernel.len() as u64))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.lock().act("unlink", |world| {
+            world.names.remove(path).ok_or(io::ErrorKind::NotFound)?;
+            world.unsynced_names.push(NameOp::Unlink(path.to_owned()));
+            Ok(())
+        })
+    }
+
     fn sync_dir(&self, _: &Path) -> io::Result<()> {
         self.lock().sync_dir()
     }

@@ -49,8 +49,9 @@ fn round_trip(text: &str) -> Record {
     for shown in [render_line(&records[0], false), printable(text)] {
         assert!(!shown.chars().any(char::is_control), "{shown:?}");
     }
-    let story = render_story(&records, false);
-    assert!(!story.chars().any(|c| c != '\n' && c.is_control()), "{story:?}");
+    for story in [render_story(&records, false), render_story(&records[..1], false), render_records(&records, false)] {
+        assert!(!story.chars().any(|c| c != '\n' && c.is_control()), "{story:?}");
+    }
     all(dir.path()).swap_remove(0)
 }
 

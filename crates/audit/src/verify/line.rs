@@ -27,6 +27,10 @@ pub(super) struct Fields<'a> {
     pub(super) seq: Option<u64>,
     pub(super) kind: &'a [u8],
     pub(super) intent: Option<u64>,
+    pub(super) action: &'a [u8],
+    /// With its escapes.
+    pub(super) detail: &'a [u8],
+    pub(super) count: Option<u64>,
     /// The peaks of the hash tree, where the record carries them.
     pub(super) tree: &'a [u8],
 }
@@ -50,6 +54,8 @@ impl<'a> Fields<'a> {
                 match key {
                     b"kind" => fields.kind = value,
                     b"tree" => fields.tree = value,
+                    b"action" => fields.action = value,
+                    b"detail" => fields.detail = value,
                     _ => {}
                 }
                 rest = after;
@@ -58,6 +64,7 @@ impl<'a> Fields<'a> {
                 match key {
                     b"seq" => fields.seq = Some(value),
                     b"intent" => fields.intent = Some(value),
+                    b"count" => fields.count = Some(value),
                     _ => {}
                 }
                 rest = after;

@@ -3,12 +3,12 @@
 use audit::{Facts, Opened, Verdict};
 use flow::Showable;
 use policy::Permit;
-use vocab::{Fault, FaultKind, ServerId, Stage, Stop};
+use vocab::{Fault, FaultKind, ServerId, Stage, Stop, View};
 use wire::Json;
 
-use super::{Case, Delivered, Received, current_label, shape::Args};
+use super::{Case, Delivered, Received, current_label, receive::Address, shape::Args};
 use crate::{
-    Ask,
+    Ask, Caller, Proof,
     catalog::Target,
     gate::Inner,
     running::{Outcome, Reply},
@@ -26,7 +26,11 @@ pub(super) fn facts(gate: &Inner, ask: &Ask, rules: &Rules) -> Facts {
         action: ask.action.method().into(),
         caller: ask.caller.id().to_owned().into(),
         user: ask.caller.user().unwrap_or_default().to_owned().into(),
-        agent: ask.caller.agent().unwrap_or_default().to_owned().into(),
+        agent: ask.caller.agent_name().unwrap_or_default().to_owned().into(),
+        tenant: ask.caller.tenant().unwrap_or_default().to_owned().into(),
+        execution: ask.caller.signed().map_or_else(String::new, |session| session.execution.clone()).into(),
+        context: ask.caller.context().unwrap_or_default().to_owned().into(),
+        signature: signature(ask).into(),
         session: ask.session.to_string().into(),
         bundle: rules.bundle.version().to_owned().into(),
         args_bytes: Some(ask.params.len() as u64),
@@ -34,8 +38,43 @@ pub(super) fn facts(gate: &Inner, ask: &Ask, rules: &Rules) -> Facts {
     }
 }
 
+/// Who an approval is for: of a session of signed calls, that execution in that context and no other of the same credential.
+pub(super) fn bound_caller(caller: &Caller) -> String {
+    match caller.signed() {
+        None => caller.id().to_owned(),
+        Some(session) => format!("{} {} {}", caller.id(), session.execution, session.context),
+    }
+}
+
+/// A refusal's words for the operator, without secrets that the caller sent.
+fn scrubbed(gate: &Inner, stop: Stop) -> Stop {
+    let Stop::Refused(mut violation) = stop else { return stop };
+    if let Some(clean) = gate.text_without_secrets(&violation.detail) {
+        violation.detail = clean;
+    }
+    let clean = violation.payload.as_ref().and_then(|payload| gate.without_secrets(payload.as_bytes()));
+    if let Some(clean) = clean.and_then(|clean| String::from_utf8(clean).ok()) {
+        violation.payload = Some(clean);
+    }
+    Stop::Refused(violation)
+}
+
+/// The client's own signature, as proof of what it asked for.
+fn signature(ask: &Ask) -> String {
+    let Proof::Envelope(envelope) = &ask.proof else { return String::new() };
+    let signature = Json::checked_before(envelope).get("signature").and_then(Json::as_str);
+    signature.map(|text| text.into_owned()).unwrap_or_default()
+}
+
 /// What Resolve adds.
-pub(super) fn name(opened: &mut Opened, target: &Target) {
+pub(super) fn name(opened: &mut Opened, received: &Received<'_>, target: &Target) {
+    if let Address::Tool(asked) = &received.address
+        && asked.contains('.')
+        && *asked != target.name
+        && *asked != View::Double.expose(&target.spec.id, &target.name)
+    {
+        opened.facts.target = asked.clone().into_owned().into();
+    }
     opened.facts.server = target.spec.id.as_str().to_owned().into();
     opened.facts.tool = target.name.clone().into();
     opened.facts.effect = Some(target.effect);
@@ -96,6 +135,7 @@ pub(super) fn conclude(case: Case<'_>, mut opened: Opened, outcome: Result<Deliv
             (record, delivered.outcome, Some(delivered.showable))
         }
         Err(stop) => {
+            let stop = scrubbed(gate, stop);
             let label = current_label(ask).to_string();
             let mut record = stopped(&stop);
             record.label_after = &label;

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use audit::Opened;
 use bytes::Bytes;
-use policy::{Asked, Judged, Meter};
+use policy::{Asked, Judged};
 use state::{Approval, ApprovalState, NewApproval, SpendError};
 use vocab::{Fault, FaultKind, Rule, Stop, Violation};
 use wire::{
@@ -17,11 +17,10 @@ use wire::{
     write::{self, Object},
 };
 
-use super::{Case, Decided, Received, Settled, receive, resolve, verify};
+use super::{Case, Count, Decided, Received, Settled, in_force, receive, resolve};
 use crate::{
     Answer, Ask,
     catalog::Target,
-    meters::Peek,
     running::{Event, Order, Wires},
 };
 
@@ -31,7 +30,7 @@ const REMINDER: Duration = Duration::from_secs(10);
 const KEY: &str = "portcullis-approval";
 
 /// Admit to Judge, as `call.rs` has it.
-type Decide = fn(Case<'_>, &Received<'_>, &Target, &dyn Meter) -> Result<Decided, Violation>;
+type Decide = fn(Case<'_>, &Received<'_>, &Target, Count) -> Result<Decided, Violation>;
 
 pub(super) async fn consent(
     case: Case<'_>,
@@ -72,7 +71,7 @@ fn settle_rewrite(case: Case<'_>, target: &Arc<Target>, decided: Decided, decide
     });
     let ask = Ask { params: params.into(), ..case.ask.clone() };
     let received = receive(&ask)?;
-    decide(Case { ask: &ask, ..case }, &received, target, &Peek(&target.meters))
+    decide(Case { ask: &ask, ..case }, &received, target, Count::Look)
 }
 
 /// The open question for this very call: a new one, or the one that waits already.
@@ -238,9 +237,9 @@ async fn answered(case: Case<'_>, approval: &Approval, answer: &Answer) -> Resul
 async fn spend(case: Case<'_>, received: &Received<'_>, decide: Decide) -> Result<Settled, Stop> {
     let rules = case.gate.rules();
     let case = Case { rules: &rules, ..case };
-    verify(case.ask)?;
+    in_force(case)?;
     let target = resolve::resolve(case, received).await?;
-    let decided = decide(case, received, &target, &Peek(&target.meters))?;
+    let decided = decide(case, received, &target, Count::Look)?;
     let Decided { judged, args, slots } = settle_rewrite(case, &target, decided, decide)?;
     let Judged::Asked(asked) = judged else {
         return Err(changed("the rules changed while it waited").into());

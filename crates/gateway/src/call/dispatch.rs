@@ -44,7 +44,7 @@ pub(super) async fn dispatch(
     if permit.digest() != &args.digest {
         return Err(Fault::new(FaultKind::Gate, "the bytes to send are not the bytes that were judged").into());
     }
-    let upstream = gate.hub.upstream(&target.spec.id).ok_or_else(|| unavailable("the server was removed"))?;
+    let upstream = gate.hub.upstream(&target.spec.id).ok_or_else(|| unavailable("no server has this tool, or it was removed"))?;
     let link = connected(gate, &upstream).await?;
     if matches!(ask.action, Action::Subscribe | Action::Unsubscribe) {
         return subscribe(ask, target, &upstream, &link).await;

@@ -1,8 +1,7 @@
 //! What the checks and the bundle look at, gathered from the call, its target and its caller.
 
-use policy::{Account, Act, Influence, Meter, Permission, Principal, Question, Standing};
+use policy::{Account, Act, Boundary, Influence, Meter, Permission, Principal, Question, Standing};
 use vocab::ServerId;
-use wire::Json;
 
 use super::{
     Case,
@@ -67,7 +66,8 @@ impl Findings {
     pub(crate) fn facts<'a>(
         &'a self,
         target: &'a Target,
-        arguments: Option<Json<'a>>,
+        received: &'a Received<'_>,
+        (asked, boundary): (&'a str, Option<&'a Boundary<'a>>),
         influence: Influence,
         meter: &'a dyn Meter,
     ) -> policy::Facts<'a> {
@@ -93,9 +93,11 @@ impl Findings {
             meter,
             effect: target.effect,
             influence,
-            arguments,
+            arguments: received.arguments,
             input_schema: input.and_then(|definition| definition.input().as_ref().ok()?.as_ref()),
             scans_injection: target.spec.injection_scan,
+            built_in: self.is_tool.then_some(asked),
+            boundary,
         }
     }
 }
@@ -127,7 +129,7 @@ fn principal(caller: &Caller) -> Principal<'_> {
         user: caller.user(),
         agent: caller.agent(),
         departments: caller.departments(),
-        context: None,
+        context: caller.context(),
         is_operator: caller.is_operator(),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use policy::Budget;
 use vocab::{Rule, Violation};
 use wire::{Json, Text, json, write};
 
@@ -23,7 +24,13 @@ pub(super) struct Inspected {
     pub(super) remark: Option<String>,
 }
 
-pub(super) fn inspect(case: Case<'_>, received: &Received<'_>, target: &Target, raw: Raw) -> Result<Inspected, Violation> {
+pub(super) fn inspect(
+    case: Case<'_>,
+    received: &Received<'_>,
+    target: &Target,
+    raw: Raw,
+    budget: Budget,
+) -> Result<Inspected, Violation> {
     let Case { gate, ask, .. } = case;
     let result = match raw {
         Raw::Rpc(error) => {
@@ -36,6 +43,13 @@ pub(super) fn inspect(case: Case<'_>, received: &Received<'_>, target: &Target, 
     if result.len() > limit {
         let detail = format!("{} bytes from `{}`; the limit is {limit}", result.len(), target.spec.id);
         return Err(Violation::new(Rule::ResultTooLarge, detail));
+    }
+    if result.len() > budget.result_bytes {
+        // The server's entry would let it pass; the caller's context does not.
+        let (actual, most) = (result.len(), budget.result_bytes);
+        let detail = format!("{actual} bytes from `{}`; the context allows {most}", target.spec.id);
+        let payload = format!("{{\"actual_bytes\":{actual},\"max_bytes\":{most}}}");
+        return Err(Violation::new(Rule::OutputSizeLimitExceeded, detail).with_payload(payload));
     }
     if !Json::checked_before(&result).is_object() {
         return Err(Violation::new(Rule::InvalidResult, "the result is not an object"));

@@ -10,8 +10,8 @@ use super::{
     receive::{Address, Received},
 };
 use crate::{
-    Ask,
-    catalog::{Found, Names, Target},
+    Ask, Door,
+    catalog::{Found, Names, Target, builtin},
     gate::Inner,
     tokens,
     upstream::Status,
@@ -27,6 +27,10 @@ pub(super) async fn resolve(case: Case<'_>, received: &Received<'_>) -> Result<A
         Found::Nothing => return Err(unknown(ask, received).into()),
         Found::NotYet(spec) => spec,
     };
+    if ask.door == Door::Seal && spec.approved().is_some() {
+        // Routed to what runs, and never queued for what might.
+        return Err(Fault::new(FaultKind::Upstream, format!("server `{}` is not running", spec.id)).into());
+    }
     if spec.approved().is_none() {
         // Waiting would change nothing: the answer is a refusal whatever the server shows.
         return Ok(Arc::new(Target::unseen(spec, received.address.text())));
@@ -50,10 +54,25 @@ pub(super) async fn resolve(case: Case<'_>, received: &Received<'_>) -> Result<A
 }
 
 pub(crate) fn look_up(gate: &Inner, ask: &Ask, received: &Received<'_>) -> Result<Found, Violation> {
+    let found = find(gate, ask, received)?;
+    let spec = match &found {
+        Found::Target(target) => &target.spec,
+        Found::NotYet(spec) => spec,
+        Found::Nothing => return Ok(Found::Nothing),
+    };
+    // Another tenant's server does not exist for this caller.
+    Ok(if ask.caller.sees(spec.tenant.as_deref()) { found } else { Found::Nothing })
+}
+
+fn find(gate: &Inner, ask: &Ask, received: &Received<'_>) -> Result<Found, Violation> {
     let catalog = gate.hub.catalog();
-    let names = Names { mount: ask.mount.as_ref(), view: ask.caller.view() };
+    let names = Names { mount: ask.mount.as_ref(), view: ask.caller.view(), tenant: ask.caller.tenant() };
     Ok(match &received.address {
-        Address::Tool(name) => catalog.tool(names, name),
+        Address::Tool(name) => match catalog.tool(names, name) {
+            // Only those who sign their calls know the gate's own tools; to others they are not shown.
+            Found::Nothing if ask.caller.signed().is_some() => builtin::find(name).map_or(Found::Nothing, Found::Target),
+            found => found,
+        },
         Address::Prompt(name) => catalog.prompt(names, name),
         Address::Resource(uri) => catalog.resource(names.mount, uri),
         Address::Task(id) => {

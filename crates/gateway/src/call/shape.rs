@@ -13,7 +13,7 @@ use super::{
     Case,
     receive::{Address, Received},
 };
-use crate::{Action, Ask, Era, catalog::Target, gate::Inner, tokens};
+use crate::{Action, Ask, Door, Era, catalog::Target, gate::Inner, tokens};
 
 /// Parameters for the upstream: the caller's own, with our names and seals taken off.
 #[derive(Debug)]
@@ -72,7 +72,8 @@ fn rewrite(gate: &Inner, ask: &Ask, received: &Received<'_>, target: &Target, st
     };
     let mut dropped = vec![field, "_meta", "requestState"];
     let acts_for_user = ask.action == Action::CallTool && target.spec.rule(&target.name).requires_user_auth;
-    if ask.client.era == Era::Modern || target.era != Some(Era::Legacy) || acts_for_user {
+    if ask.client.era == Era::Modern || target.era != Some(Era::Legacy) || acts_for_user || ask.door == Door::Seal {
+        // A signed call has one answer, so it cannot be made a task that ends later.
         // What is asked about a task later would go out under the gate's own name, so a user's call is never made one.
         // The 2025 way to ask for a task means nothing to a server of the other kind: the call is then made synchronously.
         dropped.push("task");

@@ -31,6 +31,7 @@ impl Catalog {
         let mut catalog = Self::default();
         let ids: Vec<&ServerId> = servers.iter().map(|(spec, _)| &spec.id).collect();
         let mut uris: HashMap<Box<str>, Option<Arc<Target>>> = HashMap::new();
+        servers.iter().for_each(|(spec, _)| catalog.routes.claim(spec));
         for (spec, face) in servers {
             let mut mounted = Mounted {
                 spec: Arc::clone(spec),
@@ -68,6 +69,9 @@ impl Catalog {
                     && target.standing == Standing::Approved
                     && (kind != Kind::Tool || spec.rule(&item.name).permission != Permission::Blocked);
                 self.expose(mounted, kind, item, &target, is_shown, (&rivals, basis.pins));
+                if kind == Kind::Tool {
+                    self.routes.add(&target, is_shown.then_some(&item.raw));
+                }
             }
         }
         let approved = |(_, definition): &&(String, Arc<super::Definition>)| {
@@ -134,6 +138,7 @@ impl Catalog {
         (rivals, pins): (&[&ServerId], &Pins),
     ) {
         let id = mounted.spec.id.clone();
+        let tenant = mounted.spec.tenant.as_deref().map(Arc::from);
         for view in [View::Double, View::Flat, View::Raw] {
             let name = view.expose(&id, &item.name);
             if let Some(owner) = rivals.iter().find(|rival| view == View::Flat && claims(rival, &id, &name, pins)) {
@@ -152,13 +157,14 @@ impl Catalog {
             table.insert(name.clone().into(), Arc::clone(target));
             if is_shown {
                 let raw = if view == View::Raw { item.raw.clone() } else { renamed(item, "name", &name) };
-                list.push(Listed { name, raw, server: id.clone() });
+                list.push(Listed { name, raw, server: id.clone(), tenant: tenant.clone() });
             }
         }
     }
 
     fn add_resources(&mut self, face: &Face, mounted: &mut Mounted, basis: Basis<'_>) {
         let spec = Arc::clone(&mounted.spec);
+        let tenant: Option<Arc<str>> = spec.tenant.as_deref().map(Arc::from);
         for item in &face.resources {
             let target =
                 Target::plain(Arc::clone(&spec), &item.name, Some(face.era), mounted.is_open_world, mounted.meters.clone());
@@ -173,8 +179,9 @@ impl Catalog {
         for (items, field) in [(face.resources.iter().collect(), "uri"), (templates, "uriTemplate")] {
             for item in items {
                 let name = Self::exposed_uri(&spec.id, &item.name);
-                let listed = Listed { raw: renamed(item, field, &name), name, server: spec.id.clone() };
-                let own = Listed { raw: item.raw.clone(), name: item.name.clone(), server: spec.id.clone() };
+                let listed = Listed { raw: renamed(item, field, &name), name, server: spec.id.clone(), tenant: tenant.clone() };
+                let own =
+                    Listed { raw: item.raw.clone(), name: item.name.clone(), server: spec.id.clone(), tenant: tenant.clone() };
                 let lists = [&mut self.double.lists, &mut self.flat.lists, &mut mounted.tables.lists];
                 for (lists, listed) in lists.into_iter().zip([listed.clone(), listed, own]) {
                     let list = if field == "uri" { &mut lists.resources } else { &mut lists.templates };
@@ -206,8 +213,12 @@ fn is_open_world(spec: &ServerSpec, face: Option<&Face>) -> bool {
 
 /// The item with one field replaced and everything else byte for byte, the field's place included.
 fn renamed(item: &Item, field: &str, name: &str) -> Bytes {
-    let json = reparse(&item.raw);
-    let mut out = write::Object::with_capacity(item.raw.len() + name.len());
+    renamed_raw(&item.raw, field, name)
+}
+
+pub(super) fn renamed_raw(raw: &[u8], field: &str, name: &str) -> Bytes {
+    let json = reparse(raw);
+    let mut out = write::Object::with_capacity(raw.len() + name.len());
     let mut fields = json.fields();
     while let Some((key, value)) = fields.next_raw() {
         if value.as_bytes().as_ptr() == json.get(field).map_or(std::ptr::null(), |value| value.as_bytes().as_ptr()) {

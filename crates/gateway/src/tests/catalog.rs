@@ -22,7 +22,7 @@ fn blocking(id: &str, tool: &str) -> Arc<ServerSpec> {
 }
 
 fn names(view: View) -> Names<'static> {
-    Names { mount: None, view }
+    Names { mount: None, view, tenant: None }
 }
 
 fn target(found: Found) -> (String, String) {
@@ -39,7 +39,7 @@ fn a_tool_is_found_under_every_view_and_shown_verbatim_but_for_its_name() {
     assert_eq!(target(catalog.tool(names(View::Double), "github__my__tool")), ("github".into(), "my__tool".into()));
     assert_eq!(target(catalog.tool(names(View::Flat), "mcp_github_my__tool")), ("github".into(), "my__tool".into()));
     let id = ServerId::parse("github").unwrap();
-    let mounted = Names { mount: Some(&id), view: View::Double };
+    let mounted = Names { mount: Some(&id), view: View::Double, tenant: None };
     assert_eq!(target(catalog.tool(mounted, "my__tool")), ("github".into(), "my__tool".into()));
     let shown = &catalog.tools(None, View::Double)[0];
     assert_eq!(

@@ -19,6 +19,8 @@ fn caller(id: &str) -> Caller {
         user: None,
         departments: Vec::new(),
         agent: None,
+        tenant: None,
+        context: None,
         digest,
     };
     callers.replace(vec![credential]);
@@ -95,6 +97,8 @@ fn a_revoked_credential_is_inactive_in_hands_that_hold_it_already() {
         user: None,
         departments: Vec::new(),
         agent: None,
+        tenant: None,
+        context: None,
         digest,
     };
     let digest = |text: &str| <[u8; 32]>::from(<sha2::Sha256 as sha2::Digest>::digest(text));

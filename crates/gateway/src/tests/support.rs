@@ -35,6 +35,8 @@ pub(super) fn spec(id: &str, classification: Option<Level>) -> Arc<ServerSpec> {
         recheck: Duration::from_secs(1),
         health: None,
         allow: Allow { sampling: false, roots: false, elicitation: true },
+        capabilities: Vec::new(),
+        tenant: None,
     })
 }
 

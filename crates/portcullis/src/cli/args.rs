@@ -4,9 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod audit;
 mod decide;
+mod seal;
 
+pub use audit::*;
 pub use decide::*;
+pub use seal::*;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -86,6 +90,9 @@ pub enum Verb {
     /// Check, try and write the rules that judge calls
     #[command(subcommand)]
     Policy(Policy),
+    /// Make signed calls, and see and end the sessions of those who do
+    #[command(subcommand, after_help = SEAL_EXAMPLES)]
+    Seal(Seal),
     /// Make, see and revoke client credentials
     #[command(subcommand)]
     Token(Token),
@@ -285,6 +292,12 @@ pub struct TokenNew {
     /// The program that holds it, such as claude-code, for rules
     #[arg(long, value_name = "AGENT")]
     pub agent: Option<String>,
+    /// The tenant it belongs to; servers of other tenants do not exist for it
+    #[arg(long, value_name = "TENANT")]
+    pub tenant: Option<String>,
+    /// The security context that bounds its calls
+    #[arg(long, value_name = "CONTEXT")]
+    pub context: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -352,6 +365,17 @@ pub enum Audit {
     Verify(AuditVerify),
     /// Show one record, or all records of one call
     Show(AuditShow),
+    /// Find records by who, what, verdict, level, time or lineage
+    Query(AuditQuery),
+    /// Summarise a period: calls, refusals, approvals, changes, and whether the ledger verifies
+    Report(AuditReport),
+    /// Write a period's records to a file that can be verified by itself
+    Export(AuditExport),
+    /// Remove what is older than the ledger must be kept
+    ///
+    /// Whole segments go, and the arguments kept for their calls. What remains still verifies, and says what was removed. A running gate does
+    /// this by itself as `audit.retention` and `audit.max_bytes` say; by hand it is done without one.
+    Retain(AuditRetain),
     /// Print the latest signed head of the ledger, to be kept elsewhere
     ///
     /// With it and the public key, `portcullis audit verify --against` finds a ledger that was cut or written anew, even by whoever holds
@@ -373,8 +397,11 @@ pub struct AuditVerify {
     #[arg(long, value_name = "FILE")]
     pub against: Option<PathBuf>,
     /// The ledger's public key that was kept elsewhere, or a file with it
-    #[arg(long, value_name = "KEY", requires = "against")]
+    #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
+    /// Verify this export instead of the ledger
+    #[arg(long, value_name = "FILE")]
+    pub export: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -414,7 +441,7 @@ pub struct AuditTail {
     pub events: bool,
     /// Everything from this position on, instead of the newest
     #[arg(long, value_name = "POSITION")]
-    pub from: Option<audit::Place>,
+    pub from: Option<::audit::Place>,
     #[command(flatten)]
     pub wanted: AuditWanted,
 }

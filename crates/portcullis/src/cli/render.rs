@@ -223,7 +223,7 @@ pub fn tokens(credentials: &[Credential], style: Style) -> String {
     table(&["ID", "NAME", "ROLE", "STATE", "VIEW", "CREATED", "FOR", "GRANTS"], &rows, style)
 }
 
-/// Whom a credential acts for: `alice (eng, ops) with claude`.
+/// Whom a credential acts for, and within what: `alice (eng, ops) with claude of acme in read-only`.
 fn holder(credential: &Credential) -> String {
     let mut words = Vec::new();
     words.extend(credential.user.clone());
@@ -231,6 +231,8 @@ fn holder(credential: &Credential) -> String {
         words.push(format!("({})", credential.departments.join(", ")));
     }
     words.extend(credential.agent.as_ref().map(|agent| format!("with {agent}")));
+    words.extend(credential.tenant.as_ref().map(|tenant| format!("of {tenant}")));
+    words.extend(credential.context.as_ref().map(|context| format!("in {context}")));
     if words.is_empty() { "-".to_owned() } else { words.join(" ") }
 }
 

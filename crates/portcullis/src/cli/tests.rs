@@ -81,6 +81,12 @@ fn every_verb_is_understood() {
         "portcullis audit verify",
         "portcullis audit show 17",
         "portcullis audit verify --against head.txt --key key.txt",
+        "portcullis audit verify --export november.ledger --key key.txt",
+        "portcullis audit query --caller c --user u --agent a --tenant t --server s --tool t --verdict refused --violation V --level PUBLIC",
+        "portcullis audit query --since 2h --until 2026-11-15T10:00Z --lineage c-1 --session s --execution e --limit 5 --json",
+        "portcullis audit report --since 7d --format html --out report.html",
+        "portcullis audit export --since 7d --until 2026-11-15 --out november.ledger",
+        "portcullis audit retain --before 90d --reason old --dry-run",
         "portcullis audit checkpoint",
         "portcullis audit proof 17",
         "portcullis audit check-proof proof.txt --key key.txt",
@@ -141,6 +147,8 @@ fn wrong_usage_is_explained() {
     assert!(refused("portcullis connect-account").contains("--list"));
     assert!(refused("portcullis policy explain --tool a__b").contains("--caller <CALLER>"));
     assert!(refused("portcullis policy explain 7 --caller b").contains("cannot be used with"));
+    assert!(refused("portcullis audit query --since yesterday").contains("2026-11-15"));
+    assert!(refused("portcullis audit query --verdict maybe").contains("permitted, refused"));
     assert!(refused("portcullis policy suggest --since yesterday").contains("30m, 2h or 7d"));
 }
 

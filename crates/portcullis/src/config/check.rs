@@ -47,11 +47,22 @@ pub(super) fn check(node: &Node, kind: &Kind, path: &str, findings: &mut Vec<Fin
                 check_table(item, keys, path, findings);
             }
         }),
-        Kind::Servers(mapped, listed) => check_servers(node, mapped, listed, path, findings),
+        Kind::Servers(mapped, listed) | Kind::Named(mapped, listed) => check_named(node, mapped, listed, path, findings),
+        Kind::AgentMap(keys) => each_entry(node, path, findings, |value, path, findings| {
+            if value.text().is_none() {
+                check_table(value, keys, path, findings);
+            }
+        }),
+        Kind::Subcommands if node.items().is_some() => check(node, &Kind::TextList, path, findings),
+        Kind::Subcommands => {
+            each_entry(node, path, findings, |value, path, findings| check(value, &Kind::TextList, path, findings));
+        }
+        Kind::RateOrTable(_) if node.text().is_some() => check(node, &Kind::Rate, path, findings),
+        Kind::RateOrTable(keys) => check_table(node, keys, path, findings),
     }
 }
 
-fn check_servers(node: &Node, mapped: &[Key], listed: &[Key], path: &str, findings: &mut Vec<Finding>) {
+fn check_named(node: &Node, mapped: &[Key], listed: &[Key], path: &str, findings: &mut Vec<Finding>) {
     match &node.value {
         Value::List(items) => {
             for (index, item) in items.iter().enumerate() {
@@ -59,7 +70,7 @@ fn check_servers(node: &Node, mapped: &[Key], listed: &[Key], path: &str, findin
                 check_table(item, listed, &format!("{path}{name}"), findings);
             }
         }
-        _ => each_entry(node, path, findings, |server, path, findings| check_table(server, mapped, path, findings)),
+        _ => each_entry(node, path, findings, |entry, path, findings| check_table(entry, mapped, path, findings)),
     }
 }
 

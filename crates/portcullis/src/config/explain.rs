@@ -62,7 +62,7 @@ impl Walk {
             (Kind::TableOrWord(keys, _), _) if written.is_none_or(|node| node.text().is_none()) => {
                 self.table(written, keys, path)
             }
-            (Kind::Servers(mapped, listed), Some(node)) => self.servers(node, mapped, listed, path),
+            (Kind::Servers(mapped, listed) | Kind::Named(mapped, listed), Some(node)) => self.named(node, mapped, listed, path),
             (_, Some(node)) => {
                 let origin = format!("{}:{}", self.file, node.place.line);
                 self.rows.push(Explained { key: path.to_owned(), value: show(node), origin });
@@ -74,7 +74,7 @@ impl Walk {
         }
     }
 
-    fn servers(&mut self, node: &Node, mapped: &'static [Key], listed: &'static [Key], path: &str) {
+    fn named(&mut self, node: &Node, mapped: &'static [Key], listed: &'static [Key], path: &str) {
         match &node.value {
             Value::List(items) => {
                 for item in items {

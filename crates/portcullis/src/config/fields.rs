@@ -36,7 +36,7 @@ impl<'a> Fields<'a> {
     /// The table under `name`.
     pub(super) fn table(&self, name: &str) -> Fields<'a> {
         let keys = match self.keys.iter().find(|key| key.name == name).map(|key| &key.kind) {
-            Some(Kind::Table(keys) | Kind::TableOrWord(keys, _)) => *keys,
+            Some(Kind::Table(keys) | Kind::TableOrWord(keys, _) | Kind::RateOrTable(keys)) => *keys,
             _ => &[][..],
         };
         Fields::new(self.node(name), keys)

@@ -3,7 +3,16 @@
 //! Everything that must agree about the file is derived from it: what is accepted and of which type, the hint for a misspelt key,
 //! the defaults, the JSON Schema and `docs/config.md`. A key that is not here does not exist.
 
+mod oauth;
+mod signed;
+
 use std::ops::RangeInclusive;
+
+pub use oauth::{ISSUER, OAUTH};
+pub use signed::{
+    AGENT, AGENT_TOOL, AGENT_TOOL_CONFIG, CONTEXT, CONTEXT_CAPABILITY, CONTEXT_RATE, DISPATCHER, LISTED_CONTEXT,
+    LISTED_DISPATCHER, SEAL,
+};
 
 /// A key, what may stand under it, and what holds when it is absent.
 #[derive(Debug)]
@@ -43,6 +52,14 @@ pub enum Kind {
     TableList(&'static [Key]),
     /// Map of id to the first table, or list of the second.
     Servers(&'static [Key], &'static [Key]),
+    /// The same for anything else that has a name.
+    Named(&'static [Key], &'static [Key]),
+    /// Name to a table, or to its `manifest` key alone.
+    AgentMap(&'static [Key]),
+    /// Name to list of text, or one list of text.
+    Subcommands,
+    /// Calls per time, or a table that says the same.
+    RateOrTable(&'static [Key]),
 }
 
 pub const LEVELS: &[&str] = &["PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED"];
@@ -96,7 +113,7 @@ pub static ROOT: &[Key] = &[
          (`ask`), or it is refused (`block`).",
     ),
     key("approvals", Kind::Table(APPROVALS), "", "How a person is asked before a call is made."),
-    key("audit", Kind::Table(AUDIT), "", "What becomes of the ledger's records besides being kept; see docs/ledger.md."),
+    key("audit", Kind::Table(AUDIT), "", "How long the ledger is kept, and where its events are sent; see docs/ledger.md."),
     key("limits", Kind::Table(LIMITS), "", "What one caller may ask of the gate."),
     key("trust", Kind::Table(TRUST), "", "Whom the gate believes when it connects to servers over TLS."),
     key("retry", Kind::Table(RETRY), "", "How long a server that cannot be reached is tried again."),
@@ -106,6 +123,35 @@ pub static ROOT: &[Key] = &[
         "{}",
         "The servers behind the gate: a map from id to server, or a list of servers that carry a `name`. An id is made of lower-case \
          words joined by single `-` or `_`.",
+    ),
+    key(
+        "security_contexts",
+        Kind::Named(CONTEXT, LISTED_CONTEXT),
+        "{}",
+        "What sessions of signed calls may do: a map from name to context, or a list of contexts that carry a `name`. A name is lower-case \
+         letters, digits and `-`, beginning with a letter; see docs/contexts.md.",
+    ),
+    key(
+        "agents",
+        Kind::AgentMap(AGENT),
+        "{}",
+        "What the manifests of agents list: a map from the agent's name to its tools and limits, or to the path of its manifest. An agent \
+         that is not here is bound by its context alone.",
+    ),
+    key(
+        "builtin_dispatchers",
+        Kind::Named(DISPATCHER, LISTED_DISPATCHER),
+        "{}",
+        "The built-in tools of this node and the ceilings no manifest exceeds: a map from family (`cmd`, `fs`, `web`) to its settings, or a \
+         list of families that carry a `name`.",
+    ),
+    key("seal", Kind::Table(SEAL), "", "Who signs the tokens of signed calls, for whom, and for how long."),
+    key(
+        "oauth",
+        Kind::Table(OAUTH),
+        "",
+        "Take access tokens of identity providers too, as an OAuth 2.1 protected resource; see docs/oauth.md. Tokens of `portcullis token \
+         new` stay good beside them.",
     ),
 ];
 
@@ -149,12 +195,28 @@ pub static APPROVALS: &[Key] = &[
     ),
 ];
 
-pub static AUDIT: &[Key] = &[key(
-    "sinks",
-    Kind::TableList(SINK),
-    "[]",
-    "Where events are sent, each in order and at least once. A sink that is down falls behind and catches up; no call waits for it.",
-)];
+pub static AUDIT: &[Key] = &[
+    key(
+        "retention",
+        Kind::Text,
+        "forever",
+        "How long records are kept at least, as in `90d`, or `forever`. What is older goes, in whole segments, with the arguments kept for its \
+         calls; what remains still verifies.",
+    ),
+    key(
+        "max_bytes",
+        Kind::Size(64 * MIB..=1024 * 1024 * 1024 * MIB),
+        "",
+        "The most the ledger and the arguments it keeps may take. Beyond it the oldest segments go, also where `retention` would keep them. \
+         Without it there is no limit.",
+    ),
+    key(
+        "sinks",
+        Kind::TableList(SINK),
+        "[]",
+        "Where events are sent, each in order and at least once. A sink that is down falls behind and catches up; no call waits for it.",
+    ),
+];
 
 pub const SINK_KINDS: &[&str] = &["file", "syslog", "webhook", "otlp", "nats"];
 pub const SINK_STARTS: &[&str] = &["beginning", "now"];
@@ -281,6 +343,7 @@ pub static SERVER: &[Key] = &[
     ALLOW,
     MAX_RESULT_BYTES,
     CAPABILITIES,
+    TENANT,
     RESOURCE_LIMITS,
 ];
 
@@ -318,6 +381,7 @@ pub static LISTED_SERVER: &[Key] = &[
     ALLOW,
     MAX_RESULT_BYTES,
     CAPABILITIES,
+    TENANT,
     RESOURCE_LIMITS,
 ];
 
@@ -427,9 +491,11 @@ const CAPABILITIES: Key = key(
     "capabilities",
     Kind::TableList(CAPABILITY),
     "[]",
-    "Dotted names (`web.search`, `web.*`) this server answers to in the list form's dialect. Read and shown; in this version tools are \
-     addressed by server and name only.",
+    "Dotted names (`web.search`, `web.*`) under which signed calls reach this server. A whole name beats a prefix; no two servers of a \
+     tenant have the same one.",
 );
+const TENANT: Key =
+    key("tenant", Kind::Text, "", "Whose server it is: only sessions of this tenant see it. Without it, everyone's.");
 const RESOURCE_LIMITS: Key = key(
     "resource_limits",
     Kind::Table(RESOURCES),

@@ -12,12 +12,14 @@ mod fields;
 pub mod finding;
 pub mod keys;
 pub mod model;
+mod oauth;
 mod reference;
 mod resolve;
 mod rules;
 mod schema;
 mod secret;
 mod server;
+mod signed;
 mod sinks;
 pub mod tree;
 pub mod units;
@@ -36,6 +38,7 @@ pub use resolve::{BadAddress, parse_listen};
 pub use schema::schema;
 pub use secret::{Text, parse_reference};
 pub use secrets::SecretRef;
+pub use signed::read_manifest;
 
 /// A file that is valid YAML within the budgets, not yet checked against the keys.
 #[derive(Debug, Clone)]

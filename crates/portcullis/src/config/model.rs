@@ -2,6 +2,10 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
+use policy::{
+    SecurityContext,
+    context::{AgentTools, Ceilings},
+};
 use secrets::SecretRef;
 use vocab::{Effect, Level, ServerId};
 
@@ -18,12 +22,18 @@ pub struct Resolved {
     pub bundle: Bundle,
     pub untrusted_influence: Influence,
     pub approvals: Approvals,
+    pub audit: Audit,
     pub sinks: Vec<sinks::Spec>,
     pub limits: Limits,
     pub trust: Trust,
     pub retry: Retry,
     /// In the order of the file; those that are skipped or disabled included.
     pub servers: Vec<ServerEntry>,
+    pub contexts: Vec<SecurityContext>,
+    pub agents: Vec<AgentEntry>,
+    pub dispatchers: Dispatchers,
+    pub seal: Seal,
+    pub oauth: Option<OAuth>,
     /// What works but should be looked at.
     pub warnings: Vec<Finding>,
 }
@@ -33,6 +43,66 @@ impl Resolved {
     pub fn server(&self, id: &str) -> Option<&ServerEntry> {
         self.servers.iter().find(|server| server.id.as_str() == id)
     }
+}
+
+/// Whose access tokens are taken, and for which address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OAuth {
+    pub resource: String,
+    pub scopes: Vec<String>,
+    pub dpop: Dpop,
+    pub issuers: Vec<OAuthIssuer>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dpop {
+    Off,
+    Allowed,
+    Required,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OAuthIssuer {
+    pub issuer: String,
+    pub keys: IssuerKeys,
+    pub audience: Option<String>,
+    pub user_claim: Option<String>,
+    pub tenant_claim: Option<String>,
+    pub departments_claim: Option<String>,
+    pub operator_scope: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IssuerKeys {
+    Url(String),
+    File(PathBuf),
+}
+
+/// An agent, with the manifest its tools are to be read from, if they are not in this file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentEntry {
+    pub agent: AgentTools,
+    pub manifest: Option<PathBuf>,
+    /// Where the entry stands in the file.
+    pub place: Place,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Dispatchers {
+    pub ceilings: Ceilings,
+    /// What is said about single built-in tools.
+    pub capabilities: Vec<Capability>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seal {
+    pub issuer: String,
+    pub audiences: Vec<String>,
+    pub token_ttl: Duration,
+    /// `None`: the gate makes a key of its own.
+    pub private_key: Option<PathBuf>,
+    pub public_key: Option<PathBuf>,
+    pub max_sessions_per_workload: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +132,13 @@ pub enum Influence {
 pub struct Approvals {
     pub expiry: Duration,
     pub in_client: bool,
+}
+
+/// How long the ledger is kept. `None` is for ever, and without limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Audit {
+    pub retention: Option<Duration>,
+    pub max_bytes: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +184,7 @@ pub struct ServerEntry {
     pub allow: Allow,
     pub max_result_bytes: u64,
     pub capabilities: Vec<Capability>,
+    pub tenant: Option<String>,
     pub resources: Option<Resources>,
     /// Where the entry stands in the file.
     pub place: Place,
@@ -116,7 +194,13 @@ impl ServerEntry {
     /// Says the same, wherever it is written: a reload need not reconnect it.
     #[must_use]
     pub fn same_as(&self, other: &Self) -> bool {
-        Self { place: other.place, ..self.clone() } == *other
+        let placeless = |entry: &Self| {
+            let mut entry = entry.clone();
+            entry.place = Place::start();
+            entry.capabilities.iter_mut().for_each(|capability| capability.place = Place::start());
+            entry
+        };
+        placeless(self) == placeless(other)
     }
 }
 
@@ -258,6 +342,8 @@ pub struct Allow {
 pub struct Capability {
     pub name: String,
     pub skip_judge: bool,
+    /// Where it stands, so that two that meet can both be named.
+    pub place: Place,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

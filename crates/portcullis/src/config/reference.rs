@@ -69,6 +69,14 @@ pub fn reference() -> String {
     );
     rows(&mut page, keys::LISTED_SERVER.iter().filter(|key| keys::SERVER.iter().all(|other| other.name != key.name)));
     page.push_str("\nIts `health_check` asks `tools/list` every 60 seconds unless told otherwise.\n");
+    section(&mut page, "security_contexts.NAME", keys::CONTEXT);
+    section(&mut page, "security_contexts.NAME.capabilities[]", keys::CONTEXT_CAPABILITY);
+    section(&mut page, "security_contexts.NAME.capabilities[].rate_limit", keys::CONTEXT_RATE);
+    section(&mut page, "agents.NAME", keys::AGENT);
+    section(&mut page, "agents.NAME.tools[]", keys::AGENT_TOOL);
+    section(&mut page, "agents.NAME.tools[].config", keys::AGENT_TOOL_CONFIG);
+    section(&mut page, "builtin_dispatchers.NAME", keys::DISPATCHER);
+    section(&mut page, "seal", keys::SEAL);
     page
 }
 
@@ -107,6 +115,9 @@ fn kind(kind: &Kind) -> String {
         Kind::Table(_) => "map, below".to_owned(),
         Kind::TableOrWord(_, word) => format!("map, below, or `{word}`"),
         Kind::TableList(_) => "list of names, or of maps, below".to_owned(),
-        Kind::Servers(..) => "map or list, below".to_owned(),
+        Kind::Servers(..) | Kind::Named(..) => "map or list, below".to_owned(),
+        Kind::AgentMap(_) => "map of name to path, or to a map, below".to_owned(),
+        Kind::Subcommands => "map of name to list of text, or list of text".to_owned(),
+        Kind::RateOrTable(_) => "calls per time, or a map, below".to_owned(),
     }
 }

@@ -13,9 +13,10 @@ use super::{
     fields::Fields,
     finding::{Finding, Place, Severity, nearest},
     keys::{self, Kind},
-    model::{Approvals, Authentication, Bundle, Influence, Limits, Resolved, Retry, ServerEntry, Trust},
-    server, sinks,
+    model::{Approvals, Audit, Authentication, Bundle, Influence, Limits, Resolved, Retry, ServerEntry, Trust},
+    oauth, server, signed, sinks,
     tree::{Node, Value},
+    units,
 };
 
 /// Everything wrong with the tree, or the configuration. `base` is where relative paths start.
@@ -25,6 +26,7 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
     let top = Fields::new(Some(root), keys::ROOT);
     let listen = listen(top, &mut findings);
     let limits = limits(top.table("limits"));
+    let contexts = signed::contexts(top.node("security_contexts"), &mut findings);
     let mut resolved = Resolved {
         listen,
         authentication: authentication(top, &mut findings),
@@ -36,11 +38,17 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
             _ => Influence::Ask,
         },
         approvals: approvals(top.table("approvals"), &mut findings),
+        audit: audit(top.table("audit"), &mut findings),
         sinks: Vec::new(),
         limits,
         trust: trust(top.table("trust"), base, &mut findings),
         retry: Retry { attempts: u32::try_from(top.table("retry").count("attempts")).unwrap_or(u32::MAX) },
         servers: servers(top.node("mcp_servers"), &limits, base, &mut findings),
+        agents: signed::agents(top.node("agents"), &contexts, base, &mut findings),
+        contexts,
+        dispatchers: signed::dispatchers(top.node("builtin_dispatchers"), &mut findings),
+        seal: signed::seal(top.table("seal"), base, &mut findings),
+        oauth: oauth::oauth(top, base, &mut findings),
         warnings: Vec::new(),
     };
     resolved.sinks = sinks::lower(top.table("audit"), base, &resolved.trust, &mut findings);
@@ -157,6 +165,16 @@ fn approvals(fields: Fields<'_>, findings: &mut Vec<Finding>) -> Approvals {
     Approvals { expiry: fields.duration("expiry"), in_client }
 }
 
+fn audit(fields: Fields<'_>, findings: &mut Vec<Finding>) -> Audit {
+    let text = fields.text("retention");
+    let retention = units::duration(text).filter(|span| !span.is_zero());
+    if let (None, true, Some(node)) = (retention, text != "forever", fields.node("retention")) {
+        let what = format!("`{text}` does not say how long records are kept");
+        findings.push(Finding::error(node.place, what, "write a time such as `90d` or `12h`, or `forever`"));
+    }
+    Audit { retention, max_bytes: Some(fields.size("max_bytes")).filter(|bytes| *bytes > 0) }
+}
+
 fn trust(fields: Fields<'_>, base: &Path, findings: &mut Vec<Finding>) -> Trust {
     let files = fields.items("ca_files").iter();
     Trust { ca_files: files.filter_map(|node| path_at(node, base, findings)).collect() }
@@ -203,7 +221,23 @@ fn servers(node: Option<&Node>, limits: &Limits, base: &Path, findings: &mut Vec
         }
         _ => {}
     }
+    refuse_shared_names(&servers, findings);
     servers
+}
+
+/// A dotted name leads to one server. One without a tenant is everyone's, so it meets those of every tenant.
+fn refuse_shared_names(servers: &[ServerEntry], findings: &mut Vec<Finding>) {
+    for (at, server) in servers.iter().enumerate() {
+        for capability in &server.capabilities {
+            let meets = |other: &&ServerEntry| server.tenant.is_none() || other.tenant.is_none() || server.tenant == other.tenant;
+            let earlier = servers.iter().take(at).filter(meets);
+            let earlier = earlier.flat_map(|other| other.capabilities.iter().map(move |own| (other, own)));
+            if let Some((other, own)) = earlier.into_iter().find(|(_, own)| own.name == capability.name) {
+                let what = format!("`{}` leads to `{}` already, on line {}", own.name, other.id, own.place.line);
+                findings.push(Finding::error(capability.place, what, "keep it at one of the two servers"));
+            }
+        }
+    }
 }
 
 fn server_id(name: &str, place: Place, findings: &mut Vec<Finding>) -> Option<ServerId> {

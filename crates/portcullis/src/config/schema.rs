@@ -88,6 +88,13 @@ fn kind(kind: &Kind) -> Value {
         Kind::Servers(..) => json!({
             "anyOf": [map(json!({ "$ref": "#/$defs/server" })), { "type": "array", "items": { "$ref": "#/$defs/listed_server" } }]
         }),
+        Kind::Named(mapped, listed) => json!({ "anyOf": [map(table(mapped)), { "type": "array", "items": table(listed) }] }),
+        Kind::AgentMap(keys) => map(json!({ "anyOf": [{ "type": "string" }, table(keys)] })),
+        Kind::Subcommands => {
+            let list = json!({ "type": ["array", "null"], "items": { "$ref": "#/$defs/scalar" } });
+            json!({ "anyOf": [map(list.clone()), list] })
+        }
+        Kind::RateOrTable(keys) => json!({ "anyOf": [{ "$ref": "#/$defs/rate" }, table(keys)] }),
     }
 }
 
@@ -103,6 +110,7 @@ fn default(key: &Key) -> Option<Value> {
         (Kind::Count(_), text) => text.parse::<u64>().ok().map(|number| json!(number)),
         (_, "[]") => Some(json!([])),
         (_, "{}") => Some(json!({})),
+        (Kind::TextList, text) => Some(json!([text.trim_matches(['[', ']'])])),
         (_, text) => Some(json!(text)),
     }
 }

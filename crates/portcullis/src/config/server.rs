@@ -13,6 +13,7 @@ use super::{
     resolve::path_at,
     rules,
     secret::{self, Text},
+    signed,
     tree::Node,
 };
 
@@ -57,6 +58,7 @@ pub(super) fn lower(
         allow: allow(fields.table("allow")),
         max_result_bytes: own_max.min(limits.max_result_bytes),
         capabilities: entry.capabilities(findings),
+        tenant: signed::tenant(fields, findings),
         resources: entry.resources(findings),
         place,
         id,
@@ -252,9 +254,6 @@ impl<'a> Entry<'a> {
 
     fn capabilities(&self, findings: &mut Vec<Finding>) -> Vec<Capability> {
         let mut capabilities = Vec::new();
-        if !self.fields.items("capabilities").is_empty() {
-            self.warn_idle("capabilities", "call its tools as `server__tool`", findings);
-        }
         for node in self.fields.items("capabilities") {
             let fields = Fields::new(Some(node), super::keys::CAPABILITY);
             let name = node.text().or_else(|| fields.written("name")).unwrap_or_default();
@@ -263,8 +262,8 @@ impl<'a> Entry<'a> {
                 let what = format!("`{name}` is not a dotted name");
                 findings.push(Finding::error(node.place, what, "write it as in `web.search` or `web.*`"));
             }
-            capabilities
-                .push(Capability { name: name.to_owned(), skip_judge: node.text().is_none() && fields.flag("skip_judge") });
+            let skip_judge = node.text().is_none() && fields.flag("skip_judge");
+            capabilities.push(Capability { name: name.to_owned(), skip_judge, place: node.place });
         }
         capabilities
     }

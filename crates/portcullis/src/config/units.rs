@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// `30s`, `500ms`, `2m`, `1h`, or a bare number of seconds.
+/// `30s`, `500ms`, `2m`, `1h`, `90d`, or a bare number of seconds.
 #[must_use]
 pub fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = split_unit(text)?;
@@ -11,6 +11,7 @@ pub fn duration(text: &str) -> Option<Duration> {
         "" | "s" => 1_000.0,
         "m" => 60_000.0,
         "h" => 3_600_000.0,
+        "d" => 86_400_000.0,
         _ => return None,
     };
     let ms = (number * scale).round();
@@ -41,6 +42,7 @@ pub fn show_duration(duration: Duration) -> String {
     let ms = duration.as_millis();
     match ms {
         0 => "0s".to_owned(),
+        _ if ms.is_multiple_of(86_400_000) => format!("{}d", ms / 86_400_000),
         _ if ms.is_multiple_of(3_600_000) => format!("{}h", ms / 3_600_000),
         _ if ms.is_multiple_of(60_000) && ms >= 120_000 => format!("{}m", ms / 60_000),
         _ if ms.is_multiple_of(1_000) => format!("{}s", ms / 1_000),

@@ -6,6 +6,7 @@ use super::{Screen, Trouble, load};
 use crate::{
     cli::{Exit, args, render},
     config::{self, LoadError, Report},
+    contexts,
     home::Home,
 };
 
@@ -34,7 +35,11 @@ pub(super) fn run(verb: &args::Config, home: &Home, screen: &mut Screen<'_>) -> 
 fn check(args: &args::ConfigFile, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let file = args.file.clone().unwrap_or_else(|| home.config_file());
     let (report, servers) = match config::load(&file) {
-        Ok((raw, resolved)) => (raw.report(resolved.warnings), resolved.servers.len()),
+        Ok((raw, resolved)) => {
+            let manifests = contexts::load(&resolved).err().unwrap_or_default();
+            let servers = resolved.servers.len();
+            (raw.report(resolved.warnings.into_iter().chain(manifests).collect()), servers)
+        }
         Err(LoadError::Invalid(report)) => (report, 0),
         Err(error @ LoadError::Read { .. }) => return Err(Trouble::usage(error)),
     };

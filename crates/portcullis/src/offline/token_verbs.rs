@@ -23,6 +23,8 @@ pub(super) fn run(verb: &args::Token, home: &Home, screen: &mut Screen<'_>) -> R
                 user: args.user.clone(),
                 departments: args.department.clone(),
                 agent: args.agent.clone(),
+                tenant: args.tenant.clone(),
+                context: args.context.clone(),
                 ..NewCredential::plain(&args.name, role)
             };
             let issued = Tokens::update(&file, |tokens| tokens.issue(new, SystemTime::now(), &mut system_random));
@@ -88,6 +90,8 @@ fn shown(credential: &Credential) -> serde_json::Value {
         "user": credential.user,
         "departments": credential.departments,
         "agent": credential.agent,
+        "tenant": credential.tenant,
+        "context": credential.context,
         "revoked": credential.revoked,
     })
 }

@@ -6,12 +6,15 @@ use audit::{Body, Filter, Record};
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{Exit, args, render},
+    cli::{Exit, args},
     home::Home,
     offline::{Screen, Trouble},
 };
 
+mod keep;
 mod proofs;
+mod query;
+mod report;
 mod sinks;
 mod tail;
 
@@ -22,6 +25,10 @@ pub(super) fn run(verb: &args::Audit, home: &Home, screen: &mut Screen<'_>) -> R
         args::Audit::Tail(args) => tail::run(args, home, screen),
         args::Audit::Verify(args) => verify(args, home, screen),
         args::Audit::Show(args) => show(&args.id, home, screen),
+        args::Audit::Query(args) => query::run(args, home, screen),
+        args::Audit::Report(args) => report::run(args, home, screen),
+        args::Audit::Export(args) => keep::export(args, home, screen),
+        args::Audit::Retain(args) => keep::retain(args, home, screen),
         args::Audit::Checkpoint => proofs::checkpoint(home, screen),
         args::Audit::Proof(args) => proofs::prove(args.seq, home, screen),
         args::Audit::CheckProof(args) => proofs::check(args, home, screen),
@@ -35,6 +42,9 @@ fn unreadable(home: &Home, error: &std::io::Error) -> Trouble {
 }
 
 fn verify(args: &args::AuditVerify, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    if let Some(file) = &args.export {
+        return keep::verify_export(file, args, home, screen);
+    }
     let look = proofs::verifier(args, home)?;
     let mut report = look().map_err(|error| unreadable(home, &error))?;
     if !report.is_clean() {
@@ -43,42 +53,74 @@ fn verify(args: &args::AuditVerify, home: &Home, screen: &mut Screen<'_>) -> Res
         report = look().map_err(|error| unreadable(home, &error))?;
     }
     let document = json!({
-        "clean": report.is_clean(), "segments": report.segments, "records": report.records, "intents": report.intents,
+        "clean": report.is_clean(), "segments": report.segments, "first": report.first, "records": report.records, "intents": report.intents,
         "outcomes": report.outcomes, "refusals": report.refusals, "changes": report.changes, "open_intents": report.open_intents,
         "head": report.head.to_string(), "root": report.root.to_string(), "checkpoint": report.checkpoint, "finding": report.finding.as_ref().map(ToString::to_string),
+        "unproven": report.unproven,
     });
     screen.show(&document, &verdict(&report))?;
-    Ok(if report.is_clean() { Exit::Done } else { Exit::Altered })
+    Ok(match (report.is_clean(), report.unproven.is_empty()) {
+        (true, true) => Exit::Done,
+        (true, false) => Exit::Failed,
+        (false, _) => Exit::Altered,
+    })
 }
 
 fn verdict(report: &audit::Report) -> String {
     let counts = format!(
         "{} records in {} files: {} intents, {} outcomes, {} refusals, {} changes",
-        report.records, report.segments, report.intents, report.outcomes, report.refusals, report.changes
+        report.kept(),
+        report.segments,
+        report.intents,
+        report.outcomes,
+        report.refusals,
+        report.changes
     );
-    match &report.finding {
+    let mut text = match &report.finding {
         None => format!("The ledger verifies. {counts}\nHead {}\n", report.head),
         Some(finding) => format!("THE LEDGER DOES NOT VERIFY: {finding}\nUp to there: {counts}\n"),
+    };
+    if report.first > 0 {
+        text.push_str(&format!("It begins with record {}: retention has removed those before it.\n", report.first));
     }
+    for unproven in &report.unproven {
+        text.push_str(&format!("NOT SHOWN: {unproven}.\n"));
+    }
+    text
 }
 
+/// One record by its number, with every detail; one call by its id, stage by stage.
 fn show(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let (filter, most) = match id.parse::<u64>() {
-        Ok(seq) => (Filter { from: seq, ..Filter::default() }, 1),
-        Err(_) => (Filter { call: id.to_owned(), ..Filter::default() }, usize::MAX),
+    let number = id.parse::<u64>().ok();
+    let records = match number {
+        Some(seq) => audit::read(&home.ledger, Filter { from: seq, ..Filter::default() })
+            .and_then(|records| records.take(1).collect::<Result<Vec<Record>, _>>())
+            .map_err(|error| unreadable(home, &error))?,
+        None => story(id, home)?,
     };
-    let records = audit::read(&home.ledger, filter).and_then(|records| records.take(most).collect::<Result<Vec<Record>, _>>());
-    let records = records.map_err(|error| unreadable(home, &error))?;
-    if records.is_empty() {
+    if !records.iter().any(|record| number.is_none_or(|seq| record.seq == seq)) {
         return Err(Trouble::failed(format!("no record `{id}`; `portcullis audit tail` shows the latest")));
     }
     let documents: Vec<Value> = records.iter().filter_map(|record| serde_json::to_value(record).ok()).collect();
-    let mut text = audit::render_story(&records, screen.style.color);
+    let mut text = match number {
+        Some(_) => audit::render_records(&records, screen.style.color),
+        None => audit::render_story(&records, screen.style.color),
+    };
     if let Some(arguments) = kept_arguments(home, id, &records)? {
-        text.push_str(&format!("Arguments as kept, without secrets\n  {}\n", render::visible(&arguments)));
+        text.push_str(&format!("\nArguments as kept, without secrets\n{arguments}\n"));
     }
     screen.show(&documents, &text)?;
     Ok(Exit::Done)
+}
+
+fn story(id: &str, home: &Home) -> Result<Vec<Record>, Trouble> {
+    if let Some(records) = query::story(home, id) {
+        return Ok(records);
+    }
+    // An index that cannot be made, as on a disk that is full, is no reason not to read.
+    let filter = Filter { call: id.to_owned(), ..Filter::default() };
+    let records = audit::read(&home.ledger, filter).and_then(Iterator::collect);
+    records.map_err(|error| unreadable(home, &error))
 }
 
 /// The arguments of the call that was asked for by its id, if they were kept.
@@ -88,11 +130,20 @@ fn kept_arguments(home: &Home, id: &str, records: &[Record]) -> Result<Option<St
     }
     let body = audit::body(&home.ledger, id).map_err(|error| unreadable(home, &error))?;
     Ok(Some(match body {
-        Body::Kept { bytes, cut } => {
-            let text = String::from_utf8_lossy(&bytes).into_owned();
-            if cut { format!("{text} … (cut)") } else { text }
-        }
-        Body::Erased => "erased by a person".to_owned(),
-        Body::Absent => "lost".to_owned(),
+        Body::Kept { bytes, cut } => pretty(&bytes, cut),
+        Body::Erased => "  erased by a person".to_owned(),
+        Body::Absent => "  lost".to_owned(),
     }))
+}
+
+/// JSON over several lines, each without anything a terminal would obey; a text that was cut is no JSON any more and stays as it is.
+fn pretty(bytes: &[u8], cut: bool) -> String {
+    let value: Option<Value> = serde_json::from_slice(bytes).ok();
+    let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
+    let text = text.unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned());
+    let mut lines: Vec<String> = text.lines().map(|line| format!("  {}", audit::printable(line))).collect();
+    if cut {
+        lines.push("  … (cut)".to_owned());
+    }
+    lines.join("\n")
 }

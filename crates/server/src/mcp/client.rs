@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::{Action, Ask, Caller, ClientFace, Era};
+use gateway::{Action, Ask, Caller, ClientFace, Era, Proof};
 use vocab::ServerId;
 use wire::Text;
 
@@ -30,6 +30,7 @@ impl Client {
             door: self.door,
             mount: self.mount.clone(),
             session: Arc::clone(&self.lane),
+            proof: Proof::Bearer,
             action,
             params: params.into(),
             client: ClientFace {

@@ -54,7 +54,7 @@ struct Visit<'a> {
 }
 
 pub(crate) async fn answer(door: &Arc<Door>, caller: Caller, mount: Option<ServerId>, parts: &Parts, body: HttpBody) -> Reply {
-    if mount.as_ref().is_some_and(|mount| !door.gate.catalog().has_server(mount)) {
+    if mount.as_ref().is_some_and(|mount| !door.gate.catalog().shows(mount, &caller)) {
         return reply::not_found();
     }
     let visit = Visit { door, caller, mount, headers: &parts.headers, diversion: parts.extensions.get() };

@@ -90,8 +90,8 @@ impl Handshake {
 /// Answers a request, or starts the call it asks for.
 pub(crate) fn turn(door: &Door, client: &Client, peer: &Arc<Peer>, incoming: &Incoming<'_>) -> Turn {
     if let Some(kind) = lists::Kind::from_method(incoming.method) {
-        let whose = (client.mount.as_ref(), client.caller.view(), Era::Legacy);
-        return door.lists.answer(&door.gate, kind, whose, incoming.params).into();
+        let shown = (client.mount.as_ref(), Era::Legacy);
+        return door.lists.answer(&door.gate, kind, &client.caller, shown, incoming.params).into();
     }
     match incoming.method {
         "ping" => return Answer::empty().into(),

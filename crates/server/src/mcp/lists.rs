@@ -9,7 +9,7 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use gateway::{Catalog, Era, Gate, Listed, Seal};
+use gateway::{Caller, Catalog, Era, Gate, Listed, Seal};
 use vocab::{ServerId, View};
 use wire::{
     Json,
@@ -73,13 +73,16 @@ struct Key {
     mount: Option<ServerId>,
     view: View,
     era: Era,
+    /// Whose lists these are.
+    tenant: Option<String>,
 }
 
 impl Key {
     /// What a cursor of this list is bound to.
     fn name(&self) -> String {
         let mount = self.mount.as_ref().map_or("", |id| id.as_str());
-        format!("{} {mount} {:?}", self.kind.field(), self.view)
+        let tenant = self.tenant.as_deref().unwrap_or_default();
+        format!("{} {mount} {:?} {tenant}", self.kind.field(), self.view)
     }
 }
 
@@ -103,10 +106,12 @@ impl Lists {
         &self,
         gate: &Gate,
         kind: Kind,
-        (mount, view, era): (Option<&ServerId>, View, Era),
+        caller: &Caller,
+        (mount, era): (Option<&ServerId>, Era),
         params: Option<Json<'_>>,
     ) -> Answer {
-        let key = Key { kind, mount: mount.cloned(), view, era };
+        let tenant = caller.tenant().map(str::to_owned);
+        let key = Key { kind, mount: mount.cloned(), view: caller.view(), era, tenant };
         let pages = self.pages(gate, &key);
         if !pages.declared {
             let method = match kind {
@@ -158,6 +163,8 @@ impl Pages {
             Kind::Resources => catalog.resources(mount, key.view),
             Kind::Templates => catalog.templates(mount, key.view),
         };
+        let is_seen = |item: &&Listed| item.tenant.is_none() || item.tenant.as_deref() == key.tenant.as_deref();
+        let items: Vec<&Listed> = items.iter().filter(is_seen).collect();
         let capabilities = catalog.capabilities(mount, key.era);
         let declared = Json::checked_before(&capabilities).get(key.kind.capability()).is_some();
         let cuts = cut(items.iter().map(|item| item.raw.len()));
@@ -191,7 +198,7 @@ fn cut(sizes: impl Iterator<Item = usize>) -> Vec<usize> {
     starts
 }
 
-fn page_object(key: &Key, items: &[Listed], next: Option<String>) -> Bytes {
+fn page_object(key: &Key, items: &[&Listed], next: Option<String>) -> Bytes {
     let size: usize = items.iter().map(|item| item.raw.len() + 1).sum();
     let mut array = Vec::with_capacity(size + 2);
     array.push(b'[');

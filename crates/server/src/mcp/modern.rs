@@ -55,8 +55,8 @@ pub(crate) fn turn(door: &Door, client: &Client, meta: Meta, incoming: &Incoming
         return Problem::no_method(incoming.method).into();
     }
     if let Some(kind) = lists::Kind::from_method(incoming.method) {
-        let whose = (client.mount.as_ref(), client.caller.view(), Era::Modern);
-        return door.lists.answer(&door.gate, kind, whose, incoming.params).into();
+        let shown = (client.mount.as_ref(), Era::Modern);
+        return door.lists.answer(&door.gate, kind, &client.caller, shown, incoming.params).into();
     }
     match incoming.method {
         DISCOVER => return discover(door, client).into(),

@@ -6,5 +6,6 @@ mod guards;
 mod legacy;
 mod lines;
 mod modern;
+mod seal;
 mod smuggling;
 mod yard;

@@ -5,10 +5,17 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use gateway::{
     Credential, DoorSettings, Gate, Pins, Role,
     settings::{
-        Access, Allow, ApprovalSettings, Arrivals, Rules, ServerSpec, Settings, Standing, ToolRule, Transport, WorkerSettings,
+        Access, Allow, ApprovalSettings, Arrivals, Proofs, Rules, ServerSpec, Settings, Signing, Standing, ToolRule, Transport,
+        WorkerSettings,
     },
 };
-use policy::{Budget, Bundle, Influence};
+use identity::{Bounds, Entry, Journal, Replay, TokenKeys};
+use policy::{
+    Budget, Bundle, Contexts, Influence, SecurityContext,
+    context::{
+        AgentTool, AgentTools, Capability, Ceilings, Denial, DomainPattern, PathPattern, RateLimit, Subcommands, ToolPattern,
+    },
+};
 use sha2::{Digest, Sha256};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -21,6 +28,8 @@ use vocab::{Level, ServerId, View};
 pub(crate) const ALICE: &str = "pct_alice";
 pub(crate) const BOB: &str = "pct_bob";
 pub(crate) const OPERATOR: &str = "pct_operator";
+/// Clients of tenants, by token.
+pub(crate) const TENANTS: [(&str, &str); 4] = [("pct_t0", "t0"), ("pct_t1", "t1"), ("pct_t2", "t2"), ("pct_t3", "t3")];
 pub(crate) const MAX_BODY: usize = 64 << 10;
 
 pub(crate) struct Yard {
@@ -32,12 +41,20 @@ pub(crate) struct Yard {
 
 impl Yard {
     pub(crate) async fn open() -> Self {
-        let home = tempfile::tempdir().unwrap();
+        Self::open_in(tempfile::tempdir().unwrap(), audit::system_clock()).await
+    }
+
+    /// A gate that finds what an earlier one left in its home, and reads this clock.
+    pub(crate) async fn open_in(home: tempfile::TempDir, clock: audit::Clock) -> Self {
         let ledger = audit::Ledger::at(home.path().join("ledger")).unwrap();
-        let credentials =
+        let mut credentials =
             vec![credential(ALICE, Role::Client), credential(BOB, Role::Client), credential(OPERATOR, Role::Operator)];
-        let state = state::State::in_memory().await.unwrap();
-        let gate = Gate::open(settings(home.path(), state), credentials, Vec::new(), ledger, audit::system_clock());
+        for (token, tenant) in TENANTS {
+            credentials.push(Credential { tenant: Some(tenant.to_owned()), ..credential(token, Role::Client) });
+        }
+        let state = state::State::open(&home.path().join("state.db")).await.unwrap();
+        let signing = signing(home.path(), &state, clock().unix_ms).await;
+        let gate = Gate::open(settings(home.path(), state, signing), credentials, Vec::new(), ledger, clock);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let lines = UnixListener::bind(home.path().join("sock")).unwrap();
@@ -54,6 +71,19 @@ impl Yard {
     pub(crate) async fn close(self) {
         self.close.send(true).unwrap();
         self.serving.await.unwrap().unwrap();
+    }
+
+    /// What a gate that is killed now leaves behind, in a home of its own; the ledger stays with the dead.
+    pub(crate) async fn abandon(self) -> tempfile::TempDir {
+        self.close.send(true).unwrap();
+        self.serving.await.unwrap().unwrap();
+        let left = tempfile::tempdir().unwrap();
+        for entry in std::fs::read_dir(self.home.path()).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_file() {
+                std::fs::copy(entry.path(), left.path().join(entry.file_name())).unwrap();
+            }
+        }
+        left
     }
 
     /// Sends bytes as they are and reads until the door closes the connection.
@@ -151,6 +181,75 @@ impl Request<'_> {
     }
 }
 
+/// Wins of the replay window, in a file.
+struct Wins(std::fs::File);
+
+impl Journal for Wins {
+    fn append(&self, entry: &[u8; Entry::LEN]) -> std::io::Result<()> {
+        std::io::Write::write_all(&mut &self.0, entry)
+    }
+}
+
+/// For proofs, which these tests have none of.
+struct Nowhere;
+
+impl Journal for Nowhere {
+    fn append(&self, _: &[u8; Entry::LEN]) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+async fn signing(home: &std::path::Path, state: &state::State, now_ms: u64) -> Signing {
+    let path = home.join("replay.log");
+    let before = std::fs::read(&path).unwrap_or_default();
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+    let replay = Replay::new(Box::new(Wins(file)), Bounds { spent_per_session: 1 << 20, ..Bounds::default() });
+    replay.restore(before.as_chunks().0.iter().copied(), now_ms);
+    Signing {
+        keys: TokenKeys::generate(&[7; 32]).unwrap(),
+        issuer: "portcullis".to_owned(),
+        audiences: vec!["agents".to_owned()],
+        ttl: Duration::from_secs(3600),
+        max_sessions_per_workload: 4,
+        replay: Arc::new(replay),
+        tidy: Box::new(|_| Ok(())),
+        random: secrets::os_entropy(),
+        sessions: state.signed_sessions().await.unwrap(),
+    }
+}
+
+fn contexts() -> Contexts {
+    let capability = |pattern: &str| Capability { tool_pattern: ToolPattern::parse(pattern).unwrap(), ..Capability::default() };
+    let context = |name: &str, capabilities, deny: &[&str]| SecurityContext {
+        name: name.to_owned(),
+        description: String::new(),
+        capabilities,
+        deny_list: deny.iter().map(|text| Denial::parse(text).unwrap()).collect(),
+        tenant: SecurityContext::tenant_of(name).map(str::to_owned),
+    };
+    let files = Capability { path_allowlist: Some(vec![PathPattern::parse("/workspace").unwrap()]), ..capability("fs.*") };
+    let cargo = Subcommands::ByCommand([("cargo".to_owned(), vec!["build".to_owned(), "test".to_owned()])].into());
+    let build = Capability { subcommand_allowlist: Some(cargo), ..capability("cmd.run") };
+    let web = Capability {
+        domain_allowlist: Some(vec![DomainPattern::parse("example.com").unwrap()]),
+        rate_limit: Some(RateLimit { calls: 3, per_seconds: 60 }),
+        ..capability("web.*")
+    };
+    let contexts = [
+        context("bounded", vec![files, build, web], &["fs.delete", "fs.read:/workspace/private/*"]),
+        context("everything", vec![capability("*")], &[]),
+        context("nothing", Vec::new(), &[]),
+        context("tenant-t1-own", vec![capability("*")], &[]),
+    ];
+    let tools = AgentTools {
+        name: "reader".to_owned(),
+        tools: vec![AgentTool { pattern: ToolPattern::parse("fs.read").unwrap(), ..AgentTool::default() }],
+        max_calls_per_execution: Some(3),
+        ..AgentTools::default()
+    };
+    Contexts::new(contexts, [tools], Ceilings::default())
+}
+
 fn credential(token: &str, role: Role) -> Credential {
     Credential {
         id: token.to_owned(),
@@ -161,11 +260,13 @@ fn credential(token: &str, role: Role) -> Credential {
         user: None,
         departments: Vec::new(),
         agent: None,
+        tenant: None,
+        context: None,
         digest: Sha256::digest(token.as_bytes()).into(),
     }
 }
 
-fn settings(home: &std::path::Path, state: state::State) -> Settings {
+fn settings(home: &std::path::Path, state: state::State, signing: Signing) -> Settings {
     let budget = Budget { time: Duration::from_secs(5), result_bytes: 1 << 20 };
     Settings {
         door: DoorSettings {
@@ -204,6 +305,8 @@ fn settings(home: &std::path::Path, state: state::State) -> Settings {
             recheck: Duration::from_secs(1),
             health: None,
             allow: Allow { sampling: false, roots: false, elicitation: false },
+            capabilities: Vec::new(),
+            tenant: None,
         }],
         snapshots: home.join("catalog"),
         seal_key: [7; 32],
@@ -214,8 +317,12 @@ fn settings(home: &std::path::Path, state: state::State) -> Settings {
             bundle: Arc::new(Bundle::starter("balanced").unwrap()),
             untrusted_influence: Influence::Ask,
             approvals: ApprovalSettings { expiry: Duration::from_secs(60), in_client: false },
+            contexts: Arc::new(contexts()),
+            oauth: None,
         },
         state,
         pins: Pins::open(home.join("portcullis.lock")).unwrap(),
+        signing,
+        proofs: Proofs { replay: Arc::new(Replay::new(Box::new(Nowhere), Bounds::default())), tidy: Box::new(|_| Ok(())) },
     }
 }

@@ -4,6 +4,8 @@ use wire::Limits;
 
 use super::*;
 
+mod before;
+
 fn scan_value(value: &Value) -> Option<Hit> {
     let text = value.to_string();
     scan(Json::parse(text.as_bytes(), Limits::default()).unwrap())

@@ -2,14 +2,12 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, MatchKind};
-use memchr::memmem;
 use regex::Regex;
 
-use super::{HELD, Held, SHAPES};
+use super::{HELD, Held, SHAPES, held::Found, shapes::RUN};
 
-/// Literals at least this long are looked for all at once.
-const LONG: usize = 4;
+/// How far apart two suspects may be to be taken for one.
+const NEAR: usize = 256;
 
 /// Why a string is worth decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,9 +24,6 @@ pub(super) type Span = (usize, usize, &'static str);
 
 /// All shapes, compiled once.
 pub(super) struct Finder {
-    long: AhoCorasick,
-    long_shapes: Vec<usize>,
-    short: Vec<(memmem::Finder<'static>, usize)>,
     patterns: Vec<Regex>,
 }
 
@@ -40,67 +35,25 @@ impl Finder {
     }
 
     fn build() -> Option<Self> {
-        let all = SHAPES.iter().enumerate().flat_map(|(at, shape)| shape.literals.iter().map(move |literal| (*literal, at)));
-        let (long, short): (Vec<_>, Vec<_>) = all.partition(|(literal, _)| literal.len() >= LONG);
         // Everything is ASCII, so a word boundary can be found without the tables of Unicode.
         let patterns = SHAPES.iter().map(|shape| Regex::new(&shape.pattern.replace(r"\b", r"(?-u:\b)")));
-        Some(Self {
-            long: AhoCorasick::builder()
-                .match_kind(MatchKind::LeftmostFirst)
-                .build(long.iter().map(|(literal, _)| literal))
-                .ok()?,
-            long_shapes: long.iter().map(|(_, shape)| *shape).collect(),
-            short: short.iter().map(|(literal, shape)| (memmem::Finder::new(*literal), *shape)).collect(),
-            patterns: patterns.collect::<Result<_, _>>().ok()?,
-        })
-    }
-
-    /// Everything in a raw JSON text that makes a string worth decoding, in order.
-    pub(super) fn suspects(&self, text: &[u8], held: &Held) -> Vec<(usize, Reason)> {
-        let mut found = Vec::new();
-        self.literals(text, |at, shape| found.push((at, Reason::Shape(shape))));
-        held.find(text, |start, _| found.push((start, Reason::Held)));
-        static ESCAPES: LazyLock<[memmem::Finder<'static>; 2]> = LazyLock::new(|| ["\\u00", "\\/"].map(memmem::Finder::new));
-        for (finder, is_letter) in ESCAPES.iter().zip([true, false]) {
-            let hits = finder.find_iter(text).filter(|at| !is_letter || matches!(text.get(at + 4), Some(b'2'..=b'7')));
-            found.extend(hits.map(|at| (at, Reason::Disguise)));
-        }
-        found.sort_unstable();
-        found
-    }
-
-    /// Whether a secret could be in a text at all.
-    pub(super) fn anything_in(&self, text: &[u8], held: &Held) -> bool {
-        let mut anything = false;
-        self.literals(text, |_, _| anything = true);
-        held.find(text, |_, _| anything = true);
-        anything
-    }
-
-    fn literals(&self, text: &[u8], mut found: impl FnMut(usize, usize)) {
-        for hit in self.long.find_iter(text) {
-            if let Some(shape) = self.long_shapes.get(hit.pattern().as_usize()) {
-                found(hit.start(), *shape);
-            }
-        }
-        for (finder, shape) in &self.short {
-            for at in finder.find_iter(text).filter(|at| plausible(text, *at)) {
-                found(at, *shape);
-            }
-        }
+        Some(Self { patterns: patterns.collect::<Result<_, _>>().ok()? })
     }
 
     /// The secrets in a decoded string that was suspected for these reasons.
     pub(super) fn spans(&self, text: &str, reasons: &[Reason], held: &Held) -> Vec<Span> {
-        let mut shapes: Vec<usize> = Vec::new();
-        if reasons.contains(&Reason::Disguise) {
-            self.literals(text.as_bytes(), |_, shape| shapes.push(shape));
-        } else {
-            shapes.extend(reasons.iter().filter_map(|reason| if let Reason::Shape(at) = reason { Some(*at) } else { None }));
-        }
+        let suspected = |reason: &Reason| if let Reason::Shape(at) = reason { Some(*at) } else { None };
+        let mut shapes: Vec<usize> = reasons.iter().filter_map(suspected).collect();
+        let mut spans: Vec<Span> = Vec::new();
+        held.find(text.as_bytes(), |start, end, found| match (found, spans.last_mut()) {
+            (Found::Literal(shape), _) if plausible(text.as_bytes(), start, end, shape) => shapes.push(shape),
+            (Found::Literal(_) | Found::Escape, _) => {}
+            // A value that is repeated makes one span, not one for every place it begins at.
+            (Found::Value, Some(last)) if (last.0..last.1).contains(&start) => last.1 = last.1.max(end),
+            (Found::Value, _) => spans.push((start, end, HELD)),
+        });
         shapes.sort_unstable();
         shapes.dedup();
-        let mut spans: Vec<Span> = Vec::new();
         for (pattern, shape) in shapes.into_iter().filter_map(|at| Some((self.patterns.get(at)?, SHAPES.get(at)?))) {
             if pattern.captures_len() == 1 {
                 spans.extend(pattern.find_iter(text).map(|hit| (hit.start(), hit.end(), shape.name)));
@@ -109,9 +62,44 @@ impl Finder {
                 spans.extend(groups.map(|hit| (hit.start(), hit.end(), shape.name)));
             }
         }
-        held.find(text.as_bytes(), |start, end| spans.push((start, end, HELD)));
         apart(spans)
     }
+}
+
+/// Everything in a raw JSON text that makes a string worth decoding, in order.
+pub(super) fn suspects(text: &[u8], held: &Held) -> Vec<(usize, Reason)> {
+    let mut suspects: Vec<(usize, Reason)> = Vec::new();
+    held.find(text, |start, end, found| {
+        let reason = match found {
+            Found::Literal(shape) if plausible(text, start, end, shape) => Reason::Shape(shape),
+            // Control characters must be escaped, so those are no disguise.
+            Found::Escape if text.get(start + 1) == Some(&b'/') || matches!(text.get(start + 4), Some(b'2'..=b'7')) => {
+                Reason::Disguise
+            }
+            Found::Literal(_) | Found::Escape => return,
+            Found::Value => Reason::Held,
+        };
+        // One of a kind is enough for a string, and a text of nothing else must not fill the memory.
+        let between = suspects.last().filter(|last| last.1 == reason).and_then(|last| text.get(last.0..start));
+        if between.is_none_or(|between| between.len() > NEAR || between.contains(&b'"')) {
+            suspects.push((start, reason));
+        }
+    });
+    suspects.sort_unstable();
+    suspects
+}
+
+/// Whether a secret could be in a text at all.
+pub(super) fn anything_in(text: &[u8], held: &Held) -> bool {
+    let mut anything = false;
+    held.find(text, |start, end, found| {
+        anything |= match found {
+            Found::Literal(shape) => plausible(text, start, end, shape),
+            Found::Escape => false,
+            Found::Value => true,
+        };
+    });
+    anything
 }
 
 /// Joins spans that overlap; the one that starts first, then the longest, names what was found.
@@ -127,22 +115,21 @@ fn apart(mut spans: Vec<Span>) -> Vec<Span> {
     joined
 }
 
-/// A quick look around a short literal, which would otherwise be suspected in every other text.
-fn plausible(text: &[u8], at: usize) -> bool {
-    let after = |from: usize| text.get(at + from..).unwrap_or_default();
-    match after(0) {
+/// A quick look around a literal of a shape. Most mentions of what secrets begin with end here, in prose and code about them.
+fn plausible(text: &[u8], start: usize, end: usize, shape: usize) -> bool {
+    let after = text.get(end..).unwrap_or_default();
+    let in_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.+/=%~".contains(byte);
+    if SHAPES.get(shape).is_some_and(|shape| shape.runs_on) && (after.len() < RUN || !after.iter().take(RUN).all(in_token)) {
+        return false;
+    }
+    match text.get(start..end).unwrap_or_default() {
         // A password stands before an `@`, and the name of a host begins before any `/`.
-        [b':', b'/', b'/', rest @ ..] => {
-            let authority =
-                rest.iter().take(400).take_while(|byte| !matches!(byte, b'/' | b'?' | b'#' | b' ' | b'"' | b'<' | b'>'));
+        b"://" => {
+            let ends = |byte: &&u8| matches!(byte, b'/' | b'?' | b'#' | b' ' | b'"' | b'<' | b'>');
+            let authority = after.iter().take(400).take_while(|byte| !ends(byte));
             authority.clone().any(|byte| *byte == b'@') && authority.clone().any(|byte| *byte == b':')
         }
-        [b'S', b'K', rest @ ..] => rest.iter().take(8).all(u8::is_ascii_hexdigit) && rest.len() >= 8,
-        [b'S', b'G', b'.', rest @ ..] => {
-            rest.iter().take(16).all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
-        }
-        [b'h', b'f', b'_', rest @ ..] => rest.iter().take(16).all(u8::is_ascii_alphanumeric),
-        [b':', b'A', b'A', ..] => at > 0 && text.get(at - 1).is_some_and(u8::is_ascii_digit),
+        b":AA" => start > 0 && text.get(start - 1).is_some_and(u8::is_ascii_digit),
         _ => true,
     }
 }

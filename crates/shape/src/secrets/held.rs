@@ -1,22 +1,68 @@
-//! Values that we hold ourselves, in every spelling a server might return them in.
+//! Values that we hold ourselves, in every spelling a server might return them in, and the one search for all there is to find.
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use std::{ops::ControlFlow, sync::LazyLock};
+
 use base64::{Engine, engine::general_purpose};
 use wire::Json;
+
+use super::{SHAPES, SecretShape};
+use crate::sieve::{Seen, Sieve, Spelling};
 
 /// Shorter values would be found in texts that have nothing to do with them.
 const SHORTEST: usize = 8;
 
-/// Spellings that one search looks for; with more of them the fast kind of search does not work.
-const AT_ONCE: usize = 60;
+/// How JSON writes ASCII that needs no escape: a letter by its number, or a slash.
+const ESCAPES: [&str; 2] = ["\\u00", "\\/"];
 
-/// The secrets to look for, besides the well-known shapes. Prints nothing of them.
-#[derive(Default)]
-pub struct Held(Vec<AhoCorasick>);
+/// What stands at a place of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// A literal of this shape.
+    Literal(usize),
+    /// An escape that JSON does not need.
+    Escape,
+    /// A value of ours.
+    Value,
+}
+
+/// The secrets to look for: the values we hold, besides the well-known shapes. Prints nothing of them.
+pub struct Held {
+    /// Shapes, escapes and values in one, so that a text is read once.
+    sieve: Sieve,
+    spellings: Vec<Vec<u8>>,
+}
+
+/// What is looked for whatever we hold: literals and escapes.
+struct Fixed {
+    sieve: Sieve,
+    needles: Vec<(&'static [u8], Found)>,
+}
+
+impl Fixed {
+    fn get() -> &'static Self {
+        static FIXED: LazyLock<Fixed> = LazyLock::new(|| {
+            let of_shape = |(at, shape): (usize, &'static SecretShape)| {
+                shape.literals.iter().map(move |literal| (*literal, Found::Literal(at)))
+            };
+            let literals = SHAPES.iter().enumerate().flat_map(of_shape);
+            let all = literals.chain(ESCAPES.map(|escape| (escape, Found::Escape)));
+            let needles: Vec<(&[u8], Found)> = all.map(|(needle, found)| (needle.as_bytes(), found)).collect();
+            let texts: Vec<&[u8]> = needles.iter().map(|(needle, _)| *needle).collect();
+            Fixed { sieve: Sieve::new(&texts, Spelling::Exact), needles }
+        });
+        &FIXED
+    }
+}
 
 impl std::fmt::Debug for Held {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Held({} spellings)", self.0.iter().map(AhoCorasick::patterns_len).sum::<usize>())
+        write!(f, "Held({} spellings)", self.spellings.len())
+    }
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self::new(std::iter::empty())
     }
 }
 
@@ -27,21 +73,43 @@ impl Held {
         let mut spellings: Vec<Vec<u8>> = values.filter(|value| value.len() >= SHORTEST).flat_map(spellings).collect();
         spellings.sort_unstable();
         spellings.dedup();
-        let searches =
-            spellings.chunks(AT_ONCE).map(|some| AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(some));
-        Self(searches.filter_map(Result::ok).collect())
+        let borrowed: Vec<&[u8]> = spellings.iter().map(Vec::as_slice).collect();
+        let fixed = Fixed::get();
+        Self { sieve: fixed.sieve.with(fixed.needles.len(), &borrowed), spellings }
+    }
+
+    /// Calls `found` with where each value, literal and escape stands in a text, overlapping ones too.
+    pub(super) fn find(&self, text: &[u8], mut found: impl FnMut(usize, usize, Found)) {
+        let fixed = Fixed::get();
+        let _all: Option<()> = self.sieve.sift(text, |seen| {
+            if let Seen::Core(at, core) = seen
+                && let Some((needle, what)) = self.needle(fixed, core.needle)
+                && let Some(start) = at.checked_sub(core.offset)
+                && text.get(start..).is_some_and(|rest| rest.starts_with(needle))
+            {
+                found(start, start + needle.len(), what);
+            }
+            ControlFlow::Continue(())
+        });
+    }
+
+    fn needle<'a>(&'a self, fixed: &'a Fixed, at: usize) -> Option<(&'a [u8], Found)> {
+        let value = || Some((self.spellings.get(at.checked_sub(fixed.needles.len())?)?.as_slice(), Found::Value));
+        fixed.needles.get(at).copied().or_else(value)
     }
 
     /// Calls `found` with where each value stands in a text.
-    pub(super) fn find(&self, text: &[u8], mut found: impl FnMut(usize, usize)) {
-        for search in &self.0 {
-            search.find_iter(text).for_each(|hit| found(hit.start(), hit.end()));
-        }
+    pub(super) fn find_values(&self, text: &[u8], mut found: impl FnMut(usize, usize)) {
+        self.find(text, |start, end, what| {
+            if what == Found::Value {
+                found(start, end);
+            }
+        });
     }
 }
 
 /// The value as it is, as JSON and URLs write it, and inside base64, wherever it starts in a group of three bytes.
-fn spellings(value: &str) -> Vec<Vec<u8>> {
+pub(super) fn spellings(value: &str) -> Vec<Vec<u8>> {
     let bytes = value.as_bytes();
     let mut all = vec![bytes.to_vec()];
     let quoted = wire::canonical(Json::checked_before(&wire::write::quoted(value)));

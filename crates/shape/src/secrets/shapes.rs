@@ -1,8 +1,8 @@
 //! What well-known secrets look like.
 //!
 //! Each shape has a few literals, one of which is in every secret of that shape: they are looked for first, over the raw bytes and at
-//! the speed of memory, and only where one stands is the pattern tried. The search is fastest with few literals of four bytes or
-//! more; shorter ones are looked for one by one. A pattern with a group named `secret` redacts only that group.
+//! the speed of memory, and only where one stands is the pattern tried. The search is fastest with literals of four bytes or more.
+//! A pattern with a group named `secret` redacts only that group.
 
 /// One well-known kind of secret.
 #[derive(Debug, Clone, Copy)]
@@ -11,15 +11,26 @@ pub struct SecretShape {
     pub name: &'static str,
     pub literals: &'static [&'static str],
     pub pattern: &'static str,
+    /// Whether a literal is followed by at least [`RUN`] characters of a token, whatever else the pattern asks for.
+    pub(super) runs_on: bool,
 }
 
+/// Characters of a token after a literal that tell a secret from a mere mention of what secrets begin with.
+pub(super) const RUN: usize = 16;
+
+/// A secret that goes on after its literal without a break.
 const fn shape(name: &'static str, literals: &'static [&'static str], pattern: &'static str) -> SecretShape {
-    SecretShape { name, literals, pattern }
+    SecretShape { name, literals, pattern, runs_on: true }
+}
+
+/// A secret that does not.
+const fn loose(name: &'static str, literals: &'static [&'static str], pattern: &'static str) -> SecretShape {
+    SecretShape { name, literals, pattern, runs_on: false }
 }
 
 /// Every shape we know, most specific first: where two overlap, the first names what was found.
 pub const SHAPES: &[SecretShape] = &[
-    shape(
+    loose(
         "private-key",
         &["-----BEGIN "],
         r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*-----|\z)",
@@ -34,7 +45,7 @@ pub const SHAPES: &[SecretShape] = &[
     ),
     shape("slack-webhook", &["hooks.slack.com/"], r"hooks\.slack\.com/(?:services|workflows)/(?<secret>[A-Za-z0-9_/-]{24,})"),
     shape("aws-access-key", &["AKIA", "ASIA"], r"\bA(?:KIA|SIA)[A-Z2-7]{16}\b"),
-    shape(
+    loose(
         "aws-secret-key",
         &["aws_secret_access_key", "AWS_SECRET_ACCESS_KEY", "SecretAccessKey", "secretAccessKey"],
         r#"(?i)secret_?access_?key["'\s:=]{1,6}(?<secret>[A-Za-z0-9/+]{40})\b"#,
@@ -60,7 +71,11 @@ pub const SHAPES: &[SecretShape] = &[
     shape("huggingface-token", &["hf_"], r"\bhf_[A-Za-z0-9]{34,}"),
     shape("digitalocean-token", &["dop_v1_", "doo_v1_", "dor_v1_"], r"\bdo[por]_v1_[a-f0-9]{64}"),
     shape("sendgrid-key", &["SG."], r"\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
-    shape("twilio-key", &["SK"], r"\bSK[a-f0-9]{32}\b"),
+    shape(
+        "twilio-key",
+        &["SK0", "SK1", "SK2", "SK3", "SK4", "SK5", "SK6", "SK7", "SK8", "SK9", "SKa", "SKb", "SKc", "SKd", "SKe", "SKf"],
+        r"\bSK[a-f0-9]{32}\b",
+    ),
     shape("shopify-token", &["shpat_", "shpss_", "shpca_", "shppa_"], r"\bshp(?:at|ss|ca|pa)_[A-Fa-f0-9]{32}"),
     shape("vault-token", &["hvs.", "hvb.", "hvr."], r"\bhv[sbr]\.[A-Za-z0-9_-]{24,}"),
     shape("age-key", &["AGE-SECRET-KEY-1"], r"\bAGE-SECRET-KEY-1[A-Z0-9]{58}"),
@@ -77,7 +92,7 @@ pub const SHAPES: &[SecretShape] = &[
     shape("azure-signature", &["sig="], r"[?&]sig=(?<secret>[A-Za-z0-9%+/]{40,}(?:%3[dD]|=){0,2})"),
     shape("azure-client-secret", &["8Q~"], r"\b[A-Za-z0-9_~.-]{3}8Q~[A-Za-z0-9_~.-]{31,34}"),
     shape("jwt", &["eyJ"], r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}"),
-    shape(
+    loose(
         "url-password",
         &["://"],
         r#"\b[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s:/@?#"'<>\[\]{}()]{0,128}:(?<secret>[^\s/@?#"'<>\[\]{}()]{3,256})@[A-Za-z0-9\[]"#,

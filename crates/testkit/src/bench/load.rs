@@ -137,7 +137,7 @@ async fn drive(address: &Address, size: usize, tape: &Tape) -> Result<()> {
         let reply = line.exchange(call.stamped(id)).await?;
         tape.record(started.elapsed());
         reply.answers(id)?;
-        line.replies.recycle(reply.body);
+        line.recycle(reply.body);
     }
     Ok(())
 }
@@ -175,13 +175,18 @@ impl Line {
         Ok(())
     }
 
+    /// Gives a body back, so that its memory is used again.
+    pub(super) fn recycle(&mut self, body: Vec<u8>) {
+        self.replies.recycle(body);
+    }
+
     /// One call of the echo tool, checked.
     pub async fn call(&mut self, address: &Address, size: usize) -> Result<()> {
         let mut call: Template = address.call(self.session.as_deref(), size);
         self.exchange(call.stamped(FIRST_ID + 1)).await?.answers(FIRST_ID + 1)
     }
 
-    async fn exchange(&mut self, request: &[u8]) -> Result<Reply> {
+    pub(super) async fn exchange(&mut self, request: &[u8]) -> Result<Reply> {
         // Large requests are answered while they are still being sent, so both directions move at once.
         let (mut reading, mut writing) = self.stream.split();
         let (replies, buffer) = (&mut self.replies, &mut self.buffer);

@@ -9,6 +9,7 @@ pub mod meter;
 pub mod options;
 pub mod pipe;
 pub mod reply;
+pub mod signed;
 pub mod start;
 pub mod template;
 pub mod upstream;

@@ -3,6 +3,8 @@
 //! Most of what is drawn is in order, so that a call gets past most checks and every check is the first to fail for some of
 //! them; `tests` counts that.
 
+mod signed;
+
 use serde_json::{Map, Value, json};
 
 use super::shape::INJECTIONS;
@@ -182,7 +184,9 @@ impl Draw {
         // Low, so that most calls are not write-downs.
         let secrecy = self.level().min(self.level());
         let untrusted = self.once_in(3);
-        ModelCall { caller: self.caller(), server, tool, secrecy, untrusted, arguments: self.arguments(&schema) }
+        let (caller, mut arguments) = (self.caller(), self.arguments(&schema));
+        let signed = self.once_in(2).then(|| self.signed(&mut arguments));
+        ModelCall { caller, server, tool, secrecy, untrusted, arguments, signed }
     }
 
     fn caller(&mut self) -> ModelCaller {

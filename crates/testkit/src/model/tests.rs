@@ -32,6 +32,13 @@ fn every_outcome_is_drawn_often() {
         "RateLimitExceeded",
         "WouldViolateWriteDown",
         "UntrustedInfluence",
+        "ToolExplicitlyDenied",
+        "PathOutsideBoundary",
+        "PathTraversalAttempt",
+        "DomainNotAllowed",
+        "CommandNotAllowed",
+        "SubcommandNotAllowed",
+        "InvalidArguments",
         "InvalidParameters",
         "PotentialInjection",
         "PolicyDenied",
@@ -77,8 +84,15 @@ fn refusals_come_in_the_specified_order() {
     let allow = ModelPolicy { decision: Decision::Allow, when: Vec::new() };
     let mut world = ModelWorld { servers: vec![server], influence: Influence::Ask, policies: vec![allow] };
     let caller = ModelCaller::default();
-    let mut call =
-        ModelCall { caller, server: 0, tool: 0, secrecy: Level::Confidential, untrusted: false, arguments: json!({"to": 7}) };
+    let mut call = ModelCall {
+        caller,
+        server: 0,
+        tool: 0,
+        secrecy: Level::Confidential,
+        untrusted: false,
+        arguments: json!({"to": 7}),
+        signed: None,
+    };
     assert_eq!(expected(&world, &call), Expected::Refuse("ServerNotApproved"));
     world.servers[0].classification = Some(Level::Public);
     assert_eq!(expected(&world, &call), Expected::Refuse("ToolNotAllowed"));

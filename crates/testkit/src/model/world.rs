@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::ModelSigned;
+
 /// Secrecy, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -130,4 +132,6 @@ pub struct ModelCall {
     pub secrecy: Level,
     pub untrusted: bool,
     pub arguments: Value,
+    /// Its context, where the call is a signed one.
+    pub signed: Option<ModelSigned>,
 }

@@ -8,6 +8,7 @@ use testkit::model::random::Draw;
 use testkit::model::{Expected, expected};
 
 use crate::product::{Prepared, Seen, outcome};
+use crate::signed::Bound;
 
 const WORLDS: u64 = 1_020;
 const CALLS_PER_WORLD: u64 = 100;
@@ -29,7 +30,8 @@ fn each_call(worlds: u64, see: impl Fn(&Seen<'_>) + Sync) -> u64 {
                     let prepared = Prepared::new(&world);
                     for _ in 0..CALLS_PER_WORLD {
                         let call = draw.call(&world);
-                        if let Some(call) = Seen::new(&world, &prepared, &call) {
+                        let bound = Bound::new(&call);
+                        if let Some(call) = Seen::new(&world, &prepared, &call, &bound) {
                             see(&call);
                             seen.fetch_add(1, Ordering::Relaxed);
                         }
@@ -75,6 +77,13 @@ fn every_rule_of_the_floor_is_met() {
     let rules = rules.iter().chain(&[
         "WouldViolateWriteDown",
         "UntrustedInfluence",
+        "ToolExplicitlyDenied",
+        "PathTraversalAttempt",
+        "PathOutsideBoundary",
+        "DomainNotAllowed",
+        "CommandNotAllowed",
+        "SubcommandNotAllowed",
+        "InvalidArguments",
         "InvalidParameters",
         "PotentialInjection",
         "PolicyDenied",

@@ -5,3 +5,5 @@
 mod agreement;
 #[cfg(test)]
 mod product;
+#[cfg(test)]
+mod signed;

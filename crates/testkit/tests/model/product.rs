@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use policy::{
-    Account, Act, Binding, Budget, Bundle, Evidence, Exceeded, Facts, Judged, Meter, Permission, Principal, Question,
+    Account, Act, Binding, Boundary, Budget, Bundle, Evidence, Exceeded, Facts, Judged, Meter, Permission, Principal, Question,
     ServerState, Standing, findings,
 };
 use shape::Schema;
 use testkit::model::{self, Access, Expected, ModelCall, ModelCaller, ModelPolicy, ModelServer, ModelTool, ModelWorld, When};
 use vocab::{Effect, Integrity, Label, Level, Mark, ServerId, Stage, Violation};
 use wire::{Json, Limits};
+
+use crate::signed::Bound;
 
 const BUDGET: Budget = Budget { time: Duration::from_secs(1), result_bytes: 1 << 20 };
 /// Any moment does; this one is in 2026.
@@ -69,7 +71,7 @@ struct CallsLeft([Option<u32>; 2]);
 impl Meter for CallsLeft {
     fn count(&self) -> Result<(), Exceeded> {
         if self.0.contains(&Some(0)) {
-            return Err(Exceeded { limit: "a limit".to_owned(), retry_after: Duration::from_secs(1) });
+            return Err(Exceeded { limit: "a limit".to_owned(), calls: 1, retry_after: Duration::from_secs(1) });
         }
         Ok(())
     }
@@ -82,17 +84,18 @@ pub(crate) struct Seen<'a> {
     pub(crate) call: &'a ModelCall,
     server: &'a ModelServer,
     pub(crate) tool: &'a ModelTool,
-    arguments: Vec<u8>,
+    arguments: &'a [u8],
+    boundary: Option<Boundary<'a>>,
     meter: CallsLeft,
 }
 
 impl<'a> Seen<'a> {
-    pub(crate) fn new(world: &'a ModelWorld, prepared: &'a Prepared, call: &'a ModelCall) -> Option<Self> {
+    pub(crate) fn new(world: &'a ModelWorld, prepared: &'a Prepared, call: &'a ModelCall, bound: &'a Bound) -> Option<Self> {
         let server = world.servers.get(call.server)?;
         let tool = server.tools.get(call.tool)?;
-        let arguments = call.arguments.to_string().into_bytes();
         let meter = CallsLeft([server.calls_left, tool.calls_left]);
-        Some(Self { world, prepared, call, server, tool, arguments, meter })
+        let (arguments, boundary) = (bound.arguments.as_slice(), bound.examine());
+        Some(Self { world, prepared, call, server, tool, arguments, boundary, meter })
     }
 
     fn facts(&self) -> Facts<'_> {
@@ -133,9 +136,11 @@ impl<'a> Seen<'a> {
                 model::Influence::Ask => policy::Influence::Ask,
                 model::Influence::Block => policy::Influence::Block,
             },
-            arguments: Some(Json::parse(&self.arguments, Limits::new(1 << 20, 64)).expect("what serde wrote")),
+            arguments: Some(Json::parse(self.arguments, Limits::new(1 << 20, 64)).expect("what serde wrote")),
             input_schema: Some(&self.prepared.schemas[self.call.server][self.call.tool]),
             scans_injection: server.scans_for_injection,
+            built_in: None,
+            boundary: self.boundary.as_ref(),
         }
     }
 
@@ -156,7 +161,7 @@ impl<'a> Seen<'a> {
             level: self.server.classification.map_or(Level::Public, level),
             effect: self.effect(),
             is_open_world: false,
-            arguments: &self.arguments,
+            arguments: self.arguments,
             label: self.mark(),
             session_calls: 0,
             target_calls: 0,
@@ -200,7 +205,7 @@ impl<'a> Seen<'a> {
             |stage: Stage| found.iter().filter(|(check, _)| check.stage == stage).find_map(|(_, verdict)| verdict.as_ref().err());
         let ceiling = self.server.classification.map_or(Level::Public, level);
         let too_secret = off != "write_down" && self.session().weigh(ceiling).is_err();
-        let refused = refusal(Stage::Admit).map(|violation| violation.rule.code());
+        let refused = refusal(Stage::Admit).or_else(|| refusal(Stage::Bound)).map(|violation| violation.rule.code());
         let refused = refused.or_else(|| too_secret.then_some("WouldViolateWriteDown"));
         let refused = refused.or_else(|| refusal(Stage::Weigh).or_else(|| refusal(Stage::Shape)).map(|found| found.rule.code()));
         if let Some(code) = refused {

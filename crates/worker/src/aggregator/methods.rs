@@ -12,7 +12,7 @@ use super::{
     catalog::{self, Wanted},
     connect::{self, Spec},
     connection::Connection,
-    forward,
+    fetch, forward,
     incoming::known,
     listen, seed, seed_calls, seed_lists,
 };
@@ -39,7 +39,7 @@ const fn in_turn(name: &'static str, run: fn(&Rc<Aggregator>, u64, &Bytes, Json<
 }
 
 /// The busiest first.
-const METHODS: [Method; 23] = [
+const METHODS: [Method; 24] = [
     in_turn(method::FORWARD, forward::start),
     now(method::ANSWER, answer),
     now(method::CANCEL, cancel),
@@ -62,6 +62,7 @@ const METHODS: [Method; 23] = [
     in_turn(method::NOTIFY, notify),
     in_turn(method::LOG_LEVEL, log_level),
     now(method::CONFINEMENT, confinement),
+    in_turn(method::FETCH, fetch::start),
     now(method::PING, ping),
 ];
 

@@ -43,6 +43,8 @@ pub(super) fn judge(results: &Results) -> Vec<Target> {
     }
     let crowd = results.ratio(CROWD_CELL, Place::Crowded, Place::Gate, Measured::cpu);
     targets.extend(at_most("CPU per call with 200 servers, × with 2".to_owned(), crowd, 1.15));
+    let signed = results.above(CROWD_CELL, Place::Signed, Place::Gate);
+    targets.extend(at_most("CPU of a signed call above an unsigned one, µs".to_owned(), signed, 150.0));
     targets.extend(at_most("idle memory of gate and worker, MiB".to_owned(), Some(results.idle_gate_bytes as f64 / MIB), 30.0));
     targets.extend(at_most("first call after a start, ms".to_owned(), Some(median(results.first_call_ms.clone())), 100.0));
     for work in &WORKS {

@@ -24,6 +24,8 @@ pub(super) enum Place {
     Gate,
     /// A gate with 200 servers.
     Crowded,
+    /// The gate, with signed calls.
+    Signed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -99,6 +101,13 @@ impl Results {
         (!ratios.is_empty()).then(|| median(ratios))
     }
 
+    /// The median, over rounds, of what one place's call costs above another's, in microseconds of CPU time.
+    pub(super) fn above(&self, cell: Cell, place: Place, than: Place) -> Option<f64> {
+        let (these, those) = (self.row(cell, place)?, self.row(cell, than)?);
+        let micros = |measured: &Measured| measured.cpu() * 100.0;
+        Some(median(these.rounds.iter().zip(&those.rounds).map(|(this, that)| micros(this) - micros(that)).collect()))
+    }
+
     fn add(&mut self, cell: Cell, place: Place, measured: Measured) {
         match self.rows.iter_mut().find(|row| row.cell == cell && row.place == place) {
             Some(row) => row.rounds.push(measured),
@@ -137,7 +146,7 @@ pub(super) fn measure(mut stand: Stand, plan: &Plan) -> Result<Results> {
 fn places(cell: Cell) -> Vec<Place> {
     match cell.upstream {
         Upstream::Stdio => vec![Place::Direct, Place::Gate],
-        Upstream::Http if cell == CROWD_CELL => vec![Place::Direct, Place::Floor, Place::Gate, Place::Crowded],
+        Upstream::Http if cell == CROWD_CELL => vec![Place::Direct, Place::Floor, Place::Gate, Place::Crowded, Place::Signed],
         Upstream::Http => vec![Place::Direct, Place::Floor, Place::Gate],
     }
 }

@@ -183,7 +183,8 @@ impl Drop for Gate {
 fn configuration(programs: &Programs, upstream: &str, servers: usize) -> String {
     let command = programs.path("bench-upstream");
     let mut yaml = format!(
-        "mcp_servers:\n  echo:\n    url: \"{upstream}\"\n    classification: PUBLIC\n  \
+        "security_contexts:\n  - name: bench\n    description: what is measured\n    capabilities:\n      \
+         - tool_pattern: '*'\nmcp_servers:\n  echo:\n    url: \"{upstream}\"\n    classification: PUBLIC\n  \
          pipe:\n    command: \"{}\"\n    args: [stdio]\n    classification: PUBLIC\n",
         command.display()
     );
@@ -238,7 +239,11 @@ impl Stand {
     pub(super) fn load(&self, place: Place, upstream: Upstream, options: &[(&str, String)]) -> Result<Measured> {
         let mut load = Command::new(self.programs.path("bench-load"));
         let direct_pipe = (place, upstream) == (Place::Direct, Upstream::Stdio);
-        load.arg(if direct_pipe { "stdio" } else { "http" });
+        load.arg(match place {
+            _ if direct_pipe => "stdio",
+            Place::Signed => "signed",
+            _ => "http",
+        });
         for (name, value) in options {
             load.arg(format!("--{name}")).arg(value);
         }
@@ -255,7 +260,7 @@ impl Stand {
         let (url, gate) = match place {
             Place::Direct => (self.upstream.url.clone(), None),
             Place::Floor => (self.floor.url.clone(), None),
-            Place::Gate => (self.gate.url(), Some(&self.gate)),
+            Place::Gate | Place::Signed => (self.gate.url(), Some(&self.gate)),
             Place::Crowded => (self.crowded.url(), Some(&self.crowded)),
         };
         load.args(["--url", &url]);

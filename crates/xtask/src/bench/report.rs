@@ -68,7 +68,7 @@ fn numbers(row: &Row) -> String {
 }
 
 fn ratios(results: &Results, row: &Row) -> String {
-    if !matches!(row.place, Place::Gate | Place::Crowded) {
+    if !matches!(row.place, Place::Gate | Place::Crowded | Place::Signed) {
         return String::new();
     }
     let ratio = |of: fn(&Measured) -> f64| results.ratio(row.cell, row.place, Place::Floor, of);

@@ -16,6 +16,7 @@ use crate::{
 pub(super) const SUITES: &[Step] = &[
     Step { name: "conformance, direct", again: "cargo xtask conformance --direct", run: conformance_direct },
     Step { name: "conformance, through the gate", again: "cargo xtask conformance --through-gate", run: conformance_through },
+    Step { name: "conformance, behind a provider", again: "cargo xtask conformance --with-oauth", run: conformance_with_oauth },
     Step { name: "bench, tiny", again: "cargo xtask bench --smoke", run: bench_smoke },
 ];
 
@@ -27,6 +28,11 @@ fn conformance_direct() -> Result<Tally> {
 /// The same with a gate in between, as the server the suite sees and as the client its servers see.
 fn conformance_through() -> Result<Tally> {
     conformance::through_gate().map(|summaries| counted(&summaries))
+}
+
+/// A gate behind a certified identity provider: the server suite with its tokens, and the official client finding its way.
+fn conformance_with_oauth() -> Result<Tally> {
+    conformance::with_oauth().map(|summaries| counted(&summaries))
 }
 
 fn counted(summaries: &[Summary]) -> Tally {

@@ -1,4 +1,4 @@
-//! A gate started for one run of the suite: one upstream, no authentication, a home of its own.
+//! A gate started for one run of the suite: one upstream, a home of its own, and no authentication or that of an identity provider.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::tools::Suite;
 use crate::tools::process::{self, Running};
 
 /// The only upstream's id, and so part of its mount's path.
@@ -25,8 +26,13 @@ pub(super) struct Gate {
 impl Gate {
     /// Starts a gate in `home` whose only upstream is `upstream`, and waits until that is connected.
     pub(super) fn start(programs: &Path, home: &Path, upstream: &str) -> Result<Self> {
+        Self::start_behind(programs, home, upstream, &Behind::nobody())
+    }
+
+    /// The same behind an identity provider.
+    pub(super) fn start_behind(programs: &Path, home: &Path, upstream: &str, behind: &Behind) -> Result<Self> {
         let address = free_address()?;
-        fs::write(home.join("portcullis.yaml"), configuration(address, upstream))?;
+        fs::write(home.join("portcullis.yaml"), configuration(address, upstream, behind))?;
         let program = programs.join("portcullis");
         let mut up = Command::new(&program);
         up.args(["up", "--no-snippets", "--home"]).arg(home);
@@ -41,10 +47,53 @@ impl Gate {
     }
 }
 
-fn configuration(address: SocketAddr, upstream: &str) -> String {
+/// Who says who calls.
+pub(super) struct Behind {
+    issuer: Option<String>,
+}
+
+impl Behind {
+    fn nobody() -> Self {
+        Self { issuer: None }
+    }
+
+    pub(super) fn provider(issuer: &str) -> Self {
+        Self { issuer: Some(issuer.to_owned()) }
+    }
+
+    /// The gate's own address is the resource, without a path: then every path of the gate is it, mounts included.
+    fn configuration(&self, address: SocketAddr) -> String {
+        match &self.issuer {
+            None => "authentication: none\n".to_owned(),
+            Some(issuer) => format!(
+                "oauth:\n  resource: \"http://{address}\"\n  scopes: [\"mcp:use\"]\n  dpop: allowed\n  \
+                 issuers:\n    - {{ issuer: \"{issuer}\", jwks_url: \"{issuer}/jwks\" }}\n"
+            ),
+        }
+    }
+}
+
+/// What the suite shows with every request.
+pub(super) struct Credential<'a> {
+    /// A module that is loaded before the suite and adds it.
+    pub(super) preload: &'a Path,
+    pub(super) url: &'a str,
+    pub(super) token: &'a str,
+}
+
+impl Credential<'_> {
+    pub(super) fn command(&self, suite: &Suite, arguments: &[&str]) -> Command {
+        let mut command = suite.command_after(self.preload, arguments);
+        command.env("GATE_URL", self.url).env("GATE_TOKEN", self.token);
+        command
+    }
+}
+
+fn configuration(address: SocketAddr, upstream: &str, behind: &Behind) -> String {
+    let who = behind.configuration(address);
     format!(
         "listen: \"{address}\"\n\
-         authentication: none\n\
+         {who}\
          mcp_servers:\n  \
          {UPSTREAM}:\n    \
          url: \"{upstream}\"\n    \

@@ -46,6 +46,19 @@ impl Verdict {
         Ok(verdict)
     }
 
+    /// Reads a line `ok SCENARIO` or `failed SCENARIO: WHY` of a program's output; no such line is a failure.
+    pub(super) fn said(scenario: &str, output: &str) -> Self {
+        let mut verdict = Self { scenario: scenario.to_owned(), checks: 0, complaints: Vec::new() };
+        let failed = format!("failed {scenario}: ");
+        if output.lines().any(|line| line.strip_prefix("ok ") == Some(scenario)) {
+            verdict.checks = 1;
+        } else {
+            let why = output.lines().find_map(|line| line.strip_prefix(failed.as_str()));
+            verdict.fail(why.unwrap_or("the scenario did not run to its end"));
+        }
+        verdict
+    }
+
     pub(super) fn passed(&self) -> bool {
         self.complaints.is_empty()
     }

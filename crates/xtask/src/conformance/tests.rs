@@ -89,3 +89,12 @@ impl Drop for Results {
         std::fs::remove_dir_all(&self.0).unwrap();
     }
 }
+
+#[test]
+fn what_a_client_said_is_its_verdict() {
+    let output = "ok first\nfailed second: 401 Bearer\nok second-and-a-half\n";
+    assert!(Verdict::said("first", output).passed());
+    for scenario in ["second", "third", "second-and", ""] {
+        assert!(!Verdict::said(scenario, output).passed(), "{scenario}");
+    }
+}

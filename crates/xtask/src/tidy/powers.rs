@@ -3,7 +3,7 @@
 use super::{Finding, source, tree::Tree};
 
 /// Crates that compute and never touch the world.
-const PURE: [&str; 5] = ["vocab", "wire", "flow", "shape", "policy"];
+const PURE: [&str; 6] = ["vocab", "wire", "flow", "shape", "policy", "identity"];
 const IMPURE_WORDS: &[&str] = &[
     "std::fs",
     "std::net",
@@ -27,9 +27,14 @@ const DEVELOPMENT: [&str; 2] = ["testkit", "xtask"];
 const CLOCK_FILES: &[(&str, &str)] = &[
     ("crates/audit/src/clock.rs", "makes the clock that the ledger is given"),
     ("crates/audit/src/entropy.rs", "draws the keys that arguments are sealed under"),
+    ("crates/identity/src/sign.rs", "blinds RSA signatures; the library draws what it needs by itself"),
     ("crates/secrets/src/entropy.rs", "makes the source of randomness that sealing is given"),
     ("crates/server/src/mcp/session.rs", "a session's id must not be guessed"),
 ];
+
+/// Files outside `sandbox` that may start a process, each with its reason.
+const SPAWN_FILES: &[(&str, &str)] =
+    &[("crates/portcullis/src/online/seal.rs", "starts the user's own program, as the user's shell would")];
 
 /// Files outside `portcullis` that may read argv or the environment.
 const ENVIRONMENT_FILES: &[(&str, &str)] = &[
@@ -80,7 +85,7 @@ pub(crate) fn spawn(tree: &Tree) -> Vec<Finding> {
     words(
         tree,
         &["process::Command", "tokio::process"],
-        |name, _| name == "sandbox",
+        |name, path| name == "sandbox" || SPAWN_FILES.iter().any(|(file, _)| *file == path),
         |word| format!("`{word}`; processes are started by `sandbox`"),
     )
 }

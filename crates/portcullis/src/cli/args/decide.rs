@@ -237,7 +237,5 @@ pub struct PolicySuggest {
 
 /// `30m`, `2h`, `7d`.
 fn since(text: &str) -> Result<Duration, String> {
-    let days = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok()).and_then(|days| days.checked_mul(86_400));
-    let span = days.map(Duration::from_secs).or_else(|| crate::config::units::duration(text));
-    span.filter(|span| !span.is_zero()).ok_or_else(|| "write it as in 30m, 2h or 7d".to_owned())
+    crate::cli::when::ago(text).ok_or_else(|| "write it as in 30m, 2h or 7d".to_owned())
 }

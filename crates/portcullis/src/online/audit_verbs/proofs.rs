@@ -15,7 +15,7 @@ use crate::{
 /// Larger than any checkpoint or proof.
 const MAX_TEXT: u64 = 4 << 20;
 
-fn text_of(file: &Path) -> Result<String, Trouble> {
+pub(super) fn text_of(file: &Path) -> Result<String, Trouble> {
     let wrong = |error: io::Error| Trouble::usage(format!("cannot read {}: {error}", file.display()));
     if fs::metadata(file).map_err(wrong)?.len() > MAX_TEXT {
         return Err(Trouble::usage(format!("{} is too large to be what is wanted here", file.display())));
@@ -24,7 +24,7 @@ fn text_of(file: &Path) -> Result<String, Trouble> {
 }
 
 /// The public key: as it was given, or in a file, or the ledger's own.
-fn key(given: Option<&str>, home: &Home) -> Result<String, Trouble> {
+pub(super) fn key(given: Option<&str>, home: &Home) -> Result<String, Trouble> {
     match given {
         Some(given) if Path::new(given).is_file() => Ok(text_of(Path::new(given))?.trim().to_owned()),
         Some(given) => Ok(given.trim().to_owned()),

@@ -125,7 +125,7 @@ fn print_missed(from: Place, records: u64, screen: &mut Screen<'_>) -> Result<()
     Ok(())
 }
 
-fn print(record: &Record, screen: &mut Screen<'_>) -> Result<(), Trouble> {
+pub(super) fn print(record: &Record, screen: &mut Screen<'_>) -> Result<(), Trouble> {
     let line = if screen.json {
         serde_json::to_string(record).map_err(Trouble::failed)?
     } else {

@@ -7,16 +7,17 @@ use wire::{Json, Limits};
 use super::{Key, Kind, PAGE_BYTES, PAGE_ITEMS, Pages, cursor, cut, page_object};
 
 fn key(kind: Kind, era: Era) -> Key {
-    Key { kind, mount: None, view: View::Double, era }
+    Key { kind, mount: None, view: View::Double, era, tenant: None }
 }
 
 fn item(raw: &'static str) -> Listed {
-    Listed { name: "n".into(), raw: Bytes::from_static(raw.as_bytes()), server: ServerId::parse("demo").unwrap() }
+    Listed { name: "n".into(), raw: Bytes::from_static(raw.as_bytes()), server: ServerId::parse("demo").unwrap(), tenant: None }
 }
 
 #[test]
 fn a_page_holds_items_verbatim_and_in_order() {
-    let items = [item(r#"{"name":"b","x":1.10}"#), item(r#"{ "name":"a" }"#)];
+    let own = [item(r#"{"name":"b","x":1.10}"#), item(r#"{ "name":"a" }"#)];
+    let items = [&own[0], &own[1]];
     let legacy = page_object(&key(Kind::Tools, Era::Legacy), &items, None);
     assert_eq!(legacy, &br#"{"tools":[{"name":"b","x":1.10},{ "name":"a" }]}"#[..]);
     let modern = page_object(&key(Kind::Templates, Era::Modern), &items[..1], Some("c\"".to_owned()));
@@ -43,7 +44,8 @@ fn cursors_are_ours_for_one_list_only() {
     assert_eq!(cursor::read(&seal, &tools, &given), Some(500));
     let prompts = key(Kind::Prompts, Era::Legacy).name();
     let mounted = Key { mount: Some(ServerId::parse("demo").unwrap()), ..key(Kind::Tools, Era::Legacy) }.name();
-    for other in [prompts, mounted] {
+    let theirs = Key { tenant: Some("acme".to_owned()), ..key(Kind::Tools, Era::Legacy) }.name();
+    for other in [prompts, mounted, theirs] {
         assert_eq!(cursor::read(&seal, &other, &given), None);
     }
     assert_eq!(cursor::read(&Seal::new(&[8; 32]), &tools, &given), None);

@@ -1,4 +1,4 @@
-//! `bench-load http|stdio|first`: loads one thing for a fixed time and prints what it measured as one line of JSON.
+//! `bench-load http|signed|stdio|first`: loads one thing for a fixed time and prints what it measured as one line of JSON.
 
 use std::{io::Write as _, time::Duration};
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use testkit::bench::{
     load::{self, Plan},
     options::Options,
-    pipe, start,
+    pipe, signed, start,
     template::{Address, Era},
 };
 
@@ -17,12 +17,18 @@ async fn main() -> Result<()> {
     let options = Options::parse(arguments)?;
     let text = match verb.as_str() {
         "http" => serde_json::to_string(&load::http(address(&options)?, plan(&options)?).await?)?,
+        "signed" => {
+            let context = options.get("context").unwrap_or("bench").to_owned();
+            serde_json::to_string(&signed::http(address(&options)?, &context, plan(&options)?).await?)?
+        }
         "stdio" => serde_json::to_string(&pipe::run(&options.rest, plan(&options)?).await?)?,
         "first" => {
             let took = start::first_call(&options.rest, &address(&options)?).await?;
             format!("{{\"milliseconds\":{:.1}}}", took.as_secs_f64() * 1e3)
         }
-        _ => bail!("usage: bench-load http --url URL … | bench-load stdio … -- COMMAND | bench-load first --url URL -- COMMAND"),
+        _ => bail!(
+            "usage: bench-load http|signed --url URL … | bench-load stdio … -- COMMAND | bench-load first --url URL -- COMMAND"
+        ),
     };
     writeln!(std::io::stdout().lock(), "{text}")?;
     Ok(())

@@ -181,6 +181,8 @@ impl<'a> Call<'a> {
             arguments: Some(self.arguments),
             input_schema: Some(&self.scene.schema),
             scans_injection: true,
+            built_in: None,
+            boundary: None,
         }
     }
 

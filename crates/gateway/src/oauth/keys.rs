@@ -1,0 +1,155 @@
+//! The keys of one provider: fetched through the worker, kept while it is away, renewed when a token names one that is new.
+//!
+//! Keys are renewed every few minutes and when a token names an unknown one, but never more often than every few seconds, whatever
+//! strangers send. When the provider cannot be reached, its last keys are used for a bounded time, and that is said.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwapOption;
+use identity::Jwks;
+use wire::{worker::method, write::Object};
+
+use crate::{link::Word, settings::KeySource, workers::Workers};
+
+/// Keys older than this are renewed in the background.
+const RENEW_MS: u64 = 5 * 60 * 1000;
+/// The least time between two attempts, whoever asks.
+const PAUSE_MS: u64 = 5 * 1000;
+/// How long keys are used after the provider was last heard. Without it no new tokens are issued, so this only has to outlive those
+/// that are out.
+const OUTLIVE_MS: u64 = 6 * 3600 * 1000;
+const MAX_BYTES: u64 = 256 << 10;
+/// How long the worker may take, and a little more for the way.
+const PATIENCE: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_millis(500);
+
+pub(super) struct Keys {
+    source: KeySource,
+    held: ArcSwapOption<Held>,
+    /// One fetches, the others wait for what it brings.
+    turn: tokio::sync::Mutex<()>,
+    /// When the last attempt began, plus one; 0 before the first.
+    tried: AtomicU64,
+    trouble: Mutex<Option<String>>,
+}
+
+struct Held {
+    keys: Arc<Jwks>,
+    /// When the provider last confirmed them.
+    since_ms: u64,
+}
+
+impl Keys {
+    pub(super) fn new(source: &KeySource) -> Self {
+        let keys = Self {
+            source: source.clone(),
+            held: ArcSwapOption::empty(),
+            turn: tokio::sync::Mutex::new(()),
+            tried: AtomicU64::new(0),
+            trouble: Mutex::new(None),
+        };
+        if let KeySource::Given(set) = source {
+            keys.held.store(Some(Arc::new(Held { keys: Arc::clone(set), since_ms: 0 })));
+        }
+        keys
+    }
+
+    /// The keys in force, fetched now if there are none.
+    pub(super) async fn current(&self, workers: &Workers, mono_ms: u64) -> Result<Arc<Jwks>, String> {
+        if let Some(keys) = self.usable(mono_ms) {
+            return Ok(keys);
+        }
+        self.fetch(workers, mono_ms).await;
+        self.usable(mono_ms).ok_or_else(|| self.trouble().unwrap_or_else(|| "the provider's keys are not known yet".to_owned()))
+    }
+
+    fn usable(&self, mono_ms: u64) -> Option<Arc<Jwks>> {
+        let held = self.held.load_full()?;
+        let fixed = matches!(self.source, KeySource::Given(_));
+        (fixed || mono_ms.saturating_sub(held.since_ms) <= OUTLIVE_MS).then(|| Arc::clone(&held.keys))
+    }
+
+    /// A token named a key that is not known: were there perhaps new ones? `false` if that was just tried.
+    pub(super) async fn look_again(&self, workers: &Workers, mono_ms: u64) -> bool {
+        self.fetch(workers, mono_ms).await
+    }
+
+    pub(super) async fn refresh_if_old(&self, workers: &Workers, mono_ms: u64) {
+        let old = self.held.load().as_ref().is_none_or(|held| mono_ms.saturating_sub(held.since_ms) >= RENEW_MS);
+        if old {
+            self.fetch(workers, mono_ms).await;
+        }
+    }
+
+    /// Fetches, unless somebody did within the pause; `true` if there may be something new.
+    async fn fetch(&self, workers: &Workers, mono_ms: u64) -> bool {
+        let KeySource::Url(url) = &self.source else { return false };
+        let before = self.tried.load(Ordering::Acquire);
+        let _turn = self.turn.lock().await;
+        let tried = self.tried.load(Ordering::Acquire);
+        if tried != before {
+            // Somebody else came back while we waited.
+            return true;
+        }
+        if tried != 0 && mono_ms < (tried - 1).saturating_add(PAUSE_MS) {
+            return false;
+        }
+        let Some(link) = workers.link() else {
+            self.note(Some("the worker is starting".to_owned()));
+            return false;
+        };
+        self.tried.store(mono_ms + 1, Ordering::Release);
+        let mut params = Object::new();
+        params.str("url", url).u64("max_bytes", MAX_BYTES);
+        params.u64("timeout_ms", u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX));
+        let fetched = match link.ask_within(method::FETCH, &params.finish(), PATIENCE + GRACE).await {
+            Word::Result(text) => Jwks::parse(&text).map_err(|error| error.to_string()),
+            Word::Error { text, .. } => Err(text),
+            _ => Err("the worker was lost".to_owned()),
+        };
+        self.take(url, fetched, mono_ms)
+    }
+
+    fn take(&self, url: &str, fetched: Result<Jwks, String>, mono_ms: u64) -> bool {
+        match fetched {
+            Ok(keys) => {
+                self.note(None);
+                let before = self.held.swap(Some(Arc::new(Held { keys: Arc::new(keys.clone()), since_ms: mono_ms })));
+                if before.is_none_or(|before| before.keys.ring() != keys.ring()) {
+                    tracing::info!(url, keys = keys.ring().len(), unusable = keys.unusable, "a provider's keys are new");
+                }
+                true
+            }
+            Err(error) => {
+                tracing::warn!(url, error, "a provider's keys cannot be fetched; the last ones are used for a while");
+                self.note(Some(error));
+                false
+            }
+        }
+    }
+
+    fn note(&self, trouble: Option<String>) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn describe(&self, out: &mut Object, mono_ms: u64) {
+        let held = self.held.load_full();
+        out.u64("keys", held.as_ref().map_or(0, |held| held.keys.ring().len()) as u64);
+        if let (KeySource::Url(url), Some(held)) = (&self.source, &held) {
+            out.str("jwks_url", url).u64("age_ms", mono_ms.saturating_sub(held.since_ms));
+        }
+        if let Some(trouble) = self.trouble() {
+            out.str("last_error", &trouble).bool("usable", self.usable(mono_ms).is_some());
+        }
+    }
+}

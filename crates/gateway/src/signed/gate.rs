@@ -1,0 +1,131 @@
+//! What doors ask the gate about signed calls, besides making them.
+
+use vocab::{Redacted, Rule, Violation};
+
+use super::{AttestError, AttestProof, AttestRequest, Attested, NewWorkload, Revoked, SessionRequest, verify};
+use crate::{Caller, Gate, Listed};
+
+impl Gate {
+    /// Other keys sign and recognise sessions' tokens from now on.
+    pub fn set_token_keys(&self, keys: identity::TokenKeys) {
+        self.inner().signed.set_keys(keys);
+    }
+
+    /// The session that a token names; says nothing about who sent it.
+    pub fn recognise(&self, token: &str) -> Result<Caller, Violation> {
+        self.inner().signed.recognise(token, self.inner().now_ms())
+    }
+
+    /// Whether an envelope that asks for nothing but a list is its session's own; it passes once. That it is not is on record.
+    pub fn verify(&self, caller: &Caller, envelope: &[u8]) -> Result<(), Violation> {
+        let verified = self.in_force(caller).and_then(|()| match caller.signed() {
+            Some(session) => self.inner().signed.verify(session, envelope, self.inner().now_ms()),
+            None => Err(Violation::new(Rule::Unauthenticated, "an envelope, without a session of signed calls")),
+        });
+        if let Err(violation) = &verified {
+            let change = audit::Change {
+                action: "seal.list_refused",
+                door: "seal",
+                caller: caller.id(),
+                violation: violation.rule.code(),
+                detail: &violation.detail,
+                ..caller.signed().map(|session| super::view::about(session)).unwrap_or_default()
+            };
+            self.note(&change);
+        }
+        verified
+    }
+
+    fn note(&self, change: &audit::Change<'_>) {
+        if let Err(error) = self.ledger().change(change) {
+            tracing::error!(%error, action = change.action, "a refusal could not be recorded");
+        }
+    }
+
+    /// Whether a session, and the credential behind it, are in force.
+    pub fn in_force(&self, caller: &Caller) -> Result<(), Violation> {
+        if !caller.is_active() {
+            return Err(Violation::new(Rule::Unauthenticated, format!("credential `{}` was revoked", caller.id())));
+        }
+        caller.signed().map_or(Ok(()), |session| verify::in_force(session, self.inner().now_ms()))
+    }
+
+    /// Begins a session of signed calls for whoever proves themselves. That it failed is on record too.
+    pub async fn attest(&self, proof: AttestProof<'_>, request: AttestRequest) -> Result<Attested, AttestError> {
+        let inner = self.inner();
+        let attested = inner.signed.attest(&inner.callers, &inner.rules(), proof, request, inner.now_ms()).await;
+        if let Err(error) = &attested {
+            match proof {
+                AttestProof::Bearer(caller) => self.record_failure(caller, error),
+                AttestProof::Workload => self.strangers("attestation failed"),
+            }
+        }
+        attested
+    }
+
+    fn record_failure(&self, caller: &Caller, error: &AttestError) {
+        let detail = error.to_string();
+        let change = audit::Change {
+            action: "seal.attestation_failed",
+            door: "seal",
+            caller: caller.id(),
+            tenant: caller.tenant().unwrap_or_default(),
+            detail: &detail,
+            ..audit::Change::default()
+        };
+        self.note(&change);
+    }
+
+    /// Begins a session of signed calls for somebody an operator vouches for.
+    pub async fn open_signed(&self, operator: &Caller, request: SessionRequest) -> Result<Attested, AttestError> {
+        let inner = self.inner();
+        inner.signed.open(&inner.callers, &inner.rules(), operator, request, inner.now_ms()).await
+    }
+
+    /// Lets something be launched that will prove itself by the id this returns.
+    pub async fn add_workload(&self, operator: &Caller, new: NewWorkload) -> Result<Redacted<String>, AttestError> {
+        let inner = self.inner();
+        inner.signed.add_workload(&inner.rules(), operator, new, inner.now_ms()).await
+    }
+
+    /// The sessions that exist for this operator: a JSON array.
+    #[must_use]
+    pub fn signed_sessions_json(&self, operator: &Caller, all: bool) -> Vec<u8> {
+        self.inner().signed.json(operator, all)
+    }
+
+    #[must_use]
+    pub fn signed_session_json(&self, operator: &Caller, execution: &str) -> Option<Vec<u8>> {
+        self.inner().signed.one_json(operator, execution)
+    }
+
+    /// Ends the session of an execution: its next call is refused, and so is everything after.
+    pub async fn revoke_signed(&self, operator: &Caller, execution: &str, reason: &str) -> Result<Option<Revoked>, String> {
+        let inner = self.inner();
+        inner.signed.revoke(operator, execution, reason, inner.now_ms()).await
+    }
+
+    /// The tools a caller may call by name, within a security context: dotted names first, then those of single servers.
+    #[must_use]
+    pub fn callable(&self, caller: &Caller, context: Option<&str>) -> Vec<Listed> {
+        let inner = self.inner();
+        let (rules, catalog) = (inner.rules(), inner.hub.catalog());
+        let lists = |name: &str, tool: &str| {
+            let context = rules.contexts.context(name).filter(|context| context.admits_tenant(caller.tenant()));
+            context.is_some_and(|context| context.may_call(tool))
+        };
+        let opened_for =
+            |tool: &str| caller.signed().is_none_or(|session| session.patterns.iter().any(|pattern| pattern.matches(tool)));
+        let agent = caller.agent_name().filter(|_| context.is_some()).and_then(|agent| rules.contexts.agent(agent));
+        let has_agent = |tool: &str| agent.is_none_or(|agent| agent.tools.iter().any(|entry| entry.pattern.matches(tool)));
+        let shown = |listed: &Listed| {
+            caller.sees(listed.tenant.as_deref())
+                && context.is_none_or(|context| lists(context, &listed.name))
+                && opened_for(&listed.name)
+                && has_agent(&listed.name)
+        };
+        let routed = catalog.routed(caller.tenant());
+        let named = catalog.tools(None, caller.view()).iter().cloned();
+        routed.into_iter().chain(named).filter(shown).collect()
+    }
+}

@@ -1,0 +1,94 @@
+//! Commands and their first argument.
+//!
+//! The subcommand is the first argument, whatever it is. An option before the subcommand can change what every subcommand does
+//! (`git -c core.pager=…`, `cargo --config …`, `make -f …`), so it is not skipped: it passes only where it is listed itself. What
+//! follows the subcommand is not read here; what a command may touch is the sandbox's business, and this list is no substitute.
+
+use std::collections::BTreeMap;
+
+use wire::Json;
+
+/// Which first arguments a command may have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subcommands {
+    /// By command; an empty list stands for any.
+    ByCommand(BTreeMap<String, Vec<String>>),
+    /// The same for every command.
+    ForAll(Vec<String>),
+}
+
+/// What a list says to a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Said {
+    Allowed,
+    /// Not this command; these.
+    NotCommand(Vec<String>),
+    /// This command, but not with this first argument; with these.
+    NotSubcommand(Vec<String>),
+}
+
+impl Subcommands {
+    pub(crate) fn says(&self, call: &CommandLine) -> Said {
+        let list = match self {
+            Self::ForAll(list) => Some(list),
+            Self::ByCommand(map) => map.get(&call.command),
+        };
+        match (list, &call.first) {
+            (None, _) => Said::NotCommand(self.commands()),
+            (Some(list), _) if list.is_empty() && matches!(self, Self::ByCommand(_)) => Said::Allowed,
+            (Some(list), First::Text(first)) if list.contains(first) => Said::Allowed,
+            (Some(list), _) => Said::NotSubcommand(list.clone()),
+        }
+    }
+
+    fn commands(&self) -> Vec<String> {
+        match self {
+            Self::ByCommand(map) => map.keys().cloned().collect(),
+            Self::ForAll(_) => Vec::new(),
+        }
+    }
+}
+
+/// A command as it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CommandLine {
+    pub(crate) command: String,
+    pub(crate) first: First,
+    /// Every argument that is a text.
+    pub(crate) args: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum First {
+    None,
+    Text(String),
+    /// Arguments that are no list of texts.
+    Unreadable,
+}
+
+impl CommandLine {
+    /// `None`: there is no command, which is for Shape to refuse. A command that is no text is an empty one, which no list has.
+    pub(crate) fn of(arguments: Json<'_>) -> Option<Self> {
+        let command = arguments.get("command").filter(|command| !command.is_null())?;
+        let command = command.as_str().map(|text| text.into_owned()).unwrap_or_default();
+        let first = match arguments.get("args").filter(|args| !args.is_null()) {
+            None => First::None,
+            Some(args) if !args.is_array() || args.items().any(|item| item.as_str().is_none()) => First::Unreadable,
+            Some(args) => args.items().next().and_then(Json::as_str).map_or(First::None, |text| First::Text(text.into_owned())),
+        };
+        let args = arguments.get("args").into_iter().flat_map(Json::items).filter_map(Json::as_str);
+        Some(Self { command, first, args: args.map(|text| text.into_owned()).collect() })
+    }
+
+    pub(crate) fn subcommand(&self) -> &str {
+        match &self.first {
+            First::Text(text) => text,
+            First::None | First::Unreadable => "",
+        }
+    }
+
+    /// The program's name, without the directory it is named in.
+    pub(crate) fn program(&self) -> &str {
+        self.command.trim().rsplit(['/', '\\']).next().unwrap_or_default()
+    }
+}

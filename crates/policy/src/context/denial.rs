@@ -1,0 +1,119 @@
+//! Entries of a deny list: a tool, or a tool with certain arguments.
+
+use std::fmt;
+
+use wire::{Json, Kind};
+
+use super::{
+    BadPattern, ToolPattern,
+    command::{CommandLine, First},
+    domain::DomainPattern,
+    path::{NormalPath, PathPattern, is_like},
+    reach::{Address, Family, Place, Reach},
+};
+
+/// `fs.delete`, `fs.*`, `*`; or with what it is about: `cmd.run:rm`, `cmd.run:git push`, `fs.read:/etc/*`, `web.fetch:*.evil.com`.
+///
+/// What follows the colon is compared with the path, the host or the command the call is for. A tool whose arguments the gate does
+/// not know is compared text by text: any string in its arguments that is like it denies the call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial {
+    tool: ToolPattern,
+    about: Option<About>,
+}
+
+/// The same words, in every way they can be meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct About {
+    text: String,
+    path: Option<PathPattern>,
+    domain: Option<DomainPattern>,
+}
+
+impl Denial {
+    pub fn parse(text: &str) -> Result<Self, BadPattern> {
+        let Some((tool, about)) = text.split_once(':') else {
+            return Ok(Self { tool: ToolPattern::parse(text)?, about: None });
+        };
+        if about.trim().is_empty() || about.trim() != about {
+            return Err(BadPattern("after the colon stands a command, a path or a domain, as in `cmd.run:rm`"));
+        }
+        let (path, domain) = (PathPattern::parse(about).ok(), DomainPattern::parse(about).ok());
+        let tool = ToolPattern::parse(tool)?;
+        let is_about = |prefix: &str| tool.to_string().starts_with(prefix);
+        if (is_about("fs.") && path.is_none()) || (is_about("web.") && domain.is_none()) {
+            return Err(BadPattern("after the colon stands a path for `fs.` tools and a domain for `web.` tools"));
+        }
+        Ok(Self { tool, about: Some(About { text: about.to_owned(), path, domain }) })
+    }
+
+    /// Whether it denies the tool whatever its arguments are.
+    #[must_use]
+    pub fn denies_all_of(&self, tool: &str) -> bool {
+        self.about.is_none() && self.tool.matches(tool)
+    }
+
+    pub(super) fn denies(&self, names: impl IntoIterator<Item = impl AsRef<str>>, reach: &Reach<'_>) -> bool {
+        names.into_iter().any(|name| self.tool.matches(name.as_ref()))
+            && self.about.as_ref().is_none_or(|about| about.is_about(reach))
+    }
+}
+
+impl About {
+    /// What cannot be read is what it is about: a denial is not got around by writing unclearly. Files need no such rule, because a
+    /// path that cannot be read is refused anyway.
+    fn is_about(&self, reach: &Reach<'_>) -> bool {
+        let is_path = |path: &NormalPath| self.path.as_ref().is_some_and(|own| own.covers(path));
+        let is_host = |address: &Address| match (&address.host, &self.domain) {
+            (Err(_), _) => true,
+            (Ok(host), Some(own)) => own.matches(host),
+            (Ok(_), None) => false,
+        };
+        match reach.family {
+            Family::Other => {
+                let places = reach.every_place();
+                let is_place = |place: &Place| place.path.as_ref().map_or(self.path.is_some(), is_path);
+                let addresses = reach.every_address();
+                self.is_among(reach.arguments)
+                    || places.iter().any(is_place)
+                    || (self.domain.is_some() && addresses.iter().any(is_host))
+            }
+            Family::Command => {
+                let is_unclear = self.path.is_some() && reach.places.iter().any(|place| place.path.is_err());
+                is_unclear || reach.command.as_ref().is_some_and(|line| self.is_command(line)) || reach.paths().any(is_path)
+            }
+            Family::Files => reach.paths().any(is_path),
+            Family::Web | Family::Search | Family::Mail => {
+                reach.addresses.iter().any(is_host) || reach.accounts.iter().any(|account| is_like(&self.text, account))
+            }
+        }
+    }
+
+    /// By the program's name wherever it lies, or by the command as written; with a second word, only if that is among its arguments.
+    fn is_command(&self, line: &CommandLine) -> bool {
+        let (own, argument) = self.text.split_once(' ').map_or((self.text.as_str(), None), |(own, rest)| (own, Some(rest)));
+        let is_own = line.command.is_empty()
+            || [line.command.trim(), line.program()].iter().any(|name| is_like(own, name) || is_like(&self.text, name));
+        let has = |argument: &str| line.first == First::Unreadable || line.args.iter().any(|given| is_like(argument, given));
+        is_own && argument.is_none_or(has)
+    }
+
+    fn is_among(&self, json: Json<'_>) -> bool {
+        match json.kind() {
+            Kind::String => json.as_str().is_some_and(|text| is_like(&self.text, &text)),
+            Kind::Array => json.items().any(|item| self.is_among(item)),
+            Kind::Object => json.fields().any(|(_, value)| self.is_among(value)),
+            Kind::Number | Kind::Bool => is_like(&self.text, json.text()),
+            Kind::Null => false,
+        }
+    }
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.about {
+            Some(about) => write!(f, "{}:{}", self.tool, about.text),
+            None => write!(f, "{}", self.tool),
+        }
+    }
+}

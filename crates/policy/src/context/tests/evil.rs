@@ -1,0 +1,203 @@
+//! Names and commands that only look like what is allowed.
+
+use super::*;
+
+#[test]
+fn a_wildcard_needs_its_dot_and_one_more_character() {
+    let all = tool("fs.*");
+    assert!(all.matches("fs.read") && all.matches("fs.create.dir"));
+    for name in ["fs", "fs.", "fsx.read", "FS.read", "xfs.read", "fs_read", "", " fs.read"] {
+        assert!(!all.matches(name), "{name:?}");
+    }
+    assert!(tool("github__*").matches("github__push") && !tool("github__*").matches("github__"));
+    assert!(tool("*").matches("anything") && !ToolPattern::default().matches(""));
+    for text in ["", "fs*", "*.read", "fs.*.read", "fs.re*", "**", "fs read", "fs:read", ".*", "__*", "*x"] {
+        assert!(ToolPattern::parse(text).is_err(), "{text:?}");
+    }
+}
+
+fn cargo() -> World {
+    World::of(context(
+        vec![Capability {
+            subcommand_allowlist: by_command(&[("cargo", &["build", "test"]), ("git", &["status"])]),
+            ..capability("cmd.run")
+        }],
+        &[],
+    ))
+}
+
+#[test]
+fn a_command_is_exactly_what_is_listed() {
+    let world = cargo();
+    for command in [
+        "bash",
+        "/usr/bin/cargo",
+        "./cargo",
+        "cargo ",
+        " cargo",
+        "CARGO",
+        "cargo build",
+        "cargo;sh",
+        "",
+        "сargo",
+        "cargo\\u0000",
+        "../cargo",
+    ] {
+        let arguments = format!(r#"{{"command":"{command}","args":["build"]}}"#);
+        let refused = world.rule("cmd.run", &arguments);
+        assert_eq!(refused, Some(Rule::CommandNotAllowed), "{command:?}");
+    }
+}
+
+#[test]
+fn the_first_argument_is_the_subcommand_whatever_it_is() {
+    let world = cargo();
+    let refused = [
+        ("cargo", r#"["publish"]"#),
+        ("cargo", "[]"),
+        ("cargo", r#"["--config","build.rustc-wrapper=\"sh\"","build"]"#),
+        ("cargo", r#"["+nightly","build"]"#),
+        ("cargo", r#"["-Zunstable","build"]"#),
+        ("cargo", r#"["build;publish"]"#),
+        ("cargo", r#"["BUILD"]"#),
+        ("cargo", r#"[" build"]"#),
+        ("cargo", r#"["", "build"]"#),
+        ("git", r#"["-c","core.fsmonitor=sh","status"]"#),
+        ("git", r#"["-C","/etc","status"]"#),
+        ("git", r#"["--exec-path=/tmp","status"]"#),
+    ];
+    for (command, args) in refused {
+        let arguments = format!(r#"{{"command":"{command}","args":{args}}}"#);
+        assert_eq!(world.rule("cmd.run", &arguments), Some(Rule::SubcommandNotAllowed), "{arguments}");
+    }
+}
+
+#[test]
+fn a_list_of_subcommands_for_all_commands() {
+    let world = World::of(context(
+        vec![Capability {
+            command_allowlist: Some(vec!["git".to_owned(), "cargo".to_owned()]),
+            subcommand_allowlist: Some(Subcommands::ForAll(vec!["status".to_owned(), "build".to_owned()])),
+            ..capability("cmd.run")
+        }],
+        &[],
+    ));
+    assert_eq!(world.rule("cmd.run", r#"{"command":"git","args":["build"]}"#), None);
+    assert_eq!(world.rule("cmd.run", r#"{"command":"git","args":["push"]}"#), Some(Rule::SubcommandNotAllowed));
+    assert_eq!(world.rule("cmd.run", r#"{"command":"npm","args":["build"]}"#), Some(Rule::CommandNotAllowed));
+}
+
+#[test]
+fn denials_hold_however_the_argument_is_written() {
+    let world = World::of(context(
+        vec![capability("*")],
+        &[
+            "cmd.run:rm",
+            "cmd.run:git push",
+            "fs.read:/etc/*",
+            "fs.read:/workspace/.env",
+            "web.fetch:*.evil.com",
+            "web.fetch:127.0.0.1",
+            "email.*:evil.com",
+        ],
+    ));
+    let denied = [
+        ("cmd.run", r#"{"command":"rm","args":["-rf","/"]}"#),
+        ("cmd.run", r#"{"command":"/bin/rm"}"#),
+        ("cmd.run", r#"{"command":"git","args":["push","-f"]}"#),
+        ("fs.read", r#"{"path":"/etc/passwd"}"#),
+        ("fs.read", r#"{"path":"//etc/./ssh/sshd_config"}"#),
+        ("fs.read", r#"{"path":".env"}"#),
+        ("fs.read", r#"{"path":["a",".env"]}"#),
+        ("web.fetch", r#"{"url":"https://a.b.EVIL.com./x"}"#),
+        ("web.fetch", r#"{"url":"http://0x7f000001/"}"#),
+        ("web.fetch", r#"{"url":"http://[::ffff:7f00:1]/"}"#),
+        ("email.send", r#"{"to":"good@good.com, x <y@sub.evil.com>"}"#),
+        // However it is written: what cannot be read is denied too.
+        ("cmd.run", r#"{"command":" rm "}"#),
+        ("cmd.run", r#"{"command":["rm"]}"#),
+        ("cmd.run", r#"{"command":"git","args":["-C","/x","push"]}"#),
+        ("cmd.run", r#"{"command":"git","args":"push"}"#),
+        ("web.fetch", r#"{"url":"http://good@x.evil.com/"}"#),
+        ("web.fetch", r#"{"url":"http://x.ev%69l.com/"}"#),
+        ("web.fetch", r#"{"url":"http:x.evil.com"}"#),
+        ("email.send", r#"{"to":"\"a@good.com\"@evil.com"}"#),
+        ("email.send", r#"{"raw":"VG86IGFAZXZpbC5jb20="}"#),
+    ];
+    for (tool, arguments) in denied {
+        assert_eq!(world.rule(tool, arguments), Some(Rule::ToolExplicitlyDenied), "{tool} {arguments}");
+    }
+    let fine = [
+        ("cmd.run", r#"{"command":"rmdir"}"#),
+        ("cmd.run", r#"{"command":"git","args":["pull"]}"#),
+        ("cmd.run", r#"{"command":"git"}"#),
+        ("email.read", r#"{"from":"someone@evil.com"}"#),
+        ("fs.read", r#"{"path":"/etcetera/passwd"}"#),
+        ("fs.write", r#"{"path":"/etc/passwd"}"#),
+        ("web.fetch", r#"{"url":"https://notevil.com"}"#),
+        ("web.fetch", r#"{"url":"https://evil.com"}"#),
+    ];
+    for (tool, arguments) in fine {
+        assert_eq!(world.rule(tool, arguments), None, "{tool} {arguments}");
+    }
+    for text in ["fs.read:", "fs.read:../x", "web.fetch:http://x", ":rm", "fs*:x", "cmd.run: rm"] {
+        assert!(Denial::parse(text).is_err(), "{text:?}");
+    }
+}
+
+#[test]
+fn a_tool_of_somebody_elses_is_bounded_whatever_it_calls_its_arguments() {
+    let bounded =
+        Capability { path_allowlist: paths(&["/workspace"]), domain_allowlist: domains(&["docs.rs"]), ..capability("*") };
+    let world = World::of(context(vec![bounded], &["files__read:/etc/*", "fetch__get:evil.com"]));
+    let outside = [
+        r#"{"source":"/etc/passwd","destination":"/workspace/x"}"#,
+        r#"{"options":{"deep":["/workspace/a","/srv/keys/id"]}}"#,
+        r#"{"anything":"~/.ssh/id"}"#,
+        r#"{"anything":"file:///etc/passwd"}"#,
+    ];
+    for arguments in outside {
+        assert_eq!(world.rule("files__move_file", arguments), Some(Rule::PathOutsideBoundary), "{arguments}");
+    }
+    assert_eq!(world.rule("files__move_file", r#"{"a":"/workspace/../etc"}"#), Some(Rule::PathTraversalAttempt));
+    for arguments in [r#"{"url":"evil.com"}"#, r#"{"link":"//evil.com"}"#, r#"{"text":"see https://evil.com/x"}"#] {
+        assert!(world.rule("fetch__page", arguments).is_some(), "{arguments}");
+    }
+    assert_eq!(world.rule("fetch__page", r#"{"url":"https://docs.rs/x","save":"/workspace/x"}"#), None);
+    assert_eq!(world.rule("notes__add", r#"{"text":"no path, no address"}"#), None);
+    assert_eq!(world.rule("email.send", r#"{"to":"a@docs.rs","attachments":["/etc/passwd"]}"#), Some(Rule::PathOutsideBoundary));
+    let denied = World::of(context(vec![capability("*")], &["files__read:/etc/*", "fetch__get:evil.com"]));
+    assert_eq!(denied.rule("files__read", r#"{"where":"//etc/./passwd"}"#), Some(Rule::ToolExplicitlyDenied));
+    assert_eq!(denied.rule("fetch__get", r#"{"where":"https://evil.com/x"}"#), Some(Rule::ToolExplicitlyDenied));
+    assert_eq!(denied.rule("fetch__get", r#"{"where":"https://fine.com/x"}"#), None);
+}
+
+#[test]
+fn a_relative_path_is_the_gates_own_or_nothing() {
+    let files = Capability { path_allowlist: paths(&["/workspace"]), ..capability("fs.*") };
+    let world = World::of(context(vec![files], &[]));
+    let arguments = Json::parse(br#"{"path":"etc/shadow"}"#, Limits::default()).unwrap();
+    let at = |server| {
+        let scope = Scope { context: &world.context, agent: None, ceilings: &world.ceilings, session_patterns: None };
+        let call =
+            Call { tool: "fs.read", aliases: &[], server, arguments: Some(arguments), calls_so_far: 0, tool_calls_so_far: 0 };
+        first(&examine(scope, &call)).map(|violation| violation.rule)
+    };
+    assert_eq!(at(Some("built-in")), None);
+    assert_eq!(at(Some("files")), Some(Rule::PathOutsideBoundary));
+}
+
+#[test]
+fn nothing_hides_behind_null_a_list_or_a_brace() {
+    let files = Capability { path_allowlist: paths(&["/workspace"]), ..capability("*") };
+    let world = World::of(context(vec![files], &[]));
+    for arguments in [r#"{"path":"/workspace","pattern":"{/etc/*,x}"}"#, r#"{"path":"/workspace","pattern":["/etc/*"]}"#] {
+        assert_eq!(world.rule("fs.glob", arguments), Some(Rule::PathOutsideBoundary), "{arguments}");
+    }
+    let late = r#"{"command":"x","timeout_secs":null,"timeout":99999}"#;
+    assert_eq!(world.rule("cmd.run", late), Some(Rule::ExecTimeoutCeilingExceeded));
+    let mail = Capability { domain_allowlist: domains(&["good.com"]), ..capability("email.*") };
+    let world = World::of(context(vec![mail], &[]));
+    let nested = r#"{"to":"a@good.com","message":{"bcc":["b@evil.com"]}}"#;
+    assert_eq!(world.rule("email.send", nested), Some(Rule::DomainNotAllowed));
+}

@@ -1,0 +1,155 @@
+//! The verbs that read the ledger at length: questions, reports, exports, retention.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{level, reason};
+use crate::cli::when::When;
+
+pub const QUERY_EXAMPLES: &str = "\
+Examples:
+  portcullis audit query --verdict refused --since 7d
+  portcullis audit query --user alice --server github --tool create_issue
+  portcullis audit query --level RESTRICTED --since 2026-11-01 --until 2026-12-01 --json
+  portcullis audit query --lineage 19a8c-17   what may have influenced that call";
+
+#[derive(Debug, Args)]
+#[command(after_help = QUERY_EXAMPLES)]
+pub struct AuditQuery {
+    /// Only this caller: a credential's id or name
+    #[arg(long, value_name = "CALLER")]
+    pub caller: Option<String>,
+    /// Only this person
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+    /// Only this agent
+    #[arg(long, value_name = "AGENT")]
+    pub agent: Option<String>,
+    /// Only this tenant
+    #[arg(long, value_name = "TENANT")]
+    pub tenant: Option<String>,
+    /// Only this server
+    #[arg(long, value_name = "ID")]
+    pub server: Option<String>,
+    /// Only this tool, by the server's own name for it
+    #[arg(long, value_name = "TOOL")]
+    pub tool: Option<String>,
+    /// Only this verdict: permitted, refused, failed, cancelled, indeterminate or abandoned
+    #[arg(long, value_name = "VERDICT", value_parser = verdict)]
+    pub verdict: Option<String>,
+    /// Only this code of a refusal or failure
+    #[arg(long, value_name = "CODE")]
+    pub violation: Option<String>,
+    /// Only where the session had reached this level
+    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    pub level: Option<vocab::Level>,
+    /// Only this kind of record: intent, outcome, refusal or change
+    #[arg(long, value_name = "KIND", value_parser = kind)]
+    pub kind: Option<String>,
+    /// Only this action, such as tools/call or config.applied
+    #[arg(long, value_name = "ACTION")]
+    pub action: Option<String>,
+    /// From then on: 30m, 2h or 7d ago, or a date or time
+    #[arg(long, value_name = "TIME", value_parser = When::parse)]
+    pub since: Option<When>,
+    /// Before then
+    #[arg(long, value_name = "TIME", value_parser = When::parse)]
+    pub until: Option<When>,
+    /// A call, and every call whose result may have influenced it
+    #[arg(long, value_name = "CALL")]
+    pub lineage: Option<String>,
+    /// Only this session
+    #[arg(long, value_name = "SESSION")]
+    pub session: Option<String>,
+    /// Only this execution
+    #[arg(long, value_name = "EXECUTION")]
+    pub execution: Option<String>,
+    /// Show intents too whose outcome is known
+    #[arg(long)]
+    pub all: bool,
+    /// The newest so many
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub limit: u32,
+}
+
+pub const REPORT_EXAMPLES: &str = "\
+Examples:
+  portcullis audit report --since 30d --format html --out november.html
+  portcullis audit report --since 2026-11-01 --until 2026-12-01 --format csv > november.csv";
+
+#[derive(Debug, Args)]
+#[command(after_help = REPORT_EXAMPLES)]
+pub struct AuditReport {
+    /// From then on: 30m, 2h or 7d ago, or a date or time; without it, from the beginning
+    #[arg(long, value_name = "TIME", value_parser = When::parse)]
+    pub since: Option<When>,
+    /// Before then; without it, until now
+    #[arg(long, value_name = "TIME", value_parser = When::parse)]
+    pub until: Option<When>,
+    /// What to write
+    #[arg(long, value_name = "FORMAT", default_value = "json")]
+    pub format: ReportFormat,
+    /// Write it to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    Json,
+    /// One line per figure
+    Csv,
+    /// One page with charts, which needs nothing else
+    Html,
+}
+
+pub const EXPORT_EXAMPLES: &str = "\
+Examples:
+  portcullis audit export --since 2026-11-01 --until 2026-12-01 --out november.ledger
+  portcullis audit verify --export november.ledger --key ledger.pub";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXPORT_EXAMPLES)]
+pub struct AuditExport {
+    /// From then on: 30m, 2h or 7d ago, or a date or time; without it, from the oldest record
+    #[arg(long, value_name = "TIME", value_parser = When::parse)]
+    pub since: Option<When>,
+    /// Before then; without it, up to the signed head
+    #[arg(long, value_name = "TIME", value_parser = When::parse)]
+    pub until: Option<When>,
+    /// The file to write
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+}
+
+pub const RETAIN_EXAMPLES: &str = "\
+Examples:
+  portcullis audit retain --dry-run   what would go now, as the configuration says
+  portcullis audit retain --before 90d --reason expired";
+
+#[derive(Debug, Args)]
+#[command(after_help = RETAIN_EXAMPLES)]
+pub struct AuditRetain {
+    /// Remove what is older, instead of what the configuration says
+    #[arg(long, value_name = "TIME", value_parser = When::parse)]
+    pub before: Option<When>,
+    /// Why, for whoever reads the ledger later
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub reason: Option<String>,
+    /// Say what would be removed, and remove nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+fn verdict(text: &str) -> Result<String, String> {
+    one_of(text, &["permitted", "refused", "failed", "cancelled", "indeterminate", "abandoned"])
+}
+
+fn kind(text: &str) -> Result<String, String> {
+    one_of(text, &["intent", "outcome", "refusal", "change"])
+}
+
+fn one_of(text: &str, known: &[&str]) -> Result<String, String> {
+    if known.contains(&text) { Ok(text.to_owned()) } else { Err(format!("it is one of {}", known.join(", "))) }
+}

@@ -1,0 +1,104 @@
+//! `portcullis audit query`: questions to the index, answered with the ledger's own records. No gate needs to run.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use state::index::{Found, Index, Query};
+
+use super::tail::print;
+use crate::{
+    cli::{Exit, args},
+    home::Home,
+    offline::{Screen, Trouble},
+    tokens::Tokens,
+};
+
+pub(super) fn run(args: &args::AuditQuery, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let query = question(args, home);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let found = runtime.block_on(answer(home, &query)).map_err(Trouble::failed)?;
+    for record in &found.records {
+        print(record, screen)?;
+    }
+    if !screen.json {
+        writeln!(screen.out, "{}", summary(&found, args.limit))?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn answer(home: &Home, query: &Query) -> Result<Found, state::index::IndexError> {
+    let mut index = Index::open(&home.index_file(), &home.ledger).await?;
+    index.catch_up().await?;
+    index.find(query).await
+}
+
+/// All records of a call and the changes of its approval, in order; nothing where there is no index to ask.
+pub(super) fn story(home: &Home, call: &str) -> Option<Vec<audit::Record>> {
+    const MOST: u32 = 1_000;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let by_call = Query { call: call.to_owned(), all: true, limit: MOST, ..Query::default() };
+    let mut records = runtime.block_on(answer(home, &by_call)).ok()?.records;
+    let approval = records.iter().map(|record| record.approval.clone()).find(|approval| !approval.is_empty());
+    if let Some(approval) = approval {
+        let by_approval = Query { approval, kind: "change".to_owned(), all: true, limit: MOST, ..Query::default() };
+        records.extend(runtime.block_on(answer(home, &by_approval)).ok()?.records);
+    }
+    records.sort_by_key(|record| record.seq);
+    records.dedup_by_key(|record| record.seq);
+    Some(records)
+}
+
+pub(super) fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn question(args: &args::AuditQuery, home: &Home) -> Query {
+    let now = now_ms();
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    Query {
+        kind: text(&args.kind),
+        action: text(&args.action),
+        call: String::new(),
+        caller: args.caller.as_deref().map(|caller| id_of(home, caller)).unwrap_or_default(),
+        session: text(&args.session),
+        server: text(&args.server),
+        tool: text(&args.tool),
+        user: text(&args.user),
+        agent: text(&args.agent),
+        tenant: text(&args.tenant),
+        execution: text(&args.execution),
+        effect: String::new(),
+        verdict: text(&args.verdict),
+        violation: text(&args.violation),
+        approval: String::new(),
+        level: args.level.map(|level| level.to_string()).unwrap_or_default(),
+        lineage: text(&args.lineage),
+        since_ms: args.since.map_or(0, |when| when.ms(now)),
+        until_ms: args.until.map_or(0, |when| when.ms(now)),
+        all: args.all,
+        limit: args.limit,
+    }
+}
+
+/// The id of the credential with this name, if there is exactly one; otherwise the text is taken as an id, also of one long gone.
+fn id_of(home: &Home, caller: &str) -> String {
+    let known = Tokens::load(&home.tokens_file());
+    let named: Vec<String> = known
+        .iter()
+        .flat_map(Tokens::list)
+        .filter(|credential| credential.name == caller && credential.id != caller)
+        .map(|credential| credential.id.clone())
+        .collect();
+    match named.as_slice() {
+        [one] => one.clone(),
+        _ => caller.to_owned(),
+    }
+}
+
+fn summary(found: &Found, limit: u32) -> String {
+    match (found.records.len(), found.more) {
+        (0, _) => "No record fits.".to_owned(),
+        (_, true) => format!("The newest {limit}; there are more, see --limit."),
+        (1, false) => "1 record.".to_owned(),
+        (count, false) => format!("{count} records."),
+    }
+}

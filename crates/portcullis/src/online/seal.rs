@@ -1,0 +1,198 @@
+//! `portcullis seal …`: signed calls from a shell, over the same door as any client's.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use identity::AgentKey;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use wire::{Json, Limits, write::Object};
+
+use super::{Line, text};
+use crate::{
+    cli::{
+        Exit, args,
+        style::{cell, table},
+    },
+    home::Home,
+    offline::{Screen, Trouble},
+    private_file, signing,
+};
+
+/// What `attest` keeps beside the key.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    security_token: String,
+    execution_id: String,
+    expires_at: String,
+}
+
+pub(super) fn run(verb: &args::Seal, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    match verb {
+        args::Seal::Keygen(args) => keygen(&args.file, screen),
+        args::Seal::Attest(args) => attest(args, home, screen),
+        args::Seal::Call(args) => call(args, home, screen),
+        args::Seal::Tools(args) => tools(&args.key, home, screen),
+        args::Seal::Sessions(args) => sessions(args.all, home, screen),
+        args::Seal::Revoke(args) => revoke(&args.execution, home, screen),
+        args::Seal::Run(args) => launch(args, home),
+        args::Seal::Rotate => {
+            let id = {
+                let (_, resolved) = crate::offline::load(&home.config_file())?;
+                signing::rotate(home, &resolved).map_err(Trouble::failed)?
+            };
+            super::reload_if_running(home)?;
+            screen.show(&json!({ "key": id }), &format!("Tokens are signed by key {id} from now on.\n"))?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn keygen(file: &Path, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let pem = signing::new_key().map_err(Trouble::failed)?;
+    private_file::create(file, &pem).map_err(|error| Trouble::failed(format!("cannot write {}: {error}", file.display())))?;
+    let public = read_key(file)?.public().to_base64();
+    screen.show(&json!({ "file": file, "public_key": public }), &format!("{public}\n"))?;
+    Ok(Exit::Done)
+}
+
+fn read_key(file: &Path) -> Result<AgentKey, Trouble> {
+    let pem = fs::read(file).map_err(|error| Trouble::usage(format!("cannot read {}: {error}", file.display())))?;
+    AgentKey::parse(&pem).map_err(|error| Trouble::usage(format!("{}: {error}", file.display())))
+}
+
+fn session_file(key: &Path) -> PathBuf {
+    key.with_extension("session")
+}
+
+fn read_session(key: &Path) -> Result<Kept, Trouble> {
+    let file = session_file(key);
+    let kept =
+        fs::read(&file).map_err(|_| Trouble::usage(format!("{} has no session; run `seal attest` first", key.display())))?;
+    serde_json::from_slice(&kept).map_err(|error| Trouble::failed(format!("{}: {error}; attest again", file.display())))
+}
+
+/// One request of the SEAL door: the status it would have had over HTTP, and the body.
+fn ask(line: &mut Line, verb: &str, method: &str, rest: &str) -> Result<(u64, Value), Trouble> {
+    let answer = line.request_raw(&format!("portcullis/seal/{verb}"), &format!("{{\"method\":\"{method}\"{rest}}}"))?;
+    let status = answer.get("status").and_then(Value::as_u64).unwrap_or_default();
+    Ok((status, answer.get("body").cloned().unwrap_or_default()))
+}
+
+fn succeeded((status, body): (u64, Value)) -> Result<Value, Trouble> {
+    match status {
+        200..=299 => Ok(body),
+        _ => {
+            let message = [text(&body, "/error/message"), text(&body, "/message"), text(&body, "/error")];
+            let message = message.into_iter().find(|text| !text.is_empty()).unwrap_or("the gate refused");
+            let exit = if status == 503 || status == 504 { Exit::Upstream } else { Exit::Refused };
+            Err(Trouble { exit, message: format!("{} ({status})", audit::printable(message)) })
+        }
+    }
+}
+
+fn attest(args: &args::Attest, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let key = read_key(&args.key)?;
+    let mut body = json!({ "public_key": key.public().to_base64(), "security_context": args.context });
+    if let Some(fields) = body.as_object_mut() {
+        fields.extend(args.agent.iter().map(|id| ("agent_id".to_owned(), json!(id))));
+        fields.extend(args.execution.iter().map(|id| ("execution_id".to_owned(), json!(id))));
+    }
+    let mut line = Line::as_client(home, None)?;
+    let attested = succeeded(ask(&mut line, "attest", "POST", &format!(",\"body\":{body}"))?)?;
+    let kept: Kept = serde_json::from_value(attested.clone()).map_err(Trouble::failed)?;
+    let bytes = serde_json::to_vec_pretty(&kept).map_err(Trouble::failed)?;
+    private_file::replace(&session_file(&args.key), &bytes)?;
+    let shown =
+        json!({ "execution_id": kept.execution_id, "expires_at": kept.expires_at, "session_id": attested.get("session_id") });
+    let words = format!("Execution {} may call within `{}` until {}.\n", kept.execution_id, args.context, kept.expires_at);
+    screen.show(&shown, &words)?;
+    Ok(Exit::Done)
+}
+
+fn call(args: &args::SealCall, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let (key, kept) = (read_key(&args.key)?, read_session(&args.key)?);
+    let arguments = Json::parse(args.arguments.as_bytes(), Limits::default())
+        .map_err(|error| Trouble::usage(format!("arguments are not JSON: {error}")))?;
+    let mut seed = [0; 8];
+    getrandom::fill(&mut seed).map_err(Trouble::failed)?;
+    let mut params = Object::new();
+    params.str("name", &args.tool).json("arguments", arguments);
+    let mut payload = Object::new();
+    payload.str("jsonrpc", "2.0").str("id", &format!("req-{:016x}", u64::from_be_bytes(seed)));
+    payload.str("method", "tools/call").raw("params", &params.finish());
+    let payload = payload.finish();
+    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    let envelope = key.envelope(Json::checked_before(&payload), &kept.security_token, u64::try_from(now_ms).unwrap_or(u64::MAX));
+    let envelope = String::from_utf8(envelope).map_err(Trouble::failed)?;
+    let mut line = Line::as_client(home, None)?;
+    let answered = succeeded(ask(&mut line, "invoke", "POST", &format!(",\"body\":{envelope}"))?)?;
+    let result = answered.get("result").cloned().unwrap_or_default();
+    screen.show(&result, &super::call::render(&result))?;
+    Ok(super::call::exit_of(&result))
+}
+
+fn tools(key: &Path, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let token = json!(read_session(key)?.security_token);
+    let mut line = Line::as_client(home, None)?;
+    let listed = succeeded(ask(&mut line, "tools", "GET", &format!(",\"bearer\":{token}"))?)?;
+    let names: Vec<&str> =
+        listed.get("tools").and_then(Value::as_array).into_iter().flatten().map(|tool| text(tool, "/name")).collect();
+    let words: String = names.iter().map(|name| format!("{}\n", audit::printable(name))).collect();
+    screen.show(&listed, if words.is_empty() { "Nothing: no tool there is lies within the context.\n" } else { &words })?;
+    Ok(Exit::Done)
+}
+
+fn sessions(all: bool, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let mut line = Line::as_operator(home)?;
+    let query = if all { ",\"query\":\"all\"" } else { "" };
+    let listed = succeeded(ask(&mut line, "sessions", "GET", query)?)?;
+    let sessions = listed.get("sessions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let rows: Vec<_> = sessions
+        .iter()
+        .map(|session| {
+            let shown = |pointer: &str| cell(audit::printable(text(session, pointer)));
+            let calls = session.get("calls").and_then(Value::as_u64).unwrap_or_default();
+            let columns = ["/execution_id", "/sub", "/security_context_name", "/session_status", "/expires_at"];
+            columns.iter().map(|column| shown(column)).chain([cell(calls.to_string())]).collect()
+        })
+        .collect();
+    let words = match rows.as_slice() {
+        [] => "No sessions of signed calls. Begin one with: portcullis seal attest\n".to_owned(),
+        rows => table(&["EXECUTION", "AGENT", "CONTEXT", "STATUS", "EXPIRES", "CALLS"], rows, screen.style),
+    };
+    screen.show(&sessions, &words)?;
+    Ok(Exit::Done)
+}
+
+fn revoke(execution: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let mut line = Line::as_operator(home)?;
+    let revoked = succeeded(ask(&mut line, &format!("sessions/{execution}"), "DELETE", "")?)?;
+    screen.show(&revoked, &format!("The session of {} is over.\n", audit::printable(execution)))?;
+    Ok(Exit::Done)
+}
+
+/// Starts the program with what it needs to attest; its exit code is ours.
+fn launch(args: &args::SealRun, home: &Home) -> Result<Exit, Trouble> {
+    let mut line = Line::as_operator(home)?;
+    let body = json!({ "security_context": args.context, "agent_id": args.agent, "uses": args.uses });
+    let made = succeeded(ask(&mut line, "workloads", "POST", &format!(",\"body\":{body}"))?)?;
+    let status: Value = line.ask("portcullis/status")?;
+    let url = text(&status, "/url").trim_end_matches("/mcp");
+    let (program, rest) = args.command.split_first().ok_or_else(|| Trouble::usage("say which program"))?;
+    let ended = Command::new(program)
+        .args(rest)
+        .env("SEAL_GATEWAY_URL", url)
+        .env("SEAL_WORKLOAD_ID", text(&made, "/workload_id"))
+        .env("SEAL_SECURITY_CONTEXT", &args.context)
+        .status()
+        .map_err(|error| Trouble::usage(format!("cannot start {program}: {error}")))?;
+    match ended.success() {
+        true => Ok(Exit::Done),
+        false => Err(Trouble::failed(format!("{program} ended with {ended}"))),
+    }
+}

@@ -1,0 +1,278 @@
+//! From records to figures.
+
+use std::collections::HashMap;
+
+use audit::{Record, rfc3339};
+
+use super::{
+    Approvals, Item, LedgerState, Listed, Party, Step, Summary,
+    tally::{Row, Tally},
+};
+
+const HOUR_MS: u64 = 3_600_000;
+/// The widths a step may have: the first that gives at most so many steps is taken.
+const WIDTHS_MS: [u64; 6] = [60_000, 10 * 60_000, HOUR_MS, 6 * HOUR_MS, 24 * HOUR_MS, 7 * 24 * HOUR_MS];
+const MOST_STEPS: u64 = 62;
+/// Open intents that are remembered, to say whose they were should their end never be known.
+const OPEN_LIMIT: usize = 200_000;
+
+#[derive(Debug, Default)]
+struct Sums {
+    also: Vec<String>,
+    permitted: u64,
+    refused: u64,
+    other: u64,
+    level: u8,
+    us: u64,
+    timed: u64,
+}
+
+/// Takes records in order.
+#[derive(Debug)]
+pub(crate) struct Collector {
+    summary: Summary,
+    since_ms: u64,
+    width_ms: u64,
+    refusals_by_rule: Tally<u64>,
+    refusals_by_tool: Tally<u64>,
+    failures: Tally<u64>,
+    rises: Tally<u64>,
+    write_downs: Tally<u64>,
+    strangers: Tally<u64>,
+    people: Tally<u64>,
+    changes: Tally<u64>,
+    callers: Tally<Sums>,
+    servers: Tally<Sums>,
+    open: HashMap<u64, Item>,
+}
+
+impl Collector {
+    /// For the period from `since_ms` to before `until_ms`.
+    pub(crate) fn new(since_ms: u64, until_ms: u64, ledger: LedgerState) -> Self {
+        let span = until_ms.saturating_sub(since_ms).max(1);
+        let width_ms =
+            WIDTHS_MS.into_iter().find(|width| span.div_ceil(*width) <= MOST_STEPS).unwrap_or(span.div_ceil(MOST_STEPS));
+        // Steps begin where a clock would: at whole hours or days.
+        let start = since_ms - since_ms % width_ms;
+        let steps = (0..(until_ms.saturating_sub(start)).div_ceil(width_ms).max(1))
+            .map(|step| Step { from: rfc3339(start + step * width_ms), ..Step::default() })
+            .collect();
+        let summary = Summary { since: rfc3339(since_ms), until: rfc3339(until_ms), ledger, steps, ..Summary::default() };
+        Self {
+            summary,
+            since_ms: start,
+            width_ms,
+            refusals_by_rule: Tally::default(),
+            refusals_by_tool: Tally::default(),
+            failures: Tally::default(),
+            rises: Tally::default(),
+            write_downs: Tally::default(),
+            strangers: Tally::default(),
+            people: Tally::default(),
+            changes: Tally::default(),
+            callers: Tally::default(),
+            servers: Tally::default(),
+            open: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn take(&mut self, record: &Record) {
+        self.summary.records += 1;
+        match record.kind.as_str() {
+            "intent" => {
+                if self.open.len() < OPEN_LIMIT {
+                    self.open.insert(record.seq, item(record));
+                }
+            }
+            "outcome" | "refusal" => self.call(record),
+            _ => self.change(record),
+        }
+    }
+
+    fn call(&mut self, record: &Record) {
+        let begun = record.intent.and_then(|intent| self.open.remove(&intent));
+        self.summary.calls.total += 1;
+        *self.summary.calls.by_verdict.entry(record.verdict.clone()).or_default() += 1;
+        let step = usize::try_from(record.ms.saturating_sub(self.since_ms) / self.width_ms).unwrap_or(usize::MAX);
+        if let Some(step) = self.summary.steps.get_mut(step) {
+            *match record.verdict.as_str() {
+                "permitted" => &mut step.permitted,
+                "refused" => &mut step.refused,
+                _ => &mut step.other,
+            } += 1;
+        }
+        match record.verdict.as_str() {
+            "refused" => self.refusal(record),
+            "indeterminate" => {
+                let item =
+                    begun.map_or_else(|| item(record), |begun| Item { seq: record.seq, detail: record.detail.clone(), ..begun });
+                self.summary.indeterminate.push(item);
+            }
+            "permitted" => {}
+            _ => self.failures.add(or_dash(&record.violation), 1),
+        }
+        if !record.label_after.is_empty() && record.label_after != record.label {
+            self.rises.add(&format!("{} → {}", or_dash(&record.label), record.label_after), 1);
+        }
+        if !record.caller.is_empty() {
+            sum(self.callers.of(&record.caller), record, [&record.user, &record.agent]);
+        }
+        if !record.server.is_empty() {
+            sum(self.servers.of(&record.server), record, ["", ""]);
+        }
+    }
+
+    fn refusal(&mut self, record: &Record) {
+        let tool = tool_of(record);
+        self.refusals_by_rule.add(or_dash(&record.violation), 1);
+        self.refusals_by_tool.add(&format!("{tool}: {}", or_dash(&record.violation)), 1);
+        if record.violation == "WouldViolateWriteDown" {
+            self.write_downs.add(&format!("{} → {tool}", or_dash(&record.label)), 1);
+        }
+    }
+
+    fn change(&mut self, record: &Record) {
+        let approvals = &mut self.summary.approvals;
+        let who = [&record.user, &record.caller].into_iter().find(|who| !who.is_empty()).map_or("-", String::as_str);
+        match record.action.as_str() {
+            "approval.asked" => approvals.asked += 1,
+            "approval.expired" => approvals.expired += 1,
+            "approval.approved" => {
+                approvals.approved += 1;
+                self.people.add(&format!("{who}: approved"), 1);
+            }
+            "approval.denied" => {
+                approvals.denied += 1;
+                self.people.add(&format!("{who}: denied"), 1);
+            }
+            "strangers.refused" => {
+                let name = format!("{}: {}", or_dash(&record.door), or_dash(&record.violation));
+                self.strangers.add(&name, record.count.unwrap_or(1));
+            }
+            action if action.starts_with("definition.") => self.summary.definition_changes.push(item(record)),
+            action if is_configuration(action) => self.summary.configuration_changes.push(item(record)),
+            action => self.changes.add(action, 1),
+        }
+    }
+
+    pub(crate) fn finish(self, made_at_ms: u64) -> Summary {
+        let mut summary = self.summary;
+        summary.made_at = rfc3339(made_at_ms);
+        summary.calls.under_way = self.open.len() as u64;
+        summary.refusals_by_rule = self.refusals_by_rule.into_rows();
+        summary.refusals_by_tool = self.refusals_by_tool.into_rows();
+        summary.failures_by_code = self.failures.into_rows();
+        summary.label_rises = self.rises.into_rows();
+        summary.write_down_refusals = self.write_downs.into_rows();
+        summary.authentication_failures = self.strangers.into_rows();
+        summary.approvals = Approvals { by_person: self.people.into_rows(), ..summary.approvals };
+        summary.other_changes = self.changes.into_rows();
+        summary.callers = parties(self.callers);
+        summary.servers = parties(self.servers);
+        summary
+    }
+}
+
+fn is_configuration(action: &str) -> bool {
+    ["config.", "server.", "credential.", "account.", "policy.", "bundle.", "session.", "body.", "ledger.trimmed", "gate."]
+        .iter()
+        .any(|prefix| action.starts_with(prefix))
+}
+
+fn or_dash(text: &str) -> &str {
+    if text.is_empty() { "-" } else { text }
+}
+
+fn tool_of(record: &Record) -> String {
+    match (record.server.as_str(), record.tool.as_str()) {
+        ("", "") => or_dash(&record.action).to_owned(),
+        ("", tool) => tool.to_owned(),
+        (server, "") => format!("{server} {}", record.action),
+        (server, tool) => format!("{server}/{tool}"),
+    }
+}
+
+fn item(record: &Record) -> Item {
+    let about = [&record.server, &record.tool, &record.session, &record.target, &record.approval, &record.call];
+    let about: Vec<&str> = about.into_iter().filter(|text| !text.is_empty()).map(String::as_str).collect();
+    let by = [&record.user, &record.caller].into_iter().find(|who| !who.is_empty()).cloned().unwrap_or_default();
+    let detail = [&record.detail, &record.reason].into_iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>();
+    Item {
+        seq: record.seq,
+        time: record.time.clone(),
+        what: record.action.clone(),
+        about: about.join(" "),
+        by,
+        detail: detail.join(" · "),
+    }
+}
+
+fn sum(sums: &mut Sums, record: &Record, also: [&str; 2]) {
+    match record.verdict.as_str() {
+        "permitted" => sums.permitted += 1,
+        "refused" => sums.refused += 1,
+        _ => sums.other += 1,
+    }
+    if let (Some(us), "outcome") = (record.us, record.kind.as_str()) {
+        sums.us += us;
+        sums.timed += 1;
+    }
+    let label = if record.label_after.is_empty() { &record.label } else { &record.label_after };
+    let level = label.split('+').next().and_then(|level| level.parse::<vocab::Level>().ok());
+    sums.level = sums.level.max(level.map_or(0, |level| level as u8 + 1));
+    for name in also {
+        if !name.is_empty() && sums.also.len() < 8 && !sums.also.iter().any(|known| known == name) {
+            sums.also.push(name.to_owned());
+        }
+    }
+}
+
+/// The busiest first.
+fn parties(tally: Tally<Sums>) -> Vec<Party> {
+    let mut parties: Vec<Party> = tally
+        .into_entries()
+        .map(|(id, sums)| Party {
+            id,
+            also: sums.also,
+            calls: sums.permitted + sums.refused + sums.other,
+            permitted: sums.permitted,
+            refused: sums.refused,
+            other: sums.other,
+            highest_level: sums
+                .level
+                .checked_sub(1)
+                .and_then(vocab::Level::from_rank)
+                .map(|level| level.to_string())
+                .unwrap_or_default(),
+            mean_ms: if sums.timed == 0 { 0.0 } else { (sums.us as f64 / sums.timed as f64).round() / 1000.0 },
+        })
+        .collect();
+    parties.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.id.cmp(&b.id)));
+    parties.truncate(200);
+    parties
+}
+
+impl Summary {
+    /// Every list of names and counts, under its title.
+    pub(crate) fn tables(&self) -> [(&'static str, &[Row]); 8] {
+        [
+            ("refusals by rule", &self.refusals_by_rule),
+            ("refusals by tool", &self.refusals_by_tool),
+            ("failures by code", &self.failures_by_code),
+            ("label rises", &self.label_rises),
+            ("write-down refusals", &self.write_down_refusals),
+            ("answers by person", &self.approvals.by_person),
+            ("authentication failures", &self.authentication_failures),
+            ("other changes", &self.other_changes),
+        ]
+    }
+
+    /// Every list of single events, under its title.
+    pub(crate) fn lists(&self) -> [(&'static str, &Listed); 3] {
+        [
+            ("definition changes", &self.definition_changes),
+            ("configuration changes", &self.configuration_changes),
+            ("calls whose end is not known", &self.indeterminate),
+        ]
+    }
+}

@@ -1,0 +1,142 @@
+//! The keys that sign sessions' tokens, and the window in which no envelope counts twice: from files to what the gate wants.
+//!
+//! A key of our own is made on the first run and kept 0600. A new one takes over with `seal rotate`; the one before it is still
+//! recognised for as long as a token may live.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use gateway::settings::Signing;
+use identity::{Bounds, SigningKey, TokenKeys, VerifyingKey};
+use state::State;
+
+use crate::{config::Resolved, home::Home, private_file, replay_file::ReplayFile};
+
+/// No token lives longer, so no key has to be recognised longer after it was replaced.
+const OVERLAP: Duration = Duration::from_secs(24 * 3600);
+
+pub(crate) fn key_file(home: &Home) -> PathBuf {
+    home.state.join("seal-token.pem")
+}
+
+const EARLIER: &str = "seal-token.earlier-";
+
+/// Keys that were replaced so recently that tokens of theirs may still be good.
+fn earlier_key_files(home: &Home) -> Vec<PathBuf> {
+    let entries = fs::read_dir(&home.state).into_iter().flatten().flatten();
+    let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(EARLIER));
+    named.map(|entry| entry.path()).filter(|path| is_recent(path)).collect()
+}
+
+/// The keys as the files are now.
+pub(crate) fn keys(home: &Home, resolved: &Resolved) -> Result<TokenKeys, String> {
+    let seal = &resolved.seal;
+    let keys = match &seal.private_key {
+        Some(path) => {
+            check_mode(path)?;
+            TokenKeys::new(read_key(path)?)
+        }
+        None => TokenKeys::new(own_key(home)?),
+    };
+    let mut keys = keys.map_err(|error| format!("the key for tokens cannot be used: {error}"))?;
+    if let Some(path) = &seal.public_key {
+        let key = VerifyingKey::parse(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))?;
+        keys = keys.also_verify(key).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    let earlier = if seal.private_key.is_none() { earlier_key_files(home) } else { Vec::new() };
+    for earlier in earlier {
+        keys =
+            keys.also_verify(read_key(&earlier)?.public().clone()).map_err(|error| format!("{}: {error}", earlier.display()))?;
+    }
+    Ok(keys)
+}
+
+/// Names this run of the machine: what was written before a power cut may be lost, and this tells.
+pub(crate) fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+/// What the gate needs for signed calls.
+pub(crate) async fn signing(home: &Home, resolved: &Resolved, state: &State, boot: &str, now_ms: u64) -> Result<Signing, String> {
+    let file = home.state.join("replay.log");
+    let restored = ReplayFile::restore(file.clone(), Bounds::default(), boot, now_ms);
+    let (file, replay) = restored.map_err(|error| format!("cannot use {}: {error}", file.display()))?;
+    Ok(Signing {
+        keys: keys(home, resolved)?,
+        issuer: resolved.seal.issuer.clone(),
+        audiences: resolved.seal.audiences.clone(),
+        ttl: resolved.seal.token_ttl,
+        max_sessions_per_workload: resolved.seal.max_sessions_per_workload,
+        replay: Arc::new(replay),
+        tidy: Box::new(move |replay| file.tidy(replay)),
+        random: secrets::os_entropy(),
+        sessions: state.signed_sessions().await.map_err(|error| error.to_string())?,
+    })
+}
+
+/// A new key signs from now on; tokens of the old one stay good until they expire.
+pub(crate) fn rotate(home: &Home, resolved: &Resolved) -> Result<String, String> {
+    if let Some(path) = &resolved.seal.private_key {
+        return Err(format!(
+            "tokens are signed with {}, which `seal.private_key_path` names; put a new key there",
+            path.display()
+        ));
+    }
+    let file = key_file(home);
+    let replaced = read_key(&file)?.public().thumbprint().to_owned();
+    let earlier = home.state.join(format!("{EARLIER}{replaced}.pem"));
+    let failed = |error: io::Error| format!("cannot replace {}: {error}", file.display());
+    let old = read(&file)?;
+    private_file::replace(&earlier, &old).map_err(failed)?;
+    let pem = new_key()?;
+    private_file::replace(&file, &pem).map_err(failed)?;
+    Ok(read_key(&file)?.public().thumbprint().to_owned())
+}
+
+/// Makes a key of our own where there is none.
+pub(crate) fn prepare(home: &Home) -> Result<(), String> {
+    let file = key_file(home);
+    if file.exists() {
+        return Ok(());
+    }
+    private_file::create(&file, &new_key()?).map_err(|error| format!("cannot write {}: {error}", file.display()))
+}
+
+fn own_key(home: &Home) -> Result<SigningKey, String> {
+    prepare(home)?;
+    check_mode(&key_file(home))?;
+    read_key(&key_file(home))
+}
+
+pub(crate) fn new_key() -> Result<Vec<u8>, String> {
+    let mut seed = zeroize::Zeroizing::new([0; 32]);
+    getrandom::fill(seed.as_mut_slice()).map_err(|error| format!("the system gives no random numbers: {error}"))?;
+    Ok(SigningKey::seed_to_pem(&seed).as_bytes().to_vec())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+fn read_key(path: &Path) -> Result<SigningKey, String> {
+    SigningKey::parse(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// A key that others can read signs for them too.
+fn check_mode(path: &Path) -> Result<(), String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = fs::metadata(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?.permissions().mode();
+    match mode & 0o077 {
+        0 => Ok(()),
+        _ => Err(format!("{} can be read by others; fix it with: chmod 600 '{}'", path.display(), path.display())),
+    }
+}
+
+fn is_recent(path: &Path) -> bool {
+    let replaced = fs::metadata(path).and_then(|metadata| metadata.modified());
+    replaced.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age < OVERLAP))
+}

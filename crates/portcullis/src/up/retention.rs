@@ -1,0 +1,60 @@
+//! Applies what the configuration says about how long the ledger is kept, on a thread that may block, while calls go on.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use audit::{Change, Ledger};
+
+use super::files::Files;
+use crate::config;
+
+/// How often it is seen whether something has become too old or too large.
+const PERIOD: Duration = Duration::from_secs(3600);
+/// How soon a change of the configuration counts.
+const LOOK: Duration = Duration::from_secs(2);
+
+pub(super) async fn keep(ledger: Ledger, files: Arc<Files>) {
+    let mut last: Option<(config::Audit, Instant)> = None;
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let wanted = files.audit();
+        let is_due = last.is_none_or(|(applied, at)| applied != wanted || at.elapsed() >= PERIOD);
+        if !is_due {
+            continue;
+        }
+        last = Some((wanted, Instant::now()));
+        if wanted == config::Audit::default() {
+            continue;
+        }
+        let ledger = ledger.clone();
+        let done = tokio::task::spawn_blocking(move || apply(&ledger, wanted)).await;
+        if let Ok(Err(error)) = done {
+            tracing::error!(%error, "what the ledger need not keep any more could not be removed");
+        }
+    }
+}
+
+fn apply(ledger: &Ledger, wanted: config::Audit) -> Result<(), audit::RetainError> {
+    let now = (audit::system_clock())().unix_ms;
+    let why = describe(wanted);
+    let change = Change { reason: &why, door: "gate", ..Change::default() };
+    if let Some(gone) = ledger.retain(&keep_of(wanted, now), &change)? {
+        tracing::info!(records = gone.records, segments = gone.segments, "the oldest part of the ledger was removed");
+    }
+    Ok(())
+}
+
+/// What the configuration wants kept, when it is `now_ms`.
+pub(crate) fn keep_of(wanted: config::Audit, now_ms: u64) -> audit::Keep {
+    let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    audit::Keep { since_ms: wanted.retention.map(|span| now_ms.saturating_sub(ms(span))), max_bytes: wanted.max_bytes }
+}
+
+/// The same in words, for the record of a removal.
+pub(crate) fn describe(wanted: config::Audit) -> String {
+    let age = wanted.retention.map(|span| format!("audit.retention is {}", config::units::show_duration(span)));
+    let size = wanted.max_bytes.map(|bytes| format!("audit.max_bytes is {}", config::units::show_size(bytes)));
+    age.into_iter().chain(size).collect::<Vec<_>>().join(", ")
+}

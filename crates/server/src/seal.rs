@@ -1,0 +1,154 @@
+//! The SEAL door: signed calls. `attest` begins a session, `invoke` takes envelopes, `sessions` and `workloads` are for operators,
+//! `tools` lists what a session may call.
+//!
+//! Nothing is decided here. An envelope becomes an [`gateway::Ask`] with its signature as proof, and the one path of a call says
+//! the rest; this door only reads and writes the dialect.
+
+mod attest;
+mod envelope;
+mod render;
+mod sessions;
+#[cfg(test)]
+mod tests;
+mod tools;
+
+use bytes::Bytes;
+use gateway::Caller;
+use http::{HeaderMap, Method, StatusCode, header, request::Parts};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use vocab::ErrorCode;
+
+use crate::{
+    body,
+    door::Door,
+    guard,
+    reply::{self, Body, Refused, Reply},
+};
+use render::Said;
+
+/// A body that anyone may send.
+const SHORT: usize = 64 << 10;
+/// Longer ones that may be read at once.
+pub(crate) const LONG_ENVELOPES: usize = 32;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Attest,
+    Invoke,
+    Tools,
+    Sessions,
+    /// Of one execution.
+    Session(String),
+    Workloads,
+}
+
+impl Verb {
+    /// From what follows `/v1/seal/`, or `seal/` on a line.
+    pub(crate) fn parse(path: &str) -> Option<Self> {
+        Some(match path {
+            "attest" => Self::Attest,
+            "invoke" => Self::Invoke,
+            "tools" => Self::Tools,
+            "sessions" => Self::Sessions,
+            "workloads" => Self::Workloads,
+            _ => Self::Session(path.strip_prefix("sessions/").filter(|id| !id.is_empty() && !id.contains('/'))?.to_owned()),
+        })
+    }
+
+    fn methods(&self) -> (&'static [Method], &'static str) {
+        match self {
+            Self::Attest | Self::Invoke | Self::Workloads => (&[Method::POST], "POST"),
+            Self::Tools => (&[Method::GET], "GET"),
+            Self::Sessions => (&[Method::GET, Method::POST], "GET, POST"),
+            Self::Session(_) => (&[Method::GET, Method::DELETE], "GET, DELETE"),
+        }
+    }
+}
+
+/// One request of this door, however it came.
+pub(crate) struct Request {
+    pub(crate) method: Method,
+    pub(crate) verb: Verb,
+    /// The bearer that came with it, if one did and is known.
+    pub(crate) caller: Option<Caller>,
+    /// The bearer's text, where it may be a session's token.
+    pub(crate) bearer: Option<String>,
+    pub(crate) query: String,
+    pub(crate) body: Bytes,
+}
+
+pub(crate) async fn answer(door: &Door, verb: Verb, parts: &Parts, body: Incoming) -> Reply {
+    let (methods, allow) = verb.methods();
+    if !methods.contains(&parts.method) {
+        return reply::wrong_method(allow);
+    }
+    let posts = parts.method == Method::POST;
+    if posts && let Err(refused) = guard::sends_json(&parts.headers) {
+        return *refused;
+    }
+    let bearer = bearer(&parts.headers);
+    let caller = match verb {
+        // A session's token, or a credential; who it is, is found out there.
+        Verb::Invoke | Verb::Tools => bearer.as_deref().and_then(|token| door.gate.identify(token)),
+        Verb::Attest if bearer.is_none() => door.gate.anonymous(),
+        _ => match guard::caller(door, parts).await {
+            Ok(caller) => Some(caller),
+            Err(refused) => return *refused,
+        },
+    };
+    let body = match posts {
+        false => Bytes::new(),
+        true => match read(door, &verb, parts, body).await {
+            Ok(body) => body,
+            Err(refused) => return *refused,
+        },
+    };
+    let query = parts.uri.query().unwrap_or_default().to_owned();
+    let request = Request { method: parts.method.clone(), verb, caller, bearer, query, body };
+    write(perform(door, request).await)
+}
+
+/// Reads a body. Nobody has proven anything yet, so long ones are read a few at a time.
+async fn read(door: &Door, verb: &Verb, parts: &Parts, body: Incoming) -> Result<Bytes, Refused> {
+    let most = door.gate.settings().max_body_bytes;
+    let is_short = body.size_hint().upper().is_some_and(|bytes| bytes <= SHORT as u64);
+    if *verb != Verb::Invoke || is_short {
+        return body::read(body, most.min(SHORT), None).await;
+    }
+    let Ok(_place) = door.long_envelopes.try_acquire() else {
+        let sentence = "Too many long envelopes at once; try again";
+        return Err(reply::refusal(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::UpstreamUnavailable, sentence).into());
+    };
+    body::read(body, most, parts.extensions.get()).await
+}
+
+/// Answers a request of this door.
+pub(crate) async fn perform(door: &Door, request: Request) -> Said {
+    match &request.verb {
+        Verb::Attest => attest::answer(door, &request).await,
+        Verb::Invoke => envelope::answer(door, &request.body).await,
+        Verb::Tools => tools::answer(door, &request),
+        Verb::Sessions | Verb::Session(_) | Verb::Workloads => match &request.caller {
+            Some(operator) if operator.is_operator() && operator.is_active() => sessions::answer(door, operator, &request).await,
+            _ => Said::refused(StatusCode::FORBIDDEN, "This path needs an operator's credential"),
+        },
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<String> {
+    let (scheme, token) = guard::single(headers, header::AUTHORIZATION)?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
+}
+
+fn write(said: Said) -> Reply {
+    let mut reply = reply::json(said.status, Body::whole(said.body));
+    reply.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
+    if said.status == StatusCode::UNAUTHORIZED {
+        reply.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+    }
+    if let Some(wait) = said.retry_after {
+        reply.headers_mut().insert(header::RETRY_AFTER, wait.as_secs().max(1).into());
+    }
+    reply
+}

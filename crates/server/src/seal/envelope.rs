@@ -1,0 +1,94 @@
+//! `invoke`: one envelope, one call.
+
+use bytes::Bytes;
+use gateway::{Action, Answer, Ask, Caller, ClientFace, Envelope, Era, Event, Proof};
+use http::StatusCode;
+use vocab::{Rule, Violation};
+use wire::{Json, Kind, Limits, mcp::code, rpc, write::Object};
+
+use super::{
+    render::{self, Said},
+    tools,
+};
+use crate::door::Door;
+
+pub(super) async fn answer(door: &Door, body: &Bytes) -> Said {
+    let settings = door.gate.settings();
+    let envelope = match Envelope::parse_within(body, Limits::new(settings.max_body_bytes, settings.max_depth)) {
+        Ok(envelope) => envelope,
+        Err(problem) => {
+            door.gate.strangers("malformed envelope");
+            return malformed(None, &format!("Malformed envelope: {problem}"));
+        }
+    };
+    let payload = envelope.payload();
+    let id = payload.get("id").filter(|id| matches!(id.kind(), Kind::String | Kind::Number));
+    let caller = match door.gate.recognise(envelope.token()) {
+        Ok(caller) => caller,
+        Err(violation) => {
+            door.gate.strangers(violation.rule.code());
+            return render::refusal(id, &violation);
+        }
+    };
+    let method = payload.get("method").and_then(Json::as_str).unwrap_or_default();
+    if payload.get("jsonrpc").and_then(Json::as_str).as_deref() != Some("2.0") || id.is_none() {
+        return malformed(id, "The payload must be a JSON-RPC 2.0 request with an id");
+    }
+    let params = payload.get("params").filter(|params| params.is_object());
+    match (&*method, params) {
+        ("tools/list", _) => match door.gate.verify(&caller, body) {
+            Ok(()) => render::success(id, &tools::list(door, &caller)),
+            Err(violation) => render::refusal(id, &violation),
+        },
+        ("tools/call" | "resources/read" | "prompts/get", Some(params)) => {
+            let Some(action) = Action::from_method(&method) else { return malformed(id, "Unknown method") };
+            if action == Action::CallTool && params.get("name").and_then(Json::as_str).is_none_or(|name| name.is_empty()) {
+                return malformed(id, "The tool's name is missing");
+            }
+            call(door, caller, action, body, params, id).await
+        }
+        ("tools/call" | "resources/read" | "prompts/get", None) => malformed(id, "`params` must be an object"),
+        (other, _) => {
+            let shown: String = other.chars().take(64).collect();
+            let message = format!("A payload can be tools/call, tools/list, resources/read or prompts/get, not `{shown}`");
+            render::error(StatusCode::BAD_REQUEST, id, code::INVALID_REQUEST, &message, None)
+        }
+    }
+}
+
+fn malformed(id: Option<Json<'_>>, message: &str) -> Said {
+    let violation = Violation::new(Rule::Malformed, message).with_hint(message);
+    render::refusal(id, &violation)
+}
+
+async fn call(door: &Door, caller: Caller, action: Action, envelope: &Bytes, params: Json<'_>, id: Option<Json<'_>>) -> Said {
+    let session = caller.signed().map_or_else(|| "".into(), |session| format!("seal:{}", session.id).into());
+    let mut running = door.gate.start(Ask {
+        caller,
+        door: gateway::Door::Seal,
+        mount: None,
+        session,
+        proof: Proof::Envelope(envelope.clone()),
+        action,
+        params: envelope.slice_ref(params.as_bytes()).into(),
+        client: ClientFace { era: Era::Legacy, capabilities: Bytes::from_static(b"{}"), log: None, progress: false },
+    });
+    loop {
+        match running.next().await {
+            Event::Done(reply) => return render::outcome(id, reply.into_outcome()),
+            // One envelope, one answer: there is nobody to ask meanwhile.
+            Event::Ask { key, .. } => {
+                let nobody = rpc::error_object(code::INTERNAL_ERROR, "this client cannot be asked", None);
+                running.answer(&key, Answer::Error(nobody.into()));
+            }
+            Event::Progress(_) | Event::Log(_) => {}
+        }
+    }
+}
+
+/// A list of tools as the result of `tools/list`.
+pub(super) fn as_result(tools: &[u8]) -> Vec<u8> {
+    let mut out = Object::with_capacity(tools.len() + 16);
+    out.raw("tools", tools);
+    out.finish()
+}

@@ -1,0 +1,73 @@
+//! `tools`: what a session may call.
+
+use gateway::Caller;
+use http::StatusCode;
+use wire::write::Object;
+
+use super::{
+    Request, envelope,
+    render::{self, PROTOCOL, Said},
+};
+use crate::door::Door;
+
+pub(super) fn answer(door: &Door, request: &Request) -> Said {
+    let recognised = match (&request.caller, &request.bearer) {
+        // A session's token says more than the credential of whoever passes it on.
+        (_, Some(token)) if token.contains('.') => {
+            door.gate.recognise(token).and_then(|caller| door.gate.in_force(&caller).map(|()| caller))
+        }
+        (Some(caller), _) => Ok(caller.clone()),
+        (None, _) => match door.gate.anonymous() {
+            Some(caller) => Ok(caller),
+            None => {
+                door.gate.strangers("no credential");
+                return Said::refused(
+                    StatusCode::UNAUTHORIZED,
+                    "Send a credential or a session's token: `Authorization: Bearer …`",
+                );
+            }
+        },
+    };
+    match recognised {
+        Ok(caller) => {
+            let asked = request.query.split('&').find_map(|pair| pair.strip_prefix("security_context="));
+            described(door, &caller, asked)
+        }
+        Err(violation) => {
+            door.gate.strangers(violation.rule.code());
+            render::refusal(None, &violation)
+        }
+    }
+}
+
+fn described(door: &Door, caller: &Caller, asked: Option<&str>) -> Said {
+    let base = door.gate.url().trim_end_matches("/mcp");
+    let context = caller.context().or(asked);
+    let mut out = Object::new();
+    out.str("protocol", PROTOCOL);
+    out.str("attestation_endpoint", &format!("{base}/v1/seal/attest")).str("invoke_endpoint", &format!("{base}/v1/seal/invoke"));
+    if let Some(context) = context {
+        out.str("security_context", context);
+    }
+    out.raw("tools", &array(door, caller, context));
+    Said::new(StatusCode::OK, out.finish())
+}
+
+/// The result of `tools/list`.
+pub(super) fn list(door: &Door, caller: &Caller) -> Vec<u8> {
+    envelope::as_result(&array(door, caller, caller.context()))
+}
+
+fn array(door: &Door, caller: &Caller, context: Option<&str>) -> Vec<u8> {
+    let tools: Vec<_> = door.gate.callable(caller, context).into_iter().map(|listed| listed.raw).collect();
+    let mut out = Vec::with_capacity(tools.iter().map(|raw| raw.len() + 1).sum::<usize>() + 2);
+    out.push(b'[');
+    for (index, raw) in tools.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(raw);
+    }
+    out.push(b']');
+    out
+}

@@ -1,0 +1,235 @@
+//! Reading what the ledger has and the index has not.
+
+use std::{collections::BTreeSet, io, path::PathBuf};
+
+use audit::{LineReader, Places, Spot};
+use serde::Deserialize;
+use sqlx::{QueryBuilder, Row as _, Sqlite, sqlite::SqliteConnection};
+
+use super::{Index, IndexError, words::Words};
+use crate::rows::{from_file, to_file};
+
+/// Records that are read, and then written in one transaction.
+const BATCH: usize = 10_000;
+/// Rows in one statement.
+const AT_ONCE: usize = 500;
+
+const INSERT: &str = "INSERT OR REPLACE INTO record (seq, ms, segment, at, length, kind, call, after, follows, action, caller, \
+                      session, server, tool, user, agent, tenant, execution, effect, verdict, violation, approval, level) ";
+
+/// Words that no record uses any more.
+const FORGET_WORDS: &str = "
+    DELETE FROM word WHERE id NOT IN (
+        SELECT kind FROM record WHERE kind IS NOT NULL UNION SELECT call FROM record WHERE call IS NOT NULL
+        UNION SELECT after FROM record WHERE after IS NOT NULL UNION SELECT follows FROM record WHERE follows IS NOT NULL
+        UNION SELECT action FROM record WHERE action IS NOT NULL UNION SELECT caller FROM record WHERE caller IS NOT NULL
+        UNION SELECT session FROM record WHERE session IS NOT NULL UNION SELECT server FROM record WHERE server IS NOT NULL
+        UNION SELECT tool FROM record WHERE tool IS NOT NULL UNION SELECT user FROM record WHERE user IS NOT NULL
+        UNION SELECT agent FROM record WHERE agent IS NOT NULL UNION SELECT tenant FROM record WHERE tenant IS NOT NULL
+        UNION SELECT execution FROM record WHERE execution IS NOT NULL UNION SELECT effect FROM record WHERE effect IS NOT NULL
+        UNION SELECT verdict FROM record WHERE verdict IS NOT NULL UNION SELECT violation FROM record WHERE violation IS NOT NULL
+        UNION SELECT approval FROM record WHERE approval IS NOT NULL
+        UNION SELECT level FROM record WHERE level IS NOT NULL)";
+
+/// What catching up did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CaughtUp {
+    /// Records that were read.
+    pub added: u64,
+    /// What was there was of another ledger, and was made anew.
+    pub anew: bool,
+}
+
+/// The last record that was read.
+#[derive(Debug, Clone)]
+struct Reached {
+    hash: String,
+    place: Spot,
+}
+
+/// What the index wants to know of a record.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Line {
+    seq: u64,
+    ms: u64,
+    kind: String,
+    call: String,
+    after: String,
+    action: String,
+    caller: String,
+    session: String,
+    server: String,
+    tool: String,
+    user: String,
+    agent: String,
+    tenant: String,
+    execution: String,
+    effect: String,
+    verdict: String,
+    violation: String,
+    approval: String,
+    label: String,
+    label_after: String,
+    hash: String,
+}
+
+impl Line {
+    /// The texts of the columns, in their order.
+    fn words(&self) -> [&str; 18] {
+        let mut links = self.after.split_whitespace();
+        let after = links.next().unwrap_or_default();
+        let follows = links.next().unwrap_or(after);
+        let label = if self.label_after.is_empty() { &self.label } else { &self.label_after };
+        let level = label.split('+').next().unwrap_or_default();
+        [
+            &self.kind,
+            &self.call,
+            after,
+            follows,
+            &self.action,
+            &self.caller,
+            &self.session,
+            &self.server,
+            &self.tool,
+            &self.user,
+            &self.agent,
+            &self.tenant,
+            &self.execution,
+            &self.effect,
+            &self.verdict,
+            &self.violation,
+            &self.approval,
+            level,
+        ]
+    }
+}
+
+impl Index {
+    /// Reads everything the ledger holds by now. Where the ledger is not the one that was indexed, begins again.
+    pub async fn catch_up(&mut self) -> Result<CaughtUp, IndexError> {
+        let mut done = CaughtUp::default();
+        let mut after = self.reached().await.map_err(|error| self.failed(&error))?;
+        if let Some(reached) = &after
+            && !self.still_holds(reached.clone()).await?
+        {
+            self.forget_all().await.map_err(|error| self.failed(&error))?;
+            done.anew = true;
+            after = None;
+        }
+        self.forget_removed().await?;
+        let dir = self.ledger.clone();
+        let places = blocking(move || Places::new(&dir, after.map(|reached| reached.place))).await;
+        let mut places = places.map_err(|error| self.unreadable(error))?;
+        let mut words = Words::default();
+        loop {
+            let (rest, lines) = blocking(move || read_batch(places)).await.map_err(|error| self.unreadable(error))?;
+            places = rest;
+            if lines.is_empty() {
+                return Ok(done);
+            }
+            done.added += lines.len() as u64;
+            let written = write(&mut self.connection, &mut words, &lines).await;
+            written.map_err(|error| self.failed(&error))?;
+        }
+    }
+
+    async fn reached(&mut self) -> Result<Option<Reached>, sqlx::Error> {
+        let row = sqlx::query("SELECT hash, segment, at, length FROM reached").fetch_optional(&mut self.connection).await?;
+        let Some(row) = row else { return Ok(None) };
+        let place = Spot {
+            segment: from_file(row.try_get("segment")?),
+            at: from_file(row.try_get("at")?),
+            length: u32::try_from(row.try_get::<i64, _>("length")?).unwrap_or(0),
+        };
+        Ok(Some(Reached { hash: row.try_get("hash")?, place }))
+    }
+
+    /// Whether the last record that was read is still where it was. Its hash covers all records before it.
+    async fn still_holds(&self, reached: Reached) -> Result<bool, IndexError> {
+        let dir = self.ledger.clone();
+        let line = blocking(move || LineReader::new(&dir).line(reached.place)).await.map_err(|error| self.unreadable(error))?;
+        let line: Option<Line> = line.and_then(|line| serde_json::from_slice(&line).ok());
+        Ok(line.is_some_and(|line| line.hash == reached.hash))
+    }
+
+    async fn forget_all(&mut self) -> Result<(), sqlx::Error> {
+        let all = "BEGIN IMMEDIATE; DELETE FROM reached; DELETE FROM record; DELETE FROM word; COMMIT;";
+        sqlx::raw_sql(all).execute(&mut self.connection).await.map(drop)
+    }
+
+    /// What retention took out of the ledger goes from here too.
+    async fn forget_removed(&mut self) -> Result<(), IndexError> {
+        let dir: PathBuf = self.ledger.clone();
+        let oldest = blocking(move || audit::oldest(&dir)).await.map_err(|error| self.unreadable(error))?;
+        let oldest = to_file(oldest.unwrap_or(0));
+        let forgotten = async {
+            let gone = sqlx::query("DELETE FROM record WHERE seq < ?").bind(oldest).execute(&mut self.connection).await?;
+            if gone.rows_affected() > 0 {
+                sqlx::query(FORGET_WORDS).execute(&mut self.connection).await?;
+            }
+            Ok(())
+        };
+        let forgotten = forgotten.await;
+        forgotten.map_err(|error| self.failed(&error))
+    }
+}
+
+/// Runs what waits for the disk where waiting hurts nobody.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error.to_string())))
+}
+
+fn read_batch(mut places: Places) -> io::Result<(Places, Vec<(Spot, Line)>)> {
+    let mut lines = Vec::with_capacity(BATCH);
+    while lines.len() < BATCH
+        && let Some((place, text)) = places.next_line()?
+    {
+        // Whether a line is a record is for `verify` to say; here it is one that nobody can ask for.
+        if let Ok(line) = serde_json::from_slice::<Line>(text) {
+            lines.push((place, line));
+        }
+    }
+    Ok((places, lines))
+}
+
+/// Writes a batch and how far it reaches, all of it or none.
+async fn write(connection: &mut SqliteConnection, words: &mut Words, lines: &[(Spot, Line)]) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *connection).await?;
+    match rows(connection, words, lines).await {
+        Ok(()) => sqlx::raw_sql("COMMIT").execute(connection).await.map(drop),
+        Err(error) => {
+            // What was begun ends with the connection at the latest.
+            let _undone = sqlx::raw_sql("ROLLBACK").execute(connection).await;
+            Err(error)
+        }
+    }
+}
+
+async fn rows(connection: &mut SqliteConnection, words: &mut Words, lines: &[(Spot, Line)]) -> Result<(), sqlx::Error> {
+    let texts: BTreeSet<&str> = lines.iter().flat_map(|(_, line)| line.words()).collect();
+    words.learn(connection, &texts).await?;
+    for some in lines.chunks(AT_ONCE) {
+        let mut insert = QueryBuilder::<Sqlite>::new(INSERT);
+        insert.push_values(some, |mut row, (place, line)| {
+            let numbers = [line.seq, line.ms, place.segment, place.at, u64::from(place.length)];
+            for number in numbers {
+                row.push_bind(to_file(number));
+            }
+            for word in line.words() {
+                row.push_bind(words.id(word));
+            }
+        });
+        insert.build().persistent(some.len() == AT_ONCE).execute(&mut *connection).await?;
+    }
+    let Some((place, line)) = lines.last() else { return Ok(()) };
+    sqlx::query("INSERT OR REPLACE INTO reached (one, seq, hash, segment, at, length) VALUES (1, ?, ?, ?, ?, ?)")
+        .bind(to_file(line.seq))
+        .bind(&line.hash)
+        .bind(to_file(place.segment))
+        .bind(to_file(place.at))
+        .bind(i64::from(place.length))
+        .execute(connection)
+        .await
+        .map(drop)
+}
