@@ -72,10 +72,7 @@ pub(super) fn suspects(text: &[u8], held: &Held) -> Vec<(usize, Reason)> {
     held.find(text, |start, end, found| {
         let reason = match found {
             Found::Literal(shape) if plausible(text, start, end, shape) => Reason::Shape(shape),
-            // Control characters must be escaped, so those are no disguise.
-            Found::Escape if text.get(start + 1) == Some(&b'/') || matches!(text.get(start + 4), Some(b'2'..=b'7')) => {
-                Reason::Disguise
-            }
+            Found::Escape if is_disguise(text, start) => Reason::Disguise,
             Found::Literal(_) | Found::Escape => return,
             Found::Value => Reason::Held,
         };
@@ -87,6 +84,14 @@ pub(super) fn suspects(text: &[u8], held: &Held) -> Vec<(usize, Reason)> {
     });
     suspects.sort_unstable();
     suspects
+}
+
+/// Whether an escape in a raw text is one that JSON does not need. Control characters must be escaped, and after a backslash that is
+/// itself escaped there is no escape.
+fn is_disguise(text: &[u8], start: usize) -> bool {
+    let is_needless = text.get(start + 1) == Some(&b'/') || matches!(text.get(start + 4), Some(b'2'..=b'7'));
+    let before = text.get(..start).unwrap_or_default().iter().rev().take_while(|byte| **byte == b'\\').count();
+    is_needless && before.is_multiple_of(2)
 }
 
 /// Whether a secret could be in a text at all.

@@ -166,7 +166,9 @@ fn values_we_hold_are_found_in_every_spelling() {
     }
     // In a text that is JSON itself.
     let inner = json!({"password": value}).to_string();
-    assert!(!redacted(&json!({ "text": inner }).to_string(), &[value]).contains("Tr0ub4dor"));
+    for inner in [inner.replace('/', "\\/"), inner] {
+        assert_eq!(redacted(&json!([inner]).to_string(), &[value]), r#"["{\"password\":\"[redacted: held-value]\"}"]"#);
+    }
 }
 
 #[test]
