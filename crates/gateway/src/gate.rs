@@ -184,6 +184,7 @@ impl Gate {
     ) -> Self {
         let workers = Workers::new(settings.worker.clone());
         let hub = Hub::new(&settings, Arc::clone(&workers), ledger.clone());
+        ledger.scrub_with(scrub(&hub));
         let callers = Callers::new(sessions, settings.max_calls_per_caller);
         callers.replace(credentials);
         callers.allow_anonymous(!settings.door.requires_credential);
@@ -415,6 +416,12 @@ impl Gate {
         Ok(())
     }
 
+    /// Takes secrets out of a line, for a log; `None` if there are none in it.
+    #[must_use]
+    pub fn without_secrets(&self, text: &str) -> Option<String> {
+        shape::secrets::redact_text(text, &self.0.hub.held())
+    }
+
     /// Writes a change to the ledger; nothing changes unrecorded.
     pub fn record_change(&self, action: &str, detail: &str) -> Result<(), String> {
         let change = audit::Change { action, detail, ..audit::Change::default() };
@@ -456,6 +463,15 @@ async fn close_approvals(gate: std::sync::Weak<Inner>) {
             }
         }
     }
+}
+
+/// No record holds a secret, whoever put it into whichever field. The hub has the ledger, so it is not held from here.
+fn scrub(hub: &Arc<Hub>) -> audit::Scrub {
+    let hub = Arc::downgrade(hub);
+    Box::new(move |json| {
+        let held = hub.upgrade().map(|hub| hub.held()).unwrap_or_default();
+        shape::secrets::redact(json, &held).map(|redacted| redacted.text)
+    })
 }
 
 /// Brings the ledger to the disk every so often, and back to life when the disk is back.

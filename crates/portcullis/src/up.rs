@@ -21,7 +21,7 @@ use crate::{
     cli::{Exit, args},
     config,
     home::Home,
-    lineage,
+    lineage, log,
     offline::{self, Screen, Trouble},
     private_file, snippets, tokens, wiring,
 };
@@ -65,6 +65,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         let lines = bind_lines(&home.socket())?;
         let keeper = tokio::spawn(retention::keep(ledger.clone(), files.clone()));
         let gate = Gate::open(settings, credentials, sessions, ledger, audit::system_clock());
+        log::know(Some(&gate));
         let address = listener.local_addr()?;
         gate.set_url(format!("http://{address}/mcp"));
         gate.record_change("gate.opened", &format!("listening on {address}")).map_err(Trouble::failed)?;
@@ -79,6 +80,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         keeper.abort();
         doors.close().await?;
         gate.close();
+        log::know(None);
         Ok::<_, Trouble>(())
     })?;
     sandbox::kill_all();

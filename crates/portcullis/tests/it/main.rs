@@ -8,6 +8,8 @@ mod approvals;
 #[cfg(test)]
 mod bundle_watch;
 #[cfg(test)]
+mod canaries;
+#[cfg(test)]
 mod clients;
 #[cfg(test)]
 mod commands;

@@ -40,7 +40,7 @@ impl Held {
     }
 }
 
-/// The value as it is, as JSON and URLs write it, and inside base64, wherever it starts in a group of three bytes.
+/// The value as it is, as JSON and URLs write it, in hex, backwards, and inside base64, wherever it starts in a group of three bytes.
 fn spellings(value: &str) -> Vec<Vec<u8>> {
     let bytes = value.as_bytes();
     let mut all = vec![bytes.to_vec()];
@@ -49,6 +49,15 @@ fn spellings(value: &str) -> Vec<Vec<u8>> {
     all.push(String::from_utf8_lossy(&escaped).replace('/', "\\/").into_bytes());
     all.push(escaped);
     all.push(percent(bytes));
+    all.push(value.chars().rev().collect::<String>().into_bytes());
+    for is_upper in [false, true] {
+        let digits = hex(bytes, is_upper);
+        all.push(digits.concat().into_bytes());
+        // URLs may write any character this way, and so may JSON.
+        for before in ["%", "\\u00"] {
+            all.push(digits.iter().map(|pair| format!("{before}{pair}")).collect::<String>().into_bytes());
+        }
+    }
     for skip in 0..3 {
         for engine in [&general_purpose::STANDARD_NO_PAD, &general_purpose::URL_SAFE_NO_PAD] {
             let shifted: Vec<u8> = std::iter::repeat_n(0, skip).chain(bytes.iter().copied()).collect();
@@ -61,6 +70,11 @@ fn spellings(value: &str) -> Vec<Vec<u8>> {
     }
     all.retain(|spelling| spelling.len() >= SHORTEST);
     all
+}
+
+/// Each byte as two digits.
+fn hex(bytes: &[u8], is_upper: bool) -> Vec<String> {
+    bytes.iter().map(|byte| if is_upper { format!("{byte:02X}") } else { format!("{byte:02x}") }).collect()
 }
 
 fn percent(bytes: &[u8]) -> Vec<u8> {
