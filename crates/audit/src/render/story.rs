@@ -140,7 +140,7 @@ fn title(story: &mut String, call: &Call<'_>, paint: &Paint) {
     let took = call.end.and_then(|end| end.us).map(|us| format!("after {}", duration(us))).unwrap_or_default();
     let id = printable(call.field(|record| &record.call));
     let _ = writeln!(story, "Call {}  {}  {} {took}", paint.bold(&id), what(first), paint.verdict(verdict, verdict));
-    let _ = writeln!(story, "{}\n", paint.dim(&first.map(|record| time(record)).unwrap_or_default()));
+    let _ = writeln!(story, "{}\n", paint.dim(&first.map(time).unwrap_or_default()));
 }
 
 /// One step of an approval: asked, approved, denied, expired.

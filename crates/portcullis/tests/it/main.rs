@@ -46,6 +46,8 @@ mod policy_verbs;
 #[cfg(test)]
 mod preflight;
 #[cfg(test)]
+mod reading;
+#[cfg(test)]
 mod reconcile;
 #[cfg(test)]
 mod refusals;
