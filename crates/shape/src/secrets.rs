@@ -61,6 +61,13 @@ fn rewritten(text: &[u8], held: &Held, mut suspects: Vec<(usize, Reason)>) -> Op
     rewriting.finish()
 }
 
+/// The same for a text that is no JSON, such as a line of a log.
+#[must_use]
+pub fn redact_text(text: &str, held: &Held) -> Option<String> {
+    let redacted = redact(&write::quoted(text), held)?;
+    Some(decode_key(&redacted.text).into_owned())
+}
+
 /// All strings with a disguise in them, decoded: a single search tells whether any of them is worth a closer look.
 fn disguised(text: &[u8], suspects: &[(usize, Reason)]) -> Vec<u8> {
     let mut decoded = Vec::new();

@@ -27,6 +27,17 @@ pub(super) struct Finder {
     patterns: Vec<Regex>,
 }
 
+/// Everything is ASCII, so a word boundary can be found without the tables of Unicode. At the beginning an underscore is one too: a
+/// secret may stand behind the name of a server.
+pub(super) fn bounded(pattern: &str) -> String {
+    let begun = match pattern.strip_prefix(r"\b") {
+        Some(rest) if rest.contains("(?<secret>") => format!("(?:_|\\b){rest}"),
+        Some(rest) => format!("(?:_|\\b)(?<secret>{rest})"),
+        None => pattern.to_owned(),
+    };
+    begun.replace(r"\b", r"(?-u:\b)")
+}
+
 impl Finder {
     /// `None` if the shapes could not be compiled, which a test rules out.
     pub(super) fn get() -> Option<&'static Self> {
@@ -35,8 +46,7 @@ impl Finder {
     }
 
     fn build() -> Option<Self> {
-        // Everything is ASCII, so a word boundary can be found without the tables of Unicode.
-        let patterns = SHAPES.iter().map(|shape| Regex::new(&shape.pattern.replace(r"\b", r"(?-u:\b)")));
+        let patterns = SHAPES.iter().map(|shape| Regex::new(&bounded(shape.pattern)));
         Some(Self { patterns: patterns.collect::<Result<_, _>>().ok()? })
     }
 

@@ -13,6 +13,7 @@ fn tokens() -> Vec<(&'static str, String)> {
     let take = |alphabet: &str, n: usize| alphabet.chars().cycle().take(n).collect::<String>();
     let with = |start: &str, n: usize| format!("{start}{}", take(mixed, n));
     vec![
+        ("portcullis-token", with("pct_", 24)),
         ("github-token", with("ghp_", 36)),
         ("github-token", with("ghs_", 40)),
         ("github-token", with("github_pat_", 82)),
