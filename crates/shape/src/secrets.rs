@@ -11,9 +11,11 @@ mod shapes;
 mod tests;
 
 use memchr::memmem;
-use wire::{json::decode_key, write};
+use wire::{
+    json::{decode_key, string_end},
+    write,
+};
 
-use crate::text::string_end;
 use finder::{Finder, Reason, anything_in, suspects};
 
 pub use held::Held;
