@@ -96,12 +96,14 @@ pub(super) fn suspects(text: &[u8], held: &Held) -> Vec<(usize, Reason)> {
     suspects
 }
 
-/// Whether an escape in a raw text is one that JSON does not need. Control characters must be escaped, and after a backslash that is
-/// itself escaped there is no escape.
+/// Whether an escape in a raw text is one that JSON does not need; control characters must be escaped. Behind a backslash that is itself
+/// escaped a slash is a slash, but an escaped letter may be meant for whoever reads the string as JSON.
 fn is_disguise(text: &[u8], start: usize) -> bool {
-    let is_needless = text.get(start + 1) == Some(&b'/') || matches!(text.get(start + 4), Some(b'2'..=b'7'));
+    if text.get(start + 1) != Some(&b'/') {
+        return matches!(text.get(start + 4), Some(b'2'..=b'7'));
+    }
     let before = text.get(..start).unwrap_or_default().iter().rev().take_while(|byte| **byte == b'\\').count();
-    is_needless && before.is_multiple_of(2)
+    before.is_multiple_of(2)
 }
 
 /// Whether a secret could be in a text at all.
