@@ -2,11 +2,11 @@
 //! Needs `strace`; takes minutes.
 //!
 //! A child works with a ledger and tells, over a socket, every effect, every acknowledged record and every sync. It is run once to count
-//! its system calls, then once per call and fault: killed at it, or answered with EIO, ENOSPC or EINTR. Each time the ledger must open
-//! again, verify, and agree with what was told.
+//! its system calls, then once per call and fault: killed at it, or answered with EIO, ENOSPC or EINTR; and once per size that a file may
+//! reach, so that writes are short at every such place. Each time the ledger must open again, verify, and agree with what was told.
 
-use audit::{Change, Facts, Ledger, Options, Outcome, RealDisk, Verdict, read, system_clock, verify};
-use std::collections::BTreeSet;
+use audit::{Change, Facts, Keep, Ledger, Options, Outcome, RealDisk, Verdict, read, system_clock, verify};
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -18,6 +18,9 @@ type Outcomes<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 const CALLS: [&str; 9] = ["write", "pwrite64", "fdatasync", "fsync", "rename", "openat", "unlink", "ftruncate", "mkdir"];
 const FAULTS: [&str; 4] = ["signal=KILL", "error=EIO", "error=ENOSPC", "error=EINTR"];
+/// Sizes of files at which a write is cut short, in bytes.
+const SIZES: std::ops::Range<u64> = 100..3_000;
+const BETWEEN_SIZES: usize = 61;
 const CHILD: &str = "SYSCALL_FAULTS_SOCKET";
 
 fn main() -> Outcomes<()> {
@@ -33,7 +36,7 @@ fn main() -> Outcomes<()> {
         for fault in FAULTS {
             for when in 1..=instances {
                 let dir = base.join(format!("syscall-faults-{}", std::process::id()));
-                let told = run(&dir, &["-e", &format!("inject={call}:{fault}:when={when}")])?;
+                let told = run(&dir, strace(&["-e", &format!("inject={call}:{fault}:when={when}")]))?;
                 let verdict = reconcile(&dir, &told);
                 std::fs::remove_dir_all(&dir)?;
                 verdict.map_err(|error| format!("{fault} at {call} number {when}: {error}"))?;
@@ -43,6 +46,15 @@ fn main() -> Outcomes<()> {
         }
         writeln!(out, "{call:<10} {instances:>4} instances, {} faults each: nothing lost", FAULTS.len())?;
     }
+    for size in SIZES.step_by(BETWEEN_SIZES).filter(|_| chosen.is_empty() || chosen.iter().any(|name| name == "short")) {
+        let dir = base.join(format!("syscall-faults-{}", std::process::id()));
+        let told = run(&dir, limited(size))?;
+        let verdict = reconcile(&dir, &told);
+        std::fs::remove_dir_all(&dir)?;
+        verdict.map_err(|error| format!("files of at most {size} bytes: {error}"))?;
+        runs += 1;
+        acknowledged += told.acknowledged.len();
+    }
     writeln!(out, "{runs} runs, {acknowledged} acknowledged records, all found; every ledger verified")?;
     Ok(())
 }
@@ -50,24 +62,33 @@ fn main() -> Outcomes<()> {
 /// What a child told before it ended.
 #[derive(Default)]
 struct Told {
-    executed: BTreeSet<String>,
+    /// By call, where its intent stands.
+    executed: BTreeMap<String, u64>,
     refused: BTreeSet<String>,
-    acknowledged: Vec<(usize, String)>,
+    acknowledged: Vec<(u64, String)>,
     finished: bool,
 }
 
-/// Runs the child below `strace` with these options and listens until it is gone.
-fn run(dir: &Path, options: &[&str]) -> Outcomes<Told> {
+/// `strace` with these options.
+fn strace(options: &[&str]) -> Command {
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-o", "/dev/null"]).args(options);
+    command
+}
+
+/// With a limit on the size of files. The signal that a longer one sends is ignored, so that the write is short, and then fails.
+fn limited(size: u64) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' XFSZ; exec prlimit --fsize=\"$0\" \"$@\"", &size.to_string()]);
+    command
+}
+
+/// Runs the child below `command` and listens until it is gone.
+fn run(dir: &Path, mut command: Command) -> Outcomes<Told> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;
-    let mut strace = Command::new("strace")
-        .args(["-f", "-qq", "-o", "/dev/null"])
-        .args(options)
-        .arg(std::env::current_exe()?)
-        .arg(dir)
-        .env(CHILD, listener.local_addr()?.to_string())
-        .stderr(Stdio::null())
-        .spawn()?;
+    command.arg(std::env::current_exe()?).arg(dir).env(CHILD, listener.local_addr()?.to_string());
+    let mut strace = command.stderr(Stdio::null()).spawn()?;
     let mut told = Told::default();
     // A child that was stopped before it could connect tells nothing.
     let stream = loop {
@@ -93,7 +114,7 @@ impl Told {
     /// The last line may be half of one: only those that end in a dot count.
     fn take(&mut self, line: &str) -> Outcomes<()> {
         match line.split(' ').collect::<Vec<_>>().as_slice() {
-            ["exec", call, "."] => drop(self.executed.insert((*call).to_owned())),
+            ["exec", call, seq, "."] => drop(self.executed.insert((*call).to_owned(), seq.parse()?)),
             ["refused", call, "."] => drop(self.refused.insert((*call).to_owned())),
             ["ack", seq, hash, "."] => self.acknowledged.push((seq.parse()?, (*hash).to_owned())),
             ["done", "."] => self.finished = true,
@@ -107,7 +128,7 @@ impl Told {
 fn count(base: &Path, call: &str) -> Outcomes<u64> {
     let dir = base.join(format!("syscall-faults-{}", std::process::id()));
     let trace = base.join(format!("syscall-faults-{}.trace", std::process::id()));
-    let told = run(&dir, &["-o", &trace.to_string_lossy(), "-e", &format!("trace={call}")])?;
+    let told = run(&dir, strace(&["-o", &trace.to_string_lossy(), "-e", &format!("trace={call}")]))?;
     reconcile(&dir, &told)?;
     if !told.finished {
         return Err("the child does not finish without a fault either".into());
@@ -129,21 +150,25 @@ fn reconcile(dir: &Path, told: &Told) -> Outcomes<()> {
         return Err("an intent has no outcome".into());
     }
     let records: Vec<_> = read(dir, audit::Filter::default())?.collect::<Result<_, _>>()?;
-    for (seq, hash) in &told.acknowledged {
-        if records.get(*seq).is_none_or(|record| record.hash != *hash) {
+    // What retention removed is accounted for by what remains, or it would not verify.
+    let first = report.first;
+    for (seq, hash) in told.acknowledged.iter().filter(|(seq, _)| *seq >= first) {
+        let place = usize::try_from(seq - first)?;
+        if records.get(place).is_none_or(|record| record.hash != *hash) {
             return Err(format!("acknowledged record {seq} is lost").into());
         }
     }
     let intended: BTreeSet<&str> = records.iter().filter(|r| r.kind == "intent").map(|r| &*r.call).collect();
-    let unintended = told.executed.iter().find(|call| !intended.contains(call.as_str()));
-    let both = told.executed.intersection(&told.refused).next();
+    let mut left = told.executed.iter().filter(|(_, seq)| **seq >= first).map(|(call, _)| call);
+    let unintended = left.find(|call| !intended.contains(call.as_str()));
+    let both = told.executed.keys().find(|call| told.refused.contains(*call));
     match unintended.or(both) {
         Some(call) => Err(format!("{call} was executed without an intent, or although it was refused").into()),
         None => Ok(()),
     }
 }
 
-/// Calls, changes, bodies, syncs, rotations, checkpoints, an erasure and a restart; a broken ledger is tended until it is back.
+/// Calls, changes, bodies, syncs, rotations, checkpoints, an erasure, a removal and a restart; a broken ledger is tended until it is back.
 fn child(dir: &Path, teller: &mut TcpStream) -> Outcomes<()> {
     teller.set_nodelay(true)?;
     for life in 0..2 {
@@ -164,6 +189,7 @@ fn child(dir: &Path, teller: &mut TcpStream) -> Outcomes<()> {
         }
         let _ = ledger.checkpoint();
         let _ = ledger.erase_body(&Change { call: "0-0", reason: "a test", ..Change::default() });
+        let _ = ledger.retain(&Keep { since_ms: None, max_bytes: Some(6_000) }, &Change::default());
         drop(ledger);
         tear(dir);
     }
@@ -193,7 +219,7 @@ fn one_call(ledger: &Ledger, call: &str, durable: bool, teller: &mut TcpStream) 
         let _ = ledger.conclude(opened, &Outcome::new(Verdict::Refused, Stage::Intend));
         return Ok(());
     };
-    write!(teller, "exec {call} .\nack {} {} .\n", intent.seq, intent.hash)?;
+    write!(teller, "exec {call} {0} .\nack {0} {1} .\n", intent.seq, intent.hash)?;
     if let Ok(sealed) = ledger.conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb)) {
         writeln!(teller, "ack {} {} .", sealed.position().seq, sealed.position().hash)?;
     }

@@ -11,13 +11,13 @@ use crate::commit::{Commits, Synced};
 use crate::disk::{Lock, RealDisk};
 use crate::encode;
 use crate::error::{LedgerUnavailable, OpenError};
-use crate::record::{Change, Draft};
+use crate::record::{Change, Draft, Record};
 use crate::write::Writer;
 use std::cell::RefCell;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -81,8 +81,12 @@ pub(crate) struct Shared {
     pub(crate) synced: AtomicU64,
     pub(crate) commits: Commits,
     pub(crate) heads: Heads,
+    pub(crate) scrub: OnceLock<Scrub>,
     pub(crate) _lock: Lock,
 }
+
+/// Takes secrets out of a JSON text; `None` if there are none in it.
+pub type Scrub = Box<dyn Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync>;
 
 thread_local! {
     /// Encoding happens outside the lock, in a buffer that each thread keeps.
@@ -106,6 +110,24 @@ impl Ledger {
         self.record_all(&drafts)
     }
 
+    /// From now on every record goes through `scrub` before it is written: whatever a caller, a server or a person says, no secret that it
+    /// knows reaches the disk. The first one given counts.
+    pub fn scrub_with(&self, scrub: Scrub) {
+        let _is_first = self.shared.scrub.set(scrub);
+    }
+
+    /// Encodes `draft` anew without its secrets, if `fields`, as it was encoded, holds any.
+    fn scrub(&self, fields: &mut Vec<u8>, unix_ms: u64, draft: &Draft<'_>) {
+        let Some(scrub) = self.shared.scrub.get() else { return };
+        let Some((_, members)) = fields.split_first() else { return };
+        let object = [b"{", members, b"}"].concat();
+        let Some(clean) = scrub(&object) else { return };
+        // What cannot be read back is not worth a secret: then the free texts are left out.
+        let clean: Record = serde_json::from_slice(&clean).unwrap_or_default();
+        fields.clear();
+        encode::fields(fields, unix_ms, &draft.with_texts_of(&clean));
+    }
+
     /// Writes one record.
     pub(crate) fn record(&self, draft: &Draft<'_>) -> Result<Position, LedgerUnavailable> {
         self.record_at(self.now(), draft)
@@ -116,6 +138,7 @@ impl Ledger {
         let writer = &self.shared.writer;
         let written = with_scratch(|scratch| {
             encode::fields(scratch, now.unix_ms, draft);
+            self.scrub(scratch, now.unix_ms, draft);
             writer.submit(std::iter::once((draft, scratch.as_slice())))
         })?;
         // One draft in, one place out; an empty answer would be a bug, and is refused rather than acknowledged.
@@ -130,6 +153,7 @@ impl Ledger {
             .map(|draft| {
                 let mut fields = Vec::with_capacity(512);
                 encode::fields(&mut fields, now, draft);
+                self.scrub(&mut fields, now, draft);
                 fields
             })
             .collect();

@@ -50,7 +50,7 @@ pub use disk::{Disk, Lock, RealDisk, SegmentFile};
 pub use encode::printable;
 pub use error::{LedgerUnavailable, OpenError};
 pub use evidence::{Facts, Intent, Opened, Outcome, Sealed};
-pub use ledger::{Appended, Ledger, Options, Position, Status};
+pub use ledger::{Appended, Ledger, Options, Position, Scrub, Status};
 pub use places::{LineReader, Places, Spot, oldest};
 pub use proof::{ExportError, Exported, ProofError, Proven, check_export, check_proof, export, prove};
 pub use read::{Filter, Follow, Records, read, tail};

@@ -14,8 +14,8 @@ use crate::recover::{self, Known, Tail, segment_path, segment_seq};
 use crate::write::{Segment, State, Writer, new_segment};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use vocab::Stage;
 
 impl Ledger {
@@ -42,7 +42,9 @@ impl Ledger {
         write_findings(&writer, &mut writer.lock(), &tail, &[])?;
         let synced = AtomicU64::new(writer.written());
         let heads = Heads::new(signer, durable);
-        Ok(Ledger { shared: Arc::new(Shared { writer, synced, commits: Commits::default(), heads, _lock: lock }) })
+        Ok(Ledger {
+            shared: Arc::new(Shared { writer, synced, commits: Commits::default(), heads, scrub: OnceLock::new(), _lock: lock }),
+        })
     }
 
     /// After a failure: reads the tail again, cuts what was never acknowledged, and goes on. Does nothing if not broken.

@@ -190,6 +190,35 @@ pub(crate) struct Draft<'a> {
     pub(crate) count: Option<u64>,
 }
 
+impl<'a> Draft<'a> {
+    /// The same record with the free texts of `clean`, which is this record without its secrets. Ids we make, digests and signatures stay.
+    pub(crate) fn with_texts_of<'b>(self, clean: &'b Record) -> Draft<'b>
+    where
+        'a: 'b,
+    {
+        Draft {
+            action: &clean.action,
+            caller: &clean.caller,
+            session: &clean.session,
+            server: &clean.server,
+            tool: &clean.tool,
+            user: &clean.user,
+            agent: &clean.agent,
+            tenant: &clean.tenant,
+            execution: &clean.execution,
+            context: &clean.context,
+            target: &clean.target,
+            violation: &clean.violation,
+            payload: &clean.payload,
+            detail: &clean.detail,
+            origins: &clean.origins,
+            reason: &clean.reason,
+            policy: &clean.policy,
+            ..self
+        }
+    }
+}
+
 /// One line as read back. Keys this version does not know are ignored, so an older reader can show a newer ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -102,7 +102,9 @@ impl Admin {
         array(self.gate.hub().upstreams().iter().map(|upstream| {
             let (spec, face) = (upstream.spec(), upstream.face());
             let waiting = face.filter(|_| spec.approved().is_some()).map_or(0, |face| self.gate.pins().quarantined(&spec, &face));
-            server(upstream, catalog.refused_names(), waiting)
+            let shown = server(upstream, catalog.refused_names(), waiting);
+            // A program may have told its own secret in its last words.
+            self.gate.inner().without_secrets(&shown).unwrap_or(shown)
         }))
     }
 

@@ -154,8 +154,7 @@ impl Inner {
 
     /// The same for a text that is not JSON.
     pub(crate) fn text_without_secrets(&self, text: &str) -> Option<String> {
-        let clean = self.without_secrets(&wire::write::quoted(text))?;
-        wire::Json::checked_before(&clean).as_str().map(|text| text.into_owned())
+        shape::secrets::redact_text(text, &self.hub.held())
     }
 
     /// Takes a person's answer to an open approval. Nothing is answered unrecorded.
@@ -207,6 +206,7 @@ impl Gate {
     ) -> Self {
         let workers = Workers::new(settings.worker.clone());
         let hub = Hub::new(&settings, Arc::clone(&workers), ledger.clone());
+        ledger.scrub_with(scrub(&hub));
         let callers = Callers::new(sessions, settings.max_calls_per_caller);
         callers.replace(credentials);
         let providers = Providers::new(settings.rules.oauth.as_ref(), settings.proofs);
@@ -474,6 +474,12 @@ impl Gate {
         Ok(())
     }
 
+    /// Takes secrets out of a line, for a log; `None` if there are none in it.
+    #[must_use]
+    pub fn without_secrets(&self, text: &str) -> Option<String> {
+        shape::secrets::redact_text(text, &self.0.hub.held())
+    }
+
     /// Writes a change to the ledger; nothing changes unrecorded.
     pub fn record_change(&self, action: &str, detail: &str) -> Result<(), String> {
         let change = audit::Change { action, detail, ..audit::Change::default() };
@@ -537,6 +543,15 @@ async fn tend_providers(gate: std::sync::Weak<Inner>) {
         drop(gate);
         tokio::time::sleep(PERIOD).await;
     }
+}
+
+/// No record holds a secret, whoever put it into whichever field. The hub has the ledger, so it is not held from here.
+fn scrub(hub: &Arc<Hub>) -> audit::Scrub {
+    let hub = Arc::downgrade(hub);
+    Box::new(move |json| {
+        let held = hub.upgrade().map(|hub| hub.held()).unwrap_or_default();
+        shape::secrets::redact(json, &held).map(|redacted| redacted.text)
+    })
 }
 
 /// Brings the ledger to the disk every so often, and back to life when the disk is back.

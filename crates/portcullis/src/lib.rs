@@ -10,6 +10,7 @@ mod exports;
 mod generated;
 pub mod home;
 mod lineage;
+mod log;
 pub mod offline;
 mod online;
 mod policies;
@@ -53,7 +54,7 @@ fn run(cli: &Cli) -> Result<Exit, Trouble> {
     let mut out = io::stdout().lock();
     let mut screen = Screen { out: &mut out, style: Style::of_stdout(cli.color), json: cli.json };
     if let Verb::Up(args) = &cli.verb {
-        log_to_stderr();
+        log::to_stderr();
         return up::run(args, &home, &mut screen);
     }
     if let Some(exit) = online::change_through_gate(cli, &home, &mut screen)? {
@@ -67,12 +68,4 @@ fn run(cli: &Cli) -> Result<Exit, Trouble> {
         return Ok(exit);
     }
     online::run(cli, &home, &mut screen)
-}
-
-/// `PORTCULLIS_LOG` chooses what is logged, such as `debug` or `gateway=debug`; warnings are by default.
-fn log_to_stderr() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("PORTCULLIS_LOG").unwrap_or_else(|_| "warn".into());
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    // Where the log cannot be written, as on a disk that is full, complaining about it on the same stream would panic in the middle of a call.
-    let _ = log.log_internal_errors(false).try_init();
 }

@@ -22,7 +22,7 @@ use crate::{
     config,
     exports::Exports,
     home::Home,
-    lineage,
+    lineage, log,
     offline::{self, Screen, Trouble},
     private_file, providers, signing, snippets, tokens, wiring,
 };
@@ -70,6 +70,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         let lines = bind_lines(&home.socket())?;
         let keeper = tokio::spawn(retention::keep(ledger.clone(), files.clone()));
         let gate = Gate::open(settings, credentials, sessions, ledger, audit::system_clock());
+        log::know(Some(&gate));
         let address = listener.local_addr()?;
         gate.set_url(format!("http://{address}/mcp"));
         gate.record_change("gate.opened", &format!("listening on {address}")).map_err(Trouble::failed)?;
@@ -87,6 +88,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         doors.close().await?;
         gate.close();
         exports.close().await;
+        log::know(None);
         Ok::<_, Trouble>(())
     })?;
     sandbox::kill_all();

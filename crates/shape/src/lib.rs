@@ -10,6 +10,5 @@ pub mod injection;
 pub mod schema;
 pub mod secrets;
 mod sieve;
-mod text;
 
 pub use schema::{Mismatch, Schema, SchemaProblem};

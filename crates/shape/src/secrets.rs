@@ -11,9 +11,11 @@ mod shapes;
 mod tests;
 
 use memchr::memmem;
-use wire::{json::decode_key, write};
+use wire::{
+    json::{decode_key, string_end},
+    write,
+};
 
-use crate::text::string_end;
 use finder::{Finder, Reason, anything_in, suspects};
 
 pub use held::Held;
@@ -59,6 +61,13 @@ fn rewritten(text: &[u8], held: &Held, mut suspects: Vec<(usize, Reason)>) -> Op
         at = end;
     }
     rewriting.finish()
+}
+
+/// The same for a text that is no JSON, such as a line of a log.
+#[must_use]
+pub fn redact_text(text: &str, held: &Held) -> Option<String> {
+    let redacted = redact(&write::quoted(text), held)?;
+    Some(decode_key(&redacted.text).into_owned())
 }
 
 /// All strings with a disguise in them, decoded: a single search tells whether any of them is worth a closer look.

@@ -132,6 +132,13 @@ pub fn decode_key(raw: &[u8]) -> Cow<'_, str> {
     walk::decode(raw)
 }
 
+/// The index after the string that opens at `start`, in a text that is known to be valid; the end of the text if it does not close.
+/// There, a quote outside a string always opens one.
+#[must_use]
+pub fn string_end(text: &[u8], start: usize) -> usize {
+    strings::end(text, start)
+}
+
 /// One validated JSON value: a slice of the text it was parsed from, without surrounding white space.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Json<'a>(&'a [u8]);

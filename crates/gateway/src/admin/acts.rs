@@ -73,7 +73,7 @@ impl Admin {
             return Err(format!("server `{id}` shows something else now; look again: portcullis servers review {id}"));
         }
         let (gate, names) = (self.gate.clone(), names.to_vec());
-        let (caller, reason) = (who.id().to_owned(), checked(reason)?.to_owned());
+        let (caller, reason) = (who.id().to_owned(), self.checked(reason)?.to_owned());
         let approved = tokio::task::spawn_blocking(move || {
             let who = Who { caller: &caller, reason: &reason };
             let count = gate.pins().approve(&spec, &face, &names, &who, gate.ledger())?;
@@ -115,8 +115,19 @@ impl Admin {
         if approve && open.caller == who.id() && !inner.rules().approvals.in_client {
             return Err("a credential cannot approve its own call; use another operator's, or set `approvals.in_client`".into());
         }
-        let answered = inner.answer_approval(id, approve, who.id(), checked(reason)?).await?;
+        let answered = inner.answer_approval(id, approve, who.id(), self.checked(reason)?).await?;
         Ok(approval_json(&answered))
+    }
+
+    /// A reason is kept and shown for good, so it holds no secret.
+    fn checked<'a>(&self, reason: &'a str) -> Result<&'a str, String> {
+        if reason.chars().count() > MAX_REASON {
+            return Err(format!("a reason has at most {MAX_REASON} characters"));
+        }
+        match self.gate.without_secrets(reason) {
+            Some(_) => Err("the reason holds a secret, or what looks like one; write it without".into()),
+            None => Ok(reason),
+        }
     }
 
     /// Writes down who does what to which, and why; refuses what cannot be written down.
@@ -131,7 +142,7 @@ impl Admin {
             action,
             caller: who.id(),
             user: who.user().unwrap_or_default(),
-            reason: checked(reason)?,
+            reason: self.checked(reason)?,
             ..audit::Change::default()
         };
         fill(&mut change);
@@ -173,10 +184,6 @@ impl Admin {
     pub async fn explain(&self, question: Json<'_>) -> Result<Vec<u8>, String> {
         crate::explain::explain(&self.gate, question)
     }
-}
-
-fn checked(reason: &str) -> Result<&str, String> {
-    if reason.chars().count() > MAX_REASON { Err(format!("a reason has at most {MAX_REASON} characters")) } else { Ok(reason) }
 }
 
 /// An approval with everything its answer is bound to. The arguments are escaped, so that no terminal or page is fooled by them.

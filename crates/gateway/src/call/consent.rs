@@ -92,7 +92,9 @@ async fn open(case: Case<'_>, target: &Target, asked: &Asked) -> Result<Approval
         server: target.spec.id.to_string(),
         target: target.name.clone(),
         definition: target.digest().to_owned(),
-        arguments: String::from_utf8_lossy(&asked.arguments).into_owned(),
+        // The person sees them as the ledger keeps them: without secrets. What they approve is bound to the whole text all the same.
+        arguments: String::from_utf8_lossy(&gate.without_secrets(&asked.arguments).unwrap_or_else(|| asked.arguments.to_vec()))
+            .into_owned(),
         label: asked.label().to_string(),
         lineage: Some(case.step.after().to_string()).into_iter().filter(|head| !head.is_empty()).collect(),
         why,

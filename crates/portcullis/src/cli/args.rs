@@ -519,6 +519,9 @@ fn reason(text: &str) -> Result<String, String> {
         "" => Err("say why in a few words".to_owned()),
         _ if text.chars().any(char::is_control) => Err("write it on one line".to_owned()),
         _ if text.chars().count() > 500 => Err("write at most 500 characters".to_owned()),
+        _ if shape::secrets::redact_text(text, &shape::secrets::Held::default()).is_some() => {
+            Err("it holds something that looks like a secret; write it without".to_owned())
+        }
         text => Ok(text.to_owned()),
     }
 }

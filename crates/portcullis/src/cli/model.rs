@@ -99,6 +99,9 @@ pub struct StatusView {
     pub url: String,
     pub uptime_ms: u64,
     pub authentication: String,
+    /// Identity providers whose tokens are taken, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<OAuthView>,
     pub servers: Vec<ServerView>,
     pub callers: Vec<CallerView>,
     pub calls: CallCounts,
@@ -109,6 +112,31 @@ pub struct StatusView {
     pub ledger: LedgerView,
     pub sinks: Vec<SinkView>,
     pub worker: WorkerView,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct OAuthView {
+    pub resource: String,
+    /// `off`, `allowed` or `required`.
+    pub dpop: String,
+    pub issuers: Vec<IssuerView>,
+}
+
+/// An identity provider, and what is known of its keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct IssuerView {
+    pub issuer: String,
+    pub keys: u64,
+    /// Since they were last fetched, where they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
+    /// Why they could not be fetched again, and whether the last ones are still good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usable: Option<bool>,
 }
 
 /// Where events are sent, and how that is going.

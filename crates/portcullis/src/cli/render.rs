@@ -6,7 +6,7 @@ use crate::{
 };
 
 use super::{
-    model::{ServerState, ServerView, StatusView, ToolView},
+    model::{IssuerView, ServerState, ServerView, StatusView, ToolView},
     style::{Cell, Paint, Style, cell, cut, painted, table, tame},
 };
 
@@ -130,6 +130,20 @@ pub fn tools(tools: &[ToolView], style: Style) -> String {
     table(&["TOOL", "PERMISSION", "EFFECT", "DESCRIPTION"], &rows, style)
 }
 
+/// One line about an identity provider.
+fn provider(issuer: &IssuerView, style: Style) -> String {
+    let name = tame(&issuer.issuer);
+    let line = match (&issuer.last_error, issuer.usable) {
+        (None, _) => return format!("tokens  of {name}, {} keys\n", issuer.keys),
+        (Some(error), Some(true)) => {
+            let age = span(issuer.age_ms.unwrap_or(0) / 1_000);
+            format!("tokens  of {name}, by keys from {age} ago: {}", tame(error))
+        }
+        (Some(error), _) => format!("tokens  of {name} are refused, there are no keys: {}", tame(error)),
+    };
+    format!("{}\n", style.paint(&line, Paint::Yellow))
+}
+
 #[must_use]
 pub fn status(status: &StatusView, style: Style) -> String {
     let mut out = String::new();
@@ -139,6 +153,9 @@ pub fn status(status: &StatusView, style: Style) -> String {
     if status.authentication == "none" {
         out.push_str(&style.paint("authentication is off: every program on this machine can call", Paint::Yellow));
         out.push('\n');
+    }
+    for issuer in status.oauth.iter().flat_map(|oauth| &oauth.issuers) {
+        out.push_str(&provider(issuer, style));
     }
     let calls = status.calls;
     out.push_str(&format!(

@@ -2,7 +2,10 @@ use clap::{CommandFactory as _, Parser as _};
 
 use super::{
     args::{self, ColorChoice, Servers, Token},
-    model::{CallCounts, CallerView, ConfinementView, LedgerView, ServerState, ServerView, StatusView, ToolView, WorkerView},
+    model::{
+        CallCounts, CallerView, ConfinementView, IssuerView, LedgerView, OAuthView, ServerState, ServerView, StatusView,
+        ToolView, WorkerView,
+    },
     style::{Style, cut, tame},
     *,
 };
@@ -291,6 +294,31 @@ github__new          to review   -
 }
 
 #[test]
+fn status_tells_of_providers_and_their_trouble() {
+    let issuer = |last_error: Option<&str>, usable| IssuerView {
+        issuer: "https://id.example".into(),
+        keys: 2,
+        age_ms: Some(125_000),
+        last_error: last_error.map(str::to_owned),
+        usable,
+    };
+    let shown = |issuer: IssuerView| {
+        let oauth = OAuthView { issuers: vec![issuer], ..OAuthView::default() };
+        let text = render::status(&StatusView { oauth: Some(oauth), ..StatusView::default() }, Style::PLAIN);
+        text.lines().nth(1).unwrap().to_owned()
+    };
+    assert_eq!(shown(issuer(None, None)), "tokens  of https://id.example, 2 keys");
+    assert_eq!(
+        shown(issuer(Some("it answered with HTTP 503"), Some(true))),
+        "tokens  of https://id.example, by keys from 2m 5s ago: it answered with HTTP 503"
+    );
+    assert_eq!(
+        shown(issuer(Some("timeout"), Some(false))),
+        "tokens  of https://id.example are refused, there are no keys: timeout"
+    );
+}
+
+#[test]
 fn status_on_one_screen() {
     let status = StatusView {
         version: "0.1.0".to_owned(),
@@ -298,6 +326,7 @@ fn status_on_one_screen() {
         url: "http://127.0.0.1:7878/mcp".to_owned(),
         uptime_ms: 125_400,
         authentication: "bearer".to_owned(),
+        oauth: None,
         servers: vec![server("a", ServerState::Connected)],
         callers: vec![CallerView { id: "1f2e3d4c".into(), name: "laptop".into(), label: "CONFIDENTIAL".into() }],
         calls: CallCounts { in_flight: 1, answered: 20, refused: 3, failed: 0 },

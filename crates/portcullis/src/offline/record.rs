@@ -15,6 +15,9 @@ pub(super) fn by_hand(home: &Home, change: &Change<'_>) -> Result<(), Trouble> {
         Err(OpenError::InUse { .. }) => return Ok(()),
         Err(error) => return Err(Trouble::failed(format!("nothing was changed, because it cannot be recorded: {error}"))),
     };
+    ledger.scrub_with(Box::new(|json| {
+        shape::secrets::redact(json, &shape::secrets::Held::default()).map(|redacted| redacted.text)
+    }));
     let user = os_user();
     ledger
         .change(&Change { user: &user, ..*change })

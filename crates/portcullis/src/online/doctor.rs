@@ -108,6 +108,10 @@ fn gate(home: &Home) -> Vec<Finding> {
             format!("{} wait for a person: portcullis approvals list", status.pending_approvals),
         ));
     }
+    for issuer in status.oauth.iter().flat_map(|oauth| &oauth.issuers) {
+        let detail = issuer.last_error.as_deref().map_or_else(|| format!("{} keys", issuer.keys), tame);
+        findings.push(finding(issuer.last_error.is_none(), format!("tokens of {}", tame(&issuer.issuer)), detail));
+    }
     findings.extend(status.servers.iter().map(server));
     findings
 }

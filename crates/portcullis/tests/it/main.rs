@@ -8,6 +8,8 @@ mod approvals;
 #[cfg(test)]
 mod bundle_watch;
 #[cfg(test)]
+mod canaries;
+#[cfg(test)]
 mod clients;
 #[cfg(test)]
 mod commands;
@@ -51,6 +53,8 @@ mod permissions;
 mod policy_verbs;
 #[cfg(test)]
 mod preflight;
+#[cfg(test)]
+mod reading;
 #[cfg(test)]
 mod reconcile;
 #[cfg(test)]

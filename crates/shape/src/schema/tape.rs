@@ -5,9 +5,15 @@
 
 use std::{borrow::Cow, cell::Cell};
 
-use wire::{Kind, json::decode_key};
+use wire::{
+    Kind,
+    json::{decode_key, string_end},
+};
 
 use super::patterns::Prices;
+
+/// Entries there is room for from the start.
+const ROOM: usize = 1 << 10;
 
 /// One value, or the key before it.
 #[derive(Debug, Clone, Copy)]
@@ -35,9 +41,14 @@ impl<'a> Tape<'a> {
     /// Lays out a text that was validated before. A text that was not gives `None`, or at worst a tape of something else.
     pub(super) fn lay(text: &'a [u8], budget: u64, prices: Prices) -> Option<Self> {
         let text = text.trim_ascii();
-        std::str::from_utf8(text).ok()?;
         u32::try_from(text.len()).ok()?;
-        let mut tape = Self { text, entries: Vec::with_capacity(text.len() / 12 + 2), prices, left: Cell::new(budget), depth: 0 };
+        let mut tape = Self {
+            text,
+            entries: Vec::with_capacity((text.len() / 12).min(ROOM) + 2),
+            prices,
+            left: Cell::new(budget),
+            depth: 0,
+        };
         tape.fill()?;
         Some(tape)
     }
@@ -125,14 +136,8 @@ fn scalar(text: &[u8], at: usize) -> Option<(Kind, usize)> {
     let rest = text.get(at..)?;
     let kind = match rest.first()? {
         b'"' => {
-            let mut from = 1;
-            loop {
-                let found = from + memchr::memchr2(b'"', b'\\', rest.get(from..)?)?;
-                if rest.get(found) == Some(&b'"') {
-                    return Some((Kind::String, at + found + 1));
-                }
-                from = found + 2;
-            }
+            let end = string_end(text, at);
+            return (end > at + 1 && text.get(end - 1) == Some(&b'"')).then_some((Kind::String, end));
         }
         b't' | b'f' => Kind::Bool,
         b'n' => Kind::Null,

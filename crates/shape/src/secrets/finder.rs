@@ -27,6 +27,17 @@ pub(super) struct Finder {
     patterns: Vec<Regex>,
 }
 
+/// Everything is ASCII, so a word boundary can be found without the tables of Unicode. At the beginning an underscore is one too: a
+/// secret may stand behind the name of a server.
+pub(super) fn bounded(pattern: &str) -> String {
+    let begun = match pattern.strip_prefix(r"\b") {
+        Some(rest) if rest.contains("(?<secret>") => format!("(?:_|\\b){rest}"),
+        Some(rest) => format!("(?:_|\\b)(?<secret>{rest})"),
+        None => pattern.to_owned(),
+    };
+    begun.replace(r"\b", r"(?-u:\b)")
+}
+
 impl Finder {
     /// `None` if the shapes could not be compiled, which a test rules out.
     pub(super) fn get() -> Option<&'static Self> {
@@ -35,8 +46,7 @@ impl Finder {
     }
 
     fn build() -> Option<Self> {
-        // Everything is ASCII, so a word boundary can be found without the tables of Unicode.
-        let patterns = SHAPES.iter().map(|shape| Regex::new(&shape.pattern.replace(r"\b", r"(?-u:\b)")));
+        let patterns = SHAPES.iter().map(|shape| Regex::new(&bounded(shape.pattern)));
         Some(Self { patterns: patterns.collect::<Result<_, _>>().ok()? })
     }
 
@@ -72,10 +82,7 @@ pub(super) fn suspects(text: &[u8], held: &Held) -> Vec<(usize, Reason)> {
     held.find(text, |start, end, found| {
         let reason = match found {
             Found::Literal(shape) if plausible(text, start, end, shape) => Reason::Shape(shape),
-            // Control characters must be escaped, so those are no disguise.
-            Found::Escape if text.get(start + 1) == Some(&b'/') || matches!(text.get(start + 4), Some(b'2'..=b'7')) => {
-                Reason::Disguise
-            }
+            Found::Escape if is_disguise(text, start) => Reason::Disguise,
             Found::Literal(_) | Found::Escape => return,
             Found::Value => Reason::Held,
         };
@@ -87,6 +94,16 @@ pub(super) fn suspects(text: &[u8], held: &Held) -> Vec<(usize, Reason)> {
     });
     suspects.sort_unstable();
     suspects
+}
+
+/// Whether an escape in a raw text is one that JSON does not need; control characters must be escaped. Behind a backslash that is itself
+/// escaped a slash is a slash, but an escaped letter may be meant for whoever reads the string as JSON.
+fn is_disguise(text: &[u8], start: usize) -> bool {
+    if text.get(start + 1) != Some(&b'/') {
+        return matches!(text.get(start + 4), Some(b'2'..=b'7'));
+    }
+    let before = text.get(..start).unwrap_or_default().iter().rev().take_while(|byte| **byte == b'\\').count();
+    before.is_multiple_of(2)
 }
 
 /// Whether a secret could be in a text at all.

@@ -70,7 +70,10 @@ impl Held {
     /// Values shorter than eight bytes are left out.
     #[must_use]
     pub fn new<'a>(values: impl Iterator<Item = &'a str>) -> Self {
-        let mut spellings: Vec<Vec<u8>> = values.filter(|value| value.len() >= SHORTEST).flat_map(spellings).collect();
+        Self::spelled(values.filter(|value| value.len() >= SHORTEST).flat_map(spellings).collect())
+    }
+
+    pub(super) fn spelled(mut spellings: Vec<Vec<u8>>) -> Self {
         spellings.sort_unstable();
         spellings.dedup();
         let borrowed: Vec<&[u8]> = spellings.iter().map(Vec::as_slice).collect();
@@ -108,15 +111,26 @@ impl Held {
     }
 }
 
-/// The value as it is, as JSON and URLs write it, and inside base64, wherever it starts in a group of three bytes.
+/// The value as it is, as JSON writes it, also inside a text that is JSON itself, as URLs write it, in hex, backwards, and inside base64,
+/// wherever it starts in a group of three bytes.
 pub(super) fn spellings(value: &str) -> Vec<Vec<u8>> {
     let bytes = value.as_bytes();
     let mut all = vec![bytes.to_vec()];
-    let quoted = wire::canonical(Json::checked_before(&wire::write::quoted(value)));
-    let escaped = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default().to_vec();
-    all.push(String::from_utf8_lossy(&escaped).replace('/', "\\/").into_bytes());
-    all.push(escaped);
+    let once = escaped(value);
+    for spelling in [once.replace('/', "\\/"), once] {
+        all.push(escaped(&spelling).into_bytes());
+        all.push(spelling.into_bytes());
+    }
     all.push(percent(bytes));
+    all.push(value.chars().rev().collect::<String>().into_bytes());
+    for is_upper in [false, true] {
+        let digits = hex(bytes, is_upper);
+        all.push(digits.concat().into_bytes());
+        // URLs may write any character this way, and so may JSON.
+        for before in ["%", "\\u00"] {
+            all.push(digits.iter().map(|pair| format!("{before}{pair}")).collect::<String>().into_bytes());
+        }
+    }
     for skip in 0..3 {
         for engine in [&general_purpose::STANDARD_NO_PAD, &general_purpose::URL_SAFE_NO_PAD] {
             let shifted: Vec<u8> = std::iter::repeat_n(0, skip).chain(bytes.iter().copied()).collect();
@@ -129,6 +143,17 @@ pub(super) fn spellings(value: &str) -> Vec<Vec<u8>> {
     }
     all.retain(|spelling| spelling.len() >= SHORTEST);
     all
+}
+
+/// A text as it stands in a JSON string.
+fn escaped(text: &str) -> String {
+    let quoted = wire::canonical(Json::checked_before(&wire::write::quoted(text)));
+    String::from_utf8_lossy(quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default()).into_owned()
+}
+
+/// Each byte as two digits.
+fn hex(bytes: &[u8], is_upper: bool) -> Vec<String> {
+    bytes.iter().map(|byte| if is_upper { format!("{byte:02X}") } else { format!("{byte:02x}") }).collect()
 }
 
 fn percent(bytes: &[u8]) -> Vec<u8> {

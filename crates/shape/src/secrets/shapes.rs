@@ -35,6 +35,7 @@ pub const SHAPES: &[SecretShape] = &[
         &["-----BEGIN "],
         r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*-----|\z)",
     ),
+    shape("portcullis-token", &["pct_"], r"\bpct_[A-Za-z0-9]{22,128}"),
     shape("github-token", &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], r"\bgh[pousr]_[A-Za-z0-9]{36,255}"),
     shape("github-token", &["github_pat_"], r"\bgithub_pat_[A-Za-z0-9_]{60,255}"),
     shape("gitlab-token", &["glpat-", "gldt-", "glrt-", "glptt-"], r"\bgl(?:pat|dt|rt|ptt)-[A-Za-z0-9_.-]{20,}"),

@@ -13,6 +13,7 @@ fn tokens() -> Vec<(&'static str, String)> {
     let take = |alphabet: &str, n: usize| alphabet.chars().cycle().take(n).collect::<String>();
     let with = |start: &str, n: usize| format!("{start}{}", take(mixed, n));
     vec![
+        ("portcullis-token", with("pct_", 24)),
         ("github-token", with("ghp_", 36)),
         ("github-token", with("ghs_", 40)),
         ("github-token", with("github_pat_", 82)),
@@ -126,7 +127,7 @@ fn every_kind_is_found_wherever_it_stands() {
 
 #[test]
 fn what_surrounds_a_secret_is_kept() {
-    let token = &tokens()[0].1;
+    let token = &tokens()[1].1;
     for (before, after) in [
         (format!(r#"{{"a":"x {token} y","b":[1.50, null]}}"#), r#"{"a":"x [redacted: github-token] y","b":[1.50, null]}"#),
         (format!(r#"["{token}","é\n\"","{token}"]"#), r#"["[redacted: github-token]","é\n\"","[redacted: github-token]"]"#),
@@ -166,7 +167,9 @@ fn values_we_hold_are_found_in_every_spelling() {
     }
     // In a text that is JSON itself.
     let inner = json!({"password": value}).to_string();
-    assert!(!redacted(&json!({ "text": inner }).to_string(), &[value]).contains("Tr0ub4dor"));
+    for inner in [inner.replace('/', "\\/"), inner] {
+        assert_eq!(redacted(&json!([inner]).to_string(), &[value]), r#"["{\"password\":\"[redacted: held-value]\"}"]"#);
+    }
 }
 
 #[test]

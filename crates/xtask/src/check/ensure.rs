@@ -35,6 +35,12 @@ pub(super) fn foreign() -> Result<Tally> {
     Ok(Tally::passed(1))
 }
 
+/// What makes system calls fail, and limits files, for the ledger's faults.
+pub(super) fn faults() -> Result<()> {
+    program("strace", &["-V"], &["strace"])?;
+    program("prlimit", &["--version"], &["util-linux"])
+}
+
 /// Makes sure a program runs, from these Debian packages if it does not.
 fn program(name: &str, probe: &[&str], packages: &[&str]) -> Result<()> {
     if answers(name, probe) {

@@ -5,7 +5,7 @@
 
 use anyhow::Result;
 
-use super::{Step, Tally};
+use super::{Step, Tally, cargo, ensure};
 use crate::{
     bench,
     conformance::{self, Summary},
@@ -14,11 +14,20 @@ use crate::{
 
 /// After the workspace's own tests, in this order.
 pub(super) const SUITES: &[Step] = &[
+    Step { name: "a fault at every system call", again: "cargo run -p audit --example syscall_faults", run: syscall_faults },
     Step { name: "conformance, direct", again: "cargo xtask conformance --direct", run: conformance_direct },
     Step { name: "conformance, through the gate", again: "cargo xtask conformance --through-gate", run: conformance_through },
     Step { name: "conformance, behind a provider", again: "cargo xtask conformance --with-oauth", run: conformance_with_oauth },
     Step { name: "bench, tiny", again: "cargo xtask bench --smoke", run: bench_smoke },
 ];
+
+/// Every instance of every system call that the ledger makes on its files, killed or failed. The random kills are among the tests; more of
+/// them on demand: `AUDIT_KILLS=10000 cargo test -p audit kill` for the ledger, `RECONCILE_KILLS=500 cargo test -p portcullis reconcile` for
+/// the whole gate.
+fn syscall_faults() -> Result<Tally> {
+    ensure::faults()?;
+    cargo(&["run", "--quiet", "-p", "audit", "--example", "syscall_faults"])
+}
 
 /// The official suite against our own fixture: shows that a failure through the gate is the gate's.
 fn conformance_direct() -> Result<Tally> {

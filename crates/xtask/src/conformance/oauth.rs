@@ -23,8 +23,14 @@ const CLIENT: &str = include_str!("oauth/client.mjs");
 const BEARER: &str = include_str!("oauth/bearer.mjs");
 
 /// What the client plays; the number guards against one that silently does less.
-const SCENARIOS: [&str; 5] =
-    ["discovery-and-call", "scope-step-up", "stale-token-is-renewed", "token-for-another-resource", "bound-token"];
+const SCENARIOS: [&str; 6] = [
+    "discovery-and-call",
+    "authorization-code",
+    "scope-step-up",
+    "stale-token-is-renewed",
+    "token-for-another-resource",
+    "bound-token",
+];
 const CLIENT_LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs everything with a gate behind a provider.

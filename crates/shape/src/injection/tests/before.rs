@@ -5,13 +5,12 @@ use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 use proptest::prelude::*;
-use wire::json::decode_key;
+use wire::json::{decode_key, string_end};
 
 use super::{
     super::fold::{Fold, fold},
     *,
 };
-use crate::text::string_end;
 
 /// Folded and unusual strings.
 fn gather(text: &str) -> (String, String) {

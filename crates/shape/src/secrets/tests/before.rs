@@ -26,7 +26,7 @@ fn before() -> &'static Before {
         let (long, short): (Vec<_>, Vec<_>) = all.partition(|(literal, _)| literal.len() >= LONG);
         let search = |kind: MatchKind, needles: &[Vec<u8>]| AhoCorasick::builder().match_kind(kind).build(needles).unwrap();
         let literals: Vec<Vec<u8>> = long.iter().map(|(literal, _)| literal.as_bytes().to_vec()).collect();
-        let mut spellings: Vec<Vec<u8>> = VALUES.iter().flat_map(|value| held::spellings(value)).collect();
+        let mut spellings: Vec<Vec<u8>> = VALUES.iter().flat_map(|value| spellings_before(value)).collect();
         spellings.sort_unstable();
         spellings.dedup();
         Before {
@@ -66,12 +66,26 @@ fn suspects_before(text: &[u8]) -> Vec<(usize, Reason)> {
     found
 }
 
-/// With everything suspected that was suspected before, nothing more is found.
+/// Of what could be found before, with fewer spellings, nothing more is found when what was suspected then is suspected, too.
 fn check(text: &[u8]) {
-    let held = values_held();
-    let shown = |done: Option<Redacted>| done.map(|done| (String::from_utf8_lossy(&done.text).into_owned(), done.found));
-    let (before, now) = (rewritten(text, held, suspects_before(text)), redact(text, held));
-    assert_eq!(shown(now), shown(before), "{}", String::from_utf8_lossy(text));
+    static HELD: LazyLock<Held> =
+        LazyLock::new(|| Held::spelled(VALUES.iter().flat_map(|value| spellings_before(value)).collect()));
+    let shown = |suspects: Vec<(usize, Reason)>| {
+        rewritten(text, &HELD, suspects).map(|done| (String::from_utf8_lossy(&done.text).into_owned(), done.found))
+    };
+    let now = suspects(text, values_held());
+    let mut both = [now.clone(), suspects_before(text)].concat();
+    both.sort_unstable();
+    assert_eq!(shown(now), shown(both), "{}", String::from_utf8_lossy(text));
+}
+
+/// Without those for a text that is JSON itself.
+fn spellings_before(value: &str) -> Vec<Vec<u8>> {
+    let quoted = json!(value).to_string();
+    let once = String::from_utf8_lossy(&quoted.as_bytes()[1..quoted.len() - 1]).into_owned();
+    let twice = |spelling: &str| json!(spelling).to_string().into_bytes();
+    let new = [twice(&once), twice(&once.replace('/', "\\/"))].map(|quoted| quoted[1..quoted.len() - 1].to_vec());
+    held::spellings(value).into_iter().filter(|spelling| !new.contains(spelling) || *spelling == once.as_bytes()).collect()
 }
 
 /// The quick look that was taken around short literals.

@@ -11,6 +11,39 @@ const secret = (id) => `${id}-secret-of-the-test`;
 const credentials = () =>
   new ClientCredentialsProvider({ clientId: 'agent', clientSecret: secret('agent'), scope: 'mcp:use', expectedIssuer: issuer });
 
+// Somebody with a browser, as far as the client can tell: it is sent to the provider, and comes back with a code.
+class Person {
+  redirectUrl = 'http://127.0.0.1/callback';
+  clientMetadata = { client_name: 'person', redirect_uris: [this.redirectUrl], grant_types: ['authorization_code'] };
+  clientInformation = () => ({ client_id: 'person', client_secret: secret('person'), issuer });
+  tokens = () => this.saved;
+  saveTokens = (tokens) => void (this.saved = tokens);
+  codeVerifier = () => this.verifier;
+  saveCodeVerifier = (verifier) => void (this.verifier = verifier);
+  state = () => 'state-of-the-test';
+
+  async redirectToAuthorization(url) {
+    this.asked = url.searchParams;
+    const cookies = new Map();
+    for (let hops = 0; hops < 12; hops += 1) {
+      const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+      const answer = await fetch(url, { redirect: 'manual', headers: { cookie } });
+      for (const line of answer.headers.getSetCookie()) {
+        const [pair] = line.split(';');
+        cookies.set(pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1));
+      }
+      const next = answer.headers.get('location');
+      if (!next) throw new Error(`${url}: ${answer.status} ${await answer.text()}`);
+      url = new URL(next, url);
+      if (url.href.startsWith(this.redirectUrl)) {
+        this.returned = url.searchParams;
+        return;
+      }
+    }
+    throw new Error('sent around in circles');
+  }
+}
+
 async function connect(authProvider) {
   const client = new Client({ name: 'official', version: '1' });
   await client.connect(new StreamableHTTPClientTransport(new URL(gate), { authProvider }));
@@ -66,6 +99,18 @@ function expect(answer, status, error) {
 
 const scenarios = {
   'discovery-and-call': () => connect(credentials()),
+  'authorization-code': async () => {
+    const person = new Person();
+    const transport = new StreamableHTTPClientTransport(new URL(gate), { authProvider: person });
+    await new Client({ name: 'official', version: '1' }).connect(transport).then(
+      () => Promise.reject(new Error('nobody was asked')),
+      () => undefined,
+    );
+    // What the client asked for is what the gate's challenge said, and nothing it was told otherwise.
+    if (person.asked?.get('scope') !== 'mcp:use') throw new Error(`asked for ${person.asked}`);
+    await transport.finishAuth(person.returned.get('code'));
+    await connect(person);
+  },
   'scope-step-up': async () => {
     const provider = credentials();
     provider.saveTokens({ access_token: await token('agent', 'mcp:operate'), token_type: 'Bearer' });

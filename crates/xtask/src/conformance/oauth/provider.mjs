@@ -18,7 +18,13 @@ server.listen(0, '127.0.0.1', () => {
     ...more,
   });
   const provider = new Provider(issuer, {
-    clients: [client('agent'), client('holder', { dpop_bound_access_tokens: true })],
+    clients: [
+      client('agent'),
+      client('holder', { dpop_bound_access_tokens: true }),
+      client('person', { grant_types: ['authorization_code'], response_types: ['code'], redirect_uris: ['http://127.0.0.1/callback'] }),
+    ],
+    interactions: { url: (_context, interaction) => `/interaction/${interaction.uid}` },
+    findAccount: (_context, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
     scopes: SCOPES.split(' '),
     features: {
       clientCredentials: { enabled: true },
@@ -37,6 +43,26 @@ server.listen(0, '127.0.0.1', () => {
     },
   });
   provider.on('server_error', (_context, error) => console.error(error));
-  server.on('request', provider.callback());
+  // Whoever comes is alice, and agrees to what the client asks for.
+  async function interact(request, response) {
+    const { prompt, params, session, grantId } = await provider.interactionDetails(request, response);
+    let result = { login: { accountId: 'alice' } };
+    if (prompt.name !== 'login') {
+      const known = grantId && (await provider.Grant.find(grantId));
+      const grant = known || new provider.Grant({ accountId: session.accountId, clientId: params.client_id });
+      grant.addOIDCScope(params.scope);
+      grant.addResourceScope(params.resource, params.scope);
+      result = { consent: { grantId: await grant.save() } };
+    }
+    await provider.interactionFinished(request, response, result, { mergeWithLastSubmission: true });
+  }
+  const answer = provider.callback();
+  server.on('request', (request, response) => {
+    if (!request.url.startsWith('/interaction/')) return answer(request, response);
+    return interact(request, response).catch((error) => {
+      console.error(error);
+      response.writeHead(500).end(String(error));
+    });
+  });
   console.log(`listening on ${issuer}`);
 });

@@ -1,0 +1,61 @@
+//! The gate's log: lines on standard error, without secrets.
+//!
+//! Every line goes through here as a whole, whatever part of the program wrote it, so that no message can forget to leave a secret out.
+
+use std::{
+    io::{self, Write},
+    sync::{PoisonError, RwLock},
+};
+
+use gateway::Gate;
+use shape::secrets::{Held, redact_text};
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Knows which secrets it holds. Without one, only those of well-known shapes are found.
+static GATE: RwLock<Option<Gate>> = RwLock::new(None);
+
+/// `PORTCULLIS_LOG` chooses what is logged, such as `debug` or `gateway=debug`; warnings are by default.
+pub(crate) fn to_stderr() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("PORTCULLIS_LOG").unwrap_or_else(|_| "warn".into());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(Lines);
+    // Where the log cannot be written, as on a disk that is full, complaining about it on the same stream would panic in the middle of a call.
+    let _ = log.log_internal_errors(false).try_init();
+}
+
+/// From now on what this gate holds is left out too; `None` lets go of it.
+pub(crate) fn know(gate: Option<&Gate>) {
+    *GATE.write().unwrap_or_else(PoisonError::into_inner) = gate.cloned();
+}
+
+fn without_secrets(line: &str) -> Option<String> {
+    let gate = GATE.read().unwrap_or_else(PoisonError::into_inner).clone();
+    gate.map_or_else(|| redact_text(line, &Held::default()), |gate| gate.without_secrets(line))
+}
+
+struct Lines;
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = Line;
+
+    fn make_writer(&'a self) -> Line {
+        Line
+    }
+}
+
+/// One event is written with one call, so it is looked at as a whole.
+struct Line;
+
+impl Write for Line {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let line = String::from_utf8_lossy(bytes);
+        match without_secrets(&line) {
+            Some(clean) => io::stderr().write_all(clean.as_bytes())?,
+            None => io::stderr().write_all(bytes)?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
