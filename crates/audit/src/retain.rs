@@ -30,6 +30,9 @@ pub struct Keep {
     pub since_ms: Option<u64>,
     /// While segments and kept arguments take more than this, the oldest segment goes.
     pub max_bytes: Option<u64>,
+    /// Somebody still reads from this record on, so age alone does not remove it. Size does: a reader that is gone for good must not
+    /// fill the disk.
+    pub read_from: Option<u64>,
 }
 
 /// What was removed, or would be.
@@ -127,7 +130,8 @@ fn plan(disk: &dyn Disk, dir: &Path, keep: &Keep) -> Result<Option<Plan>, Retain
             break;
         }
         let contents = read(first_seq)?;
-        let too_old = keep.since_ms.is_some_and(|since| contents.newest_ms < since);
+        let is_read = keep.read_from.is_some_and(|from| next_seq > from);
+        let too_old = !is_read && keep.since_ms.is_some_and(|since| contents.newest_ms < since);
         if !too_old && !too_much {
             break;
         }

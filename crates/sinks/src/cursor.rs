@@ -77,22 +77,12 @@ pub fn position(dir: &Path, sink: &str) -> Result<Option<Place>, BadCursor> {
     Cursor::of(dir, sink).load()
 }
 
-/// The lowest record that a sink with a cursor in `dir` still needs; `None` if there is no sink. Records below it are not needed by any
-/// sink any more.
-pub fn lowest_cursor(dir: &Path) -> Result<Option<u64>, BadCursor> {
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(BadCursor { file: dir.to_owned(), why: error.to_string() }),
-    };
+/// The lowest record that one of these sinks still needs; `None` if there are no sinks. One without a cursor needs everything.
+pub fn lowest_cursor<'a>(dir: &Path, sinks: impl Iterator<Item = &'a str>) -> Result<Option<u64>, BadCursor> {
     let mut lowest = None;
-    for entry in entries {
-        let file = entry.map_err(|error| BadCursor { file: dir.to_owned(), why: error.to_string() })?.path();
-        if file.extension().is_some_and(|extension| extension == SUFFIX)
-            && let Some(place) = (Cursor { file }).load()?
-        {
-            lowest = Some(lowest.map_or(place.seq, |lowest: u64| lowest.min(place.seq)));
-        }
+    for sink in sinks {
+        let needed = position(dir, sink)?.map_or(0, |place| place.seq);
+        lowest = Some(lowest.map_or(needed, |lowest: u64| lowest.min(needed)));
     }
     Ok(lowest)
 }
@@ -106,16 +96,18 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (one, two) = (Cursor::of(dir.path(), "one"), Cursor::of(dir.path(), "../two"));
         assert_eq!(one.load(), Ok(None));
-        assert_eq!(lowest_cursor(&dir.path().join("none")), Ok(None));
+        assert_eq!(lowest_cursor(dir.path(), std::iter::empty()), Ok(None));
+        assert_eq!(lowest_cursor(dir.path(), ["one"].into_iter()), Ok(Some(0)), "it has everything before it");
         let place = Place { seq: 12, index: 3 };
         one.save(Place::start_of(3)).unwrap();
         one.save(place).unwrap();
         two.save(Place::start_of(7)).unwrap();
         assert_eq!(one.load(), Ok(Some(place)));
-        assert_eq!(lowest_cursor(dir.path()), Ok(Some(7)));
+        assert_eq!(lowest_cursor(dir.path(), ["one", "../two"].into_iter()), Ok(Some(7)));
+        assert_eq!(lowest_cursor(dir.path(), ["one"].into_iter()), Ok(Some(12)), "others do not count");
         assert!(two.file().starts_with(dir.path()) && two.file().parent() == Some(dir.path()));
         fs::write(one.file(), "twelve").unwrap();
         assert!(one.load().unwrap_err().to_string().contains("delete it"));
-        assert!(lowest_cursor(dir.path()).is_err());
+        assert!(lowest_cursor(dir.path(), ["one"].into_iter()).is_err());
     }
 }

@@ -46,7 +46,7 @@ impl Kept {
 
     /// Keeps the last `hours`.
     fn retain(&self, hours: u64) -> Option<Trimmed> {
-        let keep = Keep { since_ms: Some(self.now() - hours * HOUR), max_bytes: None };
+        let keep = Keep { since_ms: Some(self.now() - hours * HOUR), max_bytes: None, read_from: None };
         self.ledger.retain(&keep, &Change { user: "ann", reason: "a test", ..Change::default() }).unwrap()
     }
 
@@ -120,12 +120,27 @@ fn arguments_go_with_their_records() {
     let ledger = Ledger::with(dir.path(), Box::new(RealDisk), clock().0, Options { segment_bytes: 4_000 }).unwrap();
     let mut kept = Kept { dir, ledger, calls, passed };
     kept.work(40);
-    let keep = Keep { since_ms: None, max_bytes: Some(9_000) };
+    let keep = Keep { since_ms: None, max_bytes: Some(9_000), read_from: None };
     let trimmed = kept.ledger.retain(&keep, &Change::default()).unwrap().unwrap();
     let bodies = std::fs::read_dir(kept.path().join("bodies")).unwrap().count();
     assert!(bodies < 2 * 3, "{bodies}");
     assert!(trimmed.segments > 0 && removable(kept.path(), &keep).unwrap().is_none(), "once is enough");
     kept.clean();
+}
+
+#[test]
+fn age_waits_for_whoever_still_reads_and_size_does_not() {
+    let mut kept = Kept::new();
+    kept.work(60);
+    let old = Keep { since_ms: Some(kept.now() + HOUR), ..Keep::default() };
+    let all = removable(kept.path(), &old).unwrap().unwrap();
+    for from in [0, 1, all.first_kept / 2, all.first_kept - 1] {
+        let gone = removable(kept.path(), &Keep { read_from: Some(from), ..old }).unwrap();
+        assert!(gone.is_none_or(|gone| gone.first_kept <= from), "{from}: {gone:?}");
+    }
+    assert_eq!(removable(kept.path(), &Keep { read_from: Some(all.first_kept), ..old }).unwrap(), Some(all));
+    let large = Keep { max_bytes: Some(1), read_from: Some(0), since_ms: None };
+    assert!(removable(kept.path(), &large).unwrap().is_some(), "a reader that is gone for good must not fill the disk");
 }
 
 #[test]
@@ -254,7 +269,7 @@ fn workload(sim: &Sim) -> Vec<Position> {
                 let _ = ledger.conclude(opened, &Outcome::new(Verdict::Refused, Stage::Intend));
             }
         }
-        let keep = Keep { since_ms: None, max_bytes: Some(8_000) };
+        let keep = Keep { since_ms: None, max_bytes: Some(8_000), read_from: None };
         let _ = ledger.retain(&keep, &Change::default());
         while ledger.status().broken.is_some() && ledger.tend().is_err() && !sim.is_stopped() {}
         let done = ledger.conclude(long, &Outcome::new(Verdict::Permitted, Stage::Absorb));

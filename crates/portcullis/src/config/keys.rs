@@ -201,14 +201,14 @@ pub static AUDIT: &[Key] = &[
         Kind::Text,
         "forever",
         "How long records are kept at least, as in `90d`, or `forever`. What is older goes, in whole segments, with the arguments kept for its \
-         calls; what remains still verifies.",
+         calls; what remains still verifies. What a sink has not delivered yet stays.",
     ),
     key(
         "max_bytes",
         Kind::Size(64 * MIB..=1024 * 1024 * 1024 * MIB),
         "",
-        "The most the ledger and the arguments it keeps may take. Beyond it the oldest segments go, also where `retention` would keep them. \
-         Without it there is no limit.",
+        "The most the ledger and the arguments it keeps may take. Beyond it the oldest segments go, also where `retention` or a \
+         sink would keep them. Without it there is no limit.",
     ),
     key(
         "sinks",

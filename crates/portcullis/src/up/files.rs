@@ -38,6 +38,7 @@ pub(super) struct Files {
     bundle: Mutex<Option<PathBuf>>,
     /// How long the ledger is kept.
     audit: Mutex<config::Audit>,
+    sinks: Mutex<Vec<sinks::Spec>>,
     /// The manifests of agents that the configuration names.
     manifests: Mutex<Vec<PathBuf>>,
     /// Where keys of identity providers are, if they are in files.
@@ -61,6 +62,7 @@ impl Files {
             home: home.clone(),
             bundle: Mutex::default(),
             audit: Mutex::default(),
+            sinks: Mutex::default(),
             manifests: Mutex::default(),
             provider_keys: Mutex::default(),
             in_force: Mutex::default(),
@@ -82,6 +84,7 @@ impl Files {
         let (_, resolved) = offline::load(&file)?;
         self.follow(&resolved);
         set(&self.audit, resolved.audit);
+        set(&self.sinks, resolved.sinks.clone());
         set(&self.in_force, Some(contents));
         Ok((resolved, looks))
     }
@@ -89,6 +92,11 @@ impl Files {
     /// How long the ledger is kept, as the file in force says.
     pub(super) fn audit(&self) -> config::Audit {
         get(&self.audit)
+    }
+
+    /// The first record that a sink still needs.
+    pub(super) fn read_from(&self) -> Option<u64> {
+        super::retention::read_from(&self.home, &get(&self.sinks))
     }
 
     fn follow(&self, resolved: &Resolved) {
@@ -159,6 +167,7 @@ impl Files {
         gate.apply(wiring::servers(resolved), credentials, rules)?;
         gate.set_token_keys(keys);
         set(&self.audit, resolved.audit);
+        set(&self.sinks, resolved.sinks.clone());
         if let Some(exports) = self.exports.get() {
             exports.apply(&resolved.sinks);
         }

@@ -8,7 +8,7 @@ use std::{
 use audit::{Change, Ledger};
 
 use super::files::Files;
-use crate::config;
+use crate::{config, home::Home};
 
 /// How often it is seen whether something has become too old or too large.
 const PERIOD: Duration = Duration::from_secs(3600);
@@ -28,28 +28,37 @@ pub(super) async fn keep(ledger: Ledger, files: Arc<Files>) {
         if wanted == config::Audit::default() {
             continue;
         }
-        let ledger = ledger.clone();
-        let done = tokio::task::spawn_blocking(move || apply(&ledger, wanted)).await;
+        let (ledger, files) = (ledger.clone(), Arc::clone(&files));
+        let done = tokio::task::spawn_blocking(move || apply(&ledger, wanted, files.read_from())).await;
         if let Ok(Err(error)) = done {
             tracing::error!(%error, "what the ledger need not keep any more could not be removed");
         }
     }
 }
 
-fn apply(ledger: &Ledger, wanted: config::Audit) -> Result<(), audit::RetainError> {
+fn apply(ledger: &Ledger, wanted: config::Audit, read_from: Option<u64>) -> Result<(), audit::RetainError> {
     let now = (audit::system_clock())().unix_ms;
     let why = describe(wanted);
     let change = Change { reason: &why, door: "gate", ..Change::default() };
-    if let Some(gone) = ledger.retain(&keep_of(wanted, now), &change)? {
+    if let Some(gone) = ledger.retain(&keep_of(wanted, read_from, now), &change)? {
         tracing::info!(records = gone.records, segments = gone.segments, "the oldest part of the ledger was removed");
     }
     Ok(())
 }
 
 /// What the configuration wants kept, when it is `now_ms`.
-pub(crate) fn keep_of(wanted: config::Audit, now_ms: u64) -> audit::Keep {
+pub(crate) fn keep_of(wanted: config::Audit, read_from: Option<u64>, now_ms: u64) -> audit::Keep {
     let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
-    audit::Keep { since_ms: wanted.retention.map(|span| now_ms.saturating_sub(ms(span))), max_bytes: wanted.max_bytes }
+    let since_ms = wanted.retention.map(|span| now_ms.saturating_sub(ms(span)));
+    audit::Keep { since_ms, max_bytes: wanted.max_bytes, read_from }
+}
+
+/// The first record that one of these sinks has not delivered yet. Where that cannot be told, nothing has been.
+pub(crate) fn read_from(home: &Home, sinks: &[sinks::Spec]) -> Option<u64> {
+    sinks::lowest_cursor(&home.sinks(), sinks.iter().map(|spec| spec.name.as_str())).unwrap_or_else(|error| {
+        tracing::error!(%error, "the ledger keeps everything until this is repaired");
+        Some(0)
+    })
 }
 
 /// The same in words, for the record of a removal.

@@ -1,10 +1,12 @@
 //! What happened, as events: from the files with `audit tail`, and as a stream from the operator's door.
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::client::Era;
 use testkit::gate::Gate;
+use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::operator::{FLOOR_ONLY, done};
 use crate::support::{admin_target, await_state, client, config, connected, eventually, fixture, gate, http};
@@ -46,6 +48,32 @@ async fn a_call_and_its_server_are_told_as_events() {
 fn place(event: &Value) -> (u64, u64) {
     let (seq, index) = event["position"].as_str().unwrap().split_once('.').unwrap();
     (seq.parse().unwrap(), index.parse().unwrap())
+}
+
+#[tokio::test]
+async fn tail_goes_on_with_what_comes() {
+    let upstream = fixture().await;
+    let gate = connected(&[("every", http(&upstream.url(), "classification: PUBLIC"))]).await;
+    let client = client(&gate, Era::Modern).await;
+    client.call("every__echo", json!({ "text": "before" })).await.unwrap();
+    let mut tail = tokio::process::Command::new(crate::support::portcullis());
+    tail.arg("--home").arg(gate.home()).args(["--json", "audit", "tail", "-f", "-n", "0", "--event", "InvocationCompleted"]);
+    let mut tail = tail.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut lines = BufReader::new(tail.stdout.take().unwrap()).lines();
+    // It has begun once it has told of one; the one before it is not told.
+    let told = tokio::time::timeout(Duration::from_secs(20), async {
+        loop {
+            client.call("every__echo", json!({ "text": "after" })).await.unwrap();
+            if let Ok(line) = tokio::time::timeout(Duration::from_millis(500), lines.next_line()).await {
+                return line.unwrap().expect("tail goes on");
+            }
+        }
+    });
+    let told: Value = serde_json::from_str(&told.await.expect("in time")).unwrap();
+    assert_eq!(told["event"], "MCPToolEvent::InvocationCompleted");
+    let first = events(&gate, &["--event", "InvocationCompleted"]).await.remove(0);
+    assert_ne!(told["position"], first["position"]);
+    tail.kill().await.unwrap();
 }
 
 #[tokio::test]

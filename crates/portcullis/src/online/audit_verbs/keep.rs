@@ -100,7 +100,7 @@ pub(super) fn verify_export(
 /// Only without a gate: it holds the ledger, and does this by itself.
 pub(super) fn retain(args: &args::AuditRetain, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let (keep, why) = match args.before {
-        Some(when) => (audit::Keep { since_ms: Some(when.ms(now_ms())), max_bytes: None }, String::new()),
+        Some(when) => (audit::Keep { since_ms: Some(when.ms(now_ms())), ..audit::Keep::default() }, String::new()),
         None => {
             let (_, resolved) = offline::load(&home.config_file())?;
             if resolved.audit == config::Audit::default() {
@@ -108,7 +108,10 @@ pub(super) fn retain(args: &args::AuditRetain, home: &Home, screen: &mut Screen<
                     "the configuration says to keep everything: set `audit.retention` or `audit.max_bytes`, or say --before TIME";
                 return Err(Trouble::usage(said));
             }
-            (retention::keep_of(resolved.audit, now_ms()), retention::describe(resolved.audit))
+            {
+                let needed = retention::read_from(home, &resolved.sinks);
+                (retention::keep_of(resolved.audit, needed, now_ms()), retention::describe(resolved.audit))
+            }
         }
     };
     let gone = if args.dry_run {
