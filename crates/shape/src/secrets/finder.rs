@@ -142,9 +142,16 @@ fn plausible(text: &[u8], start: usize, end: usize, shape: usize) -> bool {
     match text.get(start..end).unwrap_or_default() {
         // A password stands before an `@`, and the name of a host begins before any `/`.
         b"://" => {
-            let ends = |byte: &&u8| matches!(byte, b'/' | b'?' | b'#' | b' ' | b'"' | b'<' | b'>');
-            let authority = after.iter().take(400).take_while(|byte| !ends(byte));
-            authority.clone().any(|byte| *byte == b'@') && authority.clone().any(|byte| *byte == b':')
+            let (mut at, mut colon) = (false, false);
+            for byte in after.iter().take(400) {
+                match byte {
+                    b'/' | b'?' | b'#' | b' ' | b'"' | b'<' | b'>' => break,
+                    b'@' => at = true,
+                    b':' => colon = true,
+                    _ => {}
+                }
+            }
+            at && colon
         }
         b":AA" => start > 0 && text.get(start - 1).is_some_and(u8::is_ascii_digit),
         _ => true,

@@ -15,6 +15,8 @@ use shape::{
     secrets::{self, Held},
 };
 
+use wire::{Json, Limits};
+
 use scene::{Call, Scene};
 
 /// The sizes of the bundles that are asked.
@@ -63,6 +65,8 @@ pub fn measure(plan: &Plan) -> Result<Vec<Cost>> {
     let crowd = crowded.call()?;
     let strangers = strangers();
     let mut arrivals = strangers.iter().cycle();
+    let prose = scene::prose(1_000_000);
+    let long = Json::parse(&prose, Limits::new(2_000_000, 8))?;
     let (texts, held) = (texts(), &Held::new(scene::HELD.into_iter()));
 
     let decisions = scenes.iter().zip(&calls);
@@ -70,9 +74,11 @@ pub fn measure(plan: &Plan) -> Result<Vec<Cost>> {
         decisions.map(|(scene, call)| Work::new(format!("decide-{}", scene.policies), || call.decide("cred-0"))).collect();
     works.push(Work::new("decide-stranger", || crowd.decide(arrivals.next().context("nobody is left")?)));
     works.push(Work::new("check", || call.check(&session)));
-    works.push(Work::new("injection-1k", || {
-        ensure!(black_box(injection::scan(black_box(call.arguments))).is_none(), "an honest text was taken for an injection");
-        Ok(())
+    works.extend([("injection-1k", call.arguments), ("injection-1m", long)].map(|(what, arguments)| {
+        Work::new(what, move || {
+            ensure!(black_box(injection::scan(black_box(arguments))).is_none(), "an honest text was taken for an injection");
+            Ok(())
+        })
     }));
     works.extend(texts.iter().map(|(what, text, secrets)| {
         Work::new(*what, move || {

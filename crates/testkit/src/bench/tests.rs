@@ -92,7 +92,7 @@ fn every_decision_comes_out_as_it_should() {
     let costs = decide::measure(&decide::Plan { rounds: 2, ..decide::Plan::default() }).unwrap();
     let whats: Vec<&str> = costs.iter().map(|cost| cost.what.as_str()).collect();
     assert_eq!(whats[..6], ["decide-1", "decide-10", "decide-100", "decide-1000", "decide-stranger", "check"]);
-    assert_eq!(whats[6..], ["injection-1k", "secrets-10k", "secrets-10k-found", "secrets-1m"]);
+    assert_eq!(whats[6..], ["injection-1k", "injection-1m", "secrets-10k", "secrets-10k-found", "secrets-1m"]);
     assert!(costs.iter().all(|cost| cost.microseconds.len() == 2 && cost.microseconds.iter().all(|each| *each >= 0.0)));
 }
 

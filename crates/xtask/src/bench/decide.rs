@@ -37,7 +37,7 @@ const fn work(what: &'static str, name: &'static str, bound: Option<f64>) -> Wor
     Work { what, name, bound }
 }
 
-pub(super) const WORKS: [Work; 10] = [
+pub(super) const WORKS: [Work; 11] = [
     work("decide-1", "a decision, 1 policy", None),
     work("decide-10", "a decision, 10 policies", None),
     work("decide-100", "a decision, 100 policies", Some(20.0)),
@@ -45,6 +45,7 @@ pub(super) const WORKS: [Work; 10] = [
     work("decide-stranger", "the first decision for a caller, 100 policies", None),
     work("check", "a call of 1 KB from Admit to Judge, 100 policies", Some(60.0)),
     work("injection-1k", "1 KB searched for injections", None),
+    work("injection-1m", "1 MB searched for injections", None),
     work("secrets-10k", "10 KB searched for secrets", Some(100.0)),
     work("secrets-10k-found", "10 KB searched for secrets, two found", Some(100.0)),
     work("secrets-1m", "1 MB searched for secrets", None),
