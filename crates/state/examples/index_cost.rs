@@ -99,7 +99,7 @@ fn fill(dir: &Path, records: u64) -> Result<(), Box<dyn Error>> {
         now.store(ms + call * 7919 % 3_600_000, Ordering::Relaxed);
         record_call(&ledger, call)?;
         if call.is_multiple_of(997) {
-            let (server, who) = (TOOLS[(call % 6) as usize].0, format!("user-{}", call % 4));
+            let (server, who) = (pick(&TOOLS, call).0, format!("user-{}", call % 4));
             for action in ["approval.asked", "approval.approved", "definition.quarantined", "config.applied"] {
                 ledger.change(&Change { action, server, user: &who, reason: "it was looked at", ..Change::default() })?;
             }
@@ -116,8 +116,13 @@ fn fill(dir: &Path, records: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// One of a few, in turn.
+fn pick<T: Copy + Default>(all: &[T], turn: u64) -> T {
+    all.iter().cycle().nth((turn % all.len().max(1) as u64) as usize).copied().unwrap_or_default()
+}
+
 fn record_call(ledger: &Ledger, n: u64) -> Result<(), Box<dyn Error>> {
-    let (server, tool, level) = TOOLS[(n * 31 % 6) as usize];
+    let (server, tool, level) = pick(&TOOLS, n * 31);
     let text = |text: String| Cow::<'static, str>::from(text);
     let mut opened = ledger.open(Facts {
         call: text(format!("call-{n}")),
@@ -137,15 +142,15 @@ fn record_call(ledger: &Ledger, n: u64) -> Result<(), Box<dyn Error>> {
     });
     if n % 9 == 4 {
         let mut outcome = Outcome::new(Verdict::Refused, Stage::Admit);
-        outcome.violation = RULES[(n / 9 % 5) as usize];
+        outcome.violation = pick(&RULES, n / 9);
         let _sealed = ledger.conclude(opened, &outcome)?;
         return Ok(());
     }
     let _intent = ledger.intend(&mut opened)?;
-    let mut outcome = Outcome::new(if n % 41 == 0 { Verdict::Failed } else { Verdict::Permitted }, Stage::Absorb);
-    if n % 41 == 0 {
+    let mut outcome = Outcome::new(if n.is_multiple_of(41) { Verdict::Failed } else { Verdict::Permitted }, Stage::Absorb);
+    if n.is_multiple_of(41) {
         outcome.violation = "timeout";
-    } else if n % 13 == 0 {
+    } else if n.is_multiple_of(13) {
         outcome.label_after = level;
     }
     let _sealed = ledger.conclude(opened, &outcome)?;

@@ -24,9 +24,9 @@ pub(crate) fn render(summary: &Summary) -> String {
         escape(&short(&summary.since)),
         escape(&short(&summary.until))
     );
-    let _ = write!(
+    let _ = writeln!(
         page,
-        "<header><h1>What passed the gate</h1><p>{} to {}, UTC. Counted from {} records of the ledger on {}.</p></header>\n",
+        "<header><h1>What passed the gate</h1><p>{} to {}, UTC. Counted from {} records of the ledger on {}.</p></header>",
         escape(&short(&summary.since)),
         escape(&short(&summary.until)),
         grouped(summary.records),
@@ -57,7 +57,7 @@ pub(crate) fn render(summary: &Summary) -> String {
     card(&mut page, "Servers", "", &parties(&summary.servers, ""));
     card(&mut page, "Approvals", "", &approvals(summary));
     for (title, list) in summary.lists() {
-        card(&mut page, &capital(title), &format!("{}", grouped(list.count)), &listed(list));
+        card(&mut page, &capital(title), &grouped(list.count), &listed(list));
     }
     card(&mut page, "Other changes", "", &charts::bars(&summary.other_changes, "plain", BARS));
     card(&mut page, "The ledger", "", &ledger(summary));
