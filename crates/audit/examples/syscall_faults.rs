@@ -21,6 +21,8 @@ const FAULTS: [&str; 4] = ["signal=KILL", "error=EIO", "error=ENOSPC", "error=EI
 /// Sizes of files at which a write is cut short, in bytes.
 const SIZES: std::ops::Range<u64> = 100..3_000;
 const BETWEEN_SIZES: usize = 61;
+/// No child takes as long.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 const CHILD: &str = "SYSCALL_FAULTS_SOCKET";
 
 fn main() -> Outcomes<()> {
@@ -67,6 +69,7 @@ struct Told {
     refused: BTreeSet<String>,
     acknowledged: Vec<(u64, String)>,
     finished: bool,
+    pid: Option<u32>,
 }
 
 /// `strace` with these options.
@@ -100,14 +103,29 @@ fn run(dir: &Path, mut command: Command) -> Outcomes<Told> {
     };
     if let Some(stream) = stream {
         stream.set_nonblocking(false)?;
+        // A child that is stopped from outside says nothing more; it is ended, and that is a fault like another.
+        stream.set_read_timeout(Some(PATIENCE))?;
         for line in BufReader::new(stream).split(b'\n') {
             let Ok(line) = line else { break };
             told.take(&String::from_utf8_lossy(&line))?;
         }
     }
-    strace.wait()?;
+    end(&mut strace, told.pid)?;
     std::fs::create_dir_all(dir)?;
     Ok(told)
+}
+
+/// Waits for the tracer, which ends with the child; ends the child if it does not end by itself.
+fn end(tracer: &mut std::process::Child, child: Option<u32>) -> Outcomes<()> {
+    let deadline = std::time::Instant::now() + PATIENCE;
+    let mut child = child;
+    while tracer.try_wait()?.is_none() {
+        if let Some(pid) = child.take_if(|_| std::time::Instant::now() > deadline) {
+            Command::new("kill").args(["-9", &pid.to_string()]).status()?;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    Ok(())
 }
 
 impl Told {
@@ -118,6 +136,7 @@ impl Told {
             ["refused", call, "."] => drop(self.refused.insert((*call).to_owned())),
             ["ack", seq, hash, "."] => self.acknowledged.push((seq.parse()?, (*hash).to_owned())),
             ["done", "."] => self.finished = true,
+            ["pid", pid, "."] => self.pid = Some(pid.parse()?),
             _ => {}
         }
         Ok(())
@@ -171,6 +190,7 @@ fn reconcile(dir: &Path, told: &Told) -> Outcomes<()> {
 /// Calls, changes, bodies, syncs, rotations, checkpoints, an erasure, a removal and a restart; a broken ledger is tended until it is back.
 fn child(dir: &Path, teller: &mut TcpStream) -> Outcomes<()> {
     teller.set_nodelay(true)?;
+    writeln!(teller, "pid {} .", std::process::id())?;
     for life in 0..2 {
         let options = Options { segment_bytes: 2_000 };
         let Ok(ledger) = Ledger::with(dir, Box::new(RealDisk), system_clock(), options) else {

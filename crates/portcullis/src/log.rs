@@ -24,7 +24,9 @@ pub(crate) fn to_stderr() {
 
 /// From now on what this gate holds is left out too; `None` lets go of it.
 pub(crate) fn know(gate: Option<&Gate>) {
-    *GATE.write().unwrap_or_else(PoisonError::into_inner) = gate.cloned();
+    let before = std::mem::replace(&mut *GATE.write().unwrap_or_else(PoisonError::into_inner), gate.cloned());
+    // Only now, without the lock: whatever goes with it may still want to say something.
+    drop(before);
 }
 
 fn without_secrets(line: &str) -> Option<String> {

@@ -116,6 +116,11 @@ fn fill(dir: &Path, records: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// One of a few, in turn.
+fn pick<T: Copy + Default>(all: &[T], turn: u64) -> T {
+    all.iter().cycle().nth((turn % all.len().max(1) as u64) as usize).copied().unwrap_or_default()
+}
+
 fn record_call(ledger: &Ledger, n: u64) -> Result<(), Box<dyn Error>> {
     let (server, tool, level) = pick(&TOOLS, n * 31);
     let text = |text: String| Cow::<'static, str>::from(text);

@@ -366,7 +366,7 @@ pub enum Audit {
     /// Show one record, or all records of one call
     Show(AuditShow),
     /// Find records by who, what, verdict, level, time or lineage
-    Query(AuditQuery),
+    Query(Box<AuditQuery>),
     /// Summarise a period: calls, refusals, approvals, changes, and whether the ledger verifies
     Report(AuditReport),
     /// Write a period's records to a file that can be verified by itself

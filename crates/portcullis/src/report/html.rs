@@ -57,7 +57,7 @@ pub(crate) fn render(summary: &Summary) -> String {
     card(&mut page, "Servers", "", &parties(&summary.servers, ""));
     card(&mut page, "Approvals", "", &approvals(summary));
     for (title, list) in summary.lists() {
-        card(&mut page, &capital(title), &grouped(list.count).to_string(), &listed(list));
+        card(&mut page, &capital(title), &grouped(list.count), &listed(list));
     }
     card(&mut page, "Other changes", "", &charts::bars(&summary.other_changes, "plain", BARS));
     card(&mut page, "The ledger", "", &ledger(summary));
