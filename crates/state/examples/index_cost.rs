@@ -156,9 +156,3 @@ fn record_call(ledger: &Ledger, n: u64) -> Result<(), Box<dyn Error>> {
     let _sealed = ledger.conclude(opened, &outcome)?;
     Ok(())
 }
-
-/// One of a list, whatever the number is.
-fn pick<T: Copy + Default>(list: &[T], n: u64) -> T {
-    let at = usize::try_from(n).unwrap_or(0) % list.len().max(1);
-    list.get(at).copied().unwrap_or_default()
-}
