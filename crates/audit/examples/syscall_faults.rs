@@ -209,7 +209,7 @@ fn child(dir: &Path, teller: &mut TcpStream) -> Outcomes<()> {
         }
         let _ = ledger.checkpoint();
         let _ = ledger.erase_body(&Change { call: "0-0", reason: "a test", ..Change::default() });
-        let _ = ledger.retain(&Keep { since_ms: None, max_bytes: Some(6_000) }, &Change::default());
+        let _ = ledger.retain(&Keep { since_ms: None, max_bytes: Some(6_000), read_from: None }, &Change::default());
         drop(ledger);
         tear(dir);
     }
