@@ -122,7 +122,11 @@ pub(super) fn spellings(value: &str) -> Vec<Vec<u8>> {
         all.push(spelling.into_bytes());
     }
     all.push(percent(bytes));
-    all.push(value.chars().rev().collect::<String>().into_bytes());
+    let backwards: String = value.chars().rev().collect();
+    // What JSON would write in another way is not what anybody turns around.
+    if escaped(&backwards) == backwards {
+        all.push(backwards.into_bytes());
+    }
     for is_upper in [false, true] {
         let digits = hex(bytes, is_upper);
         all.push(digits.concat().into_bytes());
