@@ -91,7 +91,7 @@ pub(crate) async fn answer(door: &Door, verb: Verb, parts: &Parts, body: Incomin
     let caller = match verb {
         // A session's token, or a credential; who it is, is found out there.
         Verb::Invoke | Verb::Tools => bearer.as_deref().and_then(|token| door.gate.identify(token)),
-        Verb::Attest if bearer.is_none() => door.gate.anonymous(),
+        Verb::Attest if !parts.headers.contains_key(header::AUTHORIZATION) => door.gate.anonymous(),
         _ => match guard::caller(door, parts).await {
             Ok(caller) => Some(caller),
             Err(refused) => return *refused,

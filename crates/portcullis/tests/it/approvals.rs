@@ -127,6 +127,24 @@ async fn the_command_line_answers_for_clients_of_every_revision() {
     }
 }
 
+/// A call that waits for a person was counted when it came; it is not refused by its own count when the answer is there.
+#[tokio::test]
+async fn an_approved_call_is_within_the_rate_it_was_counted_against() {
+    let yard = Yard::open("").await;
+    let limited = yaml(&yard.web, &yard.bank, "observe", "")
+        .replace("pay: { effect: consequential }", "pay: { effect: consequential, rate_limit: 1/h }");
+    reconfigure(&yard.gate, &limited).await;
+    let token = yard.influenced("alice").await;
+    let agent = Client::plain(&yard.target(&token), Era::Modern).await.unwrap();
+    let asking = pay(&agent, "carol");
+    let waiting = yard.pending(1).await;
+    done(&yard.gate, &["approvals", "approve", &id(&waiting[0])]).await;
+    let answer = asking.answer().await.unwrap();
+    assert!(!is_refused(&answer), "{answer}");
+    assert_eq!(yard.paid(), 1);
+    assert_eq!(violation(&pay(&agent, "dave").answer().await.unwrap()), Some("RateLimitExceeded"));
+}
+
 /// Who decides sees all of it: every byte of the arguments, escaped, the label, where it came from, and why it was asked.
 #[tokio::test]
 async fn the_approver_sees_everything_escaped() {

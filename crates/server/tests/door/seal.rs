@@ -14,7 +14,7 @@ use identity::AgentKey;
 use serde_json::{Value, json};
 use wire::Json;
 
-use crate::yard::{ALICE, BOB, OPERATOR, Response, TENANTS, Yard};
+use crate::yard::{ALICE, BOB, OPERATOR, Response, TENANT_OPERATOR, TENANTS, Yard};
 
 /// Let through by every rule: nothing executes it.
 const PASSED: u16 = 503;
@@ -379,6 +379,54 @@ async fn a_revoked_execution_does_not_begin_again() {
     assert_eq!(attest_as(&yard, BOB, 2, json!({ "execution_id": "e-1" })).await.1.status, 403, "and is nobody else's");
     assert_eq!(attest_as(&yard, ALICE, 2, json!({ "execution_id": "e-2" })).await.1.status, 200);
     assert_eq!(agent.call(&yard, "aegis.agent.list", json!({})).await.violation(), "SessionInactive");
+}
+
+#[tokio::test]
+async fn an_operator_of_one_tenant_sees_and_opens_its_own_only() {
+    let yard = Yard::open().await;
+    let theirs = agent(&yard, "pct_t2", 1, json!({})).await;
+    let open = async |tenant: &str, execution: &str| {
+        let key = AgentKey::from_seed(&[5; 32]).unwrap();
+        let body = json!({
+            "execution_id": execution, "sub": "release-bot", "security_context_name": "everything",
+            "public_key_b64": key.public().to_base64(), "tenant_id": tenant,
+        });
+        yard.request("POST", "/v1/seal/sessions").by(TENANT_OPERATOR).with_body(&body.to_string()).send().await.status
+    };
+    assert_eq!([open("t1", "own").await, open("t2", "other").await], [200, 403]);
+    let named = json!({ "security_context": "everything", "agent_id": "release-bot" }).to_string();
+    let workload = yard.request("POST", "/v1/seal/workloads").by(TENANT_OPERATOR).with_body(&named).send().await;
+    assert_eq!(workload.status, 403, "it vouches for no agent: {}", workload.body);
+    let listed = yard.request("GET", "/v1/seal/sessions").by(TENANT_OPERATOR).send().await;
+    assert!(listed.body.contains("\"own\"") && !listed.body.contains(&theirs.execution), "{}", listed.body);
+    let path = format!("/v1/seal/sessions/{}", theirs.execution);
+    for method in ["GET", "DELETE"] {
+        assert_eq!(yard.request(method, &path).by(TENANT_OPERATOR).send().await.status, 404, "{method}");
+    }
+    for verb in ["status", "servers", "sessions", "sinks"] {
+        let said = yard.request("GET", &format!("/v1/admin/{verb}")).by(TENANT_OPERATOR).send().await;
+        assert_eq!(said.status, 403, "{verb}: {}", said.body);
+    }
+    let events = yard.request("GET", "/v1/admin/events?from=0.0&tenant=t2").by(TENANT_OPERATOR).send().await;
+    assert!(events.body.contains("\"tenant\":\"t1\"") && !events.body.contains("t2"), "{}", events.body);
+}
+
+#[tokio::test]
+async fn an_agent_is_for_its_own_context() {
+    let yard = Yard::open().await;
+    let elsewhere = attest_as(&yard, ALICE, 1, json!({ "agent_id": "coder" })).await.1;
+    assert_eq!((elsewhere.status, &elsewhere.json()["error_code"]), (401, &json!(3001)), "{}", elsewhere.body);
+    let there = attest_as(&yard, ALICE, 1, json!({ "agent_id": "coder", "security_context": "bounded" })).await.1;
+    assert_eq!(there.status, 200, "{}", there.body);
+}
+
+#[tokio::test]
+async fn an_agents_own_word_is_no_proof_of_who_it_is() {
+    let yard = Yard::open().await;
+    let agent = agent(&yard, ALICE, 1, json!({ "agent_id": "release-bot" })).await;
+    let listed = yard.request("GET", "/v1/admin/sessions").by(OPERATOR).send().await;
+    assert!(!listed.body.contains("release-bot"), "nobody stands for it: {}", listed.body);
+    assert_eq!(agent.call(&yard, "aegis.agent.list", json!({})).await.status, PASSED);
 }
 
 #[tokio::test]

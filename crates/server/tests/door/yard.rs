@@ -28,6 +28,8 @@ use vocab::{Level, ServerId, View};
 pub(crate) const ALICE: &str = "pct_alice";
 pub(crate) const BOB: &str = "pct_bob";
 pub(crate) const OPERATOR: &str = "pct_operator";
+/// An operator of tenant `t1`.
+pub(crate) const TENANT_OPERATOR: &str = "pct_operator_t1";
 /// Clients of tenants, by token.
 pub(crate) const TENANTS: [(&str, &str); 4] = [("pct_t0", "t0"), ("pct_t1", "t1"), ("pct_t2", "t2"), ("pct_t3", "t3")];
 pub(crate) const MAX_BODY: usize = 64 << 10;
@@ -49,6 +51,7 @@ impl Yard {
         let ledger = audit::Ledger::at(home.path().join("ledger")).unwrap();
         let mut credentials =
             vec![credential(ALICE, Role::Client), credential(BOB, Role::Client), credential(OPERATOR, Role::Operator)];
+        credentials.push(Credential { tenant: Some("t1".to_owned()), ..credential(TENANT_OPERATOR, Role::Operator) });
         for (token, tenant) in TENANTS {
             credentials.push(Credential { tenant: Some(tenant.to_owned()), ..credential(token, Role::Client) });
         }
@@ -247,7 +250,14 @@ fn contexts() -> Contexts {
         max_calls_per_execution: Some(3),
         ..AgentTools::default()
     };
-    Contexts::new(contexts, [tools], Ceilings::default())
+    let coder = AgentTools {
+        name: "coder".to_owned(),
+        tools: vec![AgentTool { pattern: ToolPattern::Any, ..AgentTool::default() }],
+        security_context: Some("bounded".to_owned()),
+        tenant: None,
+        ..AgentTools::default()
+    };
+    Contexts::new(contexts, [tools, coder], Ceilings::default())
 }
 
 fn credential(token: &str, role: Role) -> Credential {
