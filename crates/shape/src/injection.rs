@@ -19,6 +19,8 @@ use wire::{Json, Kind};
 use strings::Strings;
 use words::Words;
 
+use crate::pattern::Pattern;
+
 pub use table::{Family, RULES, Rule};
 
 /// A rule of this weight refuses alone.
@@ -46,7 +48,7 @@ pub struct Hit {
 #[derive(Debug)]
 pub struct Table {
     words: Words,
-    patterns: Vec<Regex>,
+    patterns: Vec<Pattern>,
     extra: Vec<(String, Regex)>,
 }
 
@@ -54,38 +56,23 @@ impl Table {
     /// The rules we ship.
     #[must_use]
     pub fn standard() -> &'static Self {
-        static STANDARD: LazyLock<Table> = LazyLock::new(|| Table::build(&[]).unwrap_or_else(|_| Table::refusing()));
+        static STANDARD: LazyLock<Table> = LazyLock::new(|| Table::of(Vec::new()));
         &STANDARD
     }
 
     /// The rules we ship and these, which refuse alone. There is no way to have fewer.
     pub fn with(extra: &[(String, String)]) -> Result<Self, String> {
-        Self::build(extra)
-    }
-
-    fn build(extra: &[(String, String)]) -> Result<Self, String> {
-        let compile = |name: &str, pattern: &str| {
+        let compile = |(name, pattern): &(String, String)| {
             let built = RegexBuilder::new(pattern).case_insensitive(true).size_limit(SIZE).dfa_size_limit(SIZE).build();
-            built.map_err(|error| format!("the injection pattern `{name}` is not usable: {error}"))
+            let usable = built.map_err(|error| format!("the injection pattern `{name}` is not usable: {error}"))?;
+            Ok((name.clone(), usable))
         };
-        Ok(Self {
-            words: Words::new(),
-            // The folded text is in lower case already, and folding case again would cost.
-            patterns: RULES
-                .iter()
-                .map(|rule| Regex::new(rule.pattern).map_err(|error| error.to_string()))
-                .collect::<Result<_, _>>()?,
-            extra: extra
-                .iter()
-                .map(|(name, pattern)| Ok((name.clone(), compile(name, pattern)?)))
-                .collect::<Result<_, String>>()?,
-        })
+        Ok(Self::of(extra.iter().map(compile).collect::<Result<_, String>>()?))
     }
 
-    /// A table that takes everything for an injection; used if ours could not be compiled, which a test rules out.
-    fn refusing() -> Self {
-        let all = Regex::new("").into_iter().map(|all| ("broken-table".to_owned(), all)).collect();
-        Self { words: Words::new(), patterns: Vec::new(), extra: all }
+    fn of(extra: Vec<(String, Regex)>) -> Self {
+        // The folded text is in lower case already, and folding case again would cost.
+        Self { words: Words::new(), patterns: RULES.iter().map(|rule| Pattern::new(rule.pattern)).collect(), extra }
     }
 
     /// Looks at every string and key of a validated value.
@@ -133,7 +120,8 @@ impl Table {
             .collect();
         if !text.unusual.is_empty() {
             let hidden = RULES.iter().zip(&self.patterns).enumerate().filter(|(_, (rule, _))| rule.family == Family::Hidden);
-            rules.extend(hidden.filter(|(_, (_, pattern))| pattern.is_match(&text.unusual)).map(|(at, _)| at));
+            let matches = |pattern: &Pattern| pattern.get().is_none_or(|pattern| pattern.is_match(&text.unusual));
+            rules.extend(hidden.filter(|(_, (_, pattern))| matches(pattern)).map(|(at, _)| at));
         }
         if !self.extra.is_empty() {
             let folded = String::from_utf8_lossy(&text.folded);
@@ -161,7 +149,7 @@ impl Table {
     }
 
     fn matches_in(&self, at: usize, spans: &[(usize, usize)], folded: &[u8]) -> bool {
-        let Some(pattern) = self.patterns.get(at) else { return false };
+        let Some(pattern) = self.patterns.get(at).and_then(Pattern::get) else { return true };
         spans.iter().any(|(start, end)| {
             // What stands right before a part tells whether a word begins there.
             let from = character_start(folded, start.saturating_sub(1));

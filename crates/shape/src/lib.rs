@@ -7,6 +7,7 @@
 
 pub mod definition;
 pub mod injection;
+mod pattern;
 pub mod schema;
 pub mod secrets;
 mod sieve;

@@ -15,7 +15,7 @@ pub(crate) mod tests;
 use jsonschema::{PatternOptions, Validator};
 use referencing::{Draft, Registry, Retrieve};
 use serde_json::Value;
-use wire::{Json, JsonError, Limits};
+use wire::{Json, JsonError, Kind, Limits};
 
 use node::{Place, Taped};
 use patterns::Prices;
@@ -186,10 +186,17 @@ impl Schema {
             return None;
         }
         let mut present = vec![false; self.required.len()];
-        for (name, value) in Json::checked_before(instance.trim_ascii()).fields() {
+        let mut left = present.len();
+        for (name, kind) in Json::checked_before(instance.trim_ascii()).heads() {
             let Ok(at) = self.required.binary_search_by(|(required, _)| (**required).cmp(&name)) else { continue };
             let (Some((_, no_null)), Some(present)) = (self.required.get(at), present.get_mut(at)) else { continue };
-            *present = !(*no_null && value.is_null());
+            // No name comes twice in a validated text.
+            if !(*no_null && kind == Kind::Null) && !std::mem::replace(present, true) {
+                left -= 1;
+            }
+            if left == 0 {
+                return None;
+            }
         }
         let absent = self.required.iter().zip(present).filter(|(_, present)| !present);
         let names: Vec<&str> = absent.map(|((name, _), _)| &**name).collect();

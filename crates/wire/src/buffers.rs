@@ -9,17 +9,27 @@ use bytes::Bytes;
 const KEPT: usize = 64;
 const SHORTEST: usize = 64 << 10;
 const LONGEST: usize = 2 << 20;
+/// Capacities are multiples of this, so that a question's buffer fits its answer.
+const STEP: usize = 64 << 10;
 
 static SPARE: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
 /// An empty buffer with at least this much room.
 #[must_use]
 pub fn take(room: usize) -> Vec<u8> {
-    let spare =
-        if (SHORTEST..=LONGEST).contains(&room) { SPARE.lock().unwrap_or_else(PoisonError::into_inner).pop() } else { None };
-    let mut buffer = spare.unwrap_or_default();
-    buffer.reserve(room);
-    buffer
+    if !(SHORTEST..=LONGEST).contains(&room) {
+        return Vec::with_capacity(room);
+    }
+    let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+    // One that is too short is not made longer: the allocator would copy what is in it, and that is nothing.
+    match spare.iter().rposition(|buffer| buffer.capacity() >= room) {
+        Some(at) => spare.swap_remove(at),
+        None => {
+            let _shorter = spare.pop();
+            drop(spare);
+            Vec::with_capacity(room.next_multiple_of(STEP))
+        }
+    }
 }
 
 /// Gives a buffer back.
@@ -65,7 +75,7 @@ impl Drop for Lent {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST, freeze, give_back, take};
+    use super::{LONGEST, SHORTEST, STEP, freeze, give_back, take};
 
     #[test]
     fn a_buffer_comes_back_empty_and_with_room() {
@@ -78,6 +88,13 @@ mod tests {
         drop(part);
         let again = take(200_000);
         assert!(again.is_empty() && again.capacity() >= 200_000);
+    }
+
+    #[test]
+    fn one_that_is_too_short_is_passed_over() {
+        give_back(Vec::with_capacity(SHORTEST));
+        let long = take(SHORTEST + 1);
+        assert!(long.is_empty() && long.capacity() > SHORTEST && long.capacity() % STEP == 0);
     }
 
     #[test]

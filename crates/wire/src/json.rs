@@ -10,7 +10,7 @@ mod walk;
 
 use std::{borrow::Cow, fmt};
 
-pub use walk::{Fields, Items};
+pub use walk::{Fields, Heads, Items};
 
 /// What a text may cost before it is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -250,6 +250,12 @@ impl<'a> Json<'a> {
     #[must_use]
     pub fn fields(self) -> Fields<'a> {
         Fields::of(self.0)
+    }
+
+    /// Names and kinds of the fields in the order of the text; empty if this is not an object.
+    #[must_use]
+    pub fn heads(self) -> Heads<'a> {
+        Heads::of(self.0)
     }
 
     /// Fields with their keys as written; empty if this is not an object.

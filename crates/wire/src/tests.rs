@@ -330,6 +330,8 @@ proptest! {
             prop_assert_eq!(json.text(), &text);
             if let Some(map) = value.as_object() {
                 prop_assert_eq!(json.fields().count(), map.len());
+                let heads: Vec<_> = json.fields().map(|(name, value)| (name, value.kind())).collect();
+                prop_assert_eq!(json.heads().collect::<Vec<_>>(), heads);
                 for (key, expected) in map {
                     let found: serde_json::Value = serde_json::from_str(json.get(key).unwrap().text()).unwrap();
                     prop_assert_eq!(&found, expected);

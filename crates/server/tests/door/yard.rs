@@ -1,6 +1,12 @@
 //! A gate with its doors open on loopback, and the smallest client there is.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    ffi::OsString,
+    net::SocketAddr,
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use gateway::{
     Credential, DoorSettings, Gate, Pins, Role,
@@ -39,6 +45,16 @@ pub(crate) struct Yard {
     home: tempfile::TempDir,
     close: watch::Sender<bool>,
     serving: JoinHandle<std::io::Result<()>>,
+}
+
+/// Names, sizes and times of the files in a directory.
+fn files(directory: &Path) -> Vec<(OsString, u64, SystemTime)> {
+    let entries = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
+    let known = entries.filter_map(|entry| entry.metadata().ok().map(|about| (entry.file_name(), about)));
+    let mut files: Vec<_> =
+        known.filter(|(_, about)| about.is_file()).map(|(name, about)| (name, about.len(), about.modified().unwrap())).collect();
+    files.sort();
+    files
 }
 
 impl Yard {
@@ -80,12 +96,16 @@ impl Yard {
     pub(crate) async fn abandon(self) -> tempfile::TempDir {
         self.close.send(true).unwrap();
         self.serving.await.unwrap().unwrap();
-        let left = tempfile::tempdir().unwrap();
-        for entry in std::fs::read_dir(self.home.path()).unwrap().map(Result::unwrap) {
-            if entry.file_type().unwrap().is_file() {
-                std::fs::copy(entry.path(), left.path().join(entry.file_name())).unwrap();
+        // The database may still be closing: what was copied counts only if nothing changed meanwhile.
+        let left = loop {
+            let (before, left) = (files(self.home.path()), tempfile::tempdir().unwrap());
+            let copied = before
+                .iter()
+                .try_for_each(|(name, ..)| std::fs::copy(self.home.path().join(name), left.path().join(name)).map(drop));
+            if copied.is_ok() && files(self.home.path()) == before {
+                break left;
             }
-        }
+        };
         left
     }
 

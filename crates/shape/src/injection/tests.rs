@@ -56,7 +56,7 @@ const EXAMPLES: &[(&str, &str)] = &[
 
 #[test]
 fn every_rule_has_an_example_and_acts_by_its_weight() {
-    assert!(Table::build(&[]).is_ok());
+    assert!(Table::standard().patterns.iter().all(|pattern| pattern.get().is_some()));
     for rule in RULES {
         assert!((1..=ALONE).contains(&rule.weight), "{}", rule.name);
         assert_eq!(RULES.iter().filter(|other| other.name == rule.name).count(), 1, "{}", rule.name);

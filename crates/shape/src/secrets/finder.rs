@@ -2,9 +2,8 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
-
 use super::{HELD, Held, SHAPES, held::Found, shapes::RUN};
+use crate::pattern::Pattern;
 
 /// How far apart two suspects may be to be taken for one.
 const NEAR: usize = 256;
@@ -22,9 +21,9 @@ pub(super) enum Reason {
 /// A part of a text to be redacted, and what it is.
 pub(super) type Span = (usize, usize, &'static str);
 
-/// All shapes, compiled once.
+/// All shapes.
 pub(super) struct Finder {
-    patterns: Vec<Regex>,
+    patterns: Vec<Pattern>,
 }
 
 /// Everything is ASCII, so a word boundary can be found without the tables of Unicode. At the beginning an underscore is one too: a
@@ -39,15 +38,10 @@ pub(super) fn bounded(pattern: &str) -> String {
 }
 
 impl Finder {
-    /// `None` if the shapes could not be compiled, which a test rules out.
-    pub(super) fn get() -> Option<&'static Self> {
-        static FINDER: LazyLock<Option<Finder>> = LazyLock::new(Finder::build);
-        FINDER.as_ref()
-    }
-
-    fn build() -> Option<Self> {
-        let patterns = SHAPES.iter().map(|shape| Regex::new(&bounded(shape.pattern)));
-        Some(Self { patterns: patterns.collect::<Result<_, _>>().ok()? })
+    pub(super) fn get() -> &'static Self {
+        static FINDER: LazyLock<Finder> =
+            LazyLock::new(|| Finder { patterns: SHAPES.iter().map(|shape| Pattern::new(bounded(shape.pattern))).collect() });
+        &FINDER
     }
 
     /// The secrets in a decoded string that was suspected for these reasons.
@@ -65,6 +59,10 @@ impl Finder {
         shapes.sort_unstable();
         shapes.dedup();
         for (pattern, shape) in shapes.into_iter().filter_map(|at| Some((self.patterns.get(at)?, SHAPES.get(at)?))) {
+            let Some(pattern) = pattern.get() else {
+                spans.push((0, text.len(), shape.name));
+                continue;
+            };
             if pattern.captures_len() == 1 {
                 spans.extend(pattern.find_iter(text).map(|hit| (hit.start(), hit.end(), shape.name)));
             } else {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Json, strings::end as string_end};
+use super::{Json, Kind, strings::end as string_end};
 
 fn space(text: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\t' | b'\n' | b'\r') = text.get(at) {
@@ -51,17 +51,26 @@ fn nested_end(text: &[u8], mut at: usize) -> usize {
     text.len()
 }
 
-/// One field, with its key as written.
-fn field(text: &[u8], at: usize) -> Option<(&[u8], Json<'_>, usize)> {
+/// The key that starts at `at`, as written, and where its value starts.
+fn key(text: &[u8], at: usize) -> Option<(&[u8], usize)> {
     if text.get(at) != Some(&b'"') {
         return None;
     }
-    let key_end = string_end(text, at);
-    let start = space(text, space(text, key_end) + 1);
+    let end = string_end(text, at);
+    Some((text.get(at..end)?, space(text, space(text, end) + 1)))
+}
+
+/// Where the field or item after a value starts.
+fn next_start(text: &[u8], value_end: usize) -> usize {
+    let next = space(text, value_end);
+    if text.get(next) == Some(&b',') { space(text, next + 1) } else { next }
+}
+
+/// One field, with its key as written.
+fn field(text: &[u8], at: usize) -> Option<(&[u8], Json<'_>, usize)> {
+    let (key, start) = key(text, at)?;
     let end = value_end(text, start);
-    let next = space(text, end);
-    let next = if text.get(next) == Some(&b',') { space(text, next + 1) } else { next };
-    Some((text.get(at..key_end)?, Json(text.get(start..end)?), next))
+    Some((key, Json(text.get(start..end)?), next_start(text, end)))
 }
 
 pub(super) fn get<'a>(text: &'a [u8], key: &str) -> Option<Json<'a>> {
@@ -108,6 +117,36 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
+/// The names of an object's fields and of what kind their values are. A value is stepped over only on the way to the field after it, so
+/// whoever stops at the field before a long one, or at that, does not pay for it.
+#[derive(Debug, Clone)]
+pub struct Heads<'a> {
+    text: &'a [u8],
+    at: usize,
+    /// Where the value of the last field begins.
+    value: Option<usize>,
+}
+
+impl<'a> Heads<'a> {
+    pub(super) fn of(text: &'a [u8]) -> Self {
+        let Fields { text, at } = Fields::of(text);
+        Self { text, at, value: None }
+    }
+}
+
+impl<'a> Iterator for Heads<'a> {
+    type Item = (Cow<'a, str>, Kind);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(value) = self.value.take() {
+            self.at = next_start(self.text, value_end(self.text, value));
+        }
+        let (key, value) = key(self.text, self.at)?;
+        self.value = Some(value);
+        Some((decode(key), Json(self.text.get(value..)?).kind()))
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Items<'a> {
     text: &'a [u8],
@@ -130,8 +169,7 @@ impl<'a> Iterator for Items<'a> {
             return None;
         }
         let end = value_end(self.text, start);
-        let next = space(self.text, end);
-        self.at = if self.text.get(next) == Some(&b',') { space(self.text, next + 1) } else { next };
+        self.at = next_start(self.text, end);
         self.text.get(start..end).map(Json)
     }
 }

@@ -81,8 +81,8 @@ fn relay(stream: impl Read, read: fn(&str) -> Option<Tally>, show: impl Fn(&str)
 /// What a runner's closing line says: `Summary [ 1.2s] 9 tests run: 8 passed, 1 failed, 0 skipped` or
 /// `test result: FAILED. 8 passed; 1 failed; 0 ignored; …`. A test that timed out has failed.
 pub(super) fn summary(line: &str) -> Option<Tally> {
-    let line = line.trim();
-    if !line.starts_with("Summary [") && !line.starts_with("test result:") {
+    // What a failed test said is shown again, indented: its own closing line does not count twice.
+    if !line.trim_start().starts_with("Summary [") && !line.starts_with("test result:") {
         return None;
     }
     let words: Vec<&str> = line.split([' ', ',', ';', ':', '(', ')']).filter(|word| !word.is_empty()).collect();

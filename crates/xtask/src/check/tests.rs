@@ -43,6 +43,7 @@ fn summaries_of_both_runners_are_read() {
     check("     Summary [  60.001s] 9 tests run: 7 passed, 1 failed, 1 timed out, 0 skipped", 7, 2);
     check("test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s", 12, 0);
     check("test result: FAILED. 11 passed; 1 failed; 0 ignored; 0 measured", 11, 1);
+    assert_eq!(testrun::summary("    test result: FAILED. 0 passed; 1 failed; 0 ignored"), None, "said again");
     assert_eq!(testrun::summary("test a::b ... ok"), None);
 }
 

@@ -60,10 +60,11 @@ fn matched_before(folded: &str, unusual: &str) -> Vec<usize> {
     let matches = |(at, spans): &(usize, Vec<(usize, usize)>)| {
         spans.iter().any(|(start, end)| {
             let (start, end) = (folded.floor_char_boundary(*start), folded.ceil_char_boundary(*end));
-            table.patterns[*at].is_match_at(folded.get(..end).unwrap(), start)
+            table.patterns[*at].get().unwrap().is_match_at(folded.get(..end).unwrap(), start)
         })
     };
-    let hidden = (0..RULES.len()).filter(|at| RULES[*at].family == Family::Hidden && table.patterns[*at].is_match(unusual));
+    let hidden =
+        (0..RULES.len()).filter(|at| RULES[*at].family == Family::Hidden && table.patterns[*at].get().unwrap().is_match(unusual));
     suspected.into_iter().filter(matches).map(|(at, _)| at).chain(hidden.filter(|_| !unusual.is_empty())).collect()
 }
 

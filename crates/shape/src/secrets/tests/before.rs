@@ -158,13 +158,13 @@ proptest! {
         let text = pieces.concat();
         let held = values_held();
         let mut reasons = vec![Reason::Disguise];
-        let spans = Finder::get().unwrap().spans(&text, &reasons, held);
+        let spans = Finder::get().spans(&text, &reasons, held);
         let mut before = Vec::new();
         values(text.as_bytes(), |start, end| before.push((start, end)));
         literals(text.as_bytes(), |_, shape| reasons.push(Reason::Shape(shape)));
         for (start, end) in before {
             prop_assert!(spans.iter().any(|span| span.0 <= start && end <= span.1), "{start}..{end} of {text}");
         }
-        prop_assert_eq!(spans, Finder::get().unwrap().spans(&text, &reasons, held));
+        prop_assert_eq!(spans, Finder::get().spans(&text, &reasons, held));
     }
 }
