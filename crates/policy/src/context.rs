@@ -10,6 +10,7 @@ mod command;
 mod denial;
 mod domain;
 mod examine;
+mod keys;
 mod mail;
 mod path;
 mod pattern;

@@ -190,8 +190,9 @@ impl Schema {
         for (name, kind) in Json::checked_before(instance.trim_ascii()).heads() {
             let Ok(at) = self.required.binary_search_by(|(required, _)| (**required).cmp(&name)) else { continue };
             let (Some((_, no_null)), Some(present)) = (self.required.get(at), present.get_mut(at)) else { continue };
+            let is_there = !*no_null || kind != Kind::Null;
             // No name comes twice in a validated text.
-            if !(*no_null && kind == Kind::Null) && !std::mem::replace(present, true) {
+            if is_there && !std::mem::replace(present, true) {
                 left -= 1;
             }
             if left == 0 {

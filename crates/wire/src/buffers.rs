@@ -94,7 +94,7 @@ mod tests {
     fn one_that_is_too_short_is_passed_over() {
         give_back(Vec::with_capacity(SHORTEST));
         let long = take(SHORTEST + 1);
-        assert!(long.is_empty() && long.capacity() > SHORTEST && long.capacity() % STEP == 0);
+        assert!(long.is_empty() && long.capacity() > SHORTEST && long.capacity().is_multiple_of(STEP));
     }
 
     #[test]

@@ -43,14 +43,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         build(extent)?;
     }
     let profile = if extent == Extent::Smoke { "debug" } else { "release" };
-    let programs = Programs::in_directory(process::root()?.join("target").join(profile))?;
+    let programs = Programs::in_directory(process::target()?.join(profile))?;
     say(format_args!("{} cores, {extent:?} run, clients of the {era} era", std::thread::available_parallelism()?));
     let costs = decide::measure(&programs, extent)?;
     let stand = Stand::start(&programs, era)?;
     let measured = matrix::Results { costs, ..matrix::measure(stand, &plan(extent))? };
     let judged = if extent == Extent::Smoke { Vec::new() } else { judge::judge(&measured) };
     report::show(&measured, &judged);
-    let file = report::save(&process::root()?.join("target").join("bench"), &measured, &judged)?;
+    let file = report::save(&process::target()?.join("bench"), &measured, &judged)?;
     say(format_args!("\nall rounds: {}", file.display()));
     let failed = judged.iter().filter(|target| !target.met).count();
     ensure!(failed == 0, "{failed} of {} targets are not met", judged.len());

@@ -159,7 +159,7 @@ fn start_fixture(programs: &Path) -> Result<(Running, String)> {
 
 /// An empty directory for one run's results.
 fn output(name: &str) -> Result<PathBuf> {
-    let directory = process::root()?.join("target").join("conformance").join(name);
+    let directory = process::target()?.join("conformance").join(name);
     if !name.is_empty() {
         let _absent = fs::remove_dir_all(&directory);
         fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;

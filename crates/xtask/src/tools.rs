@@ -31,7 +31,7 @@ pub(crate) struct Suite {
 impl Suite {
     /// Finds the suite, or installs it first.
     pub(crate) fn get() -> Result<Self> {
-        let home = process::root()?.join("target").join("tools").join("conformance");
+        let home = process::target()?.join("tools").join("conformance");
         let node_package = format!("node-linux-{}", node_architecture()?);
         let pins = json!({
             "private": true,

@@ -182,8 +182,8 @@ pub(super) fn concurrency(caller: &Caller, boundary: &Boundary<'_>) -> Result<Op
     let Some(limit) = boundary.concurrency() else { return Ok(None) };
     // Commands of an execution share their places, whichever capability allows them.
     let name = match boundary.capability() {
-        Some((index, _)) if boundary.tool() != "cmd.run" => format!("{} {index}", boundary.context().name),
-        _ => boundary.tool().to_owned(),
+        Some((index, _)) if !boundary.is_command() => format!("{} {index}", boundary.context().name),
+        _ => "commands".to_owned(),
     };
     let place = caller.meters().place(name, limit);
     place.map(Some).ok_or_else(|| context::too_many_at_once(limit, limit))

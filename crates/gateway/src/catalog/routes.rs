@@ -96,31 +96,50 @@ fn kind_owner<'a>(kinds: &'a HashMap<Box<str>, ServerId>, name: &str) -> Option<
     None
 }
 
-/// The dotted names of a server's tool, whether or not it is reached under them: what is said of one of them is said of the tool.
+/// Every dotted name that the capabilities could be taken to give a server's tool, whether or not it is reached under it: what is
+/// denied or bounded under one of them is denied or bounded for the tool.
 pub(crate) fn dotted_names(spec: &ServerSpec, tool: &str) -> Vec<String> {
-    dotted(&spec.capabilities, tool)
+    let mut names: Vec<String> =
+        spec.capabilities.iter().filter_map(|capability| given(capability, tool)).map(|(name, _)| name).collect();
+    names.dedup();
+    names
 }
 
-/// The dotted names under which capabilities show a tool. A server may call it `web.fetch`, `web_fetch` or just `fetch`.
+/// The dotted names under which capabilities show a tool. What it calls itself counts most, then what is claimed by name; a tool that
+/// says nothing is of the server's kind only if the server is of one kind.
 fn dotted(capabilities: &[String], tool: &str) -> Vec<String> {
-    let mut names = Vec::new();
-    for capability in capabilities {
-        match capability.strip_suffix(".*") {
-            None => {
-                let short = capability.split_once('.').map_or("", |(_, rest)| rest);
-                if [capability.as_str(), short].contains(&tool) || capability.replace('.', "_") == tool {
-                    names.push(capability.clone());
-                }
-            }
-            Some(kind) => {
-                let rest = tool.strip_prefix(kind).and_then(|rest| rest.strip_prefix(['.', '_'])).unwrap_or(tool);
-                if !rest.is_empty() {
-                    names.push(format!("{kind}.{rest}"));
-                }
-            }
-        }
-    }
-    names
+    let all: Vec<(String, Claim)> = capabilities.iter().filter_map(|capability| given(capability, tool)).collect();
+    let Some(best) = all.iter().map(|(_, claim)| *claim).max() else { return Vec::new() };
+    let mut names: Vec<String> = all.into_iter().filter(|(_, claim)| *claim == best).map(|(name, _)| name).collect();
+    names.dedup();
+    if best == Claim::Kind && names.len() > 1 { Vec::new() } else { names }
+}
+
+/// How a tool comes by a dotted name, the better the later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Claim {
+    /// By its server's kind.
+    Kind,
+    /// A capability names it without its kind.
+    Named,
+    /// It calls itself so.
+    Own,
+}
+
+/// The name that one capability gives a tool. A server may call it `web.fetch`, `web_fetch` or just `fetch`.
+fn given(capability: &str, tool: &str) -> Option<(String, Claim)> {
+    let Some(kind) = capability.strip_suffix(".*") else {
+        let (_, short) = capability.split_once('.')?;
+        let claim = match tool {
+            tool if tool == capability || tool == capability.replace('.', "_") => Claim::Own,
+            tool if tool == short => Claim::Named,
+            _ => return None,
+        };
+        return Some((capability.to_owned(), claim));
+    };
+    let own = tool.strip_prefix(kind).and_then(|rest| rest.strip_prefix(['.', '_']));
+    let (rest, claim) = own.map_or((tool, Claim::Kind), |rest| (rest, Claim::Own));
+    (!rest.is_empty()).then(|| (format!("{kind}.{rest}"), claim))
 }
 
 #[cfg(test)]
@@ -140,6 +159,16 @@ mod tests {
         assert_eq!(names(&["web.*"], "website"), ["web.website"], "a prefix ends at a dot");
         assert!(names(&["web.*"], "web.").is_empty());
         assert!(names(&[], "fetch").is_empty());
+    }
+
+    #[test]
+    fn a_tool_of_a_server_of_many_kinds_is_of_the_kind_it_says() {
+        let capabilities = ["fs.*", "cmd.run", "web.*"].map(str::to_owned);
+        assert_eq!(dotted(&capabilities, "cmd.run"), ["cmd.run"], "not fs.cmd.run");
+        assert_eq!(dotted(&capabilities, "fs_read"), ["fs.read"]);
+        assert_eq!(dotted(&capabilities, "run"), ["cmd.run"], "claimed by name");
+        assert!(dotted(&capabilities, "fetch").is_empty(), "of which kind is not said");
+        assert_eq!(dotted(&["a.*", "a.b.*"].map(str::to_owned), "a.b.c"), ["a.b.c"]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::{
     domain::DomainPattern,
     examine::Examined,
     path::BadPath,
-    reach::{Family, Place},
+    reach::Family,
     refusal,
 };
 use crate::required;
@@ -30,6 +30,11 @@ impl Bounds {
     pub(super) fn hold(&self) -> bool {
         self.path.is_none() && self.domain.is_none() && self.command.is_none()
     }
+
+    /// These, and what others say where these say nothing.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self { path: self.path.or(other.path), domain: self.domain.or(other.domain), command: self.command.or(other.command) }
+    }
 }
 
 impl Examined<'_, '_> {
@@ -41,28 +46,27 @@ impl Examined<'_, '_> {
         let own = capability.and_then(|capability| capability.path_allowlist.as_deref());
         let lists: Vec<&[PathPattern]> =
             own.into_iter().chain(self.entry.and_then(|entry| entry.allowed_paths.as_deref())).collect();
-        let is_files = self.reach.family == Family::Files;
-        let is_bounded = !lists.is_empty() || is_files;
-        if !is_bounded {
+        if lists.is_empty() && !self.reach.is(Family::Files) {
             return None;
         }
         let wide;
-        let places = match self.reach.family {
-            Family::Files | Family::Command => &self.reach.places,
+        let places = if self.reach.is(Family::Files) || self.reach.is(Family::Command) {
+            &self.reach.places
+        } else {
             // Nobody knows what such a tool calls its paths.
-            Family::Web | Family::Search | Family::Mail | Family::Other => {
-                wide = self.reach.every_place();
-                &wide
-            }
+            wide = self.reach.every_place();
+            &wide
         };
-        let allowed = || lists.iter().flat_map(|list| list.iter()).map(ToString::to_string).collect::<Vec<_>>();
-        let climbing = places.iter().find(|place| place.path == Err(BadPath::Traversal));
-        if let Some(place) = climbing {
+        if let Some(place) = places.iter().find(|place| place.path == Err(BadPath::Traversal)) {
             return Some(refusal::climbing(&place.text));
         }
+        if lists.is_empty() {
+            return None;
+        }
+        let allowed = || lists.iter().flat_map(|list| list.iter()).map(ToString::to_string).collect::<Vec<_>>();
         for place in places {
             match &place.path {
-                Ok(_) if self.is_elsewhere(place) => {
+                Ok(_) if self.reach.is_elsewhere(place) => {
                     return Some(refusal::outside(&place.text, "is relative, and only the server knows to what", &allowed()));
                 }
                 Err(BadPath::Unclear(why)) => return Some(refusal::outside(&place.text, why, &allowed())),
@@ -72,14 +76,8 @@ impl Examined<'_, '_> {
                 _ => {}
             }
         }
-        let is_missing = is_files && !lists.is_empty() && self.reach.places.is_empty() && !self.requires("path");
+        let is_missing = self.reach.family == Family::Files && self.reach.places.is_empty() && !self.requires("path");
         is_missing.then(|| refusal::outside("", "is where a path should be", &allowed()))
-    }
-
-    /// Relative paths begin at `/workspace` where the gate itself serves them. A server of somebody else's begins where it pleases.
-    fn is_elsewhere(&self, place: &Place) -> bool {
-        let is_ours = self.call.server.is_none_or(|server| server == "built-in");
-        !is_ours && !place.text.starts_with('/')
     }
 
     /// Whether a missing argument is refused by name later, so that nothing needs to be said here.
@@ -88,8 +86,8 @@ impl Examined<'_, '_> {
     }
 
     fn domain(&self, capability: Option<&Capability>) -> Option<Violation> {
-        let family = self.reach.family;
-        if matches!(family, Family::Files | Family::Command) {
+        let goes_out = [Family::Web, Family::Search, Family::Mail].into_iter().any(|family| self.reach.is(family));
+        if !goes_out && !self.reach.is_unknown() {
             return None;
         }
         let own = capability.and_then(|capability| capability.domain_allowlist.as_deref());
@@ -98,12 +96,11 @@ impl Examined<'_, '_> {
         let allowed = || lists.iter().flat_map(|list| list.iter()).map(ToString::to_string).collect::<Vec<_>>();
         if !lists.is_empty() {
             let wide;
-            let addresses = match family {
-                Family::Other => {
-                    wide = self.reach.every_address();
-                    &wide
-                }
-                _ => &self.reach.addresses,
+            let addresses = if goes_out {
+                &self.reach.addresses
+            } else {
+                wide = self.reach.every_address();
+                &wide
             };
             for address in addresses {
                 match &address.host {
@@ -115,7 +112,7 @@ impl Examined<'_, '_> {
                 }
             }
             let is_missing = self.reach.addresses.is_empty()
-                && match family {
+                && match self.reach.family {
                     Family::Web => !self.requires("url"),
                     Family::Mail => !self.reach.reads_mail,
                     _ => false,
@@ -128,7 +125,7 @@ impl Examined<'_, '_> {
     }
 
     fn account(&self, capability: &Capability) -> Option<Violation> {
-        let list = capability.account_allowlist.as_deref().filter(|_| self.reach.family == Family::Mail)?;
+        let list = capability.account_allowlist.as_deref().filter(|_| self.reach.is(Family::Mail))?;
         let allowed = || list.iter().map(ToString::to_string).collect::<Vec<_>>();
         if self.reach.accounts.is_empty() {
             return Some(refusal::not_domain("", "is where an account should be named", &allowed()));
@@ -138,19 +135,27 @@ impl Examined<'_, '_> {
     }
 
     fn command(&self, capability: Option<&Capability>) -> Option<Violation> {
-        if self.reach.family != Family::Command {
+        let commands = capability.and_then(|capability| capability.command_allowlist.as_deref());
+        let own = capability.and_then(|capability| capability.subcommand_allowlist.as_ref());
+        let is_command = self.reach.is(Family::Command);
+        // A list of commands also bounds a tool that says nothing about itself.
+        let is_bounded_unknown = self.reach.is_unknown() && (commands.is_some() || own.is_some());
+        if !is_command && !is_bounded_unknown {
             return None;
         }
-        let commands = capability.and_then(|capability| capability.command_allowlist.as_deref());
         let lists = self.subcommand_lists(capability);
-        let Some(line) = &self.reach.command else {
-            let is_bounded = commands.is_some() || !lists.is_empty();
-            return (is_bounded && !self.requires("command")).then(|| refusal::not_command("", &[], "a bounded list"));
+        let is_bounded = commands.is_some() || !lists.is_empty();
+        let Some(line) = self.reach.command_line() else {
+            let is_expected = self.reach.family == Family::Command && !self.requires("command");
+            return (is_bounded && is_expected).then(|| refusal::not_command("", &[], "a bounded list"));
         };
+        if let Some(other) = line.elsewhere.as_deref().filter(|_| is_bounded) {
+            return Some(refusal::not_command(other, commands.unwrap_or_default(), "a bounded list, under the name `command`"));
+        }
         if let Some(list) = commands.filter(|list| !list.iter().any(|own| own == "*" || *own == line.command)) {
             return Some(refusal::not_command(&line.command, list, "the context's `command_allowlist`"));
         }
-        self.unsaid(line, &lists).or_else(|| self.too_long())
+        self.unsaid(&line, &lists).or_else(|| self.too_long())
     }
 
     /// Each list must allow it, so the node's holds whatever the manifest says.

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use wire::Json;
 
+use super::keys;
+
 /// Which first arguments a command may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subcommands {
@@ -56,6 +58,8 @@ pub(crate) struct CommandLine {
     pub(crate) first: First,
     /// Every argument that is a text.
     pub(crate) args: Vec<String>,
+    /// The name of an argument beside these that may hold a command, or more of this one.
+    pub(crate) elsewhere: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,17 +71,23 @@ pub(crate) enum First {
 }
 
 impl CommandLine {
-    /// `None`: there is no command, which is for Shape to refuse. A command that is no text is an empty one, which no list has.
+    /// `None`: there is no command, which is for Shape to refuse. A command that is no text, or under another name, is an empty one,
+    /// which no list has.
     pub(crate) fn of(arguments: Json<'_>) -> Option<Self> {
-        let command = arguments.get("command").filter(|command| !command.is_null())?;
-        let command = command.as_str().map(|text| text.into_owned()).unwrap_or_default();
+        let elsewhere = arguments.fields().filter(|(key, value)| !value.is_null() && is_beside(key));
+        let elsewhere = elsewhere.map(|(key, _)| key.into_owned()).next();
+        let command = arguments.get("command").filter(|command| !command.is_null());
+        if command.is_none() && elsewhere.is_none() {
+            return None;
+        }
+        let command = command.and_then(Json::as_str).map(|text| text.into_owned()).unwrap_or_default();
         let first = match arguments.get("args").filter(|args| !args.is_null()) {
             None => First::None,
             Some(args) if !args.is_array() || args.items().any(|item| item.as_str().is_none()) => First::Unreadable,
             Some(args) => args.items().next().and_then(Json::as_str).map_or(First::None, |text| First::Text(text.into_owned())),
         };
         let args = arguments.get("args").into_iter().flat_map(Json::items).filter_map(Json::as_str);
-        Some(Self { command, first, args: args.map(|text| text.into_owned()).collect() })
+        Some(Self { command, first, args: args.map(|text| text.into_owned()).collect(), elsewhere })
     }
 
     pub(crate) fn subcommand(&self) -> &str {
@@ -91,4 +101,10 @@ impl CommandLine {
     pub(crate) fn program(&self) -> &str {
         self.command.trim().rsplit(['/', '\\']).next().unwrap_or_default()
     }
+}
+
+/// Whether an argument of this name may change what is run: a command under another name, or one of ours in another spelling.
+fn is_beside(key: &str) -> bool {
+    let plain = keys::plain(key);
+    keys::is_other_command(&plain) || (matches!(plain.as_str(), "command" | "args") && plain != key)
 }

@@ -53,46 +53,75 @@ impl Denial {
         self.about.is_none() && self.tool.matches(tool)
     }
 
-    pub(super) fn denies(&self, names: impl IntoIterator<Item = impl AsRef<str>>, reach: &Reach<'_>) -> bool {
-        names.into_iter().any(|name| self.tool.matches(name.as_ref()))
-            && self.about.as_ref().is_none_or(|about| about.is_about(reach))
+    pub(super) fn denies<'n>(&self, names: impl IntoIterator<Item = &'n str>, reach: &Reach<'_>) -> bool {
+        self.is_for(names) && self.about.as_ref().is_none_or(|about| about.is_about(reach, self.family()))
+    }
+
+    /// Whether it is about a file, and which file the call is for cannot be told.
+    pub(super) fn may_deny<'n>(&self, names: impl IntoIterator<Item = &'n str>, reach: &Reach<'_>) -> bool {
+        let is_about_files = self.about.as_ref().is_some_and(|about| about.path.is_some());
+        let cannot_tell = |place: &Place| place.path.is_err() || reach.is_elsewhere(place);
+        is_about_files
+            && matches!(self.family(), Family::Files | Family::Other)
+            && reach.is(Family::Files)
+            && self.is_for(names)
+            && reach.places.iter().any(cannot_tell)
+    }
+
+    fn is_for<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> bool {
+        names.into_iter().any(|name| self.tool.matches(name))
+    }
+
+    fn family(&self) -> Family {
+        Family::of(&self.tool.to_string())
     }
 }
 
 impl About {
-    /// What cannot be read is what it is about: a denial is not got around by writing unclearly. Files need no such rule, because a
-    /// path that cannot be read is refused anyway.
-    fn is_about(&self, reach: &Reach<'_>) -> bool {
-        let is_path = |path: &NormalPath| self.path.as_ref().is_some_and(|own| own.covers(path));
-        let is_host = |address: &Address| match (&address.host, &self.domain) {
+    /// An address or a command that cannot be read is what it is about: a denial is not got around by writing unclearly. A pattern of one family is about what
+    /// that family reaches for; any other is about all of it, and about every text.
+    fn is_about(&self, reach: &Reach<'_>, pattern: Family) -> bool {
+        let may_be = |family: Family| matches!(pattern, Family::Other) || pattern == family;
+        let is_net = [Family::Web, Family::Search, Family::Mail].into_iter().any(|family| reach.is(family) && may_be(family));
+        (reach.is(Family::Files) && may_be(Family::Files) && reach.paths().any(|path| self.covers(path)))
+            || (reach.is(Family::Command) && may_be(Family::Command) && self.is_run(reach))
+            || (is_net && self.is_destination(&reach.addresses))
+            || (is_net && reach.accounts.iter().any(|account| is_like(&self.text, account)))
+            || (may_be(Family::Other) && self.is_among(reach.arguments))
+            || (reach.is_unknown() && self.is_anywhere(reach))
+    }
+
+    fn covers(&self, path: &NormalPath) -> bool {
+        self.path.as_ref().is_some_and(|own| own.covers(path))
+    }
+
+    fn is_destination(&self, addresses: &[Address]) -> bool {
+        addresses.iter().any(|address| match (&address.host, &self.domain) {
             (Err(_), _) => true,
             (Ok(host), Some(own)) => own.matches(host),
             (Ok(_), None) => false,
-        };
-        match reach.family {
-            Family::Other => {
-                let places = reach.every_place();
-                let is_place = |place: &Place| place.path.as_ref().map_or(self.path.is_some(), is_path);
-                let addresses = reach.every_address();
-                self.is_among(reach.arguments)
-                    || places.iter().any(is_place)
-                    || (self.domain.is_some() && addresses.iter().any(is_host))
-            }
-            Family::Command => {
-                let is_unclear = self.path.is_some() && reach.places.iter().any(|place| place.path.is_err());
-                is_unclear || reach.command.as_ref().is_some_and(|line| self.is_command(line)) || reach.paths().any(is_path)
-            }
-            Family::Files => reach.paths().any(is_path),
-            Family::Web | Family::Search | Family::Mail => {
-                reach.addresses.iter().any(is_host) || reach.accounts.iter().any(|account| is_like(&self.text, account))
-            }
-        }
+        })
+    }
+
+    fn is_run(&self, reach: &Reach<'_>) -> bool {
+        let is_unclear = self.path.is_some() && reach.places.iter().any(|place| place.path.is_err());
+        is_unclear
+            || reach.command.as_ref().is_some_and(|line| self.is_command(line))
+            || reach.paths().any(|path| self.covers(path))
+    }
+
+    /// In the arguments of a tool that says nothing about itself.
+    fn is_anywhere(&self, reach: &Reach<'_>) -> bool {
+        self.is_among(reach.arguments)
+            || reach.every_place().iter().any(|place| place.path.as_ref().map_or(self.path.is_some(), |path| self.covers(path)))
+            || (self.domain.is_some() && self.is_destination(&reach.every_address()))
     }
 
     /// By the program's name wherever it lies, or by the command as written; with a second word, only if that is among its arguments.
     fn is_command(&self, line: &CommandLine) -> bool {
         let (own, argument) = self.text.split_once(' ').map_or((self.text.as_str(), None), |(own, rest)| (own, Some(rest)));
         let is_own = line.command.is_empty()
+            || line.elsewhere.is_some()
             || [line.command.trim(), line.program()].iter().any(|name| is_like(own, name) || is_like(&self.text, name));
         let has = |argument: &str| line.first == First::Unreadable || line.args.iter().any(|given| is_like(argument, given));
         is_own && argument.is_none_or(has)

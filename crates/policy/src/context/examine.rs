@@ -57,6 +57,7 @@ pub struct Boundary<'a> {
     spent: Option<Violation>,
     bounds: Bounds,
     capability: Option<(usize, &'a Capability)>,
+    is_command: bool,
     time: Option<Duration>,
     output_bytes: Option<u64>,
     concurrency: Option<u32>,
@@ -108,6 +109,12 @@ impl<'a> Boundary<'a> {
         self.capability
     }
 
+    /// Whether it runs a command, under whatever name.
+    #[must_use]
+    pub const fn is_command(&self) -> bool {
+        self.is_command
+    }
+
     /// How many such calls may run at once.
     #[must_use]
     pub const fn concurrency(&self) -> Option<u32> {
@@ -137,12 +144,17 @@ impl<'a> Boundary<'a> {
 /// Works out every step. Costs nothing that grows with anything but the context and the arguments.
 #[must_use]
 pub fn examine<'a>(scope: Scope<'a>, call: &Call<'a>) -> Boundary<'a> {
-    let reach = Reach::of(call.names(), call.arguments, &scope.ceilings.search_host);
+    let reach = Reach::of(call, &scope.ceilings.search_host);
     let entry = scope.agent.and_then(|agent| closest_entry(agent, call));
     let examined = Examined { scope, call, reach: &reach, entry };
-    let (capability, bounds) = examined.capability();
-    let denial = scope.context.deny_list.iter().find(|denial| denial.denies(call.names(), &reach));
-    let is_command = reach.family == Family::Command;
+    let (capability, own) = examined.capability(call.tool);
+    let bounds = examined.other_names().fold(own, |bounds, name| bounds.and(examined.capability(name).1));
+    let deny_list = &scope.context.deny_list;
+    let denial = deny_list.iter().find(|denial| denial.denies(call.names(), &reach)).or_else(|| {
+        // Where no list has refused a path that cannot be read, a denial is not got around by it.
+        deny_list.iter().find(|denial| bounds.path.is_none() && denial.may_deny(call.names(), &reach))
+    });
+    let is_command = reach.family == Family::Command || reach.command.is_some();
     let smallest = |limits: [Option<u64>; 3]| limits.into_iter().flatten().min();
     let ceilings = scope.ceilings;
     Boundary {
@@ -153,6 +165,7 @@ pub fn examine<'a>(scope: Scope<'a>, call: &Call<'a>) -> Boundary<'a> {
         spent: examined.spent(),
         bounds,
         capability,
+        is_command,
         time: is_command.then(|| examined.command_time()),
         output_bytes: smallest([
             capability.and_then(|(_, capability)| capability.max_response_size),
@@ -231,10 +244,20 @@ impl<'a> Examined<'a, '_> {
             .or_else(|| over(self.entry?.max_calls_per_execution, self.call.tool_calls_so_far, self.call.tool))
     }
 
+    /// Its names in families that the one it was asked by is not in, where a capability bounds them. A tool that fetches under one name
+    /// and reads under another keeps the bounds of both.
+    fn other_names(&self) -> impl Iterator<Item = &'a str> {
+        let asked = Family::of(self.call.tool);
+        let others = self.call.aliases.iter().copied().filter(move |name| ![Family::Other, asked].contains(&Family::of(name)));
+        let capabilities = &self.scope.context.capabilities;
+        // What matches everything matched the name that was asked for too.
+        others.filter(|name| capabilities.iter().any(|one| one.tool_pattern.closeness() > 0 && one.tool_pattern.matches(name)))
+    }
+
     /// Of the capabilities that match, the closest whose bounds hold; else the closest, and what its bounds say.
-    fn capability(&self) -> (Option<(usize, &'a Capability)>, Bounds) {
+    fn capability(&self, name: &str) -> (Option<(usize, &'a Capability)>, Bounds) {
         let capabilities = self.scope.context.capabilities.iter().enumerate();
-        let mut matching: Vec<_> = capabilities.filter(|(_, one)| one.tool_pattern.matches(self.call.tool)).collect();
+        let mut matching: Vec<_> = capabilities.filter(|(_, one)| one.tool_pattern.matches(name)).collect();
         matching.sort_by_key(|(_, one)| std::cmp::Reverse(one.tool_pattern.closeness()));
         let mut closest = None;
         for found in matching {

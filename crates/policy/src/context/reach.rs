@@ -1,14 +1,17 @@
 //! What a call reaches for: the paths, hosts, accounts and the command in its arguments.
 //!
-//! Which arguments carry what is decided by the family of the tool's name. For families we serve ourselves the keys are known; a tool
-//! of such a family that somebody else serves may call them otherwise, so every key that commonly carries a path or an address is
-//! read, and a tool in which none is found is refused where it is bounded at all.
+//! Which arguments carry what is decided by the families of the tool's names. For families we serve ourselves the keys are known; a
+//! tool of such a family that somebody else serves may call them otherwise, so every key that commonly carries a path or an address is
+//! read, whatever else looks like one counts too, and a tool in which none is found is refused where it is bounded at all. A tool with
+//! names in several families is read as each of them.
 
 use wire::{Json, Kind};
 
 use super::{
+    Call,
     command::CommandLine,
     domain::Host,
+    keys::{self, plain},
     mail::Mailbox,
     path::{BadPath, NormalPath},
 };
@@ -26,63 +29,18 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    /// By the first of the tool's names that has one.
-    fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        let family = |name: &str| match name.split_once('.') {
+    /// Of a tool's name, or of a pattern for such names.
+    pub(super) fn of(name: &str) -> Self {
+        match name.split_once('.') {
             _ if name == "web.search" => Self::Search,
-            _ if name == "cmd.run" => Self::Command,
             Some(("fs", _)) => Self::Files,
             Some(("web", _)) => Self::Web,
             Some(("email", _)) => Self::Mail,
             Some(("cmd", _)) => Self::Command,
             _ => Self::Other,
-        };
-        names.into_iter().map(family).find(|found| *found != Self::Other).unwrap_or(Self::Other)
+        }
     }
 }
-
-/// Must hold text wherever they stand in the arguments of a tool of their family.
-const PATH_KEYS: &[&str] = &["path", "paths"];
-/// Hold a path where they hold text.
-const OTHER_PATH_KEYS: &[&str] = &[
-    "file",
-    "files",
-    "filename",
-    "file_path",
-    "filepath",
-    "filePath",
-    "directory",
-    "dir",
-    "folder",
-    "root",
-    "cwd",
-    "source",
-    "src",
-    "destination",
-    "dest",
-    "dst",
-    "from",
-    "to",
-    "old_path",
-    "new_path",
-    "oldPath",
-    "newPath",
-    "target",
-    "target_path",
-    "targetPath",
-    "output",
-    "link",
-];
-/// In the arguments of any other tool.
-const PLAIN_PATH_KEYS: &[&str] = &["path", "paths", "file_path", "filepath", "filePath", "directory", "dir", "cwd"];
-const URL_KEYS: &[&str] = &["url", "urls"];
-const OTHER_URL_KEYS: &[&str] = &["uri", "href", "link", "endpoint", "base_url", "baseUrl", "proxy"];
-const PLAIN_URL_KEYS: &[&str] = &["url", "urls", "uri", "href", "endpoint"];
-const RECIPIENT_KEYS: &[&str] = &["to", "cc", "bcc", "recipient", "recipients", "reply_to", "replyTo", "forward_to", "forwardTo"];
-const ACCOUNT_KEYS: &[&str] = &["account", "mailbox", "user_id", "userId"];
-const SENDER_KEYS: &[&str] = &["from", "sender"];
-/// A message in one piece, or its head.
-const WHOLE_KEYS: &[&str] = &["raw", "mime", "headers"];
 
 /// A path, or the text that is none.
 #[derive(Debug, Clone)]
@@ -100,7 +58,12 @@ pub(crate) struct Address {
 
 #[derive(Debug)]
 pub(crate) struct Reach<'a> {
+    /// The family a call is judged as: that of the name it was asked by, or else the only one its other names have.
     pub(crate) family: Family,
+    /// Every family one of its names is in; none if they say nothing.
+    families: Vec<Family>,
+    /// Served by somebody else, who knows where relative paths begin.
+    is_foreign: bool,
     pub(crate) arguments: Json<'a>,
     pub(crate) places: Vec<Place>,
     pub(crate) addresses: Vec<Address>,
@@ -112,35 +75,60 @@ pub(crate) struct Reach<'a> {
 }
 
 impl<'a> Reach<'a> {
-    pub(crate) fn of<'n>(names: impl Iterator<Item = &'n str> + Clone, arguments: Option<Json<'a>>, search_host: &str) -> Self {
-        let family = Family::of(names.clone());
-        let looks_with_globs = names.clone().any(|name| name.ends_with("glob"));
-        let reads_mail = names.clone().any(|name| matches!(name, "email.read" | "email.search" | "email.list"));
-        let arguments = arguments.unwrap_or(Json::EMPTY_OBJECT);
+    pub(crate) fn of(call: &Call<'a>, search_host: &str) -> Self {
+        let mut families: Vec<Family> = Vec::new();
+        for family in call.names().map(Family::of).filter(|family| *family != Family::Other) {
+            if !families.contains(&family) {
+                families.push(family);
+            }
+        }
+        let family = match (Family::of(call.tool), families.as_slice()) {
+            (Family::Other, [only]) => *only,
+            (asked, _) => asked,
+        };
         let mut reach = Self {
             family,
-            arguments,
+            is_foreign: call.server.is_some_and(|server| server != "built-in"),
+            arguments: call.arguments.unwrap_or(Json::EMPTY_OBJECT),
             places: Vec::new(),
             addresses: Vec::new(),
             accounts: Vec::new(),
             command: None,
             timeout: None,
-            reads_mail,
+            reads_mail: call.names().any(|name| matches!(name, "email.read" | "email.search" | "email.list")),
+            families: families.clone(),
         };
-        match family {
-            Family::Files => reach.read_files(looks_with_globs),
-            Family::Web => reach.read_web(),
-            Family::Search => reach.address(search_host, Host::of_name(search_host).ok_or("it is not a host name")),
-            Family::Mail => reach.read_mail(reads_mail),
-            Family::Command => reach.read_command(),
-            Family::Other => {
-                reach.walk(arguments, &mut |reach, key, value| {
-                    reach.paths_under(key, value, &[], PLAIN_PATH_KEYS);
-                    reach.urls_under(key, value, &[], PLAIN_URL_KEYS);
-                });
+        for family in families {
+            match family {
+                Family::Files => reach.read_files(call.names().any(|name| name.ends_with("glob"))),
+                Family::Web => reach.read_web(),
+                Family::Search => reach.address(search_host, Host::of_name(search_host).ok_or("it is not a host name")),
+                Family::Mail => reach.read_mail(),
+                Family::Command => reach.read_command(),
+                Family::Other => {}
             }
         }
         reach
+    }
+
+    /// Whether one of the tool's names is in this family.
+    pub(crate) fn is(&self, family: Family) -> bool {
+        self.families.contains(&family)
+    }
+
+    /// Whether its names say nothing about what it does.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.families.is_empty()
+    }
+
+    /// Whether only the server knows which path this is. Where the gate itself serves, relative paths begin at `/workspace`.
+    pub(crate) fn is_elsewhere(&self, place: &Place) -> bool {
+        self.is_foreign && !place.text.starts_with('/')
+    }
+
+    /// The command in the arguments, also of a tool that says nothing about itself.
+    pub(crate) fn command_line(&self) -> Option<CommandLine> {
+        self.command.clone().or_else(|| self.is_unknown().then(|| CommandLine::of(self.arguments)).flatten())
     }
 
     pub(crate) fn paths(&self) -> impl Iterator<Item = &NormalPath> {
@@ -149,41 +137,61 @@ impl<'a> Reach<'a> {
 
     /// Where files are looked for with a glob, that is a path too; `fs.grep` takes a regular expression under the same name.
     fn read_files(&mut self, looks_with_globs: bool) {
-        let arguments = self.arguments;
-        self.walk(arguments, &mut |reach, key, value| reach.paths_under(key, value, PATH_KEYS, OTHER_PATH_KEYS));
-        let keys: &[&str] = if looks_with_globs { &["pattern", "glob", "include"] } else { &["glob", "include"] };
-        self.walk(arguments, &mut |reach, key, value| {
-            if keys.contains(&key) {
-                reach.texts(value, false, &mut |reach, text| {
-                    let text = text.unwrap_or_default();
-                    let path = NormalPath::parse_glob(text).transpose();
-                    reach.places.extend(path.map(|path| Place { text: text.to_owned(), path }));
-                });
-            }
+        let (arguments, is_asked) = (self.arguments, self.family == Family::Files);
+        self.walk(arguments, &mut |reach, key, value| match key {
+            key if keys::is_path(key) => reach.paths_in(value, true),
+            "glob" | "include" => reach.globs_in(value),
+            "pattern" if looks_with_globs => reach.globs_in(value),
+            key if is_asked && keys::may_be_path(key) => reach.paths_in(value, false),
+            key if !keys::is_content(key) => reach.paths_by_looks(value),
+            _ => {}
+        });
+    }
+
+    fn globs_in(&mut self, value: Json<'_>) {
+        self.texts(value, false, &mut |reach, text| {
+            let text = text.unwrap_or_default();
+            let path = NormalPath::parse_glob(text).transpose();
+            reach.places.extend(path.map(|path| Place { text: text.to_owned(), path }));
         });
     }
 
     fn read_web(&mut self) {
         let arguments = self.arguments;
-        self.walk(arguments, &mut |reach, key, value| reach.urls_under(key, value, URL_KEYS, OTHER_URL_KEYS));
+        self.walk(arguments, &mut |reach, key, value| match key {
+            key if keys::is_url(key) => reach.urls_in(value, true),
+            key if keys::may_be_url(key) && value.is_array() => reach.urls_in(value, false),
+            key if keys::is_host(key) => reach.hosts_in(value),
+            key if !keys::is_content(key) && !keys::is_origin(key) => reach.urls_by_looks(value),
+            _ => {}
+        });
     }
 
     /// Where mail is only read, an address in the arguments is what is looked for, and goes nowhere.
-    fn read_mail(&mut self, reads_only: bool) {
+    fn read_mail(&mut self) {
         let arguments = self.arguments;
-        self.walk(arguments, &mut |reach, key, value| reach.mail_under(key, value, reads_only));
+        self.walk(arguments, &mut |reach, key, value| reach.mail_under(key, value));
     }
 
-    fn mail_under(&mut self, key: &str, value: Json<'_>, reads_only: bool) {
-        if !value.is_null() {
-            if ACCOUNT_KEYS.contains(&key) || (!reads_only && SENDER_KEYS.contains(&key)) {
-                // An account that is no text is one that no list has.
-                self.accounts.push(value.as_str().map_or_else(|| value.text().to_owned(), |text| text.into_owned()));
-            } else if !reads_only && RECIPIENT_KEYS.contains(&key) {
-                self.recipients(value);
-            } else if !reads_only && WHOLE_KEYS.contains(&key) {
-                self.address(key, Err("is a whole message, and its recipients cannot be seen"));
-            }
+    fn mail_under(&mut self, key: &str, value: Json<'_>) {
+        if value.is_null() {
+            return;
+        }
+        if keys::is_account(key) || (!self.reads_mail && keys::is_sender(key)) {
+            // An account that is no text is one that no list has.
+            self.accounts.push(value.as_str().map_or_else(|| value.text().to_owned(), |text| text.into_owned()));
+        } else if self.reads_mail {
+            // Nothing leaves.
+        } else if keys::is_recipient(key) {
+            self.recipients(value);
+        } else if keys::is_whole_message(key) {
+            self.address(key, Err("is a whole message, and its recipients cannot be seen"));
+        } else if !keys::is_content(key) {
+            self.texts(value, false, &mut |reach, text| {
+                if let Some(text) = text.ok().filter(|text| keys::looks_like_mail(text)) {
+                    reach.recipient(text);
+                }
+            });
         }
     }
 
@@ -194,15 +202,21 @@ impl<'a> Reach<'a> {
                 let address = ["email", "address"].iter().find_map(|key| value.get(key));
                 self.recipients(address.filter(|inner| inner.as_str().is_some()).unwrap_or(Json::NULL));
             }
-            _ => match value.as_str().map(|text| (Mailbox::parse_list(&text), text)) {
-                Some((Some(list), _)) => {
-                    for mailbox in list {
-                        self.addresses.push(Address { text: mailbox.to_string(), host: Ok(mailbox.host) });
-                    }
-                }
-                Some((None, text)) => self.address(&text, Err("it is not a plain mail address")),
+            _ => match value.as_str() {
+                Some(text) => self.recipient(&text),
                 None => self.address(value.text(), Err("it is not text")),
             },
+        }
+    }
+
+    fn recipient(&mut self, text: &str) {
+        match Mailbox::parse_list(text) {
+            Some(list) => {
+                for mailbox in list {
+                    self.addresses.push(Address { text: mailbox.to_string(), host: Ok(mailbox.host) });
+                }
+            }
+            None => self.address(text, Err("it is not a plain mail address")),
         }
     }
 
@@ -210,8 +224,8 @@ impl<'a> Reach<'a> {
         let arguments = self.arguments;
         self.command = CommandLine::of(arguments);
         self.timeout = ["timeout_secs", "timeout"].iter().find_map(|key| arguments.get(key).filter(|value| !value.is_null()));
-        for (key, value) in arguments.fields() {
-            self.paths_under(&key, value, &["cwd"], &["workdir", "working_directory"]);
+        for (key, value) in arguments.fields().filter(|(key, _)| keys::is_working_directory(&plain(key))) {
+            self.paths_in(value, key == "cwd");
         }
     }
 
@@ -219,34 +233,23 @@ impl<'a> Reach<'a> {
         self.addresses.push(Address { text: text.to_owned(), host });
     }
 
-    /// What a tool of somebody else's may take for a path, whatever it calls it: for a call that a list of paths bounds.
+    /// What a tool that says nothing about itself may take for a path: for a call that a list of paths bounds.
     pub(crate) fn every_place(&self) -> Vec<Place> {
         let mut wide = self.empty();
-        wide.walk(self.arguments, &mut |reach, key, value| {
-            if PATH_KEYS.contains(&key) || PLAIN_PATH_KEYS.contains(&key) {
-                return reach.paths_under(key, value, &[key], &[]);
-            }
-            reach.texts(value, false, &mut |reach, text| {
-                if let Some(text) = text.ok().filter(|text| looks_like_path(text)) {
-                    reach.places.push(Place { text: text.to_owned(), path: NormalPath::parse(text) });
-                }
-            });
+        wide.walk(self.arguments, &mut |reach, key, value| match key {
+            key if keys::is_plain_path(key) => reach.paths_in(value, true),
+            _ => reach.paths_by_looks(value),
         });
         wide.places
     }
 
-    /// What a tool of somebody else's may take for an address: for a call that a list of domains bounds.
+    /// What such a tool may take for an address: for a call that a list of domains bounds.
     pub(crate) fn every_address(&self) -> Vec<Address> {
         let mut wide = self.empty();
-        wide.walk(self.arguments, &mut |reach, key, value| {
-            if URL_KEYS.contains(&key) || OTHER_URL_KEYS.contains(&key) {
-                return reach.urls_under(key, value, &[key], &[]);
-            }
-            reach.texts(value, false, &mut |reach, text| {
-                if let Some(text) = text.ok().filter(|text| text.contains("://")) {
-                    reach.address(text, Host::of_url(text));
-                }
-            });
+        wide.walk(self.arguments, &mut |reach, key, value| match key {
+            key if keys::is_url(key) || keys::may_be_url(key) => reach.urls_in(value, true),
+            key if keys::is_host(key) => reach.hosts_in(value),
+            _ => reach.urls_by_looks(value),
         });
         wide.addresses
     }
@@ -254,6 +257,8 @@ impl<'a> Reach<'a> {
     fn empty(&self) -> Self {
         Self {
             family: self.family,
+            families: self.families.clone(),
+            is_foreign: self.is_foreign,
             arguments: self.arguments,
             places: Vec::new(),
             addresses: Vec::new(),
@@ -264,12 +269,12 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Shows every field at any depth to `see`.
+    /// Shows every field at any depth to `see`, under its plain name.
     fn walk(&mut self, json: Json<'a>, see: &mut dyn FnMut(&mut Self, &str, Json<'a>)) {
         match json.kind() {
             Kind::Object => {
                 for (key, value) in json.fields() {
-                    see(self, &key, value);
+                    see(self, &plain(&key), value);
                     self.walk(value, see);
                 }
             }
@@ -278,11 +283,7 @@ impl<'a> Reach<'a> {
         }
     }
 
-    fn paths_under(&mut self, key: &str, value: Json<'_>, strict: &[&str], loose: &[&str]) {
-        let is_strict = strict.contains(&key);
-        if !is_strict && !loose.contains(&key) {
-            return;
-        }
+    fn paths_in(&mut self, value: Json<'_>, is_strict: bool) {
         self.texts(value, is_strict, &mut |reach, text| match text {
             Ok(text) => reach.places.push(Place { text: text.to_owned(), path: NormalPath::parse(text) }),
             Err(other) => {
@@ -291,15 +292,34 @@ impl<'a> Reach<'a> {
         });
     }
 
-    fn urls_under(&mut self, key: &str, value: Json<'_>, strict: &[&str], loose: &[&str]) {
-        let is_strict = strict.contains(&key);
-        let is_url = |value: Json<'_>| value.as_str().is_some_and(|text| text.contains("://"));
-        if !is_strict && !(loose.contains(&key) && (is_url(value) || value.is_array())) {
-            return;
-        }
+    fn paths_by_looks(&mut self, value: Json<'_>) {
+        self.texts(value, false, &mut |reach, text| {
+            if let Some(text) = text.ok().filter(|text| keys::looks_like_path(text)) {
+                reach.places.push(Place { text: text.to_owned(), path: NormalPath::parse(text) });
+            }
+        });
+    }
+
+    fn urls_in(&mut self, value: Json<'_>, is_strict: bool) {
         self.texts(value, is_strict, &mut |reach, text| match text {
             Ok(text) => reach.address(text, Host::of_url(text)),
             Err(other) => reach.address(other, Err("it is not text")),
+        });
+    }
+
+    fn hosts_in(&mut self, value: Json<'_>) {
+        self.texts(value, true, &mut |reach, text| match text {
+            Ok(text) if keys::looks_like_url(text) => reach.address(text, Host::of_url(text)),
+            Ok(text) => reach.address(text, Host::of_name(text).ok_or("it is not a host name")),
+            Err(other) => reach.address(other, Err("it is not text")),
+        });
+    }
+
+    fn urls_by_looks(&mut self, value: Json<'_>) {
+        self.texts(value, false, &mut |reach, text| {
+            if let Some(text) = text.ok().filter(|text| keys::looks_like_url(text)) {
+                reach.address(text, Host::of_url(text));
+            }
         });
     }
 
@@ -317,11 +337,4 @@ impl<'a> Reach<'a> {
             _ => {}
         }
     }
-}
-
-/// Whether a text is a path by its looks, under whatever key it stands.
-fn looks_like_path(text: &str) -> bool {
-    let text = text.trim_start();
-    let is_drive = text.get(1..3).is_some_and(|rest| rest == ":\\" || rest == ":/");
-    ["/", "~", "./", "../", "\\", "file:"].iter().any(|start| text.starts_with(start)) || text.contains("/../") || is_drive
 }

@@ -66,6 +66,17 @@ impl World {
     }
 
     pub(super) fn with<T>(&self, tool: &str, aliases: &[&str], arguments: &str, see: impl FnOnce(&Boundary<'_>) -> T) -> T {
+        self.with_server(None, tool, aliases, arguments, see)
+    }
+
+    fn with_server<T>(
+        &self,
+        server: Option<&str>,
+        tool: &str,
+        aliases: &[&str],
+        arguments: &str,
+        see: impl FnOnce(&Boundary<'_>) -> T,
+    ) -> T {
         let arguments = Json::parse(arguments.as_bytes(), Limits::default()).unwrap();
         let scope = Scope {
             context: &self.context,
@@ -73,15 +84,14 @@ impl World {
             ceilings: &self.ceilings,
             session_patterns: self.session.as_deref(),
         };
-        let call = Call {
-            tool,
-            aliases,
-            server: None,
-            arguments: Some(arguments),
-            calls_so_far: self.calls,
-            tool_calls_so_far: self.calls,
-        };
+        let call =
+            Call { tool, aliases, server, arguments: Some(arguments), calls_so_far: self.calls, tool_calls_so_far: self.calls };
         see(&examine(scope, &call))
+    }
+
+    /// The same of a call to a server of somebody else's.
+    pub(super) fn foreign(&self, tool: &str, aliases: &[&str], arguments: &str) -> Option<Violation> {
+        self.with_server(Some("up"), tool, aliases, arguments, first)
     }
 
     /// The first refusal, in the order of the steps.

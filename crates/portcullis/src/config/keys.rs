@@ -492,7 +492,7 @@ const CAPABILITIES: Key = key(
     Kind::TableList(CAPABILITY),
     "[]",
     "Dotted names (`web.search`, `web.*`) under which signed calls reach this server. A whole name beats a prefix; no two servers of a \
-     tenant have the same one.",
+     tenant have the same one. With several prefixes, a tool is of the kind it names itself by, or of none.",
 );
 const TENANT: Key =
     key("tenant", Kind::Text, "", "Whose server it is: only sessions of this tenant see it. Without it, everyone's.");

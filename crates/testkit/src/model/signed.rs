@@ -59,7 +59,12 @@ pub(super) fn denied(signed: &ModelSigned, arguments: &Value) -> Expected {
             None | Some(Value::Null) => false,
             Some(given) => given.as_str().is_none_or(|given| given == command),
         },
-        Some((_, path)) => paths(signed, arguments).iter().flatten().any(|own| is_beneath(own, path)),
+        // A path that cannot be read could be any, where nothing else refuses it.
+        Some((_, path)) => {
+            let own = paths(signed, arguments);
+            own.iter().flatten().any(|own| is_beneath(own, path))
+                || (own.iter().any(Result::is_err) && self::path(signed, arguments) == Expected::Allow)
+        }
     };
     refuse_if(signed.deny.iter().any(applies), "ToolExplicitlyDenied")
 }
@@ -80,8 +85,10 @@ fn paths<'a>(signed: &ModelSigned, arguments: &'a Value) -> Vec<Result<Vec<&'a s
         }
         Some(_) => vec![Err("PathOutsideBoundary")],
     };
-    // Of files it is known what they are called; of anything else, whatever looks like a path may be one.
-    let may_be_path = |key: &str, text: &str| if is_files { key == "to" } else { key != "path" && looks_like_path(text) };
+    // Whatever looks like a path may be one, but for what is plainly the content of a file.
+    let is_content = |key: &str| is_files && ["content", "pattern", "query", "text"].contains(&key);
+    let may_be_path =
+        |key: &str, text: &str| (is_files && key == "to") || (key != "path" && !is_content(key) && looks_like_path(text));
     for (key, value) in arguments.as_object().into_iter().flatten() {
         match value {
             Value::String(text) if may_be_path(key, text) => found.push(components(text)),
@@ -142,16 +149,16 @@ pub(super) fn path(signed: &ModelSigned, arguments: &Value) -> Expected {
     }
     let paths = paths(signed, arguments);
     let says = |list: Option<&Vec<String>>| {
-        // Files are looked at whether or not a list bounds them; other tools only where one does.
+        // Files may not climb whether or not a list bounds them; other tools only where one does.
         if list.is_none() && !is_files {
             return Expected::Allow;
         }
         if paths.contains(&Err("PathTraversalAttempt")) {
             return Expected::Refuse("PathTraversalAttempt");
         }
-        let inside = |path: &Result<Vec<&str>, &str>| {
-            path.as_ref().is_ok_and(|path| list.is_none_or(|list| list.iter().any(|entry| is_beneath(path, entry))))
-        };
+        let Some(list) = list else { return Expected::Allow };
+        let inside =
+            |path: &Result<Vec<&str>, &str>| path.as_ref().is_ok_and(|path| list.iter().any(|entry| is_beneath(path, entry)));
         refuse_if(!paths.iter().all(inside), "PathOutsideBoundary")
     };
     if matching(signed).is_empty() {
@@ -173,7 +180,9 @@ pub(super) fn domain(signed: &ModelSigned, arguments: &Value) -> Expected {
 }
 
 pub(super) fn command(signed: &ModelSigned, arguments: &Value) -> Expected {
-    let Some(command) = arguments.get("command").filter(|command| !command.is_null() && signed.asked == "cmd.run") else {
+    // Whatever is not known to be something else may run what it is given.
+    let may_run = !["fs.", "web.", "email."].iter().any(|kind| signed.asked.starts_with(kind));
+    let Some(command) = arguments.get("command").filter(|command| !command.is_null() && may_run) else {
         return Expected::Allow;
     };
     let first = arguments.get("args").and_then(|args| args.get(0)).and_then(Value::as_str);

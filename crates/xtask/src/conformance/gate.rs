@@ -155,7 +155,7 @@ struct Home(PathBuf);
 
 impl Home {
     fn new() -> Result<Self> {
-        let directory = process::root()?.join("target").join("conformance").join(format!("home-{}", std::process::id()));
+        let directory = process::target()?.join("conformance").join(format!("home-{}", std::process::id()));
         fs::create_dir_all(&directory)?;
         Ok(Self(directory))
     }

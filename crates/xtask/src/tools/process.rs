@@ -75,6 +75,12 @@ pub(crate) fn root() -> Result<PathBuf> {
     here.ancestors().nth(2).map(Path::to_path_buf).context("xtask is not two directories below the workspace root")
 }
 
+/// Where cargo builds to: its own directory in the workspace, unless it was told another.
+pub(crate) fn target() -> Result<PathBuf> {
+    let told = std::env::var_os("CARGO_TARGET_DIR").filter(|told| !told.is_empty());
+    Ok(root()?.join(told.unwrap_or_else(|| "target".into())))
+}
+
 /// Builds binaries of this workspace and answers the directory they are in.
 pub(crate) fn build(arguments: &[&str]) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -82,7 +88,7 @@ pub(crate) fn build(arguments: &[&str]) -> Result<PathBuf> {
     if !status.success() {
         bail!("cargo build {} failed", arguments.join(" "));
     }
-    Ok(root()?.join("target").join("debug"))
+    Ok(target()?.join("debug"))
 }
 
 /// This program's own file. A build during the run may have replaced it, which the kernel says with a suffix; the new one is at the

@@ -201,3 +201,103 @@ fn nothing_hides_behind_null_a_list_or_a_brace() {
     let nested = r#"{"to":"a@good.com","message":{"bcc":["b@evil.com"]}}"#;
     assert_eq!(world.rule("email.send", nested), Some(Rule::DomainNotAllowed));
 }
+
+/// A call to a server of somebody else's.
+fn foreign(world: &World, tool: &str, aliases: &[&str], arguments: &str) -> Option<Rule> {
+    world.foreign(tool, aliases, arguments).map(|violation| violation.rule)
+}
+
+#[test]
+fn a_tool_with_names_in_several_families_keeps_the_bounds_of_each() {
+    let run = ["run", "up__run", "fs.run", "cmd.run", "web.run"];
+    let others = |asked: &str| run.iter().copied().filter(|name| *name != asked).collect::<Vec<_>>();
+    let bounded = World::of(context(
+        vec![
+            Capability { path_allowlist: paths(&["/workspace"]), ..capability("fs.*") },
+            Capability { command_allowlist: Some(vec!["ls".to_owned()]), ..capability("cmd.run") },
+        ],
+        &["cmd.run:rm"],
+    ));
+    let rm = r#"{"command":"rm","args":["-rf","/"],"path":"/workspace"}"#;
+    assert_eq!(foreign(&bounded, "fs.run", &others("fs.run"), rm), Some(Rule::ToolExplicitlyDenied));
+    let bash = r#"{"command":"bash","path":"/workspace"}"#;
+    assert_eq!(foreign(&bounded, "fs.run", &others("fs.run"), bash), Some(Rule::CommandNotAllowed));
+    assert_eq!(foreign(&bounded, "fs.run", &others("fs.run"), r#"{"path":"/workspace"}"#), None, "no command, no bound");
+
+    let open = World::of(context(vec![capability("*")], &["cmd.run:rm", "fs.read:/workspace/.env", "web.fetch:evil.com"]));
+    for asked in ["up__run", "web.run", "fs.run", "run"] {
+        assert_eq!(foreign(&open, asked, &others(asked), r#"{"command":"rm"}"#), Some(Rule::ToolExplicitlyDenied), "{asked}");
+    }
+    let read = ["up__read", "cmd.read", "fs.read"];
+    assert_eq!(foreign(&open, "web.read", &read, r#"{"path":"/workspace/.env"}"#), Some(Rule::ToolExplicitlyDenied));
+    let fetch = ["fs.fetch", "web.fetch"];
+    assert_eq!(foreign(&open, "up__fetch", &fetch, r#"{"url":"http://evil.com"}"#), Some(Rule::ToolExplicitlyDenied));
+    assert_eq!(foreign(&open, "up__fetch", &fetch, r#"{"url":"http://good.com"}"#), None);
+
+    let mut node = World::of(context(vec![capability("*")], &[]));
+    node.ceilings.subcommand_allowlist = by_command(&[("cargo", &["build"])]);
+    assert_eq!(foreign(&node, "up__run", &others("up__run"), r#"{"command":"bash"}"#), Some(Rule::CommandNotAllowed));
+    assert_eq!(foreign(&node, "up__run", &others("up__run"), r#"{"command":"cargo","args":["build"]}"#), None);
+    assert_eq!(foreign(&node, "fs.read", &["cmd.read"], r#"{"path":"/workspace/a"}"#), None, "it runs nothing");
+
+    let texts = World::of(context(vec![capability("*")], &["up__echo:secret"]));
+    assert_eq!(foreign(&texts, "up__echo", &["fs.echo", "cmd.echo"], r#"{"text":"secret"}"#), Some(Rule::ToolExplicitlyDenied));
+}
+
+#[test]
+fn what_an_argument_is_called_hides_nothing() {
+    let world = World::of(context(
+        vec![
+            Capability { path_allowlist: paths(&["/workspace"]), ..capability("fs.*") },
+            Capability { domain_allowlist: domains(&["example.com"]), ..capability("web.*") },
+            Capability { domain_allowlist: domains(&["example.com"]), ..capability("email.*") },
+            Capability { command_allowlist: Some(vec!["ls".to_owned()]), ..capability("cmd.*") },
+        ],
+        &[],
+    ));
+    let ask = |tool: &str, given: &str, key: &str, value: &str| {
+        foreign(&world, tool, &[], &format!(r#"{{{given},"{key}":"{value}"}}"#))
+    };
+    for key in ["Bcc", "CC", "To", "bcc_recipients", "bccRecipients", "notify", "Reply-To"] {
+        assert_eq!(ask("email.send", r#""to":"a@example.com""#, key, "x@evil.com"), Some(Rule::DomainNotAllowed), "{key}");
+        assert_eq!(ask("email.send", r#""to":"a@example.com""#, key, "x@example.com"), None, "{key}");
+    }
+    assert_eq!(ask("email.send", r#""to":"a@example.com""#, "body", "write to x@evil.com"), None, "that is content");
+    for key in ["URL", "Url", "callback_url", "target_url", "image_url", "webhook", "next"] {
+        let evil = ask("web.fetch", r#""url":"https://example.com""#, key, "https://evil.com/a");
+        assert_eq!(evil, Some(Rule::DomainNotAllowed), "{key}");
+    }
+    assert_eq!(ask("web.fetch", r#""url":"https://example.com""#, "host", "evil.com"), Some(Rule::DomainNotAllowed));
+    assert_eq!(ask("web.post", r#""url":"https://example.com""#, "body", "see https://evil.com"), None, "that is content");
+    for key in ["PATH", "Path", "fileName", "uri", "location", "base_dir", "workdir", "path2", "anything"] {
+        let outside = ask("fs.read", r#""path":"/workspace/a""#, key, "/etc/passwd");
+        assert_eq!(outside, Some(Rule::PathOutsideBoundary), "{key}");
+        assert_eq!(ask("fs.read", r#""path":"/workspace/a""#, key, "/workspace/b"), None, "{key}");
+    }
+    for key in ["name", "subpath", "base"] {
+        let climbing = ask("fs.read", r#""path":"/workspace/a""#, key, "b/../../../etc");
+        assert_eq!(climbing, Some(Rule::PathTraversalAttempt), "{key}");
+    }
+    assert_eq!(ask("fs.write", r#""path":"/workspace/a""#, "content", "/etc/passwd"), None, "that is content");
+    for key in ["cmd", "script", "Command", "shell"] {
+        assert_eq!(ask("cmd.run", r#""command":"ls""#, key, "rm -rf /"), Some(Rule::CommandNotAllowed), "{key}");
+    }
+}
+
+#[test]
+fn without_a_list_paths_are_free_unless_they_climb() {
+    let world = World::of(context(vec![capability("*")], &["fs.read:/workspace/.env"]));
+    assert_eq!(foreign(&world, "fs.write", &[], r#"{"path":"notes/a"}"#), None);
+    assert_eq!(foreign(&world, "fs.write", &[], r#"{"path":"notes/../../a"}"#), Some(Rule::PathTraversalAttempt));
+    let relative = foreign(&world, "fs.read", &[], r#"{"path":".env"}"#);
+    assert_eq!(relative, Some(Rule::ToolExplicitlyDenied), "which file that is, only the server knows");
+}
+
+#[test]
+fn a_list_of_commands_bounds_a_tool_of_no_family_too() {
+    let list = Capability { command_allowlist: Some(vec!["ls".to_owned()]), ..capability("box__*") };
+    let world = World::of(context(vec![list], &[]));
+    assert_eq!(foreign(&world, "box__run", &[], r#"{"command":"rm"}"#), Some(Rule::CommandNotAllowed));
+    assert_eq!(foreign(&world, "box__run", &[], r#"{"script":"rm"}"#), Some(Rule::CommandNotAllowed), "no command can be seen");
+    assert_eq!(foreign(&world, "box__run", &[], r#"{"command":"ls"}"#), None);
+}
