@@ -196,6 +196,8 @@ pub struct Signing {
     pub random: secrets::Entropy,
     /// Of earlier runs.
     pub sessions: Vec<state::SavedSigned>,
+    /// What their executions have used up.
+    pub used: Vec<state::UsedCalls>,
 }
 
 /// What decides besides the servers' own entries. Replaced as a whole.

@@ -9,6 +9,7 @@
 
 mod attest;
 mod gate;
+mod used;
 mod verify;
 mod view;
 
@@ -115,7 +116,7 @@ impl SignedSession {
 
     /// How many calls it made, and of this tool among them.
     pub(crate) fn so_far(&self, tool: &str) -> SoFar {
-        self.meters.so_far(tool)
+        self.meters.calls.so_far(tool)
     }
 
     /// In force on the next look, whatever becomes of the disk.
@@ -174,7 +175,7 @@ impl std::fmt::Debug for Signed {
 
 impl Signed {
     pub(crate) fn new(signing: Signing, callers: &Callers, state: State, ledger: Ledger) -> Self {
-        let Signing { keys, issuer, audiences, ttl, max_sessions_per_workload, replay, tidy, random, sessions } = signing;
+        let Signing { keys, issuer, audiences, ttl, max_sessions_per_workload, replay, tidy, random, sessions, used } = signing;
         let signed = Self {
             keys: ArcSwap::from_pointee(keys),
             issuer,
@@ -191,16 +192,24 @@ impl Signed {
             state,
             ledger,
         };
-        let known = sessions.into_iter().filter_map(|saved| signed.revive(callers, saved)).collect();
+        let mut meters = used::meters(used);
+        let known = sessions.into_iter().filter_map(|saved| signed.revive(callers, saved, &mut meters)).collect();
         signed.sessions.store(Arc::new(known));
         signed
     }
 
     /// A session of an earlier run.
-    fn revive(&self, callers: &Callers, saved: SavedSigned) -> Option<(String, Caller)> {
+    fn revive(
+        &self,
+        callers: &Callers,
+        saved: SavedSigned,
+        meters: &mut HashMap<String, Arc<SessionMeters>>,
+    ) -> Option<(String, Caller)> {
         let key = PublicKey::from_bytes(&saved.public_key).ok()?;
         let owner = saved.owner.clone();
-        let session = Arc::new(SignedSession::new(saved, key, Arc::default()));
+        // One of all sessions of an execution.
+        let meters = Arc::clone(meters.entry(saved.execution.clone()).or_default());
+        let session = Arc::new(SignedSession::new(saved, key, meters));
         // Without its credential there is no session.
         let owner = owner_of(callers, &owner, &session)?;
         Some((session.id.clone(), owner.sign(session)))

@@ -75,6 +75,7 @@ pub(crate) async fn signing(home: &Home, resolved: &Resolved, state: &State, boo
         tidy: Box::new(move |replay| file.tidy(replay)),
         random: secrets::os_entropy(),
         sessions: state.signed_sessions().await.map_err(|error| error.to_string())?,
+        used: state.used_calls().await.map_err(|error| error.to_string())?,
     })
 }
 

@@ -290,10 +290,8 @@ impl Signed {
             reason: String::new(),
         };
         let token = self.keys.load().issue(&self.claims(&saved, begin.summary), now_ms).map_err(unavailable)?;
-        let mut meters = Arc::default();
+        let meters = self.meters_of(&saved.execution, before.as_ref()).await?;
         if let Some(before) = before.as_ref().and_then(Caller::signed) {
-            // What the execution has used up stays used up.
-            meters = Arc::clone(&before.meters);
             before.is_replaced.store(true, Ordering::Release);
             before.end(SignedStatus::Revoked);
             let end = End { status: SignedStatus::Revoked, who: owner.id(), reason: REPLACED };

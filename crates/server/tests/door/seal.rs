@@ -371,6 +371,38 @@ async fn what_an_execution_used_up_stays_used_up() {
 }
 
 #[tokio::test]
+async fn what_an_execution_used_up_survives_a_killed_gate() {
+    let read = async |agent: &Agent, yard: &Yard| {
+        let said = agent.call(yard, "fs.read", json!({ "path": "/a" })).await;
+        if said.status == PASSED { String::new() } else { said.violation() }
+    };
+    let write = async |agent: &Agent, yard: &Yard| {
+        let said = agent.call(yard, "fs.write", json!({ "path": "/a", "content": "" })).await;
+        if said.status == PASSED { String::new() } else { said.violation() }
+    };
+    let yard = Yard::open().await;
+    let reader = agent(&yard, ALICE, 1, json!({ "agent_id": "reader", "execution_id": "e-1" })).await;
+    let writer = agent(&yard, ALICE, 2, json!({ "agent_id": "writer" })).await;
+    let replaced = json!({ "agent_id": "writer", "execution_id": writer.execution });
+    for _ in 0..2 {
+        assert_eq!(read(&reader, &yard).await, "");
+        assert_eq!(read(&writer, &yard).await, "");
+    }
+    assert_eq!(write(&writer, &yard).await, "", "each tool has a count of its own");
+    let yard = Yard::open_in(yard.abandon().await, audit::system_clock()).await;
+    assert_eq!(read(&reader, &yard).await, "", "it has one left, of three");
+    assert_eq!(read(&reader, &yard).await, "RateLimitExceeded");
+    assert_eq!(read(&writer, &yard).await, "RateLimitExceeded", "it had two of this tool");
+    assert_eq!(write(&writer, &yard).await, "", "and has one left of that");
+    assert_eq!(write(&writer, &yard).await, "RateLimitExceeded");
+    let writer = agent(&yard, ALICE, 3, replaced).await;
+    let yard = Yard::open_in(yard.abandon().await, audit::system_clock()).await;
+    for said in [read(&reader, &yard).await, read(&writer, &yard).await, write(&writer, &yard).await] {
+        assert_eq!(said, "RateLimitExceeded", "however often it is killed, and whoever attests again");
+    }
+}
+
+#[tokio::test]
 async fn a_revoked_execution_does_not_begin_again() {
     let yard = Yard::open().await;
     let agent = agent(&yard, ALICE, 1, json!({ "execution_id": "e-1" })).await;

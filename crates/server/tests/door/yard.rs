@@ -238,6 +238,7 @@ async fn signing(home: &std::path::Path, state: &state::State, now_ms: u64) -> S
         tidy: Box::new(|_| Ok(())),
         random: secrets::os_entropy(),
         sessions: state.signed_sessions().await.unwrap(),
+        used: state.used_calls().await.unwrap(),
     }
 }
 
@@ -277,7 +278,16 @@ fn contexts() -> Contexts {
         tenant: None,
         ..AgentTools::default()
     };
-    Contexts::new(contexts, [tools, coder], Ceilings::default())
+    let writer = AgentTools {
+        name: "writer".to_owned(),
+        tools: vec![AgentTool {
+            pattern: ToolPattern::parse("fs.*").unwrap(),
+            max_calls_per_execution: Some(2),
+            ..AgentTool::default()
+        }],
+        ..AgentTools::default()
+    };
+    Contexts::new(contexts, [tools, coder, writer], Ceilings::default())
 }
 
 fn credential(token: &str, role: Role) -> Credential {
