@@ -42,8 +42,6 @@ pub use view::Revoked;
 
 /// Sessions in force at once; a new one beyond is refused.
 const MAX_SESSIONS: usize = 10_000;
-/// Sessions in force of one credential or workload, whatever it calls its workloads.
-const MAX_PER_OWNER: usize = 256;
 /// So often may one party attest, and so often may strangers try.
 const ATTESTATIONS: Rate = Rate { calls: 120, per: Duration::from_secs(60) };
 const TRIES: Rate = Rate { calls: 600, per: Duration::from_secs(60) };

@@ -13,7 +13,7 @@ use state::{SavedSigned, SignedStatus, Workload};
 use subtle::ConstantTimeEq as _;
 use vocab::Redacted;
 
-use super::{ATTESTATIONS, End, MAX_PER_OWNER, MAX_SESSIONS, REPLACED, Signed, SignedSession, view};
+use super::{ATTESTATIONS, End, MAX_SESSIONS, REPLACED, Signed, SignedSession, view};
 use crate::{Caller, caller::Callers, settings::Rules};
 
 /// A workload's name and its secret, as it shows them: `wl-…` and the secret behind a dot.
@@ -333,15 +333,11 @@ impl Signed {
                 return Ok(same);
             }
         }
-        if active().filter(|caller| caller.id() == owner.id()).count() >= MAX_PER_OWNER {
-            return Err(AttestError::TooMany(format!("{MAX_PER_OWNER} sessions of this credential are in force")));
-        }
-        let of_workload = active()
-            .filter(|caller| caller.id() == owner.id())
-            .filter(|caller| caller.signed().is_some_and(|session| session.workload == begin.workload))
-            .count();
-        if of_workload >= self.max_per_workload {
-            return Err(AttestError::TooMany(format!("this workload has {of_workload} sessions already")));
+        // A launched workload is an owner of its own. What a credential calls its workloads is its own word, and counts for nothing.
+        let of_owner = active().filter(|caller| caller.id() == owner.id()).count();
+        if of_owner >= self.max_per_workload {
+            let whose = if is_guest(owner.id()) { "workload" } else { "credential" };
+            return Err(AttestError::TooMany(format!("this {whose} has {of_owner} sessions already")));
         }
         if active().count() >= MAX_SESSIONS {
             return Err(AttestError::TooMany(format!("{MAX_SESSIONS} sessions are in force")));

@@ -357,6 +357,11 @@ async fn a_session_is_bounded_in_number_and_replaced_by_its_own() {
     assert_eq!(more.status, 429, "{}", more.body);
     assert!(more.header("Retry-After").is_some());
     assert_eq!(attest_as(&yard, BOB, 9, json!({})).await.1.status, 200, "others have their own");
+    for workload in ["w-1", "w-2"] {
+        let made_up = attest_as(&yard, ALICE, 9, json!({ "workload_id": workload })).await.1;
+        assert_eq!(made_up.status, 429, "a name that it gives itself is nobody else's: {}", made_up.body);
+    }
+    assert_eq!(attest_as(&yard, ALICE, 9, json!({ "execution_id": "e-1" })).await.1.status, 200, "its own place is its own");
 }
 
 #[tokio::test]
