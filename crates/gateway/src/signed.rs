@@ -36,7 +36,7 @@ use crate::{
     settings::{Rate, Signing},
 };
 
-pub use attest::{AttestError, AttestRequest, Attested, Evidence as AttestProof, NewWorkload, SessionRequest};
+pub use attest::{AttestError, AttestRequest, Attested, Evidence as AttestProof, Launchable, NewWorkload, SessionRequest};
 pub(crate) use verify::in_force;
 pub use view::Revoked;
 

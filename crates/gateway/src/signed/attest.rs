@@ -35,6 +35,7 @@ pub struct AttestRequest {
     pub public_key: String,
     /// Of a launched workload, with its secret; of anybody else, any name.
     pub workload_id: Option<Redacted<String>>,
+    /// `None`: the proof's own, or the one that the agent is for.
     pub security_context: Option<String>,
     pub agent_id: Option<String>,
     pub execution_id: Option<String>,
@@ -47,7 +48,8 @@ pub struct AttestRequest {
 pub struct SessionRequest {
     pub execution_id: String,
     pub sub: String,
-    pub security_context_name: String,
+    /// `None`: the one that the agent is for.
+    pub security_context_name: Option<String>,
     pub public_key_b64: String,
     /// `None`: whatever the context allows.
     pub allowed_tool_patterns: Option<Vec<String>>,
@@ -57,7 +59,8 @@ pub struct SessionRequest {
 /// A workload that an operator lets be launched.
 #[derive(Debug, Clone, Default)]
 pub struct NewWorkload {
-    pub security_context: String,
+    /// `None`: the one that the agent is for.
+    pub security_context: Option<String>,
     pub agent_id: Option<String>,
     pub tenant_id: Option<String>,
     pub uses: u32,
@@ -70,7 +73,15 @@ pub struct Attested {
     pub token: Redacted<String>,
     pub session_id: String,
     pub execution_id: String,
+    pub context: String,
     pub expires_at: String,
+}
+
+/// A workload that may be launched. The id is its proof, and is shown once, here.
+#[derive(Debug)]
+pub struct Launchable {
+    pub id: Redacted<String>,
+    pub context: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,7 +123,8 @@ struct Party {
     is_vouched: bool,
     tenant: Option<String>,
     workload: String,
-    context: String,
+    /// `None`: whichever the agent is for.
+    context: Option<String>,
 }
 
 impl Signed {
@@ -145,9 +157,9 @@ impl Signed {
         };
         let begin = Begin {
             vouched: if is_vouched { agent.clone() } else { String::new() },
-            agent,
             execution: self.id_or_new(request.execution_id, "execution_id")?,
-            context: party.context,
+            context: context_for(rules, party.context, Some(&agent))?,
+            agent,
             tenant: party.tenant,
             workload: party.workload,
             attested_by: party.attested_by,
@@ -176,7 +188,7 @@ impl Signed {
         let begin = Begin {
             vouched: if is_vouched { agent.clone() } else { String::new() },
             execution: checked_id(request.execution_id, "execution_id")?,
-            context: request.security_context_name,
+            context: context_for(rules, request.security_context_name, Some(&agent))?,
             workload: "session".to_owned(),
             attested_by: operator.id().to_owned(),
             patterns: patterns(request.allowed_tool_patterns)?,
@@ -195,9 +207,10 @@ impl Signed {
         operator: &Caller,
         new: NewWorkload,
         now_ms: u64,
-    ) -> Result<Redacted<String>, AttestError> {
+    ) -> Result<Launchable, AttestError> {
         let tenant = tenant(operator.tenant(), new.tenant_id, true)?;
-        context_exists(rules, &new.security_context, tenant.as_deref())?;
+        let context = context_for(rules, new.security_context, new.agent_id.as_deref())?;
+        context_exists(rules, &context, tenant.as_deref())?;
         if new.agent_id.is_some() && operator.tenant().is_some() {
             return Err(AttestError::Forbidden("an operator of one tenant cannot say which agent a workload is".to_owned()));
         }
@@ -205,7 +218,7 @@ impl Signed {
         let workload = Workload {
             id: id.clone(),
             digest: Sha256::digest(secret.as_bytes()).into(),
-            context: new.security_context,
+            context,
             agent: new.agent_id.map(|id| checked_id(id, "agent_id")).transpose()?.unwrap_or_default(),
             tenant: tenant.unwrap_or_default(),
             made_by: operator.id().to_owned(),
@@ -225,7 +238,7 @@ impl Signed {
         };
         self.ledger.change(&change).map_err(unavailable)?;
         self.state.add_workload(&workload).await.map_err(unavailable)?;
-        Ok(Redacted::new(format!("{WORKLOAD}{id}.{secret}")))
+        Ok(Launchable { id: Redacted::new(format!("{WORKLOAD}{id}.{secret}")), context: workload.context })
     }
 
     /// Who a workload's secret stands for.
@@ -252,7 +265,7 @@ impl Signed {
             is_vouched: !known.agent.is_empty(),
             tenant,
             workload: id.to_owned(),
-            context: known.context,
+            context: Some(known.context),
         })
     }
 
@@ -308,6 +321,7 @@ impl Signed {
             token: Redacted::new(token),
             session_id: saved.id,
             execution_id: saved.execution,
+            context: saved.context,
             expires_at: rfc3339(expires_ms),
         })
     }
@@ -407,9 +421,8 @@ fn bearer(caller: &Caller, request: &AttestRequest) -> Result<Party, AttestError
         (Some(own), Some(asked)) if own != asked => {
             return Err(AttestError::NoContext(format!("this credential is bound to context `{own}`")));
         }
-        (Some(own), _) => own.to_owned(),
-        (None, Some(asked)) => asked.clone(),
-        (None, None) => return Err(AttestError::Malformed("`security_context` is missing".to_owned())),
+        (Some(own), _) => Some(own.to_owned()),
+        (None, asked) => asked.clone(),
     };
     let tenant = tenant(caller.tenant(), request.tenant_id.clone(), caller.is_operator())?;
     let workload = match &request.workload_id {
@@ -437,6 +450,13 @@ fn tenant(own: Option<&str>, asked: Option<String>, is_operator: bool) -> Result
 
 fn wrong_tenant(asked: &str) -> AttestError {
     AttestError::Forbidden(format!("this proof does not stand for tenant `{asked}`"))
+}
+
+/// The context that was asked for, or the one that the agent is for.
+fn context_for(rules: &Rules, asked: Option<String>, agent: Option<&str>) -> Result<String, AttestError> {
+    let own = || rules.contexts.agent(agent?)?.security_context.clone();
+    let missing = || AttestError::Malformed("`security_context` is missing, and the agent has none of its own".to_owned());
+    asked.or_else(own).ok_or_else(missing)
 }
 
 fn context_exists(rules: &Rules, name: &str, tenant: Option<&str>) -> Result<(), AttestError> {

@@ -1,8 +1,8 @@
 //! What doors ask the gate about signed calls, besides making them.
 
-use vocab::{Redacted, Rule, Violation};
+use vocab::{Rule, Violation};
 
-use super::{AttestError, AttestProof, AttestRequest, Attested, NewWorkload, Revoked, SessionRequest, verify};
+use super::{AttestError, AttestProof, AttestRequest, Attested, Launchable, NewWorkload, Revoked, SessionRequest, verify};
 use crate::{Caller, Gate, Listed};
 
 impl Gate {
@@ -83,7 +83,7 @@ impl Gate {
     }
 
     /// Lets something be launched that will prove itself by the id this returns.
-    pub async fn add_workload(&self, operator: &Caller, new: NewWorkload) -> Result<Redacted<String>, AttestError> {
+    pub async fn add_workload(&self, operator: &Caller, new: NewWorkload) -> Result<Launchable, AttestError> {
         let inner = self.inner();
         inner.signed.add_workload(&inner.rules(), operator, new, inner.now_ms()).await
     }

@@ -453,8 +453,18 @@ async fn an_agent_is_for_its_own_context() {
     let yard = Yard::open().await;
     let elsewhere = attest_as(&yard, ALICE, 1, json!({ "agent_id": "coder" })).await.1;
     assert_eq!((elsewhere.status, &elsewhere.json()["error_code"]), (401, &json!(3001)), "{}", elsewhere.body);
-    let there = attest_as(&yard, ALICE, 1, json!({ "agent_id": "coder", "security_context": "bounded" })).await.1;
-    assert_eq!(there.status, 200, "{}", there.body);
+    for named in [json!("bounded"), Value::Null] {
+        let there = attest_as(&yard, ALICE, 1, json!({ "agent_id": "coder", "security_context": named })).await.1;
+        assert_eq!((there.status, &there.json()["security_context"]), (200, &json!("bounded")), "{}", there.body);
+    }
+    let nowhere = attest_as(&yard, ALICE, 1, json!({ "agent_id": "reader", "security_context": null })).await.1;
+    assert_eq!(nowhere.status, 400, "it is for no context of its own: {}", nowhere.body);
+    let opened = json!({ "execution_id": "e", "sub": "coder", "public_key_b64": AgentKey::from_seed(&[5; 32]).unwrap().public().to_base64() });
+    let opened = yard.request("POST", "/v1/seal/sessions").by(OPERATOR).with_body(&opened.to_string()).send().await;
+    assert_eq!((opened.status, &opened.json()["security_context"]), (200, &json!("bounded")), "{}", opened.body);
+    let launched = json!({ "agent_id": "coder" }).to_string();
+    let launched = yard.request("POST", "/v1/seal/workloads").by(OPERATOR).with_body(&launched).send().await;
+    assert_eq!((launched.status, &launched.json()["security_context"]), (200, &json!("bounded")), "{}", launched.body);
 }
 
 #[tokio::test]

@@ -94,7 +94,7 @@ pub static AGENT: &[Key] = &[
     ),
     key("max_calls_per_execution", Kind::Count(0..=1_000_000_000), "", "Calls that one execution may make."),
     SUBCOMMANDS,
-    key("security_context", Kind::Text, "", "The context its sessions are in unless they ask for another."),
+    key("security_context", Kind::Text, "", "The context its sessions are in. They need not name it, and cannot be in another."),
     key("tenant", Kind::Text, "", "Whose agent it is."),
 ];
 
