@@ -24,7 +24,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use audit::Ledger;
-use identity::{Claims, Expect, PublicKey, Replay, TokenCache, TokenKeys};
+use identity::{Claims, PublicKey, Replay, TokenCache, TokenKeys};
 use policy::context::ToolPattern;
 use state::{SavedSigned, SignedStatus, State};
 
@@ -33,7 +33,7 @@ use crate::{
     call::SoFar,
     caller::Callers,
     meters::{Bucket, SessionMeters},
-    settings::{Rate, Signing},
+    settings::{Rate, Signing, Terms},
 };
 
 pub use attest::{AttestError, AttestRequest, Attested, Evidence as AttestProof, Launchable, NewWorkload, SessionRequest};
@@ -147,13 +147,10 @@ fn owner_of(callers: &Callers, owner: &str, session: &SignedSession) -> Option<C
 /// Every session of signed calls, and what it takes to recognise one.
 pub(crate) struct Signed {
     keys: ArcSwap<TokenKeys>,
-    issuer: String,
-    audiences: Vec<String>,
+    terms: ArcSwap<Terms>,
     cache: TokenCache<Claims>,
     replay: Arc<Replay>,
     tidy: crate::settings::Tidy,
-    ttl: Duration,
-    max_per_workload: usize,
     random: secrets::Entropy,
     /// Of this run and of earlier ones, by id; ended ones until they are cleared away.
     sessions: ArcSwap<HashMap<String, Caller>>,
@@ -173,16 +170,13 @@ impl std::fmt::Debug for Signed {
 
 impl Signed {
     pub(crate) fn new(signing: Signing, callers: &Callers, state: State, ledger: Ledger) -> Self {
-        let Signing { keys, issuer, audiences, ttl, max_sessions_per_workload, replay, tidy, random, sessions, used } = signing;
+        let Signing { keys, terms, replay, tidy, random, sessions, used } = signing;
         let signed = Self {
             keys: ArcSwap::from_pointee(keys),
-            issuer,
-            audiences,
+            terms: ArcSwap::from_pointee(terms),
             cache: TokenCache::new(KEPT_TOKENS),
             replay,
             tidy,
-            ttl,
-            max_per_workload: max_sessions_per_workload,
             random,
             sessions: ArcSwap::default(),
             tries: Bucket::new("attestations without a credential".to_owned(), TRIES),
@@ -228,13 +222,10 @@ impl Signed {
         });
     }
 
-    /// Other keys sign and recognise tokens from now on.
-    pub(crate) fn set_keys(&self, keys: TokenKeys) {
+    /// Other keys sign and recognise tokens from now on, under other terms.
+    pub(crate) fn renew(&self, keys: TokenKeys, terms: Terms) {
+        self.terms.store(Arc::new(terms));
         self.keys.store(Arc::new(keys));
-    }
-
-    fn expect(&self) -> Expect<'_> {
-        Expect { issuer: &self.issuer, audience: self.audiences.first().map_or("", String::as_str) }
     }
 
     pub(crate) fn all(&self) -> Vec<Caller> {

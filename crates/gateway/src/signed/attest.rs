@@ -14,7 +14,11 @@ use subtle::ConstantTimeEq as _;
 use vocab::Redacted;
 
 use super::{ATTESTATIONS, End, MAX_SESSIONS, REPLACED, Signed, SignedSession, view};
-use crate::{Caller, caller::Callers, settings::Rules};
+use crate::{
+    Caller,
+    caller::Callers,
+    settings::{Rules, Terms},
+};
 
 /// A workload's name and its secret, as it shows them: `wl-…` and the secret behind a dot.
 const WORKLOAD: &str = "wl-";
@@ -282,8 +286,9 @@ impl Signed {
         let rate = owner.meters().rate("attestations".to_owned(), ATTESTATIONS);
         rate.take().map_err(|_| AttestError::TooMany("too many attestations; wait a minute".to_owned()))?;
         let _turn = self.turn.lock().await;
-        let before = self.room_for(&owner, &begin)?;
-        let expires_ms = now_ms.saturating_add(u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX));
+        let terms = self.terms.load_full();
+        let before = self.room_for(&owner, &begin, terms.max_sessions_per_workload)?;
+        let expires_ms = now_ms.saturating_add(u64::try_from(terms.ttl.as_millis()).unwrap_or(u64::MAX));
         let saved = SavedSigned {
             id: self.uuid()?,
             execution: begin.execution,
@@ -302,7 +307,7 @@ impl Signed {
             ended_ms: 0,
             reason: String::new(),
         };
-        let token = self.keys.load().issue(&self.claims(&saved, begin.summary), now_ms).map_err(unavailable)?;
+        let token = self.keys.load().issue(&claims(&terms, &saved, begin.summary), now_ms).map_err(unavailable)?;
         let meters = self.meters_of(&saved.execution, before.as_ref()).await?;
         if let Some(before) = before.as_ref().and_then(Caller::signed) {
             before.is_replaced.store(true, Ordering::Release);
@@ -328,7 +333,7 @@ impl Signed {
 
     /// Whether there is room for one more, and the session that it takes the place of. An execution that is somebody else's is not
     /// theirs to take.
-    fn room_for(&self, owner: &Caller, begin: &Begin) -> Result<Option<Caller>, AttestError> {
+    fn room_for(&self, owner: &Caller, begin: &Begin, most: usize) -> Result<Option<Caller>, AttestError> {
         let all = self.sessions.load();
         let active =
             || all.values().filter(|caller| caller.signed().is_some_and(|session| session.status() == SignedStatus::Active));
@@ -349,7 +354,7 @@ impl Signed {
         }
         // A launched workload is an owner of its own. What a credential calls its workloads is its own word, and counts for nothing.
         let of_owner = active().filter(|caller| caller.id() == owner.id()).count();
-        if of_owner >= self.max_per_workload {
+        if of_owner >= most {
             let whose = if is_guest(owner.id()) { "workload" } else { "credential" };
             return Err(AttestError::TooMany(format!("this {whose} has {of_owner} sessions already")));
         }
@@ -357,23 +362,6 @@ impl Signed {
             return Err(AttestError::TooMany(format!("{MAX_SESSIONS} sessions are in force")));
         }
         Ok(same)
-    }
-
-    fn claims(&self, saved: &SavedSigned, task_summary: Option<String>) -> Claims {
-        Claims {
-            iss: self.issuer.clone(),
-            aud: self.audiences.clone(),
-            sub: saved.agent.clone(),
-            scp: saved.context.clone(),
-            wid: saved.workload.clone(),
-            jti: saved.id.clone(),
-            exec_id: saved.execution.clone(),
-            tenant_id: Some(saved.tenant.clone()).filter(|tenant| !tenant.is_empty()),
-            task_summary,
-            iat: saved.created_ms / 1000,
-            nbf: None,
-            exp: saved.expires_ms / 1000,
-        }
     }
 
     fn id_or_new(&self, given: Option<String>, field: &str) -> Result<String, AttestError> {
@@ -413,6 +401,23 @@ struct Begin {
     attested_by: String,
     patterns: Vec<String>,
     summary: Option<String>,
+}
+
+fn claims(terms: &Terms, saved: &SavedSigned, task_summary: Option<String>) -> Claims {
+    Claims {
+        iss: terms.issuer.clone(),
+        aud: terms.audiences.clone(),
+        sub: saved.agent.clone(),
+        scp: saved.context.clone(),
+        wid: saved.workload.clone(),
+        jti: saved.id.clone(),
+        exec_id: saved.execution.clone(),
+        tenant_id: Some(saved.tenant.clone()).filter(|tenant| !tenant.is_empty()),
+        task_summary,
+        iat: saved.created_ms / 1000,
+        nbf: None,
+        exp: saved.expires_ms / 1000,
+    }
 }
 
 /// Who a bearer credential stands for.

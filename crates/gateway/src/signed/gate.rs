@@ -3,12 +3,12 @@
 use vocab::{Rule, Violation};
 
 use super::{AttestError, AttestProof, AttestRequest, Attested, Launchable, NewWorkload, Revoked, SessionRequest, verify};
-use crate::{Caller, Gate, Listed};
+use crate::{Caller, Gate, Listed, settings::Terms};
 
 impl Gate {
-    /// Other keys sign and recognise sessions' tokens from now on.
-    pub fn set_token_keys(&self, keys: identity::TokenKeys) {
-        self.inner().signed.set_keys(keys);
+    /// Other keys sign and recognise sessions' tokens from now on, under other terms.
+    pub fn renew_signing(&self, keys: identity::TokenKeys, terms: Terms) {
+        self.inner().signed.renew(keys, terms);
     }
 
     /// The session that a token names; says nothing about who sent it.
