@@ -86,7 +86,7 @@ async fn attempt(case: Case<'_>, opened: &mut Opened, wires: &mut Wires) -> Resu
         })
     }
     let decided = decide(case, &received, &target, Count::Once)?;
-    place.keep();
+    place.keep(case).await?;
     let settled = consent::consent(case, opened, &received, target, decided, decide, wires).await?;
     let Settled { permit, args, target, slots: _held } = settled;
     let intent = intend(case, opened, &received, &target, &permit, &args).await?;

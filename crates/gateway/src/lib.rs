@@ -43,7 +43,9 @@ pub use pins::Pins;
 pub use running::{Answer, Event, Outcome, Reply, Running};
 pub use seal::Seal;
 pub use settings::DoorSettings;
-pub use signed::{AttestError, AttestProof, AttestRequest, Attested, NewWorkload, Revoked, SessionRequest, SignedSession};
+pub use signed::{
+    AttestError, AttestProof, AttestRequest, Attested, Launchable, NewWorkload, Revoked, SessionRequest, SignedSession,
+};
 
 /// JSON-RPC codes of ours, outside the range the protocol reserves: refused by a rule, upstream failed, out of time.
 pub const REFUSED: i64 = -31001;

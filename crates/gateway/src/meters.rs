@@ -3,6 +3,8 @@
 //! Each limit is one word of memory that says when the next call would be on time (the leaky bucket as a schedule), so counting is
 //! one compare-and-swap. Meters outlive the catalog: rebuilding it forgives nothing.
 
+mod calls;
+
 use std::{
     collections::HashMap,
     sync::{
@@ -16,10 +18,8 @@ use policy::{Exceeded, Meter};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use vocab::ServerId;
 
-use crate::{
-    call::SoFar,
-    settings::{Rate, ServerSpec},
-};
+use crate::settings::{Rate, ServerSpec};
+pub(crate) use calls::{Calls, Limits};
 
 #[derive(Debug)]
 pub(crate) struct Bucket {
@@ -101,23 +101,13 @@ impl Meter for Peek<'_> {
     }
 }
 
-/// The limits that a security context puts on one caller: a rate and a number of places for each capability.
+/// The limits that a security context puts on one caller: a rate and a number of places for each capability, and a number of calls.
 #[derive(Debug, Default)]
 pub(crate) struct SessionMeters {
     rates: Mutex<HashMap<String, Arc<Bucket>>>,
     places: Mutex<HashMap<String, (u32, Arc<Semaphore>)>>,
-    /// Calls that were let in.
-    made: Mutex<Made>,
+    pub(crate) calls: Calls,
 }
-
-#[derive(Debug, Default)]
-struct Made {
-    all: u64,
-    by_tool: HashMap<String, u64>,
-}
-
-/// Tools that are counted one by one; further ones share a count.
-const MAX_TOOLS: usize = 1024;
 
 impl SessionMeters {
     /// The meter of a capability's rate, the same one as before unless the rate changed.
@@ -129,40 +119,6 @@ impl SessionMeters {
         let bucket = Arc::new(Bucket::new(name.clone(), rate));
         rates.insert(name, Arc::clone(&bucket));
         bucket
-    }
-
-    fn with<T>(&self, look: impl FnOnce(&mut Made) -> T) -> T {
-        look(&mut self.made.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Counts a call of a tool; gives what came before it.
-    pub(crate) fn begin(&self, tool: &str) -> SoFar {
-        self.with(|made| {
-            let key = if made.by_tool.len() < MAX_TOOLS || made.by_tool.contains_key(tool) { tool } else { "" };
-            let of_tool = made.by_tool.entry(key.to_owned()).or_default();
-            let so_far = SoFar { calls: made.all, of_tool: *of_tool };
-            *of_tool += 1;
-            made.all += 1;
-            so_far
-        })
-    }
-
-    pub(crate) fn so_far(&self, tool: &str) -> SoFar {
-        self.with(|made| SoFar { calls: made.all, of_tool: made.by_tool.get(tool).copied().unwrap_or(0) })
-    }
-
-    /// A call was not let in after all.
-    pub(crate) fn give_back(&self, tool: &str) {
-        self.with(|made| {
-            let key = if made.by_tool.contains_key(tool) { tool } else { "" };
-            made.all = made.all.saturating_sub(1);
-            if let Some(count) = made.by_tool.get_mut(key) {
-                *count = count.saturating_sub(1);
-                if *count == 0 {
-                    made.by_tool.remove(key);
-                }
-            }
-        });
     }
 
     /// One of so many places, given back when it is dropped; `None` if all are taken.

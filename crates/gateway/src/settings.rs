@@ -184,11 +184,7 @@ pub type Tidy = Box<dyn Fn(&identity::Replay) -> std::io::Result<()> + Send + Sy
 pub struct Signing {
     /// They sign our tokens and recognise them.
     pub keys: identity::TokenKeys,
-    pub issuer: String,
-    pub audiences: Vec<String>,
-    /// How long a session lasts.
-    pub ttl: Duration,
-    pub max_sessions_per_workload: usize,
+    pub terms: Terms,
     /// The envelopes that were used, of earlier runs too.
     pub replay: Arc<identity::Replay>,
     /// Keeps the file that stands behind it short; called every so often.
@@ -196,6 +192,19 @@ pub struct Signing {
     pub random: secrets::Entropy,
     /// Of earlier runs.
     pub sessions: Vec<state::SavedSigned>,
+    /// What their executions have used up.
+    pub used: Vec<state::UsedCalls>,
+}
+
+/// What sessions of signed calls begin under. Replaced as a whole; sessions that have begun keep their time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Terms {
+    /// Tokens say that they are of this issuer; others are not accepted.
+    pub issuer: String,
+    pub audiences: Vec<String>,
+    /// How long a session lasts.
+    pub ttl: Duration,
+    pub max_sessions_per_workload: usize,
 }
 
 /// What decides besides the servers' own entries. Replaced as a whole.
@@ -232,7 +241,7 @@ impl fmt::Debug for WorkerSettings {
 
 impl fmt::Debug for Signing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Signing").field("issuer", &self.issuer).finish_non_exhaustive()
+        f.debug_struct("Signing").field("terms", &self.terms).finish_non_exhaustive()
     }
 }
 

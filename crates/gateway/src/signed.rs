@@ -9,6 +9,7 @@
 
 mod attest;
 mod gate;
+mod used;
 mod verify;
 mod view;
 
@@ -23,7 +24,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use audit::Ledger;
-use identity::{Claims, Expect, PublicKey, Replay, TokenCache, TokenKeys};
+use identity::{Claims, PublicKey, Replay, TokenCache, TokenKeys};
 use policy::context::ToolPattern;
 use state::{SavedSigned, SignedStatus, State};
 
@@ -32,17 +33,15 @@ use crate::{
     call::SoFar,
     caller::Callers,
     meters::{Bucket, SessionMeters},
-    settings::{Rate, Signing},
+    settings::{Rate, Signing, Terms},
 };
 
-pub use attest::{AttestError, AttestRequest, Attested, Evidence as AttestProof, NewWorkload, SessionRequest};
+pub use attest::{AttestError, AttestRequest, Attested, Evidence as AttestProof, Launchable, NewWorkload, SessionRequest};
 pub(crate) use verify::in_force;
 pub use view::Revoked;
 
 /// Sessions in force at once; a new one beyond is refused.
 const MAX_SESSIONS: usize = 10_000;
-/// Sessions in force of one credential or workload, whatever it calls its workloads.
-const MAX_PER_OWNER: usize = 256;
 /// So often may one party attest, and so often may strangers try.
 const ATTESTATIONS: Rate = Rate { calls: 120, per: Duration::from_secs(60) };
 const TRIES: Rate = Rate { calls: 600, per: Duration::from_secs(60) };
@@ -115,7 +114,7 @@ impl SignedSession {
 
     /// How many calls it made, and of this tool among them.
     pub(crate) fn so_far(&self, tool: &str) -> SoFar {
-        self.meters.so_far(tool)
+        self.meters.calls.so_far(tool)
     }
 
     /// In force on the next look, whatever becomes of the disk.
@@ -148,13 +147,10 @@ fn owner_of(callers: &Callers, owner: &str, session: &SignedSession) -> Option<C
 /// Every session of signed calls, and what it takes to recognise one.
 pub(crate) struct Signed {
     keys: ArcSwap<TokenKeys>,
-    issuer: String,
-    audiences: Vec<String>,
+    terms: ArcSwap<Terms>,
     cache: TokenCache<Claims>,
     replay: Arc<Replay>,
     tidy: crate::settings::Tidy,
-    ttl: Duration,
-    max_per_workload: usize,
     random: secrets::Entropy,
     /// Of this run and of earlier ones, by id; ended ones until they are cleared away.
     sessions: ArcSwap<HashMap<String, Caller>>,
@@ -174,16 +170,13 @@ impl std::fmt::Debug for Signed {
 
 impl Signed {
     pub(crate) fn new(signing: Signing, callers: &Callers, state: State, ledger: Ledger) -> Self {
-        let Signing { keys, issuer, audiences, ttl, max_sessions_per_workload, replay, tidy, random, sessions } = signing;
+        let Signing { keys, terms, replay, tidy, random, sessions, used } = signing;
         let signed = Self {
             keys: ArcSwap::from_pointee(keys),
-            issuer,
-            audiences,
+            terms: ArcSwap::from_pointee(terms),
             cache: TokenCache::new(KEPT_TOKENS),
             replay,
             tidy,
-            ttl,
-            max_per_workload: max_sessions_per_workload,
             random,
             sessions: ArcSwap::default(),
             tries: Bucket::new("attestations without a credential".to_owned(), TRIES),
@@ -191,16 +184,24 @@ impl Signed {
             state,
             ledger,
         };
-        let known = sessions.into_iter().filter_map(|saved| signed.revive(callers, saved)).collect();
+        let mut meters = used::meters(used);
+        let known = sessions.into_iter().filter_map(|saved| signed.revive(callers, saved, &mut meters)).collect();
         signed.sessions.store(Arc::new(known));
         signed
     }
 
     /// A session of an earlier run.
-    fn revive(&self, callers: &Callers, saved: SavedSigned) -> Option<(String, Caller)> {
+    fn revive(
+        &self,
+        callers: &Callers,
+        saved: SavedSigned,
+        meters: &mut HashMap<String, Arc<SessionMeters>>,
+    ) -> Option<(String, Caller)> {
         let key = PublicKey::from_bytes(&saved.public_key).ok()?;
         let owner = saved.owner.clone();
-        let session = Arc::new(SignedSession::new(saved, key, Arc::default()));
+        // One of all sessions of an execution.
+        let meters = Arc::clone(meters.entry(saved.execution.clone()).or_default());
+        let session = Arc::new(SignedSession::new(saved, key, meters));
         // Without its credential there is no session.
         let owner = owner_of(callers, &owner, &session)?;
         Some((session.id.clone(), owner.sign(session)))
@@ -221,13 +222,10 @@ impl Signed {
         });
     }
 
-    /// Other keys sign and recognise tokens from now on.
-    pub(crate) fn set_keys(&self, keys: TokenKeys) {
+    /// Other keys sign and recognise tokens from now on, under other terms.
+    pub(crate) fn renew(&self, keys: TokenKeys, terms: Terms) {
+        self.terms.store(Arc::new(terms));
         self.keys.store(Arc::new(keys));
-    }
-
-    fn expect(&self) -> Expect<'_> {
-        Expect { issuer: &self.issuer, audience: self.audiences.first().map_or("", String::as_str) }
     }
 
     pub(crate) fn all(&self) -> Vec<Caller> {

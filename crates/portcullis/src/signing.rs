@@ -10,7 +10,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use gateway::settings::Signing;
+use gateway::settings::{Signing, Terms};
 use identity::{Bounds, SigningKey, TokenKeys, VerifyingKey};
 use state::State;
 
@@ -60,6 +60,22 @@ pub(crate) fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
+/// What sessions begin under.
+pub(crate) fn terms(resolved: &Resolved) -> Terms {
+    let seal = &resolved.seal;
+    Terms {
+        issuer: seal.issuer.clone(),
+        audiences: seal.audiences.clone(),
+        ttl: seal.token_ttl,
+        max_sessions_per_workload: seal.max_sessions_per_workload,
+    }
+}
+
+/// The files besides our own key that tokens are signed and recognised with.
+pub(crate) fn named_key_files(resolved: &Resolved) -> Vec<PathBuf> {
+    resolved.seal.private_key.iter().chain(&resolved.seal.public_key).cloned().collect()
+}
+
 /// What the gate needs for signed calls.
 pub(crate) async fn signing(home: &Home, resolved: &Resolved, state: &State, boot: &str, now_ms: u64) -> Result<Signing, String> {
     let file = home.state.join("replay.log");
@@ -67,14 +83,12 @@ pub(crate) async fn signing(home: &Home, resolved: &Resolved, state: &State, boo
     let (file, replay) = restored.map_err(|error| format!("cannot use {}: {error}", file.display()))?;
     Ok(Signing {
         keys: keys(home, resolved)?,
-        issuer: resolved.seal.issuer.clone(),
-        audiences: resolved.seal.audiences.clone(),
-        ttl: resolved.seal.token_ttl,
-        max_sessions_per_workload: resolved.seal.max_sessions_per_workload,
+        terms: terms(resolved),
         replay: Arc::new(replay),
         tidy: Box::new(move |replay| file.tidy(replay)),
         random: secrets::os_entropy(),
         sessions: state.signed_sessions().await.map_err(|error| error.to_string())?,
+        used: state.used_calls().await.map_err(|error| error.to_string())?,
     })
 }
 

@@ -18,6 +18,7 @@ mod open;
 mod rows;
 mod sessions;
 mod signed;
+mod used;
 mod watch;
 mod writer;
 
@@ -30,6 +31,7 @@ pub use approvals::{ARGUMENTS_LIMIT, KEPT_MS, PENDING_LIMIT, PENDING_LIMIT_PER_C
 pub use error::StateError;
 pub use sessions::{ArchivedSession, SavedSession};
 pub use signed::{SavedSigned, SignedStatus, Workload};
+pub use used::UsedCalls;
 pub use watch::Watch;
 
 /// The state of one gate. Cheap to clone.

@@ -3,7 +3,7 @@
 
 use sqlx::{Row, sqlite::SqliteRow};
 
-use crate::{State, StateError, rows};
+use crate::{State, StateError, rows, used};
 
 /// Ended sessions are kept this long for whoever asks what became of one; the ledger keeps them for ever.
 const KEPT_MS: u64 = 24 * 60 * 60 * 1000;
@@ -103,7 +103,8 @@ impl State {
                 .await?;
             let forget = "DELETE FROM signed_session WHERE status <> 'Active' AND ended_ms < ?";
             let before = rows::to_file(new.created_ms.saturating_sub(KEPT_MS));
-            sqlx::query(forget).bind(before).execute(connection).await.map(drop)
+            let forgotten = sqlx::query(forget).bind(before).execute(&mut *connection).await?.rows_affected();
+            if forgotten > 0 { used::forget_orphans(connection).await } else { Ok(()) }
         };
         let done = done.await;
         turn.settle(done).await.map_err(|error| self.error(&error))

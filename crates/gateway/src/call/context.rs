@@ -9,7 +9,7 @@ use policy::{
     context::{self, Scope},
 };
 use tokio::sync::OwnedSemaphorePermit;
-use vocab::{Rule, View, Violation};
+use vocab::{Fault, FaultKind, Rule, Stop, View, Violation};
 use wire::Json;
 
 use super::{
@@ -50,7 +50,7 @@ impl Place {
     pub(super) fn take(caller: &Caller, target: &Target) -> Self {
         let session = caller.signed().cloned();
         let tool = counted_as(target);
-        let so_far = session.as_ref().map_or_else(SoFar::default, |session| session.meters.begin(&tool));
+        let so_far = session.as_ref().map_or_else(SoFar::default, |session| session.meters.calls.begin(&tool));
         Self { session, tool, so_far }
     }
 
@@ -58,16 +58,22 @@ impl Place {
         self.so_far
     }
 
-    /// The call was let in.
-    pub(super) fn keep(mut self) {
+    /// The call was let in. Where there is a limit, that it is used up is on disk first.
+    pub(super) async fn keep(mut self, case: Case<'_>) -> Result<(), Stop> {
+        if let Some(session) = &self.session {
+            case.gate.signed.use_up(&case.ask.caller, session, &self.tool, &case.rules.contexts).await.map_err(|error| {
+                Fault::new(FaultKind::Gate, format!("a call could not be counted, so it is not made: {error}"))
+            })?;
+        }
         self.session = None;
+        Ok(())
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         if let Some(session) = &self.session {
-            session.meters.give_back(&self.tool);
+            session.meters.calls.give_back(&self.tool);
         }
     }
 }

@@ -13,8 +13,12 @@ use state::{SavedSigned, SignedStatus, Workload};
 use subtle::ConstantTimeEq as _;
 use vocab::Redacted;
 
-use super::{ATTESTATIONS, End, MAX_PER_OWNER, MAX_SESSIONS, REPLACED, Signed, SignedSession, view};
-use crate::{Caller, caller::Callers, settings::Rules};
+use super::{ATTESTATIONS, End, MAX_SESSIONS, REPLACED, Signed, SignedSession, view};
+use crate::{
+    Caller,
+    caller::Callers,
+    settings::{Rules, Terms},
+};
 
 /// A workload's name and its secret, as it shows them: `wl-…` and the secret behind a dot.
 const WORKLOAD: &str = "wl-";
@@ -35,6 +39,7 @@ pub struct AttestRequest {
     pub public_key: String,
     /// Of a launched workload, with its secret; of anybody else, any name.
     pub workload_id: Option<Redacted<String>>,
+    /// `None`: the proof's own, or the one that the agent is for.
     pub security_context: Option<String>,
     pub agent_id: Option<String>,
     pub execution_id: Option<String>,
@@ -47,7 +52,8 @@ pub struct AttestRequest {
 pub struct SessionRequest {
     pub execution_id: String,
     pub sub: String,
-    pub security_context_name: String,
+    /// `None`: the one that the agent is for.
+    pub security_context_name: Option<String>,
     pub public_key_b64: String,
     /// `None`: whatever the context allows.
     pub allowed_tool_patterns: Option<Vec<String>>,
@@ -57,7 +63,8 @@ pub struct SessionRequest {
 /// A workload that an operator lets be launched.
 #[derive(Debug, Clone, Default)]
 pub struct NewWorkload {
-    pub security_context: String,
+    /// `None`: the one that the agent is for.
+    pub security_context: Option<String>,
     pub agent_id: Option<String>,
     pub tenant_id: Option<String>,
     pub uses: u32,
@@ -70,7 +77,15 @@ pub struct Attested {
     pub token: Redacted<String>,
     pub session_id: String,
     pub execution_id: String,
+    pub context: String,
     pub expires_at: String,
+}
+
+/// A workload that may be launched. The id is its proof, and is shown once, here.
+#[derive(Debug)]
+pub struct Launchable {
+    pub id: Redacted<String>,
+    pub context: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,7 +127,8 @@ struct Party {
     is_vouched: bool,
     tenant: Option<String>,
     workload: String,
-    context: String,
+    /// `None`: whichever the agent is for.
+    context: Option<String>,
 }
 
 impl Signed {
@@ -145,9 +161,9 @@ impl Signed {
         };
         let begin = Begin {
             vouched: if is_vouched { agent.clone() } else { String::new() },
-            agent,
             execution: self.id_or_new(request.execution_id, "execution_id")?,
-            context: party.context,
+            context: context_for(rules, party.context, Some(&agent))?,
+            agent,
             tenant: party.tenant,
             workload: party.workload,
             attested_by: party.attested_by,
@@ -176,7 +192,7 @@ impl Signed {
         let begin = Begin {
             vouched: if is_vouched { agent.clone() } else { String::new() },
             execution: checked_id(request.execution_id, "execution_id")?,
-            context: request.security_context_name,
+            context: context_for(rules, request.security_context_name, Some(&agent))?,
             workload: "session".to_owned(),
             attested_by: operator.id().to_owned(),
             patterns: patterns(request.allowed_tool_patterns)?,
@@ -195,9 +211,10 @@ impl Signed {
         operator: &Caller,
         new: NewWorkload,
         now_ms: u64,
-    ) -> Result<Redacted<String>, AttestError> {
+    ) -> Result<Launchable, AttestError> {
         let tenant = tenant(operator.tenant(), new.tenant_id, true)?;
-        context_exists(rules, &new.security_context, tenant.as_deref())?;
+        let context = context_for(rules, new.security_context, new.agent_id.as_deref())?;
+        context_exists(rules, &context, tenant.as_deref())?;
         if new.agent_id.is_some() && operator.tenant().is_some() {
             return Err(AttestError::Forbidden("an operator of one tenant cannot say which agent a workload is".to_owned()));
         }
@@ -205,7 +222,7 @@ impl Signed {
         let workload = Workload {
             id: id.clone(),
             digest: Sha256::digest(secret.as_bytes()).into(),
-            context: new.security_context,
+            context,
             agent: new.agent_id.map(|id| checked_id(id, "agent_id")).transpose()?.unwrap_or_default(),
             tenant: tenant.unwrap_or_default(),
             made_by: operator.id().to_owned(),
@@ -225,7 +242,7 @@ impl Signed {
         };
         self.ledger.change(&change).map_err(unavailable)?;
         self.state.add_workload(&workload).await.map_err(unavailable)?;
-        Ok(Redacted::new(format!("{WORKLOAD}{id}.{secret}")))
+        Ok(Launchable { id: Redacted::new(format!("{WORKLOAD}{id}.{secret}")), context: workload.context })
     }
 
     /// Who a workload's secret stands for.
@@ -252,7 +269,7 @@ impl Signed {
             is_vouched: !known.agent.is_empty(),
             tenant,
             workload: id.to_owned(),
-            context: known.context,
+            context: Some(known.context),
         })
     }
 
@@ -269,8 +286,9 @@ impl Signed {
         let rate = owner.meters().rate("attestations".to_owned(), ATTESTATIONS);
         rate.take().map_err(|_| AttestError::TooMany("too many attestations; wait a minute".to_owned()))?;
         let _turn = self.turn.lock().await;
-        let before = self.room_for(&owner, &begin)?;
-        let expires_ms = now_ms.saturating_add(u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX));
+        let terms = self.terms.load_full();
+        let before = self.room_for(&owner, &begin, terms.max_sessions_per_workload)?;
+        let expires_ms = now_ms.saturating_add(u64::try_from(terms.ttl.as_millis()).unwrap_or(u64::MAX));
         let saved = SavedSigned {
             id: self.uuid()?,
             execution: begin.execution,
@@ -289,11 +307,9 @@ impl Signed {
             ended_ms: 0,
             reason: String::new(),
         };
-        let token = self.keys.load().issue(&self.claims(&saved, begin.summary), now_ms).map_err(unavailable)?;
-        let mut meters = Arc::default();
+        let token = self.keys.load().issue(&claims(&terms, &saved, begin.summary), now_ms).map_err(unavailable)?;
+        let meters = self.meters_of(&saved.execution, before.as_ref()).await?;
         if let Some(before) = before.as_ref().and_then(Caller::signed) {
-            // What the execution has used up stays used up.
-            meters = Arc::clone(&before.meters);
             before.is_replaced.store(true, Ordering::Release);
             before.end(SignedStatus::Revoked);
             let end = End { status: SignedStatus::Revoked, who: owner.id(), reason: REPLACED };
@@ -310,13 +326,14 @@ impl Signed {
             token: Redacted::new(token),
             session_id: saved.id,
             execution_id: saved.execution,
+            context: saved.context,
             expires_at: rfc3339(expires_ms),
         })
     }
 
     /// Whether there is room for one more, and the session that it takes the place of. An execution that is somebody else's is not
     /// theirs to take.
-    fn room_for(&self, owner: &Caller, begin: &Begin) -> Result<Option<Caller>, AttestError> {
+    fn room_for(&self, owner: &Caller, begin: &Begin, most: usize) -> Result<Option<Caller>, AttestError> {
         let all = self.sessions.load();
         let active =
             || all.values().filter(|caller| caller.signed().is_some_and(|session| session.status() == SignedStatus::Active));
@@ -335,37 +352,16 @@ impl Signed {
                 return Ok(same);
             }
         }
-        if active().filter(|caller| caller.id() == owner.id()).count() >= MAX_PER_OWNER {
-            return Err(AttestError::TooMany(format!("{MAX_PER_OWNER} sessions of this credential are in force")));
-        }
-        let of_workload = active()
-            .filter(|caller| caller.id() == owner.id())
-            .filter(|caller| caller.signed().is_some_and(|session| session.workload == begin.workload))
-            .count();
-        if of_workload >= self.max_per_workload {
-            return Err(AttestError::TooMany(format!("this workload has {of_workload} sessions already")));
+        // A launched workload is an owner of its own. What a credential calls its workloads is its own word, and counts for nothing.
+        let of_owner = active().filter(|caller| caller.id() == owner.id()).count();
+        if of_owner >= most {
+            let whose = if is_guest(owner.id()) { "workload" } else { "credential" };
+            return Err(AttestError::TooMany(format!("this {whose} has {of_owner} sessions already")));
         }
         if active().count() >= MAX_SESSIONS {
             return Err(AttestError::TooMany(format!("{MAX_SESSIONS} sessions are in force")));
         }
         Ok(same)
-    }
-
-    fn claims(&self, saved: &SavedSigned, task_summary: Option<String>) -> Claims {
-        Claims {
-            iss: self.issuer.clone(),
-            aud: self.audiences.clone(),
-            sub: saved.agent.clone(),
-            scp: saved.context.clone(),
-            wid: saved.workload.clone(),
-            jti: saved.id.clone(),
-            exec_id: saved.execution.clone(),
-            tenant_id: Some(saved.tenant.clone()).filter(|tenant| !tenant.is_empty()),
-            task_summary,
-            iat: saved.created_ms / 1000,
-            nbf: None,
-            exp: saved.expires_ms / 1000,
-        }
     }
 
     fn id_or_new(&self, given: Option<String>, field: &str) -> Result<String, AttestError> {
@@ -407,15 +403,31 @@ struct Begin {
     summary: Option<String>,
 }
 
+fn claims(terms: &Terms, saved: &SavedSigned, task_summary: Option<String>) -> Claims {
+    Claims {
+        iss: terms.issuer.clone(),
+        aud: terms.audiences.clone(),
+        sub: saved.agent.clone(),
+        scp: saved.context.clone(),
+        wid: saved.workload.clone(),
+        jti: saved.id.clone(),
+        exec_id: saved.execution.clone(),
+        tenant_id: Some(saved.tenant.clone()).filter(|tenant| !tenant.is_empty()),
+        task_summary,
+        iat: saved.created_ms / 1000,
+        nbf: None,
+        exp: saved.expires_ms / 1000,
+    }
+}
+
 /// Who a bearer credential stands for.
 fn bearer(caller: &Caller, request: &AttestRequest) -> Result<Party, AttestError> {
     let context = match (caller.context(), &request.security_context) {
         (Some(own), Some(asked)) if own != asked => {
             return Err(AttestError::NoContext(format!("this credential is bound to context `{own}`")));
         }
-        (Some(own), _) => own.to_owned(),
-        (None, Some(asked)) => asked.clone(),
-        (None, None) => return Err(AttestError::Malformed("`security_context` is missing".to_owned())),
+        (Some(own), _) => Some(own.to_owned()),
+        (None, asked) => asked.clone(),
     };
     let tenant = tenant(caller.tenant(), request.tenant_id.clone(), caller.is_operator())?;
     let workload = match &request.workload_id {
@@ -443,6 +455,13 @@ fn tenant(own: Option<&str>, asked: Option<String>, is_operator: bool) -> Result
 
 fn wrong_tenant(asked: &str) -> AttestError {
     AttestError::Forbidden(format!("this proof does not stand for tenant `{asked}`"))
+}
+
+/// The context that was asked for, or the one that the agent is for.
+fn context_for(rules: &Rules, asked: Option<String>, agent: Option<&str>) -> Result<String, AttestError> {
+    let own = || rules.contexts.agent(agent?)?.security_context.clone();
+    let missing = || AttestError::Malformed("`security_context` is missing, and the agent has none of its own".to_owned());
+    asked.or_else(own).ok_or_else(missing)
 }
 
 fn context_exists(rules: &Rules, name: &str, tenant: Option<&str>) -> Result<(), AttestError> {

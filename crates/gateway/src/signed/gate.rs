@@ -1,14 +1,14 @@
 //! What doors ask the gate about signed calls, besides making them.
 
-use vocab::{Redacted, Rule, Violation};
+use vocab::{Rule, Violation};
 
-use super::{AttestError, AttestProof, AttestRequest, Attested, NewWorkload, Revoked, SessionRequest, verify};
-use crate::{Caller, Gate, Listed};
+use super::{AttestError, AttestProof, AttestRequest, Attested, Launchable, NewWorkload, Revoked, SessionRequest, verify};
+use crate::{Caller, Gate, Listed, settings::Terms};
 
 impl Gate {
-    /// Other keys sign and recognise sessions' tokens from now on.
-    pub fn set_token_keys(&self, keys: identity::TokenKeys) {
-        self.inner().signed.set_keys(keys);
+    /// Other keys sign and recognise sessions' tokens from now on, under other terms.
+    pub fn renew_signing(&self, keys: identity::TokenKeys, terms: Terms) {
+        self.inner().signed.renew(keys, terms);
     }
 
     /// The session that a token names; says nothing about who sent it.
@@ -83,7 +83,7 @@ impl Gate {
     }
 
     /// Lets something be launched that will prove itself by the id this returns.
-    pub async fn add_workload(&self, operator: &Caller, new: NewWorkload) -> Result<Redacted<String>, AttestError> {
+    pub async fn add_workload(&self, operator: &Caller, new: NewWorkload) -> Result<Launchable, AttestError> {
         let inner = self.inner();
         inner.signed.add_workload(&inner.rules(), operator, new, inner.now_ms()).await
     }

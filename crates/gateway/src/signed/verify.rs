@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use identity::{Envelope, Freshness, Spent, TokenError};
+use identity::{Envelope, Expect, Freshness, Spent, TokenError};
 use state::SignedStatus;
 use vocab::{Rule, Violation};
 use wire::Limits;
@@ -18,7 +18,9 @@ const WINDOW: Duration = Duration::from_secs(60);
 impl Signed {
     /// The session that an envelope's token names. Says nothing yet about the envelope's signature.
     pub(crate) fn recognise(&self, token: &str, now_ms: u64) -> Result<Caller, Violation> {
-        let claims = self.keys.load().verify_cached(&self.cache, token, &self.expect(), now_ms).map_err(|error| match error {
+        let terms = self.terms.load();
+        let expect = Expect { issuer: &terms.issuer, audience: terms.audiences.first().map_or("", String::as_str) };
+        let claims = self.keys.load().verify_cached(&self.cache, token, &expect, now_ms).map_err(|error| match error {
             TokenError::Expired => Violation::new(Rule::TokenExpired, "the token has expired").with_hint("attest again"),
             error => Violation::new(Rule::SignatureVerificationFailed, format!("the token is not one of ours: {error}"))
                 .with_hint("the security token is not valid"),

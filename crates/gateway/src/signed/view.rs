@@ -40,7 +40,7 @@ fn object(session: &SignedSession) -> Vec<u8> {
     out.str("created_at", &rfc3339(session.created_ms)).str("expires_at", &rfc3339(session.expires_ms));
     let patterns: Vec<String> = session.patterns.iter().map(ToString::to_string).collect();
     out.raw("allowed_tool_patterns", serde_json::to_string(&patterns).unwrap_or_default().as_bytes());
-    out.u64("calls", session.meters.so_far("").calls);
+    out.u64("calls", session.so_far("").calls);
     out.finish()
 }
 

@@ -327,7 +327,9 @@ pub struct TokenRevoke {
 pub enum Config {
     /// Name every mistake in the file, with its line and its repair
     Check(ConfigFile),
-    /// Show every value in force and where it came from
+    /// Show every value and where it came from
+    ///
+    /// A gate that runs has them too, as soon as the file is written; those marked `at start` only after a restart.
     Explain(ConfigFile),
     /// Print the JSON Schema of portcullis.yaml
     Schema,

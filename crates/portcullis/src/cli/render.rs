@@ -258,7 +258,11 @@ pub fn explained(rows: &[Explained], style: Style) -> String {
     let rows: Vec<Vec<Cell>> = rows
         .iter()
         .map(|row| {
-            let origin = if row.origin == "default" { painted("default", Paint::Dim) } else { cell(&row.origin) };
+            let origin = match (row.origin.as_str(), row.at_start) {
+                ("default", _) => painted("default", Paint::Dim),
+                (origin, true) => cell(format!("{origin}, at start")),
+                (origin, false) => cell(origin),
+            };
             vec![cell(&row.key), origin, cell(&row.value)]
         })
         .collect();

@@ -81,6 +81,9 @@ const fn key(name: &'static str, kind: Kind, default: &'static str, doc: &'stati
     Key { name, kind, default, doc }
 }
 
+/// Of the top of the file: what a gate reads once, when it starts. Everything else is applied as soon as the file changes.
+pub const AT_START: &[&str] = &["listen", "authentication", "allowed_origins", "limits", "trust", "retry"];
+
 /// The top of the file.
 pub static ROOT: &[Key] = &[
     key(

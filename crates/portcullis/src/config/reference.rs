@@ -14,8 +14,11 @@ const HEAD: &str = "\
 
 One file, `portcullis.yaml`, in YAML without its sharp edges: anchors, aliases, merge keys, custom tags and repeated keys are
 refused, a file has at most 1 MiB and 32 levels. `portcullis config path` says where it is, `portcullis config check` names every
-mistake with its line and its repair, `portcullis config explain` shows every value in force and where it came from. A file with a
-mistake changes nothing: the gate keeps what it had.
+mistake with its line and its repair, `portcullis config explain` shows every value and where it came from. A file with a mistake
+changes nothing: the gate keeps what it had.
+
+A gate that runs applies a changed file at once, the files it names included. Only `listen`, `authentication`, `allowed_origins`, `limits`,
+`trust` and `retry` are read when it starts; if one of them changes, the gate says that it waits for a restart.
 
 ```yaml
 mcp_servers:

@@ -97,8 +97,9 @@ fn succeeded((status, body): (u64, Value)) -> Result<Value, Trouble> {
 
 fn attest(args: &args::Attest, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let key = read_key(&args.key)?;
-    let mut body = json!({ "public_key": key.public().to_base64(), "security_context": args.context });
+    let mut body = json!({ "public_key": key.public().to_base64() });
     if let Some(fields) = body.as_object_mut() {
+        fields.extend(args.context.iter().map(|name| ("security_context".to_owned(), json!(name))));
         fields.extend(args.agent.iter().map(|id| ("agent_id".to_owned(), json!(id))));
         fields.extend(args.execution.iter().map(|id| ("execution_id".to_owned(), json!(id))));
     }
@@ -107,9 +108,12 @@ fn attest(args: &args::Attest, home: &Home, screen: &mut Screen<'_>) -> Result<E
     let kept: Kept = serde_json::from_value(attested.clone()).map_err(Trouble::failed)?;
     let bytes = serde_json::to_vec_pretty(&kept).map_err(Trouble::failed)?;
     private_file::replace(&session_file(&args.key), &bytes)?;
-    let shown =
-        json!({ "execution_id": kept.execution_id, "expires_at": kept.expires_at, "session_id": attested.get("session_id") });
-    let words = format!("Execution {} may call within `{}` until {}.\n", kept.execution_id, args.context, kept.expires_at);
+    let context = text(&attested, "/security_context");
+    let shown = json!({
+        "execution_id": kept.execution_id, "expires_at": kept.expires_at, "session_id": attested.get("session_id"),
+        "security_context": context,
+    });
+    let words = format!("Execution {} may call within `{context}` until {}.\n", kept.execution_id, kept.expires_at);
     screen.show(&shown, &words)?;
     Ok(Exit::Done)
 }
@@ -188,7 +192,7 @@ fn launch(args: &args::SealRun, home: &Home) -> Result<Exit, Trouble> {
         .args(rest)
         .env("SEAL_GATEWAY_URL", url)
         .env("SEAL_WORKLOAD_ID", text(&made, "/workload_id"))
-        .env("SEAL_SECURITY_CONTEXT", &args.context)
+        .env("SEAL_SECURITY_CONTEXT", text(&made, "/security_context"))
         .status()
         .map_err(|error| Trouble::usage(format!("cannot start {program}: {error}")))?;
     match ended.success() {

@@ -41,10 +41,12 @@ pub(super) struct Files {
     sinks: Mutex<Vec<sinks::Spec>>,
     /// The manifests of agents that the configuration names.
     manifests: Mutex<Vec<PathBuf>>,
-    /// Where keys of identity providers are, if they are in files.
-    provider_keys: Mutex<Vec<PathBuf>>,
+    /// Where keys are that the configuration names: the one that signs tokens, and those of identity providers.
+    keys: Mutex<Vec<PathBuf>>,
     /// Names the contents in force. A gate that has changed its own file and read it again need not do so twice.
     in_force: Mutex<Option<[u8; 32]>>,
+    /// What the gate was started with.
+    started: OnceLock<Resolved>,
     exports: OnceLock<Exports>,
 }
 
@@ -64,8 +66,9 @@ impl Files {
             audit: Mutex::default(),
             sinks: Mutex::default(),
             manifests: Mutex::default(),
-            provider_keys: Mutex::default(),
+            keys: Mutex::default(),
             in_force: Mutex::default(),
+            started: OnceLock::new(),
             exports: OnceLock::new(),
         })
     }
@@ -86,6 +89,7 @@ impl Files {
         set(&self.audit, resolved.audit);
         set(&self.sinks, resolved.sinks.clone());
         set(&self.in_force, Some(contents));
+        let _ = self.started.set(resolved.clone());
         Ok((resolved, looks))
     }
 
@@ -110,15 +114,15 @@ impl Files {
             config::IssuerKeys::File(file) => Some(file.clone()),
             config::IssuerKeys::Url(_) => None,
         });
-        set(&self.provider_keys, key_files.collect());
+        set(&self.keys, key_files.chain(signing::named_key_files(resolved)).collect());
         set(&self.manifests, contexts::files(resolved));
     }
 
-    /// What the configuration leads to: policies, manifests and providers' keys.
+    /// What the configuration leads to: policies, manifests and keys.
     fn named(&self) -> Vec<PathBuf> {
         let mut files = self.policies();
         files.extend(get(&self.manifests));
-        files.extend(get(&self.provider_keys));
+        files.extend(get(&self.keys));
         files
     }
 
@@ -162,14 +166,20 @@ impl Files {
         let rules = wiring::rules(resolved)?;
         let keys = signing::keys(&self.home, resolved)?;
         gate.pins().reload()?;
-        let summary =
+        let mut summary =
             format!("{} servers, {} credentials, policies {}", resolved.servers.len(), credentials.len(), rules.bundle.version());
         gate.apply(wiring::servers(resolved), credentials, rules)?;
-        gate.set_token_keys(keys);
+        gate.renew_signing(keys, signing::terms(resolved));
         set(&self.audit, resolved.audit);
         set(&self.sinks, resolved.sinks.clone());
         if let Some(exports) = self.exports.get() {
             exports.apply(&resolved.sinks);
+        }
+        let waiting = self.started.get().map(|started| waiting_for_restart(started, resolved)).unwrap_or_default();
+        if !waiting.is_empty() {
+            let keys = waiting.join(", ");
+            tracing::warn!(keys, "changed in the configuration, and in force only after a restart of the gate");
+            summary = format!("{summary}; NOT applied until the gate is restarted: {keys}");
         }
         Ok(summary)
     }
@@ -201,6 +211,20 @@ impl Files {
             tracing::error!("{} is not read, nothing changed: {error}", self.home.lock_file().display());
         }
     }
+}
+
+/// The keys among [`AT_START`](config::keys::AT_START) that are not what the gate was started with.
+fn waiting_for_restart(started: &Resolved, now: &Resolved) -> Vec<&'static str> {
+    let is_same = |key: &str| match key {
+        "listen" => started.listen == now.listen,
+        "authentication" => started.authentication == now.authentication,
+        "allowed_origins" => started.allowed_origins == now.allowed_origins,
+        "limits" => started.limits == now.limits,
+        "trust" => started.trust == now.trust,
+        "retry" => started.retry == now.retry,
+        _ => false,
+    };
+    config::keys::AT_START.iter().copied().filter(|key| !is_same(key)).collect()
 }
 
 pub(super) fn reload_and_log(gate: &Gate) {

@@ -110,3 +110,62 @@ async fn a_manifest_is_in_force_as_soon_as_it_is_written() {
     assert_eq!(agent.call("notes__give", json!({ "value": 1 })).await.0, 200);
     assert_eq!(server.calls_of("give").len(), 1);
 }
+
+/// `seal attest` with a key in the home: its exit code, and what it said.
+async fn attest(gate: &Gate, key: &str, more: &[&str]) -> (Option<i32>, String) {
+    let file = gate.home().join(key).display().to_string();
+    if !gate.home().join(key).exists() {
+        assert_eq!(gate.cli(&["seal", "keygen", &file]).await.unwrap().code, Some(0));
+    }
+    let said = gate.cli(&[&["seal", "attest", "--key", &file], more].concat()).await.unwrap();
+    (said.code, format!("{}{}", said.stdout, said.stderr))
+}
+
+#[tokio::test]
+async fn settings_of_the_seal_are_in_force_as_soon_as_they_are_written() {
+    let contexts = "security_contexts: { all: { capabilities: ['*'] } }\nagents: { coder: { tools: ['*'], security_context: all } }\n";
+    let with = |seal: &str| format!("{FLOOR_ONLY}{contexts}seal: {{ {seal} }}\n");
+    let gate = gate(&with("max_sessions_per_workload: 1")).await;
+    let (code, said) = attest(&gate, "one.pem", &["--agent", "coder"]).await;
+    assert!(code == Some(0) && said.contains("within `all`"), "an agent's context need not be named: {said}");
+    let (code, said) = attest(&gate, "two.pem", &["--context", "all"]).await;
+    assert!(code != Some(0) && said.contains("1 sessions already"), "{said}");
+    gate.write_config(&with("max_sessions_per_workload: 2")).unwrap();
+    assert_eq!(reload(&gate).await.0, 200);
+    assert_eq!(attest(&gate, "two.pem", &["--context", "all"]).await.0, Some(0));
+
+    let tools = async |key: &str| gate.cli(&["seal", "tools", "--key", &gate.home().join(key).display().to_string()]).await.unwrap();
+    assert_eq!(tools("two.pem").await.code, Some(0));
+    gate.write_config(&with("max_sessions_per_workload: 9, issuer: somebody-else")).unwrap();
+    assert_eq!(reload(&gate).await.0, 200);
+    assert_ne!(tools("two.pem").await.code, Some(0), "tokens of another issuer are not ours");
+    assert_eq!(attest(&gate, "two.pem", &["--context", "all"]).await.0, Some(0));
+
+    let (first, second) = (gate.home().join("signs.pem"), gate.home().join("signs-later.pem"));
+    for file in [&first, &second] {
+        assert_eq!(gate.cli(&["seal", "keygen", &file.display().to_string()]).await.unwrap().code, Some(0));
+    }
+    gate.write_config(&with("max_sessions_per_workload: 9, private_key_path: signs.pem")).unwrap();
+    assert_eq!(reload(&gate).await.0, 200);
+    assert_eq!(attest(&gate, "two.pem", &["--context", "all"]).await.0, Some(0));
+    assert_eq!(tools("two.pem").await.code, Some(0));
+    std::fs::rename(&second, &first).unwrap();
+    eventually("the key's file to be read again", SOON, || async {
+        match tools("two.pem").await.code {
+            Some(0) => Err("the old key still counts".to_owned()),
+            _ => Ok(()),
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_waits_for_a_restart_is_said() {
+    let gate = gate(FLOOR_ONLY).await;
+    gate.write_config(&format!("{FLOOR_ONLY}limits: {{ max_depth: 32 }}\nretry: {{ attempts: 1 }}\n")).unwrap();
+    let (status, said) = reload(&gate).await;
+    assert!(status == 200 && said.contains("NOT applied until the gate is restarted: limits, retry"), "{said}");
+    let explained = gate.cli(&["config", "explain"]).await.unwrap().stdout;
+    let row = explained.lines().find(|line| line.contains("limits.max_depth")).unwrap_or_default();
+    assert!(row.contains("at start"), "{row}");
+}

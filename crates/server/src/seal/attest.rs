@@ -56,6 +56,7 @@ pub(super) fn granted(attested: &Attested) -> Said {
     let mut out = Object::new();
     out.str("status", "success").str("security_token", attested.token.expose()).str("expires_at", &attested.expires_at);
     out.str("session_id", &attested.session_id).str("execution_id", &attested.execution_id);
+    out.str("security_context", &attested.context);
     out.str("session_status", "Active");
     Said::new(StatusCode::OK, out.finish())
 }

@@ -24,9 +24,9 @@ pub(super) async fn answer(door: &Door, operator: &Caller, request: &Request) ->
         },
         (Verb::Workloads, _) => match read_workload(&request.body) {
             Ok(new) => match door.gate.add_workload(operator, new).await {
-                Ok(id) => {
+                Ok(new) => {
                     let mut out = Object::new();
-                    out.str("status", "success").str("workload_id", id.expose());
+                    out.str("status", "success").str("workload_id", new.id.expose()).str("security_context", &new.context);
                     Said::new(StatusCode::OK, out.finish())
                 }
                 Err(error) => attest::refused(&error),
@@ -109,13 +109,11 @@ impl<'a> Fields<'a> {
 fn read_session(body: &[u8]) -> Result<SessionRequest, String> {
     let fields = Fields::read(body)?;
     // The gateway's own spelling, and the protocol's.
-    let either = |one: &str, other: &str| match fields.text(one)? {
-        Some(text) => Ok(text),
-        None => fields.required(other),
-    };
+    let either =
+        |one: &str, other: &str| fields.text(one).and_then(|text| text.map_or_else(|| fields.text(other), |text| Ok(Some(text))));
     Ok(SessionRequest {
         execution_id: fields.required("execution_id")?,
-        sub: either("agent_id", "sub")?,
+        sub: either("agent_id", "sub")?.filter(|text| !text.is_empty()).ok_or("`sub` is missing")?,
         security_context_name: either("security_context", "security_context_name")?,
         public_key_b64: fields.required("public_key_b64")?,
         allowed_tool_patterns: fields.texts("allowed_tool_patterns")?,
@@ -131,7 +129,7 @@ fn read_workload(body: &[u8]) -> Result<NewWorkload, String> {
     }
     let uses = u32::try_from(fields.number("uses", 1)?).ok().filter(|uses| (1..=10_000).contains(uses));
     Ok(NewWorkload {
-        security_context: fields.required("security_context")?,
+        security_context: fields.text("security_context")?,
         agent_id: fields.text("agent_id")?,
         tenant_id: fields.text("tenant_id")?,
         uses: uses.ok_or("`uses` is between 1 and 10000")?,

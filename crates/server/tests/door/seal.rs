@@ -357,6 +357,11 @@ async fn a_session_is_bounded_in_number_and_replaced_by_its_own() {
     assert_eq!(more.status, 429, "{}", more.body);
     assert!(more.header("Retry-After").is_some());
     assert_eq!(attest_as(&yard, BOB, 9, json!({})).await.1.status, 200, "others have their own");
+    for workload in ["w-1", "w-2"] {
+        let made_up = attest_as(&yard, ALICE, 9, json!({ "workload_id": workload })).await.1;
+        assert_eq!(made_up.status, 429, "a name that it gives itself is nobody else's: {}", made_up.body);
+    }
+    assert_eq!(attest_as(&yard, ALICE, 9, json!({ "execution_id": "e-1" })).await.1.status, 200, "its own place is its own");
 }
 
 #[tokio::test]
@@ -368,6 +373,38 @@ async fn what_an_execution_used_up_stays_used_up() {
     }
     let again = agent(&yard, ALICE, 2, json!({ "agent_id": "reader", "execution_id": "e-1" })).await;
     assert_eq!(again.call(&yard, "fs.read", json!({ "path": "/a" })).await.violation(), "RateLimitExceeded");
+}
+
+#[tokio::test]
+async fn what_an_execution_used_up_survives_a_killed_gate() {
+    let read = async |agent: &Agent, yard: &Yard| {
+        let said = agent.call(yard, "fs.read", json!({ "path": "/a" })).await;
+        if said.status == PASSED { String::new() } else { said.violation() }
+    };
+    let write = async |agent: &Agent, yard: &Yard| {
+        let said = agent.call(yard, "fs.write", json!({ "path": "/a", "content": "" })).await;
+        if said.status == PASSED { String::new() } else { said.violation() }
+    };
+    let yard = Yard::open().await;
+    let reader = agent(&yard, ALICE, 1, json!({ "agent_id": "reader", "execution_id": "e-1" })).await;
+    let writer = agent(&yard, ALICE, 2, json!({ "agent_id": "writer" })).await;
+    let replaced = json!({ "agent_id": "writer", "execution_id": writer.execution });
+    for _ in 0..2 {
+        assert_eq!(read(&reader, &yard).await, "");
+        assert_eq!(read(&writer, &yard).await, "");
+    }
+    assert_eq!(write(&writer, &yard).await, "", "each tool has a count of its own");
+    let yard = Yard::open_in(yard.abandon().await, audit::system_clock()).await;
+    assert_eq!(read(&reader, &yard).await, "", "it has one left, of three");
+    assert_eq!(read(&reader, &yard).await, "RateLimitExceeded");
+    assert_eq!(read(&writer, &yard).await, "RateLimitExceeded", "it had two of this tool");
+    assert_eq!(write(&writer, &yard).await, "", "and has one left of that");
+    assert_eq!(write(&writer, &yard).await, "RateLimitExceeded");
+    let writer = agent(&yard, ALICE, 3, replaced).await;
+    let yard = Yard::open_in(yard.abandon().await, audit::system_clock()).await;
+    for said in [read(&reader, &yard).await, read(&writer, &yard).await, write(&writer, &yard).await] {
+        assert_eq!(said, "RateLimitExceeded", "however often it is killed, and whoever attests again");
+    }
 }
 
 #[tokio::test]
@@ -416,8 +453,18 @@ async fn an_agent_is_for_its_own_context() {
     let yard = Yard::open().await;
     let elsewhere = attest_as(&yard, ALICE, 1, json!({ "agent_id": "coder" })).await.1;
     assert_eq!((elsewhere.status, &elsewhere.json()["error_code"]), (401, &json!(3001)), "{}", elsewhere.body);
-    let there = attest_as(&yard, ALICE, 1, json!({ "agent_id": "coder", "security_context": "bounded" })).await.1;
-    assert_eq!(there.status, 200, "{}", there.body);
+    for named in [json!("bounded"), Value::Null] {
+        let there = attest_as(&yard, ALICE, 1, json!({ "agent_id": "coder", "security_context": named })).await.1;
+        assert_eq!((there.status, &there.json()["security_context"]), (200, &json!("bounded")), "{}", there.body);
+    }
+    let nowhere = attest_as(&yard, ALICE, 1, json!({ "agent_id": "reader", "security_context": null })).await.1;
+    assert_eq!(nowhere.status, 400, "it is for no context of its own: {}", nowhere.body);
+    let opened = json!({ "execution_id": "e", "sub": "coder", "public_key_b64": AgentKey::from_seed(&[5; 32]).unwrap().public().to_base64() });
+    let opened = yard.request("POST", "/v1/seal/sessions").by(OPERATOR).with_body(&opened.to_string()).send().await;
+    assert_eq!((opened.status, &opened.json()["security_context"]), (200, &json!("bounded")), "{}", opened.body);
+    let launched = json!({ "agent_id": "coder" }).to_string();
+    let launched = yard.request("POST", "/v1/seal/workloads").by(OPERATOR).with_body(&launched).send().await;
+    assert_eq!((launched.status, &launched.json()["security_context"]), (200, &json!("bounded")), "{}", launched.body);
 }
 
 #[tokio::test]

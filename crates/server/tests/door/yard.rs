@@ -11,8 +11,8 @@ use std::{
 use gateway::{
     Credential, DoorSettings, Gate, Pins, Role,
     settings::{
-        Access, Allow, ApprovalSettings, Arrivals, Proofs, Rules, ServerSpec, Settings, Signing, Standing, ToolRule, Transport,
-        WorkerSettings,
+        Access, Allow, ApprovalSettings, Arrivals, Proofs, Rules, ServerSpec, Settings, Signing, Standing, Terms, ToolRule,
+        Transport, WorkerSettings,
     },
 };
 use identity::{Bounds, Entry, Journal, Replay, TokenKeys};
@@ -230,14 +230,17 @@ async fn signing(home: &std::path::Path, state: &state::State, now_ms: u64) -> S
     replay.restore(before.as_chunks().0.iter().copied(), now_ms);
     Signing {
         keys: TokenKeys::generate(&[7; 32]).unwrap(),
-        issuer: "portcullis".to_owned(),
-        audiences: vec!["agents".to_owned()],
-        ttl: Duration::from_secs(3600),
-        max_sessions_per_workload: 4,
+        terms: Terms {
+            issuer: "portcullis".to_owned(),
+            audiences: vec!["agents".to_owned()],
+            ttl: Duration::from_secs(3600),
+            max_sessions_per_workload: 4,
+        },
         replay: Arc::new(replay),
         tidy: Box::new(|_| Ok(())),
         random: secrets::os_entropy(),
         sessions: state.signed_sessions().await.unwrap(),
+        used: state.used_calls().await.unwrap(),
     }
 }
 
@@ -277,7 +280,16 @@ fn contexts() -> Contexts {
         tenant: None,
         ..AgentTools::default()
     };
-    Contexts::new(contexts, [tools, coder], Ceilings::default())
+    let writer = AgentTools {
+        name: "writer".to_owned(),
+        tools: vec![AgentTool {
+            pattern: ToolPattern::parse("fs.*").unwrap(),
+            max_calls_per_execution: Some(2),
+            ..AgentTool::default()
+        }],
+        ..AgentTools::default()
+    };
+    Contexts::new(contexts, [tools, coder, writer], Ceilings::default())
 }
 
 fn credential(token: &str, role: Role) -> Credential {

@@ -1,4 +1,4 @@
-use crate::{SavedSigned, SignedStatus, State, Workload};
+use crate::{SavedSigned, SignedStatus, State, UsedCalls, Workload};
 
 fn session(id: &str, execution: &str, created_ms: u64) -> SavedSigned {
     SavedSigned {
@@ -68,4 +68,38 @@ async fn a_workload_is_used_as_often_as_it_may_be() {
     assert_eq!(state.use_workload("w1", 1, |known| known.digest == [1; 32]).await.unwrap(), Some(workload));
     assert!(state.use_workload("w1", 1, |_| true).await.unwrap().is_some());
     assert!(state.use_workload("w1", 1, |_| true).await.unwrap().is_none(), "used up");
+}
+
+fn used(execution: &str, tool: &str, calls: u64) -> UsedCalls {
+    UsedCalls { execution: execution.into(), tool: tool.into(), calls }
+}
+
+#[tokio::test]
+async fn what_an_execution_used_up_outlives_the_process_and_never_falls() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("state.db");
+    let state = State::open(&file).await.unwrap();
+    state.begin_signed(&session("j1", "e1", 10)).await.unwrap();
+    state.use_calls(&[used("e1", "", 4), used("e1", "fs__read", 2)]).await.unwrap();
+    state.use_calls(&[used("e1", "", 3), used("e1", "fs__read", 3)]).await.unwrap();
+    drop(state);
+    let state = State::open(&file).await.unwrap();
+    assert_eq!(state.used_calls_of("e1").await.unwrap(), [used("e1", "", 4), used("e1", "fs__read", 3)]);
+    let mut turn = state.turn().await.unwrap();
+    let lower = "UPDATE used_calls SET calls = 1 WHERE tool = ''";
+    assert!(sqlx::query(lower).execute(turn.connection()).await.is_err(), "not even the program can give it back");
+}
+
+#[tokio::test]
+async fn counts_are_forgotten_with_the_last_session_of_their_execution() {
+    let day = 24 * 60 * 60 * 1000;
+    let state = State::in_memory().await.unwrap();
+    state.begin_signed(&session("j1", "e1", 10)).await.unwrap();
+    state.begin_signed(&session("j2", "e2", 10)).await.unwrap();
+    state.use_calls(&[used("e1", "", 1), used("e2", "", 2)]).await.unwrap();
+    state.end_signed("j1", SignedStatus::Expired, "", 20).await.unwrap();
+    state.begin_signed(&session("j3", "e3", day)).await.unwrap();
+    assert_eq!(state.used_calls().await.unwrap().len(), 2, "a day has not gone by");
+    state.begin_signed(&session("j4", "e4", 21 + day)).await.unwrap();
+    assert_eq!(state.used_calls().await.unwrap(), [used("e2", "", 2)]);
 }

@@ -58,9 +58,9 @@ pub struct Attest {
     /// The agent's key, as `seal keygen` made it
     #[arg(long, value_name = "FILE")]
     pub key: PathBuf,
-    /// The security context that bounds the session
+    /// The security context that bounds the session; without it, the one that the agent is for
     #[arg(long, value_name = "CONTEXT")]
-    pub context: String,
+    pub context: Option<String>,
     /// The agent's id; without it, a new one
     #[arg(long, value_name = "ID")]
     pub agent: Option<String>,
@@ -96,9 +96,9 @@ pub struct Revoke {
 
 #[derive(Debug, Args)]
 pub struct SealRun {
-    /// The security context of its sessions
+    /// The security context of its sessions; without it, the one that the agent is for
     #[arg(long, value_name = "CONTEXT")]
-    pub context: String,
+    pub context: Option<String>,
     /// The agent it is
     #[arg(long, value_name = "ID")]
     pub agent: Option<String>,

@@ -94,7 +94,7 @@ pub static AGENT: &[Key] = &[
     ),
     key("max_calls_per_execution", Kind::Count(0..=1_000_000_000), "", "Calls that one execution may make."),
     SUBCOMMANDS,
-    key("security_context", Kind::Text, "", "The context its sessions are in unless they ask for another."),
+    key("security_context", Kind::Text, "", "The context its sessions are in. They need not name it, and cannot be in another."),
     key("tenant", Kind::Text, "", "Whose agent it is."),
 ];
 
@@ -215,5 +215,10 @@ pub static SEAL: &[Key] = &[
          directory of this file.",
     ),
     key("public_key_path", Kind::Text, "", "PEM file with the public half, where it is not to be derived from the other."),
-    key("max_sessions_per_workload", Kind::Count(1..=100_000), "8", "Sessions that one workload may have open at once."),
+    key(
+        "max_sessions_per_workload",
+        Kind::Count(1..=10_000),
+        "8",
+        "Sessions that one launched workload may have open at once; and one credential, whatever it calls its workloads.",
+    ),
 ];
