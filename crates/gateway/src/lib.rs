@@ -44,8 +44,9 @@ pub use running::{Answer, Event, Outcome, Reply, Running};
 pub use seal::Seal;
 pub use settings::DoorSettings;
 pub use signed::{
-    AttestError, AttestProof, AttestRequest, Attested, Launchable, NewWorkload, Revoked, SessionRequest, SignedSession,
+    AttestError, AttestProof, AttestRequest, Attested, Ended, Launchable, NewWorkload, SessionRequest, SignedSession,
 };
+pub use state::SignedStatus;
 
 /// JSON-RPC codes of ours, outside the range the protocol reserves: refused by a rule, upstream failed, out of time.
 pub const REFUSED: i64 = -31001;

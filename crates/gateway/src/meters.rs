@@ -59,7 +59,8 @@ impl Bucket {
         counted.map_err(|due| Exceeded {
             limit: self.name.clone(),
             calls: self.rate.calls.into(),
-            retry_after: Duration::from_nanos(due.saturating_add(step).saturating_sub(now.saturating_add(window))),
+            retry_after: Duration::from_nanos(due.saturating_add(step).saturating_sub(now.saturating_add(window)))
+                .max(Duration::from_millis(1)),
         })
     }
 }

@@ -17,7 +17,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU8, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -38,7 +38,7 @@ use crate::{
 
 pub use attest::{AttestError, AttestRequest, Attested, Evidence as AttestProof, Launchable, NewWorkload, SessionRequest};
 pub(crate) use verify::in_force;
-pub use view::Revoked;
+pub use view::Ended;
 
 /// Sessions in force at once; a new one beyond is refused.
 const MAX_SESSIONS: usize = 10_000;
@@ -69,6 +69,8 @@ pub struct SignedSession {
     pub expires_ms: u64,
     key: PublicKey,
     status: AtomicU8,
+    /// When it ended; nothing before it has.
+    ended_ms: AtomicU64,
     /// Its end is on record and on disk.
     is_kept: AtomicBool,
     /// Another session of the same execution took its place.
@@ -95,6 +97,7 @@ impl SignedSession {
             expires_ms: saved.expires_ms,
             key,
             status: AtomicU8::new(saved.status as u8),
+            ended_ms: AtomicU64::new(saved.ended_ms),
             is_kept: AtomicBool::new(saved.status != SignedStatus::Active),
             is_replaced: AtomicBool::new(saved.reason == REPLACED),
             vouched: saved.vouched,
@@ -117,11 +120,25 @@ impl SignedSession {
         self.meters.calls.so_far(tool)
     }
 
-    /// In force on the next look, whatever becomes of the disk.
-    fn end(&self, status: SignedStatus) {
+    /// Where it is in its life now, also where nobody has looked since its time was over.
+    #[must_use]
+    pub fn status_at(&self, now_ms: u64) -> SignedStatus {
+        match self.status() {
+            SignedStatus::Active if now_ms >= self.expires_ms => SignedStatus::Expired,
+            status => status,
+        }
+    }
+
+    /// In force on the next look, whatever becomes of the disk. The first end is the one that counts, and time may have come first.
+    fn end(&self, status: SignedStatus, now_ms: u64) {
+        let (status, at) = match self.status_at(now_ms) {
+            SignedStatus::Expired => (SignedStatus::Expired, self.expires_ms),
+            _ => (status, now_ms),
+        };
         let (active, ended) = (SignedStatus::Active as u8, status as u8);
-        // The first end is the one that counts.
-        let _ = self.status.compare_exchange(active, ended, Ordering::AcqRel, Ordering::Acquire);
+        if self.status.compare_exchange(active, ended, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            self.ended_ms.store(at, Ordering::Release);
+        }
     }
 
     /// Whether a token names this session in everything it says.
@@ -276,17 +293,19 @@ impl Signed {
     /// Ends a session: in memory at once, then on record, then on disk. What could not be kept is tried again by whoever asks next, and
     /// every few seconds.
     async fn finish(&self, session: &SignedSession, end: End<'_>, now_ms: u64) -> Result<(), String> {
-        session.end(end.status);
+        session.end(end.status, now_ms);
         let _turn = self.turn.lock().await;
-        self.keep_end(session, end, now_ms).await
+        self.keep_end(session, end).await
     }
 
     /// Needs the turn.
-    async fn keep_end(&self, session: &SignedSession, end: End<'_>, now_ms: u64) -> Result<(), String> {
+    async fn keep_end(&self, session: &SignedSession, end: End<'_>) -> Result<(), String> {
         if session.is_kept.load(Ordering::Acquire) {
             return Ok(());
         }
-        let status = session.status();
+        let (status, ended_ms) = (session.status(), session.ended_ms.load(Ordering::Acquire));
+        // Time asks nobody.
+        let end = if status == SignedStatus::Expired { End { who: "", reason: "", ..end } } else { end };
         let change = audit::Change {
             action: if status == SignedStatus::Expired { "seal.session_expired" } else { "seal.session_revoked" },
             caller: end.who,
@@ -295,7 +314,7 @@ impl Signed {
             ..view::about(session)
         };
         self.ledger.change(&change).map_err(|error| error.to_string())?;
-        self.state.end_signed(&session.id, status, end.reason, now_ms).await.map_err(|error| error.to_string())?;
+        self.state.end_signed(&session.id, status, end.reason, ended_ms).await.map_err(|error| error.to_string())?;
         session.is_kept.store(true, Ordering::Release);
         // It can never come back, so neither can its calls.
         self.replay.forget(&session.id);

@@ -46,8 +46,20 @@ pub enum ProofError {
     OtherToken,
     #[error(transparent)]
     Stale(#[from] Stale),
-    #[error(transparent)]
+    #[error("{}", spent(.0))]
     Spent(#[from] Spent),
+}
+
+/// The same window keeps envelopes and proofs; here it is a proof that it speaks of.
+fn spent(spent: &Spent) -> String {
+    match spent {
+        Spent::Replayed => "the proof was accepted before; make a new one with another `jti`".to_owned(),
+        Spent::BeforeHorizon => {
+            "the proof is older than what the gate remembers of its key; check the clock and make a new one".to_owned()
+        }
+        Spent::Full => "the gate cannot remember more proofs at the moment; try again in a minute".to_owned(),
+        Spent::Journal(error) => format!("the gate cannot write down that it accepted this proof: {error}"),
+    }
 }
 
 /// Verifies a proof and spends it.

@@ -10,11 +10,15 @@ pub struct Freshness {
 
 /// Signed too long ago, or by a clock that is too far ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("signed {age} s ago by the gate's clock; the window is {window} s to either side, so check the clock and sign again")]
+#[error("signed {} by the gate's clock; the window is {window} s to either side, so check the clock and sign again", when(*.age))]
 pub struct Stale {
     /// Negative for an envelope from the future.
     pub age: i64,
     pub window: u64,
+}
+
+fn when(age: i64) -> String {
+    if age < 0 { format!("{} s in the future", age.unsigned_abs()) } else { format!("{age} s ago") }
 }
 
 impl Freshness {

@@ -8,8 +8,9 @@ use serde::Serialize;
 
 use crate::{
     cli::{Cli, Exit, Style, Verb, args},
-    config, demo_server,
+    config, contexts, demo_server,
     home::Home,
+    signing,
 };
 
 mod account_verbs;
@@ -124,6 +125,20 @@ pub fn load(file: &Path) -> Result<(config::Raw, config::Resolved), Trouble> {
         }
         config::LoadError::Invalid(report) => Trouble::usage(report),
     })
+}
+
+/// What is wrong with the files that a configuration names: manifests of agents, and the keys of the seal.
+pub fn mistakes_in_named_files(resolved: &config::Resolved) -> Vec<config::Finding> {
+    contexts::load(resolved).err().unwrap_or_default().into_iter().chain(signing::mistake(resolved)).collect()
+}
+
+/// The same as [`load`], the files that it names included.
+pub fn load_whole(file: &Path) -> Result<(config::Raw, config::Resolved), Trouble> {
+    let (raw, resolved) = load(file)?;
+    match mistakes_in_named_files(&resolved) {
+        mistakes if mistakes.is_empty() => Ok((raw, resolved)),
+        mistakes => Err(Trouble::usage(raw.report(mistakes))),
+    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,12 @@ use gateway::settings::{Signing, Terms};
 use identity::{Bounds, SigningKey, TokenKeys, VerifyingKey};
 use state::State;
 
-use crate::{config::Resolved, home::Home, private_file, replay_file::ReplayFile};
+use crate::{
+    config::{Finding, NamedFile, Resolved},
+    home::Home,
+    private_file,
+    replay_file::ReplayFile,
+};
 
 /// No token lives longer, so no key has to be recognised longer after it was replaced.
 const OVERLAP: Duration = Duration::from_secs(24 * 3600);
@@ -34,25 +39,38 @@ fn earlier_key_files(home: &Home) -> Vec<PathBuf> {
 
 /// The keys as the files are now.
 pub(crate) fn keys(home: &Home, resolved: &Resolved) -> Result<TokenKeys, String> {
-    let seal = &resolved.seal;
-    let keys = match &seal.private_key {
-        Some(path) => {
-            check_mode(path)?;
-            TokenKeys::new(read_key(path)?)
-        }
-        None => TokenKeys::new(own_key(home)?),
-    };
-    let mut keys = keys.map_err(|error| format!("the key for tokens cannot be used: {error}"))?;
-    if let Some(path) = &seal.public_key {
-        let key = VerifyingKey::parse(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))?;
-        keys = keys.also_verify(key).map_err(|error| format!("{}: {error}", path.display()))?;
+    if let Some(private) = &resolved.seal.private_key {
+        return named_keys(private, resolved.seal.public_key.as_ref()).map_err(|(_, what)| what);
     }
-    let earlier = if seal.private_key.is_none() { earlier_key_files(home) } else { Vec::new() };
-    for earlier in earlier {
+    let mut keys = usable(own_key(home)?)?;
+    for earlier in earlier_key_files(home) {
         keys =
             keys.also_verify(read_key(&earlier)?.public().clone()).map_err(|error| format!("{}: {error}", earlier.display()))?;
     }
     Ok(keys)
+}
+
+/// The keys in the files that the configuration names, or what is wrong with which of them.
+fn named_keys<'a>(private: &'a NamedFile, public: Option<&'a NamedFile>) -> Result<TokenKeys, (&'a NamedFile, String)> {
+    let signs = check_mode(&private.path).and_then(|()| usable(read_key(&private.path)?));
+    let keys = signs.map_err(|what| (private, what))?;
+    let Some(public) = public else { return Ok(keys) };
+    let failed = |error: &dyn std::fmt::Display| (public, format!("{}: {error}", public.path.display()));
+    let key = VerifyingKey::parse(&read(&public.path).map_err(|what| (public, what))?).map_err(|error| failed(&error))?;
+    keys.also_verify(key).map_err(|error| failed(&error))
+}
+
+fn usable(key: SigningKey) -> Result<TokenKeys, String> {
+    TokenKeys::new(key).map_err(|error| format!("the key for tokens cannot be used: {error}"))
+}
+
+/// What is wrong with a file of keys that the configuration names, at the place that names it.
+pub(crate) fn mistake(resolved: &Resolved) -> Option<Finding> {
+    let seal = &resolved.seal;
+    let (file, what) = named_keys(seal.private_key.as_ref()?, seal.public_key.as_ref()).err()?;
+    let fix =
+        "name a PEM file with the key that only you can read, as `portcullis seal keygen FILE` makes one; or remove the key";
+    Some(Finding::error(file.place, what, fix))
 }
 
 /// Names this run of the machine: what was written before a power cut may be lost, and this tells.
@@ -73,7 +91,8 @@ pub(crate) fn terms(resolved: &Resolved) -> Terms {
 
 /// The files besides our own key that tokens are signed and recognised with.
 pub(crate) fn named_key_files(resolved: &Resolved) -> Vec<PathBuf> {
-    resolved.seal.private_key.iter().chain(&resolved.seal.public_key).cloned().collect()
+    let named = resolved.seal.private_key.iter().chain(&resolved.seal.public_key);
+    named.map(|file| file.path.clone()).collect()
 }
 
 /// What the gate needs for signed calls.
@@ -94,10 +113,10 @@ pub(crate) async fn signing(home: &Home, resolved: &Resolved, state: &State, boo
 
 /// A new key signs from now on; tokens of the old one stay good until they expire.
 pub(crate) fn rotate(home: &Home, resolved: &Resolved) -> Result<String, String> {
-    if let Some(path) = &resolved.seal.private_key {
+    if let Some(file) = &resolved.seal.private_key {
         return Err(format!(
             "tokens are signed with {}, which `seal.private_key_path` names; put a new key there",
-            path.display()
+            file.path.display()
         ));
     }
     let file = key_file(home);

@@ -101,7 +101,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
 fn prepare(up: &args::Up, home: &Home, files: &Files) -> Result<(Prepared, files::Looks), Trouble> {
     if home.config_file().exists() {
         // A bad file is refused before anything is made beside it.
-        offline::load(&home.config_file())?;
+        offline::load_whole(&home.config_file())?;
     }
     home.prepare()?;
     let is_new = offline::first_config(home)?;

@@ -148,7 +148,7 @@ fn write(said: Said) -> Reply {
         reply.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
     }
     if let Some(wait) = said.retry_after {
-        reply.headers_mut().insert(header::RETRY_AFTER, wait.as_secs().max(1).into());
+        reply.headers_mut().insert(header::RETRY_AFTER, render::whole_seconds(wait).into());
     }
     reply
 }

@@ -287,7 +287,7 @@ impl Signed {
         rate.take().map_err(|_| AttestError::TooMany("too many attestations; wait a minute".to_owned()))?;
         let _turn = self.turn.lock().await;
         let terms = self.terms.load_full();
-        let before = self.room_for(&owner, &begin, terms.max_sessions_per_workload)?;
+        let before = self.room_for(&owner, &begin, terms.max_sessions_per_workload, now_ms)?;
         let expires_ms = now_ms.saturating_add(u64::try_from(terms.ttl.as_millis()).unwrap_or(u64::MAX));
         let saved = SavedSigned {
             id: self.uuid()?,
@@ -311,9 +311,9 @@ impl Signed {
         let meters = self.meters_of(&saved.execution, before.as_ref()).await?;
         if let Some(before) = before.as_ref().and_then(Caller::signed) {
             before.is_replaced.store(true, Ordering::Release);
-            before.end(SignedStatus::Revoked);
+            before.end(SignedStatus::Revoked, now_ms);
             let end = End { status: SignedStatus::Revoked, who: owner.id(), reason: REPLACED };
-            self.keep_end(before, end, now_ms).await.map_err(unavailable)?;
+            self.keep_end(before, end).await.map_err(unavailable)?;
         }
         let session = Arc::new(SignedSession::new(saved.clone(), key, meters));
         let about = audit::Change { door: "seal", caller: owner.id(), ..view::about(&session) };
@@ -333,10 +333,11 @@ impl Signed {
 
     /// Whether there is room for one more, and the session that it takes the place of. An execution that is somebody else's is not
     /// theirs to take.
-    fn room_for(&self, owner: &Caller, begin: &Begin, most: usize) -> Result<Option<Caller>, AttestError> {
+    fn room_for(&self, owner: &Caller, begin: &Begin, most: usize, now_ms: u64) -> Result<Option<Caller>, AttestError> {
         let all = self.sessions.load();
-        let active =
-            || all.values().filter(|caller| caller.signed().is_some_and(|session| session.status() == SignedStatus::Active));
+        let active = || {
+            all.values().filter(|caller| caller.signed().is_some_and(|session| session.status_at(now_ms) == SignedStatus::Active))
+        };
         let same = self.latest(&begin.execution);
         if let Some(other) = &same {
             if other.id() != owner.id() {
@@ -348,7 +349,7 @@ impl Signed {
             {
                 return Err(AttestError::Forbidden(format!("execution `{}` was revoked; begin another", begin.execution)));
             }
-            if session.is_some_and(|session| session.status() == SignedStatus::Active) {
+            if session.is_some_and(|session| session.status_at(now_ms) == SignedStatus::Active) {
                 return Ok(same);
             }
         }

@@ -2,7 +2,7 @@
 
 use vocab::{Rule, Violation};
 
-use super::{AttestError, AttestProof, AttestRequest, Attested, Launchable, NewWorkload, Revoked, SessionRequest, verify};
+use super::{AttestError, AttestProof, AttestRequest, Attested, Ended, Launchable, NewWorkload, SessionRequest, verify};
 use crate::{Caller, Gate, Listed, settings::Terms};
 
 impl Gate {
@@ -91,16 +91,16 @@ impl Gate {
     /// The sessions that exist for this operator: a JSON array.
     #[must_use]
     pub fn signed_sessions_json(&self, operator: &Caller, all: bool) -> Vec<u8> {
-        self.inner().signed.json(operator, all)
+        self.inner().signed.json(operator, all, self.inner().now_ms())
     }
 
     #[must_use]
     pub fn signed_session_json(&self, operator: &Caller, execution: &str) -> Option<Vec<u8>> {
-        self.inner().signed.one_json(operator, execution)
+        self.inner().signed.one_json(operator, execution, self.inner().now_ms())
     }
 
     /// Ends the session of an execution: its next call is refused, and so is everything after.
-    pub async fn revoke_signed(&self, operator: &Caller, execution: &str, reason: &str) -> Result<Option<Revoked>, String> {
+    pub async fn revoke_signed(&self, operator: &Caller, execution: &str, reason: &str) -> Result<Option<Ended>, String> {
         let inner = self.inner();
         inner.signed.revoke(operator, execution, reason, inner.now_ms()).await
     }

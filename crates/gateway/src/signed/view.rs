@@ -1,5 +1,7 @@
 //! Sessions of signed calls as operators and the ledger see them.
 
+use std::sync::atomic::Ordering;
+
 use audit::rfc3339;
 use state::SignedStatus;
 use wire::write::Object;
@@ -7,10 +9,11 @@ use wire::write::Object;
 use super::{End, Signed, SignedSession};
 use crate::Caller;
 
-/// What ending a session came to.
+/// What ending a session came to. One that was over before ended as it did then.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Revoked {
+pub struct Ended {
     pub execution: String,
+    pub status: SignedStatus,
     /// When, in RFC 3339.
     pub at: String,
 }
@@ -29,14 +32,14 @@ pub(super) fn about(session: &SignedSession) -> audit::Change<'_> {
 }
 
 /// One session, as an operator sees it. Never its token.
-fn object(session: &SignedSession) -> Vec<u8> {
+fn object(session: &SignedSession, now_ms: u64) -> Vec<u8> {
     let mut out = Object::new();
     out.str("execution_id", &session.execution).str("session_id", &session.id).str("sub", &session.agent);
     out.str("security_context_name", &session.context).str("workload_id", &session.workload);
     if !session.tenant.is_empty() {
         out.str("tenant_id", &session.tenant);
     }
-    out.str("session_status", session.status().as_str()).str("attested_by", &session.attested_by);
+    out.str("session_status", session.status_at(now_ms).as_str()).str("attested_by", &session.attested_by);
     out.str("created_at", &rfc3339(session.created_ms)).str("expires_at", &rfc3339(session.expires_ms));
     let patterns: Vec<String> = session.patterns.iter().map(ToString::to_string).collect();
     out.raw("allowed_tool_patterns", serde_json::to_string(&patterns).unwrap_or_default().as_bytes());
@@ -46,12 +49,12 @@ fn object(session: &SignedSession) -> Vec<u8> {
 
 impl Signed {
     /// The sessions that exist for this operator, newest first: those in force, or all that are remembered.
-    pub(crate) fn json(&self, operator: &Caller, all: bool) -> Vec<u8> {
+    pub(crate) fn json(&self, operator: &Caller, all: bool, now_ms: u64) -> Vec<u8> {
         let mut callers = self.all();
         callers.retain(|caller| is_seen(operator, caller));
-        callers.retain(|caller| all || caller.signed().is_some_and(|session| session.status() == SignedStatus::Active));
+        callers.retain(|caller| all || caller.signed().is_some_and(|session| session.status_at(now_ms) == SignedStatus::Active));
         callers.sort_by_key(|caller| std::cmp::Reverse(caller.signed().map(|session| session.created_ms)));
-        let sessions: Vec<Vec<u8>> = callers.iter().filter_map(Caller::signed).map(|session| object(session)).collect();
+        let sessions: Vec<Vec<u8>> = callers.iter().filter_map(Caller::signed).map(|session| object(session, now_ms)).collect();
         [b"[", sessions.join(&b","[..]).as_slice(), b"]"].concat()
     }
 
@@ -68,8 +71,8 @@ impl Signed {
             .max_by_key(|caller| caller.signed().map(|session| (session.status() == SignedStatus::Active, session.created_ms)))
     }
 
-    pub(crate) fn one_json(&self, operator: &Caller, execution: &str) -> Option<Vec<u8>> {
-        self.of_execution(operator, execution)?.signed().map(|session| object(session))
+    pub(crate) fn one_json(&self, operator: &Caller, execution: &str, now_ms: u64) -> Option<Vec<u8>> {
+        self.of_execution(operator, execution)?.signed().map(|session| object(session, now_ms))
     }
 
     /// Ends the session of an execution, for good. `None`: there is none that this operator may see.
@@ -79,11 +82,12 @@ impl Signed {
         execution: &str,
         reason: &str,
         now_ms: u64,
-    ) -> Result<Option<Revoked>, String> {
+    ) -> Result<Option<Ended>, String> {
         let Some(caller) = self.of_execution(operator, execution) else { return Ok(None) };
         let Some(session) = caller.signed() else { return Ok(None) };
         self.finish(session, End { status: SignedStatus::Revoked, who: operator.id(), reason }, now_ms).await?;
-        Ok(Some(Revoked { execution: execution.to_owned(), at: rfc3339(now_ms) }))
+        let at = rfc3339(session.ended_ms.load(Ordering::Acquire));
+        Ok(Some(Ended { execution: execution.to_owned(), status: session.status(), at }))
     }
 }
 

@@ -30,8 +30,11 @@ impl NormalPath {
         if climbs(text) {
             return Err(BadPath::Traversal);
         }
-        if text.is_empty() || text.len() > MAX_PATH {
-            return Err(BadPath::Unclear("it is empty or longer than 4096 bytes"));
+        if text.is_empty() {
+            return Err(BadPath::Unclear("is where a path should be"));
+        }
+        if text.len() > MAX_PATH {
+            return Err(BadPath::Unclear("it is longer than 4096 bytes"));
         }
         if text.chars().any(char::is_control) {
             return Err(BadPath::Unclear("it holds a control character"));

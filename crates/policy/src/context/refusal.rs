@@ -98,22 +98,33 @@ pub(crate) fn climbing(path: &str) -> Violation {
     })
 }
 
+/// What is wrong with a text, as a sentence about it; nothing can be there where something should.
+fn wrong(text: &str, why: &str) -> String {
+    let subject = if text.is_empty() { "nothing".to_owned() } else { format!("`{}`", shown(text)) };
+    match why.strip_prefix("it ") {
+        Some(rest) => format!("{subject} {rest}"),
+        None if why.starts_with("is ") => format!("{subject} {why}"),
+        None => format!("{subject}: {why}"),
+    }
+}
+
 /// `allowed` is empty where no list bounds the paths and the text is none.
 pub(crate) fn outside(path: &str, why: &str, allowed: &[String]) -> Violation {
     let fix = match allowed {
         [] => "a plain path".to_owned(),
         _ => format!("a path covered by {}", listed(allowed)),
     };
-    let detail = format!("`{}` {why}; {fix} would be allowed", shown(path));
-    let violation = Violation::new(Rule::PathOutsideBoundary, detail).with_hint(format!("`{}` {why}", shown(path)));
+    let said = wrong(path, why);
+    let violation = Violation::new(Rule::PathOutsideBoundary, format!("{said}; {fix} would be allowed")).with_hint(said);
     with(violation, |out| {
         out.str("path", path).raw("allowed_paths", &array(allowed));
     })
 }
 
 pub(crate) fn not_domain(domain: &str, why: &str, allowed: &[String]) -> Violation {
-    let detail = format!("`{}` {why}; {} would be allowed", shown(domain), listed(allowed));
-    let violation = Violation::new(Rule::DomainNotAllowed, detail).with_hint(format!("`{}` {why}", shown(domain)));
+    let said = wrong(domain, why);
+    let detail = format!("{said}; {} would be allowed", listed(allowed));
+    let violation = Violation::new(Rule::DomainNotAllowed, detail).with_hint(said);
     with(violation, |out| {
         out.str("domain", domain).raw("allowed_domains", &array(allowed));
     })

@@ -100,9 +100,16 @@ pub struct Seal {
     pub audiences: Vec<String>,
     pub token_ttl: Duration,
     /// `None`: the gate makes a key of its own.
-    pub private_key: Option<PathBuf>,
-    pub public_key: Option<PathBuf>,
+    pub private_key: Option<NamedFile>,
+    pub public_key: Option<NamedFile>,
     pub max_sessions_per_workload: usize,
+}
+
+/// A file that the configuration names, and where it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedFile {
+    pub path: PathBuf,
+    pub place: Place,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

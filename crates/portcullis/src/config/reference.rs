@@ -79,7 +79,10 @@ pub fn reference() -> String {
     section(&mut page, "agents.NAME.tools[]", keys::AGENT_TOOL);
     section(&mut page, "agents.NAME.tools[].config", keys::AGENT_TOOL_CONFIG);
     section(&mut page, "builtin_dispatchers.NAME", keys::DISPATCHER);
+    section(&mut page, "builtin_dispatchers.NAME.capabilities[]", keys::CAPABILITY);
     section(&mut page, "seal", keys::SEAL);
+    section(&mut page, "oauth", keys::OAUTH);
+    section(&mut page, "oauth.issuers[]", keys::ISSUER);
     page
 }
 

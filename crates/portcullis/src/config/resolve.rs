@@ -27,6 +27,7 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
     let listen = listen(top, &mut findings);
     let limits = limits(top.table("limits"));
     let contexts = signed::contexts(top.node("security_contexts"), &mut findings);
+    let servers = servers(top.node("mcp_servers"), &limits, base, &mut findings);
     let mut resolved = Resolved {
         listen,
         authentication: authentication(top, &mut findings),
@@ -43,8 +44,8 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
         limits,
         trust: trust(top.table("trust"), base, &mut findings),
         retry: Retry { attempts: u32::try_from(top.table("retry").count("attempts")).unwrap_or(u32::MAX) },
-        servers: servers(top.node("mcp_servers"), &limits, base, &mut findings),
-        agents: signed::agents(top.node("agents"), &contexts, base, &mut findings),
+        agents: signed::agents(top.node("agents"), &contexts, &servers, base, &mut findings),
+        servers,
         contexts,
         dispatchers: signed::dispatchers(top.node("builtin_dispatchers"), &mut findings),
         seal: signed::seal(top.table("seal"), base, &mut findings),

@@ -5,6 +5,7 @@
 mod agents;
 mod contexts;
 mod dispatchers;
+mod idle;
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -18,7 +19,7 @@ use super::{
     fields::Fields,
     finding::Finding,
     keys::Key,
-    model::Seal,
+    model::{NamedFile, Seal},
     resolve::path_at,
     tree::{self, Node, Value},
 };
@@ -71,8 +72,16 @@ fn patterns<T>(
 
 fn pattern<T>(node: &Node, parse: impl Fn(&str) -> Result<T, BadPattern>, findings: &mut Vec<Finding>) -> Option<T> {
     let text = node.text()?;
+    if let kind @ ("a number" | "a boolean") = node.describe() {
+        let what = format!("`{text}` is {kind}, and matches nothing");
+        findings.push(Finding::error(node.place, what, "write what it stands for, or put it in quotes if that is its name"));
+        return None;
+    }
     parse(text).map_err(|bad| findings.push(Finding::error(node.place, format!("`{text}` cannot be read"), bad.0))).ok()
 }
+
+/// Families of tools, each with a name before its dot.
+const FAMILIES: &[&str] = &["cmd", "fs", "web", "email", "aegis"];
 
 fn texts(fields: Fields<'_>, name: &str) -> Option<Vec<String>> {
     fields.node(name).map(|_| fields.texts(name))
@@ -111,8 +120,11 @@ pub(super) fn tenant(fields: Fields<'_>, findings: &mut Vec<Finding>) -> Option<
 }
 
 pub(super) fn seal(fields: Fields<'_>, base: &Path, findings: &mut Vec<Finding>) -> Seal {
-    let private_key = fields.node("private_key_path").and_then(|node| path_at(node, base, findings));
-    let public_key = fields.node("public_key_path").and_then(|node| path_at(node, base, findings));
+    let mut file = |name| {
+        let node = fields.node(name)?;
+        path_at(node, base, findings).map(|path| NamedFile { path, place: node.place })
+    };
+    let (private_key, public_key) = (file("private_key_path"), file("public_key_path"));
     if let (None, Some(node)) = (&private_key, fields.node("public_key_path")) {
         let what = "`seal.public_key_path` needs `seal.private_key_path`: tokens are signed here";
         findings.push(Finding::error(node.place, what, "write both, or neither"));

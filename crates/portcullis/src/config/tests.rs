@@ -418,6 +418,27 @@ fn defaults_in_the_table_pass_their_own_check() {
     walk(keys::ROOT, "");
 }
 
+/// A table that the page leaves out cannot be looked up.
+#[test]
+fn the_reference_has_a_section_for_every_table() {
+    use keys::{Key, Kind};
+    fn walk(keys: &'static [Key], path: &str, page: &str) {
+        for key in keys {
+            let path = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
+            let (title, below) = match key.kind {
+                Kind::Table(below) | Kind::TableOrWord(below, _) | Kind::RateOrTable(below) => (path, below),
+                Kind::TableList(below) => (format!("{path}[]"), below),
+                Kind::Servers(mapped, _) => (format!("{path}.ID"), mapped),
+                Kind::Named(mapped, _) | Kind::AgentMap(mapped) | Kind::RuleMap(_, mapped) => (format!("{path}.NAME"), mapped),
+                _ => continue,
+            };
+            assert!(page.contains(&format!("\n## {title}\n")), "{title}");
+            walk(below, &title, page);
+        }
+    }
+    walk(keys::ROOT, "", &reference());
+}
+
 /// The files drawn from the table. `UPDATE_GENERATED=1 cargo test -p portcullis generated` writes them.
 #[test]
 fn generated_files_are_current() {

@@ -2,11 +2,10 @@
 
 use serde_json::json;
 
-use super::{Screen, Trouble, load};
+use super::{Screen, Trouble, load, mistakes_in_named_files};
 use crate::{
     cli::{Exit, args, render},
     config::{self, LoadError, Report},
-    contexts,
     home::Home,
 };
 
@@ -36,9 +35,9 @@ fn check(args: &args::ConfigFile, home: &Home, screen: &mut Screen<'_>) -> Resul
     let file = args.file.clone().unwrap_or_else(|| home.config_file());
     let (report, servers) = match config::load(&file) {
         Ok((raw, resolved)) => {
-            let manifests = contexts::load(&resolved).err().unwrap_or_default();
+            let named = mistakes_in_named_files(&resolved);
             let servers = resolved.servers.len();
-            (raw.report(resolved.warnings.into_iter().chain(manifests).collect()), servers)
+            (raw.report(resolved.warnings.into_iter().chain(named).collect()), servers)
         }
         Err(LoadError::Invalid(report)) => (report, 0),
         Err(error @ LoadError::Read { .. }) => return Err(Trouble::usage(error)),

@@ -93,6 +93,24 @@ fn the_configuration_is_checked_and_explained() {
 }
 
 #[test]
+fn keys_that_cannot_be_used_are_mistakes_of_the_file_that_names_them() {
+    let house = House::new();
+    let write = |name: &str, text: &str| std::fs::write(house.home.config_file().with_file_name(name), text).unwrap();
+    write("portcullis.yaml", "seal:\n  private_key_path: keys/none.pem\n");
+    let (code, text) = house.run("portcullis config check");
+    assert!(
+        code == 2 && text.contains("keys/none.pem") && text.contains("portcullis.yaml:2:21") && text.contains("fix:"),
+        "{text}"
+    );
+    write("portcullis.yaml", "seal: { private_key_path: empty.pem }\n");
+    write("empty.pem", "");
+    let (code, text) = house.run("portcullis config check");
+    assert!(code == 2 && text.contains("empty.pem") && text.contains("portcullis.yaml:1:27"), "{text}");
+    let trouble = super::load_whole(&house.home.config_file()).unwrap_err();
+    assert!(trouble.exit == Exit::Usage && trouble.message.contains("portcullis.yaml:1:27"), "{}", trouble.message);
+}
+
+#[test]
 fn credentials_are_made_listed_and_revoked() {
     let house = House::new();
     let (code, text) = house.run("portcullis token new laptop --grant github__* --json");

@@ -151,11 +151,15 @@ impl Files {
 
     /// Reads everything again; a mistake anywhere changes nothing.
     fn apply(&self, gate: &Gate) -> Result<String, String> {
-        let (_, resolved) = config::load(&self.home.config_file()).map_err(|error| error.to_string())?;
+        let (raw, resolved) = config::load(&self.home.config_file()).map_err(|error| error.to_string())?;
         // Also where they turn out to be wrong: whoever repairs them there wants it to be noticed.
         self.follow(&resolved);
         // Named before they are read: what changes meanwhile is another name, and is read again.
         let contents = self.contents();
+        let mistakes = offline::mistakes_in_named_files(&resolved);
+        if !mistakes.is_empty() {
+            return Err(raw.report(mistakes).to_string());
+        }
         let applied = self.apply_resolved(gate, &resolved)?;
         set(&self.in_force, Some(contents));
         Ok(applied)

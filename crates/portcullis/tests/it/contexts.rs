@@ -123,7 +123,8 @@ async fn attest(gate: &Gate, key: &str, more: &[&str]) -> (Option<i32>, String) 
 
 #[tokio::test]
 async fn settings_of_the_seal_are_in_force_as_soon_as_they_are_written() {
-    let contexts = "security_contexts: { all: { capabilities: ['*'] } }\nagents: { coder: { tools: ['*'], security_context: all } }\n";
+    let contexts =
+        "security_contexts: { all: { capabilities: ['*'] } }\nagents: { coder: { tools: ['*'], security_context: all } }\n";
     let with = |seal: &str| format!("{FLOOR_ONLY}{contexts}seal: {{ {seal} }}\n");
     let gate = gate(&with("max_sessions_per_workload: 1")).await;
     let (code, said) = attest(&gate, "one.pem", &["--agent", "coder"]).await;
@@ -134,7 +135,8 @@ async fn settings_of_the_seal_are_in_force_as_soon_as_they_are_written() {
     assert_eq!(reload(&gate).await.0, 200);
     assert_eq!(attest(&gate, "two.pem", &["--context", "all"]).await.0, Some(0));
 
-    let tools = async |key: &str| gate.cli(&["seal", "tools", "--key", &gate.home().join(key).display().to_string()]).await.unwrap();
+    let tools =
+        async |key: &str| gate.cli(&["seal", "tools", "--key", &gate.home().join(key).display().to_string()]).await.unwrap();
     assert_eq!(tools("two.pem").await.code, Some(0));
     gate.write_config(&with("max_sessions_per_workload: 9, issuer: somebody-else")).unwrap();
     assert_eq!(reload(&gate).await.0, 200);

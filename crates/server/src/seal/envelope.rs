@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use gateway::{Action, Answer, Ask, Caller, ClientFace, Envelope, Era, Event, Proof};
-use http::StatusCode;
 use vocab::{Rule, Violation};
 use wire::{Json, Kind, Limits, mcp::code, rpc, write::Object};
 
@@ -18,7 +17,7 @@ pub(super) async fn answer(door: &Door, body: &Bytes) -> Said {
         Ok(envelope) => envelope,
         Err(problem) => {
             door.gate.strangers("malformed envelope");
-            return malformed(None, &format!("Malformed envelope: {problem}"));
+            return malformed(None, &problem.to_string());
         }
     };
     let payload = envelope.payload();
@@ -32,7 +31,7 @@ pub(super) async fn answer(door: &Door, body: &Bytes) -> Said {
     };
     let method = payload.get("method").and_then(Json::as_str).unwrap_or_default();
     if payload.get("jsonrpc").and_then(Json::as_str).as_deref() != Some("2.0") || id.is_none() {
-        return malformed(id, "The payload must be a JSON-RPC 2.0 request with an id");
+        return malformed(id, "the payload must be a JSON-RPC 2.0 request with an id");
     }
     let params = payload.get("params").filter(|params| params.is_object());
     match (&*method, params) {
@@ -41,17 +40,16 @@ pub(super) async fn answer(door: &Door, body: &Bytes) -> Said {
             Err(violation) => render::refusal(id, &violation),
         },
         ("tools/call" | "resources/read" | "prompts/get", Some(params)) => {
-            let Some(action) = Action::from_method(&method) else { return malformed(id, "Unknown method") };
+            let Some(action) = Action::from_method(&method) else { return malformed(id, "the method is unknown") };
             if action == Action::CallTool && params.get("name").and_then(Json::as_str).is_none_or(|name| name.is_empty()) {
-                return malformed(id, "The tool's name is missing");
+                return malformed(id, "the tool's name is missing");
             }
             call(door, caller, action, body, params, id).await
         }
         ("tools/call" | "resources/read" | "prompts/get", None) => malformed(id, "`params` must be an object"),
         (other, _) => {
             let shown: String = other.chars().take(64).collect();
-            let message = format!("A payload can be tools/call, tools/list, resources/read or prompts/get, not `{shown}`");
-            render::error(StatusCode::BAD_REQUEST, id, code::INVALID_REQUEST, &message, None)
+            malformed(id, &format!("a payload can be tools/call, tools/list, resources/read or prompts/get, not `{shown}`"))
         }
     }
 }

@@ -41,6 +41,11 @@ impl Said {
     }
 }
 
+/// As `Retry-After` and every body have it: rounded up, so that whoever waits that long has waited long enough.
+pub(super) fn whole_seconds(wait: Duration) -> u64 {
+    u64::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u64::MAX).max(1)
+}
+
 /// The end of a call. `id` is the JSON-RPC id of its payload, as it was written.
 pub(super) fn outcome(id: Option<Json<'_>>, outcome: Outcome) -> Said {
     match outcome {
@@ -72,7 +77,7 @@ pub(super) fn refusal(id: Option<Json<'_>>, violation: &Violation) -> Said {
             data.raw("payload", payload.as_bytes());
         }
         if let Some(wait) = violation.retry_after {
-            data.u64("retry_after_seconds", wait.as_secs().max(1));
+            data.u64("retry_after_seconds", whole_seconds(wait));
         }
         data.finish()
     });

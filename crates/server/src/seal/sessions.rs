@@ -1,6 +1,6 @@
 //! `sessions` and `workloads`: what operators do with sessions of signed calls.
 
-use gateway::{Caller, NewWorkload, SessionRequest};
+use gateway::{Caller, NewWorkload, SessionRequest, SignedStatus};
 use http::{Method, StatusCode};
 use wire::{Json, Limits, write::Object};
 
@@ -49,10 +49,10 @@ pub(super) async fn answer(door: &Door, operator: &Caller, request: &Request) ->
 
 async fn revoke(door: &Door, operator: &Caller, execution: &str) -> Said {
     match door.gate.revoke_signed(operator, execution, "revoked by an operator").await {
-        Ok(Some(revoked)) => {
+        Ok(Some(ended)) => {
             let mut out = Object::new();
-            out.str("status", "success").str("execution_id", &revoked.execution).str("session_status", "Revoked");
-            out.str("revoked_at", &revoked.at);
+            out.str("status", "success").str("execution_id", &ended.execution).str("session_status", ended.status.as_str());
+            out.str(if ended.status == SignedStatus::Revoked { "revoked_at" } else { "expired_at" }, &ended.at);
             Said::new(StatusCode::OK, out.finish())
         }
         Ok(None) => unknown(execution),

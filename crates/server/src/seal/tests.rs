@@ -65,6 +65,9 @@ fn both_kinds_of_clients_find_the_result() {
 fn waiting_is_said_where_it_helps() {
     let refused = Violation::new(Rule::RateLimitExceeded, "").with_retry_after(Duration::from_secs(7));
     assert_eq!(render::refusal(None, &refused).retry_after, Some(Duration::from_secs(7)));
+    for (wait, seconds) in [(0, 1), (1, 1), (1000, 1), (1001, 2), (29_100, 30)] {
+        assert_eq!(render::whole_seconds(Duration::from_millis(wait)), seconds, "{wait} ms");
+    }
     let fault = |kind| render::outcome(None, Outcome::Stopped(Fault::new(kind, "").into()));
     assert_eq!(fault(FaultKind::Upstream).status.as_u16(), 503);
     assert!(fault(FaultKind::Upstream).retry_after.is_some());

@@ -157,6 +157,9 @@ async fn a_rate_is_per_session_and_says_when_to_come_back() {
     let said = agent.call(&yard, "web.fetch", json!({ "url": "https://example.com/" })).await;
     assert_eq!((said.status, said.violation().as_str()), (403, "RateLimitExceeded"), "{}", said.body);
     assert!(said.header("Retry-After").is_some_and(|wait| wait.parse::<u64>().is_ok_and(|wait| wait <= 60)));
+    let data = &said.json()["error"]["data"];
+    let seconds = said.header("Retry-After").and_then(|text| text.parse::<u64>().ok());
+    assert_eq!((data["retry_after_seconds"].as_u64(), data["payload"]["retry_after_seconds"].as_u64()), (seconds, seconds));
     let other = self::agent(&yard, ALICE, 2, json!({ "security_context": "bounded" })).await;
     assert_eq!(other.call(&yard, "web.fetch", json!({ "url": "https://example.com/" })).await.status, PASSED);
 }
@@ -204,6 +207,17 @@ async fn required_arguments_are_missed_by_name() {
         assert_eq!((said.status, &said.json()["error"]), (422, &error), "{tool}");
     }
     assert_eq!(agent.call(&yard, "aegis.agent.list", json!({})).await.status, PASSED);
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_said_once() {
+    let yard = Yard::open().await;
+    let message = |said: &Response| said.json()["error"]["message"].as_str().unwrap().to_owned();
+    let said = invoke(&yard, r#"{"protocol":"seal/v1"}"#).await;
+    assert_eq!(message(&said), "Malformed request: the envelope has no `security_token`");
+    let agent = agent(&yard, ALICE, 1, json!({ "security_context": "bounded" })).await;
+    let said = agent.call(&yard, "fs.read", json!({ "path": "" })).await;
+    assert!(message(&said).ends_with("nothing is where a path should be"), "{}", said.body);
 }
 
 #[tokio::test]
@@ -318,6 +332,32 @@ async fn revocation_bites_on_the_next_call_and_lasts() {
     assert_eq!(agent.call(&yard, "aegis.agent.list", json!({})).await.violation(), "SessionInactive", "over a restart");
     let listed = yard.request("GET", "/v1/seal/sessions?all").by(OPERATOR).send().await.json();
     assert_eq!(listed["sessions"][0]["session_status"], "Revoked");
+}
+
+#[tokio::test]
+async fn what_expired_was_not_revoked_and_ends_once() {
+    let ahead = Arc::new(AtomicU64::new(0));
+    let clock: Clock = {
+        let (ahead, system) = (Arc::clone(&ahead), audit::system_clock());
+        Arc::new(move || Moment { unix_ms: system().unix_ms + ahead.load(Ordering::Relaxed), ..system() })
+    };
+    let yard = Yard::open_in(tempfile::tempdir().unwrap(), clock).await;
+    for (seed, execution) in [(1, "expires"), (2, "revoked")] {
+        agent(&yard, ALICE, seed, json!({ "execution_id": execution })).await;
+    }
+    let end = async |execution: &str| {
+        yard.request("DELETE", &format!("/v1/seal/sessions/{execution}")).by(OPERATOR).send().await.json()
+    };
+    let revoked = end("revoked").await;
+    assert_eq!(revoked["session_status"], "Revoked");
+    ahead.store(2 * 3600 * 1000, Ordering::Relaxed);
+    assert_eq!(end("revoked").await, revoked, "and it was then, not now");
+    let listed = yard.request("GET", "/v1/seal/sessions").by(OPERATOR).send().await;
+    assert_eq!(listed.json()["sessions"], json!([]), "none is in force");
+    let expired = end("expires").await;
+    let shown = yard.request("GET", "/v1/seal/sessions/expires").by(OPERATOR).send().await.json();
+    assert_eq!((&expired["session_status"], &shown["session_status"]), (&json!("Expired"), &json!("Expired")));
+    assert_eq!((&expired["expired_at"], &expired["revoked_at"]), (&shown["expires_at"], &Value::Null));
 }
 
 #[tokio::test]

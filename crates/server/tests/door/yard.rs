@@ -97,7 +97,7 @@ impl Yard {
         self.close.send(true).unwrap();
         self.serving.await.unwrap().unwrap();
         // The database may still be closing: what was copied counts only if nothing changed meanwhile.
-        let left = loop {
+        loop {
             let (before, left) = (files(self.home.path()), tempfile::tempdir().unwrap());
             let copied = before
                 .iter()
@@ -105,8 +105,7 @@ impl Yard {
             if copied.is_ok() && files(self.home.path()) == before {
                 break left;
             }
-        };
-        left
+        }
     }
 
     /// Sends bytes as they are and reads until the door closes the connection.

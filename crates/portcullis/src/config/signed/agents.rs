@@ -10,22 +10,44 @@ use super::{
         fields::Fields,
         finding::{Finding, Place, Report, nearest},
         keys::{self, Kind},
-        model::AgentEntry,
+        model::{AgentEntry, ServerEntry},
         resolve::path_at,
         tree::{self, Key, Node},
     },
-    count, pattern, patterns, size, subcommands, tenant,
+    FAMILIES, count, idle, pattern, patterns, size, subcommands, tenant,
 };
 
-/// `contexts` are those that can be named.
+/// `contexts` and `servers` are those that can be named.
 pub(in super::super) fn agents(
     node: Option<&Node>,
     contexts: &[policy::SecurityContext],
+    servers: &[ServerEntry],
     base: &Path,
     findings: &mut Vec<Finding>,
 ) -> Vec<AgentEntry> {
     let entries = node.and_then(Node::entries).unwrap_or_default();
+    for (_, node) in entries {
+        for tool in node.get("tools").and_then(Node::items).unwrap_or_default() {
+            point_out_strangers(tool, servers, findings);
+        }
+    }
     entries.iter().map(|(key, node)| agent(key, node, contexts, base, findings)).collect()
+}
+
+/// A server that is not there allows nothing. It may come yet, so nothing is refused for it.
+fn point_out_strangers(tool: &Node, servers: &[ServerEntry], findings: &mut Vec<Finding>) {
+    let named = tool.text().and_then(|text| text.strip_prefix("mcp:")).map(|name| (name, tool.place));
+    let written = || tool.get("server").and_then(|node| Some((node.text()?, node.place)));
+    let Some((name, place)) = named.or_else(written) else { return };
+    let name = name.strip_prefix("mcp:").unwrap_or(name);
+    if servers.iter().any(|server| server.id.as_str() == name) {
+        return;
+    }
+    let fix = match nearest(name, servers.iter().map(|server| server.id.as_str())) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "add it to `mcp_servers`, or remove it here".to_owned(),
+    };
+    findings.push(Finding::warning(place, format!("there is no server `{name}`, so this allows nothing"), fix));
 }
 
 fn agent(key: &Key, node: &Node, contexts: &[policy::SecurityContext], base: &Path, findings: &mut Vec<Finding>) -> AgentEntry {
@@ -79,7 +101,7 @@ fn tool(node: &Node, findings: &mut Vec<Finding>) -> Option<AgentTool> {
         return Some(AgentTool { server: Some(server.to_owned()), pattern: ToolPattern::Any, ..AgentTool::default() });
     }
     let pattern = pattern(node, ToolPattern::parse, findings)?;
-    if ["cmd", "fs", "web", "email"].contains(&text) {
+    if FAMILIES.contains(&text) {
         let what = format!("`{text}` is a family of tools and matches none of them");
         findings.push(Finding::warning(node.place, what, format!("write `{text}.*`, or a tool such as `{text}.…`")));
     }
@@ -108,6 +130,7 @@ fn table(node: &Node, findings: &mut Vec<Finding>) -> Option<AgentTool> {
         }
     };
     let config = fields.table("config");
+    idle::point_out(&pattern, config, findings);
     Some(AgentTool {
         pattern,
         server: fields.written("server").map(|text| text.strip_prefix("mcp:").unwrap_or(text).to_owned()),

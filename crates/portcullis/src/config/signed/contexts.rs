@@ -13,7 +13,7 @@ use super::{
         tree::{Key, Node},
         units,
     },
-    count, named, pattern, patterns, size, subcommands, tenant, texts,
+    FAMILIES, count, idle, named, pattern, patterns, size, subcommands, tenant, texts,
 };
 
 pub(in super::super) fn contexts(node: Option<&Node>, findings: &mut Vec<Finding>) -> Vec<SecurityContext> {
@@ -34,17 +34,34 @@ fn context(key: &Key, fields: Fields<'_>, findings: &mut Vec<Finding>) -> Securi
         name: key.name.clone(),
         description: fields.text("description").to_owned(),
         capabilities: fields.items("capabilities").iter().filter_map(|node| capability(node, findings)).collect(),
-        deny_list: patterns(fields, "deny_list", Denial::parse, findings).unwrap_or_default(),
+        deny_list: deny_list(fields, findings),
         tenant: owner(key, fields, findings),
     }
+}
+
+fn deny_list(fields: Fields<'_>, findings: &mut Vec<Finding>) -> Vec<Denial> {
+    for node in fields.items("deny_list") {
+        if let Some(family) = node.text().filter(|text| FAMILIES.contains(text)) {
+            let what = format!("`{family}` is a family of tools, and denies none of them");
+            findings.push(Finding::error(node.place, what, format!("write `{family}.*`, or a tool such as `{family}.…`")));
+        }
+    }
+    patterns(fields, "deny_list", Denial::parse, findings).unwrap_or_default()
 }
 
 /// A name that speaks for a tenant is that tenant's, and nobody else may use the prefix.
 fn owner(key: &Key, fields: Fields<'_>, findings: &mut Vec<Finding>) -> Option<String> {
     let Some(tenant) = tenant(fields, findings) else {
-        return SecurityContext::tenant_of(&key.name).map(str::to_owned);
+        let named = SecurityContext::tenant_of(&key.name);
+        // Everybody's, although whoever wrote it meant somebody.
+        if named.is_none() && key.name.starts_with("tenant-") {
+            let what = format!("`{}` begins like a tenant's context, and does not say whose", key.name);
+            findings.push(Finding::error(key.place, what, "call it `tenant-{slug}-…`, or something else"));
+        }
+        return named.map(str::to_owned);
     };
-    if key.name.starts_with("tenant-") && !key.name.starts_with(&format!("tenant-{tenant}-")) {
+    let is_theirs = key.name.strip_prefix(&format!("tenant-{tenant}-")).is_some_and(|rest| !rest.is_empty());
+    if key.name.starts_with("tenant-") && !is_theirs {
         let what = format!("`{}` is named after another tenant than `{tenant}`", key.name);
         findings.push(Finding::error(key.place, what, format!("call it `tenant-{tenant}-…`, or change `tenant`")));
     }
@@ -61,8 +78,10 @@ fn capability(node: &Node, findings: &mut Vec<Finding>) -> Option<Capability> {
         findings.push(Finding::error(node.place, "a capability has a `tool_pattern`", "add one, as in `tool_pattern: fs.*`"));
         return None;
     };
+    let tool_pattern = pattern(tool, ToolPattern::parse, findings)?;
+    idle::point_out(&tool_pattern, fields, findings);
     Some(Capability {
-        tool_pattern: pattern(tool, ToolPattern::parse, findings)?,
+        tool_pattern,
         path_allowlist: patterns(fields, "path_allowlist", PathPattern::parse, findings),
         command_allowlist: texts(fields, "command_allowlist"),
         subcommand_allowlist: subcommands(fields),

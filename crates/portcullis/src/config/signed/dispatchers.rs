@@ -5,12 +5,12 @@ use policy::context::{Ceilings, DomainPattern, ToolPattern};
 use super::{
     super::{
         fields::Fields,
-        finding::Finding,
+        finding::{Finding, nearest},
         keys,
         model::{Capability, Dispatchers},
         tree::{Key, Node},
     },
-    count, named, size, subcommands,
+    FAMILIES, count, named, size, subcommands,
 };
 
 /// Keys that mean something to one family only.
@@ -28,9 +28,13 @@ pub(in super::super) fn dispatchers(node: Option<&Node>, findings: &mut Vec<Find
     let mut dispatchers = Dispatchers::default();
     for (key, fields) in named(node, keys::DISPATCHER, keys::LISTED_DISPATCHER, "a dispatcher", findings) {
         let family = key.name.strip_prefix("builtin:").unwrap_or(&key.name).to_owned();
-        let Ok(pattern) = ToolPattern::parse(&format!("{family}.*")) else {
-            let what = format!("`{}` cannot be a family of tools", key.name);
-            findings.push(Finding::error(key.place, what, "write it as in `cmd`, `fs` or `web`"));
+        let known = FAMILIES.contains(&family.as_str());
+        let Some(pattern) = ToolPattern::parse(&format!("{family}.*")).ok().filter(|_| known) else {
+            let fix = match nearest(&family, FAMILIES.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the families are {}", FAMILIES.join(", ")),
+            };
+            findings.push(Finding::error(key.place, format!("`{}` is no family of built-in tools", key.name), fix));
             continue;
         };
         if !fields.flag("enabled") {

@@ -56,6 +56,7 @@ seal:
   private_key_path: keys/seal.pem
   max_sessions_per_workload: 3
 mcp_servers:
+  search: { command: search, classification: PUBLIC }
   web-search:
     command: search
     classification: PUBLIC
@@ -145,11 +146,13 @@ fn agents_ceilings_and_the_seal_arrive() {
             issuer: "gate.example".to_owned(),
             audiences: vec!["a".to_owned(), "b".to_owned()],
             token_ttl: Duration::from_secs(600),
-            private_key: Some("/etc/p/keys/seal.pem".into()),
+            private_key: config.seal.private_key.clone(),
             public_key: None,
             max_sessions_per_workload: 3,
         }
     );
+    let private_key = config.seal.private_key.as_ref().map(|file| (file.path.to_str(), file.place.line, file.place.column));
+    assert_eq!(private_key, Some((Some("/etc/p/keys/seal.pem"), 50, 21)));
     let server = config.server("web-search").unwrap();
     let names: Vec<_> = server.capabilities.iter().map(|own| (own.name.as_str(), own.skip_judge)).collect();
     assert_eq!((names, server.tenant.as_deref()), (vec![("web.fetch", false), ("web.search", true)], Some("acme")));
@@ -211,6 +214,17 @@ fn mistakes_are_named_with_line_column_and_repair() {
         ),
         ("security_contexts: { tenant-acme-x: { tenant: other } }", "is named after another tenant than `other`"),
         ("security_contexts: { a: { tenant: \"Acme!\" } }", "`Acme!` cannot be a tenant"),
+        ("security_contexts: { tenant-: {} }", "1:22 `tenant-` begins like a tenant's context, and does not say whose | call it"),
+        ("security_contexts: { tenant-acme: {} }", "`tenant-acme` begins like a tenant's context"),
+        ("security_contexts: { tenant-acme-: { tenant: acme } }", "is named after another tenant than `acme`"),
+        ("security_contexts: { a: { deny_list: [5] } }", "1:39 `5` is a number, and matches nothing"),
+        ("security_contexts: { a: { capabilities: [true] } }", "`true` is a boolean, and matches nothing"),
+        ("security_contexts: { a: { deny_list: [fs] } }", "`fs` is a family of tools, and denies none of them | write `fs.*`"),
+        ("builtin_dispatchers: { cmdd: { enabled: false } }", "1:24 `cmdd` is no family of built-in tools | did you mean `cmd`?"),
+        (
+            "builtin_dispatchers: [{ name: \"builtin:jira\" }]",
+            "`builtin:jira` is no family of built-in tools | the families are cmd",
+        ),
         (
             "agents: { coder: { security_context: code } }\nsecurity_contexts: { coda: {} }",
             "there is no context `code` | did you mean `coda`?",
@@ -260,4 +274,59 @@ fn a_dotted_name_leads_to_one_server() {
 fn a_family_in_place_of_a_tool_is_pointed_out() {
     let config = good("agents: { coder: { tools: [cmd] } }");
     assert!(config.warnings[0].what.contains("is a family of tools"), "{:?}", config.warnings);
+}
+
+#[test]
+fn what_bounds_nothing_and_allows_nothing_is_pointed_out() {
+    let pointed_out = |text: &str| {
+        let warnings = good(text).warnings;
+        warnings.iter().map(|warning| format!("{} | {}", warning.what, warning.fix)).collect::<Vec<_>>().join("\n")
+    };
+    let capability = |pattern: &str, bound: &str| {
+        pointed_out(&format!("security_contexts: {{ a: {{ capabilities: [{{ tool_pattern: '{pattern}', {bound} }}] }} }}"))
+    };
+    let said = capability("fs.read", "domain_allowlist: [example.com]");
+    assert_eq!(
+        said,
+        "`domain_allowlist` bounds nothing here: `fs.read` has nothing to do with hosts | remove it, or write it for `web.*`"
+    );
+    for (pattern, bound) in [
+        ("web.*", "command_allowlist: [git]"),
+        ("fs.*", "account_allowlist: [a@example.com]"),
+        ("email.send", "subcommand_allowlist: [status]"),
+        ("cmd.run", "domain_allowlist: [example.com]"),
+    ] {
+        assert!(capability(pattern, bound).contains("bounds nothing here"), "{pattern} {bound}");
+    }
+    for (pattern, bound) in [
+        ("*", "domain_allowlist: [example.com]"),
+        ("github__*", "command_allowlist: [git]"),
+        ("email.send", "domain_allowlist: [example.com]"),
+        ("web.fetch", "path_allowlist: [/workspace]"),
+        ("fs.read", "path_allowlist: [/workspace], rate_limit: 5/min, max_concurrent: 1"),
+    ] {
+        assert_eq!(capability(pattern, bound), "", "{pattern} {bound}");
+    }
+    let agent =
+        |tool: &str| pointed_out(&format!("agents: {{ a: {{ tools: [{tool}] }} }}\nmcp_servers: {{ search: {{ command: x, classification: PUBLIC }} }}"));
+    assert!(agent("{ name: fs.read, config: { allowed_domains: [example.com] } }").contains("`allowed_domains` bounds nothing"));
+    assert!(agent("'mcp:serch'").contains("there is no server `serch`, so this allows nothing | did you mean `search`?"));
+    assert!(agent("{ name: x, server: 'mcp:nosuch' }").contains("there is no server `nosuch`"));
+    assert_eq!(agent("'mcp:search'"), "");
+}
+
+#[test]
+fn every_mistake_of_a_file_is_named_at_once() {
+    let text = "\
+security_contexts:
+  tenant-: {}
+  a: { capabilities: [fs*], deny_list: [5, fs] }
+agents: { coder: { tools: ['mcp:nosuch', fs*], security_context: none } }
+builtin_dispatchers: { cmdd: { enabled: false } }
+seal: { token_ttl_seconds: 0 }
+listne: 1
+";
+    let report = parse(Path::new("portcullis.yaml"), text).expect_err("accepted");
+    let places: Vec<_> = report.findings.iter().map(|found| (found.place.line, found.place.column)).collect();
+    assert_eq!(places, [(2, 3), (3, 23), (3, 41), (3, 44), (4, 28), (4, 42), (4, 66), (5, 24), (6, 28), (7, 1)]);
 }
