@@ -97,7 +97,7 @@ impl Yard {
         self.close.send(true).unwrap();
         self.serving.await.unwrap().unwrap();
         // The database may still be closing: what was copied counts only if nothing changed meanwhile.
-        let left = loop {
+        loop {
             let (before, left) = (files(self.home.path()), tempfile::tempdir().unwrap());
             let copied = before
                 .iter()
@@ -105,8 +105,7 @@ impl Yard {
             if copied.is_ok() && files(self.home.path()) == before {
                 break left;
             }
-        };
-        left
+        }
     }
 
     /// Sends bytes as they are and reads until the door closes the connection.
@@ -131,6 +130,12 @@ impl Yard {
 
     pub(crate) fn post(&self, body: &str) -> Request<'_> {
         Request { body: body.to_owned(), ..self.request("POST", "/mcp") }
+    }
+
+    /// What the ledger holds so far.
+    pub(crate) fn records(&self) -> Vec<audit::Record> {
+        let records = audit::read(&self.home.path().join("ledger"), audit::Filter::default()).unwrap();
+        records.map(Result::unwrap).collect()
     }
 
     pub(crate) async fn line_stream(&self) -> UnixStream {
