@@ -131,7 +131,8 @@ async fn open_dotted() -> (Gate, Shifty) {
     let tool = |name: &str| json!({ "name": name, "description": "x", "inputSchema": any });
     let names = ["fs.read", "fs.write", "fs.delete", "web.fetch", "give", "other"];
     let server = shifty(Shown::tools(names.map(tool))).await;
-    let entry = http(&server.url(), "classification: PUBLIC, open_world: false, capabilities: [fs.*, web.fetch]");
+    let entry =
+        http(&server.url(), "classification: PUBLIC, open_world: false, capabilities: [fs.read, fs.write, fs.delete, web.fetch]");
     let gate = gate(&format!("{FLOOR_ONLY}{DOTTED}{}", config(&[("up", entry)]))).await;
     await_state(&gate, "up", "connected", SOON).await;
     (gate, server)

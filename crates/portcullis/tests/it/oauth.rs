@@ -263,7 +263,8 @@ async fn the_door_of_signed_calls_asks_for_tokens_and_scopes_the_same_way() {
     let bad = sessions("GET", "sessions", "portcullis").await;
     assert_eq!(bad.status, 401);
     assert!(challenge(&bad).contains("error=\"invalid_token\""), "{}", challenge(&bad));
-    let body = json!({ "public_key": "x", "security_context": "x" }).to_string();
+    let key = identity::AgentKey::from_seed(&[1; 32]).unwrap().public().to_base64();
+    let body = json!({ "public_key": key, "security_context": "x" }).to_string();
     for (method, path) in [("POST", "attest"), ("GET", "tools"), ("GET", "sessions")] {
         let target = yard.target(None).at(&format!("/v1/seal/{path}"));
         let stranger = target.send(method, &headers(&[]), body.clone().into_bytes()).await.unwrap();
