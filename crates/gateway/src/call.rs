@@ -63,8 +63,8 @@ pub(crate) async fn call(gate: Arc<Inner>, ask: Ask, mut wires: Wires) {
 async fn attempt(case: Case<'_>, opened: &mut Opened, wires: &mut Wires) -> Result<Delivered, Stop> {
     let received = receive(case.ask)?;
     verify(case)?;
-    let target = resolve::resolve(case, &received).await?;
-    conclude::name(opened, &received, &target);
+    let target = resolve::resolve(case, &received).await.inspect_err(|_| conclude::unresolved(opened, &received))?;
+    conclude::name(case, opened, &received, &target);
     let place = Place::take(&case.ask.caller, &target);
     let case = Case { so_far: place.so_far(), ..case };
     /// Changes nothing but the limits it counts, so it can run again: on rewritten arguments, and after a person took their time.

@@ -190,6 +190,16 @@ impl Caller {
         Self(Arc::new(Known { credential, shared: Arc::clone(&self.0.shared), signed: Some(session) }))
     }
 
+    /// The same party as it would be in another context, as another agent or of another tenant: for explaining, never for calling.
+    pub(crate) fn supposed(&self, context: Option<&str>, agent: Option<&str>, tenant: Option<&str>) -> Self {
+        let mut credential = self.0.credential.clone();
+        credential.role = Role::Client;
+        credential.context = context.map(str::to_owned).or(credential.context);
+        credential.agent = agent.map(str::to_owned).or_else(|| self.agent_name().map(str::to_owned));
+        credential.tenant = tenant.map(str::to_owned);
+        Self(Arc::new(Known { credential, shared: Arc::clone(&self.0.shared), signed: None }))
+    }
+
     #[must_use]
     pub fn user(&self) -> Option<&str> {
         self.0.credential.user.as_deref()
@@ -302,6 +312,11 @@ impl Callers {
             }
         };
         Caller(Arc::new(Known { credential, shared, signed: None }))
+    }
+
+    /// Nobody in particular, who has seen nothing: for explaining, never for calling.
+    pub(crate) fn nobody(&self) -> Caller {
+        self.admit(Credential { name: "nobody".to_owned(), user: None, ..Credential::vouched("nobody") }, None)
     }
 
     /// Somebody without a bearer of their own, whose label is kept under this id: the same one each time.

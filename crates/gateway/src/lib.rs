@@ -8,6 +8,7 @@
 mod admin;
 mod ask;
 mod call;
+mod callable;
 mod caller;
 mod catalog;
 mod change;

@@ -123,6 +123,17 @@ pub struct AgentTool {
     pub env_denylist: Vec<String>,
 }
 
+/// As it is written in a list: `fs.read`, `mcp:search`, or a tool of one server, `fs.read of mcp:search`.
+impl fmt::Display for AgentTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.pattern, &self.server) {
+            (pattern, None) => write!(f, "{pattern}"),
+            (ToolPattern::Any, Some(server)) => write!(f, "mcp:{server}"),
+            (pattern, Some(server)) => write!(f, "{pattern} of mcp:{server}"),
+        }
+    }
+}
+
 /// What no manifest and no context exceeds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ceilings {

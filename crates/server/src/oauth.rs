@@ -72,6 +72,13 @@ pub(crate) fn unauthenticated(door: &Door, parts: &Parts, sentence: &str) -> Rep
     }
 }
 
+/// Says where to get a credential, on a reply that is in its door's own words.
+pub(crate) fn ask_for_token(door: &Door, parts: &Parts, reply: &mut Reply) {
+    let Some(oauth) = door.gate.oauth() else { return };
+    let needed: Vec<&str> = oauth.scopes.iter().map(String::as_str).collect();
+    Challenge { oauth: &oauth, parts, error: "", scopes: &needed, sentence: "" }.add_to(reply);
+}
+
 /// An operator's path was refused to somebody whose provider could make them one: says which scope would.
 pub(crate) fn ask_for_operator_scope(door: &Door, caller: &Caller, parts: &Parts, reply: &mut Reply) {
     if reply.status() != StatusCode::FORBIDDEN || caller.is_operator() || !caller.id().starts_with("oauth:") {

@@ -113,11 +113,20 @@ pub(crate) fn events(frames: mpsc::Receiver<Bytes>) -> Reply {
     reply
 }
 
+/// Why a request was refused before it was a message of any door; kept beside the reply, for doors that say it in another form.
+#[derive(Debug, Clone)]
+pub(crate) struct Why {
+    pub(crate) code: ErrorCode,
+    pub(crate) sentence: String,
+}
+
 /// The error envelope for what is refused before it is a JSON-RPC message.
 pub(crate) fn refusal(status: StatusCode, code: ErrorCode, sentence: &str) -> Reply {
     let mut envelope = Object::new();
     envelope.str("status", "error").str("error_code", code.as_str()).str("error", sentence);
-    json(status, Body::whole(envelope.finish()))
+    let mut reply = json(status, Body::whole(envelope.finish()));
+    reply.extensions_mut().insert(Why { code, sentence: sentence.to_owned() });
+    reply
 }
 
 pub(crate) fn not_found() -> Reply {

@@ -27,6 +27,9 @@ pub(crate) enum Route {
     Nothing,
 }
 
+/// Where signed calls come in.
+const SEAL: &str = "/v1/seal/";
+
 pub(crate) fn route(path: &str) -> Route {
     match path {
         "/mcp" => return Route::Mcp(None),
@@ -37,7 +40,7 @@ pub(crate) fn route(path: &str) -> Route {
     if let Some(server) = path.strip_prefix("/u/").and_then(|rest| rest.strip_suffix("/mcp")) {
         return ServerId::parse(server).map_or(Route::Nothing, |server| Route::Mcp(Some(server)));
     }
-    if let Some(rest) = path.strip_prefix("/v1/seal/") {
+    if let Some(rest) = path.strip_prefix(SEAL) {
         return unescaped(rest).and_then(|rest| seal::Verb::parse(&rest)).map_or(Route::Nothing, Route::Seal);
     }
     if path.starts_with("/.well-known/") {
@@ -70,6 +73,15 @@ pub(crate) fn unescaped(text: &str) -> Option<String> {
 
 pub(crate) async fn answer(door: &Arc<Door>, request: Request<Incoming>) -> Reply {
     let (parts, body) = request.into_parts();
+    if !parts.uri.path().starts_with(SEAL) {
+        return guarded(door, parts, body).await;
+    }
+    let mut reply = guarded(door, parts, body).await;
+    seal::reword(&mut reply);
+    reply
+}
+
+async fn guarded(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
     if let Err(refused) = guard::framing(&parts.headers).and_then(|()| guard::place(door, &parts)) {
         return *refused;
     }

@@ -22,8 +22,8 @@ use vocab::ErrorCode;
 use crate::{
     body,
     door::Door,
-    guard,
-    reply::{self, Body, Refused, Reply},
+    guard, oauth,
+    reply::{self, Body, Refused, Reply, Why},
 };
 use render::Said;
 
@@ -54,6 +54,10 @@ impl Verb {
             "workloads" => Self::Workloads,
             _ => Self::Session(path.strip_prefix("sessions/").filter(|id| !id.is_empty() && !id.contains('/'))?.to_owned()),
         })
+    }
+
+    const fn is_for_operators(&self) -> bool {
+        matches!(self, Self::Sessions | Self::Session(_) | Self::Workloads)
     }
 
     fn methods(&self) -> (&'static [Method], &'static str) {
@@ -105,8 +109,28 @@ pub(crate) async fn answer(door: &Door, verb: Verb, parts: &Parts, body: Incomin
         },
     };
     let query = parts.uri.query().unwrap_or_default().to_owned();
+    let operator = caller.clone().filter(|_| verb.is_for_operators());
+    // Whoever signs needs no credential, so none is asked for there.
+    let takes_credential = verb != Verb::Invoke;
     let request = Request { method: parts.method.clone(), verb, caller, bearer, query, body };
-    write(perform(door, request).await)
+    let mut reply = write(perform(door, request).await);
+    // What a client of an identity provider must bring that it did not: a token, or another scope.
+    if takes_credential && reply.status() == StatusCode::UNAUTHORIZED && !parts.headers.contains_key(header::AUTHORIZATION) {
+        oauth::ask_for_token(door, parts, &mut reply);
+    }
+    if let Some(caller) = operator {
+        oauth::ask_for_operator_scope(door, &caller, parts, &mut reply);
+    }
+    reply
+}
+
+/// Says in this door's form what was refused before this door was asked. What is said, and that it is refused, stays as it is.
+pub(crate) fn reword(reply: &mut Reply) {
+    let Some(why) = reply.extensions_mut().remove::<Why>() else { return };
+    let body = render::told(reply.status(), &why.sentence, |out| {
+        out.str("error_code", why.code.as_str());
+    });
+    *reply.body_mut() = Body::whole(body);
 }
 
 /// Reads a body. Nobody has proven anything yet, so long ones are read a few at a time.

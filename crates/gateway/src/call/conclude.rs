@@ -3,7 +3,7 @@
 use audit::{Facts, Opened, Verdict};
 use flow::Showable;
 use policy::Permit;
-use vocab::{Fault, FaultKind, ServerId, Stage, Stop, View};
+use vocab::{Fault, FaultKind, Stage, Stop};
 use wire::Json;
 
 use super::{Case, Delivered, Received, current_label, receive::Address, shape::Args};
@@ -17,6 +17,8 @@ use crate::{
 
 /// Arguments longer than this are recorded by their digest alone.
 const MAX_BODY: usize = 64 << 10;
+/// Characters of a name that leads nowhere.
+const MAX_NAME: usize = 200;
 
 /// What is known when a call comes in.
 pub(super) fn facts(gate: &Inner, ask: &Ask, rules: &Rules) -> Facts {
@@ -67,11 +69,11 @@ fn signature(ask: &Ask) -> String {
 }
 
 /// What Resolve adds.
-pub(super) fn name(opened: &mut Opened, received: &Received<'_>, target: &Target) {
+pub(super) fn name(case: Case<'_>, opened: &mut Opened, received: &Received<'_>, target: &Target) {
+    // Behind a door that shows one server its names are that server's, and `server` and `tool` say it all.
     if let Address::Tool(asked) = &received.address
-        && asked.contains('.')
-        && *asked != target.name
-        && *asked != View::Double.expose(&target.spec.id, &target.name)
+        && case.ask.mount.is_none()
+        && !is_double(asked, target)
     {
         opened.facts.target = asked.clone().into_owned().into();
     }
@@ -79,6 +81,19 @@ pub(super) fn name(opened: &mut Opened, received: &Received<'_>, target: &Target
     opened.facts.tool = target.name.clone().into();
     opened.facts.effect = Some(target.effect);
     opened.facts.definition = target.digest().to_owned().into();
+}
+
+/// Whether a name is the one that `server` and `tool` make, without making it.
+fn is_double(asked: &str, target: &Target) -> bool {
+    let rest = asked.strip_prefix(target.spec.id.as_str()).and_then(|rest| rest.strip_prefix("__"));
+    rest == Some(target.name.as_str())
+}
+
+/// Resolve found nothing: the name is all there is to say.
+pub(super) fn unresolved(opened: &mut Opened, received: &Received<'_>) {
+    if let Address::Tool(asked) = &received.address {
+        opened.facts.tool = asked.chars().take(MAX_NAME).collect::<String>().into();
+    }
 }
 
 /// What the decision was made on.
@@ -95,24 +110,25 @@ pub(super) fn weighed(
     opened.facts.policy = permit.policies().join(" ").into();
     opened.facts.args = blake3::Hash::from_bytes(args.digest).to_hex().to_string().into();
     opened.facts.args_bytes = Some(args.text.len() as u64);
-    keep_body(case, opened, received.arguments_text(), &target.spec.id);
+    keep_body(case, opened, received.arguments_text(), target.spec.id.as_str());
 }
 
 /// Keeps the arguments beside the ledger, with secrets taken out. Losing them loses no proof, so it stops no call.
-fn keep_body(case: Case<'_>, opened: &mut Opened, arguments: &[u8], server: &ServerId) {
+fn keep_body(case: Case<'_>, opened: &mut Opened, arguments: &[u8], server: &str) {
     if arguments.is_empty() || arguments.len() > MAX_BODY {
         return;
     }
     let redacted = case.gate.without_secrets(arguments);
     if let Err(error) = opened.keep_body(redacted.as_deref().unwrap_or(arguments)) {
-        tracing::warn!(%error, %server, "the arguments of a call could not be kept");
+        tracing::warn!(%error, server, "the arguments of a call could not be kept");
     }
 }
 
 /// What was refused is worth knowing too: it can be explained, and judged by another bundle.
 fn keep_refused(case: Case<'_>, opened: &mut Opened) {
-    let Ok(server) = ServerId::parse(&opened.facts.server) else { return };
-    if opened.facts.body.is_empty()
+    let server = opened.facts.server.to_string();
+    if !server.is_empty()
+        && opened.facts.body.is_empty()
         && let Some(arguments) = Json::checked_before(&case.ask.params).get("arguments")
     {
         keep_body(case, opened, arguments.as_bytes(), &server);

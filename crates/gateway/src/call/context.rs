@@ -96,21 +96,23 @@ pub(crate) struct NamesOf {
 impl NamesOf {
     pub(crate) fn new(case: &Case<'_>, received: &Received<'_>, target: &Target) -> Self {
         match &received.address {
-            Address::Tool(name) => {
-                let exposed = View::Double.expose(&target.spec.id, &target.name);
-                // Behind a door that shows one server, tools have that server's names; lists of tools have the gate's.
-                let asked = if case.ask.mount.is_some() { exposed.clone() } else { name.clone().into_owned() };
-                let dotted = dotted_names(&target.spec, &target.name);
-                let others = [target.name.clone(), exposed].into_iter().chain(dotted);
-                let others = others.filter(|other| *other != asked).collect();
-                Self { asked, others }
-            }
+            Address::Tool(name) => Self::tool(case.ask.mount.is_some(), name, target),
             // What is no tool has the name of its method: `resources.read`, `prompts.get`. Denials of its server hold for it too.
             _ => Self {
                 asked: case.ask.action.method().replace('/', "."),
                 others: vec![View::Double.expose(&target.spec.id, &target.name)],
             },
         }
+    }
+
+    /// Behind a door that shows one server, tools have that server's names; lists of tools have the gate's.
+    pub(crate) fn tool(is_mounted: bool, name: &str, target: &Target) -> Self {
+        let exposed = View::Double.expose(&target.spec.id, &target.name);
+        let asked = if is_mounted { exposed.clone() } else { name.to_owned() };
+        let dotted = dotted_names(&target.spec, &target.name);
+        let others = [target.name.clone(), exposed].into_iter().chain(dotted);
+        let others = others.filter(|other| *other != asked).collect();
+        Self { asked, others }
     }
 
     pub(crate) fn asked(&self) -> &str {

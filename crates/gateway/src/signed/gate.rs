@@ -3,7 +3,7 @@
 use vocab::{Rule, Violation};
 
 use super::{AttestError, AttestProof, AttestRequest, Attested, Ended, Launchable, NewWorkload, SessionRequest, verify};
-use crate::{Caller, Gate, Listed, settings::Terms};
+use crate::{Caller, Gate, settings::Terms};
 
 impl Gate {
     /// Other keys sign and recognise sessions' tokens from now on, under other terms.
@@ -103,29 +103,5 @@ impl Gate {
     pub async fn revoke_signed(&self, operator: &Caller, execution: &str, reason: &str) -> Result<Option<Ended>, String> {
         let inner = self.inner();
         inner.signed.revoke(operator, execution, reason, inner.now_ms()).await
-    }
-
-    /// The tools a caller may call by name, within a security context: dotted names first, then those of single servers.
-    #[must_use]
-    pub fn callable(&self, caller: &Caller, context: Option<&str>) -> Vec<Listed> {
-        let inner = self.inner();
-        let (rules, catalog) = (inner.rules(), inner.hub.catalog());
-        let lists = |name: &str, tool: &str| {
-            let context = rules.contexts.context(name).filter(|context| context.admits_tenant(caller.tenant()));
-            context.is_some_and(|context| context.may_call(tool))
-        };
-        let opened_for =
-            |tool: &str| caller.signed().is_none_or(|session| session.patterns.iter().any(|pattern| pattern.matches(tool)));
-        let agent = caller.agent_name().filter(|_| context.is_some()).and_then(|agent| rules.contexts.agent(agent));
-        let has_agent = |tool: &str| agent.is_none_or(|agent| agent.tools.iter().any(|entry| entry.pattern.matches(tool)));
-        let shown = |listed: &Listed| {
-            caller.sees(listed.tenant.as_deref())
-                && context.is_none_or(|context| lists(context, &listed.name))
-                && opened_for(&listed.name)
-                && has_agent(&listed.name)
-        };
-        let routed = catalog.routed(caller.tenant());
-        let named = catalog.tools(None, caller.view()).iter().cloned();
-        routed.into_iter().chain(named).filter(shown).collect()
     }
 }

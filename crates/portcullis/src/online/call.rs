@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::{Line, text};
+use super::{Line, line::refused, text};
 use crate::{
     cli::{Exit, args, model::ApprovalView, style::tame},
     home::Home,
@@ -28,9 +28,17 @@ pub(super) fn run(args: &args::Call, home: &Home, screen: &mut Screen<'_>) -> Re
     let arguments = read_arguments(&args.arguments)?;
     let mut line = Line::as_client(home, None)?;
     let waiting = Waiting::begin(home.clone());
-    let result = call(&mut line, &args.tool, Value::Object(arguments));
+    let answered = exchange(&mut line, &args.tool, Value::Object(arguments));
     waiting.end();
-    let result = result?;
+    let result = match answered? {
+        Ok(result) => result,
+        Err(error) => {
+            if screen.json {
+                screen.show(&json!({ "error": error }), "")?;
+            }
+            return Err(refused(&error));
+        }
+    };
     let exit = exit_of(&result);
     screen.show(&result, &render(&result))?;
     Ok(exit)
@@ -88,12 +96,16 @@ fn read_arguments(given: &str) -> Result<Map<String, Value>, Trouble> {
 
 /// Calls a tool in the stateless dialect.
 pub(super) fn call(line: &mut Line, tool: &str, arguments: Value) -> Result<Value, Trouble> {
+    exchange(line, tool, arguments)?.map_err(|error| refused(&error))
+}
+
+fn exchange(line: &mut Line, tool: &str, arguments: Value) -> Result<Result<Value, Value>, Trouble> {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": REVISION,
         "io.modelcontextprotocol/clientInfo": { "name": "portcullis-cli", "version": env!("CARGO_PKG_VERSION") },
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    line.request("tools/call", &json!({ "name": tool, "arguments": arguments, "_meta": meta }))
+    line.exchange("tools/call", &json!({ "name": tool, "arguments": arguments, "_meta": meta }).to_string())
 }
 
 /// Whether a result was delivered, refused, or is a failure.

@@ -224,7 +224,10 @@ pub(super) fn explain(args: &args::PolicyExplain, home: &Home, screen: &mut Scre
         (None, tool) => {
             let arguments: Value = serde_json::from_str(&args.arguments)
                 .map_err(|error| Trouble::usage(format!("--arguments is not JSON: {error}")))?;
-            json!({ "tool": tool, "arguments": arguments, "caller": args.caller })
+            json!({
+                "tool": tool, "arguments": arguments,
+                "caller": args.caller, "context": args.context, "agent": args.agent,
+            })
         }
     };
     let mut line = Line::as_operator(home)?;

@@ -94,6 +94,11 @@ impl Line {
 
     /// The same, with parameters whose text must stay as it is: something in them is signed.
     pub(crate) fn request_raw(&mut self, method: &str, params: &str) -> Result<Value, Trouble> {
+        self.exchange(method, params)?.map_err(|error| refused(&error))
+    }
+
+    /// The result, or the JSON-RPC error as the gate wrote it.
+    pub(crate) fn exchange(&mut self, method: &str, params: &str) -> Result<Result<Value, Value>, Trouble> {
         let id = self.next;
         self.next += 1;
         let method = json!(method);
@@ -104,10 +109,10 @@ impl Line {
             if answer.get("id").and_then(Value::as_u64) != Some(id) || answer.get("method").is_some() {
                 continue;
             }
-            if let Some(error) = answer.get("error") {
-                return Err(refused(error));
-            }
-            return Ok(answer.get("result").cloned().unwrap_or_default());
+            return Ok(match answer.get("error") {
+                Some(error) => Err(error.clone()),
+                None => Ok(answer.get("result").cloned().unwrap_or_default()),
+            });
         }
     }
 
@@ -124,7 +129,7 @@ impl Line {
 }
 
 /// A JSON-RPC error, with the exit code that fits it.
-fn refused(error: &Value) -> Trouble {
+pub(super) fn refused(error: &Value) -> Trouble {
     let message = super::text(error, "/message").to_owned();
     let exit = match super::text(error, "/data/error_code") {
         "permission_denied" => Exit::Refused,

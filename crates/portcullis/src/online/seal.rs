@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::Command,
     time::{SystemTime, UNIX_EPOCH},
@@ -39,7 +40,7 @@ pub(super) fn run(verb: &args::Seal, home: &Home, screen: &mut Screen<'_>) -> Re
         args::Seal::Tools(args) => tools(&args.key, home, screen),
         args::Seal::Sessions(args) => sessions(args.all, home, screen),
         args::Seal::Revoke(args) => revoke(&args.execution, home, screen),
-        args::Seal::Run(args) => launch(args, home),
+        args::Seal::Run(args) => launch(args, home, screen),
         args::Seal::Rotate => {
             let id = {
                 let (_, resolved) = crate::offline::load(&home.config_file())?;
@@ -83,16 +84,19 @@ fn ask(line: &mut Line, verb: &str, method: &str, rest: &str) -> Result<(u64, Va
     Ok((status, answer.get("body").cloned().unwrap_or_default()))
 }
 
-fn succeeded((status, body): (u64, Value)) -> Result<Value, Trouble> {
-    match status {
-        200..=299 => Ok(body),
-        _ => {
-            let message = [text(&body, "/error/message"), text(&body, "/message"), text(&body, "/error")];
-            let message = message.into_iter().find(|text| !text.is_empty()).unwrap_or("the gate refused");
-            let exit = if status == 503 || status == 504 { Exit::Upstream } else { Exit::Refused };
-            Err(Trouble { exit, message: format!("{} ({status})", audit::printable(message)) })
-        }
+/// The body of an answer that says yes. One that says no is shown whole where documents are wanted.
+fn succeeded((status, body): (u64, Value), screen: &mut Screen<'_>) -> Result<Value, Trouble> {
+    if (200..=299).contains(&status) {
+        return Ok(body);
     }
+    let message = [text(&body, "/error/message"), text(&body, "/message"), text(&body, "/error")];
+    let message = message.into_iter().find(|text| !text.is_empty()).unwrap_or("the gate refused");
+    let exit = if status == 503 || status == 504 { Exit::Upstream } else { Exit::Refused };
+    let trouble = Trouble { exit, message: format!("{} ({status})", audit::printable(message)) };
+    if screen.json {
+        screen.show(&body, "")?;
+    }
+    Err(trouble)
 }
 
 fn attest(args: &args::Attest, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
@@ -104,7 +108,7 @@ fn attest(args: &args::Attest, home: &Home, screen: &mut Screen<'_>) -> Result<E
         fields.extend(args.execution.iter().map(|id| ("execution_id".to_owned(), json!(id))));
     }
     let mut line = Line::as_client(home, None)?;
-    let attested = succeeded(ask(&mut line, "attest", "POST", &format!(",\"body\":{body}"))?)?;
+    let attested = succeeded(ask(&mut line, "attest", "POST", &format!(",\"body\":{body}"))?, screen)?;
     let kept: Kept = serde_json::from_value(attested.clone()).map_err(Trouble::failed)?;
     let bytes = serde_json::to_vec_pretty(&kept).map_err(Trouble::failed)?;
     private_file::replace(&session_file(&args.key), &bytes)?;
@@ -134,7 +138,7 @@ fn call(args: &args::SealCall, home: &Home, screen: &mut Screen<'_>) -> Result<E
     let envelope = key.envelope(Json::checked_before(&payload), &kept.security_token, u64::try_from(now_ms).unwrap_or(u64::MAX));
     let envelope = String::from_utf8(envelope).map_err(Trouble::failed)?;
     let mut line = Line::as_client(home, None)?;
-    let answered = succeeded(ask(&mut line, "invoke", "POST", &format!(",\"body\":{envelope}"))?)?;
+    let answered = succeeded(ask(&mut line, "invoke", "POST", &format!(",\"body\":{envelope}"))?, screen)?;
     let result = answered.get("result").cloned().unwrap_or_default();
     screen.show(&result, &super::call::render(&result))?;
     Ok(super::call::exit_of(&result))
@@ -143,7 +147,7 @@ fn call(args: &args::SealCall, home: &Home, screen: &mut Screen<'_>) -> Result<E
 fn tools(key: &Path, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let token = json!(read_session(key)?.security_token);
     let mut line = Line::as_client(home, None)?;
-    let listed = succeeded(ask(&mut line, "tools", "GET", &format!(",\"bearer\":{token}"))?)?;
+    let listed = succeeded(ask(&mut line, "tools", "GET", &format!(",\"bearer\":{token}"))?, screen)?;
     let names: Vec<&str> =
         listed.get("tools").and_then(Value::as_array).into_iter().flatten().map(|tool| text(tool, "/name")).collect();
     let words: String = names.iter().map(|name| format!("{}\n", audit::printable(name))).collect();
@@ -154,7 +158,7 @@ fn tools(key: &Path, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Troub
 fn sessions(all: bool, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let mut line = Line::as_operator(home)?;
     let query = if all { ",\"query\":\"all\"" } else { "" };
-    let listed = succeeded(ask(&mut line, "sessions", "GET", query)?)?;
+    let listed = succeeded(ask(&mut line, "sessions", "GET", query)?, screen)?;
     let sessions = listed.get("sessions").and_then(Value::as_array).cloned().unwrap_or_default();
     let rows: Vec<_> = sessions
         .iter()
@@ -175,28 +179,24 @@ fn sessions(all: bool, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Tro
 
 fn revoke(execution: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let mut line = Line::as_operator(home)?;
-    let revoked = succeeded(ask(&mut line, &format!("sessions/{execution}"), "DELETE", "")?)?;
+    let revoked = succeeded(ask(&mut line, &format!("sessions/{execution}"), "DELETE", "")?, screen)?;
     screen.show(&revoked, &format!("The session of {} is over.\n", audit::printable(execution)))?;
     Ok(Exit::Done)
 }
 
-/// Starts the program with what it needs to attest; its exit code is ours.
-fn launch(args: &args::SealRun, home: &Home) -> Result<Exit, Trouble> {
+/// Becomes the program, with what it needs to attest: its exit code and its signals are its own.
+fn launch(args: &args::SealRun, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let mut line = Line::as_operator(home)?;
     let body = json!({ "security_context": args.context, "agent_id": args.agent, "uses": args.uses });
-    let made = succeeded(ask(&mut line, "workloads", "POST", &format!(",\"body\":{body}"))?)?;
+    let made = succeeded(ask(&mut line, "workloads", "POST", &format!(",\"body\":{body}"))?, screen)?;
     let status: Value = line.ask("portcullis/status")?;
     let url = text(&status, "/url").trim_end_matches("/mcp");
     let (program, rest) = args.command.split_first().ok_or_else(|| Trouble::usage("say which program"))?;
-    let ended = Command::new(program)
+    let error = Command::new(program)
         .args(rest)
         .env("SEAL_GATEWAY_URL", url)
         .env("SEAL_WORKLOAD_ID", text(&made, "/workload_id"))
         .env("SEAL_SECURITY_CONTEXT", text(&made, "/security_context"))
-        .status()
-        .map_err(|error| Trouble::usage(format!("cannot start {program}: {error}")))?;
-    match ended.success() {
-        true => Ok(Exit::Done),
-        false => Err(Trouble::failed(format!("{program} ended with {ended}"))),
-    }
+        .exec();
+    Err(Trouble::usage(format!("cannot start {program}: {error}")))
 }

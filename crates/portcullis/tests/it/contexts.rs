@@ -1,12 +1,13 @@
 //! Contexts and manifests as they are written in files, in force on a running gate, and what arrives at the server behind it.
 
 use serde_json::{Value, json};
+use testkit::client::{Client, Era};
 use testkit::gate::Gate;
 use testkit::shifty::{Shifty, Shown};
 
-use crate::operator::{FLOOR_ONLY, SOON, shifty};
+use crate::operator::{FLOOR_ONLY, SOON, reconfigure, shifty};
 use crate::seal::{Agent, violation};
-use crate::support::{admin_target, await_state, config, eventually, gate, http, new_token};
+use crate::support::{admin_target, await_state, config, eventually, gate, http, new_token, records};
 
 const CONTEXTS: &str = "\
 security_contexts:
@@ -170,4 +171,91 @@ async fn what_waits_for_a_restart_is_said() {
     let explained = gate.cli(&["config", "explain"]).await.unwrap().stdout;
     let row = explained.lines().find(|line| line.contains("limits.max_depth")).unwrap_or_default();
     assert!(row.contains("at start"), "{row}");
+}
+
+/// A server whose tools have dotted names themselves.
+const DOTTED: &str = "\
+security_contexts:
+  coder:
+    description: Files of the workspace, one site
+    capabilities:
+      - { tool_pattern: 'fs.*', path_allowlist: [/workspace] }
+      - { tool_pattern: web.fetch, domain_allowlist: [example.com] }
+      - tool_pattern: up__give
+    deny_list: [fs.delete]
+agents:
+  reader: { tools: [fs.read, up__give] }
+";
+
+async fn open_dotted() -> (Gate, Shifty) {
+    let any = json!({ "type": "object" });
+    let tool = |name: &str| json!({ "name": name, "description": "x", "inputSchema": any });
+    let names = ["fs.read", "fs.write", "fs.delete", "web.fetch", "give", "other"];
+    let server = shifty(Shown::tools(names.map(tool))).await;
+    let entry =
+        http(&server.url(), "classification: PUBLIC, open_world: false, capabilities: [fs.read, fs.write, fs.delete, web.fetch]");
+    let gate = gate(&format!("{FLOOR_ONLY}{DOTTED}{}", config(&[("up", entry)]))).await;
+    await_state(&gate, "up", "connected", SOON).await;
+    (gate, server)
+}
+
+#[tokio::test]
+async fn a_refusal_is_explained_under_the_name_that_was_asked_for() {
+    let (gate, server) = open_dotted().await;
+    let bearer = new_token(&gate, "runtime", &[]).await;
+    let agent = Agent::attest(&gate, &bearer, 1, "coder").await;
+    for (tool, arguments, rule, check) in [
+        ("fs.read", json!({ "path": "/etc/a" }), "PathOutsideBoundary", "path_inside"),
+        ("web.fetch", json!({ "url": "https://evil.org" }), "DomainNotAllowed", "domain_allowed"),
+        ("fs.delete", json!({ "path": "/workspace/a" }), "ToolExplicitlyDenied", "not_denied"),
+    ] {
+        assert_eq!(refused(&agent, tool, arguments).await, rule);
+        let record = records(&gate).await.into_iter().rev().find(|record| record["violation"] == rule).unwrap();
+        let explained = gate.cli(&["policy", "explain", record["call"].as_str().unwrap()]).await.unwrap();
+        assert_eq!(explained.code, Some(3), "{explained:?}");
+        let noes: Vec<&str> = explained.stdout.lines().filter(|line| line.trim_start().starts_with("NO ")).collect();
+        assert!(noes.len() == 1 && noes[0].contains(check), "{}", explained.stdout);
+        assert!(explained.stdout.contains("in context coder: refused"), "{}", explained.stdout);
+    }
+    let imagine = async |more: &[&str]| {
+        let asked = ["policy", "explain", "--tool", "fs.write", "--arguments", r#"{"path":"/workspace/a","content":"x"}"#];
+        gate.cli(&[&asked, more].concat()).await.unwrap()
+    };
+    let allowed = imagine(&["--context", "coder"]).await;
+    assert_eq!(allowed.code, Some(0), "{allowed:?}");
+    let narrowed = imagine(&["--context", "coder", "--agent", "reader", "--caller", "runtime"]).await;
+    assert!(narrowed.code == Some(3) && narrowed.stdout.contains("agent `reader` lists fs.read, up__give"), "{narrowed:?}");
+    assert_eq!(imagine(&["--agent", "reader"]).await.code, Some(2));
+    assert_eq!(server.bytes_of_callers(), 0, "refusing and explaining send nothing");
+}
+
+#[tokio::test]
+async fn a_credential_in_a_context_is_shown_what_it_may_call() {
+    let (gate, _server) = open_dotted().await;
+    let shown = async |token: &str, path: &str| {
+        let target = gate.target().unwrap().with_token(Some(token)).at(path);
+        let mut names = Client::plain(&target, Era::Modern).await.unwrap().tool_names().await.unwrap();
+        names.sort();
+        names
+    };
+    let coder = new_token(&gate, "coder", &["--context", "coder"]).await;
+    assert_eq!(shown(&coder, "/mcp").await, ["fs.read", "fs.write", "up__give", "web.fetch"]);
+    assert_eq!(shown(&coder, "/u/up/mcp").await, ["give"], "that door has no dotted names");
+    let reader = new_token(&gate, "reader", &["--context", "coder", "--agent", "reader"]).await;
+    assert_eq!(shown(&reader, "/mcp").await, ["fs.read", "up__give"]);
+    let free = new_token(&gate, "free", &[]).await;
+    let all = ["up__fs.delete", "up__fs.read", "up__fs.write", "up__give", "up__other", "up__web.fetch"];
+    assert_eq!(shown(&free, "/mcp").await, all);
+    // What is not listed is refused, and the list follows the rules.
+    let client = Client::plain(&gate.target().unwrap().with_token(Some(&coder)), Era::Modern).await.unwrap();
+    assert_eq!(client.call("up__fs.read", json!({ "path": "/workspace/a" })).await.unwrap().violation(), Some("ToolNotAllowed"));
+    let yaml = std::fs::read_to_string(gate.home().join("portcullis.yaml")).unwrap();
+    reconfigure(&gate, &yaml.replace("deny_list: [fs.delete]", "deny_list: [fs.delete, fs.write, up__give]")).await;
+    assert_eq!(shown(&coder, "/mcp").await, ["fs.read", "web.fetch"]);
+    let tools = admin_target(&gate, "x").with_token(Some(&free)).at("/v1/seal/tools?security_context=no-such");
+    let nowhere = tools.send("GET", &[], Vec::new()).await.unwrap();
+    assert_eq!(nowhere.status, 404);
+    assert!(nowhere.json().await.unwrap()["message"].as_str().unwrap().contains("`no-such`"));
+    let there = tools.at("/v1/seal/tools?security_context=coder").send("GET", &[], Vec::new()).await.unwrap();
+    assert_eq!(there.json().await.unwrap()["tools"].as_array().unwrap().len(), 2);
 }

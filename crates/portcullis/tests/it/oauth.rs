@@ -241,6 +241,41 @@ async fn a_missing_scope_is_asked_for() {
 }
 
 #[tokio::test]
+async fn the_door_of_signed_calls_asks_for_tokens_and_scopes_the_same_way() {
+    let yard = Yard::open("off").await;
+    let with = |scope: &str| {
+        let claims = yard.provider.claims(RESOURCE, "alice", scope, &json!({}));
+        yard.provider.token(&claims).unwrap()
+    };
+    let sessions = async |method: &str, path: &str, token: &str| {
+        let target = yard.target(Some(token)).at(&format!("/v1/seal/{path}"));
+        target.send(method, &headers(&[]), b"{}".to_vec()).await.unwrap()
+    };
+    for (method, path) in [("GET", "sessions"), ("DELETE", "sessions/e-1"), ("POST", "workloads")] {
+        let refused = sessions(method, path, &with(USE)).await;
+        let said = challenge(&refused);
+        assert_eq!(refused.status, 403, "{path}");
+        assert!(said.contains("error=\"insufficient_scope\"") && said.contains("scope=\"mcp:use mcp:operate\""), "{said}");
+        let body = refused.json().await.unwrap();
+        assert!(body["error"]["message"].is_string() && body["status"] == "error", "{body}");
+    }
+    assert_eq!(sessions("GET", "sessions", &with("mcp:use mcp:operate")).await.status, 200);
+    let bad = sessions("GET", "sessions", "portcullis").await;
+    assert_eq!(bad.status, 401);
+    assert!(challenge(&bad).contains("error=\"invalid_token\""), "{}", challenge(&bad));
+    let key = identity::AgentKey::from_seed(&[1; 32]).unwrap().public().to_base64();
+    let body = json!({ "public_key": key, "security_context": "x" }).to_string();
+    for (method, path) in [("POST", "attest"), ("GET", "tools"), ("GET", "sessions")] {
+        let target = yard.target(None).at(&format!("/v1/seal/{path}"));
+        let stranger = target.send(method, &headers(&[]), body.clone().into_bytes()).await.unwrap();
+        let said = challenge(&stranger);
+        assert_eq!(stranger.status, 401, "{path}");
+        assert!(said.contains("resource_metadata=") && said.contains("scope=\"mcp:use\""), "{path}: {said}");
+        assert!(!said.contains("error="), "nothing was presented: {said}");
+    }
+}
+
+#[tokio::test]
 async fn keys_rotate_and_an_outage_is_survived() {
     let yard = Yard::open("off").await;
     let works = |token: String| {

@@ -168,6 +168,30 @@ async fn a_shell_can_do_it_all() {
 }
 
 #[tokio::test]
+async fn a_script_reads_refusals_and_exit_codes() {
+    let yard = Yard::open().await;
+    let key = yard.gate.home().join("agent.pem");
+    let key = key.to_str().unwrap();
+    done(&yard.gate, &["seal", "keygen", key]).await;
+    done(&yard.gate, &["seal", "attest", "--key", key, "--context", "notes"]).await;
+    let refused = yard.gate.cli(&["--json", "seal", "call", "--key", key, "outside.say", "{}"]).await.unwrap();
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    let said = refused.json().unwrap();
+    assert_eq!((violation(&said), &said["status"]), ("ToolNotAllowed", &json!("error")), "{said}");
+    let nowhere = yard.gate.cli(&["--json", "seal", "attest", "--key", key, "--context", "no-such"]).await.unwrap();
+    assert_eq!((nowhere.code, &nowhere.json().unwrap()["error_code"]), (Some(3), &json!(3001)), "{nowhere:?}");
+    let unknown = yard.gate.cli(&["--json", "call", "nobody__has_this", "{}"]).await.unwrap();
+    assert!(unknown.code != Some(0) && unknown.json().unwrap().pointer("/error/message").is_some(), "{unknown:?}");
+    let run = async |command: &str| {
+        let ran = yard.gate.cli(&["seal", "run", "--context", "notes", "--", "sh", "-c", command]).await.unwrap();
+        (ran.code, ran.stdout)
+    };
+    assert_eq!(run("exit 7").await, (Some(7), String::new()));
+    assert_eq!(run("printf %s \"$SEAL_SECURITY_CONTEXT\"").await, (Some(0), "notes".to_owned()));
+    assert_eq!(yard.says(), [0, 0]);
+}
+
+#[tokio::test]
 async fn a_killed_gate_still_knows_what_it_accepted() {
     let mut yard = Yard::open().await;
     let bearer = yard.gate.token().unwrap();

@@ -1,6 +1,7 @@
 //! Lists, written once per catalog and served as they are.
 //!
-//! A page is a finished result object; asking for it costs a lookup. Pages belong to one catalog snapshot and go with it.
+//! A page is a finished result object; asking for it costs a lookup. Pages belong to one catalog snapshot and go with it. Only callers
+//! that a security context bounds have lists of their own, written as they ask: they change with the rules too.
 
 use std::{
     collections::HashMap,
@@ -75,14 +76,29 @@ struct Key {
     era: Era,
     /// Whose lists these are.
     tenant: Option<String>,
+    /// The security context that bounds them, and the agent.
+    bounds: Option<String>,
 }
 
 impl Key {
     /// What a cursor of this list is bound to.
     fn name(&self) -> String {
         let mount = self.mount.as_ref().map_or("", |id| id.as_str());
-        let tenant = self.tenant.as_deref().unwrap_or_default();
-        format!("{} {mount} {:?} {tenant}", self.kind.field(), self.view)
+        let [tenant, bounds] = [&self.tenant, &self.bounds].map(|text| text.as_deref().unwrap_or_default());
+        format!("{} {mount} {:?} {tenant} {bounds}", self.kind.field(), self.view)
+    }
+
+    /// What of a catalog exists for whoever asks.
+    fn seen_in<'a>(&self, catalog: &'a Catalog) -> Vec<&'a Listed> {
+        let mount = self.mount.as_ref();
+        let items = match self.kind {
+            Kind::Tools => catalog.tools(mount, self.view),
+            Kind::Prompts => catalog.prompts(mount, self.view),
+            Kind::Resources => catalog.resources(mount, self.view),
+            Kind::Templates => catalog.templates(mount, self.view),
+        };
+        let is_seen = |item: &&Listed| item.tenant.is_none() || item.tenant.as_deref() == self.tenant.as_deref();
+        items.iter().filter(is_seen).collect()
     }
 }
 
@@ -111,8 +127,12 @@ impl Lists {
         params: Option<Json<'_>>,
     ) -> Answer {
         let tenant = caller.tenant().map(str::to_owned);
-        let key = Key { kind, mount: mount.cloned(), view: caller.view(), era, tenant };
-        let pages = self.pages(gate, &key);
+        let bounds = caller.context().map(|context| format!("{context} {}", caller.agent_name().unwrap_or_default()));
+        let key = Key { kind, mount: mount.cloned(), view: caller.view(), era, tenant, bounds };
+        let pages = match key.bounds {
+            None => self.pages(gate, &key),
+            Some(_) => Arc::new(Pages::within(gate, caller, &key)),
+        };
         if !pages.declared {
             let method = match kind {
                 Kind::Templates => "resources/templates/list",
@@ -156,15 +176,26 @@ impl Lists {
 
 impl Pages {
     fn write(catalog: &Catalog, seal: &Seal, key: &Key) -> Self {
-        let mount = key.mount.as_ref();
-        let items = match key.kind {
-            Kind::Tools => catalog.tools(mount, key.view),
-            Kind::Prompts => catalog.prompts(mount, key.view),
-            Kind::Resources => catalog.resources(mount, key.view),
-            Kind::Templates => catalog.templates(mount, key.view),
+        Self::of(&key.seen_in(catalog), catalog, seal, key)
+    }
+
+    /// What a caller's security context lists.
+    fn within(gate: &Gate, caller: &Caller, key: &Key) -> Self {
+        let catalog = gate.catalog();
+        let method = match key.kind {
+            Kind::Tools => {
+                let tools = gate.callable(caller, caller.context(), key.mount.as_ref());
+                return Self::of(&tools.iter().collect::<Vec<_>>(), &catalog, gate.seal(), key);
+            }
+            Kind::Prompts => "prompts.get",
+            Kind::Resources | Kind::Templates => "resources.read",
         };
-        let is_seen = |item: &&Listed| item.tenant.is_none() || item.tenant.as_deref() == key.tenant.as_deref();
-        let items: Vec<&Listed> = items.iter().filter(is_seen).collect();
+        let items = if gate.lists_method(caller, method) { key.seen_in(&catalog) } else { Vec::new() };
+        Self::of(&items, &catalog, gate.seal(), key)
+    }
+
+    fn of(items: &[&Listed], catalog: &Catalog, seal: &Seal, key: &Key) -> Self {
+        let mount = key.mount.as_ref();
         let capabilities = catalog.capabilities(mount, key.era);
         let declared = Json::checked_before(&capabilities).get(key.kind.capability()).is_some();
         let cuts = cut(items.iter().map(|item| item.raw.len()));

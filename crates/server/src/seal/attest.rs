@@ -70,20 +70,15 @@ pub(super) fn refused(error: &AttestError) -> Said {
         AttestError::TooMany(message) => (StatusCode::TOO_MANY_REQUESTS, ATTESTATION_FAILED, message),
         AttestError::Unavailable(detail) => {
             tracing::error!(detail, "a session could not begin");
-            let mut said = write(StatusCode::INTERNAL_SERVER_ERROR, ATTESTATION_FAILED, "Portcullis could not begin the session");
+            let mut said =
+                Said::refused_as(StatusCode::INTERNAL_SERVER_ERROR, ATTESTATION_FAILED, "Portcullis could not begin the session");
             said.retry_after = Some(std::time::Duration::from_secs(1));
             return said;
         }
     };
-    let mut said = write(status, number, message);
+    let mut said = Said::refused_as(status, number, message);
     if status == StatusCode::TOO_MANY_REQUESTS {
         said.retry_after = Some(std::time::Duration::from_secs(60));
     }
     said
-}
-
-fn write(status: StatusCode, number: u64, message: &str) -> Said {
-    let mut out = Object::new();
-    out.str("status", "error").u64("error_code", number).str("message", message).str("error", message);
-    Said::new(status, out.finish())
 }

@@ -30,9 +30,15 @@ impl Said {
 
     /// Refused before it was a call.
     pub(super) fn refused(status: StatusCode, sentence: &str) -> Self {
-        let mut out = Object::new();
-        out.str("status", "error").str("error", sentence).str("message", sentence);
-        Self::new(status, out.finish())
+        Self::new(status, told(status, sentence, |_| ()))
+    }
+
+    /// Refused with one of the protocol's numbers for what is no call.
+    pub(super) fn refused_as(status: StatusCode, number: u64, sentence: &str) -> Self {
+        let body = told(status, sentence, |out| {
+            out.u64("error_code", number);
+        });
+        Self::new(status, body)
     }
 
     fn after(mut self, wait: Option<Duration>) -> Self {
@@ -112,6 +118,22 @@ pub(super) fn error(status: StatusCode, id: Option<Json<'_>>, code: i64, message
     out.str("protocol", PROTOCOL).str("status", "error").str("jsonrpc", "2.0").raw("id", id).raw("request_id", id);
     out.raw("error", &error.finish());
     Said::new(status, out.finish())
+}
+
+/// The body for what is refused before it is a call: some clients read `error.message`, others `message`.
+pub(super) fn told(status: StatusCode, sentence: &str, more: impl FnOnce(&mut Object)) -> Vec<u8> {
+    let number = match status.as_u16() {
+        401 | 403 | 404 | 429 => REFUSED,
+        500.. => code::INTERNAL_ERROR,
+        _ => code::INVALID_REQUEST,
+    };
+    let mut error = Object::new();
+    error.i64("code", number).str("message", sentence).raw("data", b"null");
+    let mut out = Object::new();
+    out.str("protocol", PROTOCOL).str("status", "error").str("jsonrpc", "2.0").raw("id", b"null").raw("request_id", b"null");
+    more(&mut out);
+    out.str("message", sentence).raw("error", &error.finish());
+    out.finish()
 }
 
 /// The status table.

@@ -8,7 +8,7 @@ use super::{
     Request, envelope,
     render::{self, PROTOCOL, Said},
 };
-use crate::door::Door;
+use crate::{door::Door, route::unescaped};
 
 pub(super) fn answer(door: &Door, request: &Request) -> Said {
     let recognised = match (&request.caller, &request.bearer) {
@@ -31,7 +31,12 @@ pub(super) fn answer(door: &Door, request: &Request) -> Said {
     match recognised {
         Ok(caller) => {
             let asked = request.query.split('&').find_map(|pair| pair.strip_prefix("security_context="));
-            described(door, &caller, asked)
+            let asked = asked.map(|text| unescaped(text).unwrap_or_default()).filter(|_| caller.context().is_none());
+            if let Some(name) = asked.as_deref().filter(|name| !door.gate.has_context(&caller, name)) {
+                let shown: String = name.chars().take(64).collect();
+                return Said::refused(StatusCode::NOT_FOUND, &format!("There is no security context `{shown}`"));
+            }
+            described(door, &caller, asked.as_deref())
         }
         Err(violation) => {
             door.gate.strangers(violation.rule.code());
@@ -59,7 +64,7 @@ pub(super) fn list(door: &Door, caller: &Caller) -> Vec<u8> {
 }
 
 fn array(door: &Door, caller: &Caller, context: Option<&str>) -> Vec<u8> {
-    let tools: Vec<_> = door.gate.callable(caller, context).into_iter().map(|listed| listed.raw).collect();
+    let tools: Vec<_> = door.gate.callable(caller, context, None).into_iter().map(|listed| listed.raw).collect();
     let mut out = Vec::with_capacity(tools.iter().map(|raw| raw.len() + 1).sum::<usize>() + 2);
     out.push(b'[');
     for (index, raw) in tools.iter().enumerate() {

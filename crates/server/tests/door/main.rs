@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod admin;
+mod explain;
 mod guards;
 mod legacy;
 mod lines;

@@ -19,11 +19,11 @@ use crate::yard::{ALICE, BOB, OPERATOR, Response, TENANT_OPERATOR, TENANTS, Yard
 /// Let through by every rule: nothing executes it.
 const PASSED: u16 = 503;
 
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
 }
 
-struct Agent {
+pub(crate) struct Agent {
     key: AgentKey,
     token: String,
     execution: String,
@@ -31,11 +31,11 @@ struct Agent {
 }
 
 impl Response {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or(Value::Null)
     }
 
-    fn violation(&self) -> String {
+    pub(crate) fn violation(&self) -> String {
         self.json()["error"]["data"]["violation"].as_str().unwrap_or_default().to_owned()
     }
 }
@@ -48,7 +48,7 @@ async fn attest_as(yard: &Yard, bearer: &str, seed: u8, more: Value) -> (AgentKe
     (key, response)
 }
 
-async fn agent(yard: &Yard, bearer: &str, seed: u8, more: Value) -> Agent {
+pub(crate) async fn agent(yard: &Yard, bearer: &str, seed: u8, more: Value) -> Agent {
     let (key, response) = attest_as(yard, bearer, seed, more).await;
     assert_eq!(response.status, 200, "{}", response.body);
     let said = response.json();
@@ -58,19 +58,19 @@ async fn agent(yard: &Yard, bearer: &str, seed: u8, more: Value) -> Agent {
 }
 
 impl Agent {
-    fn envelope_at(&self, tool: &str, arguments: &Value, now_ms: u64) -> String {
+    pub(crate) fn envelope_at(&self, tool: &str, arguments: &Value, now_ms: u64) -> String {
         let id = format!("req-{}", self.calls.fetch_add(1, Ordering::Relaxed));
         let params = json!({ "name": tool, "arguments": arguments });
         let payload = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string();
         String::from_utf8(self.key.envelope(Json::checked_before(payload.as_bytes()), &self.token, now_ms)).unwrap()
     }
 
-    async fn call(&self, yard: &Yard, tool: &str, arguments: Value) -> Response {
+    pub(crate) async fn call(&self, yard: &Yard, tool: &str, arguments: Value) -> Response {
         invoke(yard, &self.envelope_at(tool, &arguments, now_ms())).await
     }
 }
 
-async fn invoke(yard: &Yard, envelope: &str) -> Response {
+pub(crate) async fn invoke(yard: &Yard, envelope: &str) -> Response {
     yard.request("POST", "/v1/seal/invoke").with("Authorization", "").with_body(envelope).send().await
 }
 
@@ -168,7 +168,10 @@ async fn a_rate_is_per_session_and_says_when_to_come_back() {
 async fn an_execution_has_as_many_calls_as_its_agent_may_make() {
     let yard = Arc::new(Yard::open().await);
     let agent = Arc::new(agent(&yard, ALICE, 1, json!({ "agent_id": "reader" })).await);
-    assert_eq!(agent.call(&yard, "fs.write", json!({ "path": "/a" })).await.violation(), "ToolNotAllowed", "not on its list");
+    let unlisted = agent.call(&yard, "fs.write", json!({ "path": "/a" })).await;
+    assert_eq!(unlisted.violation(), "ToolNotAllowed", "not on its list");
+    let payload = &unlisted.json()["error"]["data"]["payload"];
+    assert_eq!(*payload, json!({ "tool_name": "fs.write", "allowed_tools": ["fs.read"] }), "the list that refused");
     let calls: Vec<_> = (0..12)
         .map(|_| {
             let (yard, agent) = (Arc::clone(&yard), Arc::clone(&agent));
@@ -560,4 +563,35 @@ async fn a_session_without_its_signature_is_nobody() {
     assert_eq!(admin.status, 401);
     let tools = yard.request("GET", "/v1/seal/tools").by(&agent.token).send().await;
     assert_eq!((tools.status, &tools.json()["security_context"]), (200, &json!("everything")), "{}", tools.body);
+}
+
+#[tokio::test]
+async fn what_is_refused_before_it_is_an_envelope_is_said_in_the_same_form() {
+    let yard = Yard::open().await;
+    let post = |verb: &str| yard.request("POST", &format!("/v1/seal/{verb}")).with_body("{}");
+    let large = "x".repeat(80 << 10);
+    for (what, request, status) in [
+        ("too large", post("attest").with_body(&large), 413),
+        ("too large an envelope", post("invoke").with_body(&large), 413),
+        ("another type", post("invoke").with("Content-Type", "text/plain"), 415),
+        ("another method", yard.request("GET", "/v1/seal/invoke"), 405),
+        ("a foreign page", post("invoke").with("Origin", "https://evil.example"), 403),
+        ("a foreign name", post("invoke").with("Host", "evil.example"), 403),
+        ("an unknown bearer", post("attest").by("pct_wrong"), 401),
+        ("nobody", post("attest").with("Authorization", ""), 400),
+        ("no operator", yard.request("GET", "/v1/seal/sessions"), 403),
+        ("no session", yard.request("GET", "/v1/seal/sessions/e-1").by(OPERATOR), 404),
+        ("nowhere", yard.request("GET", "/v1/seal/nowhere"), 404),
+    ] {
+        let said = request.send().await;
+        let json = said.json();
+        assert_eq!(said.status, status, "{what}: {}", said.body);
+        assert_eq!((&json["protocol"], &json["status"]), (&json!("seal/v1"), &json!("error")), "{what}: {}", said.body);
+        assert!(json["message"].as_str().is_some_and(|text| !text.is_empty()), "{what}: {}", said.body);
+        assert_eq!(json["error"]["message"], json["message"], "{what}");
+        assert!(json["error"]["code"].is_i64(), "{what}: {}", said.body);
+        assert_eq!(said.header("Content-Type"), Some("application/json"), "{what}");
+    }
+    let elsewhere = yard.post("{}").with("Content-Type", "text/plain").send().await.json();
+    assert!(elsewhere["error"].is_string(), "other doors keep their form: {elsewhere}");
 }

@@ -132,6 +132,12 @@ impl Yard {
         Request { body: body.to_owned(), ..self.request("POST", "/mcp") }
     }
 
+    /// What the ledger holds so far.
+    pub(crate) fn records(&self) -> Vec<audit::Record> {
+        let records = audit::read(&self.home.path().join("ledger"), audit::Filter::default()).unwrap();
+        records.map(Result::unwrap).collect()
+    }
+
     pub(crate) async fn line_stream(&self) -> UnixStream {
         UnixStream::connect(self.home.path().join("sock")).await.unwrap()
     }

@@ -262,6 +262,16 @@ fn an_entry_of_one_server_is_for_that_server() {
 }
 
 #[test]
+fn an_entry_of_an_agents_list_reads_as_it_is_written() {
+    let shown = |pattern: ToolPattern, server: Option<&str>| {
+        AgentTool { pattern, server: server.map(str::to_owned), ..AgentTool::default() }.to_string()
+    };
+    assert_eq!(shown(tool("fs.*"), None), "fs.*");
+    assert_eq!(shown(ToolPattern::Any, Some("search")), "mcp:search");
+    assert_eq!(shown(tool("web.fetch"), Some("search")), "web.fetch of mcp:search");
+}
+
+#[test]
 fn other_names_of_a_tool_are_bound_and_denied_but_grant_nothing() {
     let world =
         World::of(context(vec![Capability { domain_allowlist: domains(&["example.com"]), ..capability("*") }], &["web.search"]));

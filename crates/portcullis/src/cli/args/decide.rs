@@ -189,23 +189,33 @@ pub struct PolicyTest {
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   portcullis policy explain 19a8c-17
-  portcullis policy explain --tool web__post --arguments '{\"text\":\"hi\"}' --caller laptop";
+  portcullis policy explain --tool web__post --arguments '{\"text\":\"hi\"}' --caller laptop
+  portcullis policy explain --tool fs.read --arguments '{\"path\":\"/etc/hosts\"}' --context code-assistant --agent coder";
 
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("which").required(true).args(["call", "tool"]))]
+#[command(
+    group = clap::ArgGroup::new("which").required(true).args(["call", "tool"]),
+    group = clap::ArgGroup::new("who").multiple(true).args(["caller", "context"])
+)]
 pub struct PolicyExplain {
     /// A recorded call, as `portcullis audit tail` names it
-    #[arg(value_name = "CALL", conflicts_with_all = ["arguments", "caller"])]
+    #[arg(value_name = "CALL", conflicts_with_all = ["arguments", "caller", "context", "agent"])]
     pub call: Option<String>,
     /// A call that was not made: its tool, as `portcullis tools list` shows it
-    #[arg(long, value_name = "TOOL", requires = "caller")]
+    #[arg(long, value_name = "TOOL", requires = "who")]
     pub tool: Option<String>,
     /// Its arguments, a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub arguments: String,
-    /// Who would make it: a credential's id or name
+    /// Who would make it: a credential's id or name, or the execution of a session
     #[arg(long, value_name = "CALLER")]
     pub caller: Option<String>,
+    /// The security context it would be made in, instead of the caller's own; without a caller, by nobody in particular
+    #[arg(long, value_name = "CONTEXT")]
+    pub context: Option<String>,
+    /// The agent that would make it
+    #[arg(long, value_name = "AGENT", requires = "who")]
+    pub agent: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -34,7 +34,7 @@ pub enum Seal {
     /// Start a program that may attest by itself
     ///
     /// The program finds what it needs in its environment: SEAL_GATEWAY_URL, SEAL_WORKLOAD_ID and SEAL_SECURITY_CONTEXT. The workload id
-    /// is its proof, good for as many sessions as --uses says.
+    /// is its proof, good for as many sessions as --uses says. The program takes this one's place, so its exit code is its own.
     Run(SealRun),
     /// Sign tokens with a new key; those of the old one stay good until they expire
     Rotate,

@@ -98,8 +98,12 @@ pub struct ExplainView {
     pub call: Option<String>,
     pub tool: Option<String>,
     pub caller: Option<String>,
+    /// The security context it is in.
+    pub context: Option<String>,
     pub label: Option<String>,
     pub arguments: Option<String>,
+    /// What it was explained without.
+    pub remark: Option<String>,
     /// What it did with it then, as the ledger has it; nothing for a call that was not made.
     pub recorded: Option<Value>,
     pub stages: Vec<StageView>,

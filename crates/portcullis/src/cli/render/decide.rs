@@ -189,12 +189,16 @@ pub fn explanation(explained: &ExplainView, style: Style) -> String {
     let verdict = style.paint(&tame(&explained.verdict), paint_of(&explained.verdict));
     let what = explained.tool.as_deref().map(tame).unwrap_or_else(|| "the call".to_owned());
     let who = explained.caller.as_deref().map(|caller| format!(" by {}", tame(caller))).unwrap_or_default();
-    out.push_str(&format!("Now, {what}{who}: {verdict}\n"));
+    let within = explained.context.as_deref().map(|context| format!(" in context {}", tame(context))).unwrap_or_default();
+    out.push_str(&format!("Now, {what}{who}{within}: {verdict}\n"));
     if let Some(then) = recorded(explained) {
         out.push_str(&format!("Then: {then}\n"));
     }
     if let Some(label) = explained.label.as_deref().filter(|label| !label.is_empty()) {
         out.push_str(&format!("The session has seen: {}\n", tame(label)));
+    }
+    if let Some(remark) = explained.remark.as_deref().filter(|remark| !remark.is_empty()) {
+        out.push_str(&format!("Note: {}\n", visible(remark)));
     }
     for stage in &explained.stages {
         out.push_str(&format!("\n{}\n", style.paint(&tame(&stage.stage), Paint::Bold)));

@@ -7,7 +7,7 @@ use wire::{Json, Limits};
 use super::{Key, Kind, PAGE_BYTES, PAGE_ITEMS, Pages, cursor, cut, page_object};
 
 fn key(kind: Kind, era: Era) -> Key {
-    Key { kind, mount: None, view: View::Double, era, tenant: None }
+    Key { kind, mount: None, view: View::Double, era, tenant: None, bounds: None }
 }
 
 fn item(raw: &'static str) -> Listed {

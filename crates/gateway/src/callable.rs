@@ -1,0 +1,111 @@
+//! What a caller may call by name: for lists, never for deciding.
+//!
+//! A name is listed if the lists of its caller's context, agent and session would let it be called with some arguments, under the rules
+//! that calls are examined by: lists that allow look at the name itself, lists that deny at every name of the same tool.
+
+use policy::{
+    Contexts, SecurityContext,
+    context::{AgentTools, ToolPattern},
+};
+use vocab::ServerId;
+
+use crate::{
+    Caller, Gate, Listed,
+    call::NamesOf,
+    catalog::{Catalog, Found, Names},
+};
+
+impl Gate {
+    /// The tools a caller may call by name, within a security context: dotted names first, then those of single servers. Behind a door
+    /// that shows one server, that server's.
+    #[must_use]
+    pub fn callable(&self, caller: &Caller, context: Option<&str>, mount: Option<&ServerId>) -> Vec<Listed> {
+        let inner = self.inner();
+        let (rules, catalog) = (inner.rules(), inner.hub.catalog());
+        let lists = Lists::of(&rules.contexts, caller, context);
+        let routed = if mount.is_none() { catalog.routed(caller.tenant()) } else { Vec::new() };
+        let named = catalog.tools(mount, caller.view()).iter().cloned();
+        let shown = |listed: &Listed| {
+            caller.sees(listed.tenant.as_deref())
+                && match &lists {
+                    Lists::Everything => true,
+                    Lists::Nothing => false,
+                    Lists::Of(lists) => lists.name(listed, caller, &catalog, mount),
+                }
+        };
+        routed.into_iter().chain(named).filter(shown).collect()
+    }
+
+    /// Whether a caller's context lists what is no tool, by the name of its method: `prompts.get`, `resources.read`.
+    #[must_use]
+    pub fn lists_method(&self, caller: &Caller, method: &str) -> bool {
+        let rules = self.inner().rules();
+        match Lists::of(&rules.contexts, caller, caller.context()) {
+            Lists::Everything => true,
+            Lists::Nothing => false,
+            Lists::Of(lists) => lists.allow(method, &[], None),
+        }
+    }
+
+    /// Whether there is a security context of this name for a caller.
+    #[must_use]
+    pub fn has_context(&self, caller: &Caller, name: &str) -> bool {
+        self.inner().rules().contexts.context(name).is_some_and(|context| context.admits_tenant(caller.tenant()))
+    }
+}
+
+/// Every list a name must be on.
+struct OwnLists<'a> {
+    context: &'a SecurityContext,
+    agent: Option<&'a AgentTools>,
+    /// Switched off on this node.
+    disabled: &'a [ToolPattern],
+    /// What the session was opened for.
+    session: Option<&'a [ToolPattern]>,
+}
+
+enum Lists<'a> {
+    /// No context bounds the caller.
+    Everything,
+    /// Its context is gone, or its agent is for another.
+    Nothing,
+    Of(OwnLists<'a>),
+}
+
+impl<'a> Lists<'a> {
+    fn of(contexts: &'a Contexts, caller: &'a Caller, context: Option<&str>) -> Self {
+        let Some(name) = context else { return Self::Everything };
+        let known = contexts.context(name).filter(|context| context.admits_tenant(caller.tenant()));
+        let Some(context) = known else { return Self::Nothing };
+        let agent = caller.agent_name().and_then(|agent| contexts.agent(agent));
+        if agent.and_then(|agent| agent.security_context.as_deref()).is_some_and(|wanted| wanted != name) {
+            return Self::Nothing;
+        }
+        let session = caller.signed().map(|session| session.patterns.as_slice());
+        Self::Of(OwnLists { context, agent, disabled: &contexts.ceilings().disabled, session })
+    }
+}
+
+impl OwnLists<'_> {
+    fn name(&self, listed: &Listed, caller: &Caller, catalog: &Catalog, mount: Option<&ServerId>) -> bool {
+        let names = Names { mount, view: caller.view(), tenant: caller.tenant() };
+        let Found::Target(target) = catalog.tool(names, &listed.name) else { return false };
+        let names = NamesOf::tool(mount.is_some(), &listed.name, &target);
+        self.allow(names.asked(), &names.others(), Some(&listed.server))
+    }
+
+    fn allow(&self, asked: &str, others: &[&str], server: Option<&ServerId>) -> bool {
+        let is_listed = |patterns: &[ToolPattern]| patterns.iter().any(|pattern| pattern.matches(asked));
+        let has_agent = |agent: &AgentTools| {
+            agent.tools.iter().any(|entry| {
+                let own_server = entry.server.as_deref().is_none_or(|own| server.is_some_and(|server| server.as_str() == own));
+                entry.pattern.matches(asked) && own_server
+            })
+        };
+        let mut all = std::iter::once(asked).chain(others.iter().copied());
+        let is_off = |name: &str| {
+            self.disabled.iter().any(|off| off.matches(name)) || self.context.deny_list.iter().any(|own| own.denies_all_of(name))
+        };
+        self.context.may_call(asked) && self.session.is_none_or(is_listed) && self.agent.is_none_or(has_agent) && !all.any(is_off)
+    }
+}
