@@ -14,6 +14,7 @@ mod change;
 mod courier;
 mod events;
 mod explain;
+mod finish;
 mod gate;
 mod link;
 mod meters;
