@@ -22,6 +22,7 @@ use crate::record::Record;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+pub use changes::event_families;
 pub use feed::{Batch, Feed};
 pub use filter::EventFilter;
 pub use names::Severity;

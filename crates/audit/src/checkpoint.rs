@@ -144,13 +144,13 @@ impl Signer {
         Signer::from_seed(&seed).map(Some)
     }
 
-    /// The signer there is, and how many records its latest head covers.
-    pub(crate) fn known(disk: &dyn Disk, dir: &Path) -> io::Result<(Option<Signer>, u64)> {
+    /// The signer there is, and how many records its latest head covers, if there is such a head.
+    pub(crate) fn known(disk: &dyn Disk, dir: &Path) -> io::Result<(Option<Signer>, Option<u64>)> {
         let Some(signer) = Signer::load(disk, dir)? else {
-            return Ok((None, 0));
+            return Ok((None, None));
         };
         let note = if_there(disk.read(&checkpoint_path(dir)))?.unwrap_or_default();
-        let size = std::str::from_utf8(&note).ok().and_then(|note| signer.covers(note)).unwrap_or(0);
+        let size = std::str::from_utf8(&note).ok().and_then(|note| signer.covers(note));
         Ok((Some(signer), size))
     }
 

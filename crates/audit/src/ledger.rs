@@ -82,6 +82,8 @@ pub(crate) struct Shared {
     pub(crate) commits: Commits,
     pub(crate) heads: Heads,
     pub(crate) scrub: OnceLock<Scrub>,
+    /// Why it is not known whether this is the whole ledger, if it is not.
+    pub(crate) unsigned: Option<String>,
     pub(crate) _lock: Lock,
 }
 
@@ -234,6 +236,11 @@ impl Ledger {
             open_intents: state.live.len(),
             broken: state.broken.clone(),
         }
+    }
+
+    /// What a person must be told who opens this ledger: it had no signed head, so nobody knows whether records are missing from its end.
+    pub fn unsigned(&self) -> Option<&str> {
+        self.shared.unsigned.as_deref()
     }
 
     pub fn dir(&self) -> &Path {

@@ -28,6 +28,7 @@ mod error;
 mod evidence;
 mod ledger;
 mod open;
+mod orphans;
 mod places;
 mod proof;
 mod read;
@@ -41,7 +42,9 @@ mod verify;
 mod write;
 
 pub use bodies::{BODY_LIMIT, Body, BodyReader, BodyReport, body, verify_bodies};
-pub use bus::{Batch, Event, EventFilter, Feed, NoPlace, Payload, Place, Severity, newest_events, project, render_event};
+pub use bus::{
+    Batch, Event, EventFilter, Feed, NoPlace, Payload, Place, Severity, event_families, newest_events, project, render_event,
+};
 pub use chain::Hash;
 pub use checkpoint::{read_checkpoint, read_public_key};
 pub use clock::{Clock, Moment, rfc3339, system_clock};
@@ -58,7 +61,7 @@ pub use record::{Change, Kind, Record, Verdict};
 pub use render::{render_line, render_records, render_story};
 pub use retain::{Keep, RetainError, Trimmed, removable};
 pub use strangers::StrangerCounter;
-pub use verify::{BadHead, Finding, Head, Report, verify, verify_against};
+pub use verify::{BadHead, Finding, Head, Report, verify, verify_against, verify_signed};
 
 #[cfg(test)]
 mod tests;

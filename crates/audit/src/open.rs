@@ -9,14 +9,14 @@ use crate::commit::Commits;
 use crate::disk::Disk;
 use crate::error::OpenError;
 use crate::ledger::{Ledger, Options, Shared};
-use crate::record::{Draft, Kind, Verdict};
+use crate::orphans::{self, Orphan};
+use crate::record::Draft;
 use crate::recover::{self, Known, Tail, segment_path, segment_seq};
 use crate::write::{Segment, State, Writer, new_segment};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use vocab::Stage;
 
 impl Ledger {
     /// Opens or creates the ledger in `dir`, takes it for this process, cuts a torn tail and records what it found:
@@ -28,7 +28,8 @@ impl Ledger {
             io::ErrorKind::WouldBlock => OpenError::InUse { dir: dir.clone() },
             _ => OpenError::disk("locking the ledger directory", &dir)(error),
         })?;
-        let (signer, durable) = Signer::known(&*disk, &dir).map_err(OpenError::disk("reading the signed head in", &dir))?;
+        let (signer, covered) = Signer::known(&*disk, &dir).map_err(OpenError::disk("reading the signed head in", &dir))?;
+        let durable = covered.unwrap_or(0);
         let tail = recover::find_tail(&*disk, &dir, Known { expected: None, durable })?;
         if tail.next_seq < durable {
             return Err(OpenError::RolledBack { dir, checkpoint: durable, found: tail.next_seq });
@@ -39,11 +40,21 @@ impl Ledger {
         }
         let state = State::new(segment, tail.next_seq, tail.head, tail.tree.clone());
         let writer = Writer::new(disk, dir, clock, options.segment_bytes, state);
-        write_findings(&writer, &mut writer.lock(), &tail, &[])?;
+        let unsigned = (covered.is_none() && tail.next_seq > 0).then(|| describe_unsigned(tail.next_seq));
+        let missing = unsigned.as_ref().map(|detail| Draft { action: "ledger.head_missing", detail, ..Draft::default() });
+        write_findings(&writer, &mut writer.lock(), &tail, missing.as_slice())?;
         let synced = AtomicU64::new(writer.written());
         let heads = Heads::new(signer, durable);
         Ok(Ledger {
-            shared: Arc::new(Shared { writer, synced, commits: Commits::default(), heads, scrub: OnceLock::new(), _lock: lock }),
+            shared: Arc::new(Shared {
+                writer,
+                synced,
+                commits: Commits::default(),
+                heads,
+                scrub: OnceLock::new(),
+                unsigned,
+                _lock: lock,
+            }),
         })
     }
 
@@ -69,14 +80,37 @@ impl Ledger {
         flushed.map_err(OpenError::disk("writing the kept arguments below", &writer.dir))?;
         state.resume_at(segment, tail.next_seq, tail.head, tail.tree.clone());
         writer.set_written(tail.next_seq);
-        let recovered = Draft { action: "ledger.recovered", detail: &reason, ..Draft::default() };
+        let unrecorded = std::mem::take(&mut state.unrecorded);
+        let detail = describe_outage(&reason, unrecorded);
+        let count = (unrecorded > 0).then_some(unrecorded);
+        let recovered = Draft { action: "ledger.recovered", detail: &detail, count, ..Draft::default() };
         let result = write_findings(writer, &mut state, &tail, &[recovered]);
         match result {
             Ok(()) => self.shared.synced.store(writer.written(), Ordering::Release),
-            Err(_) => state.break_again(reason),
+            Err(_) => {
+                state.unrecorded += unrecorded;
+                state.break_again(reason);
+            }
         }
         result
     }
+}
+
+/// Why it failed, and what nobody will find in it.
+fn describe_outage(reason: &str, unrecorded: u64) -> String {
+    match unrecorded {
+        0 => reason.to_owned(),
+        1 => format!("{reason}; 1 call was answered with LedgerUnavailable meanwhile and is not recorded"),
+        count => format!("{reason}; {count} calls were answered with LedgerUnavailable meanwhile and are not recorded"),
+    }
+}
+
+/// For a person, when a ledger that has records has no head signed with its own key.
+fn describe_unsigned(records: u64) -> String {
+    format!(
+        "{records} records were found and no checkpoint signed with this ledger's key: it was removed or replaced, or the gate was killed \
+         before its first one. Whether there were more records before cannot be told; hold the ledger against a checkpoint kept elsewhere"
+    )
 }
 
 /// Opens the segment that `tail` ends in, without what was torn. The cut is synced with the record that tells of it.
@@ -129,16 +163,10 @@ fn write_findings(writer: &Writer, state: &mut State, tail: &Tail, extra: &[Draf
     let mut drafts = extra.to_vec();
     let cut = tail.describe_cut();
     drafts.extend(cut.as_ref().map(|detail| Draft { action: "ledger.torn_tail_cut", detail, ..Draft::default() }));
-    let orphans = tail.outstanding.iter().filter(|(seq, _)| !state.live.contains_key(*seq));
-    drafts.extend(orphans.map(|(seq, call)| Draft {
-        kind: Kind::Outcome,
-        call,
-        intent: Some(*seq),
-        stage: Some(Stage::Dispatch),
-        verdict: Some(Verdict::Indeterminate),
-        detail: "no outcome could be recorded for this intent; the effect may or may not have happened",
-        ..Draft::default()
-    }));
+    let lost = tail.outstanding.iter().filter(|(seq, _)| !state.live.contains_key(*seq));
+    let lost = lost.map(|(seq, call)| (*seq, call.clone())).collect();
+    let orphans = orphans::find(&*writer.disk, &writer.dir, &lost);
+    drafts.extend(orphans.iter().map(Orphan::outcome));
     if drafts.is_empty() {
         return Ok(());
     }

@@ -6,6 +6,7 @@
 
 use crate::chain::Hash;
 use crate::checkpoint::{read_checkpoint, read_public_key};
+use crate::read::{Filter, tail};
 use crate::record::Record;
 use crate::tree::Tree;
 use crate::verify::{BadHead, Head};
@@ -43,6 +44,8 @@ pub enum ProofError {
     Disk(#[from] io::Error),
     #[error("record {seq} is not covered by a signed checkpoint yet; try again in a second, with the gate running")]
     NotCovered { seq: u64 },
+    #[error("there is no record {seq}; the newest is {newest}")]
+    NoRecord { seq: u64, newest: u64 },
     #[error("record {seq} was removed by retention; an export from before still proves it")]
     Removed { seq: u64 },
     #[error("the ledger does not hold what its checkpoint covers; run `portcullis audit verify`")]
@@ -62,7 +65,10 @@ pub fn prove(dir: &Path, seq: u64) -> Result<String, ProofError> {
     };
     let head = Head::verified(&note, &key)?;
     if seq >= head.size {
-        return Err(ProofError::NotCovered { seq });
+        return Err(match tail(dir, &Filter::default(), 1)?.pop() {
+            Some(newest) if newest.seq < seq => ProofError::NoRecord { seq, newest: newest.seq },
+            _ => ProofError::NotCovered { seq },
+        });
     }
     let base = Base::of(dir)?;
     if seq < base.tree.size() {

@@ -33,12 +33,13 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Permitted,
+    /// Not executed.
     Refused,
-    /// Permitted, but something broke.
+    /// Permitted, but something broke, or what came back may not be shown.
     Failed,
     /// Permitted and cancelled by the caller.
     Cancelled,
-    /// The gate died between intent and outcome: the effect may or may not have happened.
+    /// The gate died between intent and outcome, or the worker in the middle of the call: the effect may or may not have happened.
     Indeterminate,
     /// The gate forgot to conclude: a bug in the gate.
     Abandoned,

@@ -8,6 +8,7 @@
 mod files;
 mod front;
 mod head;
+mod heads;
 mod line;
 mod report;
 mod tree;
@@ -18,7 +19,7 @@ pub use report::{Finding, Report};
 pub(crate) use tree::Levels;
 
 use crate::chain::Hash;
-use files::{Folder, read_if_there};
+use files::Folder;
 use front::Front;
 use line::{Fields, Link};
 use std::collections::HashSet;
@@ -27,29 +28,43 @@ use std::path::{Path, PathBuf};
 
 /// Checks every record in `dir`, in order, and the ledger's own signed head; stops at the first thing that is wrong.
 pub fn verify(dir: &Path) -> io::Result<Report> {
-    verify_folder(dir, &[])
+    verify_folder(dir, &Asked::default())
+}
+
+/// [`verify`], where `key` is the ledger's public key, kept outside: the ledger's own signed head must be signed with it.
+pub fn verify_signed(dir: &Path, key: &str) -> io::Result<Report> {
+    Head::check_key(key).map_err(|bad| io::Error::new(io::ErrorKind::InvalidInput, bad.to_string()))?;
+    verify_folder(dir, &Asked { heads: Vec::new(), key: Some(key.to_owned()) })
 }
 
 /// A running gate may remove a segment between our seeing its name and our opening it: then the names are read again.
-fn verify_folder(dir: &Path, expected: &[Expected]) -> io::Result<Report> {
+fn verify_folder(dir: &Path, asked: &Asked) -> io::Result<Report> {
     const TIMES: u32 = 5;
     for _ in 1..TIMES {
-        match verify_files(&Folder(dir), expected.to_vec()) {
+        match verify_files(&Folder(dir), asked.clone()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && dir.is_dir() => {}
             report => return report,
         }
     }
-    verify_files(&Folder(dir), expected.to_vec())
+    verify_files(&Folder(dir), asked.clone())
 }
 
-/// [`verify`], and that the ledger still holds everything that `checkpoint` covers, unchanged. The checkpoint was kept outside;
+/// [`verify_signed`], and that the ledger still holds everything that `checkpoint` covers, unchanged. The checkpoint was kept outside;
 /// `key` is the ledger's public key, kept outside too. Finds rollback and forks.
 pub fn verify_against(dir: &Path, checkpoint: &str, key: &str) -> io::Result<Report> {
     let head = match Head::verified(checkpoint, key) {
         Ok(head) => head,
         Err(bad) => return Err(io::Error::new(io::ErrorKind::InvalidInput, bad.to_string())),
     };
-    verify_folder(dir, &[Expected { head, place: PathBuf::from("the given checkpoint") }])
+    let given = Expected { head, place: PathBuf::from("the given checkpoint") };
+    verify_folder(dir, &Asked { heads: vec![given], key: Some(key.to_owned()) })
+}
+
+/// What the reader knows from elsewhere.
+#[derive(Clone, Default)]
+pub(crate) struct Asked {
+    heads: Vec<Expected>,
+    key: Option<String>,
 }
 
 /// A head that the ledger must reach.
@@ -59,10 +74,12 @@ pub(crate) struct Expected {
     pub(crate) place: PathBuf,
 }
 
-pub(crate) fn verify_files(files: &dyn Files, mut expected: Vec<Expected>) -> io::Result<Report> {
+pub(crate) fn verify_files(files: &dyn Files, asked: Asked) -> io::Result<Report> {
     let mut check = Check::new();
+    let heads_given = !asked.heads.is_empty();
+    let mut expected = asked.heads;
     // Read before the records: a gate that is writing may sign a newer one meanwhile.
-    check.own_head(files, &mut expected)?;
+    check.own_head(files, &mut expected, asked.key.as_deref())?;
     expected.sort_by_key(|expected| std::cmp::Reverse(expected.head.size));
     check.expected = expected;
     let mut segments = files.names()?;
@@ -81,6 +98,7 @@ pub(crate) fn verify_files(files: &dyn Files, mut expected: Vec<Expected>) -> io
     }
     check.unreached_heads();
     check.front_at_end();
+    check.unsigned_end(asked.key.is_some(), heads_given);
     check.report.open_intents = check.open.len() as u64;
     check.report.root = check.levels.root();
     Ok(check.report)
@@ -140,56 +158,6 @@ impl Check {
             reason: reason.into(),
             incomplete_tail,
         });
-    }
-
-    /// The ledger's own signed head must be signed with the key beside it.
-    fn own_head(&mut self, files: &dyn Files, expected: &mut Vec<Expected>) -> io::Result<()> {
-        let (place, key_place) = (files.place("checkpoint"), files.place("checkpoint.pub"));
-        let (Some(note), key) = (read_if_there(files, &place)?, read_if_there(files, &key_place)?) else {
-            return Ok(());
-        };
-        self.file.clone_from(&place);
-        let Some(key) = key else {
-            self.found("its public key, checkpoint.pub, is missing", false);
-            return Ok(());
-        };
-        match Head::verified(&note, key.trim_end()) {
-            Ok(head) => {
-                self.report.checkpoint = Some(head.size);
-                expected.push(Expected { head, place });
-            }
-            Err(bad) => self.found(bad.to_string(), false),
-        }
-        Ok(())
-    }
-
-    /// Compares the root with every head that covers exactly the records read so far.
-    fn compare_heads(&mut self) {
-        while let Some(expected) = self.expected.pop_if(|expected| expected.head.size == self.report.records) {
-            if self.front.waits_for_tree {
-                self.defer(expected);
-                continue;
-            }
-            if expected.head.root != self.levels.root() {
-                self.file = expected.place;
-                self.line = 0;
-                let size = expected.head.size;
-                let reason = format!("forked: the first {size} records are not those that this checkpoint covers");
-                return self.found(reason, false);
-            }
-        }
-    }
-
-    fn unreached_heads(&mut self) {
-        if self.report.finding.as_ref().is_some_and(|finding| !finding.incomplete_tail) {
-            return;
-        }
-        if let Some(expected) = self.expected.pop() {
-            self.file = expected.place;
-            self.line = 0;
-            let (size, records) = (expected.head.size, self.report.records);
-            self.found(format!("rolled back: it covers {size} records, and the ledger holds {records}"), false);
-        }
     }
 
     fn segment(&mut self, file: &Path, mut reader: impl BufRead, last: bool) -> io::Result<()> {

@@ -86,8 +86,11 @@ impl Writer {
     ) -> Result<Option<(u64, Hash)>, LedgerUnavailable> {
         let mut state = self.lock();
         if let Some(unavailable) = state.unavailable() {
-            // Nobody tries again to conclude these: recovery must, and says `indeterminate`.
-            drafts.filter_map(|(draft, _)| draft.intent).for_each(|intent| drop(state.live.remove(&intent)));
+            for (draft, _) in drafts {
+                state.unrecorded += u64::from(is_answer(draft));
+                // Nobody tries again to conclude these: recovery must, and says `indeterminate`.
+                draft.intent.into_iter().for_each(|intent| drop(state.live.remove(&intent)));
+            }
             return Err(unavailable);
         }
         let mut last = None;
@@ -98,6 +101,7 @@ impl Writer {
                 (_, Some(intent)) => drop(state.live.remove(&intent)),
                 _ => {}
             }
+            state.pending_answers += u64::from(is_answer(draft));
             last = Some((seq, hash));
         }
         if let Some((seq, _)) = last {
@@ -181,6 +185,7 @@ impl Writer {
         let batch = std::mem::replace(&mut state.pending, spare);
         let (first_seq, next_seq, head, count) = (self.written(), state.next_seq, state.head, state.leaves.len());
         let mut segment = state.segment.clone();
+        let answers = std::mem::take(&mut state.pending_answers);
         drop(state);
 
         let result = self.put(&mut segment, &batch, rolls.then_some(first_seq));
@@ -193,6 +198,7 @@ impl Writer {
                 self.set_written(next_seq);
             }
             Err(error) => {
+                state.unrecorded += answers;
                 self.fail(&mut state, "writing", &error);
                 state.suspect_from(finished.first_seq);
             }
@@ -230,6 +236,7 @@ impl Writer {
         let suspect = state.segment.first_seq;
         state.suspect_from(suspect);
         state.failures += 1;
+        state.unrecorded += std::mem::take(&mut state.pending_answers);
         state.pending.clear();
         state.leaves.clear();
         state.live.retain(|seq, _| *seq < written);
@@ -253,6 +260,11 @@ impl Writer {
         self.set_written(next_seq);
         Ok(())
     }
+}
+
+/// How a call without an intent ended: what has an intent gets an outcome from recovery.
+fn is_answer(draft: &Draft<'_>) -> bool {
+    matches!(draft.kind, Kind::Refusal | Kind::Outcome) && draft.intent.is_none()
 }
 
 pub(crate) fn new_segment(disk: &dyn Disk, dir: &Path, first_seq: u64) -> io::Result<Segment> {

@@ -140,6 +140,14 @@ impl Session {
         })
     }
 
+    /// For a call that ends without having been weighed: notes what may have influenced it all the same.
+    pub fn place_step(&self, step: &Step) {
+        self.known(|known| {
+            let head = if step.arrived() == known.epoch { &known.head } else { &known.past_head };
+            step.links(|links| _ = links.after.get_or_insert_with(|| head.clone().unwrap_or_else(|| "".into())));
+        });
+    }
+
     /// Raises the label to include words of `origin` that belong to no call. Must happen before they are shown.
     pub fn absorb(self: &Arc<Self>, mark: Mark, origin: &ServerId) -> Absorbed {
         self.take_in(mark, origin, |_| ())

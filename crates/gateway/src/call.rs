@@ -50,6 +50,7 @@ pub(crate) struct Case<'a> {
 
 /// Runs one call from Receive to Conclude and tells the door how it ended.
 pub(crate) async fn call(gate: Arc<Inner>, ask: Ask, mut wires: Wires) {
+    let _flight = gate.flights.begin();
     let rules = gate.rules();
     let mut opened = gate.ledger.open(conclude::facts(&gate, &ask, &rules));
     let step = Step::new(&opened.facts.call, ask.caller.session());

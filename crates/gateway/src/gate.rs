@@ -21,6 +21,7 @@ use crate::{
     Admin, Ask, Caller, Catalog, Change, Credential, DoorSettings, Outcome, Pins, Running, Seal, call,
     caller::Callers,
     events::Subscription,
+    finish::Flights,
     oauth::Providers,
     parking::Parking,
     settings::{Accounts, Rules, ServerSpec, Settings},
@@ -33,6 +34,10 @@ use crate::{
 const SYNC_PERIOD: Duration = Duration::from_millis(200);
 /// How soon after its time an unanswered approval is closed on record; it counts as expired at once.
 const APPROVAL_PERIOD: Duration = Duration::from_secs(5);
+
+/// How long calls under way may take once the gate was told to stop, and how long those that were cancelled then.
+const FINISH: Duration = Duration::from_secs(10);
+const CANCEL: Duration = Duration::from_secs(3);
 
 /// Reads the configuration again and applies it; says what is wrong if it cannot.
 pub type Reload = Box<dyn Fn(&Gate) -> Result<String, String> + Send + Sync>;
@@ -94,6 +99,7 @@ pub(crate) struct Inner {
     answered: AtomicU64,
     refused: AtomicU64,
     failed: AtomicU64,
+    pub(crate) flights: Flights,
 }
 
 impl std::fmt::Debug for Gate {
@@ -241,6 +247,7 @@ impl Gate {
             answered: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             failed: AtomicU64::new(0),
+            flights: Flights::default(),
         }));
         tokio::spawn(workers.supervise());
         tokio::spawn(Arc::clone(&hub).listen());
@@ -484,6 +491,15 @@ impl Gate {
     pub fn record_change(&self, action: &str, detail: &str) -> Result<(), String> {
         let change = audit::Change { action, detail, ..audit::Change::default() };
         self.0.ledger.change(&change).map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Waits for the calls under way; after a while they are cancelled, which is recorded and answered like any other end. Nobody may start
+    /// calls meanwhile.
+    pub async fn finish(&self) {
+        let left = self.0.flights.finish(FINISH, CANCEL).await;
+        if left > 0 {
+            tracing::warn!(calls = left, "stopping although calls are under way");
+        }
     }
 
     /// The last words of a gate that shuts down: what strangers did, and everything to the disk.

@@ -15,6 +15,7 @@ mod change;
 mod courier;
 mod events;
 mod explain;
+mod finish;
 mod gate;
 mod link;
 mod meters;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use audit::Sealed;
 use bytes::Bytes;
 use tokio::sync::mpsc;
-use vocab::{Fault, FaultKind, Stop};
+use vocab::{Fault, FaultKind, Rule, Stop, Violation};
 use wire::Text;
 
 /// Events that may wait for the door.
@@ -65,9 +65,9 @@ impl Reply {
         Self { outcome: Outcome::Stopped(Fault::new(FaultKind::Gate, detail).into()) }
     }
 
-    /// A refusal had no effect, so its caller may know of it even while the ledger cannot record.
-    pub(crate) fn refused_unrecorded(stop: Stop) -> Self {
-        Self { outcome: Outcome::Stopped(stop) }
+    /// A call that had no effect and cannot be recorded: its caller may try again, and learns nothing that is on no record.
+    pub(crate) fn refused_unrecorded(detail: String) -> Self {
+        Self { outcome: Outcome::Stopped(Violation::new(Rule::LedgerUnavailable, detail).into()) }
     }
 
     #[must_use]

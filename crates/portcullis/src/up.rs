@@ -42,11 +42,13 @@ struct Prepared {
     listen: SocketAddr,
     client: Option<tokens::TokenText>,
     is_new: bool,
+    /// Why nobody knows whether this is the whole ledger, if so.
+    unsigned: Option<String>,
 }
 
 pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let files = Files::new(home);
-    let (prepared, looks) = prepare(up, home, &files)?;
+    let (mut prepared, looks) = prepare(up, home, &files)?;
     // Stdio servers run as the same user; they must not be able to read this process.
     if let Err(error) = sandbox::jail::hide_memory() {
         tracing::warn!(%error, "servers of `command` entries could read the gate's memory");
@@ -56,6 +58,10 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         tracing::warn!(%error, "daemons that stdio servers leave behind cannot be found");
     }
     let ledger = Ledger::at(&home.ledger).map_err(Trouble::failed)?;
+    if let Some(unsigned) = ledger.unsigned() {
+        tracing::warn!("{unsigned}");
+        prepared.unsigned = Some(unsigned.to_owned());
+    }
     let credentials = wiring::credentials(home).map_err(Trouble::failed)?;
     runtime()?.block_on(async {
         let state = State::open(&home.state_file()).await.map_err(Trouble::failed)?;
@@ -85,7 +91,8 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         until_told(&gate).await?;
         watch.abort();
         keeper.abort();
-        doors.close().await?;
+        let ((), closed) = tokio::join!(gate.finish(), doors.close());
+        closed?;
         gate.close();
         exports.close().await;
         log::know(None);
@@ -112,7 +119,7 @@ fn prepare(up: &args::Up, home: &Home, files: &Files) -> Result<(Prepared, files
         Some(text) => config::parse_listen(text).map_err(|error| Trouble::usage(format!("--listen: {error}")))?,
         None => resolved.listen,
     };
-    Ok((Prepared { resolved, listen, client, is_new }, looks))
+    Ok((Prepared { resolved, listen, client, is_new, unsigned: None }, looks))
 }
 
 /// On a small machine one thread is fastest: a call then never waits to be handed from one to another.
@@ -169,6 +176,9 @@ async fn greet(up: &args::Up, home: &Home, prepared: &Prepared, gate: &Gate, scr
     writeln!(screen.out, "  ledger   {}", home.ledger.display())?;
     if prepared.resolved.authentication == config::Authentication::None {
         writeln!(screen.out, "  WARNING  authentication is off: every program on this machine can call every tool")?;
+    }
+    if let Some(unsigned) = &prepared.unsigned {
+        writeln!(screen.out, "  WARNING  {unsigned}")?;
     }
     for warning in &prepared.resolved.warnings {
         writeln!(screen.out, "  WARNING  {}", warning.what)?;

@@ -3,7 +3,10 @@
 //! Host and Origin keep web pages out (a page can make a browser call loopback under a name of its own); the bearer says who
 //! calls. A credential is never echoed, and never taken from a URL.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 
 use gateway::Caller;
 use http::{HeaderMap, StatusCode, Uri, header, request::Parts};
@@ -189,6 +192,16 @@ fn split_authority(authority: &str) -> Option<(&str, Option<u16>)> {
 
 fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// How often an open stream looks whether its reader's credential still holds.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Resolves once the caller's credential holds no longer.
+pub(crate) async fn revoked(caller: &Caller) {
+    while caller.is_active() {
+        tokio::time::sleep(LOOK).await;
+    }
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub async fn serve_lines(gate: Gate, listener: UnixListener, shutdown: impl Futu
     }
     // Nobody listening any more is fine: then there is nothing to end.
     let _ = close.send(true);
-    let drained = tokio::time::timeout(crate::listen::GRACE, async { while connections.join_next().await.is_some() {} }).await;
+    let drained = tokio::time::timeout(crate::listen::DRAIN, async { while connections.join_next().await.is_some() {} }).await;
     if drained.is_err() {
         tracing::warn!(connections = connections.len(), "closing line connections that did not finish in time");
     }
@@ -62,7 +62,7 @@ pub async fn serve_lines(gate: Gate, listener: UnixListener, shutdown: impl Futu
 
 async fn converse(door: Arc<Door>, stream: UnixStream) {
     let (read, mut write) = tokio::io::split(stream);
-    let mut reader = Reader { read, lines: Lines::new(door.gate.settings().max_body_bytes) };
+    let mut reader = Reader { read, lines: Lines::new(door.gate.settings().max_body_bytes), ended: false };
     let (caller, mount) = match hello::greet(&door, &mut reader).await {
         Ok(greeted) => greeted,
         Err(refusal) => {
@@ -74,7 +74,7 @@ async fn converse(door: Arc<Door>, stream: UnixStream) {
     let (out, queue) = mpsc::channel(QUEUE);
     let writer = tokio::spawn(write_lines(write, queue));
     talk::Talk::new(door, caller, mount, out).run(reader).await;
-    // The writer ends when the last call's sender is gone; calls of this connection were cancelled.
+    // The writer ends when the last call's sender is gone.
     if let Err(error) = writer.await {
         tracing::debug!(%error, "a line writer ended early");
     }
@@ -84,6 +84,7 @@ async fn converse(door: Arc<Door>, stream: UnixStream) {
 pub(super) struct Reader {
     read: ReadHalf<UnixStream>,
     lines: Lines,
+    ended: bool,
 }
 
 impl Reader {
@@ -96,6 +97,11 @@ impl Reader {
             let buffer = self.lines.buffer();
             buffer.reserve(READ_CHUNK);
             match self.read.read_buf(buffer).await {
+                Ok(0) if !self.ended => {
+                    self.ended = true;
+                    // A last line without a line break still counts.
+                    self.lines.feed(b"\n");
+                }
                 Ok(0) | Err(_) => return None,
                 Ok(_) => {}
             }

@@ -20,8 +20,9 @@ const HEAD_DEADLINE: Duration = Duration::from_secs(60);
 const MAX_HEADERS: usize = 128;
 /// What is read at once: a head has room, and what long bodies begin with is not copied far.
 const READ_BUFFER: usize = 64 << 10;
-/// How long calls in flight may take to finish once we were told to stop.
-pub(crate) const GRACE: Duration = Duration::from_secs(10);
+/// How long connections may take to end once we were told to stop. The gate gives the calls themselves less, and then cancels them, so
+/// that each is answered within this time.
+pub(crate) const DRAIN: Duration = Duration::from_secs(15);
 /// After a failed accept (out of descriptors, say) we wait instead of spinning.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -50,7 +51,7 @@ pub async fn serve(gate: Gate, listener: TcpListener, shutdown: impl Future<Outp
     drop(listener);
     // Nobody listening any more is fine: then there is nothing to end.
     let _ = close.send(true);
-    let drained = tokio::time::timeout(GRACE, async { while connections.join_next().await.is_some() {} }).await;
+    let drained = tokio::time::timeout(DRAIN, async { while connections.join_next().await.is_some() {} }).await;
     if drained.is_err() {
         tracing::warn!(connections = connections.len(), "closing connections that did not finish in time");
     }

@@ -28,7 +28,7 @@ pub use query::{Found, Query};
 /// `PRAGMA application_id`: "PrtI".
 const APPLICATION: i64 = 0x5072_7449;
 /// Another schema is another index: it is made anew.
-const SCHEMA: i64 = 1;
+const SCHEMA: i64 = 2;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +37,10 @@ pub enum IndexError {
     Ledger { dir: PathBuf, source: io::Error },
     #[error("{} is a database, but not an index of a ledger. Move it away, or choose another directory", .file.display())]
     Foreign { file: PathBuf },
+    #[error("there is no ledger in {}; `portcullis up` begins one", .dir.display())]
+    NoLedger { dir: PathBuf },
+    #[error("the index {} cannot be written: {detail}. Questions need it; `portcullis audit tail` and `show` read the ledger without", .file.display())]
+    Unwritable { file: PathBuf, detail: String },
     #[error("the index {} failed: {detail}. It can be deleted: the next question makes it anew", .file.display())]
     Failed { file: PathBuf, detail: String },
 }
@@ -52,39 +56,52 @@ pub struct Index {
 impl Index {
     /// Opens the index of the ledger in `ledger`; makes it, or makes it anew, where there is none that is of use.
     pub async fn open(file: &Path, ledger: &Path) -> Result<Self, IndexError> {
-        let failed = |detail: String| IndexError::Failed { file: file.to_owned(), detail };
+        if !ledger.is_dir() {
+            return Err(IndexError::NoLedger { dir: ledger.to_owned() });
+        }
+        let failed = |error: &sqlx::Error| failure(file, error);
         let found = connect(file).await;
         let usable = match found {
             Ok(mut connection) => match standing(&mut connection).await {
                 Ok(Standing::Ours) => Some(connection),
                 Ok(Standing::Foreign) => return Err(IndexError::Foreign { file: file.to_owned() }),
                 Ok(Standing::Outdated) => {
-                    connection.close().await.map_err(|error| failed(error.to_string()))?;
+                    connection.close().await.map_err(|error| failed(&error))?;
                     None
                 }
                 Ok(Standing::Empty) => {
-                    create(&mut connection).await.map_err(|error| failed(error.to_string()))?;
+                    create(&mut connection).await.map_err(|error| failed(&error))?;
                     Some(connection)
                 }
                 Err(error) if is_damage(&error) => None,
-                Err(error) => return Err(failed(error.to_string())),
+                Err(error) => return Err(failed(&error)),
             },
             Err(error) if is_damage(&error) => None,
-            Err(error) => return Err(failed(error.to_string())),
+            Err(error) => return Err(failed(&error)),
         };
         let connection = match usable {
             Some(connection) => connection,
-            None => anew(file).await.map_err(|error| failed(error.to_string()))?,
+            None => anew(file).await.map_err(|error| failed(&error))?,
         };
         Ok(Self { file: file.to_owned(), ledger: ledger.to_owned(), connection })
     }
 
     fn failed(&self, error: &sqlx::Error) -> IndexError {
-        IndexError::Failed { file: self.file.clone(), detail: error.to_string() }
+        failure(&self.file, error)
     }
 
     fn unreadable(&self, source: io::Error) -> IndexError {
         IndexError::Ledger { dir: self.ledger.clone(), source }
+    }
+}
+
+/// A disk that is full or may not be written is nothing the index could mend.
+fn failure(file: &Path, error: &sqlx::Error) -> IndexError {
+    let (file, detail) = (file.to_owned(), error.to_string());
+    match error {
+        sqlx::Error::Io(_) => IndexError::Unwritable { file, detail },
+        _ if is_one_of(error, UNWRITABLE) => IndexError::Unwritable { file, detail },
+        _ => IndexError::Failed { file, detail },
     }
 }
 
@@ -147,9 +164,17 @@ async fn anew(file: &Path) -> Result<SqliteConnection, sqlx::Error> {
 }
 
 /// SQLite's primary codes for a file that makes no sense: CORRUPT and NOTADB.
+const DAMAGE: &[i32] = &[11, 26];
+/// And for one that cannot be written: PERM, READONLY, IOERR, FULL and CANTOPEN.
+const UNWRITABLE: &[i32] = &[3, 8, 10, 13, 14];
+
 fn is_damage(error: &sqlx::Error) -> bool {
+    is_one_of(error, DAMAGE)
+}
+
+fn is_one_of(error: &sqlx::Error, codes: &[i32]) -> bool {
     let code = error.as_database_error().and_then(|error| error.code()).and_then(|code| code.parse::<i32>().ok());
-    matches!(code.map(|code| code & 0xff), Some(11 | 26))
+    code.is_some_and(|code| codes.contains(&(code & 0xff)))
 }
 
 async fn number(connection: &mut SqliteConnection, sql: &'static str) -> Result<i64, sqlx::Error> {

@@ -18,7 +18,7 @@ use crate::client::Target;
 /// How long a gate may take to be ready: far more than it needs, because two cores run other tests too.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 /// How long a gate may take to stop when asked.
-const STOP_WITHIN: Duration = Duration::from_secs(8);
+const STOP_WITHIN: Duration = Duration::from_secs(18);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// How to start a gate.

@@ -68,6 +68,9 @@ use crate::{
 const SWEEP: Duration = Duration::from_secs(10);
 /// How long requests under way may take to finish once no more are read.
 const DRAIN: Duration = Duration::from_secs(3);
+/// How long those still under way may take to notice that their connection is closed; then they are answered for.
+const TELLING: Duration = Duration::from_millis(500);
+const SHUTTING_DOWN: &str = "the worker is shutting down";
 /// How long the last lines may take to leave.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -137,7 +140,12 @@ async fn serve(start: Start) -> io::Result<()> {
         _ = &mut writer => Ok(()),
     };
     let _ = tokio::time::timeout(DRAIN, aggregator.drained()).await;
-    aggregator.servers.close_all(&Failure::upstream("the worker is shutting down"));
+    aggregator.servers.close_all(&Failure::upstream(SHUTTING_DOWN));
+    // Who waited for one of these connections learns of it in a turn of its own.
+    let _ = tokio::time::timeout(TELLING, aggregator.drained()).await;
+    for id in aggregator.queue.give_up() {
+        out.error(id, SHUTTING_DOWN);
+    }
     aggregator.hub.say_farewell().await;
     let _ = tokio::time::timeout(LAST_WORDS, out.flushed()).await;
     outcome
@@ -238,7 +246,7 @@ impl Aggregator {
     }
 
     /// A line that cannot be served costs that line; whoever waits for it is told.
-    fn complain(&self, id: Option<u64>, problem: &str) {
+    pub(crate) fn complain(&self, id: Option<u64>, problem: &str) {
         tracing::warn!(id, "skipped a line: {problem}");
         if let Some(id) = id {
             self.hub.out.error(id, problem);
@@ -264,18 +272,18 @@ impl Aggregator {
     }
 
     pub(crate) fn began(&self, call: &Rc<Call>) {
-        self.queue.began();
+        self.queue.began(call.id);
         self.calls.borrow_mut().insert(call.id, Rc::clone(call));
     }
 
     pub(crate) fn ended(&self, call: &Rc<Call>) {
         self.calls.borrow_mut().remove(&call.id);
-        self.finished();
+        self.finished(call.id);
     }
 
     /// Room for a request that waits.
-    pub(crate) fn finished(&self) {
-        if self.queue.finished() || self.ending.get() {
+    pub(crate) fn finished(&self, id: u64) {
+        if self.queue.finished(id) || self.ending.get() {
             self.changed.notify_one();
         }
     }

@@ -3,7 +3,7 @@
 //! Names that other systems know are in [`ROWS`]. Every other action names its event by itself: `definition.pinned` is
 //! `DefinitionEvent::Pinned`, so an action that this version has never heard of is still an event.
 
-use super::names::{POLICY, SEAL, Severity, TOOL, camel};
+use super::names::{COMMAND, POLICY, RATE, SEAL, STORAGE, Severity, TOOL, camel};
 use super::{Keys, Payload, Told};
 use crate::record::Record;
 
@@ -30,6 +30,7 @@ const ROWS: &[(&str, &str, &str, Severity)] = &[
     ("approval.expired", "approval", "Expired", Severity::Warning),
     ("ledger.rotated", "ledger", "Rotated", Severity::Info),
     ("ledger.recovered", "ledger", "Recovered", Severity::Error),
+    ("ledger.head_missing", "ledger", "HeadMissing", Severity::Error),
     ("ledger.torn_tail_cut", "ledger", "TornTailCut", Severity::Error),
     ("gate.opened", "gate", "Opened", Severity::Info),
 ];
@@ -55,6 +56,14 @@ const FAMILIES: &[&str] = &[
     "volume",
     "workflow",
 ];
+
+/// Every family that an event can be of.
+pub fn event_families() -> Vec<&'static str> {
+    let mut all: Vec<&str> = [TOOL, COMMAND, STORAGE, SEAL, RATE, POLICY].into_iter().chain(FAMILIES.iter().copied()).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
 
 pub(super) fn told(record: &Record) -> Vec<Told> {
     let mut told = vec![first(record)];

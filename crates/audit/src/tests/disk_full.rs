@@ -150,3 +150,28 @@ fn a_disk_that_fills_up_at_rotation_recovers() {
         }
     }
 }
+
+/// Answers that could not be recorded are not lost without a trace: the recovery says how many there were, once.
+#[test]
+fn recovery_says_how_many_answers_are_not_recorded() {
+    let dir = tempfile::tempdir().unwrap();
+    let faults = Arc::new(Faults::default());
+    let ledger = open_with(dir.path(), faults.clone(), 1 << 20);
+    let refuse = |name: String| ledger.conclude(ledger.open(facts(&name)), &Outcome::new(Verdict::Refused, Stage::Weigh)).is_ok();
+    for (outage, refusals) in [(0, 7), (1, 1), (2, 0)] {
+        assert!(refuse(format!("before {outage}")));
+        let mut flying = ledger.open(facts("flying"));
+        let _ = ledger.intend(&mut flying).unwrap();
+        faults.room.store(10, Ordering::SeqCst);
+        // The first one finds out, the others are told.
+        assert_eq!((0..refusals).filter(|n| refuse(format!("during {outage}.{n}"))).count(), 0);
+        assert!(ledger.conclude(flying, &Outcome::new(Verdict::Permitted, Stage::Absorb)).is_err(), "this one gets an end below");
+        assert!(ledger.reopen().is_err(), "there is still no room, and the number is kept");
+        faults.room.store(i64::MAX, Ordering::SeqCst);
+        ledger.reopen().unwrap();
+        let recovered = all(dir.path()).into_iter().rfind(|record| record.action == "ledger.recovered").unwrap();
+        assert_eq!(recovered.count, Some(refusals).filter(|count| *count > 0), "{}", recovered.detail);
+        assert_eq!(recovered.detail.contains("LedgerUnavailable"), refusals > 0, "{}", recovered.detail);
+    }
+    assert!(verify(dir.path()).unwrap().is_clean());
+}

@@ -138,7 +138,10 @@ fn every_record_has_a_proof_at_every_size() {
             assert_eq!(proven.head.size, records.len() as u64);
         }
         let beyond = prove(dir.path(), records.len() as u64).unwrap_err();
-        assert!(matches!(beyond, ProofError::NotCovered { .. }), "{beyond}");
+        assert!(matches!(beyond, ProofError::NoRecord { .. }), "{beyond}");
+        ledger.change(&Change { action: "config.applied", ..Change::default() }).unwrap();
+        let unsigned = prove(dir.path(), records.len() as u64).unwrap_err();
+        assert!(matches!(unsigned, ProofError::NotCovered { .. }), "{unsigned}");
     }
 }
 
@@ -231,4 +234,44 @@ fn rollback_and_forks_are_found_against_the_own_head() {
     std::fs::write(first_segment(dir.path()), &bytes).unwrap();
     rewrite(dir.path(), 3, 20);
     assert!(verify(dir.path()).unwrap().finding.unwrap().reason.starts_with("forked"));
+}
+
+/// A key that was kept outside decides, whatever lies beside the ledger.
+#[test]
+fn a_kept_key_must_have_signed_the_own_head() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for dir in [&dir, &other] {
+        grow(&open(dir.path()), 5);
+    }
+    let key = read_public_key(dir.path()).unwrap().unwrap();
+    let foreign = read_public_key(other.path()).unwrap().unwrap();
+    assert!(verify_signed(dir.path(), &key).unwrap().is_clean());
+    for (ledger, key) in [(&dir, &foreign), (&other, &key)] {
+        let finding = verify_signed(ledger.path(), key).unwrap().finding.expect("another ledger, or another key");
+        assert!(finding.reason.contains("not signed with the given key"), "{finding}");
+    }
+    for bad in ["", "garbage", "a+b+c", &key[..key.len() - 2]] {
+        assert_eq!(verify_signed(dir.path(), bad).unwrap_err().kind(), std::io::ErrorKind::InvalidInput, "{bad}");
+    }
+}
+
+#[test]
+fn a_ledger_without_a_head_says_what_it_cannot_show() {
+    let dir = tempfile::tempdir().unwrap();
+    let ledger = open(dir.path());
+    grow(&ledger, 10);
+    drop(ledger);
+    assert!(verify(dir.path()).unwrap().unproven.is_empty());
+    forget_checkpoint(dir.path());
+    rewrite(dir.path(), usize::MAX, 6);
+    let report = verify(dir.path()).unwrap();
+    assert!(report.is_clean() && report.unproven[0].contains("no checkpoint"), "{report:?}");
+    // Whoever opens it is told, and so is whoever reads it later; from then on there is a head again.
+    let ledger = open(dir.path());
+    assert!(ledger.unsigned().unwrap().starts_with("6 records"), "{:?}", ledger.unsigned());
+    drop(ledger);
+    let said = all(dir.path()).pop().unwrap();
+    assert!(said.action == "ledger.head_missing" && said.detail.contains("6 records"), "{said:?}");
+    assert!(open(dir.path()).unsigned().is_none() && verify(dir.path()).unwrap().unproven.is_empty());
+    assert!(open(&dir.path().join("new")).unsigned().is_none(), "a new ledger misses nothing");
 }

@@ -18,10 +18,11 @@ fn a_tail_torn_at_any_byte_loses_no_earlier_record() {
         drop(open(dir.path()));
         let after = all(dir.path());
         assert_eq!(after[..7], before[..7], "cut at {cut}");
-        assert_eq!(after.len(), if cut == last { 7 } else { 8 });
+        assert_eq!(after[7].action, "ledger.head_missing");
+        assert_eq!(after.len(), if cut == last { 8 } else { 9 });
         if cut > last {
-            assert_eq!(after[7].action, "ledger.torn_tail_cut");
-            assert!(after[7].detail.contains(&format!("cut {} bytes", cut - last)), "{}", after[7].detail);
+            assert_eq!(after[8].action, "ledger.torn_tail_cut");
+            assert!(after[8].detail.contains(&format!("cut {} bytes", cut - last)), "{}", after[8].detail);
         }
         assert!(verify(dir.path()).unwrap().is_clean(), "cut at {cut}");
     }
@@ -37,7 +38,7 @@ fn a_last_line_that_does_not_fit_is_cut_and_zeros_too() {
         drop(open(dir.path()));
         let report = verify(dir.path()).unwrap();
         assert!(report.is_clean(), "{:?}", report.finding);
-        assert_eq!(report.records, 8);
+        assert_eq!(report.records, 9, "and two that tell of the cut and of the head that was not there");
     }
 }
 
@@ -70,8 +71,13 @@ fn an_intent_without_an_outcome_becomes_indeterminate_once() {
     for _ in 0..2 {
         drop(open(dir.path()));
         let records = all(dir.path());
-        assert_eq!(records.len(), 4);
-        assert_eq!((&*records[3].verdict, &*records[3].call, records[3].intent), ("indeterminate", "c-2", Some(1)));
+        assert_eq!(records.len(), 5);
+        assert_eq!((&*records[4].verdict, &*records[4].call, records[4].intent), ("indeterminate", "c-2", Some(1)));
+        // It is found by whatever its intent is found by.
+        let words =
+            |r: &Record| [&r.caller, &r.server, &r.tool, &r.session, &r.action, &r.door, &r.label, &r.args].map(Clone::clone);
+        assert_eq!((words(&records[4]), records[4].args_bytes), (words(&records[1]), Some(57)));
+        assert_eq!(records[4].tool, "search");
         let report = verify(dir.path()).unwrap();
         assert!(report.is_clean() && report.open_intents == 0);
     }
@@ -108,6 +114,8 @@ fn open_intents_are_carried_across_segments() {
     let report = verify(copy.path()).unwrap();
     assert!(report.is_clean(), "{:?}", report.finding);
     assert_eq!(report.open_intents, 0);
+    let lost: Vec<Record> = all(copy.path()).into_iter().filter(|record| record.verdict == "indeterminate").collect();
+    assert!(lost.iter().all(|record| record.call.starts_with("long ") && record.tool == "search"), "{:?}", lost[0]);
     let lost = read(copy.path(), Filter { verdict: "indeterminate".into(), ..Filter::default() }).unwrap();
     assert_eq!(lost.count(), 299);
 }
@@ -164,14 +172,15 @@ fn a_reopened_ledger_goes_on_in_the_same_chain() {
 #[test]
 fn a_closed_ledger_that_lost_its_tail_stays_shut() {
     let dir = tempfile::tempdir().unwrap();
-    let bytes = sample(dir.path(), 9);
+    sample(dir.path(), 9);
+    drop(open(dir.path())); // closes with a signed head over 10 records: one says that there was none before
+    let bytes = std::fs::read(first_segment(dir.path())).unwrap();
     let last = bytes[..bytes.len() - 1].iter().rposition(|b| *b == b'\n').unwrap() + 1;
-    drop(open(dir.path())); // closes with a signed head over 9 records
     for cut in [last, last + 5, bytes.len() - 1, 0] {
         std::fs::write(first_segment(dir.path()), &bytes[..cut]).unwrap();
         let error = Ledger::at(dir.path()).unwrap_err();
-        let found = if cut == 0 { 0 } else { 8 };
-        assert!(matches!(error, OpenError::RolledBack { checkpoint: 9, found: f, .. } if f == found), "{error}");
+        let found = if cut == 0 { 0 } else { 9 };
+        assert!(matches!(error, OpenError::RolledBack { checkpoint: 10, found: f, .. } if f == found), "{error}");
         assert_eq!(std::fs::read(first_segment(dir.path())).unwrap(), &bytes[..cut], "nothing was cut");
         assert!(error.to_string().contains("move its file `checkpoint` aside"));
     }
@@ -192,7 +201,7 @@ fn records_behind_a_hole_are_cut_and_kept_aside() {
     let report = verify(dir.path()).unwrap();
     assert!(report.is_clean(), "{:?}", report.finding);
     let cut = all(dir.path()).into_iter().find(|r| r.action == "ledger.torn_tail_cut").unwrap();
-    assert_eq!(cut.seq, 5);
+    assert_eq!(cut.seq, 6);
     assert!(cut.detail.contains("2 whole records follow"), "{}", cut.detail);
     let name = cut.detail.rsplit(' ').next().unwrap();
     assert_eq!(std::fs::read(dir.path().join(name)).unwrap(), &holed[ends[4]..]);

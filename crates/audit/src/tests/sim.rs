@@ -1,7 +1,7 @@
 //! A disk in memory that forgets: what the kernel holds and what the platter holds are two things, and every operation is counted, so
 //! that a test can fail it, stop the world at it, or cut the power and see what is left.
 
-use crate::verify::{Files, Report, verify_files};
+use crate::verify::{Asked, Files, Report, verify_files};
 use crate::*;
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
@@ -277,7 +277,7 @@ impl Sim {
     }
 
     pub(super) fn verify(&self) -> Report {
-        verify_files(self, Vec::new()).unwrap()
+        verify_files(self, Asked::default()).unwrap()
     }
 
     pub(super) fn records(&self) -> Vec<Record> {

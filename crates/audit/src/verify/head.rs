@@ -30,6 +30,11 @@ pub enum BadHead {
 }
 
 impl Head {
+    /// Whether `key` is a public key at all.
+    pub fn check_key(key: &str) -> Result<(), BadHead> {
+        Key::parse(key).map(drop).ok_or(BadHead::Key)
+    }
+
     /// Reads `note` and checks that `key`, in the form `name+id+base64`, has signed it.
     pub fn verified(note: &str, key: &str) -> Result<Head, BadHead> {
         let key = Key::parse(key).ok_or(BadHead::Key)?;

@@ -35,6 +35,10 @@ pub(crate) struct State {
     pub(super) failures: u64,
     /// Intents that this process may still conclude: `seq` → call.
     pub(crate) live: HashMap<u64, Box<str>>,
+    /// Answers without an intent among the pending records.
+    pub(super) pending_answers: u64,
+    /// Such answers that could not be recorded since the ledger last worked: nothing else will ever tell of them.
+    pub(crate) unrecorded: u64,
 }
 
 /// The file being appended to.
@@ -62,6 +66,8 @@ impl State {
             suspect: None,
             failures: 0,
             live: HashMap::new(),
+            pending_answers: 0,
+            unrecorded: 0,
         }
     }
 

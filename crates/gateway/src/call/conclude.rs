@@ -3,7 +3,7 @@
 use audit::{Facts, Opened, Verdict};
 use flow::Showable;
 use policy::Permit;
-use vocab::{Fault, FaultKind, Stage, Stop};
+use vocab::{Fault, FaultKind, Rule, Stage, Stop};
 use wire::Json;
 
 use super::{Case, Delivered, Received, current_label, receive::Address, shape::Args};
@@ -140,6 +140,12 @@ pub(super) fn conclude(case: Case<'_>, mut opened: Opened, outcome: Result<Deliv
     if opened.facts.label.is_empty() {
         opened.facts.label = current_label(ask).to_string().into();
     }
+    let had_intent = opened.has_intent();
+    if !had_intent {
+        // What the session had read is part of why a call was refused, wherever that was.
+        ask.caller.session().place_step(step);
+        opened.facts.after = step.after().to_string().into();
+    }
     let (record, outcome, showable) = match outcome {
         Ok(delivered) => {
             let (after, follows) = (step.after(), step.follows());
@@ -153,7 +159,7 @@ pub(super) fn conclude(case: Case<'_>, mut opened: Opened, outcome: Result<Deliv
         Err(stop) => {
             let stop = scrubbed(gate, stop);
             let label = current_label(ask).to_string();
-            let mut record = stopped(&stop);
+            let mut record = stopped(&stop, had_intent);
             record.label_after = &label;
             log(&stop, &opened);
             keep_refused(case, &mut opened);
@@ -166,8 +172,10 @@ pub(super) fn conclude(case: Case<'_>, mut opened: Opened, outcome: Result<Deliv
         Err(error) => {
             tracing::error!(%error, call = step.call(), "an outcome could not be recorded");
             match outcome {
-                // A refusal had no effect; its caller may know why even if the record must wait.
-                Outcome::Stopped(stop @ Stop::Refused(_)) => Reply::refused_unrecorded(stop),
+                // No reply before its record, a refusal's neither: what it had to say is not said.
+                Outcome::Stopped(Stop::Refused(violation)) if !had_intent || violation.rule == Rule::LedgerUnavailable => {
+                    Reply::refused_unrecorded(error.to_string())
+                }
                 _ => Reply::unrecorded(error.to_string()),
             }
         }
@@ -209,17 +217,23 @@ fn upstream_error(delivered: &Delivered) -> &'static str {
     }
 }
 
-fn stopped(stop: &Stop) -> audit::Outcome<'_> {
+fn stopped(stop: &Stop, had_intent: bool) -> audit::Outcome<'_> {
     let mut record = match stop {
         Stop::Refused(violation) => {
-            let mut record = audit::Outcome::new(Verdict::Refused, violation.rule.stage());
+            // What was refused was not done. A result that is withheld was.
+            let is_done = violation.rule.stage() > Stage::Dispatch;
+            let verdict = if is_done { Verdict::Failed } else { Verdict::Refused };
+            let mut record = audit::Outcome::new(verdict, violation.rule.stage());
             record.violation = violation.rule.code();
             record.payload = violation.payload.as_deref().unwrap_or_default();
             record
         }
         Stop::Failed(Fault { kind: FaultKind::Cancelled, .. }) => audit::Outcome::new(Verdict::Cancelled, Stage::Dispatch),
         Stop::Failed(fault) => {
-            let mut record = audit::Outcome::new(Verdict::Failed, Stage::Dispatch);
+            // The server may have done it, and whoever could have told is gone.
+            let is_unknown = had_intent && fault.kind == FaultKind::Worker;
+            let verdict = if is_unknown { Verdict::Indeterminate } else { Verdict::Failed };
+            let mut record = audit::Outcome::new(verdict, Stage::Dispatch);
             record.violation = fault.error_code().as_str();
             record
         }

@@ -21,6 +21,7 @@ use super::{Case, Count, Decided, Received, Settled, in_force, receive, resolve}
 use crate::{
     Answer, Ask,
     catalog::Target,
+    finish::Phase,
     running::{Event, Order, Wires},
 };
 
@@ -174,6 +175,10 @@ async fn wait(case: Case<'_>, approval: &Approval, wires: &mut Wires) -> Result<
                 Some(Order::Cancel) => return Err(Fault::new(FaultKind::Cancelled, "cancelled while waiting for approval").into()),
                 None => orders_open = false,
             },
+            () = gate.flights.reached(Phase::Closing) => {
+                let detail = format!("the gate is stopping while approval {} is open; it stays open", approval.id);
+                return Err(Fault::new(FaultKind::Cancelled, detail).into());
+            }
             _ = reminder.tick() => {
                 let mut out = Object::new();
                 out.u64("progress", reminded).str("message", &format!("waiting for a person to answer approval {}", approval.id));

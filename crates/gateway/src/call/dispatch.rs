@@ -14,6 +14,7 @@ use wire::{Json, Text, mcp, rpc, worker::method, write::Object};
 use super::{Case, Target, shape::Args, show, worker_lost};
 use crate::{
     Action, Answer, Ask, Era,
+    finish::{Phase, reached},
     gate::Inner,
     link::{ErrorKind, EventName, Link, Word},
     running::{Event, Order, Wires},
@@ -71,6 +72,11 @@ async fn listen_for_logs(ask: &Ask, target: &Target, upstream: &Upstream, link: 
     }
 }
 
+/// The gate ends before the call could be sent.
+fn stopping() -> Stop {
+    Fault::new(FaultKind::Cancelled, "the gate is stopping").into()
+}
+
 fn unavailable(detail: impl Into<String>) -> Stop {
     Fault::new(FaultKind::Upstream, detail).into()
 }
@@ -82,7 +88,11 @@ async fn connected(gate: &Inner, upstream: &Upstream) -> Result<Arc<Link>, Stop>
     }
     let mut status = upstream.status.subscribe();
     let settled = tokio::time::timeout(CONNECT_PATIENCE, status.wait_for(|status| !matches!(status, Status::Connecting { .. })));
-    let problem = match settled.await {
+    let settled = tokio::select! {
+        settled = settled => settled,
+        () = gate.flights.reached(Phase::Over) => return Err(stopping()),
+    };
+    let problem = match settled {
         Ok(Ok(status)) => match &*status {
             Status::Connected => None,
             Status::Disconnected { error, .. } | Status::Failed { error } => Some(error.clone()),
@@ -92,7 +102,8 @@ async fn connected(gate: &Inner, upstream: &Upstream) -> Result<Arc<Link>, Stop>
     };
     match (problem, gate.hub.workers().link()) {
         (None, Some(link)) => Ok(link),
-        (None, None) => Err(worker_lost()),
+        // Nothing was sent.
+        (None, None) => Err(unavailable("the worker is being replaced")),
         (Some(problem), _) => Err(unavailable(problem)),
     }
 }
@@ -138,7 +149,11 @@ impl Exchange<'_> {
         let mut deadline = Instant::now() + time + GRACE;
         let mut asked_since = None;
         let mut orders_open = true;
+        let mut phases = self.case.gate.flights.phases();
+        let mut is_over = false;
         loop {
+            // Who has asked something waits for an answer that cannot come in any more.
+            let last = if self.asked > 0 { Phase::Closing } else { Phase::Over };
             tokio::select! {
                 biased;
                 word = words.recv() => match word.unwrap_or(Word::Lost) {
@@ -150,6 +165,10 @@ impl Exchange<'_> {
                     Some(Order::Cancel) => self.cancel(&mut deadline),
                     None => orders_open = false,
                 },
+                () = reached(&mut phases, last), if !is_over => {
+                    is_over = true;
+                    self.cancel(&mut deadline);
+                }
                 () = tokio::time::sleep_until(deadline), if self.asked == 0 => {
                     return Err(Fault::new(FaultKind::Timeout, "the worker did not report the timeout itself").into());
                 }

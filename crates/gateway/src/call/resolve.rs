@@ -12,6 +12,7 @@ use super::{
 use crate::{
     Ask, Door,
     catalog::{Found, Names, Target, builtin},
+    finish::Phase,
     gate::Inner,
     tokens,
     upstream::Status,
@@ -50,7 +51,11 @@ pub(super) async fn resolve(case: Case<'_>, received: &Received<'_>) -> Result<A
             }
         }
     });
-    waited.await.unwrap_or_else(|_| Err(Fault::new(FaultKind::Upstream, format!("`{}` did not connect in time", spec.id)).into()))
+    let waited = tokio::select! {
+        waited = waited => waited,
+        () = gate.flights.reached(Phase::Over) => return Err(Fault::new(FaultKind::Cancelled, "the gate is stopping").into()),
+    };
+    waited.unwrap_or_else(|_| Err(Fault::new(FaultKind::Upstream, format!("`{}` did not connect in time", spec.id)).into()))
 }
 
 pub(crate) fn look_up(gate: &Inner, ask: &Ask, received: &Received<'_>) -> Result<Found, Violation> {

@@ -452,10 +452,10 @@ pub struct AuditTail {
 #[derive(Debug, Args)]
 pub struct AuditWanted {
     /// Only events of this name, as in `InvocationFailed`; shows events
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = audit::event)]
     pub event: Option<String>,
     /// Only events of this family, as in `approval`; shows events
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = audit::family)]
     pub family: Option<String>,
     /// Only what this credential did
     #[arg(long, value_name = "ID")]
@@ -466,8 +466,8 @@ pub struct AuditWanted {
     /// Only what concerns this server
     #[arg(long, value_name = "ID")]
     pub server: Option<String>,
-    /// Only calls that ended so: permitted, refused, failed, cancelled, indeterminate
-    #[arg(long, value_name = "WORD")]
+    /// Only calls that ended so: permitted, refused, failed, cancelled, indeterminate or abandoned
+    #[arg(long, value_name = "WORD", value_parser = audit::verdict)]
     pub verdict: Option<String>,
     /// Only what belongs to this tenant
     #[arg(long, value_name = "NAME")]

@@ -1,9 +1,9 @@
 //! `portcullis audit`: the ledger, read from its files. No gate needs to run.
 
-use std::{thread, time::Duration};
+use std::time::Duration;
 
 use audit::{Body, Filter, Record};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     cli::{Exit, args},
@@ -17,13 +17,14 @@ mod query;
 mod report;
 mod sinks;
 mod tail;
+mod verify;
 
 const POLL: Duration = Duration::from_millis(200);
 
 pub(super) fn run(verb: &args::Audit, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     match verb {
         args::Audit::Tail(args) => tail::run(args, home, screen),
-        args::Audit::Verify(args) => verify(args, home, screen),
+        args::Audit::Verify(args) => verify::run(args, home, screen),
         args::Audit::Show(args) => show(&args.id, home, screen),
         args::Audit::Query(args) => query::run(args, home, screen),
         args::Audit::Report(args) => report::run(args, home, screen),
@@ -39,54 +40,6 @@ pub(super) fn run(verb: &args::Audit, home: &Home, screen: &mut Screen<'_>) -> R
 
 fn unreadable(home: &Home, error: &std::io::Error) -> Trouble {
     Trouble::failed(format!("cannot read the ledger in {}: {error}", home.ledger.display()))
-}
-
-fn verify(args: &args::AuditVerify, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    if let Some(file) = &args.export {
-        return keep::verify_export(file, args, home, screen);
-    }
-    let look = proofs::verifier(args, home)?;
-    let mut report = look().map_err(|error| unreadable(home, &error))?;
-    if !report.is_clean() {
-        // A running gate may have been in the middle of its last line.
-        thread::sleep(POLL);
-        report = look().map_err(|error| unreadable(home, &error))?;
-    }
-    let document = json!({
-        "clean": report.is_clean(), "segments": report.segments, "first": report.first, "records": report.records, "intents": report.intents,
-        "outcomes": report.outcomes, "refusals": report.refusals, "changes": report.changes, "open_intents": report.open_intents,
-        "head": report.head.to_string(), "root": report.root.to_string(), "checkpoint": report.checkpoint, "finding": report.finding.as_ref().map(ToString::to_string),
-        "unproven": report.unproven,
-    });
-    screen.show(&document, &verdict(&report))?;
-    Ok(match (report.is_clean(), report.unproven.is_empty()) {
-        (true, true) => Exit::Done,
-        (true, false) => Exit::Failed,
-        (false, _) => Exit::Altered,
-    })
-}
-
-fn verdict(report: &audit::Report) -> String {
-    let counts = format!(
-        "{} records in {} files: {} intents, {} outcomes, {} refusals, {} changes",
-        report.kept(),
-        report.segments,
-        report.intents,
-        report.outcomes,
-        report.refusals,
-        report.changes
-    );
-    let mut text = match &report.finding {
-        None => format!("The ledger verifies. {counts}\nHead {}\n", report.head),
-        Some(finding) => format!("THE LEDGER DOES NOT VERIFY: {finding}\nUp to there: {counts}\n"),
-    };
-    if report.first > 0 {
-        text.push_str(&format!("It begins with record {}: retention has removed those before it.\n", report.first));
-    }
-    for unproven in &report.unproven {
-        text.push_str(&format!("NOT SHOWN: {unproven}.\n"));
-    }
-    text
 }
 
 /// One record by its number, with every detail; one call by its id, stage by stage.

@@ -124,7 +124,7 @@ async fn on_a_limit() {
 
 async fn stops_and_comes_back(setup: Setup, disk: Disk) {
     let fixture = fixture().await;
-    let entries = config(&[("up", http(&fixture.url(), "classification: PUBLIC"))]);
+    let entries = config(&[("up", http(&fixture.url(), "classification: PUBLIC, tools: { echo: blocked }"))]);
     let gate = setup.with_config(&entries).start().await.unwrap();
     await_state(&gate, "up", "connected", Duration::from_secs(15)).await;
     let agent = client(&gate, Era::Modern).await;
@@ -137,6 +137,10 @@ async fn stops_and_comes_back(setup: Setup, disk: Disk) {
     for _ in 0..50 {
         let called = agent.call("up__effect", json!({})).await.unwrap();
         assert_eq!(called.violation(), Some("LedgerUnavailable"), "{}", called.answer);
+    }
+    for _ in 0..10 {
+        let called = agent.call("up__echo", json!({"text": "x"})).await.unwrap();
+        assert_eq!(called.violation(), Some("LedgerUnavailable"), "no reason before its record: {}", called.answer);
     }
     assert_eq!(fixture.effects().effects, before, "an effect without a record");
     // Reading goes on.
@@ -168,9 +172,15 @@ async fn refuses(gate: &Gate, agent: &Client) {
     panic!("the disk was never full: {last}\n{}", gate.output());
 }
 
-/// Every effect has an intent and an end, and the ledger verifies.
+/// Every effect has an intent and an end, and the ledger verifies; what could not be recorded was counted.
 async fn agrees(gate: &Gate, effects: u64) {
     let records = records(gate).await;
+    let unrecorded: u64 = records
+        .iter()
+        .filter(|record| record["action"] == "ledger.recovered")
+        .filter_map(|record| record["count"].as_u64())
+        .sum();
+    assert!(unrecorded >= 60, "{unrecorded} answers are known not to be recorded");
     let intents: Vec<&Value> = records.iter().filter(|record| record["kind"] == "intent" && record["tool"] == "effect").collect();
     let ends = |verdict: &str| {
         let of = |record: &&Value| intents.iter().any(|intent| intent["seq"] == record["intent"]);

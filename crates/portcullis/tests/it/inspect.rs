@@ -59,6 +59,11 @@ async fn results_that_break_their_schema_are_refused() {
     let records = records(&gate).await;
     let broken = records.iter().filter(|record| record.to_string().contains("InvalidResult")).count();
     assert!(broken >= 10, "{broken} of ten: {records:#?}");
+    let withheld: Vec<&Value> = records.iter().filter(|record| record["violation"] == "InvalidResult").collect();
+    assert!(
+        withheld.iter().all(|record| record["verdict"] == "failed"),
+        "refused would mean that it was not done: {withheld:#?}"
+    );
     // What was seen before it was refused still counts.
     assert_allowed(&say(&client(&gate, Era::Modern).await, "x").await, "x");
 }

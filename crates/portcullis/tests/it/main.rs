@@ -26,6 +26,8 @@ mod crash;
 #[cfg(test)]
 mod door;
 #[cfg(test)]
+mod endings;
+#[cfg(test)]
 mod eras;
 #[cfg(test)]
 mod events;
@@ -71,5 +73,9 @@ mod servers;
 mod support;
 #[cfg(test)]
 mod taint;
+#[cfg(test)]
+mod unknown_ends;
+#[cfg(test)]
+mod verifying;
 #[cfg(test)]
 mod worker_death;

@@ -25,8 +25,6 @@ pub(crate) const MAX_STREAMS: usize = 16;
 const QUEUE: usize = 64;
 /// A reader that takes nothing for this long is let go; it can come back with the last id it saw.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a stream looks whether its reader's credential still holds.
-const LOOK: Duration = Duration::from_secs(1);
 const MAX_QUERY: usize = 4096;
 
 pub(crate) fn answer(door: &Arc<Door>, caller: &Caller, parts: &Parts) -> Reply {
@@ -93,11 +91,6 @@ async fn tell(
     sender: mpsc::Sender<Bytes>,
     _slot: OwnedSemaphorePermit,
 ) {
-    let revoked = async {
-        while caller.is_active() {
-            tokio::time::sleep(LOOK).await;
-        }
-    };
     let telling = async {
         // So that the reader knows at once that it is listening.
         let _ = sender.send(Bytes::from_static(b": listening\n\n")).await;
@@ -119,7 +112,7 @@ async fn tell(
     };
     tokio::select! {
         () = telling => {}
-        () = revoked => {}
+        () = guard::revoked(&caller) => {}
         () = sender.closed() => {}
         () = door.closing() => {}
     }

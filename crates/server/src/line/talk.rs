@@ -33,8 +33,18 @@ use crate::{
 /// What an operator's own program asks, besides MCP.
 const OPERATOR_PREFIX: &str = "portcullis/";
 const SEAL_PREFIX: &str = "portcullis/seal/";
-/// How long calls under way may still take when the client has closed its side.
+/// How long calls that hanging up cancels may still take when the client has closed its side.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
+/// Why a conversation is over.
+enum Ending {
+    /// The client has closed its side, or reads no more.
+    HungUp,
+    /// The credential holds no longer.
+    Revoked,
+    /// The gate was told to stop.
+    Stopping,
+}
 
 pub(super) struct Talk {
     door: Arc<Door>,
@@ -72,17 +82,22 @@ impl Talk {
         let closing = door.closing();
         let mut closing = std::pin::pin!(closing);
         self.send(Bytes::from_static(b"{\"ok\":true}")).await;
-        loop {
+        let ending = loop {
             let line = tokio::select! {
                 line = reader.next() => line,
                 Some(_) = self.calls.join_next() => continue,
                 () = self.out.closed() => None,
-                () = &mut closing => None,
+                () = &mut closing => break Ending::Stopping,
             };
+            let Some(line) = line else { break Ending::HungUp };
+            if !self.caller.is_active() {
+                let (Line::Whole(text) | Line::TooLong { prefix: text, .. }) = &line;
+                self.complain(salvage::id(text), &Problem::new(gateway::REFUSED, "Unknown or revoked credential")).await;
+                break Ending::Revoked;
+            }
             match line {
-                None => break,
-                Some(Line::Whole(line)) => self.line(line).await,
-                Some(Line::TooLong { prefix, bytes }) => {
+                Line::Whole(line) => self.line(line).await,
+                Line::TooLong { prefix, bytes } => {
                     let limit = self.door.gate.settings().max_body_bytes;
                     let problem = Problem::new(
                         code::INVALID_REQUEST,
@@ -91,26 +106,46 @@ impl Talk {
                     self.complain(salvage::id(&prefix), &problem).await;
                 }
             }
-            if !self.caller.is_active() {
-                self.complain(None, &Problem::new(gateway::REFUSED, "Unknown or revoked credential")).await;
-                break;
-            }
-        }
-        self.end().await;
+        };
+        self.end(ending).await;
     }
 
-    /// A client that has said all it had to say may still wait for answers; a short while is enough for those.
-    async fn end(mut self) {
+    /// A client that has said all it had to say may still wait for answers. Calls of the legacy era are finished, whether it does or not;
+    /// those of the modern one end with the conversation, after a short while.
+    async fn end(mut self, ending: Ending) {
         self.news.shutdown().await;
+        let client = self.client(Era::Legacy, Bytes::from_static(b"{}"));
+        match ending {
+            // The gate gives them time, and then cancels them: either way they are answered.
+            Ending::Stopping => self.finish(None).await,
+            Ending::Revoked => self.peer.cancel_all(),
+            Ending::HungUp => {
+                self.finish(Some(LAST_ANSWERS)).await;
+                self.peer.hang_up();
+                legacy::unsubscribe_all(&self.door, &client, &self.peer);
+                self.finish(None).await;
+            }
+        }
+        legacy::unsubscribe_all(&self.door, &client, &self.peer);
+        // What goes on does so in the gate, which records how it ends.
+        self.calls.detach_all();
+    }
+
+    /// Waits for the calls under way, for as long as anybody reads their answers.
+    async fn finish(&mut self, within: Option<Duration>) {
         let out = self.out.clone();
         let finished = async { while self.calls.join_next().await.is_some() {} };
+        let late = async {
+            match within {
+                Some(within) => tokio::time::sleep(within).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            _ = tokio::time::timeout(LAST_ANSWERS, finished) => {}
+            () = finished => {}
+            () = late => {}
             () = out.closed() => {}
         }
-        legacy::release(&self.door, &self.client(Era::Legacy, Bytes::from_static(b"{}")), &self.peer);
-        // Cancelled calls end in the gate, which records them; nobody here waits for that.
-        self.calls.detach_all();
     }
 
     async fn send(&self, message: Bytes) {
@@ -275,6 +310,9 @@ impl Talk {
 }
 
 async fn carry(mut call: Box<Call>, out: mpsc::Sender<Bytes>) {
+    if call.era() == Era::Modern {
+        call.cancel_when_dropped();
+    }
     loop {
         match call.step().await {
             Step::Message(message) => {

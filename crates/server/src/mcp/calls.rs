@@ -109,6 +109,10 @@ impl Call {
         self.tentative = Some((peer, uri));
     }
 
+    pub(crate) fn era(&self) -> Era {
+        self.client.era
+    }
+
     pub(crate) fn cancel(&self) {
         if let Some(running) = &self.running {
             running.cancel();

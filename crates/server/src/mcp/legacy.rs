@@ -117,7 +117,7 @@ fn set_level(peer: &Peer, incoming: &Incoming<'_>) -> Answer {
 }
 
 fn call(door: &Door, client: &Client, peer: &Arc<Peer>, action: Action, incoming: &Incoming<'_>) -> Turn {
-    let registration = match peer.register(&incoming.id) {
+    let registration = match peer.register_lasting(&incoming.id) {
         Ok(registration) => registration,
         Err(problem) => return problem.into(),
     };
@@ -171,9 +171,14 @@ pub(crate) fn hear(peer: &Peer, message: &Message<'_>, body: &Bytes) {
     }
 }
 
-/// Gives back to the gate what a session held of it.
+/// Gives back to the gate what a session held of it, and ends its calls.
 pub(crate) fn release(door: &Door, client: &Client, peer: &Peer) {
     peer.cancel_all();
+    unsubscribe_all(door, client, peer);
+}
+
+/// Gives back to the gate what a session subscribed to.
+pub(crate) fn unsubscribe_all(door: &Door, client: &Client, peer: &Peer) {
     for uri in peer.take_subscriptions() {
         let mut params = Object::new();
         params.str("uri", &uri);

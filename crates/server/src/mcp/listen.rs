@@ -27,7 +27,7 @@ use super::{
     peer::{Pull, Registration, lock},
     render,
 };
-use crate::door::Door;
+use crate::{door::Door, guard};
 
 const MAX_LISTENERS: usize = 1024;
 const MAX_PER_CALLER: usize = 64;
@@ -224,12 +224,14 @@ impl Listener {
     async fn tell(&self, door: &Door, watch: &mut Watch, outlet: &Outlet, meta: &[u8]) -> bool {
         let closing = door.closing();
         let mut closing = std::pin::pin!(closing);
+        let mut revoked = std::pin::pin!(guard::revoked(&self.client.caller));
         loop {
             let news = tokio::select! {
                 news = watch.next() => news,
                 () = outlet.closed() => return false,
                 () = self.cancelled() => return false,
                 () = &mut closing => return true,
+                () = &mut revoked => return true,
             };
             let Some(news) = news else { return true };
             if !self.client.caller.is_active() {

@@ -60,9 +60,16 @@ struct OpenAsk {
     key: String,
 }
 
+/// A call under way, as its peer knows it.
+struct Held {
+    reins: Arc<Reins>,
+    /// It goes on when the client hangs up.
+    lasts: bool,
+}
+
 #[derive(Default)]
 pub(crate) struct Peer {
-    calls: Mutex<HashMap<Id, Arc<Reins>>>,
+    calls: Mutex<HashMap<Id, Held>>,
     asks: Mutex<HashMap<u64, OpenAsk>>,
     last_ask: AtomicU64,
     log: Mutex<Option<Severity>>,
@@ -81,8 +88,17 @@ impl Peer {
         self.told.store(false, Ordering::Release);
     }
 
-    /// Enters a call under its id, until the registration is dropped.
+    /// Enters a call under its id, until the registration is dropped. Hanging up cancels it.
     pub(crate) fn register(self: &Arc<Self>, id: &Id) -> Result<Registration, Problem> {
+        self.enter(id, false)
+    }
+
+    /// The same for a call that is finished whether the client hangs up or not, as in the legacy era.
+    pub(crate) fn register_lasting(self: &Arc<Self>, id: &Id) -> Result<Registration, Problem> {
+        self.enter(id, true)
+    }
+
+    fn enter(self: &Arc<Self>, id: &Id, lasts: bool) -> Result<Registration, Problem> {
         let mut calls = lock(&self.calls);
         if calls.len() >= MAX_CALLS {
             return Err(Problem::new(render::REFUSED, "Too many requests in flight: wait for some to end"));
@@ -91,18 +107,29 @@ impl Peer {
             return Err(Problem::new(wire::mcp::code::INVALID_REQUEST, "A request with this id is still in flight"));
         }
         let reins = Arc::<Reins>::default();
-        calls.insert(id.clone(), Arc::clone(&reins));
+        calls.insert(id.clone(), Held { reins: Arc::clone(&reins), lasts });
         Ok(Registration { peer: Arc::clone(self), id: id.clone(), reins })
     }
 
     pub(crate) fn cancel(&self, id: &Id) -> bool {
-        let reins = lock(&self.calls).get(id).cloned();
+        let reins = lock(&self.calls).get(id).map(|held| Arc::clone(&held.reins));
         reins.map(|reins| reins.pull(Pull::Cancel)).is_some()
     }
 
     pub(crate) fn cancel_all(&self) {
-        let calls: Vec<_> = lock(&self.calls).values().cloned().collect();
-        calls.iter().for_each(|reins| reins.pull(Pull::Cancel));
+        self.cancel_where(|_| true);
+    }
+
+    /// The client has gone: what hanging up means is over.
+    pub(crate) fn hang_up(&self) {
+        self.cancel_where(|held| !held.lasts);
+    }
+
+    fn cancel_where(&self, wanted: impl Fn(&Held) -> bool) {
+        let calls = lock(&self.calls);
+        let reins: Vec<_> = calls.values().filter(|held| wanted(held)).map(|held| Arc::clone(&held.reins)).collect();
+        drop(calls);
+        reins.iter().for_each(|reins| reins.pull(Pull::Cancel));
     }
 
     pub(crate) fn is_busy(&self) -> bool {

@@ -17,6 +17,13 @@ const AT_ONCE: usize = 500;
 const INSERT: &str = "INSERT OR REPLACE INTO record (seq, ms, segment, at, length, kind, call, after, follows, action, caller, \
                       session, server, tool, user, agent, tenant, execution, effect, verdict, violation, approval, level) ";
 
+/// The outcome of a call whose end nobody saw, in a ledger of before these outcomes said whose call it was: it is found by its intent's words.
+const WORDS_OF_INTENT: &str = "
+    UPDATE record SET (after, follows, action, caller, session, server, tool, user, agent, tenant, execution, effect, approval, level) = (
+        SELECT after, follows, action, caller, session, server, tool, user, agent, tenant, execution, effect, approval, level
+        FROM record WHERE seq = ?)
+    WHERE seq = ?";
+
 /// Words that no record uses any more.
 const FORGET_WORDS: &str = "
     DELETE FROM word WHERE id NOT IN (
@@ -55,6 +62,7 @@ struct Line {
     ms: u64,
     kind: String,
     call: String,
+    intent: Option<u64>,
     after: String,
     action: String,
     caller: String,
@@ -75,6 +83,11 @@ struct Line {
 }
 
 impl Line {
+    /// The intent whose words this outcome must borrow, because it has none of its own.
+    fn nameless(&self) -> Option<u64> {
+        self.intent.filter(|_| self.verdict == "indeterminate" && self.caller.is_empty() && self.action.is_empty())
+    }
+
     /// The texts of the columns, in their order.
     fn words(&self) -> [&str; 18] {
         let mut links = self.after.split_whitespace();
@@ -221,6 +234,10 @@ async fn rows(connection: &mut SqliteConnection, words: &mut Words, lines: &[(Sp
             }
         });
         insert.build().persistent(some.len() == AT_ONCE).execute(&mut *connection).await?;
+    }
+    for (_, line) in lines {
+        let Some(intent) = line.nameless() else { continue };
+        sqlx::query(WORDS_OF_INTENT).bind(to_file(intent)).bind(to_file(line.seq)).execute(&mut *connection).await?;
     }
     let Some((place, line)) = lines.last() else { return Ok(()) };
     sqlx::query("INSERT OR REPLACE INTO reached (one, seq, hash, segment, at, length) VALUES (1, ?, ?, ?, ?, ?)")

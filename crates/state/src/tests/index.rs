@@ -210,3 +210,40 @@ proptest! {
         });
     }
 }
+
+/// Ledgers of before outcomes of recovery said whose call it was: such a call is found by the words of its intent.
+#[tokio::test]
+async fn a_call_without_a_known_end_is_found_by_its_intent() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("ledger");
+    fs::create_dir(&place).unwrap();
+    let lines = [
+        r#"{"v":1,"seq":0,"ms":5,"kind":"intent","call":"c-1","action":"tools/call","caller":"cred-1","server":"github","tool":"search","verdict":"permitted","label":"CONFIDENTIAL","hash":"aa"}"#,
+        r#"{"v":1,"seq":1,"ms":6,"kind":"outcome","call":"c-1","intent":0,"verdict":"indeterminate","hash":"bb"}"#,
+        "",
+    ];
+    fs::write(place.join("00000000000000000000.log"), lines.join("\n")).unwrap();
+    let mut index = opened(dir.path()).await;
+    let text = str::to_owned;
+    let unknown = Query { verdict: text("indeterminate"), ..Query::default() };
+    for query in [
+        Query { tool: text("search"), ..unknown.clone() },
+        Query { caller: text("cred-1"), ..unknown.clone() },
+        Query { server: text("github"), level: text("CONFIDENTIAL"), ..unknown.clone() },
+        Query { tool: text("search"), ..Query::default() },
+    ] {
+        assert_eq!(seqs(&mut index, query.clone()).await, [1], "{query:?}");
+    }
+    assert!(seqs(&mut index, Query { tool: text("other"), ..unknown }).await.is_empty());
+}
+
+#[tokio::test]
+async fn what_stops_an_index_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("index.db");
+    let error = Index::open(&file, &dir.path().join("nothing")).await.unwrap_err();
+    assert!(matches!(&error, IndexError::NoLedger { .. }) && error.to_string().contains("no ledger"), "{error}");
+    let _ledger = ledger(&dir.path().join("ledger"));
+    let error = Index::open(&dir.path().join("no/such/dir/index.db"), &dir.path().join("ledger")).await.unwrap_err();
+    assert!(matches!(&error, IndexError::Unwritable { .. }) && !error.to_string().contains("can be deleted"), "{error}");
+}

@@ -76,10 +76,10 @@ where
     F: Future<Output = Result<Done, Failure>> + 'static,
 {
     let aggregator = Rc::clone(aggregator);
-    aggregator.queue.began();
+    aggregator.queue.began(id);
     tokio::task::spawn_local(async move {
         let outcome = work.await;
-        aggregator.finished();
+        aggregator.finished(id);
         match outcome {
             Ok(Done::Ok) => aggregator.hub.out.ok(id),
             Ok(Done::Result(result)) => aggregator.hub.out.result(id, &result),

@@ -4,7 +4,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::VecDeque,
+    collections::{HashSet, VecDeque},
     rc::Rc,
 };
 
@@ -22,6 +22,8 @@ const MAX_PARKED_BYTES: usize = 32 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     under_way: Cell<usize>,
+    /// Their ids, for those who must be told that no answer will come.
+    unanswered: RefCell<HashSet<u64>>,
     parked: RefCell<VecDeque<(u64, Bytes)>>,
     parked_bytes: Cell<usize>,
 }
@@ -33,12 +35,14 @@ impl Queue {
         under_way < MAX_UNDER_WAY || under_way - aggregator.waiting_calls().min(under_way) < MAX_UNDER_WAY
     }
 
-    pub(crate) fn began(&self) {
+    pub(crate) fn began(&self, id: u64) {
+        self.unanswered.borrow_mut().insert(id);
         self.under_way.set(self.under_way.get() + 1);
     }
 
     /// True if somebody waits for the room this makes.
-    pub(crate) fn finished(&self) -> bool {
+    pub(crate) fn finished(&self, id: u64) -> bool {
+        self.unanswered.borrow_mut().remove(&id);
         self.under_way.set(self.under_way.get().saturating_sub(1));
         !self.parked.borrow().is_empty()
     }
@@ -68,6 +72,14 @@ impl Queue {
                 (method.run)(aggregator, id, &text, json.get("params").unwrap_or(Json::EMPTY_OBJECT));
             }
         }
+    }
+
+    /// Everything that has no answer yet, under way or not; nothing is left afterwards.
+    pub(crate) fn give_up(&self) -> Vec<u64> {
+        let mut ids: Vec<u64> = self.unanswered.take().into_iter().collect();
+        ids.extend(self.parked.take().into_iter().map(|(id, _)| id));
+        ids.sort_unstable();
+        ids
     }
 
     /// Takes back a request that had not started. False if it is not here.

@@ -145,14 +145,20 @@ async fn gather(aggregator: &Rc<Aggregator>, definitions: Vec<Definition>, eager
 pub(crate) fn begin(aggregator: &Rc<Aggregator>, text: &Bytes) {
     let json = match Json::parse(text, Limits::new(text.len(), wire::worker::DEPTH)) {
         Ok(json) if json.is_array() => json,
-        Ok(_) => return skip_first(aggregator, "it is not a list of servers"),
-        Err(error) => return skip_first(aggregator, &error.to_string()),
+        Ok(json) => {
+            let id = json.get("id").and_then(Json::as_u64);
+            return skip_first(aggregator, id, "the first line must be a list of servers, and this one is none");
+        }
+        Err(error) => {
+            let id = wire::worker::salvage_id(text.get(..text.len().min(256)).unwrap_or_default());
+            return skip_first(aggregator, id, &format!("the first line is not valid JSON: {error}"));
+        }
     };
     replace(aggregator, json);
 }
 
-fn skip_first(aggregator: &Rc<Aggregator>, problem: &str) {
-    tracing::warn!("the first line is skipped: {problem}");
+fn skip_first(aggregator: &Rc<Aggregator>, id: Option<u64>, problem: &str) {
+    aggregator.complain(id, problem);
     aggregator.seed.settled.set(true);
     aggregator.seed.settling.notify_waiters();
 }

@@ -10,7 +10,7 @@ use super::{Aggregator, incoming::known, seed::Entry};
 /// Answers once the first servers have settled, with one row per thing found on connected servers.
 fn listing(aggregator: &Rc<Aggregator>, id: u64, key: &'static str, rows: fn(&Entry, &mut Vec<Vec<u8>>, bool)) {
     let aggregator = Rc::clone(aggregator);
-    aggregator.queue.began();
+    aggregator.queue.began(id);
     tokio::task::spawn_local(async move {
         aggregator.seed.settle().await;
         let mut found = Vec::new();
@@ -22,7 +22,7 @@ fn listing(aggregator: &Rc<Aggregator>, id: u64, key: &'static str, rows: fn(&En
         list.extend_from_slice(&found.join(&b','));
         list.push(b']');
         aggregator.hub.out.field(id, key, &list);
-        aggregator.finished();
+        aggregator.finished(id);
     });
 }
 

@@ -158,7 +158,8 @@ fn a_bad_line_costs_that_line_only() {
 
 #[test]
 fn a_bad_first_line_leaves_a_worker_without_servers() {
-    let mut worker = Worker::start_with("{\"not\": \"a list\"}", &[]);
+    let mut worker = Worker::start_with("{\"not\": \"a list\", \"id\": 900, \"method\": \"list_tools\"}", &[]);
+    assert!(worker.end(900)["error"].as_str().unwrap().contains("list of servers"), "whoever waits for it is told");
     assert_eq!(worker.call("list_servers", json!({}))["servers"], json!([]));
     worker.close_input();
     assert_eq!(worker.exit(), Some(0));
@@ -245,4 +246,32 @@ fn a_call_that_never_ends_does_not_keep_the_worker_alive() {
     assert!(worker.end(id)["error"].as_str().unwrap().contains("shutting down"));
     assert_eq!(worker.exit(), Some(0));
     assert!(before.elapsed() < Duration::from_secs(8));
+}
+
+/// Not even a goodbye to say gives those who wait a turn: they are answered all the same, by either way to end.
+#[test]
+fn whoever_still_waits_at_the_end_is_told() {
+    let server = Server::start(|request, reply| match &*request.method() {
+        "initialize" => {
+            let result = json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}});
+            reply.result(request, result);
+        }
+        "tools/call" => reply.wait_for_close(),
+        "tools/list" => reply.result(request, json!({"tools": []})),
+        _ if request.verb == "POST" && request.json().get("id").is_none() => reply.accepted(),
+        _ => reply.error(200, request, -32601, "unknown", Value::Null),
+    });
+    for by_shutdown in [true, false] {
+        let mut worker = Worker::start(&json!([definition("slow", &server.url())]));
+        let ids = [0, 1].map(|_| worker.ask("call_tool", json!({"name": "slow__x"})));
+        server.wait("the call", |request| request.method() == "tools/call");
+        match by_shutdown {
+            true => drop(worker.call("shutdown", json!({}))),
+            false => worker.close_input(),
+        }
+        for id in ids {
+            assert!(worker.end(id)["error"].as_str().unwrap().contains("shutting down"), "{by_shutdown}");
+        }
+        assert_eq!(worker.exit(), Some(0));
+    }
 }

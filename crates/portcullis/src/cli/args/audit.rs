@@ -142,12 +142,30 @@ pub struct AuditRetain {
     pub dry_run: bool,
 }
 
-fn verdict(text: &str) -> Result<String, String> {
+pub(super) fn verdict(text: &str) -> Result<String, String> {
     one_of(text, &["permitted", "refused", "failed", "cancelled", "indeterminate", "abandoned"])
 }
 
 fn kind(text: &str) -> Result<String, String> {
     one_of(text, &["intent", "outcome", "refusal", "change"])
+}
+
+/// A family of events; the set is closed.
+pub(super) fn family(text: &str) -> Result<String, String> {
+    one_of(text, &::audit::event_families())
+}
+
+/// The name of an event, with or without its type. Which there are follows from what is recorded, so only the form is checked.
+pub(super) fn event(text: &str) -> Result<String, String> {
+    let is_name =
+        |name: &str| name.starts_with(|c: char| c.is_ascii_uppercase()) && name.chars().all(|c| c.is_ascii_alphanumeric());
+    let parts = text.split_once("Event::").map_or((true, text), |(kind, name)| (is_name(kind), name));
+    match parts {
+        (true, name) if is_name(name) => Ok(text.to_owned()),
+        _ => {
+            Err("it is a name as in `InvocationFailed` or `MCPToolEvent::InvocationFailed`; docs/ledger.md lists them".to_owned())
+        }
+    }
 }
 
 fn one_of(text: &str, known: &[&str]) -> Result<String, String> {

@@ -2,7 +2,7 @@
 
 use std::{fs, io, path::Path};
 
-use audit::{Body, Change, Ledger, OpenError, Report};
+use audit::{Body, Change, Head, Ledger, OpenError};
 use serde_json::json;
 
 use super::unreadable;
@@ -25,21 +25,19 @@ pub(super) fn text_of(file: &Path) -> Result<String, Trouble> {
 
 /// The public key: as it was given, or in a file, or the ledger's own.
 pub(super) fn key(given: Option<&str>, home: &Home) -> Result<String, Trouble> {
+    let a_key = |key: String, wrong: &str| match Head::check_key(&key) {
+        Ok(()) => Ok(key),
+        Err(_) => Err(Trouble::usage(format!("--key: {wrong}; one is `name+id+key`, as in `checkpoint.pub` beside the ledger"))),
+    };
     match given {
-        Some(given) if Path::new(given).is_file() => Ok(text_of(Path::new(given))?.trim().to_owned()),
-        Some(given) => Ok(given.trim().to_owned()),
+        Some(given) if Path::new(given).is_file() => {
+            a_key(text_of(Path::new(given))?.trim().to_owned(), &format!("the file {given} holds no public key"))
+        }
+        Some(given) => a_key(given.trim().to_owned(), "this is neither a file nor a public key"),
         None => audit::read_public_key(&home.ledger)
             .map_err(|error| unreadable(home, &error))?
             .ok_or_else(|| Trouble::failed("this ledger has no public key yet; it gets one when a gate first runs")),
     }
-}
-
-/// How the ledger is to be verified.
-pub(super) fn verifier(args: &args::AuditVerify, home: &Home) -> Result<Box<dyn Fn() -> io::Result<Report>>, Trouble> {
-    let dir = home.ledger.clone();
-    let Some(file) = &args.against else { return Ok(Box::new(move || audit::verify(&dir))) };
-    let (note, key) = (text_of(file)?, key(args.key.as_deref(), home)?);
-    Ok(Box::new(move || audit::verify_against(&dir, &note, &key)))
 }
 
 pub(super) fn checkpoint(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
@@ -78,8 +76,14 @@ pub(super) fn erase(args: &args::AuditErase, home: &Home, screen: &mut Screen<'_
         OpenError::InUse { .. } => Trouble::failed("a gate is running in this home; stop it, erase, and start it again"),
         error => Trouble::failed(error),
     })?;
-    if audit::body(&home.ledger, &args.call).map_err(|error| unreadable(home, &error))? == Body::Absent {
-        return Err(Trouble::usage(format!("no arguments of a call `{}` are kept", args.call)));
+    match audit::body(&home.ledger, &args.call).map_err(|error| unreadable(home, &error))? {
+        Body::Kept { .. } => {}
+        Body::Erased => {
+            let said = format!("The arguments of {} were erased before; nothing was done.\n", args.call);
+            screen.show(&json!({ "call": args.call, "erased": true, "before": true }), &said)?;
+            return Ok(Exit::Done);
+        }
+        Body::Absent => return Err(Trouble::usage(format!("no arguments of a call `{}` are kept", args.call))),
     }
     let user = crate::offline::os_user();
     let change = Change { call: &args.call, user: &user, reason: &args.reason, door: "cli", ..Change::default() };

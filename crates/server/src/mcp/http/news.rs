@@ -70,6 +70,7 @@ async fn tell(door: Arc<Door>, caller: Caller, session: Arc<Session>, mut watch:
 async fn carry_news(door: &Door, caller: &Caller, session: &Session, watch: &mut Watch) -> bool {
     let closing = door.closing();
     let mut closing = std::pin::pin!(closing);
+    let mut revoked = std::pin::pin!(guard::revoked(caller));
     let mut absent_since = None;
     loop {
         let Some(writer) = session.streams.standalone() else { return false };
@@ -85,7 +86,11 @@ async fn carry_news(door: &Door, caller: &Caller, session: &Session, watch: &mut
         };
         tokio::select! {
             news = watch.next() => {
-                let Some(news) = news.filter(|_| caller.is_active()) else { return true };
+                let Some(news) = news else { return true };
+                if !caller.is_active() {
+                    session.streams.close();
+                    return true;
+                }
                 // The newest stream may be another one than when we began to wait.
                 let Some(writer) = session.streams.standalone() else { return false };
                 for (message, _evidence) in watch.for_legacy(&news, &door.gate, caller, &session.peer).await {
@@ -96,6 +101,10 @@ async fn carry_news(door: &Door, caller: &Caller, session: &Session, watch: &mut
                 if absent_since.is_some() && !session.streams.is_read() {
                     return false;
                 }
+            }
+            () = &mut revoked => {
+                session.streams.close();
+                return true;
             }
             () = &mut closing => {
                 session.streams.close();

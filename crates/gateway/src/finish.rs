@@ -1,0 +1,120 @@
+//! Stopping: calls that were begun are finished, or cancelled when that takes too long; either way they are recorded and answered.
+//!
+//! INVARIANT: counting costs a call two atomic steps and no lock.
+
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
+
+/// How often a gate that stops looks whether the last call has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How far a gate has come with stopping.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    #[default]
+    Open,
+    /// Nothing more comes in, so nobody will answer a question any more.
+    Closing,
+    /// Calls under way have had their time.
+    Over,
+}
+
+/// The calls under way, and the word that their time is up.
+#[derive(Debug, Default)]
+pub(crate) struct Flights {
+    under_way: AtomicUsize,
+    phase: watch::Sender<Phase>,
+}
+
+/// One call under way, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Flight<'a>(&'a Flights);
+
+impl Flights {
+    pub(crate) fn begin(&self) -> Flight<'_> {
+        self.under_way.fetch_add(1, Ordering::AcqRel);
+        Flight(self)
+    }
+
+    pub(crate) fn phases(&self) -> watch::Receiver<Phase> {
+        self.phase.subscribe()
+    }
+
+    /// Resolves when the gate has come so far with stopping.
+    pub(crate) async fn reached(&self, phase: Phase) {
+        reached(&mut self.phases(), phase).await;
+    }
+
+    /// Waits for the calls under way, `grace` for their own end and `then` for the end they are told to come to. How many are left.
+    pub(crate) async fn finish(&self, grace: Duration, then: Duration) -> usize {
+        self.phase.send_replace(Phase::Closing);
+        if self.landed(grace).await {
+            return 0;
+        }
+        self.phase.send_replace(Phase::Over);
+        self.landed(then).await;
+        self.under_way.load(Ordering::Acquire)
+    }
+
+    async fn landed(&self, within: Duration) -> bool {
+        let deadline = Instant::now() + within;
+        while self.under_way.load(Ordering::Acquire) > 0 {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            sleep(LOOK).await;
+        }
+        true
+    }
+}
+
+/// Resolves when the phase is `wanted` or a later one.
+pub(crate) async fn reached(phases: &mut watch::Receiver<Phase>, wanted: Phase) {
+    // The sender lives as long as the gate, so this waits for the word.
+    let _ = phases.wait_for(|phase| *phase >= wanted).await;
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use super::{Flights, Phase};
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_get_their_time_and_are_then_told() {
+        let flights = Arc::new(Flights::default());
+        let (second, many) = (Duration::from_secs(1), Duration::from_secs(10));
+        assert_eq!(flights.finish(many, second).await, 0, "there is nothing to wait for");
+        let quick = Arc::clone(&flights);
+        let begun = flights.begin();
+        tokio::spawn(async move {
+            let _flight = quick.begin();
+            tokio::time::sleep(second).await;
+        });
+        let slow = Arc::clone(&flights);
+        let told = tokio::spawn(async move {
+            let _flight = slow.begin();
+            let began = tokio::time::Instant::now();
+            slow.reached(Phase::Over).await;
+            began.elapsed()
+        });
+        tokio::task::yield_now().await;
+        assert_eq!(flights.finish(many, second).await, 1, "one never ends");
+        assert!(told.await.unwrap() >= many);
+        drop(begun);
+        assert_eq!(flights.finish(many, second).await, 0);
+    }
+}
