@@ -69,7 +69,7 @@ pub(crate) fn mistake(resolved: &Resolved) -> Option<Finding> {
     let seal = &resolved.seal;
     let (file, what) = named_keys(seal.private_key.as_ref()?, seal.public_key.as_ref()).err()?;
     let fix =
-        "name a PEM file with the key that only you can read, as `portcullis seal keygen FILE` makes one; or remove the key";
+        "name a PEM file with the key that only you can read, as `portcullis seal keygen FILE` makes one; or remove this entry";
     Some(Finding::error(file.place, what, fix))
 }
 

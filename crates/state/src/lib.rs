@@ -1,5 +1,5 @@
-//! What the gate must not forget: the labels of sessions, and approvals. One SQLite file; the only crate that links a database.
-//! Beside it, in a file of its own that may be lost, the [`index`] of the ledger.
+//! What the gate must not forget: labels, approvals, sessions of signed calls and what they used up. One SQLite file; the only crate
+//! that links a database. Beside it, in a file of its own that may be lost, the [`index`] of the ledger.
 //!
 //! **Invariant: acknowledged is durable.** Every change is committed with a full sync before its function returns, so a gate that is
 //! killed at any moment finds everything it was told had been kept.
