@@ -45,6 +45,7 @@ impl Admin {
         if let Some(oauth) = self.gate.oauth_json() {
             out.raw("oauth", &oauth);
         }
+        out.raw("awaiting_restart", &array(self.gate.awaiting_restart().iter().map(|key| wire::write::quoted(key))));
         out.raw("servers", &self.servers_json());
         out.raw(
             "callers",

@@ -57,7 +57,7 @@ fn run(cli: &Cli) -> Result<Exit, Trouble> {
         log::to_stderr();
         return up::run(args, &home, &mut screen);
     }
-    if let Some(exit) = online::change_through_gate(cli, &home, &mut screen)? {
+    if let Some(exit) = online::through_gate(cli, &home, &mut screen)? {
         return Ok(exit);
     }
     if let Some(outcome) = offline::run(cli, &home, &mut screen) {

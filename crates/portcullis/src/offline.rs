@@ -21,6 +21,7 @@ mod secret_verbs;
 mod server_verbs;
 mod token_verbs;
 
+pub(crate) use config_verbs::explain;
 pub(crate) use record::os_user;
 pub(crate) use server_verbs::change;
 pub use server_verbs::{configured, first_config};

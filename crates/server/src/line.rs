@@ -62,7 +62,7 @@ pub async fn serve_lines(gate: Gate, listener: UnixListener, shutdown: impl Futu
 
 async fn converse(door: Arc<Door>, stream: UnixStream) {
     let (read, mut write) = tokio::io::split(stream);
-    let mut reader = Reader { read, lines: Lines::new(door.gate.settings().max_body_bytes) };
+    let mut reader = Reader { read, lines: Lines::new(door.gate.settings().max_body_bytes), gate: door.gate.clone() };
     let (caller, mount) = match hello::greet(&door, &mut reader).await {
         Ok(greeted) => greeted,
         Err(refusal) => {
@@ -84,6 +84,7 @@ async fn converse(door: Arc<Door>, stream: UnixStream) {
 pub(super) struct Reader {
     read: ReadHalf<UnixStream>,
     lines: Lines,
+    gate: Gate,
 }
 
 impl Reader {
@@ -97,7 +98,7 @@ impl Reader {
             buffer.reserve(READ_CHUNK);
             match self.read.read_buf(buffer).await {
                 Ok(0) | Err(_) => return None,
-                Ok(_) => {}
+                Ok(_) => self.lines.limit_to(self.gate.settings().max_body_bytes),
             }
         }
     }

@@ -102,6 +102,8 @@ pub struct StatusView {
     /// Identity providers whose tokens are taken, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oauth: Option<OAuthView>,
+    /// Keys of the configuration whose values are in force only after a restart.
+    pub awaiting_restart: Vec<String>,
     pub servers: Vec<ServerView>,
     pub callers: Vec<CallerView>,
     pub calls: CallCounts,

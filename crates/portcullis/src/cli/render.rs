@@ -154,6 +154,10 @@ pub fn status(status: &StatusView, style: Style) -> String {
         out.push_str(&style.paint("authentication is off: every program on this machine can call", Paint::Yellow));
         out.push('\n');
     }
+    if !status.awaiting_restart.is_empty() {
+        let line = format!("in force after a restart: {}", tame(&status.awaiting_restart.join(", ")));
+        out.push_str(&format!("{}\n", style.paint(&line, Paint::Yellow)));
+    }
     for issuer in status.oauth.iter().flat_map(|oauth| &oauth.issuers) {
         out.push_str(&provider(issuer, style));
     }
@@ -258,7 +262,11 @@ pub fn explained(rows: &[Explained], style: Style) -> String {
     let rows: Vec<Vec<Cell>> = rows
         .iter()
         .map(|row| {
-            let origin = if row.origin == "default" { painted("default", Paint::Dim) } else { cell(&row.origin) };
+            let origin = match (row.awaiting_restart, row.origin.as_str()) {
+                (true, origin) => painted(format!("{origin}, in force after a restart"), Paint::Yellow),
+                (false, "default") => painted("default", Paint::Dim),
+                (false, origin) => cell(origin),
+            };
             vec![cell(&row.key), origin, cell(&row.value)]
         })
         .collect();

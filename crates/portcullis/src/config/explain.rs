@@ -17,6 +17,8 @@ pub struct Explained {
     pub value: String,
     /// `portcullis.yaml:12`, `default`, or the option that set it.
     pub origin: String,
+    /// The gate that runs goes on with another value until it is started anew.
+    pub awaiting_restart: bool,
 }
 
 /// A value set outside the file, such as by `--listen`.
@@ -65,11 +67,12 @@ impl Walk {
             (Kind::Servers(mapped, listed) | Kind::Named(mapped, listed), Some(node)) => self.named(node, mapped, listed, path),
             (_, Some(node)) => {
                 let origin = format!("{}:{}", self.file, node.place.line);
-                self.rows.push(Explained { key: path.to_owned(), value: show(node), origin });
+                self.rows.push(Explained { key: path.to_owned(), value: show(node), origin, awaiting_restart: false });
             }
             (_, None) if key.default.is_empty() => {}
             (_, None) => {
-                self.rows.push(Explained { key: path.to_owned(), value: key.default.to_owned(), origin: "default".to_owned() });
+                let (value, origin) = (key.default.to_owned(), "default".to_owned());
+                self.rows.push(Explained { key: path.to_owned(), value, origin, awaiting_restart: false });
             }
         }
     }

@@ -7,9 +7,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use gateway::{Edit, Gate};
+use gateway::{Edit, Gate, settings::Configuration};
 use sha2::{Digest as _, Sha256};
 
+use super::fixed::Fixed;
 use crate::{
     config::{self, Resolved, edit},
     contexts,
@@ -46,6 +47,9 @@ pub(super) struct Files {
     /// Names the contents in force. A gate that has changed its own file and read it again need not do so twice.
     in_force: Mutex<Option<[u8; 32]>>,
     exports: OnceLock<Exports>,
+    fixed: OnceLock<Fixed>,
+    /// What the last reload could not take on, so that it is said once.
+    awaiting_restart: Mutex<Vec<&'static str>>,
 }
 
 fn set<T>(place: &Mutex<T>, value: T) {
@@ -67,12 +71,19 @@ impl Files {
             provider_keys: Mutex::default(),
             in_force: Mutex::default(),
             exports: OnceLock::new(),
+            fixed: OnceLock::new(),
+            awaiting_restart: Mutex::default(),
         })
     }
 
     /// Sinks follow the configuration too, once they are started.
     pub(super) fn export_to(&self, exports: Exports) {
         let _ = self.exports.set(exports);
+    }
+
+    /// What this gate was made with and keeps until it ends.
+    pub(super) fn made_with(&self, fixed: Fixed) {
+        let _ = self.fixed.set(fixed);
     }
 
     /// Reads the configuration. What the files are is noted first, so that a change is noticed however soon it comes after.
@@ -162,9 +173,22 @@ impl Files {
         let rules = wiring::rules(resolved)?;
         let keys = signing::keys(&self.home, resolved)?;
         gate.pins().reload()?;
-        let summary =
+        let Some(fixed) = self.fixed.get() else { return Err("the gate is not open yet".into()) };
+        let awaiting_restart = fixed.awaiting_restart(resolved);
+        let mut summary =
             format!("{} servers, {} credentials, policies {}", resolved.servers.len(), credentials.len(), rules.bundle.version());
-        gate.apply(wiring::servers(resolved), credentials, rules)?;
+        if !awaiting_restart.is_empty() {
+            summary.push_str(&format!("; in force after a restart: {}", awaiting_restart.join(", ")));
+        }
+        let was_open = !gate.settings().requires_credential;
+        gate.apply(Configuration {
+            servers: wiring::servers(resolved),
+            credentials,
+            rules,
+            terms: fixed.terms(resolved),
+            awaiting_restart: awaiting_restart.clone(),
+        })?;
+        self.warn(resolved, was_open, awaiting_restart);
         gate.set_token_keys(keys);
         set(&self.audit, resolved.audit);
         set(&self.sinks, resolved.sinks.clone());
@@ -172,6 +196,18 @@ impl Files {
             exports.apply(&resolved.sinks);
         }
         Ok(summary)
+    }
+
+    /// What an operator should know of a file that was applied, each time it comes to be so.
+    fn warn(&self, resolved: &Resolved, was_open: bool, awaiting_restart: Vec<&'static str>) {
+        if resolved.authentication == config::Authentication::None && !was_open {
+            tracing::warn!("authentication is off: every program on this machine can call every tool");
+        }
+        if !awaiting_restart.is_empty() && get(&self.awaiting_restart) != awaiting_restart {
+            let keys = awaiting_restart.join(", ");
+            tracing::warn!("not all of the file is in force: {keys} will be after a restart of the gate");
+        }
+        set(&self.awaiting_restart, awaiting_restart);
     }
 
     pub(super) fn reload(self: &Arc<Self>) -> gateway::Reload {

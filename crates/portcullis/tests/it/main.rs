@@ -42,6 +42,8 @@ mod lazy;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod live_settings;
+#[cfg(test)]
 mod oauth;
 #[cfg(test)]
 mod operator;
