@@ -15,6 +15,7 @@ use crate::{
 mod account_verbs;
 mod config_verbs;
 mod policy_verbs;
+mod prompt;
 mod record;
 mod recorded;
 mod secret_verbs;
@@ -49,6 +50,12 @@ pub struct Trouble {
 impl Trouble {
     pub fn failed(error: impl std::fmt::Display) -> Self {
         Self { exit: Exit::Failed, message: error.to_string() }
+    }
+
+    /// With what lies behind the error: what it was about is of little use without why.
+    pub fn because(error: &dyn std::error::Error) -> Self {
+        let causes = std::iter::successors(error.source(), |cause| cause.source());
+        Self::failed(causes.fold(error.to_string(), |message, cause| format!("{message}: {cause}")))
     }
 
     pub fn usage(error: impl std::fmt::Display) -> Self {

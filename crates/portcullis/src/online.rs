@@ -9,6 +9,7 @@ use crate::{
         Cli, Exit, Verb, args,
         model::{ServerView, StatusView, ToolView},
         render,
+        terminal::REDRAW,
     },
     config,
     home::Home,
@@ -86,8 +87,7 @@ fn status(args: &args::Status, home: &Home, screen: &mut Screen<'_>) -> Result<E
             let document = serde_json::to_string(&view).map_err(Trouble::failed)?;
             writeln!(screen.out, "{document}")?;
         } else {
-            // Home, then clear to the end: the text is redrawn in place.
-            write!(screen.out, "\x1b[H\x1b[J{text}")?;
+            screen.out.write_all(format!("{REDRAW}{text}").as_bytes())?;
         }
         screen.out.flush()?;
         std::thread::sleep(REFRESH);

@@ -57,7 +57,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
     if let Err(error) = sandbox::become_subreaper() {
         tracing::warn!(%error, "daemons that stdio servers leave behind cannot be found");
     }
-    let ledger = Ledger::at(&home.ledger).map_err(Trouble::failed)?;
+    let ledger = Ledger::at(&home.ledger).map_err(|error| Trouble::because(&error))?;
     let credentials = wiring::credentials(home).map_err(Trouble::failed)?;
     runtime()?.block_on(async {
         let state = State::open(&home.state_file()).await.map_err(Trouble::failed)?;

@@ -108,16 +108,21 @@ fn note(server: &ServerView) -> String {
     }
 }
 
+/// Of a name that is too long to be one.
+const LONGEST_NAME: usize = 64;
+
 #[must_use]
 pub fn tools(tools: &[ToolView], style: Style) -> String {
     if tools.is_empty() {
         return "No tools. `portcullis servers list` shows what is connected.\n".to_owned();
     }
-    let rows: Vec<Vec<Cell>> = tools
+    let (left_out, callable): (Vec<&ToolView>, Vec<&ToolView>) = tools.iter().partition(|tool| tool.left_out.is_some());
+    let rows: Vec<Vec<Cell>> = callable
         .iter()
         .map(|tool| {
             let permission = match tool.permission.as_str() {
                 _ if tool.quarantined => painted("to review", Paint::Yellow),
+                "permitted" | "restricted" if tool.shown == Some(false) => painted("not classified", Paint::Yellow),
                 "permitted" => cell("permitted"),
                 "blocked" => painted("blocked", Paint::Red),
                 other => painted(other, Paint::Yellow),
@@ -127,7 +132,18 @@ pub fn tools(tools: &[ToolView], style: Style) -> String {
             vec![painted(&tool.name, Paint::Bold), permission, cell(effect), cell(description)]
         })
         .collect();
-    table(&["TOOL", "PERMISSION", "EFFECT", "DESCRIPTION"], &rows, style)
+    let mut out = table(&["TOOL", "PERMISSION", "EFFECT", "DESCRIPTION"], &rows, style);
+    if !left_out.is_empty() {
+        let rows: Vec<Vec<Cell>> = left_out
+            .iter()
+            .map(|tool| {
+                let name = cut(&tame(&tool.original), LONGEST_NAME);
+                vec![painted(name, Paint::Bold), cell(&tool.server), cell(tool.left_out.as_deref().unwrap_or_default())]
+            })
+            .collect();
+        out.push_str(&format!("\nLeft out, so nobody can call them:\n{}", table(&["NAME", "SERVER", "WHY"], &rows, style)));
+    }
+    out
 }
 
 /// One line about an identity provider.

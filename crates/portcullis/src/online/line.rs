@@ -94,6 +94,11 @@ impl Line {
 
     /// The same, with parameters whose text must stay as it is: something in them is signed.
     pub(crate) fn request_raw(&mut self, method: &str, params: &str) -> Result<Value, Trouble> {
+        self.exchange(method, params)?.map_err(|error| refused(&error))
+    }
+
+    /// Sends a request and waits for its answer: a result, or an error as it came.
+    pub(crate) fn exchange(&mut self, method: &str, params: &str) -> Result<Result<Value, Value>, Trouble> {
         let id = self.next;
         self.next += 1;
         let method = json!(method);
@@ -105,9 +110,9 @@ impl Line {
                 continue;
             }
             if let Some(error) = answer.get("error") {
-                return Err(refused(error));
+                return Ok(Err(error.clone()));
             }
-            return Ok(answer.get("result").cloned().unwrap_or_default());
+            return Ok(Ok(answer.get("result").cloned().unwrap_or_default()));
         }
     }
 

@@ -74,4 +74,6 @@ mod support;
 #[cfg(test)]
 mod taint;
 #[cfg(test)]
+mod terminal;
+#[cfg(test)]
 mod worker_death;

@@ -11,8 +11,8 @@ use std::{
 use gateway::{
     Credential, DoorSettings, Gate, Pins, Role,
     settings::{
-        Access, Allow, ApprovalSettings, Arrivals, Proofs, Rules, ServerSpec, Settings, Signing, Standing, Terms, ToolRule, Transport,
-        WorkerSettings,
+        Access, Allow, ApprovalSettings, Arrivals, Proofs, Rules, ServerSpec, Settings, Signing, Standing, Terms, ToolRule,
+        Transport, WorkerSettings,
     },
 };
 use identity::{Bounds, Entry, Journal, Replay, TokenKeys};
