@@ -45,6 +45,7 @@ impl Admin {
         if let Some(oauth) = self.gate.oauth_json() {
             out.raw("oauth", &oauth);
         }
+        out.raw("awaiting_restart", &array(self.gate.awaiting_restart().iter().map(|key| wire::write::quoted(key))));
         out.raw("servers", &self.servers_json());
         out.raw(
             "callers",
@@ -112,10 +113,11 @@ impl Admin {
     #[must_use]
     pub fn tools_json(&self) -> Vec<u8> {
         let upstreams = self.gate.hub().upstreams();
+        let catalog = self.gate.catalog();
         array(upstreams.iter().flat_map(|upstream| {
             let spec = upstream.spec();
             let tools = upstream.face().map(|face| face.tools.clone()).unwrap_or_default();
-            let pins = Arc::clone(self.gate.pins());
+            let (pins, catalog) = (Arc::clone(self.gate.pins()), Arc::clone(&catalog));
             tools.into_iter().map(move |tool| {
                 let mut out = Object::new();
                 out.str("name", &View::Double.expose(&spec.id, &tool.name))
@@ -129,7 +131,12 @@ impl Admin {
                 let effect = spec.rule(&tool.name).effect.or_else(|| pins.effect(&spec.id, &tool.name)).unwrap_or_default();
                 out.str("permission", permission.as_str()).str("effect", effect.as_str());
                 out.bool("quarantined", spec.approved().is_some() && !is_approved);
-                out.bool("shown", spec.approved().is_some() && is_approved && permission != policy::Permission::Blocked);
+                let left_out = catalog.left_out(&spec.id, &tool);
+                if let Some(reason) = left_out {
+                    out.str("left_out", reason);
+                }
+                let may_be_shown = is_approved && left_out.is_none() && permission != policy::Permission::Blocked;
+                out.bool("shown", spec.approved().is_some() && may_be_shown);
                 out.finish()
             })
         }))

@@ -26,6 +26,7 @@ use crate::{
     Ask, Proof,
     catalog::Target,
     gate::Inner,
+    places::{Places, Taken},
     running::{Event, Outcome, Wires},
     settings::Rules,
 };
@@ -153,25 +154,33 @@ fn in_force(case: Case<'_>) -> Result<(), Violation> {
 }
 
 /// A place among the calls in flight, of the gate, of the caller and of its context; given back when the call ends.
-type Slots = Vec<OwnedSemaphorePermit>;
+struct Slots {
+    _caller: Taken,
+    _gate: Taken,
+    _context: Option<OwnedSemaphorePermit>,
+}
 
 fn admit(case: Case<'_>, facts: &Facts<'_>) -> Result<(Admitted, Slots), Violation> {
     let admitted = policy::admit(facts)?;
-    let take = |slots: &Arc<tokio::sync::Semaphore>, limit: &str| {
-        Arc::clone(slots).try_acquire_owned().map_err(|_| {
+    let take = |places: &Arc<Places>, most: usize, limit: &str| {
+        places.take(most).ok_or_else(|| {
             Violation::new(Rule::RateLimitExceeded, format!("`limits.{limit}` calls are in flight")).with_hint("too many at once")
         })
     };
-    let mut slots = vec![take(case.ask.caller.slots(), "max_concurrent_calls_per_caller")?];
-    slots.push(take(&case.gate.slots, "max_concurrent_calls")?);
-    if let Some(boundary) = facts.boundary {
-        slots.extend(context::concurrency(&case.ask.caller, boundary)?);
-    }
+    let terms = case.gate.terms();
+    let slots = Slots {
+        _caller: take(case.ask.caller.slots(), terms.max_calls_per_caller, "max_concurrent_calls_per_caller")?,
+        _gate: take(&case.gate.slots, terms.max_concurrent_calls, "max_concurrent_calls")?,
+        _context: match facts.boundary {
+            Some(boundary) => context::concurrency(&case.ask.caller, boundary)?,
+            None => None,
+        },
+    };
     Ok((admitted, slots))
 }
 
 fn bound(case: Case<'_>, facts: &Facts<'_>, target: &Target) -> Result<Bounded, Violation> {
-    policy::bound(facts, target.spec.budget(), case.gate.ceiling)
+    policy::bound(facts, target.spec.budget(), case.gate.terms().ceiling)
 }
 
 fn weigh(case: Case<'_>, facts: &Facts<'_>) -> Result<Weighed, Violation> {

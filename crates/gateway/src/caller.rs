@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -14,7 +14,7 @@ use state::SavedSession;
 use tokio::sync::Semaphore;
 use vocab::{ServerId, View};
 
-use crate::{meters::SessionMeters, settings::Access, signed::SignedSession};
+use crate::{meters::SessionMeters, places::Places, settings::Access, signed::SignedSession};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
@@ -81,7 +81,7 @@ struct Shared {
     active: AtomicBool,
     session: Arc<flow::Session>,
     /// Places for its calls in flight.
-    slots: Arc<Semaphore>,
+    slots: Arc<Places>,
     /// Places for its calls that wait for a person.
     waiting: Arc<Semaphore>,
     counts: Counts,
@@ -223,7 +223,7 @@ impl Caller {
             || self.departments().iter().any(|department| has(&access.departments, Some(department)))
     }
 
-    pub(crate) fn slots(&self) -> &Arc<Semaphore> {
+    pub(crate) fn slots(&self) -> &Arc<Places> {
         &self.0.shared.slots
     }
 
@@ -260,10 +260,10 @@ impl Caller {
 #[derive(Debug)]
 pub(crate) struct Callers {
     known: ArcSwap<HashMap<[u8; 32], Caller>>,
-    anonymous: ArcSwap<Option<Caller>>,
+    /// Whoever shows no credential. Made once and inactive while they are not let in, so that its label is not forgotten meanwhile.
+    anonymous: OnceLock<Caller>,
     /// Sessions of earlier runs, by credential.
     saved: HashMap<String, SavedSession>,
-    max_calls: usize,
     /// Parties of signed calls that have no bearer of their own; as many as there are such parties.
     guests: Mutex<HashMap<String, Caller>>,
     /// Those whom an identity provider vouched for in this run, by id.
@@ -275,13 +275,12 @@ pub(crate) struct Callers {
 const MAX_VOUCHED: usize = 16_384;
 
 impl Callers {
-    pub(crate) fn new(saved: Vec<SavedSession>, max_calls: usize) -> Self {
+    pub(crate) fn new(saved: Vec<SavedSession>) -> Self {
         let saved = saved.into_iter().map(|session| (session.caller.clone(), session)).collect();
         let callers = Self {
             known: ArcSwap::default(),
-            anonymous: ArcSwap::default(),
+            anonymous: OnceLock::new(),
             saved,
-            max_calls,
             guests: Mutex::default(),
             vouched: ArcSwap::default(),
             vouching: Mutex::default(),
@@ -304,7 +303,7 @@ impl Callers {
                 Arc::new(Shared {
                     active: AtomicBool::new(true),
                     session: Arc::new(session),
-                    slots: Arc::new(Semaphore::new(self.max_calls)),
+                    slots: Arc::default(),
                     waiting: Arc::new(Semaphore::new(MAX_WAITING)),
                     counts: Counts::default(),
                     meters: SessionMeters::default(),
@@ -401,12 +400,12 @@ impl Callers {
     }
 
     pub(crate) fn anonymous(&self) -> Option<Caller> {
-        Option::clone(&self.anonymous.load())
+        self.anonymous.get().filter(|caller| caller.is_active()).cloned()
     }
 
     /// Everyone, in the order of their ids.
     pub(crate) fn all(&self) -> Vec<Caller> {
-        let mut all: Vec<Caller> = self.known.load().values().cloned().chain(self.anonymous()).collect();
+        let mut all: Vec<Caller> = self.known.load().values().chain(self.anonymous.get()).cloned().collect();
         all.extend(self.guests.lock().unwrap_or_else(PoisonError::into_inner).values().cloned());
         all.extend(self.vouched.load().values().cloned());
         all.sort_by(|a, b| a.id().cmp(b.id()));
@@ -461,12 +460,12 @@ impl Callers {
         }
     }
 
-    /// Lets callers without a credential in, as one shared caller.
+    /// Whether callers without a credential are let in, as one shared caller. Where they no longer are, calls under way see it too.
     pub(crate) fn allow_anonymous(&self, allowed: bool) {
-        if allowed == self.anonymous.load().is_some() {
+        if !allowed && self.anonymous.get().is_none() {
             return;
         }
-        let caller = allowed.then(|| {
+        let caller = self.anonymous.get_or_init(|| {
             let credential = Credential {
                 id: "anonymous".into(),
                 name: "anonymous".into(),
@@ -482,6 +481,6 @@ impl Callers {
             };
             self.admit(credential, None)
         });
-        self.anonymous.store(Arc::new(caller));
+        caller.0.shared.active.store(allowed, Ordering::Release);
     }
 }

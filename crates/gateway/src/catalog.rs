@@ -209,6 +209,16 @@ impl Catalog {
         self.servers.get(mount)?.instructions.as_deref()
     }
 
+    /// Why nobody is shown or can call a tool that its server lists, where its name is the reason.
+    pub(crate) fn left_out(&self, id: &ServerId, tool: &Item) -> Option<&str> {
+        let known = self.servers.get(id)?.tables.tools.get(tool.name.as_str()).and_then(|target| target.definition.as_ref());
+        if known.is_some_and(|definition| Arc::ptr_eq(definition, &tool.definition)) {
+            return None;
+        }
+        let refused = self.refused.iter().find(|refused| refused.server == *id && refused.name == tool.name);
+        refused.map(|refused| refused.reason.as_str())
+    }
+
     pub fn refused_names(&self) -> &[RefusedName] {
         &self.refused
     }

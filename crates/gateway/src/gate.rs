@@ -11,9 +11,8 @@ use std::{
 use arc_swap::ArcSwap;
 use audit::{Clock, EventFilter, Ledger, Place, StrangerCounter};
 use flow::Showable;
-use policy::Budget;
 use state::{Approval, ApprovalState, SavedSession, State};
-use tokio::sync::{Semaphore, broadcast, watch};
+use tokio::sync::{broadcast, watch};
 use vocab::{Integrity, Mark, Redacted, ServerId, Stop};
 use wire::{Text, write::Object};
 
@@ -24,7 +23,8 @@ use crate::{
     finish::Flights,
     oauth::Providers,
     parking::Parking,
-    settings::{Accounts, Rules, ServerSpec, Settings},
+    places::Places,
+    settings::{Accounts, Configuration, Rules, ServerSpec, Settings, Terms},
     signed::Signed,
     upstream::Hub,
     workers::Workers,
@@ -73,9 +73,9 @@ pub(crate) struct Inner {
     pub(crate) ledger: Ledger,
     pub(crate) hub: Arc<Hub>,
     pub(crate) seal: Seal,
-    pub(crate) slots: Arc<Semaphore>,
-    pub(crate) ceiling: Budget,
-    max_calls: usize,
+    pub(crate) slots: Arc<Places>,
+    terms: ArcSwap<Terms>,
+    awaiting_restart: ArcSwap<Vec<&'static str>>,
     pub(crate) clock: Clock,
     pub(crate) state: State,
     rules: ArcSwap<Rules>,
@@ -83,7 +83,6 @@ pub(crate) struct Inner {
     pub(crate) callers: Callers,
     pub(crate) signed: Signed,
     pub(crate) providers: Providers,
-    door: Arc<DoorSettings>,
     parking: Parking,
     strangers: StrangerCounter,
     /// How many records survive a power cut; what listeners are woken by.
@@ -120,6 +119,11 @@ impl Inner {
     /// The rules in force now. A call keeps those it was decided by.
     pub(crate) fn rules(&self) -> Arc<Rules> {
         self.rules.load_full()
+    }
+
+    /// What calls are held to now.
+    pub(crate) fn terms(&self) -> Arc<Terms> {
+        self.terms.load_full()
     }
 
     /// The user's own credential for a server, if there is one.
@@ -213,10 +217,10 @@ impl Gate {
         let workers = Workers::new(settings.worker.clone());
         let hub = Hub::new(&settings, Arc::clone(&workers), ledger.clone());
         ledger.scrub_with(scrub(&hub));
-        let callers = Callers::new(sessions, settings.max_calls_per_caller);
+        let callers = Callers::new(sessions);
         callers.replace(credentials);
         let providers = Providers::new(settings.rules.oauth.as_ref(), settings.proofs);
-        callers.allow_anonymous(!settings.door.requires_credential);
+        callers.allow_anonymous(!settings.terms.door.requires_credential);
         let signed = Signed::new(settings.signing, &callers, settings.state.clone(), ledger.clone());
         let durable = watch::Sender::new(ledger.status().synced);
         let gate = Self(Arc::new(Inner {
@@ -224,9 +228,9 @@ impl Gate {
             durable,
             hub: Arc::clone(&hub),
             seal: Seal::new(&settings.seal_key),
-            slots: Arc::new(Semaphore::new(settings.max_concurrent_calls)),
-            ceiling: settings.ceiling,
-            max_calls: settings.max_concurrent_calls,
+            slots: Arc::default(),
+            terms: ArcSwap::from_pointee(settings.terms),
+            awaiting_restart: ArcSwap::default(),
             run: format!("{:x}", clock().unix_ms),
             born_us: clock().mono_us,
             clock,
@@ -236,7 +240,6 @@ impl Gate {
             callers,
             signed,
             providers,
-            door: Arc::new(settings.door),
             parking: Parking::default(),
             strangers: StrangerCounter::new(),
             call_ids: AtomicU64::new(1),
@@ -281,9 +284,15 @@ impl Gate {
         }
     }
 
+    /// What doors are held to now. It may change between two requests, so it is asked for anew with each.
     #[must_use]
     pub fn settings(&self) -> Arc<DoorSettings> {
-        Arc::clone(&self.0.door)
+        Arc::clone(&self.0.terms.load().door)
+    }
+
+    /// Keys of the configuration whose values are in force only after a restart.
+    pub(crate) fn awaiting_restart(&self) -> Arc<Vec<&'static str>> {
+        self.0.awaiting_restart.load_full()
     }
 
     /// Starts a call. It runs in a task of its own, whatever becomes of the door.
@@ -365,7 +374,7 @@ impl Gate {
 
     pub(crate) fn counts_json(&self) -> Vec<u8> {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let in_flight = self.0.max_calls.saturating_sub(self.0.slots.available_permits());
+        let in_flight = self.0.slots.taken();
         let mut out = Object::new();
         out.u64("in_flight", in_flight as u64).u64("answered", read(&self.0.answered));
         out.u64("refused", read(&self.0.refused)).u64("failed", read(&self.0.failed));
@@ -435,9 +444,13 @@ impl Gate {
         }
     }
 
-    /// Makes the servers, credentials and rules be exactly these, and records that they changed. Calls under way go on.
-    pub fn apply(&self, servers: Vec<ServerSpec>, credentials: Vec<Credential>, rules: Rules) -> Result<(), String> {
-        let detail = format!("{} servers, {} credentials", servers.len(), credentials.len());
+    /// Makes everything be exactly as this says, and records that it changed. Calls under way go on.
+    pub fn apply(&self, configuration: Configuration) -> Result<(), String> {
+        let Configuration { servers, credentials, rules, terms, awaiting_restart } = configuration;
+        let mut detail = format!("{} servers, {} credentials", servers.len(), credentials.len());
+        if !awaiting_restart.is_empty() {
+            detail.push_str(&format!("; in force after a restart: {}", awaiting_restart.join(", ")));
+        }
         let change = audit::Change {
             action: "config.applied",
             detail: &detail,
@@ -448,6 +461,10 @@ impl Gate {
         self.record_opt_outs(&servers)?;
         let recorded = self.0.callers.record_replacement(&credentials, &self.0.ledger);
         recorded.map_err(|error| error.to_string())?;
+        self.0.callers.allow_anonymous(!terms.door.requires_credential);
+        self.0.hub.set_attempts(terms.attempts);
+        self.0.terms.store(Arc::new(terms));
+        self.0.awaiting_restart.store(Arc::new(awaiting_restart));
         self.0.providers.apply(rules.oauth.as_ref());
         self.0.rules.store(Arc::new(rules));
         self.0.callers.replace(credentials);

@@ -22,6 +22,7 @@ mod meters;
 mod oauth;
 mod parking;
 mod pins;
+mod places;
 mod running;
 mod seal;
 pub mod settings;

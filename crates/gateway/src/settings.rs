@@ -7,7 +7,7 @@ use policy::{Budget, Bundle, Influence, Permission};
 use state::State;
 use vocab::{Effect, Level, Redacted, ServerId};
 
-use crate::Pins;
+use crate::{Credential, Pins};
 
 /// A user's own credential for a server, if the user has connected an account there.
 pub type Accounts = Arc<dyn Fn(&ServerId, &str) -> Result<Option<Redacted<String>>, String> + Send + Sync>;
@@ -39,14 +39,33 @@ pub struct WorkerSettings {
     pub total_bytes: usize,
 }
 
-pub struct Settings {
-    pub door: DoorSettings,
-    pub worker: WorkerSettings,
+/// What every request and call is held to besides the rules. Replaced on the fly; whoever needs one looks it up when it counts.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    pub door: Arc<DoorSettings>,
     /// No call gets more than this.
     pub ceiling: Budget,
     pub max_concurrent_calls: usize,
+    /// Calls in flight that one caller may have.
+    pub max_calls_per_caller: usize,
     /// Connection attempts before a server is `failed`.
     pub attempts: u32,
+}
+
+/// A configuration that takes the place of the one in force.
+#[derive(Debug)]
+pub struct Configuration {
+    pub servers: Vec<ServerSpec>,
+    pub credentials: Vec<Credential>,
+    pub rules: Rules,
+    pub terms: Terms,
+    /// Keys whose new values a running gate cannot take; it goes on with those it has.
+    pub awaiting_restart: Vec<&'static str>,
+}
+
+pub struct Settings {
+    pub terms: Terms,
+    pub worker: WorkerSettings,
     pub servers: Vec<ServerSpec>,
     /// Where catalog snapshots rest between runs.
     pub snapshots: PathBuf,
@@ -54,8 +73,6 @@ pub struct Settings {
     pub seal_key: [u8; 32],
     pub vault: Vault,
     pub accounts: Accounts,
-    /// Calls in flight that one caller may have.
-    pub max_calls_per_caller: usize,
     pub rules: Rules,
     /// Sessions and approvals, kept over restarts.
     pub state: State,
@@ -184,7 +201,7 @@ pub type Tidy = Box<dyn Fn(&identity::Replay) -> std::io::Result<()> + Send + Sy
 pub struct Signing {
     /// They sign our tokens and recognise them.
     pub keys: identity::TokenKeys,
-    pub terms: Terms,
+    pub terms: SealTerms,
     /// The envelopes that were used, of earlier runs too.
     pub replay: Arc<identity::Replay>,
     /// Keeps the file that stands behind it short; called every so often.
@@ -198,7 +215,7 @@ pub struct Signing {
 
 /// What sessions of signed calls begin under. Replaced as a whole; sessions that have begun keep their time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Terms {
+pub struct SealTerms {
     /// Tokens say that they are of this issuer; others are not accepted.
     pub issuer: String,
     pub audiences: Vec<String>,
@@ -229,7 +246,7 @@ pub struct ApprovalSettings {
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings").field("door", &self.door).field("servers", &self.servers).finish_non_exhaustive()
+        f.debug_struct("Settings").field("terms", &self.terms).field("servers", &self.servers).finish_non_exhaustive()
     }
 }
 

@@ -33,7 +33,7 @@ use crate::{
     call::SoFar,
     caller::Callers,
     meters::{Bucket, SessionMeters},
-    settings::{Rate, Signing, Terms},
+    settings::{Rate, SealTerms, Signing},
 };
 
 pub use attest::{AttestError, AttestRequest, Attested, Evidence as AttestProof, Launchable, NewWorkload, SessionRequest};
@@ -164,7 +164,7 @@ fn owner_of(callers: &Callers, owner: &str, session: &SignedSession) -> Option<C
 /// Every session of signed calls, and what it takes to recognise one.
 pub(crate) struct Signed {
     keys: ArcSwap<TokenKeys>,
-    terms: ArcSwap<Terms>,
+    terms: ArcSwap<SealTerms>,
     cache: TokenCache<Claims>,
     replay: Arc<Replay>,
     tidy: crate::settings::Tidy,
@@ -240,7 +240,7 @@ impl Signed {
     }
 
     /// Other keys sign and recognise tokens from now on, under other terms.
-    pub(crate) fn renew(&self, keys: TokenKeys, terms: Terms) {
+    pub(crate) fn renew(&self, keys: TokenKeys, terms: SealTerms) {
         self.terms.store(Arc::new(terms));
         self.keys.store(Arc::new(keys));
     }

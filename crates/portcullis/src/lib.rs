@@ -13,6 +13,7 @@ mod lineage;
 mod log;
 pub mod offline;
 mod online;
+mod out_file;
 mod policies;
 pub mod private_file;
 mod providers;
@@ -24,40 +25,89 @@ pub mod tokens;
 mod up;
 mod wiring;
 
-use std::{io, io::Write as _, process::ExitCode};
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
 
 use clap::Parser as _;
 
-use cli::{Cli, Exit, Style, Verb};
+use cli::{
+    Cli, Exit, Style, Verb,
+    terminal::{Out, harmless},
+};
 use offline::{Screen, Trouble};
 
-/// Reads the command line, carries out its verb, and says what went wrong on standard error.
+/// Reads the command line, carries out its verb, and says what went wrong.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let outcome = run(&cli);
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misread(&error),
+    };
+    let stdout = io::stdout().lock();
+    let outcome = match &cli.verb {
+        // Its output is a protocol's and nobody's to look at.
+        Verb::DemoServer(_) => run(&cli, &mut { stdout }),
+        Verb::Up(_) => {
+            let mut out = Out::new(stdout, cli.json, Style::of_stdout(cli.color).color).outliving_its_reader();
+            run(&cli, &mut out)
+        }
+        _ => {
+            let mut out = Out::new(stdout, cli.json, Style::of_stdout(cli.color).color);
+            match run(&cli, &mut out) {
+                // Whoever reads what we write has seen enough.
+                Err(_) if out.is_closed() => Ok(Exit::Done),
+                outcome => outcome,
+            }
+        }
+    };
     match outcome {
         Ok(exit) => exit.into(),
         Err(trouble) => {
-            let _ = writeln!(io::stderr(), "portcullis: {}", trouble.message);
+            complain(&trouble, cli.json && !matches!(cli.verb, Verb::Connect(_) | Verb::DemoServer(_)));
             trouble.exit.into()
         }
     }
 }
 
-fn run(cli: &Cli) -> Result<Exit, Trouble> {
+/// What went wrong: in words on standard error, and with `--json` as a document on standard output too.
+fn complain(trouble: &Trouble, json: bool) {
+    // Where nobody listens there is nobody to tell.
+    let _ = writeln!(io::stderr(), "portcullis: {}", harmless(&trouble.message, false));
+    if json {
+        let Trouble { exit, message, origin } = trouble;
+        let mut error = origin.clone().unwrap_or_default();
+        error.insert("message".to_owned(), message.as_str().into());
+        error.insert("exit_code".to_owned(), exit.code().into());
+        error.insert("meaning".to_owned(), exit.meaning().into());
+        let _ = writeln!(Out::new(io::stdout(), true, false), "{:#}", serde_json::json!({ "error": error }));
+    }
+}
+
+/// A command line that is not one; or one that asks for help, which clap gives.
+fn misread(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
+        let text = error.render().to_string();
+        complain(&Trouble::usage(text.trim_start_matches("error: ").trim_end()), true);
+        return Exit::Usage.into();
+    }
+    let _ = error.print();
+    u8::try_from(error.exit_code()).map_or(Exit::Usage.into(), ExitCode::from)
+}
+
+fn run(cli: &Cli, out: &mut dyn Write) -> Result<Exit, Trouble> {
     // A demo server runs with a cleared environment, so it cannot know a home, and needs none.
     let home = match &cli.verb {
         Verb::DemoServer(_) | Verb::Completions(_) => home::Home::at(".".as_ref()),
         _ => home::Home::find(cli.home.as_deref())?,
     };
-    let mut out = io::stdout().lock();
-    let mut screen = Screen { out: &mut out, style: Style::of_stdout(cli.color), json: cli.json };
+    let mut screen = Screen { out, style: Style::of_stdout(cli.color), json: cli.json };
     if let Verb::Up(args) = &cli.verb {
-        log::to_stderr();
+        log::to_stderr(cli.color);
         return up::run(args, &home, &mut screen);
     }
-    if let Some(exit) = online::change_through_gate(cli, &home, &mut screen)? {
+    if let Some(exit) = online::through_gate(cli, &home, &mut screen)? {
         return Ok(exit);
     }
     if let Some(outcome) = offline::run(cli, &home, &mut screen) {

@@ -1,4 +1,4 @@
-//! The gate's log: lines on standard error, without secrets.
+//! The gate's log: lines on standard error, without secrets and without anything a terminal would obey.
 //!
 //! Every line goes through here as a whole, whatever part of the program wrote it, so that no message can forget to leave a secret out.
 
@@ -11,13 +11,16 @@ use gateway::Gate;
 use shape::secrets::{Held, redact_text};
 use tracing_subscriber::fmt::MakeWriter;
 
+use crate::cli::{args::ColorChoice, style::wants_color, terminal::harmless};
+
 /// Knows which secrets it holds. Without one, only those of well-known shapes are found.
 static GATE: RwLock<Option<Gate>> = RwLock::new(None);
 
 /// `PORTCULLIS_LOG` chooses what is logged, such as `debug` or `gateway=debug`; warnings are by default.
-pub(crate) fn to_stderr() {
+pub(crate) fn to_stderr(choice: ColorChoice) {
     let filter = tracing_subscriber::EnvFilter::try_from_env("PORTCULLIS_LOG").unwrap_or_else(|_| "warn".into());
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(Lines);
+    let colored = wants_color(choice, &io::stderr());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colored).with_writer(Lines { colored });
     // Where the log cannot be written, as on a disk that is full, complaining about it on the same stream would panic in the middle of a call.
     let _ = log.log_internal_errors(false).try_init();
 }
@@ -34,26 +37,28 @@ fn without_secrets(line: &str) -> Option<String> {
     gate.map_or_else(|| redact_text(line, &Held::default()), |gate| gate.without_secrets(line))
 }
 
-struct Lines;
+struct Lines {
+    colored: bool,
+}
 
 impl<'a> MakeWriter<'a> for Lines {
     type Writer = Line;
 
     fn make_writer(&'a self) -> Line {
-        Line
+        Line { colored: self.colored }
     }
 }
 
 /// One event is written with one call, so it is looked at as a whole.
-struct Line;
+struct Line {
+    colored: bool,
+}
 
 impl Write for Line {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let line = String::from_utf8_lossy(bytes);
-        match without_secrets(&line) {
-            Some(clean) => io::stderr().write_all(clean.as_bytes())?,
-            None => io::stderr().write_all(bytes)?,
-        }
+        let clean = without_secrets(&line);
+        io::stderr().write_all(harmless(clean.as_deref().unwrap_or(&line), self.colored).as_bytes())?;
         Ok(bytes.len())
     }
 

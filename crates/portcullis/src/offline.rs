@@ -16,12 +16,14 @@ use crate::{
 mod account_verbs;
 mod config_verbs;
 mod policy_verbs;
+mod prompt;
 mod record;
 mod recorded;
 mod secret_verbs;
 mod server_verbs;
 mod token_verbs;
 
+pub(crate) use config_verbs::explain;
 pub(crate) use record::os_user;
 pub(crate) use server_verbs::change;
 pub use server_verbs::{configured, first_config};
@@ -44,15 +46,34 @@ impl std::fmt::Debug for Screen<'_> {
 pub struct Trouble {
     pub exit: Exit,
     pub message: String,
+    /// The error as the gate wrote it, where it was the gate's.
+    pub origin: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 impl Trouble {
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into(), origin: None }
+    }
+
     pub fn failed(error: impl std::fmt::Display) -> Self {
-        Self { exit: Exit::Failed, message: error.to_string() }
+        Self::new(Exit::Failed, error.to_string())
+    }
+
+    /// With the error that the gate answered.
+    #[must_use]
+    pub fn about(mut self, error: serde_json::Value) -> Self {
+        self.origin = if let serde_json::Value::Object(fields) = error { Some(fields) } else { None };
+        self
+    }
+
+    /// With what lies behind the error: what it was about is of little use without why.
+    pub fn because(error: &dyn std::error::Error) -> Self {
+        let causes = std::iter::successors(error.source(), |cause| cause.source());
+        Self::failed(causes.fold(error.to_string(), |message, cause| format!("{message}: {cause}")))
     }
 
     pub fn usage(error: impl std::fmt::Display) -> Self {
-        Self { exit: Exit::Usage, message: error.to_string() }
+        Self::new(Exit::Usage, error.to_string())
     }
 }
 

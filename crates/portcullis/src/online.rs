@@ -9,6 +9,7 @@ use crate::{
         Cli, Exit, Verb, args,
         model::{ServerView, StatusView, ToolView},
         render,
+        terminal::REDRAW,
     },
     config,
     home::Home,
@@ -51,12 +52,20 @@ pub(crate) fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Result<Exi
     }
 }
 
-/// Lets a running gate make the change itself, where it can. `None`: it is for others to carry out.
-pub(crate) fn change_through_gate(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Result<Option<Exit>, Trouble> {
+/// Lets a running gate make the change itself, or say what only it knows. `None`: it is for others to carry out.
+pub(crate) fn through_gate(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Result<Option<Exit>, Trouble> {
     match &cli.verb {
         Verb::Servers(verb) => decide::change_server(verb, home, screen),
+        Verb::Config(args::Config::Explain(args)) if args.file.is_none() => explain(home, screen),
         _ => Ok(None),
     }
+}
+
+/// The home's file, as far as the gate that runs there has taken it on.
+fn explain(home: &Home, screen: &mut Screen<'_>) -> Result<Option<Exit>, Trouble> {
+    let Ok(mut line) = Line::as_operator(home) else { return Ok(None) };
+    let status: StatusView = line.ask("portcullis/status")?;
+    offline::explain(&home.config_file(), &status.awaiting_restart, screen).map(Some)
 }
 
 /// Tells a running gate to read its files again; says so when none runs, and what is wrong when it refuses.
@@ -78,8 +87,7 @@ fn status(args: &args::Status, home: &Home, screen: &mut Screen<'_>) -> Result<E
             let document = serde_json::to_string(&view).map_err(Trouble::failed)?;
             writeln!(screen.out, "{document}")?;
         } else {
-            // Home, then clear to the end: the text is redrawn in place.
-            write!(screen.out, "\x1b[H\x1b[J{text}")?;
+            screen.out.write_all(format!("{REDRAW}{text}").as_bytes())?;
         }
         screen.out.flush()?;
         std::thread::sleep(REFRESH);

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Write as _},
+    io::{self, BufWriter, Write},
     os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
@@ -12,17 +12,39 @@ const OWNER_ONLY: u32 = 0o600;
 /// Puts `bytes` at `path` so that a crash leaves either the old content or the new, never a mixture. The new content is on disk when
 /// this returns. A symbolic link keeps pointing where it did; an existing file keeps its mode, a new one is owner-only.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    replace_with(path, |out| out.write_all(bytes), |error| error)
+}
+
+/// The same for content that is made while it is written; what cannot be written is put in the caller's words.
+pub fn replace_with<T, E>(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> Result<T, E>,
+    unwritable: impl Fn(io::Error) -> E,
+) -> Result<T, E> {
+    let target = followed(path);
     let mode = fs::metadata(&target).map_or(OWNER_ONLY, |metadata| metadata.permissions().mode() & 0o777);
-    let temporary = beside(&target)?;
+    let temporary = beside(&target).map_err(&unwritable)?;
     // Left behind only by a crash of a process with our id, which is gone.
     let _ = fs::remove_file(&temporary);
-    let written = write_new(&temporary, bytes, mode).and_then(|()| fs::rename(&temporary, &target));
-    if let Err(error) = written {
-        let _ = fs::remove_file(&temporary);
-        return Err(error);
+    let written = OpenOptions::new().create_new(true).write(true).mode(mode).open(&temporary).map_err(&unwritable);
+    let written = written.and_then(|file| {
+        let mut out = BufWriter::new(file);
+        let made = fill(&mut out)?;
+        let finished = out.flush().and_then(|()| out.get_ref().sync_all()).and_then(|()| fs::rename(&temporary, &target));
+        finished.and_then(|()| sync_directory(&target)).map(|()| made).map_err(&unwritable)
+    });
+    written.inspect_err(|_| drop(fs::remove_file(&temporary)))
+}
+
+/// Where a link leads, also if nothing is there yet.
+fn followed(path: &Path) -> PathBuf {
+    const MOST_LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(next) = fs::read_link(&path) else { break };
+        path = path.parent().map_or_else(|| next.clone(), |dir| dir.join(&next));
     }
-    sync_directory(&target)
+    path
 }
 
 /// Creates an owner-only file; fails if anything is there already.

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use gateway::settings::{Signing, Terms};
+use gateway::settings::{SealTerms, Signing};
 use identity::{Bounds, SigningKey, TokenKeys, VerifyingKey};
 use state::State;
 
@@ -79,9 +79,9 @@ pub(crate) fn boot() -> String {
 }
 
 /// What sessions begin under.
-pub(crate) fn terms(resolved: &Resolved) -> Terms {
+pub(crate) fn terms(resolved: &Resolved) -> SealTerms {
     let seal = &resolved.seal;
-    Terms {
+    SealTerms {
         issuer: seal.issuer.clone(),
         audiences: seal.audiences.clone(),
         ttl: seal.token_ttl,

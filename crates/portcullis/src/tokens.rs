@@ -132,6 +132,8 @@ pub enum TokenError {
     Holder(String),
     #[error("there is no credential `{0}`; `portcullis token list` shows them")]
     Unknown(String),
+    #[error("more than one credential is called `{name}`; say which by its id: {}", ids.join(", "))]
+    Ambiguous { name: String, ids: Vec<String> },
 }
 
 /// Fills a buffer with random bytes.
@@ -244,8 +246,15 @@ impl Tokens {
         let named: Vec<usize> = (0..self.list.len())
             .filter(|place| self.list.get(*place).is_some_and(|c| c.id == id_or_name || (c.name == id_or_name && !c.revoked)))
             .collect();
-        let [place] = named.as_slice() else { return Err(unknown()) };
-        let credential = self.list.get_mut(*place).ok_or_else(unknown)?;
+        let place = match named.as_slice() {
+            [] => return Err(unknown()),
+            [place] => *place,
+            several => {
+                let ids = several.iter().filter_map(|place| self.list.get(*place)).map(|credential| credential.id.clone());
+                return Err(TokenError::Ambiguous { name: id_or_name.to_owned(), ids: ids.collect() });
+            }
+        };
+        let credential = self.list.get_mut(place).ok_or_else(unknown)?;
         credential.revoked = true;
         Ok(credential.clone())
     }

@@ -28,9 +28,11 @@ use crate::{
 };
 
 mod files;
+mod fixed;
 pub(crate) mod retention;
 
 use files::Files;
+use fixed::Fixed;
 
 /// How often, and how long apart, a new gate looks for its worker to say how it is confined.
 const WORKER_LOOKS: usize = 40;
@@ -57,7 +59,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
     if let Err(error) = sandbox::become_subreaper() {
         tracing::warn!(%error, "daemons that stdio servers leave behind cannot be found");
     }
-    let ledger = Ledger::at(&home.ledger).map_err(Trouble::failed)?;
+    let ledger = Ledger::at(&home.ledger).map_err(|error| Trouble::because(&error))?;
     if let Some(unsigned) = ledger.unsigned() {
         tracing::warn!("{unsigned}");
         prepared.unsigned = Some(unsigned.to_owned());
@@ -80,6 +82,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         let address = listener.local_addr()?;
         gate.set_url(format!("http://{address}/mcp"));
         gate.record_change("gate.opened", &format!("listening on {address}")).map_err(Trouble::failed)?;
+        files.made_with(Fixed::of(&prepared.resolved, up.listen.is_some()));
         gate.on_reload(files.reload());
         gate.on_edit(files::editor(home.clone()));
         let exports = Exports::start(home, &prepared.resolved, &gate).map_err(Trouble::failed)?;

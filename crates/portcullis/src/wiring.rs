@@ -4,7 +4,7 @@ use std::{fs, io, path::Path, sync::Arc, time::Duration};
 
 use gateway::{
     Credential, DoorSettings, Pins, Role,
-    settings::{self, Proofs, Rules, ServerSpec, Settings, Signing, Standing, Vault, WorkerSettings},
+    settings::{self, Proofs, Rules, ServerSpec, Settings, Signing, Standing, Terms, Vault, WorkerSettings},
 };
 use policy::{Budget, Influence, Permission};
 use secrets::{Resolver, SecretRef, Store as _};
@@ -34,10 +34,28 @@ pub(crate) fn settings(
     signing: Signing,
     proofs: Proofs,
 ) -> Result<Settings, String> {
+    Ok(Settings {
+        terms: terms(resolved),
+        worker: worker(resolved)?,
+        servers: servers(resolved),
+        snapshots: home.state.join("catalog"),
+        seal_key: seal_key(&home.state.join("seal.key")).map_err(|error| format!("cannot use the sealing key: {error}"))?,
+        vault: vault(home),
+        accounts: accounts(home),
+        rules: rules(resolved)?,
+        state,
+        pins: Pins::open(home.lock_file())?,
+        signing,
+        proofs,
+    })
+}
+
+/// What requests and calls are held to.
+pub(crate) fn terms(resolved: &Resolved) -> Terms {
     let limits = &resolved.limits;
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-    Ok(Settings {
-        door: DoorSettings {
+    Terms {
+        door: Arc::new(DoorSettings {
             name: "portcullis",
             version: env!("CARGO_PKG_VERSION"),
             max_body_bytes: bytes(limits.max_body_bytes),
@@ -47,29 +65,22 @@ pub(crate) fn settings(
             allowed_origins: resolved.allowed_origins.clone(),
             allowed_hosts: Vec::new(),
             requires_credential: resolved.authentication == config::Authentication::Bearer,
-        },
-        worker: worker(resolved)?,
+        }),
         ceiling: Budget { time: LONGEST_CALL, result_bytes: bytes(limits.max_result_bytes) },
         max_concurrent_calls: limits.max_concurrent_calls,
-        attempts: resolved.retry.attempts,
-        servers: servers(resolved),
-        snapshots: home.state.join("catalog"),
-        seal_key: seal_key(&home.state.join("seal.key")).map_err(|error| format!("cannot use the sealing key: {error}"))?,
-        vault: vault(home),
-        accounts: accounts(home),
         max_calls_per_caller: limits.max_concurrent_calls_per_caller,
-        rules: rules(resolved)?,
-        state,
-        pins: Pins::open(home.lock_file())?,
-        signing,
-        proofs,
-    })
+        attempts: resolved.retry.attempts,
+    }
+}
+
+/// The largest result that a worker started with this configuration can deliver.
+pub(crate) fn worker_result_bytes(resolved: &Resolved) -> usize {
+    usize::try_from(resolved.limits.max_result_bytes).unwrap_or(usize::MAX).max(4 << 20)
 }
 
 /// The worker that talks to servers.
 fn worker(resolved: &Resolved) -> Result<WorkerSettings, String> {
-    let total_bytes = usize::try_from(resolved.limits.max_result_bytes).unwrap_or(usize::MAX).max(4 << 20);
-    worker_of("aggregator", total_bytes, resolved)
+    worker_of("aggregator", worker_result_bytes(resolved), resolved)
 }
 
 /// The worker that sends for sinks. A batch of events is never larger than this.

@@ -62,7 +62,8 @@ pub async fn serve_lines(gate: Gate, listener: UnixListener, shutdown: impl Futu
 
 async fn converse(door: Arc<Door>, stream: UnixStream) {
     let (read, mut write) = tokio::io::split(stream);
-    let mut reader = Reader { read, lines: Lines::new(door.gate.settings().max_body_bytes), ended: false };
+    let mut reader =
+        Reader { read, lines: Lines::new(door.gate.settings().max_body_bytes), gate: door.gate.clone(), ended: false };
     let (caller, mount) = match hello::greet(&door, &mut reader).await {
         Ok(greeted) => greeted,
         Err(refusal) => {
@@ -84,6 +85,7 @@ async fn converse(door: Arc<Door>, stream: UnixStream) {
 pub(super) struct Reader {
     read: ReadHalf<UnixStream>,
     lines: Lines,
+    gate: Gate,
     ended: bool,
 }
 
@@ -103,7 +105,7 @@ impl Reader {
                     self.lines.feed(b"\n");
                 }
                 Ok(0) | Err(_) => return None,
-                Ok(_) => {}
+                Ok(_) => self.lines.limit_to(self.gate.settings().max_body_bytes),
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::{io, sync::Arc, time::Duration};
 
 use gateway::Gate;
+use http::header;
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
@@ -30,7 +31,6 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub async fn serve(gate: Gate, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
     let (close, closing) = watch::channel(false);
     let door = Door::new(gate, Some(listener.local_addr()?), closing);
-    let http = protocol(&door);
     let mut connections = JoinSet::new();
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
@@ -39,7 +39,7 @@ pub async fn serve(gate: Gate, listener: TcpListener, shutdown: impl Future<Outp
             Some(_) = connections.join_next() => {}
             accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(converse(Arc::clone(&door), http.clone(), stream));
+                    connections.spawn(converse(Arc::clone(&door), stream));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "could not accept a connection");
@@ -59,28 +59,36 @@ pub async fn serve(gate: Gate, listener: TcpListener, shutdown: impl Future<Outp
     Ok(())
 }
 
-fn protocol(door: &Door) -> http1::Builder {
+fn protocol(max_header_bytes: usize) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(HEAD_DEADLINE)
         .max_headers(MAX_HEADERS)
-        .max_header_size(door.gate.settings().max_header_bytes)
-        .max_buf_size(READ_BUFFER.max(door.gate.settings().max_header_bytes + (8 << 10)));
+        .max_header_size(max_header_bytes)
+        .max_buf_size(READ_BUFFER.max(max_header_bytes + (8 << 10)));
     http
 }
 
-async fn converse(door: Arc<Door>, http: http1::Builder, stream: TcpStream) {
+async fn converse(door: Arc<Door>, stream: TcpStream) {
     // Without this a stream's last piece waits for the client's delayed acknowledgement.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "could not turn off Nagle's algorithm");
     }
     let (inlet, diversion) = Inlet::new(stream);
+    let max_header_bytes = door.gate.settings().max_header_bytes;
     let service = service_fn(|mut request| {
         let door = Arc::clone(&door);
         body::may_divert(&mut request, &diversion);
-        async move { Ok::<_, std::convert::Infallible>(route::answer(&door, request).await) }
+        async move {
+            let mut reply = route::answer(&door, request).await;
+            if door.gate.settings().max_header_bytes != max_header_bytes {
+                // A connection keeps the limit it began with, so the next request comes on another one.
+                reply.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+            }
+            Ok::<_, std::convert::Infallible>(reply)
+        }
     });
-    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(inlet), service));
+    let mut connection = std::pin::pin!(protocol(max_header_bytes).serve_connection(TokioIo::new(inlet), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = door.closing() => {

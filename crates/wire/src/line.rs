@@ -33,6 +33,11 @@ impl Lines {
         Self { limit, buffer: BytesMut::with_capacity(CHUNK), searched: 0, discarding: None }
     }
 
+    /// Another limit, for lines that are not complete yet.
+    pub fn limit_to(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
     /// Where the caller may read more bytes into; always has room. A line that turns out long gets all the room it may need at once,
     /// instead of growing and being copied many times.
     pub fn buffer(&mut self) -> &mut BytesMut {

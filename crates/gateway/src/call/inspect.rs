@@ -39,7 +39,7 @@ pub(super) fn inspect(
         }
         Raw::Result(result) => result,
     };
-    let limit = target.spec.max_result_bytes.min(gate.ceiling.result_bytes);
+    let limit = target.spec.max_result_bytes.min(gate.terms().ceiling.result_bytes);
     if result.len() > limit {
         let detail = format!("{} bytes from `{}`; the limit is {limit}", result.len(), target.spec.id);
         return Err(Violation::new(Rule::ResultTooLarge, detail));

@@ -17,7 +17,7 @@ use super::{ATTESTATIONS, End, MAX_SESSIONS, REPLACED, Signed, SignedSession, vi
 use crate::{
     Caller,
     caller::Callers,
-    settings::{Rules, Terms},
+    settings::{Rules, SealTerms},
 };
 
 /// A workload's name and its secret, as it shows them: `wl-…` and the secret behind a dot.
@@ -404,7 +404,7 @@ struct Begin {
     summary: Option<String>,
 }
 
-fn claims(terms: &Terms, saved: &SavedSigned, task_summary: Option<String>) -> Claims {
+fn claims(terms: &SealTerms, saved: &SavedSigned, task_summary: Option<String>) -> Claims {
     Claims {
         iss: terms.issuer.clone(),
         aud: terms.audiences.clone(),

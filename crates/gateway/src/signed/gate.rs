@@ -3,11 +3,11 @@
 use vocab::{Rule, Violation};
 
 use super::{AttestError, AttestProof, AttestRequest, Attested, Ended, Launchable, NewWorkload, SessionRequest, verify};
-use crate::{Caller, Gate, settings::Terms};
+use crate::{Caller, Gate, settings::SealTerms};
 
 impl Gate {
     /// Other keys sign and recognise sessions' tokens from now on, under other terms.
-    pub fn renew_signing(&self, keys: identity::TokenKeys, terms: Terms) {
+    pub fn renew_signing(&self, keys: identity::TokenKeys, terms: SealTerms) {
         self.inner().signed.renew(keys, terms);
     }
 

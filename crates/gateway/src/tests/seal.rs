@@ -8,7 +8,7 @@ use crate::{
 };
 
 fn caller(id: &str) -> Caller {
-    let callers = Callers::new(Vec::new(), 8);
+    let callers = Callers::new(Vec::new());
     let digest = sha2::Digest::finalize(sha2::Digest::chain_update(<sha2::Sha256 as sha2::Digest>::new(), id)).into();
     let credential = Credential {
         id: id.into(),
@@ -87,7 +87,7 @@ fn a_task_id_belongs_to_one_caller_and_is_stable() {
 
 #[test]
 fn a_revoked_credential_is_inactive_in_hands_that_hold_it_already() {
-    let callers = Callers::new(Vec::new(), 8);
+    let callers = Callers::new(Vec::new());
     let credential = |id: &str, digest| Credential {
         id: id.into(),
         name: id.into(),

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -57,7 +57,7 @@ pub(crate) struct Hub {
     vault: Vault,
     name: &'static str,
     version: &'static str,
-    attempts: u32,
+    attempts: AtomicU32,
     host_path: String,
     generations: AtomicU64,
     /// In the order of the configuration.
@@ -87,9 +87,9 @@ impl Hub {
             workers,
             snapshots: Snapshots::new(settings.snapshots.clone()),
             vault: Arc::clone(&settings.vault),
-            name: settings.door.name,
-            version: settings.door.version,
-            attempts: settings.attempts,
+            name: settings.terms.door.name,
+            version: settings.terms.door.version,
+            attempts: AtomicU32::new(settings.terms.attempts),
             host_path: settings.worker.path.clone(),
             generations: AtomicU64::new(1),
             tended: Mutex::default(),
@@ -111,7 +111,12 @@ impl Hub {
     }
 
     pub(super) fn attempts(&self) -> u32 {
-        self.attempts
+        self.attempts.load(Ordering::Relaxed)
+    }
+
+    /// Counts from the next failed attempt on.
+    pub(crate) fn set_attempts(&self, attempts: u32) {
+        self.attempts.store(attempts, Ordering::Relaxed);
     }
 
     pub(super) fn host_path(&self) -> &str {

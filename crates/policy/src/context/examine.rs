@@ -218,7 +218,7 @@ impl<'a> Examined<'a, '_> {
             return Some(refusal::not_allowed(tool, &allowed, detail));
         }
         if let (Some(agent), None) = (self.scope.agent, self.entry) {
-            let allowed = texts(&mut agent.tools.iter().map(|entry| &entry.pattern));
+            let allowed: Vec<String> = agent.tools.iter().map(ToString::to_string).collect();
             let detail =
                 format!("agent `{}` lists {}; `{tool}` among its `tools` would allow it", agent.name, refusal::listed(&allowed));
             return Some(refusal::not_allowed(tool, &allowed, detail));

@@ -329,7 +329,7 @@ pub enum Config {
     Check(ConfigFile),
     /// Show every value and where it came from
     ///
-    /// A gate that runs has them too, as soon as the file is written; those marked `at start` only after a restart.
+    /// A gate that runs has them too, as soon as the file is written; what waits for a restart is marked.
     Explain(ConfigFile),
     /// Print the JSON Schema of portcullis.yaml
     Schema,

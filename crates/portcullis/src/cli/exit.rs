@@ -39,11 +39,11 @@ impl Exit {
             Self::Done => "it worked",
             Self::Failed => "it did not work; the message says why",
             Self::Usage => "the command line or the configuration is wrong",
-            Self::Refused => "the gate refused the call",
+            Self::Refused => "the gate refused the call, or what the server answered",
             Self::NotRunning => "the gate is not running",
             Self::Upstream => "the server behind the tool failed, or did not answer in time",
             Self::Altered => "the ledger does not verify",
-            Self::Interrupted => "interrupted from the keyboard",
+            Self::Interrupted => "interrupted, from the keyboard or by a signal",
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod model;
 pub mod page;
 pub mod render;
 pub mod style;
+pub mod terminal;
 pub mod when;
 
 pub use args::{Cli, Verb};

@@ -89,6 +89,11 @@ pub struct ToolView {
     pub effect: String,
     /// Not as approved, so nobody sees it until a person has looked.
     pub quarantined: bool,
+    /// Whether callers see it at all.
+    pub shown: Option<bool>,
+    /// Why its name keeps everyone from seeing or calling it, if so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -102,6 +107,8 @@ pub struct StatusView {
     /// Identity providers whose tokens are taken, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oauth: Option<OAuthView>,
+    /// Keys of the configuration whose values are in force only after a restart.
+    pub awaiting_restart: Vec<String>,
     pub servers: Vec<ServerView>,
     pub callers: Vec<CallerView>,
     pub calls: CallCounts,

@@ -14,6 +14,13 @@ const HEAD: &str = "\
 `--home DIR`, `--json` and `--color WHEN` go with every verb. Without `--home` the configuration is in
 `$XDG_CONFIG_HOME/portcullis`, state and ledger in `$XDG_STATE_HOME/portcullis`, the socket in `$XDG_RUNTIME_DIR/portcullis`.
 
+With `--json` an answer is a document on standard output. So is an error, beside the words on standard error:
+`{\"error\": {\"message\": …, \"exit_code\": …, \"meaning\": …}}`. Characters that a terminal would obey are escaped in documents and
+replaced in text, whoever wrote them. Colours are for terminals; `NO_COLOR`, `TERM=dumb` and `--color never` turn them off, in the
+gate's log too. A verb whose reader leaves, as in `portcullis tools list | head -1`, ends with 0; a gate goes on without one.
+
+`--out FILE` replaces a plain file whole or not at all, follows links, and writes to devices, pipes and `/dev/stdout` as they are.
+
 ## Exit codes
 
 | code | meaning |

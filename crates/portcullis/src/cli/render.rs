@@ -108,16 +108,21 @@ fn note(server: &ServerView) -> String {
     }
 }
 
+/// Of a name that is too long to be one.
+const LONGEST_NAME: usize = 64;
+
 #[must_use]
 pub fn tools(tools: &[ToolView], style: Style) -> String {
     if tools.is_empty() {
         return "No tools. `portcullis servers list` shows what is connected.\n".to_owned();
     }
-    let rows: Vec<Vec<Cell>> = tools
+    let (left_out, callable): (Vec<&ToolView>, Vec<&ToolView>) = tools.iter().partition(|tool| tool.left_out.is_some());
+    let rows: Vec<Vec<Cell>> = callable
         .iter()
         .map(|tool| {
             let permission = match tool.permission.as_str() {
                 _ if tool.quarantined => painted("to review", Paint::Yellow),
+                "permitted" | "restricted" if tool.shown == Some(false) => painted("not classified", Paint::Yellow),
                 "permitted" => cell("permitted"),
                 "blocked" => painted("blocked", Paint::Red),
                 other => painted(other, Paint::Yellow),
@@ -127,7 +132,18 @@ pub fn tools(tools: &[ToolView], style: Style) -> String {
             vec![painted(&tool.name, Paint::Bold), permission, cell(effect), cell(description)]
         })
         .collect();
-    table(&["TOOL", "PERMISSION", "EFFECT", "DESCRIPTION"], &rows, style)
+    let mut out = table(&["TOOL", "PERMISSION", "EFFECT", "DESCRIPTION"], &rows, style);
+    if !left_out.is_empty() {
+        let rows: Vec<Vec<Cell>> = left_out
+            .iter()
+            .map(|tool| {
+                let name = cut(&tame(&tool.original), LONGEST_NAME);
+                vec![painted(name, Paint::Bold), cell(&tool.server), cell(tool.left_out.as_deref().unwrap_or_default())]
+            })
+            .collect();
+        out.push_str(&format!("\nLeft out, so nobody can call them:\n{}", table(&["NAME", "SERVER", "WHY"], &rows, style)));
+    }
+    out
 }
 
 /// One line about an identity provider.
@@ -153,6 +169,10 @@ pub fn status(status: &StatusView, style: Style) -> String {
     if status.authentication == "none" {
         out.push_str(&style.paint("authentication is off: every program on this machine can call", Paint::Yellow));
         out.push('\n');
+    }
+    if !status.awaiting_restart.is_empty() {
+        let line = format!("in force after a restart: {}", tame(&status.awaiting_restart.join(", ")));
+        out.push_str(&format!("{}\n", style.paint(&line, Paint::Yellow)));
     }
     for issuer in status.oauth.iter().flat_map(|oauth| &oauth.issuers) {
         out.push_str(&provider(issuer, style));
@@ -258,10 +278,10 @@ pub fn explained(rows: &[Explained], style: Style) -> String {
     let rows: Vec<Vec<Cell>> = rows
         .iter()
         .map(|row| {
-            let origin = match (row.origin.as_str(), row.at_start) {
-                ("default", _) => painted("default", Paint::Dim),
-                (origin, true) => cell(format!("{origin}, at start")),
-                (origin, false) => cell(origin),
+            let origin = match (row.awaiting_restart, row.origin.as_str()) {
+                (true, origin) => painted(format!("{origin}, in force after a restart"), Paint::Yellow),
+                (false, "default") => painted("default", Paint::Dim),
+                (false, origin) => cell(origin),
             };
             vec![cell(&row.key), origin, cell(&row.value)]
         })

@@ -1,6 +1,6 @@
 //! Colours, columns, and text that cannot hurt a terminal.
 
-use std::io::IsTerminal as _;
+use std::io::IsTerminal;
 
 use super::args::ColorChoice;
 
@@ -16,16 +16,11 @@ impl Style {
     /// For files, pipes and tests.
     pub const PLAIN: Self = Self { color: false, width: 100 };
 
-    /// For standard output: colours on a terminal unless `NO_COLOR` is set, or as the person asked.
+    /// For standard output.
     #[must_use]
     pub fn of_stdout(choice: ColorChoice) -> Self {
         let stdout = std::io::stdout();
-        let wanted = || stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        let color = match choice {
-            ColorChoice::Auto => wanted(),
-            ColorChoice::Always => true,
-            ColorChoice::Never => false,
-        };
+        let color = wants_color(choice, &stdout);
         // Where there is no edge, as in a file or a pipe, nothing is cut.
         let width = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
         Self { color, width: if width == 0 { usize::MAX } else { width } }
@@ -34,6 +29,18 @@ impl Style {
     #[must_use]
     pub fn paint(self, text: &str, paint: Paint) -> String {
         if self.color { format!("\u{1b}[{}m{text}\u{1b}[0m", paint.code()) } else { text.to_owned() }
+    }
+}
+
+/// Colours are for terminals that have them, unless `NO_COLOR` is set, or as the person asked.
+#[must_use]
+pub fn wants_color(choice: ColorChoice, stream: &impl IsTerminal) -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = || std::env::var_os("TERM").is_some_and(|kind| kind == "dumb");
+    match choice {
+        ColorChoice::Auto => stream.is_terminal() && !is_set("NO_COLOR") && !is_dumb(),
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
     }
 }
 
@@ -58,13 +65,18 @@ impl Paint {
     }
 }
 
+/// Direction marks, zero-width characters and tags: there, and not to be seen.
+#[must_use]
+pub const fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
 /// One line of text without anything a terminal would obey or that hides itself: controls, direction marks, zero-width characters.
 #[must_use]
 pub fn tame(text: &str) -> String {
     let visible = |c: char| match c {
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}' => {
-            '\u{fffd}'
-        }
+        c if is_hidden(c) => '\u{fffd}',
         c if c.is_control() => ' ',
         c => c,
     };

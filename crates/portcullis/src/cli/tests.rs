@@ -325,6 +325,7 @@ fn status_on_one_screen() {
         pid: 42,
         url: "http://127.0.0.1:7878/mcp".to_owned(),
         uptime_ms: 125_400,
+        awaiting_restart: Vec::new(),
         authentication: "bearer".to_owned(),
         oauth: None,
         servers: vec![server("a", ServerState::Connected)],

@@ -17,8 +17,8 @@ pub struct Explained {
     pub value: String,
     /// `portcullis.yaml:12`, `default`, or the option that set it.
     pub origin: String,
-    /// A gate that runs already has the one it started with.
-    pub at_start: bool,
+    /// The gate that runs goes on with another value until it is started anew.
+    pub awaiting_restart: bool,
 }
 
 /// A value set outside the file, such as by `--listen`.
@@ -67,18 +67,14 @@ impl Walk {
             (Kind::Servers(mapped, listed) | Kind::Named(mapped, listed), Some(node)) => self.named(node, mapped, listed, path),
             (_, Some(node)) => {
                 let origin = format!("{}:{}", self.file, node.place.line);
-                self.row(path, show(node), origin);
+                self.rows.push(Explained { key: path.to_owned(), value: show(node), origin, awaiting_restart: false });
             }
             (_, None) if key.default.is_empty() => {}
             (_, None) => {
-                self.row(path, key.default.to_owned(), "default".to_owned());
+                let (value, origin) = (key.default.to_owned(), "default".to_owned());
+                self.rows.push(Explained { key: path.to_owned(), value, origin, awaiting_restart: false });
             }
         }
-    }
-
-    fn row(&mut self, path: &str, value: String, origin: String) {
-        let at_start = path.split('.').next().is_some_and(|top| keys::AT_START.contains(&top));
-        self.rows.push(Explained { key: path.to_owned(), value, origin, at_start });
     }
 
     fn named(&mut self, node: &Node, mapped: &'static [Key], listed: &'static [Key], path: &str) {

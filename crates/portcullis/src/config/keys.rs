@@ -81,9 +81,6 @@ const fn key(name: &'static str, kind: Kind, default: &'static str, doc: &'stati
     Key { name, kind, default, doc }
 }
 
-/// Of the top of the file: what a gate reads once, when it starts. Everything else is applied as soon as the file changes.
-pub const AT_START: &[&str] = &["listen", "authentication", "allowed_origins", "limits", "trust", "retry"];
-
 /// The top of the file.
 pub static ROOT: &[Key] = &[
     key(
@@ -159,9 +156,19 @@ pub static ROOT: &[Key] = &[
 ];
 
 pub static LIMITS: &[Key] = &[
-    key("max_body_bytes", Kind::Size(KIB..=256 * MIB), "4 MiB", "The largest request body."),
+    key(
+        "max_body_bytes",
+        Kind::Size(KIB..=256 * MIB),
+        "4 MiB",
+        "The largest request body. A batch, where the protocol has them, is at most 100 messages.",
+    ),
     key("max_depth", Kind::Count(4..=256), "64", "The deepest nesting of objects and arrays in a request."),
-    key("max_header_bytes", Kind::Size(KIB..=MIB), "16 KiB", "The largest request head: all header lines together."),
+    key(
+        "max_header_bytes",
+        Kind::Size(KIB..=MIB),
+        "16 KiB",
+        "The largest request head: all header lines together, of which there are at most 128.",
+    ),
     key(
         "max_result_bytes",
         Kind::Size(KIB..=1024 * MIB),

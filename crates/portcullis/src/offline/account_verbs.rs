@@ -17,9 +17,9 @@ use crate::{
 };
 
 pub(super) fn run(args: &args::ConnectAccount, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    home.prepare()?;
     let vault = Vault::in_home(home.vault(), os_entropy());
     let (Some(server), Some(user)) = (&args.server, &args.user) else { return list(&vault, screen) };
+    home.prepare()?;
     let id = ServerId::parse(server).map_err(|error| Trouble::usage(format!("`{server}` cannot be a server's id: {error}")))?;
     let too_long = || Trouble::usage(format!("`{user}` is too long a name to keep an account under"));
     let name = accounts::name(&id, user).filter(|_| tokens::is_name(user)).ok_or_else(too_long)?;

@@ -1,5 +1,7 @@
 //! `portcullis config …`
 
+use std::path::Path;
+
 use serde_json::json;
 
 use super::{Screen, Trouble, load, mistakes_in_named_files};
@@ -12,12 +14,7 @@ use crate::{
 pub(super) fn run(verb: &args::Config, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     match verb {
         args::Config::Check(args) => check(args, home, screen),
-        args::Config::Explain(args) => {
-            let (raw, _) = load(&args.file.clone().unwrap_or_else(|| home.config_file()))?;
-            let rows = config::explain(&raw, &[]);
-            screen.show(&rows, &render::explained(&rows, screen.style))?;
-            Ok(Exit::Done)
-        }
+        args::Config::Explain(args) => explain(&args.file.clone().unwrap_or_else(|| home.config_file()), &[], screen),
         args::Config::Schema => {
             screen.out.write_all(config::schema().as_bytes())?;
             Ok(Exit::Done)
@@ -28,6 +25,17 @@ pub(super) fn run(verb: &args::Config, home: &Home, screen: &mut Screen<'_>) -> 
             Ok(Exit::Done)
         }
     }
+}
+
+/// Shows every value of a file, marking those that a running gate has not taken on.
+pub(crate) fn explain(file: &Path, awaiting_restart: &[String], screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let (raw, _) = load(file)?;
+    let mut rows = config::explain(&raw, &[]);
+    for row in &mut rows {
+        row.awaiting_restart = awaiting_restart.contains(&row.key);
+    }
+    screen.show(&rows, &render::explained(&rows, screen.style))?;
+    Ok(Exit::Done)
 }
 
 /// All findings are the answer, so they go to the screen; the exit code says whether the file can be used.

@@ -13,7 +13,10 @@ pub(super) fn by_hand(home: &Home, change: &Change<'_>) -> Result<(), Trouble> {
     let ledger = match Ledger::at(&home.ledger) {
         Ok(ledger) => ledger,
         Err(OpenError::InUse { .. }) => return Ok(()),
-        Err(error) => return Err(Trouble::failed(format!("nothing was changed, because it cannot be recorded: {error}"))),
+        Err(error) => {
+            let why = Trouble::because(&error).message;
+            return Err(Trouble::failed(format!("nothing was changed, because it cannot be recorded: {why}")));
+        }
     };
     ledger.scrub_with(Box::new(|json| {
         shape::secrets::redact(json, &shape::secrets::Held::default()).map(|redacted| redacted.text)

@@ -1,12 +1,11 @@
 //! `portcullis secret …`
 
-use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, Read as _};
 
-use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use secrets::{Secret, SecretError, Vault, os_entropy};
 use serde_json::json;
 
-use super::{Screen, Trouble};
+use super::{Screen, Trouble, prompt};
 use crate::{
     accounts,
     cli::{Exit, args},
@@ -17,7 +16,9 @@ use crate::{
 const MAX_SECRET: u64 = 1 << 20;
 
 pub(super) fn run(verb: &args::Secret, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    home.prepare()?;
+    if !matches!(verb, args::Secret::List) {
+        home.prepare()?;
+    }
     let vault = Vault::in_home(home.vault(), os_entropy());
     match verb {
         args::Secret::Set(args) => {
@@ -57,17 +58,7 @@ pub(super) fn ask(name: &str) -> Result<Secret, Trouble> {
     let stdin = io::stdin();
     let mut text = String::new();
     if stdin.is_terminal() {
-        let mut terminal = io::stderr().lock();
-        write!(terminal, "Value of {name} (not shown): ")?;
-        terminal.flush()?;
-        let before = tcgetattr(&stdin).map_err(io::Error::from)?;
-        let mut silent = before.clone();
-        silent.local_modes.remove(LocalModes::ECHO);
-        tcsetattr(&stdin, OptionalActions::Flush, &silent).map_err(io::Error::from)?;
-        let read = stdin.lock().take(MAX_SECRET).read_line(&mut text);
-        tcsetattr(&stdin, OptionalActions::Flush, &before).map_err(io::Error::from)?;
-        writeln!(terminal)?;
-        read?;
+        text = prompt::hidden_line(&format!("Value of {name} (not shown): "), MAX_SECRET)?;
     } else {
         stdin.lock().take(MAX_SECRET).read_to_string(&mut text)?;
     }

@@ -130,6 +130,7 @@ fn credentials_are_made_listed_and_revoked() {
 fn secrets_are_listed_by_name() {
     let house = House::new();
     assert!(house.run("portcullis secret list").1.contains("No secrets stored"));
+    house.home.prepare().unwrap();
     let vault = secrets::Vault::in_home(house.home.vault(), secrets::os_entropy());
     vault.set("github-pat", &secrets::Secret::new("hunter2".to_owned())).unwrap();
     assert_eq!(house.run("portcullis secret list"), (0, "github-pat\n".to_owned()));

@@ -12,7 +12,9 @@ use crate::{
 };
 
 pub(super) fn run(verb: &args::Token, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    home.prepare()?;
+    if !matches!(verb, args::Token::List) {
+        home.prepare()?;
+    }
     let file = home.tokens_file();
     match verb {
         args::Token::New(args) => {
@@ -73,7 +75,11 @@ fn note(home: &Home, action: &str, credential: &Credential) -> Result<(), Troubl
 
 fn trouble(error: TokenError) -> Trouble {
     match error {
-        TokenError::Grant(_) | TokenError::Name | TokenError::Holder(_) | TokenError::Unknown(_) => Trouble::usage(error),
+        TokenError::Grant(_)
+        | TokenError::Name
+        | TokenError::Holder(_)
+        | TokenError::Unknown(_)
+        | TokenError::Ambiguous { .. } => Trouble::usage(error),
         _ => Trouble::failed(error),
     }
 }

@@ -11,8 +11,9 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
+use vocab::Rule;
 
-use super::{Line, line::refused, text};
+use super::{Line, text};
 use crate::{
     cli::{Exit, args, model::ApprovalView, style::tame},
     home::Home,
@@ -28,17 +29,9 @@ pub(super) fn run(args: &args::Call, home: &Home, screen: &mut Screen<'_>) -> Re
     let arguments = read_arguments(&args.arguments)?;
     let mut line = Line::as_client(home, None)?;
     let waiting = Waiting::begin(home.clone());
-    let answered = exchange(&mut line, &args.tool, Value::Object(arguments));
+    let answered = call(&mut line, &args.tool, Value::Object(arguments));
     waiting.end();
-    let result = match answered? {
-        Ok(result) => result,
-        Err(error) => {
-            if screen.json {
-                screen.show(&json!({ "error": error }), "")?;
-            }
-            return Err(refused(&error));
-        }
-    };
+    let result = answered?;
     let exit = exit_of(&result);
     screen.show(&result, &render(&result))?;
     Ok(exit)
@@ -96,16 +89,14 @@ fn read_arguments(given: &str) -> Result<Map<String, Value>, Trouble> {
 
 /// Calls a tool in the stateless dialect.
 pub(super) fn call(line: &mut Line, tool: &str, arguments: Value) -> Result<Value, Trouble> {
-    exchange(line, tool, arguments)?.map_err(|error| refused(&error))
-}
-
-fn exchange(line: &mut Line, tool: &str, arguments: Value) -> Result<Result<Value, Value>, Trouble> {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": REVISION,
         "io.modelcontextprotocol/clientInfo": { "name": "portcullis-cli", "version": env!("CARGO_PKG_VERSION") },
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    line.exchange("tools/call", &json!({ "name": tool, "arguments": arguments, "_meta": meta }).to_string())
+    let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
+    line.exchange("tools/call", &params.to_string())?
+        .map_err(|error| Trouble::new(exit_of_error(&error), text(&error, "/message")).about(error))
 }
 
 /// Whether a result was delivered, refused, or is a failure.
@@ -114,7 +105,24 @@ pub(super) fn exit_of(result: &Value) -> Exit {
         return Exit::Done;
     }
     match text(result, "/structuredContent/error_code") {
-        "permission_denied" => Exit::Refused,
+        _ if is_refusal(text(result, "/structuredContent/violation")) => Exit::Refused,
+        "internal" => Exit::Failed,
+        _ => Exit::Upstream,
+    }
+}
+
+/// Whether this is the code of a rule that refuses calls.
+fn is_refusal(violation: &str) -> bool {
+    Rule::ALL.iter().any(|rule| rule.code() == violation)
+}
+
+/// The same for a call that was answered with an error. What the gate says carries its own codes; the rest is the server's.
+fn exit_of_error(error: &Value) -> Exit {
+    let is_gates_own = error.get("code").and_then(Value::as_i64) == Some(gateway::REFUSED);
+    match text(error, "/data/error_code") {
+        _ if is_refusal(text(error, "/data/violation")) => Exit::Refused,
+        "" if is_gates_own => Exit::Refused,
+        "internal" => Exit::Failed,
         _ => Exit::Upstream,
     }
 }
@@ -123,7 +131,7 @@ pub(super) fn exit_of(result: &Value) -> Exit {
 pub(super) fn render(result: &Value) -> String {
     let mut out = String::new();
     let refused = text(result, "/structuredContent/violation");
-    if !refused.is_empty() {
+    if is_refusal(refused) {
         out.push_str(&format!("refused ({refused}): "));
     }
     for part in result.get("content").and_then(Value::as_array).into_iter().flatten() {
@@ -141,4 +149,36 @@ pub(super) fn render(result: &Value) -> String {
         out.push_str("(no content)\n");
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use vocab::Rule;
+
+    use super::{exit_of, exit_of_error};
+    use crate::cli::Exit;
+
+    #[test]
+    fn every_refusal_exits_as_one_whether_it_is_a_result_or_an_error() {
+        for rule in Rule::ALL {
+            let envelope = json!({ "status": "error", "error_code": rule.error_code().as_str(), "violation": rule.code() });
+            assert_eq!(exit_of(&json!({ "isError": true, "structuredContent": envelope })), Exit::Refused, "{rule}");
+            assert_eq!(exit_of_error(&json!({ "code": -32602, "message": "no", "data": envelope })), Exit::Refused, "{rule}");
+        }
+    }
+
+    #[test]
+    fn what_the_server_did_is_the_servers() {
+        for (code, exit) in [("upstream_unavailable", Exit::Upstream), ("timeout", Exit::Upstream), ("internal", Exit::Failed)] {
+            let envelope = json!({ "status": "error", "error_code": code });
+            assert_eq!(exit_of(&json!({ "isError": true, "structuredContent": envelope })), exit);
+            assert_eq!(exit_of_error(&json!({ "code": -31002, "message": "no", "data": envelope })), exit);
+        }
+        assert_eq!(exit_of(&json!({ "isError": true, "content": [] })), Exit::Upstream);
+        assert_eq!(exit_of(&json!({ "isError": true, "structuredContent": { "violation": "Mine" } })), Exit::Upstream);
+        assert_eq!(exit_of(&json!({ "content": [] })), Exit::Done);
+        assert_eq!(exit_of_error(&json!({ "code": -32000, "message": "own" })), Exit::Upstream);
+        assert_eq!(exit_of_error(&json!({ "code": gateway::REFUSED, "message": "revoked" })), Exit::Refused);
+    }
 }

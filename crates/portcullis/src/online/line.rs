@@ -27,10 +27,7 @@ pub(crate) struct Line {
 }
 
 fn not_running(home: &Home) -> Trouble {
-    Trouble {
-        exit: Exit::NotRunning,
-        message: format!("no gate is running in {}; start one with `portcullis up`", home.run.display()),
-    }
+    Trouble::new(Exit::NotRunning, format!("no gate is running in {}; start one with `portcullis up`", home.run.display()))
 }
 
 impl Line {
@@ -136,5 +133,5 @@ pub(super) fn refused(error: &Value) -> Trouble {
         "upstream_unavailable" | "timeout" => Exit::Upstream,
         _ => Exit::Failed,
     };
-    Trouble { exit, message }
+    Trouble::new(exit, message).about(error.clone())
 }

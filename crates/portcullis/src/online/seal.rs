@@ -40,7 +40,7 @@ pub(super) fn run(verb: &args::Seal, home: &Home, screen: &mut Screen<'_>) -> Re
         args::Seal::Tools(args) => tools(&args.key, home, screen),
         args::Seal::Sessions(args) => sessions(args.all, home, screen),
         args::Seal::Revoke(args) => revoke(&args.execution, home, screen),
-        args::Seal::Run(args) => launch(args, home, screen),
+        args::Seal::Run(args) => launch(args, home),
         args::Seal::Rotate => {
             let id = {
                 let (_, resolved) = crate::offline::load(&home.config_file())?;
@@ -85,18 +85,15 @@ fn ask(line: &mut Line, verb: &str, method: &str, rest: &str) -> Result<(u64, Va
 }
 
 /// The body of an answer that says yes. One that says no is shown whole where documents are wanted.
-fn succeeded((status, body): (u64, Value), screen: &mut Screen<'_>) -> Result<Value, Trouble> {
+fn succeeded((status, body): (u64, Value)) -> Result<Value, Trouble> {
     if (200..=299).contains(&status) {
         return Ok(body);
     }
     let message = [text(&body, "/error/message"), text(&body, "/message"), text(&body, "/error")];
     let message = message.into_iter().find(|text| !text.is_empty()).unwrap_or("the gate refused");
     let exit = if status == 503 || status == 504 { Exit::Upstream } else { Exit::Refused };
-    let trouble = Trouble { exit, message: format!("{} ({status})", audit::printable(message)) };
-    if screen.json {
-        screen.show(&body, "")?;
-    }
-    Err(trouble)
+    let message = format!("{} ({status})", audit::printable(message));
+    Err(Trouble::new(exit, message).about(body.get("error").filter(|error| error.is_object()).cloned().unwrap_or(body)))
 }
 
 fn attest(args: &args::Attest, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
@@ -108,7 +105,7 @@ fn attest(args: &args::Attest, home: &Home, screen: &mut Screen<'_>) -> Result<E
         fields.extend(args.execution.iter().map(|id| ("execution_id".to_owned(), json!(id))));
     }
     let mut line = Line::as_client(home, None)?;
-    let attested = succeeded(ask(&mut line, "attest", "POST", &format!(",\"body\":{body}"))?, screen)?;
+    let attested = succeeded(ask(&mut line, "attest", "POST", &format!(",\"body\":{body}"))?)?;
     let kept: Kept = serde_json::from_value(attested.clone()).map_err(Trouble::failed)?;
     let bytes = serde_json::to_vec_pretty(&kept).map_err(Trouble::failed)?;
     private_file::replace(&session_file(&args.key), &bytes)?;
@@ -138,7 +135,7 @@ fn call(args: &args::SealCall, home: &Home, screen: &mut Screen<'_>) -> Result<E
     let envelope = key.envelope(Json::checked_before(&payload), &kept.security_token, u64::try_from(now_ms).unwrap_or(u64::MAX));
     let envelope = String::from_utf8(envelope).map_err(Trouble::failed)?;
     let mut line = Line::as_client(home, None)?;
-    let answered = succeeded(ask(&mut line, "invoke", "POST", &format!(",\"body\":{envelope}"))?, screen)?;
+    let answered = succeeded(ask(&mut line, "invoke", "POST", &format!(",\"body\":{envelope}"))?)?;
     let result = answered.get("result").cloned().unwrap_or_default();
     screen.show(&result, &super::call::render(&result))?;
     Ok(super::call::exit_of(&result))
@@ -147,7 +144,7 @@ fn call(args: &args::SealCall, home: &Home, screen: &mut Screen<'_>) -> Result<E
 fn tools(key: &Path, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let token = json!(read_session(key)?.security_token);
     let mut line = Line::as_client(home, None)?;
-    let listed = succeeded(ask(&mut line, "tools", "GET", &format!(",\"bearer\":{token}"))?, screen)?;
+    let listed = succeeded(ask(&mut line, "tools", "GET", &format!(",\"bearer\":{token}"))?)?;
     let names: Vec<&str> =
         listed.get("tools").and_then(Value::as_array).into_iter().flatten().map(|tool| text(tool, "/name")).collect();
     let words: String = names.iter().map(|name| format!("{}\n", audit::printable(name))).collect();
@@ -158,7 +155,7 @@ fn tools(key: &Path, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Troub
 fn sessions(all: bool, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let mut line = Line::as_operator(home)?;
     let query = if all { ",\"query\":\"all\"" } else { "" };
-    let listed = succeeded(ask(&mut line, "sessions", "GET", query)?, screen)?;
+    let listed = succeeded(ask(&mut line, "sessions", "GET", query)?)?;
     let sessions = listed.get("sessions").and_then(Value::as_array).cloned().unwrap_or_default();
     let rows: Vec<_> = sessions
         .iter()
@@ -179,16 +176,16 @@ fn sessions(all: bool, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Tro
 
 fn revoke(execution: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let mut line = Line::as_operator(home)?;
-    let revoked = succeeded(ask(&mut line, &format!("sessions/{execution}"), "DELETE", "")?, screen)?;
+    let revoked = succeeded(ask(&mut line, &format!("sessions/{execution}"), "DELETE", "")?)?;
     screen.show(&revoked, &format!("The session of {} is over.\n", audit::printable(execution)))?;
     Ok(Exit::Done)
 }
 
 /// Becomes the program, with what it needs to attest: its exit code and its signals are its own.
-fn launch(args: &args::SealRun, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+fn launch(args: &args::SealRun, home: &Home) -> Result<Exit, Trouble> {
     let mut line = Line::as_operator(home)?;
     let body = json!({ "security_context": args.context, "agent_id": args.agent, "uses": args.uses });
-    let made = succeeded(ask(&mut line, "workloads", "POST", &format!(",\"body\":{body}"))?, screen)?;
+    let made = succeeded(ask(&mut line, "workloads", "POST", &format!(",\"body\":{body}"))?)?;
     let status: Value = line.ask("portcullis/status")?;
     let url = text(&status, "/url").trim_end_matches("/mcp");
     let (program, rest) = args.command.split_first().ok_or_else(|| Trouble::usage("say which program"))?;

@@ -7,9 +7,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use gateway::{Edit, Gate};
+use gateway::{Edit, Gate, settings::Configuration};
 use sha2::{Digest as _, Sha256};
 
+use super::fixed::Fixed;
 use crate::{
     config::{self, Resolved, edit},
     contexts,
@@ -45,9 +46,10 @@ pub(super) struct Files {
     keys: Mutex<Vec<PathBuf>>,
     /// Names the contents in force. A gate that has changed its own file and read it again need not do so twice.
     in_force: Mutex<Option<[u8; 32]>>,
-    /// What the gate was started with.
-    started: OnceLock<Resolved>,
     exports: OnceLock<Exports>,
+    fixed: OnceLock<Fixed>,
+    /// What the last reload could not take on, so that it is said once.
+    awaiting_restart: Mutex<Vec<&'static str>>,
 }
 
 fn set<T>(place: &Mutex<T>, value: T) {
@@ -68,14 +70,20 @@ impl Files {
             manifests: Mutex::default(),
             keys: Mutex::default(),
             in_force: Mutex::default(),
-            started: OnceLock::new(),
             exports: OnceLock::new(),
+            fixed: OnceLock::new(),
+            awaiting_restart: Mutex::default(),
         })
     }
 
     /// Sinks follow the configuration too, once they are started.
     pub(super) fn export_to(&self, exports: Exports) {
         let _ = self.exports.set(exports);
+    }
+
+    /// What this gate was made with and keeps until it ends.
+    pub(super) fn made_with(&self, fixed: Fixed) {
+        let _ = self.fixed.set(fixed);
     }
 
     /// Reads the configuration. What the files are is noted first, so that a change is noticed however soon it comes after.
@@ -89,7 +97,6 @@ impl Files {
         set(&self.audit, resolved.audit);
         set(&self.sinks, resolved.sinks.clone());
         set(&self.in_force, Some(contents));
-        let _ = self.started.set(resolved.clone());
         Ok((resolved, looks))
     }
 
@@ -170,22 +177,41 @@ impl Files {
         let rules = wiring::rules(resolved)?;
         let keys = signing::keys(&self.home, resolved)?;
         gate.pins().reload()?;
+        let Some(fixed) = self.fixed.get() else { return Err("the gate is not open yet".into()) };
+        let awaiting_restart = fixed.awaiting_restart(resolved);
         let mut summary =
             format!("{} servers, {} credentials, policies {}", resolved.servers.len(), credentials.len(), rules.bundle.version());
-        gate.apply(wiring::servers(resolved), credentials, rules)?;
+        if !awaiting_restart.is_empty() {
+            summary.push_str(&format!("; in force after a restart: {}", awaiting_restart.join(", ")));
+        }
+        let was_open = !gate.settings().requires_credential;
+        gate.apply(Configuration {
+            servers: wiring::servers(resolved),
+            credentials,
+            rules,
+            terms: fixed.terms(resolved),
+            awaiting_restart: awaiting_restart.clone(),
+        })?;
+        self.warn(resolved, was_open, awaiting_restart);
         gate.renew_signing(keys, signing::terms(resolved));
         set(&self.audit, resolved.audit);
         set(&self.sinks, resolved.sinks.clone());
         if let Some(exports) = self.exports.get() {
             exports.apply(&resolved.sinks);
         }
-        let waiting = self.started.get().map(|started| waiting_for_restart(started, resolved)).unwrap_or_default();
-        if !waiting.is_empty() {
-            let keys = waiting.join(", ");
-            tracing::warn!(keys, "changed in the configuration, and in force only after a restart of the gate");
-            summary = format!("{summary}; NOT applied until the gate is restarted: {keys}");
-        }
         Ok(summary)
+    }
+
+    /// What an operator should know of a file that was applied, each time it comes to be so.
+    fn warn(&self, resolved: &Resolved, was_open: bool, awaiting_restart: Vec<&'static str>) {
+        if resolved.authentication == config::Authentication::None && !was_open {
+            tracing::warn!("authentication is off: every program on this machine can call every tool");
+        }
+        if !awaiting_restart.is_empty() && get(&self.awaiting_restart) != awaiting_restart {
+            let keys = awaiting_restart.join(", ");
+            tracing::warn!("not all of the file is in force: {keys} will be after a restart of the gate");
+        }
+        set(&self.awaiting_restart, awaiting_restart);
     }
 
     pub(super) fn reload(self: &Arc<Self>) -> gateway::Reload {
@@ -215,20 +241,6 @@ impl Files {
             tracing::error!("{} is not read, nothing changed: {error}", self.home.lock_file().display());
         }
     }
-}
-
-/// The keys among [`AT_START`](config::keys::AT_START) that are not what the gate was started with.
-fn waiting_for_restart(started: &Resolved, now: &Resolved) -> Vec<&'static str> {
-    let is_same = |key: &str| match key {
-        "listen" => started.listen == now.listen,
-        "authentication" => started.authentication == now.authentication,
-        "allowed_origins" => started.allowed_origins == now.allowed_origins,
-        "limits" => started.limits == now.limits,
-        "trust" => started.trust == now.trust,
-        "retry" => started.retry == now.retry,
-        _ => false,
-    };
-    config::keys::AT_START.iter().copied().filter(|key| !is_same(key)).collect()
 }
 
 pub(super) fn reload_and_log(gate: &Gate) {

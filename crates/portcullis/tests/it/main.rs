@@ -44,6 +44,8 @@ mod lazy;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod live_settings;
+#[cfg(test)]
 mod oauth;
 #[cfg(test)]
 mod operator;
@@ -73,6 +75,8 @@ mod servers;
 mod support;
 #[cfg(test)]
 mod taint;
+#[cfg(test)]
+mod terminal;
 #[cfg(test)]
 mod unknown_ends;
 #[cfg(test)]

@@ -129,6 +129,7 @@ impl Visit<'_> {
             Err(problem) => return reply::json(StatusCode::OK, Answer::from(problem).body(id)),
         };
         let answer = handshake.result(self.door, self.mount.as_ref());
+        self.door.sessions.limit_to(self.door.gate.settings().max_sessions);
         let begun = self.door.sessions.begin(Beginning {
             caller: self.caller.id().to_owned(),
             mount: self.mount.clone(),

@@ -8,7 +8,7 @@ use std::{
     hash::{BuildHasher, RandomState},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -61,7 +61,7 @@ pub(crate) struct Beginning {
 pub(crate) struct Sessions {
     shards: [Mutex<HashMap<Arc<str>, Arc<Session>>>; SHARDS],
     hasher: RandomState,
-    limit: usize,
+    limit: AtomicUsize,
     epoch: Instant,
     swept: AtomicU64,
 }
@@ -71,14 +71,15 @@ impl Sessions {
         Self {
             shards: Default::default(),
             hasher: RandomState::new(),
-            limit: limit.max(1),
+            limit: AtomicUsize::new(limit.max(1)),
             epoch: Instant::now(),
             swept: AtomicU64::new(0),
         }
     }
 
-    fn per_caller(&self) -> usize {
-        (self.limit / 4).max(16).min(self.limit)
+    /// From the next session on there are at most so many.
+    pub(crate) fn limit_to(&self, limit: usize) {
+        self.limit.store(limit.max(1), Ordering::Relaxed);
     }
 
     fn shard(&self, id: &str) -> Option<&Mutex<HashMap<Arc<str>, Arc<Session>>>> {
@@ -132,8 +133,10 @@ impl Sessions {
 
     fn make_room(&self, caller: &str) -> Option<Vec<Arc<Session>>> {
         let (total, own) = self.count(caller);
+        let limit = self.limit.load(Ordering::Relaxed);
+        let per_caller = (limit / 4).max(16).min(limit);
         let due = self.now().saturating_sub(self.swept.load(Ordering::Relaxed)) > u64::try_from(SWEEP.as_millis()).unwrap_or(0);
-        if own < self.per_caller() && total < self.limit && !due {
+        if own < per_caller && total < limit && !due {
             return Some(Vec::new());
         }
         self.swept.store(self.now(), Ordering::Relaxed);
@@ -148,14 +151,14 @@ impl Sessions {
             let is_own = session.caller == caller;
             let expired = now.saturating_sub(session.used.load(Ordering::Relaxed)) > idle_ms;
             // A caller at its limit gives up its own oldest; a full house takes the oldest of the same caller too, never a stranger's.
-            let crowded = is_own && (own >= self.per_caller() || total >= self.limit);
+            let crowded = is_own && (own >= per_caller || total >= limit);
             if (expired || crowded) && session.is_idle() && self.end(&session) {
                 total = total.saturating_sub(1);
                 own = own.saturating_sub(usize::from(is_own));
                 ended.push(session);
             }
         }
-        (own < self.per_caller() && total < self.limit).then_some(ended)
+        (own < per_caller && total < limit).then_some(ended)
     }
 }
 

@@ -11,8 +11,8 @@ use std::{
 use gateway::{
     Credential, DoorSettings, Gate, Pins, Role,
     settings::{
-        Access, Allow, ApprovalSettings, Arrivals, Proofs, Rules, ServerSpec, Settings, Signing, Standing, Terms, ToolRule,
-        Transport, WorkerSettings,
+        Access, Allow, ApprovalSettings, Arrivals, Proofs, Rules, SealTerms, ServerSpec, Settings, Signing, Standing, Terms,
+        ToolRule, Transport, WorkerSettings,
     },
 };
 use identity::{Bounds, Entry, Journal, Replay, TokenKeys};
@@ -235,7 +235,7 @@ async fn signing(home: &std::path::Path, state: &state::State, now_ms: u64) -> S
     replay.restore(before.as_chunks().0.iter().copied(), now_ms);
     Signing {
         keys: TokenKeys::generate(&[7; 32]).unwrap(),
-        terms: Terms {
+        terms: SealTerms {
             issuer: "portcullis".to_owned(),
             audiences: vec!["agents".to_owned()],
             ttl: Duration::from_secs(3600),
@@ -313,10 +313,9 @@ fn credential(token: &str, role: Role) -> Credential {
     }
 }
 
-fn settings(home: &std::path::Path, state: state::State, signing: Signing) -> Settings {
-    let budget = Budget { time: Duration::from_secs(5), result_bytes: 1 << 20 };
-    Settings {
-        door: DoorSettings {
+pub(crate) fn terms() -> Terms {
+    Terms {
+        door: Arc::new(DoorSettings {
             name: "portcullis",
             version: "0",
             max_body_bytes: MAX_BODY,
@@ -326,12 +325,20 @@ fn settings(home: &std::path::Path, state: state::State, signing: Signing) -> Se
             allowed_origins: vec!["https://app.example".to_owned()],
             allowed_hosts: vec!["gate.example".to_owned()],
             requires_credential: true,
-        },
+        }),
+        ceiling: Budget { time: Duration::from_secs(5), result_bytes: 1 << 20 },
+        max_concurrent_calls: 16,
+        max_calls_per_caller: 16,
+        attempts: 1,
+    }
+}
+
+fn settings(home: &std::path::Path, state: state::State, signing: Signing) -> Settings {
+    let budget = Budget { time: Duration::from_secs(5), result_bytes: 1 << 20 };
+    Settings {
+        terms: terms(),
         // Nothing is there to run: these tests are about the doors.
         worker: WorkerSettings { program: home.join("no-worker"), args: Vec::new(), path: String::new(), total_bytes: 1 << 20 },
-        ceiling: budget,
-        max_concurrent_calls: 16,
-        attempts: 1,
         servers: vec![ServerSpec {
             id: ServerId::parse("demo").unwrap(),
             transport: Transport::Nothing,
@@ -359,7 +366,6 @@ fn settings(home: &std::path::Path, state: state::State, signing: Signing) -> Se
         seal_key: [7; 32],
         vault: Arc::new(|_| Err("no secrets here".to_owned())),
         accounts: Arc::new(|_, _| Ok(None)),
-        max_calls_per_caller: 16,
         rules: Rules {
             bundle: Arc::new(Bundle::starter("balanced").unwrap()),
             untrusted_influence: Influence::Ask,

@@ -1,6 +1,6 @@
 //! `portcullis audit export` and `portcullis audit retain`: what leaves the ledger, as a proof or for good.
 
-use std::{fs, io, io::Write as _, path::Path};
+use std::{fs, io, path::Path};
 
 use audit::{Change, Exported, Filter, Ledger, OpenError, Trimmed};
 use serde_json::json;
@@ -11,7 +11,7 @@ use crate::{
     config,
     home::Home,
     offline::{self, Screen, Trouble},
-    private_file,
+    out_file,
     up::retention,
 };
 
@@ -20,10 +20,10 @@ pub(super) fn export(args: &args::AuditExport, home: &Home, screen: &mut Screen<
     let (since_ms, until_ms) = (args.since.map_or(0, |when| when.ms(now)), args.until.map_or(0, |when| when.ms(now)));
     let run = run_of(home, since_ms, until_ms).map_err(|error| unreadable(home, &error))?;
     let run = run.ok_or_else(|| Trouble::failed("there are no records of that time"))?;
-    // Written under another name first, so that the file is whole or not there.
-    let unfinished = args.out.with_added_extension("unfinished");
-    let made = write(&unfinished, home, run).inspect_err(|_| drop(fs::remove_file(&unfinished)))?;
-    fs::rename(&unfinished, &args.out)?;
+    let made = out_file::write(&args.out, |mut out| audit::export(&home.ledger, run, &mut out).map_err(Trouble::failed))?;
+    if out_file::is_stdout(&args.out) {
+        return Ok(Exit::Done);
+    }
     let Exported { first, records, since, until, head, .. } = &made;
     let said = format!(
         "{records} records, {first} to {}, from {since} to {until}, are in {}\nThey are covered by the signed head over {} records. \
@@ -48,15 +48,6 @@ fn run_of(home: &Home, since_ms: u64, until_ms: u64) -> io::Result<Option<std::o
         run = Some(start..seq + 1);
     }
     Ok(run)
-}
-
-fn write(file: &Path, home: &Home, run: std::ops::Range<u64>) -> Result<Exported, Trouble> {
-    private_file::replace(file, b"").map_err(|error| Trouble::failed(format!("cannot write {}: {error}", file.display())))?;
-    let mut out = io::BufWriter::new(fs::OpenOptions::new().write(true).open(file)?);
-    let made = audit::export(&home.ledger, run, &mut out).map_err(Trouble::failed)?;
-    out.flush()?;
-    out.get_ref().sync_all()?;
-    Ok(made)
 }
 
 /// Exit 6 when the export does not hold, 1 when the checkpoint it is held against says nothing about it.
@@ -121,7 +112,7 @@ pub(super) fn retain(args: &args::AuditRetain, home: &Home, screen: &mut Screen<
             OpenError::InUse { .. } => Trouble::failed(
                 "a gate is running in this home, and removes what the configuration says by itself; --dry-run shows what would go",
             ),
-            error => Trouble::failed(error),
+            error => Trouble::because(&error),
         })?;
         let user = offline::os_user();
         let reason = args.reason.as_deref().unwrap_or(&why);

@@ -9,7 +9,7 @@ use crate::{
     cli::{Exit, args},
     home::Home,
     offline::{Screen, Trouble},
-    private_file,
+    out_file,
     report::{Collector, LedgerState, Summary, csv, html},
 };
 
@@ -32,10 +32,11 @@ pub(super) fn run(args: &args::AuditReport, home: &Home, screen: &mut Screen<'_>
     };
     match &args.out {
         Some(file) => {
-            let written = private_file::replace(file, text.as_bytes());
-            written.map_err(|error| Trouble::failed(format!("cannot write {}: {error}", file.display())))?;
+            out_file::write(file, |out| Ok(out.write_all(text.as_bytes())?))?;
             let said = serde_json::json!({ "file": file, "verifies": summary.ledger.verifies });
-            screen.show(&said, &format!("The report is in {}\n", file.display()))?;
+            if !out_file::is_stdout(file) {
+                screen.show(&said, &format!("The report is in {}\n", file.display()))?;
+            }
         }
         None => screen.out.write_all(text.as_bytes()).and_then(|()| screen.out.flush())?,
     }

@@ -1,0 +1,126 @@
+//! The last look at what the program writes: nothing in it makes a terminal do anything but show text, in the program's own colours.
+//!
+//! Whoever renders text tames it already. This stands behind all of them, and behind messages that were made elsewhere.
+
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+};
+
+use super::style::is_hidden;
+
+/// Home, then clear to the end: what a screen that is redrawn in place begins with.
+pub const REDRAW: &str = "\u{1b}[H\u{1b}[J";
+
+fn is_obeyed(c: char) -> bool {
+    (c.is_control() && !matches!(c, '\n' | '\t')) || is_hidden(c)
+}
+
+/// Text in which a mark stands for everything that a terminal would obey or that hides itself. Colours stay where there are any.
+#[must_use]
+pub fn harmless(text: &str, colored: bool) -> Cow<'_, str> {
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    if let Some(screen) = text.strip_prefix(REDRAW) {
+        out.push_str(REDRAW);
+        rest = screen;
+    }
+    while let Some(c) = rest.chars().next() {
+        let paint = if colored { paint_at(rest) } else { None };
+        let (kept, taken) = match paint {
+            Some(paint) => (Some(paint), paint.len()),
+            None => (None, c.len_utf8()),
+        };
+        match kept {
+            Some(paint) => out.push_str(paint),
+            None => out.push(if is_obeyed(c) { '\u{fffd}' } else { c }),
+        }
+        rest = rest.get(taken..).unwrap_or_default();
+    }
+    Cow::Owned(out)
+}
+
+/// A change of colour at the beginning of the text.
+fn paint_at(text: &str) -> Option<&str> {
+    const LONGEST: usize = 16;
+    let end = text.strip_prefix("\u{1b}[")?.find(|c: char| !c.is_ascii_digit() && c != ';')? + 2;
+    text.get(..=end).filter(|paint| paint.ends_with('m') && paint.len() <= LONGEST)
+}
+
+/// JSON that says the same with everything escaped that a terminal would obey or that hides itself. Such characters stand only
+/// inside of strings, so this needs to know nothing else of JSON.
+#[must_use]
+pub fn escaped(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_obeyed) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if is_obeyed(c) {
+            let mut units = [0; 2];
+            c.encode_utf16(&mut units).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Standard output, looked at before it is written.
+#[derive(Debug)]
+pub struct Out<W> {
+    to: W,
+    json: bool,
+    colored: bool,
+    /// Goes on when nobody reads any more, as a gate does.
+    outlives_reader: bool,
+    is_closed: bool,
+}
+
+impl<W: Write> Out<W> {
+    pub fn new(to: W, json: bool, colored: bool) -> Self {
+        Self { to, json, colored, outlives_reader: false, is_closed: false }
+    }
+
+    /// What is written after the reader has left is lost, and that is no error.
+    #[must_use]
+    pub fn outliving_its_reader(mut self) -> Self {
+        self.outlives_reader = true;
+        self
+    }
+
+    /// Whoever read this has left.
+    pub const fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    fn noted<T>(&mut self, outcome: io::Result<T>, anyway: T) -> io::Result<T> {
+        match outcome {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.is_closed = true;
+                if self.outlives_reader { Ok(anyway) } else { Err(error) }
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+impl<W: Write> Write for Out<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        let text = if self.json { escaped(&text) } else { harmless(&text, self.colored) };
+        let written = self.to.write_all(text.as_bytes()).map(|()| bytes.len());
+        self.noted(written, bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.to.flush();
+        self.noted(flushed, ())
+    }
+}
+
+#[cfg(test)]
+mod tests;
