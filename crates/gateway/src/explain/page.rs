@@ -120,14 +120,16 @@ impl Page {
         let ask = &imagined.ask;
         let mut out = Object::new();
         out.str("verdict", self.verdict.unwrap_or("ok"));
+        let asked = Json::checked_before(&ask.params).get("name").and_then(Json::as_str).unwrap_or_default();
         match target {
             Some(target) => {
-                out.str("tool", &format!("{}__{}", target.spec.id, target.name)).str("effect", target.effect.as_str());
+                let tool = format!("{}__{}", target.spec.id, target.name);
+                if ask.mount.is_none() && !asked.is_empty() && *asked != *tool {
+                    out.str("asked", &asked);
+                }
+                out.str("tool", &tool).str("effect", target.effect.as_str());
             }
-            None => {
-                let asked = Json::checked_before(&ask.params).get("name").and_then(Json::as_str);
-                out.str("tool", &asked.unwrap_or_default());
-            }
+            None => _ = out.str("tool", &asked),
         }
         out.str("caller", ask.caller.id()).str("label", &label.to_string());
         if let Some(context) = ask.caller.context() {

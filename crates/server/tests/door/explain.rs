@@ -39,6 +39,7 @@ async fn a_signed_call_is_judged_again_as_it_was_asked() {
         let page = explain(&yard, json!({ "call": last_call(&yard, violation) })).await;
         assert_eq!(refused(&page), [check], "{page:#}");
         assert_eq!((&page["context"], &page["recorded"]["violation"]), (&json!("bounded"), &json!(violation)));
+        assert_eq!(page["asked"], tool, "{page:#}");
     }
 }
 

@@ -190,7 +190,7 @@ const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   portcullis policy explain 19a8c-17
   portcullis policy explain --tool web__post --arguments '{\"text\":\"hi\"}' --caller laptop
-  portcullis policy explain --tool fs.read --arguments '{\"path\":\"/etc/hosts\"}' --context code-assistant --agent coder";
+  portcullis policy explain --tool cmd.run --context code-assistant --agent coder";
 
 #[derive(Debug, Args)]
 #[command(

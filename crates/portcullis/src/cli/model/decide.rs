@@ -97,6 +97,8 @@ pub struct ExplainView {
     pub verdict: String,
     pub call: Option<String>,
     pub tool: Option<String>,
+    /// The name it was asked for by, where that is another.
+    pub asked: Option<String>,
     pub caller: Option<String>,
     /// The security context it is in.
     pub context: Option<String>,

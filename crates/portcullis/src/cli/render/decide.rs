@@ -187,7 +187,8 @@ pub fn approval(approval: &ApprovalView, now_ms: u64, style: Style) -> String {
 pub fn explanation(explained: &ExplainView, style: Style) -> String {
     let mut out = String::new();
     let verdict = style.paint(&tame(&explained.verdict), paint_of(&explained.verdict));
-    let what = explained.tool.as_deref().map(tame).unwrap_or_else(|| "the call".to_owned());
+    let tool = explained.tool.as_deref().map_or_else(|| "the call".to_owned(), tame);
+    let what = explained.asked.as_deref().map_or_else(|| tool.clone(), |asked| format!("{} ({tool})", tame(asked)));
     let who = explained.caller.as_deref().map(|caller| format!(" by {}", tame(caller))).unwrap_or_default();
     let within = explained.context.as_deref().map(|context| format!(" in context {}", tame(context))).unwrap_or_default();
     out.push_str(&format!("Now, {what}{who}{within}: {verdict}\n"));

@@ -225,6 +225,23 @@ What would have allowed it
 }
 
 #[test]
+fn an_explanation_says_what_was_asked_for_where_and_what_is_missing() {
+    let mut explained = ExplainView {
+        verdict: "refused".to_owned(),
+        tool: Some("up__fs.read".to_owned()),
+        asked: Some("fs.read".to_owned()),
+        caller: Some("laptop".to_owned()),
+        context: Some("coder".to_owned()),
+        remark: Some("its arguments were not kept".to_owned()),
+        ..ExplainView::default()
+    };
+    let first = "Now, fs.read (up__fs.read) by laptop in context coder: refused\nNote: its arguments were not kept\n";
+    assert_eq!(render::explanation(&explained, Style::PLAIN), first);
+    explained = ExplainView { tool: None, asked: None, context: None, remark: None, ..explained };
+    assert_eq!(render::explanation(&explained, Style::PLAIN), "Now, the call by laptop: refused\n");
+}
+
+#[test]
 fn blocked_and_quarantined_are_seen_at_a_glance() {
     let blocked = ServerView { blocked: Some("leaks tokens".to_owned()), ..server("a", ServerState::Disconnected) };
     let waiting = ServerView { quarantined: 2, ..server("b", ServerState::Connected) };
