@@ -307,8 +307,11 @@ fn what_bounds_nothing_and_allows_nothing_is_pointed_out() {
     ] {
         assert_eq!(capability(pattern, bound), "", "{pattern} {bound}");
     }
-    let agent =
-        |tool: &str| pointed_out(&format!("agents: {{ a: {{ tools: [{tool}] }} }}\nmcp_servers: {{ search: {{ command: x, classification: PUBLIC }} }}"));
+    let agent = |tool: &str| {
+        pointed_out(&format!(
+            "agents: {{ a: {{ tools: [{tool}] }} }}\nmcp_servers: {{ search: {{ command: x, classification: PUBLIC }} }}"
+        ))
+    };
     assert!(agent("{ name: fs.read, config: { allowed_domains: [example.com] } }").contains("`allowed_domains` bounds nothing"));
     assert!(agent("'mcp:serch'").contains("there is no server `serch`, so this allows nothing | did you mean `search`?"));
     assert!(agent("{ name: x, server: 'mcp:nosuch' }").contains("there is no server `nosuch`"));
