@@ -7,6 +7,7 @@
 //! It must never accept a call whose signature it has not checked: [`Signed::recognise`] only says whose session a token names, and
 //! [`Signed::verify`], in the call path, says whether this very call is that session's own and the first of its kind.
 
+mod asked;
 mod attest;
 mod gate;
 mod used;

@@ -7,13 +7,16 @@ use std::sync::{Arc, atomic::Ordering};
 
 use audit::rfc3339;
 use identity::{Claims, PublicKey};
-use policy::context::ToolPattern;
 use sha2::{Digest as _, Sha256};
 use state::{SavedSigned, SignedStatus, Workload};
 use subtle::ConstantTimeEq as _;
 use vocab::Redacted;
 
-use super::{ATTESTATIONS, End, MAX_SESSIONS, REPLACED, Signed, SignedSession, view};
+use super::{
+    ATTESTATIONS, End, MAX_SESSIONS, REPLACED, Signed, SignedSession,
+    asked::{agent_fits, checked_id, context_exists, context_for, patterns, public_key, tenant, wrong_tenant},
+    view,
+};
 use crate::{
     Caller,
     caller::Callers,
@@ -22,7 +25,6 @@ use crate::{
 
 /// A workload's name and its secret, as it shows them: `wl-…` and the secret behind a dot.
 const WORKLOAD: &str = "wl-";
-const MAX_ID: usize = 128;
 /// A longer summary is left out of the token, as it always was.
 const MAX_SUMMARY: usize = 256;
 
@@ -162,7 +164,7 @@ impl Signed {
         let begin = Begin {
             vouched: if is_vouched { agent.clone() } else { String::new() },
             execution: self.id_or_new(request.execution_id, "execution_id")?,
-            context: context_for(rules, party.context, Some(&agent))?,
+            context: context_for(rules, party.context, Some(&agent), party.tenant.as_deref())?,
             agent,
             tenant: party.tenant,
             workload: party.workload,
@@ -192,7 +194,7 @@ impl Signed {
         let begin = Begin {
             vouched: if is_vouched { agent.clone() } else { String::new() },
             execution: checked_id(request.execution_id, "execution_id")?,
-            context: context_for(rules, request.security_context_name, Some(&agent))?,
+            context: context_for(rules, request.security_context_name, Some(&agent), tenant.as_deref())?,
             workload: "session".to_owned(),
             attested_by: operator.id().to_owned(),
             patterns: patterns(request.allowed_tool_patterns)?,
@@ -213,7 +215,7 @@ impl Signed {
         now_ms: u64,
     ) -> Result<Launchable, AttestError> {
         let tenant = tenant(operator.tenant(), new.tenant_id, true)?;
-        let context = context_for(rules, new.security_context, new.agent_id.as_deref())?;
+        let context = context_for(rules, new.security_context, new.agent_id.as_deref(), tenant.as_deref())?;
         context_exists(rules, &context, tenant.as_deref())?;
         if new.agent_id.is_some() && operator.tenant().is_some() {
             return Err(AttestError::Forbidden("an operator of one tenant cannot say which agent a workload is".to_owned()));
@@ -391,13 +393,13 @@ impl Signed {
 }
 
 /// A session about to begin.
-struct Begin {
-    agent: String,
+pub(super) struct Begin {
+    pub(super) agent: String,
     /// Empty where only the agent itself says which one it is.
     vouched: String,
     execution: String,
-    context: String,
-    tenant: Option<String>,
+    pub(super) context: String,
+    pub(super) tenant: Option<String>,
     workload: String,
     attested_by: String,
     patterns: Vec<String>,
@@ -442,69 +444,6 @@ fn bearer(caller: &Caller, request: &AttestRequest) -> Result<Party, AttestError
     let agent = caller.agent().map(str::to_owned);
     let is_vouched = agent.is_some();
     Ok(Party { owner: caller.clone(), attested_by: caller.id().to_owned(), agent, is_vouched, tenant, workload, context })
-}
-
-/// The tenant a proof stands for: its own. Only an operator without one may name any.
-fn tenant(own: Option<&str>, asked: Option<String>, is_operator: bool) -> Result<Option<String>, AttestError> {
-    match (own, asked) {
-        (own, None) => Ok(own.map(str::to_owned)),
-        (Some(own), Some(asked)) if own == asked => Ok(Some(asked)),
-        (None, Some(asked)) if is_operator => checked_id(asked, "tenant_id").map(Some),
-        (_, Some(asked)) => Err(wrong_tenant(&asked)),
-    }
-}
-
-fn wrong_tenant(asked: &str) -> AttestError {
-    AttestError::Forbidden(format!("this proof does not stand for tenant `{asked}`"))
-}
-
-/// The context that was asked for, or the one that the agent is for.
-fn context_for(rules: &Rules, asked: Option<String>, agent: Option<&str>) -> Result<String, AttestError> {
-    let own = || rules.contexts.agent(agent?)?.security_context.clone();
-    let missing = || AttestError::Malformed("`security_context` is missing, and the agent has none of its own".to_owned());
-    asked.or_else(own).ok_or_else(missing)
-}
-
-fn context_exists(rules: &Rules, name: &str, tenant: Option<&str>) -> Result<(), AttestError> {
-    let context = rules.contexts.context(name).filter(|context| context.admits_tenant(tenant));
-    // Another tenant's context does not exist for this one.
-    context.map(drop).ok_or_else(|| AttestError::NoContext(format!("there is no security context `{name}`")))
-}
-
-/// An agent that is configured for one context or tenant begins sessions there and nowhere else.
-fn agent_fits(rules: &Rules, begin: &Begin) -> Result<(), AttestError> {
-    let Some(agent) = rules.contexts.agent(&begin.agent) else { return Ok(()) };
-    if let Some(wanted) = agent.security_context.as_deref().filter(|wanted| *wanted != begin.context) {
-        return Err(AttestError::NoContext(format!("agent `{}` is for context `{wanted}`", begin.agent)));
-    }
-    match agent.tenant.as_deref() {
-        Some(tenant) if begin.tenant.as_deref() != Some(tenant) => {
-            Err(AttestError::Forbidden(format!("agent `{}` is of another tenant", begin.agent)))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn patterns(given: Option<Vec<String>>) -> Result<Vec<String>, AttestError> {
-    let Some(given) = given else { return Ok(vec!["*".to_owned()]) };
-    for text in &given {
-        ToolPattern::parse(text)
-            .map_err(|error| AttestError::Malformed(format!("`allowed_tool_patterns`: `{text}`: {error}")))?;
-    }
-    Ok(given)
-}
-
-fn public_key(text: &str) -> Result<PublicKey, AttestError> {
-    PublicKey::parse(text).map_err(|error| AttestError::Malformed(format!("`public_key`: {error}")))
-}
-
-/// Names that go into tokens, records and paths: short, and nothing a terminal or a path would read differently.
-fn checked_id(id: String, field: &str) -> Result<String, AttestError> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':' | b'@');
-    if (1..=MAX_ID).contains(&id.len()) && id.bytes().all(is_plain) {
-        return Ok(id);
-    }
-    Err(AttestError::Malformed(format!("`{field}` has 1 to {MAX_ID} letters, digits, `-`, `_`, `.`, `:` or `@`")))
 }
 
 fn no_proof() -> AttestError {

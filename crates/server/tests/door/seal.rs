@@ -502,6 +502,10 @@ async fn an_agent_is_for_its_own_context() {
     }
     let nowhere = attest_as(&yard, ALICE, 1, json!({ "agent_id": "reader", "security_context": null })).await.1;
     assert_eq!(nowhere.status, 400, "it is for no context of its own: {}", nowhere.body);
+    for named in [json!("everything"), Value::Null] {
+        let others = attest_as(&yard, ALICE, 1, json!({ "agent_id": "t1-bot", "security_context": named })).await.1;
+        assert!(others.status >= 400 && !others.body.contains("tenant-t1-own"), "not even by name: {}", others.body);
+    }
     let opened = json!({ "execution_id": "e", "sub": "coder", "public_key_b64": AgentKey::from_seed(&[5; 32]).unwrap().public().to_base64() });
     let opened = yard.request("POST", "/v1/seal/sessions").by(OPERATOR).with_body(&opened.to_string()).send().await;
     assert_eq!((opened.status, &opened.json()["security_context"]), (200, &json!("bounded")), "{}", opened.body);

@@ -294,7 +294,9 @@ fn contexts() -> Contexts {
         }],
         ..AgentTools::default()
     };
-    Contexts::new(contexts, [tools, coder, writer], Ceilings::default())
+    let theirs =
+        AgentTools { name: "t1-bot".to_owned(), security_context: Some("tenant-t1-own".to_owned()), ..AgentTools::default() };
+    Contexts::new(contexts, [tools, coder, writer, theirs], Ceilings::default())
 }
 
 fn credential(token: &str, role: Role) -> Credential {
