@@ -17,6 +17,10 @@ refused, a file has at most 1 MiB and 32 levels. `portcullis config path` says w
 mistake with its line and its repair, `portcullis config explain` shows every value in force and where it came from. A file with a
 mistake changes nothing: the gate keeps what it had.
 
+A running gate follows the file within a second or two, in everything but `listen`, `trust.ca_files` and a larger
+`limits.max_result_bytes`. Those hold after a restart; until then standard error, the ledger, `portcullis status` and `portcullis
+config explain` name them.
+
 ```yaml
 mcp_servers:
   github:

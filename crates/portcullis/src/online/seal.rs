@@ -89,7 +89,11 @@ fn succeeded((status, body): (u64, Value)) -> Result<Value, Trouble> {
         _ => {
             let message = [text(&body, "/error/message"), text(&body, "/message"), text(&body, "/error")];
             let message = message.into_iter().find(|text| !text.is_empty()).unwrap_or("the gate refused");
-            let exit = if status == 503 || status == 504 { Exit::Upstream } else { Exit::Refused };
+            let exit = match status {
+                _ if super::call::is_refusal(text(&body, "/error/data/violation")) => Exit::Refused,
+                502..=504 => Exit::Upstream,
+                _ => Exit::Refused,
+            };
             Err(Trouble { exit, message: format!("{} ({status})", audit::printable(message)) })
         }
     }
