@@ -156,19 +156,9 @@ pub static ROOT: &[Key] = &[
 ];
 
 pub static LIMITS: &[Key] = &[
-    key(
-        "max_body_bytes",
-        Kind::Size(KIB..=256 * MIB),
-        "4 MiB",
-        "The largest request body. A batch, where the protocol has them, is at most 100 messages.",
-    ),
+    key("max_body_bytes", Kind::Size(KIB..=256 * MIB), "4 MiB", "The largest request body. A batch is at most 100 messages."),
     key("max_depth", Kind::Count(4..=256), "64", "The deepest nesting of objects and arrays in a request."),
-    key(
-        "max_header_bytes",
-        Kind::Size(KIB..=MIB),
-        "16 KiB",
-        "The largest request head: all header lines together, of which there are at most 128.",
-    ),
+    key("max_header_bytes", Kind::Size(KIB..=MIB), "16 KiB", "The largest request head, of at most 128 header lines."),
     key(
         "max_result_bytes",
         Kind::Size(KIB..=1024 * MIB),

@@ -20,6 +20,10 @@ changes nothing: the gate keeps what it had.
 A gate that runs applies a changed file at once, the files it names included. Only `listen`, `authentication`, `allowed_origins`, `limits`,
 `trust` and `retry` are read when it starts; if one of them changes, the gate says that it waits for a restart.
 
+A running gate follows the file within a second or two, in everything but `listen`, `trust.ca_files` and a larger
+`limits.max_result_bytes`. Those hold after a restart; until then standard error, the ledger, `portcullis status` and `portcullis
+config explain` name them.
+
 ```yaml
 mcp_servers:
   github:

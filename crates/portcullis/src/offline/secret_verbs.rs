@@ -49,7 +49,7 @@ pub(super) fn run(verb: &args::Secret, home: &Home, screen: &mut Screen<'_>) -> 
 pub(super) fn trouble(error: SecretError) -> Trouble {
     match error {
         SecretError::BadName { .. } | SecretError::BadValue { .. } => Trouble::usage(error),
-        _ => Trouble::failed(error),
+        _ => Trouble::because(&error),
     }
 }
 

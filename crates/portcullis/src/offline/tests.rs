@@ -154,3 +154,11 @@ fn verbs_that_need_the_gate_say_so() {
         assert!(wants_reload(&Cli::try_parse_from(line.split_whitespace()).unwrap().verb), "{line}");
     }
 }
+
+#[test]
+fn a_trouble_says_what_lies_behind_it() {
+    let source = std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem);
+    let error = audit::OpenError::Disk { what: "locking the ledger directory", path: "/home".into(), source };
+    let message = Trouble::because(&error).message;
+    assert_eq!(message, "locking the ledger directory /home failed: read-only filesystem or storage medium");
+}

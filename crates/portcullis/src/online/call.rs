@@ -112,7 +112,7 @@ pub(super) fn exit_of(result: &Value) -> Exit {
 }
 
 /// Whether this is the code of a rule that refuses calls.
-fn is_refusal(violation: &str) -> bool {
+pub(super) fn is_refusal(violation: &str) -> bool {
     Rule::ALL.iter().any(|rule| rule.code() == violation)
 }
 

@@ -91,7 +91,11 @@ fn succeeded((status, body): (u64, Value)) -> Result<Value, Trouble> {
     }
     let message = [text(&body, "/error/message"), text(&body, "/message"), text(&body, "/error")];
     let message = message.into_iter().find(|text| !text.is_empty()).unwrap_or("the gate refused");
-    let exit = if status == 503 || status == 504 { Exit::Upstream } else { Exit::Refused };
+    let exit = match status {
+        _ if super::call::is_refusal(text(&body, "/error/data/violation")) => Exit::Refused,
+        502..=504 => Exit::Upstream,
+        _ => Exit::Refused,
+    };
     let message = format!("{} ({status})", audit::printable(message));
     Err(Trouble::new(exit, message).about(body.get("error").filter(|error| error.is_object()).cloned().unwrap_or(body)))
 }
