@@ -250,7 +250,7 @@ fn a_kept_key_must_have_signed_the_own_head() {
         let finding = verify_signed(ledger.path(), key).unwrap().finding.expect("another ledger, or another key");
         assert!(finding.reason.contains("not signed with the given key"), "{finding}");
     }
-    for bad in ["", "garbage", "a+b+c", &key[..key.len() - 2]] {
+    for bad in ["", "garbage", "a+b+c", key.trim_end_matches('=').trim_end_matches(char::is_alphanumeric)] {
         assert_eq!(verify_signed(dir.path(), bad).unwrap_err().kind(), std::io::ErrorKind::InvalidInput, "{bad}");
     }
 }
