@@ -71,7 +71,8 @@ impl Shared {
     pub(crate) fn sign_if_due(&self) -> Result<(), LedgerUnavailable> {
         let latest = *self.heads.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let now = (self.writer.clock)().mono_us;
-        if latest.signed_us > 0 && now.saturating_sub(latest.signed_us) < PERIOD_US {
+        // A head over nothing, as a new ledger has it, is always old enough.
+        if latest.size > 0 && latest.signed_us > 0 && now.saturating_sub(latest.signed_us) < PERIOD_US {
             return Ok(());
         }
         self.sign_if_new()

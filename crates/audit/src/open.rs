@@ -45,7 +45,7 @@ impl Ledger {
         write_findings(&writer, &mut writer.lock(), &tail, missing.as_slice())?;
         let synced = AtomicU64::new(writer.written());
         let heads = Heads::new(signer, durable);
-        Ok(Ledger {
+        let ledger = Ledger {
             shared: Arc::new(Shared {
                 writer,
                 synced,
@@ -55,7 +55,13 @@ impl Ledger {
                 unsigned,
                 _lock: lock,
             }),
-        })
+        };
+        if covered.is_none() {
+            // From its first moment on a ledger has a head, so that one without is one whose head was taken. A disk that does not let us
+            // sign now is asked again when the ledger is tended.
+            let _ = ledger.checkpoint();
+        }
+        Ok(ledger)
     }
 
     /// After a failure: reads the tail again, cuts what was never acknowledged, and goes on. Does nothing if not broken.
@@ -108,8 +114,8 @@ fn describe_outage(reason: &str, unrecorded: u64) -> String {
 /// For a person, when a ledger that has records has no head signed with its own key.
 fn describe_unsigned(records: u64) -> String {
     format!(
-        "{records} records were found and no checkpoint signed with this ledger's key: it was removed or replaced, or the gate was killed \
-         before its first one. Whether there were more records before cannot be told; hold the ledger against a checkpoint kept elsewhere"
+        "{records} records were found and no checkpoint signed with this ledger's key: it was removed or replaced. Whether there were more \
+         records before cannot be told; hold the ledger against a checkpoint kept elsewhere"
     )
 }
 

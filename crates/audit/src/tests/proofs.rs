@@ -84,7 +84,7 @@ fn tend_signs_once_a_second_and_only_news() {
     let ledger = Ledger::with(dir.path(), disk, clock, Options::default()).unwrap();
     let signed = || read_checkpoint(dir.path()).unwrap().map(|note| note.lines().nth(1).unwrap().parse::<u64>().unwrap());
     ledger.tend().unwrap();
-    assert_eq!(signed(), None);
+    assert_eq!(signed(), Some(0), "a ledger has a head from its first moment on");
     for (ms, expected) in [(0, 1), (200, 1), (900, 1), (1_100, 4), (1_300, 4), (2_200, 6)] {
         passed.store(ms, std::sync::atomic::Ordering::SeqCst);
         grow(&ledger, 1);
@@ -250,7 +250,7 @@ fn a_kept_key_must_have_signed_the_own_head() {
         let finding = verify_signed(ledger.path(), key).unwrap().finding.expect("another ledger, or another key");
         assert!(finding.reason.contains("not signed with the given key"), "{finding}");
     }
-    for bad in ["", "garbage", "a+b+c", &key[..key.len() - 2]] {
+    for bad in ["", "garbage", "a+b+c", key.trim_end_matches('=').trim_end_matches(char::is_alphanumeric)] {
         assert_eq!(verify_signed(dir.path(), bad).unwrap_err().kind(), std::io::ErrorKind::InvalidInput, "{bad}");
     }
 }

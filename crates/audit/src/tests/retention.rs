@@ -1,7 +1,7 @@
 //! Retention removes whole segments from the front, announces it, and leaves a ledger that verifies, at every moment; exports prove
 //! themselves.
 
-use super::fake::{Faults, FaultyDisk, START_MS, all, clock, facts};
+use super::fake::{Faults, FaultyDisk, START_MS, all, clock, facts, forget_checkpoint};
 use super::sim::*;
 use crate::*;
 use std::path::Path;
@@ -155,6 +155,7 @@ fn a_front_that_nobody_announced_is_found() {
     };
     let whole = std::fs::read(segment(&kept, 0)).unwrap();
     std::fs::remove_file(segment(&kept, 0)).unwrap();
+    forget_checkpoint(kept.path());
     let finding = verify(kept.path()).unwrap().finding.unwrap();
     assert!(finding.reason.contains("no record says that they were removed"), "{finding}");
     std::fs::write(kept.path().join("00000000000000000000.log"), whole).unwrap();

@@ -30,7 +30,7 @@ async fn a_call_that_a_killed_gate_left_is_found_by_its_words() {
         &["--tool", "slow", "--verdict", "indeterminate"][..],
         &["--server", "up", "--verdict", "indeterminate"],
         &["--caller", "first-client", "--verdict", "indeterminate"],
-        &["--tool", "slow"],
+        &["--tool", "slow", "--action", "tools/call"],
     ] {
         let records = found(&gate, conditions).await;
         assert_eq!(records.len(), 1, "{conditions:?}: {records:#?}");
@@ -52,7 +52,7 @@ async fn a_call_that_a_killed_worker_left_is_indeterminate() {
     signal(worker_pid(&gate).await.unwrap(), rustix::process::Signal::KILL).unwrap();
     let answer = pending.answer().await.unwrap();
     assert!(answer.to_string().contains("its outcome is unknown"), "{answer}");
-    let records = found(&gate, &["--tool", "slow"]).await;
+    let records = found(&gate, &["--tool", "slow", "--kind", "outcome"]).await;
     assert_eq!(records[0]["verdict"], "indeterminate", "{records:#?}");
 }
 
