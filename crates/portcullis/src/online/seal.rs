@@ -84,7 +84,7 @@ fn ask(line: &mut Line, verb: &str, method: &str, rest: &str) -> Result<(u64, Va
     Ok((status, answer.get("body").cloned().unwrap_or_default()))
 }
 
-/// The body of an answer that says yes. One that says no is shown whole where documents are wanted.
+/// The body of an answer that says yes.
 fn succeeded((status, body): (u64, Value)) -> Result<Value, Trouble> {
     if (200..=299).contains(&status) {
         return Ok(body);
@@ -97,7 +97,11 @@ fn succeeded((status, body): (u64, Value)) -> Result<Value, Trouble> {
         _ => Exit::Refused,
     };
     let message = format!("{} ({status})", audit::printable(message));
-    Err(Trouble::new(exit, message).about(body.get("error").filter(|error| error.is_object()).cloned().unwrap_or(body)))
+    let mut error = body.get("error").filter(|error| error.is_object()).cloned().unwrap_or_else(|| json!({}));
+    if let (Some(fields), Some(code)) = (error.as_object_mut(), body.get("error_code")) {
+        fields.insert("error_code".to_owned(), code.clone());
+    }
+    Err(Trouble::new(exit, message).about(error))
 }
 
 fn attest(args: &args::Attest, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {

@@ -162,17 +162,6 @@ async fn settings_of_the_seal_are_in_force_as_soon_as_they_are_written() {
     .await;
 }
 
-#[tokio::test]
-async fn what_waits_for_a_restart_is_said() {
-    let gate = gate(FLOOR_ONLY).await;
-    gate.write_config(&format!("{FLOOR_ONLY}limits: {{ max_depth: 32 }}\nretry: {{ attempts: 1 }}\n")).unwrap();
-    let (status, said) = reload(&gate).await;
-    assert!(status == 200 && said.contains("NOT applied until the gate is restarted: limits, retry"), "{said}");
-    let explained = gate.cli(&["config", "explain"]).await.unwrap().stdout;
-    let row = explained.lines().find(|line| line.contains("limits.max_depth")).unwrap_or_default();
-    assert!(row.contains("at start"), "{row}");
-}
-
 /// A server whose tools have dotted names themselves.
 const DOTTED: &str = "\
 security_contexts:

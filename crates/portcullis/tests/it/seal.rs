@@ -177,9 +177,9 @@ async fn a_script_reads_refusals_and_exit_codes() {
     let refused = yard.gate.cli(&["--json", "seal", "call", "--key", key, "outside.say", "{}"]).await.unwrap();
     assert_eq!(refused.code, Some(3), "{refused:?}");
     let said = refused.json().unwrap();
-    assert_eq!((violation(&said), &said["status"]), ("ToolNotAllowed", &json!("error")), "{said}");
+    assert_eq!((violation(&said), &said["error"]["exit_code"]), ("ToolNotAllowed", &json!(3)), "{said}");
     let nowhere = yard.gate.cli(&["--json", "seal", "attest", "--key", key, "--context", "no-such"]).await.unwrap();
-    assert_eq!((nowhere.code, &nowhere.json().unwrap()["error_code"]), (Some(3), &json!(3001)), "{nowhere:?}");
+    assert_eq!((nowhere.code, &nowhere.json().unwrap()["error"]["error_code"]), (Some(3), &json!(3001)), "{nowhere:?}");
     let unknown = yard.gate.cli(&["--json", "call", "nobody__has_this", "{}"]).await.unwrap();
     assert!(unknown.code != Some(0) && unknown.json().unwrap().pointer("/error/message").is_some(), "{unknown:?}");
     let run = async |command: &str| {
