@@ -14,7 +14,7 @@ use flow::Showable;
 use policy::Budget;
 use state::{Approval, ApprovalState, SavedSession, State};
 use tokio::sync::{Semaphore, broadcast, watch};
-use vocab::{Integrity, Mark, Redacted, ServerId, Stop};
+use vocab::{Integrity, Mark, Redacted, ServerId, Stage, Stop};
 use wire::{Text, write::Object};
 
 use crate::{
@@ -193,8 +193,8 @@ impl Inner {
     pub(crate) fn count(&self, outcome: &Outcome) {
         let counter = match outcome {
             Outcome::Result(_) => &self.answered,
-            Outcome::Stopped(Stop::Refused(_)) => &self.refused,
-            Outcome::Rpc(_) | Outcome::Stopped(Stop::Failed(_)) => &self.failed,
+            Outcome::Stopped(Stop::Refused(violation)) if violation.rule.stage() <= Stage::Dispatch => &self.refused,
+            Outcome::Rpc(_) | Outcome::Stopped(_) => &self.failed,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -500,6 +500,11 @@ impl Gate {
         if left > 0 {
             tracing::warn!(calls = left, "stopping although calls are under way");
         }
+    }
+
+    /// Calls under way have no more time: [`Gate::finish`] cancels them now.
+    pub fn hurry(&self) {
+        self.0.flights.hurry();
     }
 
     /// The last words of a gate that shuts down: what strangers did, and everything to the disk.
