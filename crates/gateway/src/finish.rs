@@ -54,19 +54,24 @@ impl Flights {
 
     /// Waits for the calls under way, `grace` for their own end and `then` for the end they are told to come to. How many are left.
     pub(crate) async fn finish(&self, grace: Duration, then: Duration) -> usize {
-        self.phase.send_replace(Phase::Closing);
-        if self.landed(grace).await {
+        self.phase.send_modify(|phase| *phase = Phase::Closing.max(*phase));
+        if self.landed(Instant::now() + grace, Phase::Closing).await {
             return 0;
         }
-        self.phase.send_replace(Phase::Over);
-        self.landed(then).await;
+        self.hurry();
+        self.landed(Instant::now() + then, Phase::Over).await;
         self.under_way.load(Ordering::Acquire)
     }
 
-    async fn landed(&self, within: Duration) -> bool {
-        let deadline = Instant::now() + within;
+    /// The calls under way have no more time.
+    pub(crate) fn hurry(&self) {
+        self.phase.send_replace(Phase::Over);
+    }
+
+    /// Whether all calls ended while there was time.
+    async fn landed(&self, until: Instant, last: Phase) -> bool {
         while self.under_way.load(Ordering::Acquire) > 0 {
-            if Instant::now() >= deadline {
+            if Instant::now() >= until || *self.phase.borrow() > last {
                 return false;
             }
             sleep(LOOK).await;
@@ -116,5 +121,14 @@ mod tests {
         assert!(told.await.unwrap() >= many);
         drop(begun);
         assert_eq!(flights.finish(many, second).await, 0);
+        let hurried = Flights::default();
+        let _begun = hurried.begin();
+        let began = tokio::time::Instant::now();
+        let hurry = async {
+            tokio::time::sleep(second).await;
+            hurried.hurry();
+        };
+        tokio::join!(hurried.finish(many, second), hurry);
+        assert!(began.elapsed() < 3 * second, "who is in a hurry does not wait: {:?}", began.elapsed());
     }
 }

@@ -1,5 +1,7 @@
 //! The gate as doors see it.
 
+mod chores;
+
 use std::{
     sync::{
         Arc, OnceLock,
@@ -13,7 +15,7 @@ use audit::{Clock, EventFilter, Ledger, Place, StrangerCounter};
 use flow::Showable;
 use state::{Approval, ApprovalState, SavedSession, State};
 use tokio::sync::{broadcast, watch};
-use vocab::{Integrity, Mark, Redacted, ServerId, Stop};
+use vocab::{Integrity, Mark, Redacted, ServerId, Stage, Stop};
 use wire::{Text, write::Object};
 
 use crate::{
@@ -197,8 +199,8 @@ impl Inner {
     pub(crate) fn count(&self, outcome: &Outcome) {
         let counter = match outcome {
             Outcome::Result(_) => &self.answered,
-            Outcome::Stopped(Stop::Refused(_)) => &self.refused,
-            Outcome::Rpc(_) | Outcome::Stopped(Stop::Failed(_)) => &self.failed,
+            Outcome::Stopped(Stop::Refused(violation)) if violation.rule.stage() <= Stage::Dispatch => &self.refused,
+            Outcome::Rpc(_) | Outcome::Stopped(_) => &self.failed,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -254,10 +256,10 @@ impl Gate {
         }));
         tokio::spawn(workers.supervise());
         tokio::spawn(Arc::clone(&hub).listen());
-        tokio::spawn(keep_ledger(Arc::downgrade(&gate.0)));
-        tokio::spawn(close_approvals(Arc::downgrade(&gate.0)));
-        tokio::spawn(end_sessions(Arc::downgrade(&gate.0)));
-        tokio::spawn(tend_providers(Arc::downgrade(&gate.0)));
+        tokio::spawn(chores::keep_ledger(Arc::downgrade(&gate.0)));
+        tokio::spawn(chores::close_approvals(Arc::downgrade(&gate.0)));
+        tokio::spawn(chores::end_sessions(Arc::downgrade(&gate.0)));
+        tokio::spawn(chores::tend_providers(Arc::downgrade(&gate.0)));
         if let Err(error) = gate.record_opt_outs(&settings.servers) {
             tracing::error!(error, "the ledger is not available");
         }
@@ -519,6 +521,11 @@ impl Gate {
         }
     }
 
+    /// Calls under way have no more time: [`Gate::finish`] cancels them now.
+    pub fn hurry(&self) {
+        self.0.flights.hurry();
+    }
+
     /// The last words of a gate that shuts down: what strangers did, and everything to the disk.
     pub fn close(&self) {
         let closed = self.0.strangers.close(&self.0.ledger).and_then(|()| self.0.ledger.sync().map(drop));
@@ -529,55 +536,6 @@ impl Gate {
     }
 }
 
-/// Closes approvals that nobody answered in time, and says so on record.
-async fn close_approvals(gate: std::sync::Weak<Inner>) {
-    loop {
-        tokio::time::sleep(APPROVAL_PERIOD).await;
-        let Some(gate) = gate.upgrade() else { return };
-        let closed = match gate.state.expire(gate.now_ms()).await {
-            Ok(closed) => closed,
-            Err(error) => {
-                tracing::error!(%error, "approvals are not available");
-                continue;
-            }
-        };
-        for approval in closed {
-            let change = audit::Change {
-                action: "approval.expired",
-                caller: &approval.caller,
-                server: &approval.server,
-                tool: &approval.target,
-                approval: &approval.id,
-                ..audit::Change::default()
-            };
-            if let Err(error) = gate.ledger.change(&change) {
-                tracing::error!(%error, approval = approval.id, "an expired approval could not be recorded");
-            }
-        }
-    }
-}
-
-/// Ends sessions of signed calls whose time is over, and says so on record.
-async fn end_sessions(gate: std::sync::Weak<Inner>) {
-    loop {
-        tokio::time::sleep(APPROVAL_PERIOD).await;
-        let Some(gate) = gate.upgrade() else { return };
-        gate.signed.tidy(gate.now_ms()).await;
-        gate.providers.tidy(gate.now_ms());
-    }
-}
-
-/// Has providers' keys at hand before the first token comes, and renews them.
-async fn tend_providers(gate: std::sync::Weak<Inner>) {
-    const PERIOD: Duration = Duration::from_secs(1);
-    loop {
-        let Some(gate) = gate.upgrade() else { return };
-        gate.providers.tend(gate.hub.workers(), (gate.clock)().mono_us / 1000).await;
-        drop(gate);
-        tokio::time::sleep(PERIOD).await;
-    }
-}
-
 /// No record holds a secret, whoever put it into whichever field. The hub has the ledger, so it is not held from here.
 fn scrub(hub: &Arc<Hub>) -> audit::Scrub {
     let hub = Arc::downgrade(hub);
@@ -585,20 +543,4 @@ fn scrub(hub: &Arc<Hub>) -> audit::Scrub {
         let held = hub.upgrade().map(|hub| hub.held()).unwrap_or_default();
         shape::secrets::redact(json, &held).map(|redacted| redacted.text)
     })
-}
-
-/// Brings the ledger to the disk every so often, and back to life when the disk is back.
-async fn keep_ledger(gate: std::sync::Weak<Inner>) {
-    loop {
-        tokio::time::sleep(SYNC_PERIOD).await;
-        let Some(gate) = gate.upgrade() else { return };
-        let kept = tokio::task::spawn_blocking(move || {
-            gate.ledger.tend()?;
-            gate.wake_listeners();
-            gate.strangers.flush(&gate.ledger)
-        });
-        if let Ok(Err(error)) = kept.await {
-            tracing::error!(%error, "the ledger is not available; no call has effects until it is");
-        }
-    }
 }

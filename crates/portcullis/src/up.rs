@@ -94,8 +94,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         until_told(&gate).await?;
         watch.abort();
         keeper.abort();
-        let ((), closed) = tokio::join!(gate.finish(), doors.close());
-        closed?;
+        finish(&gate, doors).await?;
         gate.close();
         exports.close().await;
         log::know(None);
@@ -255,6 +254,18 @@ impl Doors {
         }
         Ok(())
     }
+}
+
+/// Lets calls under way end; whoever says it again does not want to wait for that.
+async fn finish(gate: &Gate, doors: Doors) -> Result<(), Trouble> {
+    let finishing = async { tokio::join!(gate.finish(), doors.close()).1 };
+    let mut finishing = std::pin::pin!(finishing);
+    tokio::select! {
+        finished = &mut finishing => return finished,
+        told = until_told(gate) => told?,
+    }
+    gate.hurry();
+    finishing.await
 }
 
 async fn until_told(gate: &Gate) -> io::Result<()> {

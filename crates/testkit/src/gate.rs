@@ -20,6 +20,8 @@ const READY_WITHIN: Duration = Duration::from_secs(20);
 /// How long a gate may take to stop when asked.
 const STOP_WITHIN: Duration = Duration::from_secs(18);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+/// A gate that is only to go away is told again after this.
+const TELL_AGAIN: Duration = Duration::from_millis(300);
 
 /// How to start a gate.
 #[derive(Debug)]
@@ -268,9 +270,14 @@ impl Drop for Gate {
         if !self.is_running() {
             return;
         }
-        let _asked = signal(self.pid(), Signal::TERM);
         let deadline = Instant::now() + STOP_WITHIN;
+        let mut told = None;
         while Instant::now() < deadline && self.is_running() {
+            // Told again it does not wait for calls that nobody waits for.
+            if told.is_none_or(|told: Instant| told.elapsed() > TELL_AGAIN) {
+                let _asked = signal(self.pid(), Signal::TERM);
+                told = Some(Instant::now());
+            }
             std::thread::sleep(BETWEEN_LOOKS);
         }
         let _ended = self.kill();

@@ -141,6 +141,24 @@ async fn a_gate_that_stops_finishes_what_it_began() {
     assert_eq!(found, ["cancelled", "cancelled", "permitted"]);
 }
 
+/// Whoever says it twice does not want to wait; the call is answered and recorded all the same.
+#[tokio::test]
+async fn a_gate_that_is_told_twice_does_not_wait() {
+    let (gate, fixture) = yard().await;
+    let agent = client(&gate, Era::Modern).await;
+    let long = agent.start("tools/call", json!({"name": "up__slow", "arguments": {"ms": 50_000}}));
+    in_flight(&fixture, 1).await;
+    signal(gate.pid(), Signal::TERM).unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let told = Instant::now();
+    signal(gate.pid(), Signal::TERM).unwrap();
+    let answer = long.answer().await.unwrap();
+    assert!(answer["result"]["isError"] == true && answer.to_string().contains("cancelled"), "{answer}");
+    assert!(told.elapsed() < Duration::from_secs(5), "{:?}", told.elapsed());
+    eventually("the gate to be gone", SOON, || async { if gate_is_gone(&gate) { Ok(()) } else { Err(gate.output()) } }).await;
+    assert_eq!(verdicts(&records(&gate).await), ["cancelled"]);
+}
+
 fn gate_is_gone(gate: &Gate) -> bool {
     !gate.home().join("run/gate.json").exists()
 }

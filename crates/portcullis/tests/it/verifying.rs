@@ -57,6 +57,11 @@ async fn a_kept_key_decides_whose_ledger_it_is() {
             "{said:?}"
         );
     }
+    let head = gate.home().join("kept.checkpoint");
+    fs::copy(gate.home().join("ledger/checkpoint"), &head).unwrap();
+    let head = head.to_str().unwrap();
+    assert_eq!(verify(&gate, &["--against", head]).await.code, Some(0));
+    assert_eq!(verify(&gate, &["--against", head, "--key", foreign]).await.code, Some(2), "these two do not belong together");
     // Somebody puts another ledger in its place, whole and well signed.
     let place = gate.home().join("ledger");
     fs::remove_dir_all(&place).unwrap();
@@ -64,6 +69,8 @@ async fn a_kept_key_decides_whose_ledger_it_is() {
     assert_eq!(verify(&gate, &[]).await.code, Some(0), "it is a ledger");
     let said = verify(&gate, &["--key", file]).await;
     assert!(said.code == Some(6) && said.stdout.contains("DOES NOT VERIFY"), "{said:?}");
+    let said = verify(&gate, &["--against", head]).await;
+    assert!(said.code == Some(6) && said.stderr.contains("DOES NOT VERIFY"), "{said:?}");
     // Or takes its head away.
     fs::remove_file(place.join("checkpoint")).unwrap();
     let said = verify(&gate, &["--key", file]).await;

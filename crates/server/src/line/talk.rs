@@ -299,6 +299,9 @@ impl Talk {
         }
         self.news.spawn(async move {
             while let Some(news) = watch.next().await {
+                if !caller.is_active() {
+                    return;
+                }
                 for (message, _evidence) in watch.for_legacy(&news, &gate, &caller, &peer).await {
                     if out.send(message).await.is_err() {
                         return;

@@ -2,7 +2,7 @@
 
 use std::{io, thread};
 
-use audit::{BodyReport, Report};
+use audit::{BodyReport, Head, Report};
 use serde_json::json;
 
 use super::{POLL, keep, proofs, unreadable};
@@ -57,6 +57,19 @@ fn verifier(args: &args::AuditVerify, home: &Home) -> Result<Box<dyn Fn() -> io:
     let key = proofs::key(args.key.as_deref(), home)?;
     let Some(file) = &args.against else { return Ok(Box::new(move || audit::verify_signed(&dir, &key))) };
     let note = proofs::text_of(file)?;
+    if let Err(bad) = Head::verified(&note, &key) {
+        return Err(match &args.key {
+            Some(_) => Trouble::usage(format!("--against: {bad}")),
+            // Whoever exchanged the ledger has another key.
+            None => Trouble {
+                exit: Exit::Altered,
+                message: format!(
+                    "THE LEDGER DOES NOT VERIFY: its own key did not sign the checkpoint in {}: {bad}",
+                    file.display()
+                ),
+            },
+        });
+    }
     Ok(Box::new(move || audit::verify_against(&dir, &note, &key)))
 }
 
