@@ -61,13 +61,10 @@ fn verifier(args: &args::AuditVerify, home: &Home) -> Result<Box<dyn Fn() -> io:
         return Err(match &args.key {
             Some(_) => Trouble::usage(format!("--against: {bad}")),
             // Whoever exchanged the ledger has another key.
-            None => Trouble {
-                exit: Exit::Altered,
-                message: format!(
-                    "THE LEDGER DOES NOT VERIFY: its own key did not sign the checkpoint in {}: {bad}",
-                    file.display()
-                ),
-            },
+            None => Trouble::new(
+                Exit::Altered,
+                format!("THE LEDGER DOES NOT VERIFY: its own key did not sign the checkpoint in {}: {bad}", file.display()),
+            ),
         });
     }
     Ok(Box::new(move || audit::verify_against(&dir, &note, &key)))
