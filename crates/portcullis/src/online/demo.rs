@@ -108,7 +108,7 @@ impl Tour<'_, '_> {
         self.say("1. The agent posts to the web. Its session has seen nothing yet, so it may.")?;
         self.call(&mut line, "demo-web__post_message", json!({ "channel": "general", "text": "good morning" }), Exit::Done)?;
 
-        self.say("2. The agent reads a page. Strangers write pages, so from here on the session is untrusted.")?;
+        self.say("2. The agent reads a page. Strangers write what the web says, and the session that has seen it is untrusted.")?;
         self.call(&mut line, "demo-web__fetch_page", json!({ "url": "https://example.com/recipes" }), Exit::Done)?;
         self.label()?;
 

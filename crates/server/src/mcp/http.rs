@@ -116,8 +116,10 @@ impl Visit<'_> {
         }
         let id = guard::single(self.headers, SESSION_ID).ok_or_else(|| invalid("`Mcp-Session-Id` is malformed"))?;
         let spoken = |version: &str| SPOKEN.iter().any(|revision| !revision.is_modern() && revision.as_str() == version);
-        if headers::version(self.headers).is_some_and(|version| !spoken(version)) {
-            return Err(errored(StatusCode::BAD_REQUEST, None, &unknown_version()));
+        if let Some(version) = headers::version(self.headers).filter(|version| !spoken(version)) {
+            let is_modern = SPOKEN.iter().any(|revision| revision.as_str() == version);
+            let problem = if is_modern { without_sessions(version) } else { unknown_version() };
+            return Err(errored(StatusCode::BAD_REQUEST, None, &problem));
         }
         let session = self.door.sessions.find(id, self.caller.id(), self.mount.as_ref());
         session.ok_or_else(|| refusal(StatusCode::NOT_FOUND, ErrorCode::NotFound, "No such session: initialize again").into())
@@ -216,6 +218,13 @@ fn id_of<'a>(message: &'a Message<'_>) -> Option<&'a Id> {
 fn unknown_version() -> Problem {
     let spoken: Vec<&str> = SPOKEN.iter().map(|revision| revision.as_str()).collect();
     Problem::new(code::INVALID_REQUEST, &format!("Unsupported `MCP-Protocol-Version`; this door speaks {}", spoken.join(", ")))
+}
+
+fn without_sessions(version: &str) -> Problem {
+    let sentence = format!(
+        "{version} has no sessions: name the revision that this session was opened with, or send single messages without `Mcp-Session-Id`"
+    );
+    Problem::new(code::INVALID_REQUEST, &sentence)
 }
 
 fn errored(status: StatusCode, id: Option<&Id>, problem: &Problem) -> Refused {

@@ -41,8 +41,11 @@ async fn a_session_from_beginning_to_end() {
     assert_eq!(post(&ask("ping")).with("MCP-Protocol-Version", "2024-01-01").send().await.status, 400);
     assert_eq!(post(&ask("ping")).by(BOB).send().await.status, 404, "a session id is no credential");
     assert_eq!(post(&ask("ping")).at("/u/demo/mcp").send().await.status, 404, "nor a way to another mount");
-    assert_eq!(yard.request("DELETE", "/mcp").with("Mcp-Session-Id", &session).by(BOB).send().await.status, 404);
-    assert_eq!(yard.request("DELETE", "/mcp").with("Mcp-Session-Id", &session).send().await.status, 204);
+    let end = || yard.request("DELETE", "/mcp").with("Mcp-Session-Id", &session);
+    let modern = end().with("MCP-Protocol-Version", "2026-07-28").send().await;
+    assert!(modern.status == 400 && modern.body.contains("2026-07-28 has no sessions"), "{}", modern.body);
+    assert_eq!(end().by(BOB).send().await.status, 404);
+    assert_eq!(end().send().await.status, 204);
     assert_eq!(post(&ask("ping")).send().await.status, 404);
 }
 
