@@ -74,7 +74,7 @@ impl CommandLine {
     /// `None`: there is no command, which is for Shape to refuse. A command that is no text, or under another name, is an empty one,
     /// which no list has.
     pub(crate) fn of(arguments: Json<'_>) -> Option<Self> {
-        let elsewhere = arguments.fields().filter(|(key, value)| !value.is_null() && is_beside(key));
+        let elsewhere = arguments.fields().filter(|(key, value)| !value.is_null() && value.text() != "false" && is_beside(key));
         let elsewhere = elsewhere.map(|(key, _)| key.into_owned()).next();
         let command = arguments.get("command").filter(|command| !command.is_null());
         if command.is_none() && elsewhere.is_none() {

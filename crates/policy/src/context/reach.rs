@@ -5,7 +5,7 @@
 //! read, whatever else looks like one counts too, and a tool in which none is found is refused where it is bounded at all. A tool with
 //! names in several families is read as each of them.
 
-use wire::{Json, Kind};
+use wire::{Json, Kind, json::decode_key};
 
 use super::{
     Call,
@@ -269,12 +269,14 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Shows every field at any depth to `see`, under its plain name.
+    /// Shows every field at any depth to `see`, under its plain name. A name is a text too, and may be what the call is for.
     fn walk(&mut self, json: Json<'a>, see: &mut dyn FnMut(&mut Self, &str, Json<'a>)) {
         match json.kind() {
             Kind::Object => {
-                for (key, value) in json.fields() {
-                    see(self, &plain(&key), value);
+                let mut fields = json.fields();
+                while let Some((key, value)) = fields.next_raw() {
+                    see(self, "", Json::checked_before(key));
+                    see(self, &plain(&decode_key(key)), value);
                     self.walk(value, see);
                 }
             }
@@ -323,15 +325,14 @@ impl<'a> Reach<'a> {
         });
     }
 
-    /// The text, or the texts of a list; what is neither is shown as such where text is a must.
+    /// The text, or the texts of a list. Where text is a must, what is neither is shown as such; where it is not, lists are read however
+    /// deep, and whatever else is in them.
     fn texts(&mut self, value: Json<'_>, is_strict: bool, see: &mut dyn FnMut(&mut Self, Result<&str, &str>)) {
         match value.kind() {
             Kind::Null => {}
             Kind::String => see(self, Ok(&value.as_str().unwrap_or_default())),
-            Kind::Array if value.items().all(|item| item.kind() == Kind::String) => {
-                for item in value.items() {
-                    see(self, Ok(&item.as_str().unwrap_or_default()));
-                }
+            Kind::Array if !is_strict || value.items().all(|item| item.kind() == Kind::String) => {
+                value.items().for_each(|item| self.texts(item, is_strict, see));
             }
             _ if is_strict => see(self, Err(value.text())),
             _ => {}

@@ -285,6 +285,30 @@ fn what_an_argument_is_called_hides_nothing() {
 }
 
 #[test]
+fn nor_does_how_deep_it_lies_or_that_it_is_a_name_itself() {
+    let world = World::of(context(
+        vec![
+            Capability { path_allowlist: paths(&["/workspace"]), ..capability("fs.*") },
+            Capability { domain_allowlist: domains(&["example.com"]), ..capability("web.*") },
+            Capability { domain_allowlist: domains(&["example.com"]), ..capability("email.*") },
+        ],
+        &[],
+    ));
+    for files in [r#"["/etc/passwd",1]"#, r#"[["/etc/passwd"]]"#, r#"{"/etc/passwd":"x"}"#, r#"[{"a":{"b":["/etc/passwd"]}}]"#] {
+        for key in ["files", "anything"] {
+            let arguments = format!(r#"{{"path":"/workspace/a","{key}":{files}}}"#);
+            assert_eq!(foreign(&world, "fs.write", &[], &arguments), Some(Rule::PathOutsideBoundary), "{arguments}");
+        }
+    }
+    for urls in [r#"[["https://evil.com"]]"#, r#"{"https://evil.com":1}"#, r#"["https://evil.com",null]"#] {
+        let arguments = format!(r#"{{"url":"https://example.com","links":{urls}}}"#);
+        assert_eq!(foreign(&world, "web.fetch", &[], &arguments), Some(Rule::DomainNotAllowed), "{arguments}");
+    }
+    let arguments = r#"{"to":"a@example.com","groups":{"x@evil.com":true}}"#;
+    assert_eq!(foreign(&world, "email.send", &[], arguments), Some(Rule::DomainNotAllowed));
+}
+
+#[test]
 fn without_a_list_paths_are_free_unless_they_climb() {
     let world = World::of(context(vec![capability("*")], &["fs.read:/workspace/.env"]));
     assert_eq!(foreign(&world, "fs.write", &[], r#"{"path":"notes/a"}"#), None);
