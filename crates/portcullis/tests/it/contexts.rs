@@ -7,7 +7,7 @@ use testkit::shifty::{Shifty, Shown};
 
 use crate::operator::{FLOOR_ONLY, SOON, reconfigure, shifty};
 use crate::seal::{Agent, violation};
-use crate::support::{admin_target, await_state, config, eventually, gate, http, new_token, records};
+use crate::support::{admin_target, await_state, config, eventually, fixture, gate, http, new_token, records};
 
 const CONTEXTS: &str = "\
 security_contexts:
@@ -248,4 +248,26 @@ async fn a_credential_in_a_context_is_shown_what_it_may_call() {
     assert!(nowhere.json().await.unwrap()["message"].as_str().unwrap().contains("`no-such`"));
     let there = tools.at("/v1/seal/tools?security_context=coder").send("GET", &[], Vec::new()).await.unwrap();
     assert_eq!(there.json().await.unwrap()["tools"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn commands_of_an_execution_share_their_places_under_every_name() {
+    let fixture = fixture().await;
+    let entry = http(&fixture.url(), "classification: PUBLIC, open_world: false, capabilities: [cmd.slow]");
+    let gate =
+        gate(&format!("{FLOOR_ONLY}security_contexts: {{ all: {{ capabilities: ['*'] }} }}\n{}", config(&[("up", entry)]))).await;
+    await_state(&gate, "up", "connected", SOON).await;
+    let bearer = new_token(&gate, "runtime", &[]).await;
+    let agent = Agent::attest(&gate, &bearer, 1, "all").await;
+    let other = async {
+        eventually("the first to be under way", SOON, || async {
+            let intended = records(&gate).await.iter().any(|record| record["tool"] == "slow" && record["kind"] == "intent");
+            if intended { Ok(()) } else { Err("not yet".to_owned()) }
+        })
+        .await;
+        refused(&agent, "up__slow", json!({ "ms": 1 })).await
+    };
+    let ((status, said), second) = tokio::join!(agent.call("cmd.slow", json!({ "ms": 3_000 })), other);
+    assert_eq!((status, second.as_str()), (200, "ConcurrentExecLimitExceeded"), "{said}");
+    assert_eq!(agent.call("up__slow", json!({ "ms": 1 })).await.0, 200, "the place is free again");
 }
