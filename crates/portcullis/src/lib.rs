@@ -54,7 +54,8 @@ pub fn main() -> ExitCode {
             run(&cli, &mut out)
         }
         _ => {
-            let mut out = Out::new(stdout, cli.json, Style::of_stdout(cli.color).color);
+            let redraws = matches!(&cli.verb, Verb::Status(args) if args.watch);
+            let mut out = Out::new(stdout, cli.json, Style::of_stdout(cli.color).color).redrawing(redraws);
             match run(&cli, &mut out) {
                 // Whoever reads what we write has seen enough.
                 Err(_) if out.is_closed() => Ok(Exit::Done),

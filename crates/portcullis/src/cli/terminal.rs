@@ -24,10 +24,6 @@ pub fn harmless(text: &str, colored: bool) -> Cow<'_, str> {
     }
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    if let Some(screen) = text.strip_prefix(REDRAW) {
-        out.push_str(REDRAW);
-        rest = screen;
-    }
     while let Some(c) = rest.chars().next() {
         let paint = if colored { paint_at(rest) } else { None };
         let (kept, taken) = match paint {
@@ -75,6 +71,8 @@ pub struct Out<W> {
     to: W,
     json: bool,
     colored: bool,
+    /// Begins again at the top of the screen whenever it is told [`REDRAW`].
+    redraws: bool,
     /// Goes on when nobody reads any more, as a gate does.
     outlives_reader: bool,
     is_closed: bool,
@@ -82,7 +80,14 @@ pub struct Out<W> {
 
 impl<W: Write> Out<W> {
     pub fn new(to: W, json: bool, colored: bool) -> Self {
-        Self { to, json, colored, outlives_reader: false, is_closed: false }
+        Self { to, json, colored, redraws: false, outlives_reader: false, is_closed: false }
+    }
+
+    /// For a verb that draws one screen after the other, and for no other: what servers say may begin in the same way.
+    #[must_use]
+    pub fn redrawing(mut self, redraws: bool) -> Self {
+        self.redraws = redraws;
+        self
     }
 
     /// What is written after the reader has left is lost, and that is no error.
@@ -111,9 +116,13 @@ impl<W: Write> Out<W> {
 impl<W: Write> Write for Out<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        let text = if self.json { escaped(&text) } else { harmless(&text, self.colored) };
-        let written = self.to.write_all(text.as_bytes()).map(|()| bytes.len());
-        self.noted(written, bytes.len())
+        let (again, text) = match text.strip_prefix(REDRAW).filter(|_| self.redraws) {
+            Some(screen) => (REDRAW, screen),
+            None => ("", &*text),
+        };
+        let text = if self.json { escaped(text) } else { harmless(text, self.colored) };
+        let written = self.to.write_all(again.as_bytes()).and_then(|()| self.to.write_all(text.as_bytes()));
+        self.noted(written.map(|()| bytes.len()), bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
