@@ -94,3 +94,23 @@ impl Queue {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::Queue;
+
+    #[test]
+    fn whoever_has_no_answer_is_known_at_the_end_and_only_once() {
+        let queue = Queue::default();
+        for id in [3, 1, 2] {
+            queue.began(id);
+        }
+        assert!(!queue.finished(1));
+        queue.park(7, Bytes::from_static(b"{}"));
+        assert!(queue.finished(2), "there is room for who waits");
+        assert_eq!(queue.give_up(), [3, 7]);
+        assert!(queue.give_up().is_empty());
+    }
+}
