@@ -297,12 +297,10 @@ impl Gate {
         self.0.awaiting_restart.load_full()
     }
 
-    /// Starts a call. It runs in a task of its own, whatever becomes of the door.
+    /// Starts a call. Whoever asks for its events moves it; it comes to its end whatever becomes of the door.
     #[must_use]
     pub fn start(&self, ask: Ask) -> Running {
-        let (running, wires) = Running::pair();
-        tokio::spawn(call::call(Arc::clone(&self.0), ask, wires));
-        running
+        Running::new(|wires| call::call(Arc::clone(&self.0), ask, wires))
     }
 
     #[must_use]

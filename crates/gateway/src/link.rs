@@ -330,7 +330,12 @@ impl Link {
             let now = u64::try_from(self.born.elapsed().as_micros()).unwrap_or(u64::MAX).max(1);
             self.heard.store(now, Ordering::Relaxed);
             while let Some(line) = lines.next_line() {
+                let is_long = matches!(&line, Line::Whole(line) if worker::is_attached(line));
                 self.hear(line, &mut assembler);
+                if is_long {
+                    // Whoever waits for a long result works on it while it is in the caches, before the next one is copied.
+                    tokio::task::yield_now().await;
+                }
             }
         }
         self.sever();

@@ -1,13 +1,21 @@
 //! A call under way, as a door sees it: events come out, answers and a cancellation go in.
 //!
-//! The call runs in a task of the gate's. Dropping a [`Running`] stops watching it; it does not cancel it, and the call is concluded
-//! all the same.
+//! Whoever watches a call also moves it, in the same task, until it has something to say before its end: a long text is then judged and
+//! sent on while it is still in the caches, before the next one is read. From its first word on, and when nobody watches any more, the
+//! call runs in a task of its own. Dropping a [`Running`] does not cancel it; the call is concluded all the same.
 
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    fmt,
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
 
 use audit::Sealed;
 use bytes::Bytes;
-use tokio::sync::mpsc;
+use tokio::{runtime::Handle, sync::mpsc};
 use vocab::{Fault, FaultKind, Rule, Stop, Violation};
 use wire::Text;
 
@@ -116,8 +124,12 @@ impl Wires {
     }
 }
 
-#[derive(Debug)]
+/// The stages of a call, one after the other.
+type Stages = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 pub struct Running {
+    /// The call itself, while whoever watches it moves it.
+    stages: Option<Stages>,
     events: mpsc::Receiver<Event>,
     orders: mpsc::Sender<Order>,
     /// Questions shown to the door and not answered yet.
@@ -126,24 +138,50 @@ pub struct Running {
 }
 
 impl Running {
-    pub(crate) fn pair() -> (Self, Wires) {
+    /// A call that begins when it is first asked for an event, or dropped.
+    pub(crate) fn new<S>(call: impl FnOnce(Wires) -> S) -> Self
+    where
+        S: Future<Output = ()> + Send + 'static,
+    {
         let (events_in, events) = mpsc::channel(EVENTS);
         let (orders, orders_out) = mpsc::channel(ORDERS);
-        (Self { events, orders, open: Vec::new(), again: VecDeque::new() }, Wires { events: events_in, orders: orders_out })
+        let stages = call(Wires { events: events_in, orders: orders_out });
+        Self { stages: Some(Box::pin(stages)), events, orders, open: Vec::new(), again: VecDeque::new() }
     }
 
-    /// The next event. After [`Event::Done`] there is none; asking again reports a fault rather than waiting for ever.
+    /// The next event. After [`Event::Done`] there is none; asking again reports a fault rather than waiting for ever. Nothing is lost
+    /// if the future is dropped.
     pub async fn next(&mut self) -> Event {
         if let Some(event) = self.again.pop_front() {
             return event;
         }
-        match self.events.recv().await {
+        match poll_fn(|cx| self.poll_event(cx)).await {
             Some(Event::Ask { key, method, params }) => {
                 self.open.push((key.clone(), method.clone(), params.clone()));
                 Event::Ask { key, method, params }
             }
             Some(event) => event,
-            None => Event::Done(Reply::unrecorded("the call's task ended without a reply".into())),
+            None => Event::Done(Reply::unrecorded("the call ended without a reply".into())),
+        }
+    }
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        if let Some(mut stages) = self.stages.take() {
+            // A call that panics costs that call, and not those that share its connection.
+            match catch_unwind(AssertUnwindSafe(|| stages.as_mut().poll(cx))) {
+                Ok(Poll::Pending) => self.stages = Some(stages),
+                Ok(Poll::Ready(())) | Err(_) => {}
+            }
+        }
+        let event = ready!(self.events.poll_recv(cx));
+        self.part();
+        Poll::Ready(event)
+    }
+
+    /// From here on the call moves by itself.
+    pub fn part(&mut self) {
+        if let (Some(stages), Ok(runtime)) = (self.stages.take(), Handle::try_current()) {
+            runtime.spawn(stages);
         }
     }
 
@@ -170,5 +208,89 @@ impl Running {
     pub(crate) fn ask_again(&mut self) {
         let open = self.open.iter().cloned();
         self.again = open.map(|(key, method, params)| Event::Ask { key, method, params }).collect();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.part();
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("open", &self.open).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicBool, Ordering},
+        },
+        time::Duration,
+    };
+
+    use super::*;
+
+    /// Whether a call came to its end, asked often enough for one that can.
+    async fn ends(ended: &AtomicBool) -> bool {
+        for _ in 0..100 {
+            if ended.load(Ordering::Acquire) {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        false
+    }
+
+    /// A call that says `words` events, each after a pause, and then notes its end.
+    fn talking(words: usize) -> (Running, Arc<AtomicBool>) {
+        let ended = Arc::new(AtomicBool::new(false));
+        let note = Arc::clone(&ended);
+        let running = Running::new(move |wires| async move {
+            for _ in 0..words {
+                tokio::task::yield_now().await;
+                wires.say(Event::Progress(Bytes::new())).await;
+            }
+            tokio::task::yield_now().await;
+            note.store(true, Ordering::Release);
+        });
+        (running, ended)
+    }
+
+    #[tokio::test]
+    async fn a_call_that_nobody_watches_comes_to_its_end() {
+        let (running, ended) = talking(0);
+        drop(running);
+        assert!(ends(&ended).await);
+        let (mut running, ended) = talking(1);
+        assert!(
+            tokio::time::timeout(Duration::ZERO, running.next()).await.is_ok_and(|event| matches!(event, Event::Progress(_)))
+        );
+        drop(running);
+        assert!(ends(&ended).await);
+    }
+
+    #[tokio::test]
+    async fn a_call_is_moved_by_its_watcher_until_its_first_word_and_then_by_itself() {
+        let (mut running, ended) = talking(1);
+        assert!(!ends(&ended).await, "nobody has asked yet");
+        assert!(matches!(running.next().await, Event::Progress(_)));
+        assert!(ends(&ended).await);
+        assert!(matches!(running.next().await, Event::Done(_)));
+    }
+
+    #[tokio::test]
+    async fn a_call_that_panics_is_answered() {
+        let mut running = Running::new(|wires| async move {
+            wires.say(Event::Progress(Bytes::new())).await;
+            assert!(!wires.has_room(), "on purpose");
+        });
+        assert!(matches!(running.next().await, Event::Progress(_)));
+        let Event::Done(reply) = running.next().await else { panic!("not the end") };
+        assert!(matches!(reply.into_outcome(), Outcome::Stopped(_)));
     }
 }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
 use tokio::{
@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, Sleep},
 };
 use vocab::ErrorCode;
-use wire::write::Object;
+use wire::{Enclosed, write::Object};
 
 pub(crate) type Reply = Response<Body>;
 /// A reply that ends a request early; boxed, since most requests have none.
@@ -28,8 +28,8 @@ const KEEP_ALIVE_COMMENT: &[u8] = b": still here\n\n";
 
 #[derive(Debug)]
 pub(crate) enum Body {
-    /// Pieces left to send. Large results travel uncopied between their envelope's two ends.
-    Whole([Bytes; 3]),
+    /// What is left to send. Large results travel uncopied between their envelope's two ends.
+    Whole(Enclosed),
     Events {
         frames: mpsc::Receiver<Bytes>,
         idle: Pin<Box<Sleep>>,
@@ -38,32 +38,28 @@ pub(crate) enum Body {
 
 impl Body {
     pub(crate) fn empty() -> Self {
-        Self::Whole([Bytes::new(), Bytes::new(), Bytes::new()])
+        Self::Whole(Enclosed::default())
     }
 
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self::Whole([bytes.into(), Bytes::new(), Bytes::new()])
-    }
-
-    fn left(pieces: &[Bytes; 3]) -> usize {
-        pieces.iter().map(Bytes::len).sum()
+        Self::Whole(Enclosed::from(bytes))
     }
 }
 
 impl http_body::Body for Body {
-    type Data = Bytes;
+    type Data = Enclosed;
     type Error = Infallible;
 
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Enclosed>, Infallible>>> {
         match self.get_mut() {
-            Self::Whole(pieces) => {
-                let next = pieces.iter_mut().find(|piece| !piece.is_empty()).map(std::mem::take);
-                Poll::Ready(next.map(|piece| Ok(Frame::data(piece))))
+            Self::Whole(text) => {
+                let all = std::mem::take(text);
+                Poll::Ready(all.has_remaining().then(|| Ok(Frame::data(all))))
             }
             Self::Events { frames, idle } => {
                 if let Poll::Ready(frame) = frames.poll_recv(context) {
                     idle.as_mut().reset(Instant::now() + KEEP_ALIVE);
-                    return Poll::Ready(frame.map(|frame| Ok(Frame::data(frame))));
+                    return Poll::Ready(frame.map(|frame| Ok(Frame::data(frame.into()))));
                 }
                 if idle.as_mut().poll(context).is_pending() {
                     return Poll::Pending;
@@ -71,18 +67,18 @@ impl http_body::Body for Body {
                 idle.as_mut().reset(Instant::now() + KEEP_ALIVE);
                 // The timer must be asked again, or nothing would wake us for the next silence.
                 let _ = idle.as_mut().poll(context);
-                Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(KEEP_ALIVE_COMMENT)))))
+                Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(KEEP_ALIVE_COMMENT).into()))))
             }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(pieces) if Self::left(pieces) == 0)
+        matches!(self, Self::Whole(text) if !text.has_remaining())
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Whole(pieces) => SizeHint::with_exact(Self::left(pieces) as u64),
+            Self::Whole(text) => SizeHint::with_exact(text.remaining() as u64),
             Self::Events { .. } => SizeHint::default(),
         }
     }

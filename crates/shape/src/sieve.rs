@@ -1,7 +1,7 @@
 //! Looking for many needles in a long text at once, at about the speed of reading it.
 //!
 //! Every needle has a *core*, up to four of its bytes. Three steps tell where cores are, each dearer than the one before and reached by
-//! fewer places: tables of bytes over 64 places at once, a table of what all cores hash to, and the cores themselves. Whether the rest
+//! fewer places: tables of bytes over 64 places at once, a table of what cores begin with, and the cores themselves. Whether the rest
 //! of a needle stands around its core is for the caller to see. Every place of a core is reported, in order; where case does not
 //! matter, a few places are reported that only look like one.
 
@@ -18,8 +18,10 @@ use blocks::{AHEAD, BLOCK, BLOCKS, Marks, POSITIONS, Tables};
 use plan::Plan;
 pub(crate) use plan::frequency;
 
-/// Hashes of cores, a bit for each.
+/// Hashes of what cores begin with, a bit for each.
 const HASHES: usize = 1 << 16;
+/// How many bytes that are.
+const BEGINNING: usize = 3;
 const SLOTS: usize = 1 << 10;
 
 /// How needles may be written in the texts that are searched.
@@ -112,11 +114,13 @@ impl Sieve {
                 None => (0..=u8::MAX).for_each(|byte| self.tables.add(position, byte, bucket)),
             }
         }
-        let key = self.spelling.key(bytes.map(Option::unwrap_or_default), core.len);
-        let (word, bit) = hash(key);
-        if let Some(word) = self.hashes.get_mut(word) {
-            *word |= bit;
+        for begins in beginnings(bytes) {
+            let (word, bit) = hash(self.spelling.key(begins, BEGINNING));
+            if let Some(word) = self.hashes.get_mut(word) {
+                *word |= bit;
+            }
         }
+        let key = self.spelling.key(bytes.map(Option::unwrap_or_default), core.len);
         self.cores.push((key, core));
     }
 
@@ -126,7 +130,7 @@ impl Sieve {
     }
 
     fn sift_with<B>(&self, level: Level, text: &[u8], mut seen: impl FnMut(Seen<'_>) -> ControlFlow<B>) -> Option<B> {
-        let mut marks = Marks { places: [0; BLOCKS], blocks: 0, is_ascii: true };
+        let mut marks = Marks::default();
         let mut at = 0;
         while at < text.len() {
             let rest = text.get(at..).unwrap_or_default();
@@ -145,16 +149,9 @@ impl Sieve {
             {
                 return Some(done);
             }
-            while marks.blocks != 0 {
-                let block = marks.blocks.trailing_zeros() as usize;
-                marks.blocks &= marks.blocks - 1;
-                let mut places = marks.places.get(block).copied().unwrap_or_default();
-                while places != 0 {
-                    let place = at + block * BLOCK + places.trailing_zeros() as usize;
-                    places &= places - 1;
-                    if let ControlFlow::Break(done) = self.look(text, place, &mut seen) {
-                        return Some(done);
-                    }
+            while let Some(place) = marks.next() {
+                if let ControlFlow::Break(done) = self.look(text, at + place, &mut seen) {
+                    return Some(done);
                 }
             }
             at += looked_at;
@@ -167,13 +164,8 @@ impl Sieve {
     fn look<B>(&self, text: &[u8], at: usize, seen: &mut impl FnMut(Seen<'_>) -> ControlFlow<B>) -> ControlFlow<B> {
         let rest = text.get(at..).unwrap_or_default();
         let bytes = rest.first_chunk::<POSITIONS>().copied().unwrap_or_else(|| short(rest));
-        // All lengths at once: most places end here, and which length it was cannot be foretold.
-        let noted = |len: usize| {
-            let (word, bit) = hash(self.spelling.key(bytes, len));
-            self.hashes.get(word).copied().unwrap_or_default() & bit
-        };
-        let [a, b, c, d] = self.lengths;
-        if noted(a) | noted(b) | noted(c) | noted(d) == 0 {
+        let (word, bit) = hash(self.spelling.key(bytes, BEGINNING));
+        if self.hashes.get(word).copied().unwrap_or_default() & bit == 0 {
             return ControlFlow::Continue(());
         }
         self.look_closer(rest.len().min(POSITIONS), bytes, |core| seen(Seen::Core(at, core)))
@@ -231,6 +223,14 @@ impl Core {
         let core = needle.get(self.offset..self.offset + self.len).unwrap_or_default();
         std::array::from_fn(|position| core.get(position).copied())
     }
+}
+
+/// What a text can begin with where a core stands; a core that is shorter may have any byte after it.
+fn beginnings(core: [Option<u8>; POSITIONS]) -> impl Iterator<Item = [u8; POSITIONS]> {
+    let forms = |byte: Option<u8>| byte.map_or(0..=u8::MAX, |byte| byte..=byte);
+    let [first, second, third, _] = core;
+    let first = first.unwrap_or_default();
+    forms(second).flat_map(move |second| forms(third).map(move |third| [first, second, third, 0]))
 }
 
 /// Where in the table of hashes a key is noted.

@@ -5,6 +5,7 @@
 
 pub mod buffers;
 pub mod canonical;
+mod enclosed;
 pub mod header;
 pub mod json;
 pub mod line;
@@ -17,6 +18,7 @@ pub mod worker;
 pub mod write;
 
 pub use canonical::canonical;
+pub use enclosed::Enclosed;
 pub use json::{Json, JsonError, Kind, Limits};
 pub use pretty::pretty;
 pub use text::Text;

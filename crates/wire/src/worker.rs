@@ -160,6 +160,12 @@ impl Shared {
     }
 }
 
+/// Whether a line is about a long text that is elsewhere.
+#[must_use]
+pub fn is_attached(line: &[u8]) -> bool {
+    line.first() == Some(&ATTACHED)
+}
+
 fn attached(line: &Bytes) -> Option<Attached> {
     let (offset, rest) = word(line.get(1..)?)?;
     let (length, message) = word(rest)?;

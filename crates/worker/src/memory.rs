@@ -8,12 +8,12 @@ use std::{
     collections::HashMap,
     io,
     os::fd::OwnedFd,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use bytes::Bytes;
 use sandbox::shared::{Arena, Block, Slice, View};
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
 
 /// An answer longer than this is not given room before it has arrived: its server only says that it will be so long.
 const MOST_IN_ADVANCE: usize = 8 << 20;
@@ -29,18 +29,35 @@ pub(crate) struct Memory {
 struct Regions {
     requests: Arc<View>,
     results: Arc<Arena>,
-    /// Where parameters are that we are done with.
-    done: mpsc::UnboundedSender<usize>,
+    done: Arc<Done>,
+}
+
+/// Where parameters are that we are done with.
+#[derive(Debug, Default)]
+struct Done {
+    offsets: Mutex<Vec<usize>>,
+    fresh: Notify,
 }
 
 impl Memory {
-    /// Takes the two regions. What is received tells which parameters to give back to the gate.
-    pub(crate) fn share(&self, requests: OwnedFd, results: OwnedFd) -> io::Result<mpsc::UnboundedReceiver<usize>> {
-        let (done, returned) = mpsc::unbounded_channel();
-        let regions = Regions { requests: View::trusting(requests)?, results: Arena::over(results)?, done };
-        match self.regions.set(regions) {
-            Ok(()) => Ok(returned),
-            Err(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "memory is shared already")),
+    /// Takes the two regions.
+    pub(crate) fn share(&self, requests: OwnedFd, results: OwnedFd) -> io::Result<()> {
+        let regions = Regions { requests: View::trusting(requests)?, results: Arena::over(results)?, done: Arc::default() };
+        let again = |_| io::Error::new(io::ErrorKind::AlreadyExists, "memory is shared already");
+        self.regions.set(regions).map_err(again)
+    }
+
+    /// Parameters to give back to the gate, each once.
+    pub(crate) fn done(&self) -> Vec<usize> {
+        let offsets = |regions: &Regions| std::mem::take(&mut *regions.done.offsets());
+        self.regions.get().map(offsets).unwrap_or_default()
+    }
+
+    /// Returns when there are parameters to give back.
+    pub(crate) async fn some_done(&self) {
+        match self.regions.get() {
+            Some(regions) => regions.done.fresh.notified().await,
+            None => std::future::pending().await,
         }
     }
 
@@ -53,7 +70,7 @@ impl Memory {
     pub(crate) fn parameters(&self, offset: usize, length: usize) -> Option<Bytes> {
         let regions = self.regions.get()?;
         let slice = regions.requests.slice(offset, length)?;
-        Some(Bytes::from_owner(Borrowed { slice, offset, done: regions.done.clone() }))
+        Some(Bytes::from_owner(Borrowed { slice, offset, done: Arc::clone(&regions.done) }))
     }
 
     /// Makes sure that a result is where the gate can read it, and keeps it there until the gate gives it back.
@@ -89,7 +106,13 @@ impl Memory {
 struct Borrowed {
     slice: Slice,
     offset: usize,
-    done: mpsc::UnboundedSender<usize>,
+    done: Arc<Done>,
+}
+
+impl Done {
+    fn offsets(&self) -> std::sync::MutexGuard<'_, Vec<usize>> {
+        self.offsets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl AsRef<[u8]> for Borrowed {
@@ -100,7 +123,7 @@ impl AsRef<[u8]> for Borrowed {
 
 impl Drop for Borrowed {
     fn drop(&mut self) {
-        // Nobody to tell means that the worker is ending.
-        let _ = self.done.send(self.offset);
+        self.done.offsets().push(self.offset);
+        self.done.fresh.notify_one();
     }
 }

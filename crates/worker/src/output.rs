@@ -127,10 +127,10 @@ impl Out {
         self.0.fresh.notify_one();
     }
 
-    /// The parameters in shared memory that begin here are no longer needed.
-    pub(crate) fn return_parameters(&self, offset: usize) {
-        worker::push_returned(&mut self.0.text.borrow_mut().buffer, offset);
-        self.0.fresh.notify_one();
+    /// Says which parameters in shared memory are no longer needed.
+    fn return_parameters(&self) {
+        let buffer = &mut self.0.text.borrow_mut().buffer;
+        self.0.memory.done().into_iter().for_each(|offset| worker::push_returned(buffer, offset));
     }
 
     pub(crate) fn ok(&self, id: u64) {
@@ -208,9 +208,14 @@ impl Out {
     pub(crate) async fn write_to(self, mut sink: Sink) -> io::Result<()> {
         let mut taken = Text { buffer: Vec::with_capacity(KEEP), ..Text::default() };
         loop {
+            // Along with an answer, so that the gate is not woken twice.
+            self.return_parameters();
             std::mem::swap(&mut taken, &mut *self.0.text.borrow_mut());
             if taken.len() == 0 {
-                self.0.fresh.notified().await;
+                tokio::select! {
+                    () = self.0.fresh.notified() => {}
+                    () = self.0.memory.some_done() => {}
+                }
                 continue;
             }
             self.0.writing.set(taken.len());

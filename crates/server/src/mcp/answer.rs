@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use wire::{
+    Enclosed,
     mcp::code,
     rpc::{self, Id},
 };
@@ -78,7 +79,7 @@ impl Answer {
         match self {
             Self::Result { body, .. } if body.len() > COPY_LIMIT => {
                 let (head, body) = self.split(id);
-                Body::Whole([head.into(), body, Bytes::from_static(b"}")])
+                Body::Whole(Enclosed::new(head, body, b"}"))
             }
             _ => Body::whole(self.message(id)),
         }

@@ -259,12 +259,12 @@ impl Listener {
     /// Asks the servers to watch each resource, all at once; those that do not agree in time are dropped from the filter.
     async fn subscribe(&mut self, door: &Door) {
         let deadline = tokio::time::Instant::now() + CONFIRMATION;
-        let asked: Vec<_> = self
-            .filter
-            .uris
-            .iter()
-            .map(|uri| (uri.clone(), door.gate.start(self.client.ask(Action::Subscribe, uri_params(uri), false))))
-            .collect();
+        let ask = |uri: &String| {
+            let mut running = door.gate.start(self.client.ask(Action::Subscribe, uri_params(uri), false));
+            running.part();
+            (uri.clone(), running)
+        };
+        let asked: Vec<_> = self.filter.uris.iter().map(ask).collect();
         for (uri, mut running) in asked {
             let outcome = async {
                 loop {

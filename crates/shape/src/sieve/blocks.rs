@@ -27,10 +27,40 @@ pub(super) struct Tables {
 /// What was seen in a stretch of text.
 pub(super) struct Marks {
     /// A bit for every place of each block.
-    pub(super) places: [u64; BLOCKS],
-    /// A bit for every block that has a mark.
-    pub(super) blocks: u64,
+    places: [u64; BLOCKS],
+    /// A bit for every block that has a mark left.
+    blocks: u64,
+    /// The places left in the first of those blocks.
+    left: u64,
     pub(super) is_ascii: bool,
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self { places: [0; BLOCKS], blocks: 0, left: 0, is_ascii: true }
+    }
+}
+
+impl Marks {
+    /// The next place that is marked. How many marks a block has cannot be foretold, so nothing here branches on it.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<usize> {
+        if self.blocks == 0 {
+            return None;
+        }
+        let place = self.blocks.trailing_zeros() as usize * BLOCK + self.left.trailing_zeros() as usize;
+        let left = self.left & self.left.wrapping_sub(1);
+        let is_spent = u64::from(left == 0).wrapping_neg();
+        let others = self.blocks & self.blocks.wrapping_sub(1);
+        self.blocks = (others & is_spent) | (self.blocks & !is_spent);
+        self.left = (self.first() & is_spent) | left;
+        Some(place)
+    }
+
+    /// The places of the first block that has any.
+    fn first(&self) -> u64 {
+        self.places.get(self.blocks.trailing_zeros() as usize).copied().unwrap_or_default()
+    }
 }
 
 impl Tables {
@@ -91,10 +121,12 @@ fn each_block<S: Simd>(simd: S, text: &[u8], marks: &mut Marks, shared: impl Fn(
         let third = u8x64::from_slice(simd, &bytes[2..66]);
         let fourth = u8x64::from_slice(simd, &bytes[3..67]);
         seen |= first;
-        *places = !shared([first, second, third, fourth]).simd_eq(zero).to_bitmask();
-        any |= u64::from(*places != 0) << at;
+        let marked = shared([first, second, third, fourth]).simd_gt(zero);
+        *places = marked.to_bitmask();
+        any |= u64::from(marked.any_true()) << at;
     }
     marks.blocks = any;
+    marks.left = marks.first();
     marks.is_ascii = seen.simd_lt(u8x64::splat(simd, 0x80)).all_true();
 }
 

@@ -10,6 +10,8 @@ use fearless_simd::{Level, dispatch, prelude::*, u8x64};
 pub(super) const SHORT: usize = 64;
 
 const BLOCK: usize = 64;
+/// Characters below this one must be escaped.
+const CONTROLS: u8 = 0x20;
 const EVEN: u64 = 0x5555_5555_5555_5555;
 
 /// How far a run went.
@@ -46,34 +48,44 @@ pub(super) fn checked_run(text: &[u8], at: usize) -> Run {
 fn checked_blocks<S: Simd>(simd: S, text: &[u8]) -> Run {
     let equal = |block: u8x64<S>, byte: u8| block.simd_eq(u8x64::splat(simd, byte)).to_bitmask();
     let mut run = Run { at: 0, escaped: false, ascii_to: 0 };
-    let mut carry = 0;
-    let mut seen = u8x64::splat(simd, 0);
+    let (mut carry, mut escapes) = (0, 0);
+    let (mut seen, mut least) = (u8x64::splat(simd, 0), u8x64::splat(simd, u8::MAX));
     for bytes in text.as_chunks::<BLOCK>().0 {
         let block = u8x64::from_slice(simd, bytes);
         seen |= block;
-        let (quotes, backslashes) = (equal(block, b'"'), equal(block, b'\\'));
-        let controls = block.simd_lt(u8x64::splat(simd, 0x20)).to_bitmask();
-        let (escaped, next_carry) = escaped(backslashes, carry);
-        let mut stops = (quotes & !escaped) | controls;
-        // Nearly every escape in prose is one of three; the others are looked for only where there are any.
-        let others = escaped & !(quotes | backslashes | equal(block, b'n'));
-        if others != 0 {
-            let letters = equal(block, b'b') | equal(block, b'f') | equal(block, b'r') | equal(block, b't');
-            stops |= others & !(equal(block, b'/') | letters);
+        let (quotes, backslashes, newlines) = (equal(block, b'"'), equal(block, b'\\'), equal(block, b'n'));
+        // Where no two backslashes stand together, what comes after one is escaped. Nearly every escape in prose is a quote or a line
+        // break; only a block with another one, or with the end of the string, is looked at more closely.
+        let after = (backslashes << 1) | carry;
+        if (quotes ^ after) & !newlines == 0 {
+            least = least.min(block);
+            escapes |= after;
+            carry = backslashes >> (BLOCK - 1);
+            run.at += BLOCK;
+            continue;
         }
+        let (escaped, next_carry) = escaped(backslashes, carry);
+        let letters = newlines | equal(block, b'b') | equal(block, b'f') | equal(block, b'r') | equal(block, b't');
+        let known = quotes | backslashes | letters | equal(block, b'/');
+        let controls = block.simd_lt(u8x64::splat(simd, CONTROLS)).to_bitmask();
+        let stops = (quotes & !escaped) | controls | (escaped & !known);
         if stops != 0 {
             let stop = stops.trailing_zeros();
-            run.escaped |= escaped & ((1 << stop) - 1) != 0;
+            escapes |= escaped & ((1 << stop) - 1);
             // An escape is stopped at as a whole, from its backslash on.
-            let back = usize::from((escaped >> stop) & 1 == 1);
-            run.at = run.at + stop as usize - back;
-            run.ascii_to = if is_ascii(simd, seen) { run.at } else { 0 };
-            return run;
+            run.at = run.at + stop as usize - usize::from((escaped >> stop) & 1 == 1);
+            carry = 0;
+            break;
         }
-        run.escaped |= escaped != 0;
+        escapes |= escaped;
         carry = next_carry;
         run.at += BLOCK;
     }
+    if least.simd_lt(u8x64::splat(simd, CONTROLS)).any_true() {
+        // Somewhere on the way. Such a text is refused, so it does not matter that the place is found byte by byte.
+        return Run { at: 0, escaped: false, ascii_to: 0 };
+    }
+    run.escaped = escapes != 0;
     run.at -= usize::from(carry == 1);
     run.ascii_to = if is_ascii(simd, seen) { run.at } else { 0 };
     run
@@ -122,17 +134,22 @@ pub(super) fn end(text: &[u8], at: usize) -> usize {
 /// How many bytes come before the closing quote, or before the last bytes that fill no block.
 #[inline(always)]
 fn blocks_to_quote<S: Simd>(simd: S, text: &[u8]) -> usize {
+    let equal = |block: u8x64<S>, byte: u8| block.simd_eq(u8x64::splat(simd, byte)).to_bitmask();
     let (mut at, mut carry) = (0, 0);
     for bytes in text.as_chunks::<BLOCK>().0 {
         let block = u8x64::from_slice(simd, bytes);
-        let quotes = block.simd_eq(u8x64::splat(simd, b'"')).to_bitmask();
-        let backslashes = block.simd_eq(u8x64::splat(simd, b'\\')).to_bitmask();
-        let (escaped, next_carry) = escaped(backslashes, carry);
-        let ends = quotes & !escaped;
-        if ends != 0 {
-            return at + ends.trailing_zeros() as usize;
+        let (quotes, backslashes) = (equal(block, b'"'), equal(block, b'\\'));
+        let after = (backslashes << 1) | carry;
+        if (quotes & !after) | (backslashes & after) == 0 {
+            carry = backslashes >> (BLOCK - 1);
+        } else {
+            let (escaped, next_carry) = escaped(backslashes, carry);
+            let ends = quotes & !escaped;
+            if ends != 0 {
+                return at + ends.trailing_zeros() as usize;
+            }
+            carry = next_carry;
         }
-        carry = next_carry;
         at += BLOCK;
     }
     at - usize::from(carry == 1)

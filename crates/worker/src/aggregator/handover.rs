@@ -93,15 +93,8 @@ impl Parked {
 
 /// Begins to use the memory the gate shares with us, and tells it so.
 fn share(hub: &Rc<Hub>, requests: OwnedFd, results: OwnedFd) {
-    let mut returned = match hub.net.memory.share(requests, results) {
-        Ok(returned) => returned,
-        Err(error) => return hub.out.error(MEMORY_TAG, &format!("the memory cannot be shared: {error}")),
-    };
-    hub.out.ok(MEMORY_TAG);
-    let out = hub.out.clone();
-    tokio::task::spawn_local(async move {
-        while let Some(offset) = returned.recv().await {
-            out.return_parameters(offset);
-        }
-    });
+    match hub.net.memory.share(requests, results) {
+        Ok(()) => hub.out.ok(MEMORY_TAG),
+        Err(error) => hub.out.error(MEMORY_TAG, &format!("the memory cannot be shared: {error}")),
+    }
 }

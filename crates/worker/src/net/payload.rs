@@ -6,30 +6,27 @@ use std::{
     task::{Context, Poll},
 };
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
+use wire::Enclosed;
 
-/// Up to three pieces, sent one after the other.
+/// What is left to send.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Payload([Bytes; 3]);
+pub(crate) struct Payload(Enclosed);
 
 impl Payload {
     pub(crate) fn new(head: Vec<u8>, text: Bytes, tail: &'static [u8]) -> Self {
-        Self([head.into(), text, Bytes::from_static(tail)])
+        Self(Enclosed::new(head, text, tail))
     }
 
-    pub(crate) fn pieces(&self) -> &[Bytes; 3] {
-        &self.0
-    }
-
-    fn left(&self) -> usize {
-        self.0.iter().map(Bytes::len).sum()
+    pub(crate) const fn pieces(&self) -> &[Bytes; 3] {
+        self.0.pieces()
     }
 }
 
 impl From<Bytes> for Payload {
     fn from(text: Bytes) -> Self {
-        Self([text, Bytes::new(), Bytes::new()])
+        Self(text.into())
     }
 }
 
@@ -40,19 +37,19 @@ impl From<Vec<u8>> for Payload {
 }
 
 impl Body for Payload {
-    type Data = Bytes;
+    type Data = Enclosed;
     type Error = Infallible;
 
-    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let next = self.get_mut().0.iter_mut().find(|piece| !piece.is_empty()).map(std::mem::take);
-        Poll::Ready(next.map(|piece| Ok(Frame::data(piece))))
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Enclosed>, Infallible>>> {
+        let all = std::mem::take(&mut self.get_mut().0);
+        Poll::Ready(all.has_remaining().then(|| Ok(Frame::data(all))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left() == 0
+        !self.0.has_remaining()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left() as u64)
+        SizeHint::with_exact(self.0.remaining() as u64)
     }
 }
