@@ -19,6 +19,7 @@ use bytes::Bytes;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::unix::pipe,
+    runtime::{Handle, RuntimeFlavor},
     sync::{Notify, mpsc, oneshot},
 };
 use wire::{
@@ -326,19 +327,27 @@ impl Link {
     pub(crate) async fn read_all(&self, mut pipe: pipe::Receiver, total_bytes: usize) {
         let mut lines = Lines::new(worker::LINE_LIMIT);
         let mut assembler = Assembler::new(total_bytes);
+        // Where there are other threads, whoever waits for a result need not wait for this one.
+        let is_alone = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
         while let Ok(1..) = pipe.read_buf(lines.buffer()).await {
-            let now = u64::try_from(self.born.elapsed().as_micros()).unwrap_or(u64::MAX).max(1);
-            self.heard.store(now, Ordering::Relaxed);
+            self.note_heard();
             while let Some(line) = lines.next_line() {
-                let is_long = matches!(&line, Line::Whole(line) if worker::is_attached(line));
+                let is_long = is_alone && matches!(&line, Line::Whole(line) if worker::is_attached(line));
                 self.hear(line, &mut assembler);
                 if is_long {
                     // Whoever waits for a long result works on it while it is in the caches, before the next one is copied.
                     tokio::task::yield_now().await;
+                    // More of its words may wait here, so that it was not listened to meanwhile says nothing about the worker.
+                    self.note_heard();
                 }
             }
         }
         self.sever();
+    }
+
+    fn note_heard(&self) {
+        let now = u64::try_from(self.born.elapsed().as_micros()).unwrap_or(u64::MAX).max(1);
+        self.heard.store(now, Ordering::Relaxed);
     }
 
     fn hear(&self, line: Line, assembler: &mut Assembler) {

@@ -180,8 +180,10 @@ impl Running {
 
     /// From here on the call moves by itself.
     pub fn part(&mut self) {
-        if let (Some(stages), Ok(runtime)) = (self.stages.take(), Handle::try_current()) {
-            runtime.spawn(stages);
+        let Some(stages) = self.stages.take() else { return };
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(stages)),
+            Err(error) => tracing::error!(%error, "a call ended before it was concluded"),
         }
     }
 
@@ -213,6 +215,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        // First, so that the call sees that nobody will answer what it asks.
+        self.events.close();
         self.part();
     }
 }

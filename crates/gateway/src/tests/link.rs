@@ -1,4 +1,4 @@
-use std::{os::fd::OwnedFd, sync::Arc};
+use std::{os::fd::OwnedFd, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
@@ -245,4 +245,23 @@ async fn without_shared_memory_long_parameters_go_through_the_pipe() {
     let line = played.requests.next_line().await.unwrap().unwrap();
     let message = wire::Json::parse(line.as_bytes(), wire::Limits::default()).unwrap();
     assert_eq!(message.path(&["params", "params", "name"]).unwrap().text(), "\"one\"");
+}
+
+#[tokio::test]
+async fn a_worker_whose_words_wait_to_be_heard_is_not_silent() {
+    const TURN: Duration = Duration::from_millis(20);
+    let mut played = play();
+    let link = Arc::clone(&played.link);
+    let asked = tokio::spawn(async move { link.ask("last", b"{}").await });
+    let last = next_id(&mut played).await;
+    // Long results, each of which lets others have a turn; those take their time.
+    let lines = "@0 5 {\"id\":999999999,\"result\":null}\n".repeat(15) + &format!("{{\"id\":{last},\"result\":1}}\n");
+    played.answers.write_all(lines.as_bytes()).await.unwrap();
+    let mut longest = Duration::ZERO;
+    while !asked.is_finished() {
+        tokio::task::yield_now().await;
+        std::thread::sleep(TURN);
+        longest = longest.max(played.link.silence());
+    }
+    assert!(longest < 8 * TURN, "{longest:?}");
 }
