@@ -271,9 +271,7 @@ mod tests {
         drop(running);
         assert!(ends(&ended).await);
         let (mut running, ended) = talking(1);
-        assert!(
-            tokio::time::timeout(Duration::ZERO, running.next()).await.is_ok_and(|event| matches!(event, Event::Progress(_)))
-        );
+        assert!(matches!(running.next().await, Event::Progress(_)));
         drop(running);
         assert!(ends(&ended).await);
     }

@@ -63,8 +63,8 @@ pub(crate) struct Sieve {
     cores: Vec<(u64, Core)>,
     /// Where in `cores` each slot begins.
     slots: Vec<usize>,
-    /// The lengths cores have, some of them more than once.
-    lengths: [usize; POSITIONS],
+    /// Whether there are cores of one byte, of two, and so on.
+    lengths: [bool; POSITIONS],
 }
 
 impl Sieve {
@@ -77,7 +77,7 @@ impl Sieve {
             hashes: vec![0; HASHES / 64].into(),
             cores: Vec::with_capacity(needles.len()),
             slots: Vec::new(),
-            lengths: [0; POSITIONS],
+            lengths: [false; POSITIONS],
         };
         for (core, bucket) in sieve.plan.place_well(needles) {
             sieve.add(core, bucket, needles.get(core.needle).copied().unwrap_or_default());
@@ -99,9 +99,7 @@ impl Sieve {
     fn in_order(mut self) -> Self {
         self.cores.sort_unstable_by_key(|(key, core)| (slot(*key), core.needle));
         self.slots = (0..=SLOTS).map(|start| self.cores.partition_point(|(key, _)| slot(*key) < start)).collect();
-        let longest = self.cores.iter().map(|(_, core)| core.len).max().unwrap_or_default();
-        let has = |len: usize| self.cores.iter().any(|(_, core)| core.len == len);
-        self.lengths = std::array::from_fn(|at| if has(at + 1) { at + 1 } else { longest });
+        self.lengths = std::array::from_fn(|at| self.cores.iter().any(|(_, core)| core.len == at + 1));
         self
     }
 
@@ -177,7 +175,7 @@ impl Sieve {
         bytes: [u8; POSITIONS],
         mut found: impl FnMut(&Core) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
-        for len in (1..=available).filter(|len| self.lengths.contains(len)) {
+        for (len, _) in (1..=available).zip(self.lengths).filter(|(_, has_any)| *has_any) {
             let key = self.spelling.key(bytes, len);
             let slot = slot(key);
             let (from, to) = (self.slots.get(slot).copied(), self.slots.get(slot + 1).copied());

@@ -8,7 +8,7 @@ use std::{
     collections::HashMap,
     io,
     os::fd::OwnedFd,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use bytes::Bytes;
@@ -37,6 +37,12 @@ struct Regions {
 struct Done {
     offsets: Mutex<Vec<usize>>,
     fresh: Notify,
+}
+
+impl Done {
+    fn offsets(&self) -> MutexGuard<'_, Vec<usize>> {
+        self.offsets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Memory {
@@ -107,12 +113,6 @@ struct Borrowed {
     slice: Slice,
     offset: usize,
     done: Arc<Done>,
-}
-
-impl Done {
-    fn offsets(&self) -> std::sync::MutexGuard<'_, Vec<usize>> {
-        self.offsets.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl AsRef<[u8]> for Borrowed {

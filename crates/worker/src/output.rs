@@ -283,3 +283,52 @@ impl Sink {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use sandbox::shared::Region;
+    use tokio::{io::AsyncReadExt, time::timeout};
+
+    use super::*;
+
+    fn out() -> (Out, Sink, pipe::Receiver) {
+        let (reader, writer) = io::pipe().unwrap();
+        let memory = Rc::new(Memory::default());
+        let (requests, results) = (Region::new(1 << 20).unwrap(), Region::new(1 << 20).unwrap());
+        let owned = |region: &Region| region.as_fd().try_clone_to_owned().unwrap();
+        memory.share(owned(&requests), owned(&results)).unwrap();
+        let sink = Sink::Pipe(pipe::Sender::from_owned_fd(writer.into()).unwrap());
+        (Out::new(1 << 20, memory), sink, pipe::Receiver::from_owned_fd(reader.into()).unwrap())
+    }
+
+    /// What one read brings.
+    async fn heard(pipe: &mut pipe::Receiver) -> String {
+        let mut heard = Vec::with_capacity(1024);
+        pipe.read_buf(&mut heard).await.unwrap();
+        String::from_utf8(heard).unwrap()
+    }
+
+    #[tokio::test]
+    async fn parameters_are_given_back_with_an_answer_or_without() {
+        let (out, sink, mut pipe) = out();
+        let said = async {
+            let memory = Rc::clone(&out.0.memory);
+            let (first, second) = (memory.parameters(0, 5).unwrap(), memory.parameters(4096, 5).unwrap());
+            out.ok(7);
+            drop(first);
+            assert_eq!(heard(&mut pipe).await, "{\"id\":7,\"ok\":true}\n-0\n", "at once");
+            let slice = second.slice(1..2);
+            drop(second);
+            out.ok(8);
+            assert_eq!(heard(&mut pipe).await, "{\"id\":8,\"ok\":true}\n", "a part of it is still in use");
+            drop(slice);
+            assert_eq!(heard(&mut pipe).await, "-4096\n");
+        };
+        tokio::select! {
+            _ = out.clone().write_to(sink) => unreachable!("the gate has not hung up"),
+            said = timeout(Duration::from_secs(10), said) => said.unwrap(),
+        }
+    }
+}
