@@ -153,6 +153,19 @@ impl Session {
         self.take_in(mark, origin, |_| ())
     }
 
+    /// For words of `origin` that nobody asked for: what the label includes already, origin and all, may be shown; nothing else may, so
+    /// that a server raises no label by talking.
+    pub fn absorb_known(self: &Arc<Self>, mark: Mark, origin: &ServerId) -> Option<Absorbed> {
+        let (ticket, version, after) = self.known(|known| {
+            let label = &known.label;
+            if label.mark.join(mark) != label.mark || !label.origins.contains(origin) {
+                return None;
+            }
+            Some(known.let_leave(mark, origin))
+        })?;
+        Some(Absorbed::new(self, ticket, version, after))
+    }
+
     /// Raises the label to include a part of a call's result. Must happen before it is shown. The first time, the call becomes the
     /// head of the lineage.
     pub fn absorb_step(self: &Arc<Self>, mark: Mark, origin: &ServerId, step: &Step) -> Absorbed {
@@ -170,9 +183,7 @@ impl Session {
         let (ticket, version, after) = self.known(|known| {
             known.raise(mark, origin);
             advance(known);
-            known.tickets += 1;
-            known.leaving.push(Leaving { ticket: known.tickets, mark, origin: origin.clone() });
-            (known.tickets, known.version, known.label.mark)
+            known.let_leave(mark, origin)
         });
         Absorbed::new(self, ticket, version, after)
     }
@@ -235,6 +246,13 @@ impl Session {
 }
 
 impl Known {
+    /// Notes that something absorbed is on its way out.
+    fn let_leave(&mut self, mark: Mark, origin: &ServerId) -> (u64, u64, Mark) {
+        self.tickets += 1;
+        self.leaving.push(Leaving { ticket: self.tickets, mark, origin: origin.clone() });
+        (self.tickets, self.version, self.label.mark)
+    }
+
     fn raise(&mut self, mark: Mark, origin: &ServerId) {
         let raised = self.label.mark.join(mark);
         let is_new_origin = !self.label.origins.contains(origin);

@@ -17,7 +17,7 @@ mod shape;
 use std::sync::Arc;
 
 use audit::{Intent, Opened};
-use flow::{Showable, Step};
+use flow::Step;
 use policy::{Admitted, Binding, Bounded, Evidence, Facts, Judged, Permit, Weighed};
 use tokio::sync::OwnedSemaphorePermit;
 use vocab::{Effect, Fault, FaultKind, Mark, Rule, ServerId, Stop, Violation};
@@ -29,6 +29,7 @@ use crate::{
     places::{Places, Taken},
     running::{Event, Outcome, Wires},
     settings::Rules,
+    words::{Occasion, Pass},
 };
 use context::Place;
 pub(crate) use context::{Count, NamesOf, SoFar, boundary, counted_as, meters};
@@ -57,9 +58,7 @@ pub(crate) async fn call(gate: Arc<Inner>, ask: Ask, mut wires: Wires) {
     let step = Step::new(&opened.facts.call, ask.caller.session());
     let case = Case { gate: &gate, ask: &ask, step: &step, rules: &rules, so_far: SoFar::default() };
     let outcome = attempt(case, &mut opened, &mut wires).await;
-    let (reply, showable) = conclude::conclude(case, opened, outcome);
-    wires.say(Event::Done(reply)).await;
-    drop(showable);
+    wires.say(Event::Done(conclude::conclude(case, opened, outcome))).await;
 }
 
 async fn attempt(case: Case<'_>, opened: &mut Opened, wires: &mut Wires) -> Result<Delivered, Stop> {
@@ -94,8 +93,8 @@ async fn attempt(case: Case<'_>, opened: &mut Opened, wires: &mut Wires) -> Resu
     let intent = intend(case, opened, &received, &target, &permit, &args).await?;
     let budget = permit.budget();
     let raw = dispatch::dispatch(case, &target, permit, intent, args, wires).await?;
-    let result = inspect::inspect(case, &received, &target, raw, budget)?;
-    absorb(case, &target, result).await
+    let inspected = inspect::inspect(case, &received, &target, raw, budget);
+    absorb(case, &target, inspected).await
 }
 
 /// What there is to know about who calls what.
@@ -119,7 +118,7 @@ struct Settled {
     slots: Slots,
 }
 
-/// A result that the session's durable label already includes, so it may be shown.
+/// How a server answered, with the evidence that the session's durable label includes it: a result, an error, or that there was none.
 #[derive(Debug)]
 pub(crate) struct Delivered {
     outcome: Outcome,
@@ -127,7 +126,7 @@ pub(crate) struct Delivered {
     is_error: bool,
     /// What was taken out of it, in the operator's words.
     remark: Option<String>,
-    showable: Showable,
+    pass: Pass,
 }
 
 /// The door recognised the caller; here it is shown that this is the caller's own call. A signed one passes once.
@@ -219,20 +218,19 @@ async fn intend(
     intended.map_err(|error| Violation::new(Rule::LedgerUnavailable, error.to_string()))
 }
 
-/// Raises the session's label, durably, before anything of the result leaves the gate.
-async fn absorb(case: Case<'_>, target: &Target, inspected: inspect::Inspected) -> Result<Delivered, Stop> {
-    let showable = show(case, target).await?;
-    let inspect::Inspected { outcome, is_error, remark } = inspected;
-    Ok(Delivered { outcome, is_error, remark, showable })
+/// Raises the session's label, durably, before anything of the result leaves the gate. Why there is no result to show, where there is
+/// none, is the server's choice too, and is told like a result.
+async fn absorb(case: Case<'_>, target: &Target, inspected: Result<inspect::Inspected, Stop>) -> Result<Delivered, Stop> {
+    let pass = show(case, target).await?;
+    Ok(match inspected {
+        Ok(inspect::Inspected { outcome, is_error, remark }) => Delivered { outcome, is_error, remark, pass },
+        Err(stop) => Delivered { outcome: Outcome::Stopped(stop), is_error: true, remark: None, pass },
+    })
 }
 
 /// Evidence that words of this server may be shown to the caller.
-async fn show(case: Case<'_>, target: &Target) -> Result<Showable, Stop> {
-    let caller = &case.ask.caller;
-    let absorbed = caller.session().absorb_step(target.mark(), &target.spec.id, case.step);
-    case.gate.state.keep(caller.id(), absorbed).await.map_err(|error| {
-        Fault::new(FaultKind::Gate, format!("the session's label could not be saved, so nothing is shown: {error}")).into()
-    })
+async fn show(case: Case<'_>, target: &Target) -> Result<Pass, Stop> {
+    Ok(case.gate.pass(&case.ask.caller, &target.spec, target.mark(), Occasion::Call(case.step)).await?)
 }
 
 /// The label a call is recorded under when it ended before it was weighed.

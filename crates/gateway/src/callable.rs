@@ -7,12 +7,14 @@ use policy::{
     Contexts, SecurityContext,
     context::{AgentTools, ToolPattern},
 };
-use vocab::ServerId;
+use vocab::{ServerId, View};
 
 use crate::{
     Caller, Gate, Listed,
     call::NamesOf,
     catalog::{Catalog, Found, Names},
+    gate::Inner,
+    settings::ServerSpec,
 };
 
 impl Gate {
@@ -51,6 +53,22 @@ impl Gate {
     #[must_use]
     pub fn has_context(&self, caller: &Caller, name: &str) -> bool {
         self.inner().rules().contexts.context(name).is_some_and(|context| context.admits_tenant(caller.tenant()))
+    }
+}
+
+impl Inner {
+    /// Whether a caller's context lets it use anything of a server: one of its tools, its resources or its prompts.
+    pub(crate) fn lists_any_of(&self, caller: &Caller, spec: &ServerSpec) -> bool {
+        let rules = self.rules();
+        let lists = match Lists::of(&rules.contexts, caller, caller.context()) {
+            Lists::Everything => return true,
+            Lists::Nothing => return false,
+            Lists::Of(lists) => lists,
+        };
+        let catalog = self.hub.catalog();
+        let mut tools = catalog.tools(Some(&spec.id), View::Raw).iter();
+        tools.any(|listed| lists.name(listed, caller, &catalog, Some(&spec.id)))
+            || ["resources.read", "prompts.get"].iter().any(|method| lists.allow(method, &[], Some(&spec.id)))
     }
 }
 

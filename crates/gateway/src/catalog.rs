@@ -14,7 +14,7 @@ mod snapshot;
 use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
-use vocab::{Effect, Integrity, Mark, ServerId, View, split_double};
+use vocab::{Effect, Mark, ServerId, View, split_double};
 use wire::{Json, Limits, mcp::TASKS_EXTENSION, write::Object};
 
 pub(crate) use build::Basis;
@@ -23,7 +23,7 @@ pub use headers::HeaderParam;
 pub(crate) use routes::dotted_names;
 pub(crate) use snapshot::Snapshots;
 
-use crate::{Caller, ask::Era, meters::Metered, pins::Standing, settings::ServerSpec};
+use crate::{Caller, ask::Era, meters::Metered, pins::Standing, settings::ServerSpec, words::mark_of};
 use definition::Definition;
 use routes::Routes;
 
@@ -89,8 +89,7 @@ impl Target {
 
     /// What its results carry.
     pub(crate) fn mark(&self) -> Mark {
-        let integrity = if self.is_open_world { Integrity::Untrusted } else { Integrity::Trusted };
-        Mark { secrecy: self.spec.classification.unwrap_or_default(), integrity }
+        mark_of(&self.spec, self.is_open_world)
     }
 }
 

@@ -21,8 +21,9 @@ pub enum Change {
         server: ServerId,
         params: Bytes,
     },
+    /// A visit to an address that a server asked somebody for is done; by the server's id for it.
     ElicitationComplete {
         server: ServerId,
-        params: Bytes,
+        visit: Arc<str>,
     },
 }

@@ -12,10 +12,9 @@ use std::{
 
 use arc_swap::ArcSwap;
 use audit::{Clock, EventFilter, Ledger, Place, StrangerCounter};
-use flow::Showable;
 use state::{Approval, ApprovalState, SavedSession, State};
 use tokio::sync::{broadcast, watch};
-use vocab::{Integrity, Mark, Redacted, ServerId, Stage, Stop};
+use vocab::{Redacted, ServerId, Stage, Stop};
 use wire::{Text, write::Object};
 
 use crate::{
@@ -29,6 +28,7 @@ use crate::{
     settings::{Accounts, Configuration, Rules, ServerSpec, Settings, Terms},
     signed::Signed,
     upstream::Hub,
+    words::Unheard,
     workers::Workers,
 };
 
@@ -57,16 +57,6 @@ pub type Editor = Box<dyn Fn(&Edit) -> Result<(), String> + Send + Sync>;
 
 /// How the sinks are doing, as the text of a JSON array.
 pub type SinksReport = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
-
-/// Proof that words may be shown, to be held until they are handed over; nothing where there are no words of a server.
-pub type Evidence = Option<Showable>;
-
-/// Whether a change may be shown.
-#[derive(Debug)]
-pub enum Delivery {
-    Show(Evidence),
-    Withhold,
-}
 
 #[derive(Clone)]
 pub struct Gate(Arc<Inner>);
@@ -101,6 +91,7 @@ pub(crate) struct Inner {
     refused: AtomicU64,
     failed: AtomicU64,
     pub(crate) flights: Flights,
+    pub(crate) unheard: Unheard,
 }
 
 impl std::fmt::Debug for Gate {
@@ -253,6 +244,7 @@ impl Gate {
             refused: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             flights: Flights::default(),
+            unheard: Unheard::default(),
         }));
         tokio::spawn(workers.supervise());
         tokio::spawn(Arc::clone(&hub).listen());
@@ -313,27 +305,6 @@ impl Gate {
         self.0.hub.changes()
     }
 
-    /// Must be asked before a change that carries an upstream's words is shown to a caller: raises the caller's label.
-    pub async fn deliver(&self, caller: &Caller, change: &Change) -> Delivery {
-        let (Change::Updated { server, .. } | Change::Log { server, .. } | Change::ElicitationComplete { server, .. }) = change
-        else {
-            return Delivery::Show(None);
-        };
-        let spec = self.0.hub.upstream(server).map(|upstream| upstream.spec());
-        let Some(level) = spec.filter(|spec| caller.sees(spec.tenant.as_deref())).and_then(|spec| spec.approved()) else {
-            return Delivery::Withhold;
-        };
-        let integrity = if self.0.hub.catalog().is_open_world(server) { Integrity::Untrusted } else { Integrity::Trusted };
-        let absorbed = caller.session().absorb(Mark { secrecy: level, integrity }, server);
-        match self.0.state.keep(caller.id(), absorbed).await {
-            Ok(showable) => Delivery::Show(Some(showable)),
-            Err(error) => {
-                tracing::error!(%error, "a session's label could not be saved, so nothing is shown");
-                Delivery::Withhold
-            }
-        }
-    }
-
     #[must_use]
     pub fn seal(&self) -> &Seal {
         &self.0.seal
@@ -378,6 +349,7 @@ impl Gate {
         let mut out = Object::new();
         out.u64("in_flight", in_flight as u64).u64("answered", read(&self.0.answered));
         out.u64("refused", read(&self.0.refused)).u64("failed", read(&self.0.failed));
+        out.u64("withheld", self.0.unheard.count());
         out.finish()
     }
 

@@ -29,6 +29,7 @@ pub mod settings;
 mod signed;
 mod tokens;
 mod upstream;
+mod words;
 mod workers;
 
 pub use admin::Admin;
@@ -39,7 +40,7 @@ pub use catalog::{Catalog, HeaderParam, Listed, RefusedName};
 pub use change::Change;
 pub use courier::{Courier, Delivered};
 pub use events::{Missed, News, Subscription, Told};
-pub use gate::{Delivery, Edit, Editor, Evidence, Gate, Reload, SinksReport};
+pub use gate::{Edit, Editor, Gate, Reload, SinksReport};
 pub use identity::Envelope;
 pub use oauth::{PROOF_WINDOW, Presented, Unaccepted};
 pub use pins::Pins;
@@ -50,6 +51,7 @@ pub use signed::{
     AttestError, AttestProof, AttestRequest, Attested, Ended, Launchable, NewWorkload, SessionRequest, SignedSession,
 };
 pub use state::SignedStatus;
+pub use words::{Pass, Source, Words};
 
 /// JSON-RPC codes of ours, outside the range the protocol reserves: refused by a rule, upstream failed, out of time.
 pub const REFUSED: i64 = -31001;

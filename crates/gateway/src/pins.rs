@@ -15,7 +15,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use audit::{Change, Ledger};
-use shape::definition::{Comparison, Verdict, compare, infer_effect};
+use shape::definition::{Comparison, Verdict, compare, infer_effect, infer_open_world};
 use vocab::{Effect, ServerId};
 use wire::write::Object;
 
@@ -23,6 +23,7 @@ use crate::{
     catalog::{
         Face,
         definition::{Definition, Kind},
+        reparse,
     },
     settings::{Arrivals, ServerSpec},
 };
@@ -39,6 +40,14 @@ struct Pin {
     /// The digest of what the server showed instead, since which it waits for a person.
     quarantined: Option<String>,
     definition: Vec<u8>,
+    /// An earlier definition took addresses, and nobody has approved since that this one does not.
+    was_open_world: bool,
+}
+
+impl Pin {
+    fn is_open_world(&self) -> bool {
+        self.was_open_world || infer_open_world(reparse(&self.definition))
+    }
 }
 
 type Key = (Kind, String);
@@ -108,6 +117,13 @@ impl Pins {
             Some(pin) if pin.digest == definition.digest() => Standing::Approved,
             Some(_) => Standing::Quarantined("it changed since it was approved".into()),
         }
+    }
+
+    /// Whether any approved tool of a server takes addresses, listed now or not.
+    pub(crate) fn has_open_world(&self, server: &ServerId) -> bool {
+        let lock = self.lock.load();
+        let mut pins = lock.servers.get(server).into_iter().flatten();
+        pins.any(|((kind, _), pin)| *kind == Kind::Tool && pin.is_open_world())
     }
 
     /// What the lock file says calling this tool does.
@@ -289,6 +305,7 @@ fn pinned(kind: Kind, name: &str, definition: &Definition, effect: Option<Effect
         effect: (kind == Kind::Tool).then(|| effect.unwrap_or_else(|| infer_effect(name))),
         quarantined: None,
         definition: definition.canonical(),
+        was_open_world: false,
     }
 }
 
@@ -328,7 +345,9 @@ fn plan<'a>(
     let Comparison { verdict, .. } = compare(what, &pin.definition, &definition.canonical());
     if verdict == Verdict::Narrowed && spec.narrowed_definitions == Arrivals::Accept {
         let detail = format!("{what} `{name}` accepts less than before; accepted, as the server's entry says");
-        return planned("definition.accepted", detail, Some(pinned(kind, name, definition, pin.effect)));
+        // Accepting less is no word on whose words come back.
+        let narrowed = Pin { was_open_world: pin.is_open_world(), ..pinned(kind, name, definition, pin.effect) };
+        return planned("definition.accepted", detail, Some(narrowed));
     }
     let detail = format!("{what} `{name}` changed ({}) from {} to {}", verdict.as_str(), pin.digest, definition.digest());
     let quarantined = Pin { quarantined: Some(definition.digest().to_owned()), ..pin.clone() };

@@ -19,6 +19,8 @@ use tokio::{runtime::Handle, sync::mpsc};
 use vocab::{Fault, FaultKind, Rule, Stop, Violation};
 use wire::Text;
 
+use crate::words::{Pass, Words};
+
 /// Events that may wait for the door.
 const EVENTS: usize = 64;
 /// Answers that may wait for the call.
@@ -28,13 +30,13 @@ const ORDERS: usize = 64;
 #[derive(Debug)]
 pub enum Event {
     /// Progress, without its token: that belongs to the door.
-    Progress(Bytes),
-    Log(Bytes),
+    Progress(Words),
+    Log(Words),
     /// The server asks the caller's client something; answer it under `key`.
     Ask {
         key: String,
         method: String,
-        params: Bytes,
+        params: Words,
     },
     /// The last event.
     Done(Reply),
@@ -61,26 +63,27 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct Reply {
     outcome: Outcome,
+    pass: Pass,
 }
 
 impl Reply {
-    pub(crate) fn new(outcome: Outcome, _proof: Sealed) -> Self {
-        Self { outcome }
+    pub(crate) fn new(outcome: Outcome, pass: Pass, _proof: Sealed) -> Self {
+        Self { outcome, pass }
     }
 
     /// When the ledger cannot record the outcome, the caller learns only that: a result that is not on record is not delivered.
     pub(crate) fn unrecorded(detail: String) -> Self {
-        Self { outcome: Outcome::Stopped(Fault::new(FaultKind::Gate, detail).into()) }
+        Self { outcome: Outcome::Stopped(Fault::new(FaultKind::Gate, detail).into()), pass: Pass::own() }
     }
 
     /// A call that had no effect and cannot be recorded: its caller may try again, and learns nothing that is on no record.
     pub(crate) fn refused_unrecorded(detail: String) -> Self {
-        Self { outcome: Outcome::Stopped(Violation::new(Rule::LedgerUnavailable, detail).into()) }
+        Self { outcome: Outcome::Stopped(Violation::new(Rule::LedgerUnavailable, detail).into()), pass: Pass::own() }
     }
 
-    #[must_use]
-    pub fn into_outcome(self) -> Outcome {
-        self.outcome
+    /// How the call ended, and the evidence that this may be shown: to be held until it has left.
+    pub fn into_parts(self) -> (Outcome, Pass) {
+        (self.outcome, self.pass)
     }
 }
 
@@ -133,7 +136,7 @@ pub struct Running {
     events: mpsc::Receiver<Event>,
     orders: mpsc::Sender<Order>,
     /// Questions shown to the door and not answered yet.
-    open: Vec<(String, String, Bytes)>,
+    open: Vec<(String, String, Words)>,
     again: VecDeque<Event>,
 }
 
@@ -257,7 +260,7 @@ mod tests {
         let running = Running::new(move |wires| async move {
             for _ in 0..words {
                 tokio::task::yield_now().await;
-                wires.say(Event::Progress(Bytes::new())).await;
+                wires.say(Event::Progress(Words::own(Bytes::new()))).await;
             }
             tokio::task::yield_now().await;
             note.store(true, Ordering::Release);
@@ -288,11 +291,11 @@ mod tests {
     #[tokio::test]
     async fn a_call_that_panics_is_answered() {
         let mut running = Running::new(|wires| async move {
-            wires.say(Event::Progress(Bytes::new())).await;
+            wires.say(Event::Progress(Words::own(Bytes::new()))).await;
             assert!(!wires.has_room(), "on purpose");
         });
         assert!(matches!(running.next().await, Event::Progress(_)));
         let Event::Done(reply) = running.next().await else { panic!("not the end") };
-        assert!(matches!(reply.into_outcome(), Outcome::Stopped(_)));
+        assert!(matches!(reply.into_parts().0, Outcome::Stopped(_)));
     }
 }

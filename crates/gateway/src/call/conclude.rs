@@ -1,7 +1,6 @@
 //! Conclude: the outcome is on record, and only then is there a reply.
 
 use audit::{Facts, Opened, Verdict};
-use flow::Showable;
 use policy::Permit;
 use vocab::{Fault, FaultKind, Rule, Stage, Stop};
 use wire::Json;
@@ -13,6 +12,7 @@ use crate::{
     gate::Inner,
     running::{Outcome, Reply},
     settings::Rules,
+    words::Pass,
 };
 
 /// Arguments longer than this are recorded by their digest alone.
@@ -135,7 +135,7 @@ fn keep_refused(case: Case<'_>, opened: &mut Opened) {
     }
 }
 
-pub(super) fn conclude(case: Case<'_>, mut opened: Opened, outcome: Result<Delivered, Stop>) -> (Reply, Option<Showable>) {
+pub(super) fn conclude(case: Case<'_>, mut opened: Opened, outcome: Result<Delivered, Stop>) -> Reply {
     let Case { gate, ask, step, .. } = case;
     if opened.facts.label.is_empty() {
         opened.facts.label = current_label(ask).to_string().into();
@@ -146,29 +146,32 @@ pub(super) fn conclude(case: Case<'_>, mut opened: Opened, outcome: Result<Deliv
         ask.caller.session().place_step(step);
         opened.facts.after = step.after().to_string().into();
     }
-    let (record, outcome, showable) = match outcome {
+    let delivered = match outcome {
         Ok(delivered) => {
             let (after, follows) = (step.after(), step.follows());
             if after != follows {
                 // Another call's result was shown in between: the lineage has both.
                 opened.facts.after = format!("{after} {follows}").trim().to_owned().into();
             }
-            let record = delivered_record(gate, opened, &delivered);
-            (record, delivered.outcome, Some(delivered.showable))
+            delivered
         }
-        Err(stop) => {
+        Err(stop) => Delivered { outcome: Outcome::Stopped(stop), is_error: true, remark: None, pass: Pass::own() },
+    };
+    let (record, outcome, pass) = match delivered {
+        Delivered { outcome: Outcome::Stopped(stop), pass, .. } => {
             let stop = scrubbed(gate, stop);
             let label = current_label(ask).to_string();
             let mut record = stopped(&stop, had_intent);
             record.label_after = &label;
             log(&stop, &opened);
             keep_refused(case, &mut opened);
-            (gate.ledger.conclude(opened, &record), Outcome::Stopped(stop), None)
+            (gate.ledger.conclude(opened, &record), Outcome::Stopped(stop), pass)
         }
+        delivered => (delivered_record(gate, opened, &delivered), delivered.outcome, delivered.pass),
     };
     gate.count(&outcome);
-    let reply = match record {
-        Ok(proof) => Reply::new(outcome, proof),
+    match record {
+        Ok(proof) => Reply::new(outcome, pass, proof),
         Err(error) => {
             tracing::error!(%error, call = step.call(), "an outcome could not be recorded");
             match outcome {
@@ -179,12 +182,11 @@ pub(super) fn conclude(case: Case<'_>, mut opened: Opened, outcome: Result<Deliv
                 _ => Reply::unrecorded(error.to_string()),
             }
         }
-    };
-    (reply, showable)
+    }
 }
 
 fn delivered_record(gate: &Inner, opened: Opened, delivered: &Delivered) -> Result<audit::Sealed, audit::LedgerUnavailable> {
-    let label = delivered.showable.after().to_string();
+    let label = delivered.pass.after().unwrap_or_default().to_string();
     let none = bytes::Bytes::new();
     let (bytes, known) = match &delivered.outcome {
         Outcome::Result(text) => (text.bytes(), text.digest()),

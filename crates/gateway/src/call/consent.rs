@@ -23,6 +23,7 @@ use crate::{
     catalog::Target,
     finish::Phase,
     running::{Event, Order, Wires},
+    words::Words,
 };
 
 /// How often a waiting client is told that it waits.
@@ -146,7 +147,9 @@ async fn wait(case: Case<'_>, approval: &Approval, wires: &mut Wires) -> Result<
     let news = gate.state.watch(&approval.id).await.map_err(unavailable)?;
     let mut news = news.ok_or_else(|| unavailable("the question is gone"))?;
     if case.rules.approvals.in_client && approval.state == ApprovalState::Pending && can_elicit(case.ask) {
-        wires.say(Event::Ask { key: KEY.into(), method: "elicitation/create".into(), params: question(approval) }).await;
+        wires
+            .say(Event::Ask { key: KEY.into(), method: "elicitation/create".into(), params: Words::own(question(approval)) })
+            .await;
     }
     let mut reminder = tokio::time::interval(REMINDER);
     let mut reminded = 0;
@@ -182,7 +185,7 @@ async fn wait(case: Case<'_>, approval: &Approval, wires: &mut Wires) -> Result<
             _ = reminder.tick() => {
                 let mut out = Object::new();
                 out.u64("progress", reminded).str("message", &format!("waiting for a person to answer approval {}", approval.id));
-                wires.mention(Event::Progress(out.finish().into()));
+                wires.mention(Event::Progress(Words::own(out.finish())));
                 reminded += 1;
             }
         }

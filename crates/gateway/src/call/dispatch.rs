@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 
 use audit::Intent;
 use bytes::Bytes;
-use flow::Showable;
 use policy::Permit;
 use tokio::{sync::mpsc, time::Instant};
 use vocab::{Fault, FaultKind, Rule, Stop, Violation};
@@ -19,6 +18,7 @@ use crate::{
     link::{ErrorKind, EventName, Link, Word},
     running::{Event, Order, Wires},
     upstream::{Status, Upstream},
+    words::Pass,
 };
 
 /// The worker keeps the time; this much later the gate stops waiting for the worker.
@@ -31,8 +31,11 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 pub(super) enum Raw {
     Result(Text),
     Rpc(Bytes),
+    /// The call was sent and brought no answer. When and how, the server can choose.
+    Stopped(Stop),
 }
 
+/// `Err`: nothing was sent, and the server had no say in it.
 pub(super) async fn dispatch(
     case: Case<'_>,
     target: &Target,
@@ -48,16 +51,16 @@ pub(super) async fn dispatch(
     let upstream = gate.hub.upstream(&target.spec.id).ok_or_else(|| unavailable("no server has this tool, or it was removed"))?;
     let link = connected(gate, &upstream).await?;
     if matches!(ask.action, Action::Subscribe | Action::Unsubscribe) {
-        return subscribe(ask, target, &upstream, &link).await;
+        return Ok(subscribe(ask, target, &upstream, &link).await.unwrap_or_else(Raw::Stopped));
     }
     listen_for_logs(ask, target, &upstream, &link).await;
     let budget = permit.budget();
     let (id, words) = link.forward(about(case, target, budget.time)?, &args.text);
     drop((permit, intent, args));
-    let mut exchange = Exchange { case, target, link: &link, id, wires, showable: None, asked: 0 };
+    let mut exchange = Exchange { case, target, link: &link, id, wires, pass: None, asked: 0 };
     let raw = exchange.run(words, budget.time).await;
     link.forget(id);
-    raw
+    Ok(raw.unwrap_or_else(Raw::Stopped))
 }
 
 /// Servers of the older kind log at one level for everybody: the most talkative that anyone asked for. Doors show each session only
@@ -139,7 +142,7 @@ struct Exchange<'a> {
     wires: &'a mut Wires,
     /// Evidence that words of this server may be shown. Held as long as the call goes on, so that a reset in between does not wash
     /// their label off.
-    showable: Option<Showable>,
+    pass: Option<Pass>,
     /// Questions waiting for an answer; time does not run meanwhile.
     asked: usize,
 }
@@ -190,12 +193,13 @@ impl Exchange<'_> {
             // It would be lost on the way to the door; a flood of these is not worth looking at.
             return Ok(());
         }
-        if self.showable.is_none() {
-            self.showable = Some(show(self.case, self.target).await?);
-        }
+        let pass = match &self.pass {
+            Some(pass) => pass.clone(),
+            None => self.pass.insert(show(self.case, self.target).await?).clone(),
+        };
         let json = Json::checked_before(message);
         let params = json.get("params").map_or_else(|| Bytes::from_static(b"{}"), |params| message.slice_ref(params.as_bytes()));
-        let params = self.case.gate.redacted(&self.target.spec, params.into()).0.into_bytes();
+        let params = self.case.gate.words(&self.target.spec, params, pass);
         match name {
             EventName::Progress => self.wires.mention(Event::Progress(params)),
             EventName::Log => self.wires.mention(Event::Log(params)),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use policy::Budget;
-use vocab::{Rule, Violation};
+use vocab::{Rule, Stop, Violation};
 use wire::{Json, Text, json, write};
 
 use super::{
@@ -30,9 +30,10 @@ pub(super) fn inspect(
     target: &Target,
     raw: Raw,
     budget: Budget,
-) -> Result<Inspected, Violation> {
+) -> Result<Inspected, Stop> {
     let Case { gate, ask, .. } = case;
     let result = match raw {
+        Raw::Stopped(stop) => return Err(stop),
         Raw::Rpc(error) => {
             let (error, remark) = gate.redacted(&target.spec, error.into());
             return Ok(Inspected { outcome: Outcome::Rpc(error.into_bytes()), is_error: true, remark });
@@ -42,17 +43,17 @@ pub(super) fn inspect(
     let limit = target.spec.max_result_bytes.min(gate.terms().ceiling.result_bytes);
     if result.len() > limit {
         let detail = format!("{} bytes from `{}`; the limit is {limit}", result.len(), target.spec.id);
-        return Err(Violation::new(Rule::ResultTooLarge, detail));
+        return Err(Violation::new(Rule::ResultTooLarge, detail).into());
     }
     if result.len() > budget.result_bytes {
         // The server's entry would let it pass; the caller's context does not.
         let (actual, most) = (result.len(), budget.result_bytes);
         let detail = format!("{actual} bytes from `{}`; the context allows {most}", target.spec.id);
         let payload = format!("{{\"actual_bytes\":{actual},\"max_bytes\":{most}}}");
-        return Err(Violation::new(Rule::OutputSizeLimitExceeded, detail).with_payload(payload));
+        return Err(Violation::new(Rule::OutputSizeLimitExceeded, detail).with_payload(payload).into());
     }
     if !Json::checked_before(&result).is_object() {
-        return Err(Violation::new(Rule::InvalidResult, "the result is not an object"));
+        return Err(Violation::new(Rule::InvalidResult, "the result is not an object").into());
     }
     let (result, remark) = gate.redacted(&target.spec, result);
     let json = Json::checked_before(&result);
@@ -72,7 +73,7 @@ pub(super) fn inspect(
     if acts_for_user && (found.task.is_some() || found.nested.is_some()) {
         let detail =
             format!("`{}` answered a user's call with a task, which cannot be followed under that user's name", target.name);
-        return Err(Violation::new(Rule::InvalidResult, detail));
+        return Err(Violation::new(Rule::InvalidResult, detail).into());
     }
     as_declared(ask, target, &found)?;
     let is_error = found.is_error;

@@ -38,7 +38,7 @@ impl Catalog {
                 face: face.clone(),
                 tables: ViewTables::default(),
                 resources: Table::new(),
-                is_open_world: is_open_world(spec, face.as_deref()),
+                is_open_world: is_open_world(spec, face.as_deref(), basis.pins),
                 meters: basis.meters.of_server(spec),
                 instructions: None,
             };
@@ -205,10 +205,11 @@ fn claims(rival: &ServerId, id: &ServerId, name: &str, pins: &Pins) -> bool {
     rest.is_some_and(|rest| meet(id, rival) || pins.effect(rival, rest).is_some())
 }
 
-/// As the operator says; otherwise a server any of whose tools takes addresses brings in anyone's words.
-fn is_open_world(spec: &ServerSpec, face: Option<&Face>) -> bool {
-    let infers = || face.is_some_and(|face| face.tools.iter().any(|item| item.definition.is_open_world()));
-    spec.open_world.unwrap_or_else(infers)
+/// As the operator says; otherwise a server any of whose tools takes addresses brings in anyone's words. Tools that were approved count
+/// whether the server lists them now or not, so that no server makes its words trusted by what it leaves out.
+fn is_open_world(spec: &ServerSpec, face: Option<&Face>, pins: &Pins) -> bool {
+    let shows = || face.is_some_and(|face| face.tools.iter().any(|item| item.definition.is_open_world()));
+    spec.open_world.unwrap_or_else(|| shows() || pins.has_open_world(&spec.id))
 }
 
 /// The item with one field replaced and everything else byte for byte, the field's place included.

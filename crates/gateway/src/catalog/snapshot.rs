@@ -1,10 +1,12 @@
 //! Catalogs at rest: what a server showed last time, so that its tools are there before it is.
 //!
-//! A snapshot belongs to the way a server is reached; when that changes, the snapshot is not used. Snapshots hold nothing secret.
+//! A snapshot belongs to the way a server is reached; when that changes, the snapshot is not used. Secrets are taken out before one is
+//! kept, and again when it is read: the file may be older than the knowledge of what is secret.
 
 use std::{fs, path::PathBuf};
 
 use bytes::Bytes;
+use shape::secrets::Held;
 use vocab::ServerId;
 use wire::{Json, write::Object};
 
@@ -27,13 +29,15 @@ impl Snapshots {
         self.dir.join(format!("{id}.json"))
     }
 
-    pub(crate) fn load(&self, spec: &ServerSpec) -> Option<Face> {
+    pub(crate) fn load(&self, spec: &ServerSpec, held: &Held) -> Option<Face> {
         let path = self.path(&spec.id);
         if fs::metadata(&path).ok()?.len() > MAX_SNAPSHOT {
             return None;
         }
         let text = fs::read(path).ok()?;
-        let json = Json::parse(&text, inner_limits()).ok()?;
+        Json::parse(&text, inner_limits()).ok()?;
+        let text = shape::secrets::redact(&text, held).map_or(text, |redacted| redacted.text);
+        let json = Json::checked_before(&text);
         if json.get("reached_by")?.as_str()? != fingerprint(spec) {
             return None;
         }

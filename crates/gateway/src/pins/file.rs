@@ -31,6 +31,8 @@ struct StoredPin<'a> {
     effect: Option<String>,
     #[serde(default)]
     quarantined: Option<String>,
+    #[serde(default)]
+    was_open_world: bool,
     #[serde(borrow)]
     definition: &'a RawValue,
 }
@@ -64,7 +66,8 @@ fn read(stored: StoredPin<'_>) -> Result<Pin, String> {
         return Err("the digest is not that of the definition; approve it again or restore the file".into());
     }
     let effect = stored.effect.as_deref().map(str::parse::<Effect>).transpose().map_err(|error| error.to_string())?;
-    Ok(Pin { digest: stored.digest, effect, quarantined: stored.quarantined, definition })
+    let StoredPin { digest, quarantined, was_open_world, .. } = stored;
+    Ok(Pin { digest, effect, quarantined, definition, was_open_world })
 }
 
 /// The text of the file: sorted, one value per line, the same for the same pins.
@@ -100,6 +103,9 @@ fn render_pin(out: &mut String, pin: &Pin) {
     }
     if let Some(seen) = &pin.quarantined {
         let _ = write!(out, ",\n          \"quarantined\": {}", quoted(seen));
+    }
+    if pin.was_open_world {
+        out.push_str(",\n          \"was_open_world\": true");
     }
     out.push_str(",\n          \"definition\": ");
     wire::pretty(out, Json::checked_before(&pin.definition), 10);

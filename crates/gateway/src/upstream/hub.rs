@@ -11,6 +11,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use audit::Ledger;
+use bytes::Bytes;
 use shape::secrets::Held;
 use tokio::{
     sync::{broadcast, watch},
@@ -35,6 +36,9 @@ use crate::{
 const SUCCESSION: Duration = Duration::from_secs(10);
 /// Changes a slow listener may lag behind before it is told that it missed some.
 const CHANGES: usize = 1024;
+
+/// The longest id of a visit that is passed on.
+const MAX_VISIT: usize = 256;
 
 struct Tended {
     upstream: Arc<Upstream>,
@@ -161,6 +165,17 @@ impl Hub {
         }
     }
 
+    /// What a server says of itself, without secrets. Unlike results this has no opt-out: it is written to files.
+    pub(super) fn cleaned(&self, server: &ServerId, text: Bytes) -> Bytes {
+        match shape::secrets::redact(&text, &self.held()) {
+            None => text,
+            Some(redacted) => {
+                tracing::warn!(%server, found = redacted.found.join(", "), "what the server says of itself carried secrets");
+                redacted.text.into()
+            }
+        }
+    }
+
     pub(crate) fn workers(&self) -> &Arc<Workers> {
         &self.workers
     }
@@ -244,7 +259,7 @@ impl Hub {
     }
 
     fn begin(self: &Arc<Self>, spec: Arc<ServerSpec>, old: Option<Tended>) -> Tended {
-        let face = self.snapshots.load(&spec);
+        let face = self.snapshots.load(&spec, &self.held());
         let upstream = Arc::new(Upstream::new(Arc::clone(&spec), face));
         let task =
             (spec.standing == Standing::Enabled).then(|| tokio::spawn(tend::tend(Arc::clone(self), Arc::clone(&upstream))));
@@ -323,7 +338,7 @@ impl Hub {
         }
     }
 
-    fn hear(&self, name: EventName, message: Json<'_>, raw: &bytes::Bytes) {
+    fn hear(&self, name: EventName, message: Json<'_>, raw: &Bytes) {
         let Some(id) = message.get("server").and_then(Json::as_str).and_then(|id| ServerId::parse(&id).ok()) else { return };
         let Some(upstream) = self.upstream(&id) else { return };
         if !message.get("generation").and_then(Json::as_u64).is_some_and(|generation| upstream.is_generation(generation)) {
@@ -347,7 +362,9 @@ impl Hub {
             }
             EventName::Log => drop(self.changes.send(Change::Log { server: id, params: params() })),
             EventName::ElicitationComplete => {
-                drop(self.changes.send(Change::ElicitationComplete { server: id, params: params() }))
+                let visit = message.path(&["params", "elicitationId"]).and_then(Json::as_str);
+                let Some(visit) = visit.filter(|visit| visit.len() <= MAX_VISIT) else { return };
+                drop(self.changes.send(Change::ElicitationComplete { server: id, visit: visit.as_ref().into() }));
             }
             EventName::Progress | EventName::Ask => {}
         }

@@ -183,6 +183,8 @@ pub(super) async fn list(
     let lists = connect::catalog(link, &spec).await?;
     let (hub, upstream, hello) = (Arc::clone(hub), Arc::clone(upstream), hello.clone());
     let entered = tokio::task::spawn_blocking(move || {
+        // Before anything is read from them: a credential that a server reflects is neither shown, pinned nor kept.
+        let (hello, lists) = (hub.cleaned(&spec.id, hello), hub.cleaned(&spec.id, lists));
         let face = Face::read(&hello, &lists).ok_or("the worker's description of the server could not be read")?;
         for remark in &face.remarks {
             tracing::warn!(server = %spec.id, remark, "catalog");

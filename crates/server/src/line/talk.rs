@@ -281,9 +281,9 @@ impl Talk {
         self.calls.spawn(async move {
             let reply = match batch::run(&door, &client, &peer, &line).await {
                 Ok(reply) => reply,
-                Err(problem) => Some(rpc::error(None, &problem.object).into()),
+                Err(problem) => Some((rpc::error(None, &problem.object).into(), Vec::new())),
             };
-            if let Some(reply) = reply {
+            if let Some((reply, _passes)) = reply {
                 let _ = out.send(reply).await;
             }
         });
@@ -302,7 +302,7 @@ impl Talk {
                 if !caller.is_active() {
                     return;
                 }
-                for (message, _evidence) in watch.for_legacy(&news, &gate, &caller, &peer).await {
+                for (message, _pass) in watch.for_legacy(&news, &gate, &caller, &peer).await {
                     if out.send(message).await.is_err() {
                         return;
                     }
@@ -318,11 +318,11 @@ async fn carry(mut call: Box<Call>, out: mpsc::Sender<Bytes>) {
     }
     loop {
         match call.step().await {
-            Step::Message(message) => {
+            Step::Message(message, _pass) => {
                 // A reader that is gone has cancelled its calls; this one goes on to its end.
                 let _ = out.send(message).await;
             }
-            Step::Done(answer) => {
+            Step::Done(answer, _pass) => {
                 if !call.was_cancelled() {
                     let _ = out.send(answer.message(&call.id)).await;
                 }

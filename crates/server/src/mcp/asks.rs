@@ -4,6 +4,7 @@
 //! the answers; until then the gate keeps the call parked.
 
 use bytes::Bytes;
+use gateway::Pass;
 use wire::{
     Json,
     mcp::{code, meta},
@@ -17,11 +18,13 @@ pub(crate) struct Question {
     pub(crate) key: String,
     pub(crate) method: String,
     pub(crate) params: Bytes,
+    /// Evidence that it may be asked; held until it has been.
+    pub(crate) pass: Pass,
 }
 
 impl Question {
     /// What a server asks. Its progress token means something on its own connection only, so it goes no further.
-    pub(crate) fn new(key: String, method: String, params: Bytes) -> Self {
+    pub(crate) fn new(key: String, method: String, (params, pass): (Bytes, Pass)) -> Self {
         let json = Json::checked_before(&params);
         let meta = json.get("_meta").filter(|meta| meta.get(meta::PROGRESS_TOKEN).is_some());
         let params = match meta {
@@ -36,7 +39,7 @@ impl Question {
                 params.into()
             }
         };
-        Self { key, method, params }
+        Self { key, method, params, pass }
     }
 
     /// Did the client say it can answer this? `elicitation: {}` means forms only.
@@ -56,6 +59,16 @@ impl Question {
             _ => false,
         }
     }
+}
+
+/// The id of a visit to an address that these parameters of a question ask for.
+pub(crate) fn visit(params: Json<'_>) -> Option<String> {
+    params.get("elicitationId").and_then(Json::as_str).map(Into::into)
+}
+
+/// The ids of the visits that an error asks for before the call can be made again.
+pub(crate) fn visits_in(error: Json<'_>) -> impl Iterator<Item = String> {
+    error.path(&["data", "elicitations"]).into_iter().flat_map(Json::items).filter_map(visit)
 }
 
 /// What the upstream is told when the client cannot be asked.

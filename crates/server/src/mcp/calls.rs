@@ -6,7 +6,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
-use gateway::{Action, Answer as Reaction, Era, Event, Gate, Running};
+use gateway::{Action, Answer as Reaction, Era, Event, Gate, Outcome, Pass, Running};
 use tokio::time::Instant;
 use wire::{
     Json, Text,
@@ -37,9 +37,10 @@ impl<T: Into<Answer>> From<T> for Turn {
     }
 }
 
+/// Something for the client, with the evidence to hold until it has left.
 pub(crate) enum Step {
-    Message(Bytes),
-    Done(Answer),
+    Message(Bytes, Pass),
+    Done(Answer, Pass),
 }
 
 /// What a request asks of the gate.
@@ -65,7 +66,7 @@ pub(crate) struct Call {
     registration: Option<Registration>,
     /// A subscription to undo if the gate does not grant it.
     tentative: Option<(Arc<Peer>, String)>,
-    queue: VecDeque<Bytes>,
+    queue: VecDeque<(Bytes, Pass)>,
     cancel_on_drop: bool,
     cancelled: bool,
 }
@@ -127,19 +128,19 @@ impl Call {
     /// The next thing the client should see.
     pub(crate) async fn step(&mut self) -> Step {
         loop {
-            if let Some(message) = self.queue.pop_front() {
-                return Step::Message(message);
+            if let Some((message, pass)) = self.queue.pop_front() {
+                return Step::Message(message, pass);
             }
             match self.next_turn().await {
                 Next::Pull(pull) => self.pulled(pull),
                 Next::Event(event) => {
-                    if let Some(answer) = self.happened(event) {
-                        return Step::Done(answer);
+                    if let Some((answer, pass)) = self.happened(event) {
+                        return Step::Done(answer, pass);
                     }
                 }
                 Next::Deadline => {
-                    if let Some(answer) = self.waited() {
-                        return Step::Done(answer);
+                    if let Some((answer, pass)) = self.waited() {
+                        return Step::Done(answer, pass);
                     }
                 }
             }
@@ -185,32 +186,38 @@ impl Call {
     }
 
     /// Takes an event in; an answer if that was the last.
-    fn happened(&mut self, event: Event) -> Option<Answer> {
+    fn happened(&mut self, event: Event) -> Option<(Answer, Pass)> {
         match event {
             Event::Progress(params) => {
                 if let Some(token) = &self.progress {
+                    let (params, pass) = params.into_parts();
                     let params = progress::with_token(token, &params);
-                    self.queue.push_back(rpc::notification("notifications/progress", Some(&params)).into());
+                    self.queue.push_back((rpc::notification("notifications/progress", Some(&params)).into(), pass));
                 }
                 None
             }
             Event::Log(params) => {
                 if self.wants_log(&params) {
-                    self.queue.push_back(rpc::notification("notifications/message", Some(&params)).into());
+                    let (params, pass) = params.into_parts();
+                    self.queue.push_back((rpc::notification("notifications/message", Some(&params)).into(), pass));
                 }
                 None
             }
             Event::Ask { key, method, params } => {
-                self.asked(Question::new(key, method, params));
+                self.asked(Question::new(key, method, params.into_parts()));
                 None
             }
             Event::Done(reply) => {
-                let answer = self.shape.answer(reply.into_outcome());
+                let (outcome, pass) = reply.into_parts();
+                if let Outcome::Rpc(error) = &outcome {
+                    self.note_visits(&pass, asks::visits_in(Json::checked_before(error)));
+                }
+                let answer = self.shape.answer(outcome);
                 if let (Some((peer, uri)), true) = (self.tentative.take(), !matches!(answer, Answer::Result { .. })) {
                     peer.unsubscribe(&uri);
                 }
                 self.cancel_on_drop = false;
-                Some(answer)
+                Some((answer, pass))
             }
         }
     }
@@ -223,13 +230,22 @@ impl Call {
         }
     }
 
+    /// A client that is sent somewhere hears, outside of the call, when that is done.
+    fn note_visits(&self, pass: &Pass, visits: impl Iterator<Item = String>) {
+        if let (Some(source), Some(registration)) = (pass.source(), &self.registration) {
+            visits.for_each(|id| registration.peer.asked_to_visit(source.server(), id));
+        }
+    }
+
     fn asked(&mut self, question: Question) {
+        self.note_visits(&question.pass, asks::visit(Json::checked_before(&question.params)).into_iter());
         let suits = question.suits(&self.client.capabilities);
         match (&mut self.voice, &self.registration) {
             (Voice::Inline { open }, Some(registration)) if suits => {
                 let number = registration.peer.open_ask(&registration.reins, question.key);
                 open.push((number, Instant::now()));
-                self.queue.push_back(rpc::request(&Id::number(number), &question.method, &question.params).into());
+                let request = rpc::request(&Id::number(number), &question.method, &question.params);
+                self.queue.push_back((request.into(), question.pass));
             }
             (Voice::Parked { asked, until }, _) if suits => {
                 if asked.is_empty() {
@@ -246,14 +262,16 @@ impl Call {
     }
 
     /// A deadline passed: park the call with what was asked, or give up on an answer.
-    fn waited(&mut self) -> Option<Answer> {
+    fn waited(&mut self) -> Option<(Answer, Pass)> {
         match &mut self.voice {
             Voice::Parked { asked, .. } => {
                 let asked = std::mem::take(asked);
                 let running = self.running.take()?;
                 let params = Json::checked_before(&self.shape.params);
                 let state = self.gate.park(running, &self.client.caller, self.shape.action, params);
-                Some(Answer::result(asks::input_required(&asked, &state)))
+                // All of them are questions of one server in one call.
+                let pass = asked.first()?.pass.clone();
+                Some((Answer::result(asks::input_required(&asked, &state)), pass))
             }
             Voice::Inline { open } => {
                 let (number, _) = open.first().copied()?;

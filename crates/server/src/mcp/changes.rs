@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use gateway::{Caller, Change, Delivery, Evidence, Gate};
+use gateway::{Caller, Change, Gate, Pass};
 use tokio::{
     sync::broadcast::{
         Receiver,
@@ -88,6 +88,13 @@ pub(crate) fn updated(uri: &str, meta: Option<&[u8]>) -> Bytes {
     notification("notifications/resources/updated", Some(uri), meta)
 }
 
+/// That a visit is done, in our own words: its id is all that a client needs, and all that it knows already.
+fn completed(visit: &str) -> Bytes {
+    let mut params = Object::new();
+    params.str("elicitationId", visit);
+    rpc::notification("notifications/elicitation/complete", Some(&params.finish())).into()
+}
+
 /// The news of one door: of one server alone, or of all.
 pub(crate) struct Watch {
     changes: Receiver<Change>,
@@ -135,29 +142,27 @@ impl Watch {
         }
     }
 
-    /// What a legacy peer hears of some news: every changed list, what it subscribed to, and logs at the level it set.
-    /// Each comes with the evidence that it may be shown, to be held until it is handed over.
-    pub(crate) async fn for_legacy(&self, news: &News, gate: &Gate, caller: &Caller, peer: &Peer) -> Vec<(Bytes, Evidence)> {
+    /// What a legacy peer hears of some news: every changed list, what it subscribed to, visits it was asked for, and logs at the level
+    /// it set. Each comes with the evidence that it may be shown, to be held until it is handed over.
+    pub(crate) async fn for_legacy(&self, news: &News, gate: &Gate, caller: &Caller, peer: &Peer) -> Vec<(Bytes, Pass)> {
         let mut heard = news.of_lists([true; 3], None);
         if news.missed {
             heard.extend(peer.subscriptions().iter().map(|uri| updated(uri, None)));
         }
-        let mut heard: Vec<(Bytes, Evidence)> = heard.into_iter().map(|message| (message, None)).collect();
+        let mut heard: Vec<(Bytes, Pass)> = heard.into_iter().map(|message| (message, Pass::default())).collect();
         for change in &news.words {
-            let message = match change {
+            let (message, is_awaited) = match change {
                 Change::Log { params, .. } if peer.log().is_some_and(|level| level.admits(params)) => {
-                    rpc::notification("notifications/message", Some(params)).into()
+                    (rpc::notification("notifications/message", Some(params)).into(), false)
                 }
-                Change::ElicitationComplete { params, .. } => {
-                    rpc::notification("notifications/elicitation/complete", Some(params)).into()
-                }
+                Change::ElicitationComplete { server, visit } if peer.has_visited(server, visit) => (completed(visit), true),
                 change => match self.shown(change).filter(|uri| peer.is_subscribed(uri)) {
-                    Some(uri) => updated(uri, None),
+                    Some(uri) => (updated(uri, None), true),
                     None => continue,
                 },
             };
-            if let Delivery::Show(evidence) = gate.deliver(caller, change).await {
-                heard.push((message, evidence));
+            if let Some(pass) = gate.deliver(caller, change, is_awaited).await {
+                heard.push((message, pass));
             }
         }
         heard

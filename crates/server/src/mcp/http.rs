@@ -160,7 +160,7 @@ impl Visit<'_> {
         }
         let joined = batch::run(self.door, &client_of(&session, &self.caller), &session.peer, body).await;
         Ok(match joined.map_err(|problem| invalid(&problem))? {
-            Some(joined) => reply::json(StatusCode::OK, Body::whole(joined)),
+            Some((joined, _passes)) => reply::json(StatusCode::OK, Body::whole(joined)),
             None => reply::empty(StatusCode::ACCEPTED),
         })
     }

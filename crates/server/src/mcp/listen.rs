@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use gateway::{Action, Caller, Delivery, Era, Event, Evidence, Outcome};
+use gateway::{Action, Caller, Era, Event, Outcome, Pass};
 use tokio::sync::mpsc;
 use wire::{
     Json, Kind,
@@ -115,16 +115,16 @@ impl Filter {
     }
 
     /// What of some news this client asked for, ready to send.
-    async fn pick(&self, news: &News, watch: &Watch, door: &Door, caller: &Caller, meta: &[u8]) -> Vec<(Bytes, Evidence)> {
+    async fn pick(&self, news: &News, watch: &Watch, door: &Door, caller: &Caller, meta: &[u8]) -> Vec<(Bytes, Pass)> {
         let mut told = news.of_lists([self.tools, self.prompts, self.resources], Some(meta));
         if news.missed {
             told.extend(self.uris.iter().map(|uri| changes::updated(uri, Some(meta))));
         }
-        let mut told: Vec<(Bytes, Evidence)> = told.into_iter().map(|message| (message, None)).collect();
+        let mut told: Vec<(Bytes, Pass)> = told.into_iter().map(|message| (message, Pass::default())).collect();
         for change in &news.words {
             let Some(uri) = watch.shown(change).filter(|uri| self.uris.contains(*uri)) else { continue };
-            if let Delivery::Show(evidence) = door.gate.deliver(caller, change).await {
-                told.push((changes::updated(uri, Some(meta)), evidence));
+            if let Some(pass) = door.gate.deliver(caller, change, true).await {
+                told.push((changes::updated(uri, Some(meta)), pass));
             }
         }
         told
@@ -237,7 +237,7 @@ impl Listener {
             if !self.client.caller.is_active() {
                 return true;
             }
-            for (notification, _evidence) in self.filter.pick(&news, watch, door, &self.client.caller, meta).await {
+            for (notification, _pass) in self.filter.pick(&news, watch, door, &self.client.caller, meta).await {
                 if !outlet.send(notification).await {
                     return false;
                 }
@@ -269,7 +269,7 @@ impl Listener {
             let outcome = async {
                 loop {
                     if let Event::Done(reply) = running.next().await {
-                        return reply.into_outcome();
+                        return reply.into_parts().0;
                     }
                 }
             };

@@ -13,12 +13,15 @@ use std::{
 
 use gateway::Answer;
 use tokio::sync::Notify;
+use vocab::ServerId;
 use wire::rpc::Id;
 
 use super::{answer::Problem, log::Severity, render};
 
 const MAX_CALLS: usize = 256;
 const MAX_SUBSCRIPTIONS: usize = 1024;
+/// Visits to an address that may still be reported as completed.
+const MAX_VISITS: usize = 64;
 
 /// What another request does to a call.
 pub(crate) enum Pull {
@@ -74,6 +77,8 @@ pub(crate) struct Peer {
     last_ask: AtomicU64,
     log: Mutex<Option<Severity>>,
     subscriptions: Mutex<BTreeSet<String>>,
+    /// Visits that servers asked the client for, by the server's own id; the oldest are forgotten.
+    visits: Mutex<VecDeque<(ServerId, String)>>,
     told: AtomicBool,
 }
 
@@ -155,6 +160,22 @@ impl Peer {
     pub(crate) fn answer(&self, id: &Id, answer: Answer) -> bool {
         let ask = id.as_u64().and_then(|number| lock(&self.asks).remove(&number));
         ask.map(|ask| ask.reins.pull(Pull::Answer { key: ask.key, answer })).is_some()
+    }
+
+    /// The client was asked by `server` to visit an address; it may be told when that is done.
+    pub(crate) fn asked_to_visit(&self, server: &ServerId, id: String) {
+        let mut visits = lock(&self.visits);
+        if visits.len() >= MAX_VISITS {
+            visits.pop_front();
+        }
+        visits.push_back((server.clone(), id));
+    }
+
+    /// Whether this server asked for this visit. Each is completed once.
+    pub(crate) fn has_visited(&self, server: &ServerId, id: &str) -> bool {
+        let mut visits = lock(&self.visits);
+        let place = visits.iter().position(|(of, visit)| of == server && visit == id);
+        place.and_then(|place| visits.remove(place)).is_some()
     }
 
     pub(crate) fn log(&self) -> Option<Severity> {

@@ -73,7 +73,10 @@ async fn call(door: &Door, caller: Caller, action: Action, envelope: &Bytes, par
     });
     loop {
         match running.next().await {
-            Event::Done(reply) => return render::outcome(id, reply.into_outcome()),
+            Event::Done(reply) => {
+                let (outcome, _pass) = reply.into_parts();
+                return render::outcome(id, outcome);
+            }
             // One envelope, one answer: there is nobody to ask meanwhile.
             Event::Ask { key, .. } => {
                 let nobody = rpc::error_object(code::INTERNAL_ERROR, "this client cannot be asked", None);

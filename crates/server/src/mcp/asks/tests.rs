@@ -1,10 +1,12 @@
 use bytes::Bytes;
+use gateway::Pass;
 use wire::{Json, Limits};
 
 use super::{Question, input_required};
 
 fn question(method: &str, params: &'static str) -> Question {
-    Question { key: "k\"1".to_owned(), method: method.to_owned(), params: Bytes::from_static(params.as_bytes()) }
+    let params = Bytes::from_static(params.as_bytes());
+    Question { key: "k\"1".to_owned(), method: method.to_owned(), params, pass: Pass::default() }
 }
 
 #[test]
@@ -47,7 +49,8 @@ fn questions_travel_verbatim_under_their_keys() {
 #[test]
 fn a_servers_progress_token_stays_behind() {
     let new = |params: &'static str| {
-        Question::new("k".into(), "elicitation/create".into(), Bytes::from_static(params.as_bytes())).params
+        let words = (Bytes::from_static(params.as_bytes()), Pass::default());
+        Question::new("k".into(), "elicitation/create".into(), words).params
     };
     assert_eq!(new(r#"{"_meta":{"progressToken":0},"message":"?"}"#), &br#"{"message":"?"}"#[..]);
     assert_eq!(new(r#"{"message":"?","_meta":{"a":1.0,"progressToken":"x"}}"#), &br#"{"message":"?","_meta":{"a":1.0}}"#[..]);

@@ -50,8 +50,8 @@ pub(super) fn modern_reply(answer: &Answer, id: &Id) -> Reply {
 
 pub(super) async fn carry_legacy(mut call: Box<Call>, session: &Arc<Session>) -> Reply {
     let first = match tokio::time::timeout(PATIENCE, call.step()).await {
-        Ok(Step::Done(answer)) => return legacy_reply(&answer, &call.id),
-        Ok(Step::Message(message)) => Some(message),
+        Ok(Step::Done(answer, _pass)) => return legacy_reply(&answer, &call.id),
+        Ok(Step::Message(message, pass)) => Some((message, pass)),
         Err(_) => None,
     };
     let Ok((writer, frames)) = session.streams.open(Kind::Call, session.is_primed()) else {
@@ -60,13 +60,13 @@ pub(super) async fn carry_legacy(mut call: Box<Call>, session: &Arc<Session>) ->
     };
     // The task outlives the connection: hanging up is not cancelling, and the client may come back for the rest.
     tokio::spawn(async move {
-        if let Some(first) = first {
+        if let Some((first, _pass)) = first {
             writer.send(&first).await;
         }
         loop {
             match call.step().await {
-                Step::Message(message) => writer.send(&message).await,
-                Step::Done(answer) => {
+                Step::Message(message, _pass) => writer.send(&message).await,
+                Step::Done(answer, _pass) => {
                     writer.send(&answer.message(&call.id)).await;
                     return writer.end();
                 }
@@ -79,20 +79,20 @@ pub(super) async fn carry_legacy(mut call: Box<Call>, session: &Arc<Session>) ->
 pub(super) async fn carry_modern(mut call: Box<Call>) -> Reply {
     call.cancel_when_dropped();
     let first = match tokio::time::timeout(PATIENCE, call.step()).await {
-        Ok(Step::Done(answer)) => return modern_reply(&answer, &call.id),
-        Ok(Step::Message(message)) => Some(message),
+        Ok(Step::Done(answer, _pass)) => return modern_reply(&answer, &call.id),
+        Ok(Step::Message(message, pass)) => Some((message, pass)),
         Err(_) => None,
     };
     let (events, frames) = mpsc::channel(MODERN_QUEUE);
     tokio::spawn(async move {
         let carried = async {
-            if let Some(first) = first {
+            if let Some((first, _pass)) = first {
                 events.send(event(&first)).await.ok()?;
             }
             loop {
-                let (message, last) = match call.step().await {
-                    Step::Message(message) => (message, false),
-                    Step::Done(answer) => (answer.message(&call.id), true),
+                let (message, last, _pass) = match call.step().await {
+                    Step::Message(message, pass) => (message, false, pass),
+                    Step::Done(answer, pass) => (answer.message(&call.id), true, pass),
                 };
                 events.send(event(&message)).await.ok()?;
                 if last {

@@ -93,7 +93,7 @@ async fn carry_news(door: &Door, caller: &Caller, session: &Session, watch: &mut
                 }
                 // The newest stream may be another one than when we began to wait.
                 let Some(writer) = session.streams.standalone() else { return false };
-                for (message, _evidence) in watch.for_legacy(&news, &door.gate, caller, &session.peer).await {
+                for (message, _pass) in watch.for_legacy(&news, &door.gate, caller, &session.peer).await {
                     writer.send(&message).await;
                 }
             }

@@ -1,0 +1,238 @@
+//! The one door for words of servers.
+//!
+//! Whatever a server said reaches a caller only with a [`Pass`], and nothing but this module makes one: a result, an error, a question
+//! in the middle of a call, a log message, a notification. Making one asks whether the caller may use the server and raises the label
+//! of its session, durably, before the words are handed over.
+//!
+//! **Invariant:** nothing above a session's durable label is shown, and nothing of a server the caller may not use. Only a caller's own
+//! calls and subscriptions raise its label: words that a server sends by itself are withheld where they would raise it, so no server
+//! can lock others out by talking.
+
+use std::{
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use flow::{Showable, Step};
+use vocab::{Fault, FaultKind, Integrity, Mark, ServerId, Stop};
+
+use crate::{Caller, Change, Gate, gate::Inner, settings::ServerSpec};
+
+/// Whose words they are, and what they carry. Whatever is kept to be shown later is kept with its source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    server: ServerId,
+    mark: Mark,
+}
+
+impl Source {
+    #[must_use]
+    pub const fn server(&self) -> &ServerId {
+        &self.server
+    }
+
+    #[must_use]
+    pub const fn mark(&self) -> Mark {
+        self.mark
+    }
+}
+
+/// Evidence that words may be shown to one caller: its durable label includes them. Hold it, or a clone of it, until they have left;
+/// a reset in between does not wash them off then. The gate's own words have a pass that says nothing.
+#[derive(Debug, Clone, Default)]
+#[must_use = "it must be held until the words have left"]
+pub struct Pass(Option<Arc<Raised>>);
+
+#[derive(Debug)]
+struct Raised {
+    showable: Showable,
+    source: Source,
+}
+
+impl Pass {
+    /// For words that no server had a part in.
+    pub(crate) const fn own() -> Self {
+        Self(None)
+    }
+
+    fn raised(showable: Showable, source: Source) -> Self {
+        Self(Some(Arc::new(Raised { showable, source })))
+    }
+
+    /// Whose words it lets pass; `None` for the gate's own.
+    #[must_use]
+    pub fn source(&self) -> Option<&Source> {
+        self.0.as_deref().map(|raised| &raised.source)
+    }
+
+    /// The session's label with these words in it.
+    pub(crate) fn after(&self) -> Option<Mark> {
+        self.0.as_deref().map(|raised| raised.showable.after())
+    }
+}
+
+/// Words of a server, redacted, with the evidence that they may be shown.
+#[derive(Debug, Clone)]
+#[must_use = "words that nobody is shown were raised for nothing"]
+pub struct Words {
+    text: Bytes,
+    pass: Pass,
+}
+
+impl Words {
+    /// Words of the gate itself, that travel the same way.
+    pub(crate) fn own(text: impl Into<Bytes>) -> Self {
+        Self { text: text.into(), pass: Pass::own() }
+    }
+
+    /// The words, and the evidence to hold until they have left.
+    pub fn into_parts(self) -> (Bytes, Pass) {
+        (self.text, self.pass)
+    }
+}
+
+impl Deref for Words {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.text
+    }
+}
+
+/// Why a caller would be shown something.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Occasion<'a> {
+    /// It called; this is the answer or a part of it.
+    Call(&'a Step),
+    /// It asked for exactly this and was told to wait for it: a subscription, the end of a question it was asked.
+    Awaited,
+    /// The server speaks by itself.
+    Unasked,
+}
+
+/// Why something was not shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Withheld {
+    /// The server does not exist for the caller, or is not for it.
+    NotEntitled,
+    /// Nobody asked for it, and it would raise the caller's label or bring in a server that the session has not used.
+    WouldRaise,
+    /// The label could not be saved.
+    Unsaved(String),
+}
+
+impl From<Withheld> for Stop {
+    fn from(withheld: Withheld) -> Self {
+        let detail = match withheld {
+            Withheld::NotEntitled => "the caller may not be shown what this server says".to_owned(),
+            Withheld::WouldRaise => "nobody asked for it, and it would raise the session's label".to_owned(),
+            Withheld::Unsaved(error) => format!("the session's label could not be saved, so nothing is shown: {error}"),
+        };
+        Fault::new(FaultKind::Gate, detail).into()
+    }
+}
+
+/// How many words were withheld because nobody who might have seen them had asked.
+#[derive(Debug, Default)]
+pub(crate) struct Unheard(AtomicU64);
+
+impl Unheard {
+    pub(crate) fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What everything a server says carries.
+pub(crate) fn mark_of(spec: &ServerSpec, is_open_world: bool) -> Mark {
+    let integrity = if is_open_world { Integrity::Untrusted } else { Integrity::Trusted };
+    Mark { secrecy: spec.classification.unwrap_or_default(), integrity }
+}
+
+/// Whether a label that stands at `label` includes words of this mark already.
+pub(crate) fn covers(label: Mark, mark: Mark) -> bool {
+    label.join(mark) == label
+}
+
+impl Inner {
+    /// The door. Asks access, raises the label durably, and gives the evidence that words of this server may be shown.
+    pub(crate) async fn pass(
+        &self,
+        caller: &Caller,
+        spec: &ServerSpec,
+        mark: Mark,
+        occasion: Occasion<'_>,
+    ) -> Result<Pass, Withheld> {
+        let session = caller.session();
+        let absorbed = match occasion {
+            // Admit asked who may call, with the rules of the tool; that the server is this caller's at all is asked here again.
+            Occasion::Call(step) if is_for(caller, spec) => session.absorb_step(mark, &spec.id, step),
+            Occasion::Awaited if self.may_hear(caller, spec) => session.absorb(mark, &spec.id),
+            Occasion::Unasked if self.may_hear(caller, spec) => {
+                session.absorb_known(mark, &spec.id).ok_or(Withheld::WouldRaise)?
+            }
+            _ => return Err(Withheld::NotEntitled),
+        };
+        let kept = self.state.keep(caller.id(), absorbed).await;
+        let showable = kept.map_err(|error| Withheld::Unsaved(error.to_string()))?;
+        Ok(Pass::raised(showable, Source { server: spec.id.clone(), mark }))
+    }
+
+    /// Text of a server, redacted, under a pass that was given for this server.
+    pub(crate) fn words(&self, spec: &ServerSpec, text: Bytes, pass: Pass) -> Words {
+        Words { text: self.redacted(spec, text.into()).0.into_bytes(), pass }
+    }
+
+    /// Whether a caller may hear what a server says outside of any call: it must be able to call something of it.
+    fn may_hear(&self, caller: &Caller, spec: &ServerSpec) -> bool {
+        caller.is_active() && spec.approved().is_some() && is_for(caller, spec) && self.lists_any_of(caller, spec)
+    }
+}
+
+/// Whether a server exists for a caller and is kept for others.
+pub(crate) fn is_for(caller: &Caller, spec: &ServerSpec) -> bool {
+    caller.sees(spec.tenant.as_deref()) && (spec.access.is_open() || caller.is_listed(&spec.access))
+}
+
+impl Gate {
+    /// Must be asked before a change that carries a server's words is shown to a caller; `None`: it must not be shown. `is_awaited`
+    /// says that this caller asked for exactly this. That a list changed is nobody's words.
+    pub async fn deliver(&self, caller: &Caller, change: &Change, is_awaited: bool) -> Option<Pass> {
+        let (Change::Updated { server, .. } | Change::Log { server, .. } | Change::ElicitationComplete { server, .. }) = change
+        else {
+            return Some(Pass::own());
+        };
+        let inner = self.inner();
+        let spec = inner.hub.upstream(server)?.spec();
+        let mark = mark_of(&spec, inner.hub.catalog().is_open_world(server));
+        let occasion = if is_awaited { Occasion::Awaited } else { Occasion::Unasked };
+        self.noted(caller, server, inner.pass(caller, &spec, mark, occasion).await)
+    }
+
+    /// For words that were kept and are about to be shown, for the first time or again: asks everything anew, against the label as it
+    /// is now. `None`: they must not be shown.
+    pub async fn pass_again(&self, caller: &Caller, source: &Source) -> Option<Pass> {
+        let inner = self.inner();
+        let spec = inner.hub.upstream(&source.server)?.spec();
+        self.noted(caller, &source.server, inner.pass(caller, &spec, source.mark, Occasion::Awaited).await)
+    }
+
+    fn noted(&self, caller: &Caller, server: &ServerId, passed: Result<Pass, Withheld>) -> Option<Pass> {
+        match passed {
+            Ok(pass) => Some(pass),
+            Err(withheld) => {
+                self.inner().unheard.0.fetch_add(1, Ordering::Relaxed);
+                match withheld {
+                    Withheld::Unsaved(error) => {
+                        tracing::error!(error, "a session's label could not be saved, so nothing is shown")
+                    }
+                    withheld => tracing::debug!(%server, caller = caller.id(), ?withheld, "words were withheld"),
+                }
+                None
+            }
+        }
+    }
+}
