@@ -28,7 +28,7 @@ pub use filter::EventFilter;
 pub use names::Severity;
 pub use newest::newest_events;
 pub use place::{NoPlace, Place};
-pub use show::render_event;
+pub use show::{render_event, render_event_head};
 
 /// The keys of an event's payload, and their values.
 pub type Payload = Map<String, Value>;

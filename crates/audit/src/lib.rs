@@ -44,6 +44,7 @@ mod write;
 pub use bodies::{BODY_LIMIT, Body, BodyReader, BodyReport, body, verify_bodies};
 pub use bus::{
     Batch, Event, EventFilter, Feed, NoPlace, Payload, Place, Severity, event_families, newest_events, project, render_event,
+    render_event_head,
 };
 pub use chain::Hash;
 pub use checkpoint::{read_checkpoint, read_public_key};
@@ -58,7 +59,7 @@ pub use places::{LineReader, Places, Spot, oldest};
 pub use proof::{ExportError, Exported, ProofError, Proven, check_export, check_proof, export, prove};
 pub use read::{Filter, Follow, Records, read, tail};
 pub use record::{Change, Kind, Record, Verdict};
-pub use render::{render_line, render_records, render_story};
+pub use render::{render_head, render_line, render_records, render_story};
 pub use retain::{Keep, RetainError, Trimmed, removable};
 pub use strangers::StrangerCounter;
 pub use verify::{BadHead, Finding, Head, Report, verify, verify_against, verify_signed};

@@ -8,6 +8,12 @@ use crate::encode::printable;
 use crate::record::Record;
 use std::fmt::Write;
 
+/// The titles above lines of [`render_line`].
+pub fn render_head(colours: bool) -> String {
+    let head = format!("{:<19}  {:<13}  {:<16}  {:<32}  {:<9}  DETAIL", "TIME (UTC)", "RESULT", "CALLER", "WHAT", "STAGE");
+    Paint(colours).dim(&head)
+}
+
 /// One aligned line: time, verdict, who, what, where it was decided, how the label moved, how long it took.
 pub fn render_line(record: &Record, colours: bool) -> String {
     let mut line = String::with_capacity(160);
@@ -111,11 +117,10 @@ fn call(record: &Record) -> String {
 }
 
 fn change(record: &Record) -> String {
+    let caller = or_dash(&record.caller);
     let what = or_dash(&record.action);
-    let mut text = format!("{what:<24}");
-    for part in
-        [&record.caller, &record.session, &record.server, &record.tool, &record.target, &record.approval, &record.violation]
-    {
+    let mut text = format!("{caller:<16}  {what:<32}");
+    for part in [&record.session, &record.server, &record.tool, &record.target, &record.approval, &record.violation] {
         if !part.is_empty() {
             let _ = write!(text, "  {}", printable(part));
         }
@@ -124,12 +129,26 @@ fn change(record: &Record) -> String {
         let _ = write!(text, "  ×{count}");
     }
     if !record.detail.is_empty() {
-        let _ = write!(text, "  {}", printable(&record.detail));
+        let _ = write!(text, "  {}", short_digests(&printable(&record.detail)));
     }
     if !record.reason.is_empty() {
         let _ = write!(text, "  “{}”", printable(&record.reason));
     }
     text
+}
+
+/// A person recognises a digest by its first digits; `audit show` has it whole.
+fn short_digests(text: &str) -> String {
+    let is_digest = |word: &str| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let mut out = String::with_capacity(text.len());
+    for piece in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
+        let word = piece.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        match (is_digest(word), word.get(..12), piece.get(word.len()..)) {
+            (true, Some(first), Some(rest)) => out.extend([first, "…", rest]),
+            _ => out.push_str(piece),
+        }
+    }
+    out
 }
 
 fn or_dash(text: &str) -> String {

@@ -165,7 +165,7 @@ impl Inner {
         let open = self.state.get(id).await.map_err(|error| error.to_string())?;
         let open = open.ok_or_else(|| format!("there is no approval `{id}`"))?.at(self.now_ms());
         if open.state != ApprovalState::Pending {
-            return Err(format!("approval {id} is {} already", open.state));
+            return Err(format!("approval {id} has already been answered: it is {}", open.state));
         }
         let change = audit::Change {
             action: if approve { "approval.approved" } else { "approval.denied" },

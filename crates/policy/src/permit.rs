@@ -180,9 +180,9 @@ pub fn weigh(facts: &Facts<'_>, against: impl FnOnce(Level) -> Result<flow::Weig
         let session = refused.session;
         Violation::new(
             Rule::WouldViolateWriteDown,
-            format!("the session's label is {session} and server `{server}` takes at most {ceiling}; a server of level {session}, or a session that has not seen such data, would be allowed"),
+            format!("the session's label is {session} and server `{server}` takes at most {ceiling}; a server of level {} or higher, or a session that has not seen such data (`portcullis session reset` begins one), would be allowed", session.secrecy),
         )
-        .with_hint(format!("this session has seen {} data and `{server}` is {ceiling}", session.secrecy))
+        .with_hint(format!("this session has seen {} data and `{server}` is {ceiling}, so nothing may be sent there", session.secrecy))
     })?;
     let is_untrusted = inner.before().integrity == Integrity::Untrusted;
     if is_untrusted {

@@ -1,6 +1,7 @@
 //! The program: command line, configuration, and what wires the crates together.
 
 mod accounts;
+mod caller_names;
 pub mod cli;
 pub mod config;
 mod contexts;

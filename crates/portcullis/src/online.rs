@@ -87,10 +87,19 @@ fn status(args: &args::Status, home: &Home, screen: &mut Screen<'_>) -> Result<E
             let document = serde_json::to_string(&view).map_err(Trouble::failed)?;
             writeln!(screen.out, "{document}")?;
         } else {
-            screen.out.write_all(format!("{REDRAW}{text}").as_bytes())?;
+            screen.out.write_all(format!("{REDRAW}{}", first_rows(&text)).as_bytes())?;
         }
         screen.out.flush()?;
         std::thread::sleep(REFRESH);
+    }
+}
+
+/// As much as the terminal shows at once: what scrolls away first would be what matters most.
+fn first_rows(text: &str) -> String {
+    let rows = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_row));
+    match rows.checked_sub(1) {
+        None | Some(0) => text.to_owned(),
+        Some(rows) => text.lines().take(rows).map(|line| format!("{line}\n")).collect(),
     }
 }
 
@@ -116,8 +125,10 @@ fn retry(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble
 }
 
 fn tools(args: &args::ToolsList, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let mut tools: Vec<ToolView> = Line::as_operator(home)?.ask("portcullis/tools")?;
+    let mut line = Line::as_operator(home)?;
+    let mut tools: Vec<ToolView> = line.ask("portcullis/tools")?;
     if let Some(server) = &args.server {
+        decide::known_server(&mut line, server)?;
         tools.retain(|tool| tool.server == *server);
     }
     screen.show(&tools, &render::tools(&tools, screen.style))?;

@@ -8,6 +8,7 @@ pub(crate) mod collect;
 pub(crate) mod csv;
 pub(crate) mod html;
 pub(crate) mod tally;
+pub(crate) mod text;
 
 use std::collections::BTreeMap;
 
@@ -81,15 +82,17 @@ pub(crate) struct Step {
 #[derive(Debug, Default, Clone, Serialize)]
 pub(crate) struct Party {
     pub(crate) id: String,
+    /// What people call it; of a server, its id.
+    pub(crate) name: String,
     /// The persons and agents of a caller.
     pub(crate) also: Vec<String>,
     pub(crate) calls: u64,
     pub(crate) permitted: u64,
     pub(crate) refused: u64,
     pub(crate) other: u64,
-    /// The highest level its sessions had.
+    /// The highest level that sessions of its calls had.
     pub(crate) highest_level: String,
-    /// On average, over the calls that were made.
+    /// On average, over the calls that were made, without the time a person took to approve one.
     pub(crate) mean_ms: f64,
 }
 
@@ -128,6 +131,11 @@ pub(crate) struct Item {
     pub(crate) about: String,
     pub(crate) by: String,
     pub(crate) detail: String,
+    /// Whose definitions these are and how many, where several are one item.
+    #[serde(skip)]
+    server: String,
+    #[serde(skip)]
+    together: u64,
 }
 
 #[cfg(test)]

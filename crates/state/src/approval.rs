@@ -155,7 +155,7 @@ pub struct Asked {
 pub enum AnswerError {
     #[error("there is no approval with this id")]
     Unknown,
-    #[error("approval {} is {} already", .0.id, .0.state)]
+    #[error("approval {} has already been answered: it is {}", .0.id, .0.state)]
     AlreadyAnswered(Box<Approval>),
     #[error("approval {} has expired; the call must be made again", .0.id)]
     Expired(Box<Approval>),

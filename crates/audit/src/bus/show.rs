@@ -3,6 +3,13 @@
 use super::{Event, Severity};
 use crate::encode::printable;
 
+/// The titles above lines of [`render_event`].
+#[must_use]
+pub fn render_event_head(colours: bool) -> String {
+    let head = format!("{:<19}  {:<7}  {:<42}  {:<32}  {:<16}  PLACE", "TIME (UTC)", "LEVEL", "EVENT", "ABOUT", "CALLER");
+    if colours { format!("\u{1b}[2m{head}\u{1b}[0m") } else { head }
+}
+
 /// Time, severity, name, what it was about, who, and the place to replay from.
 #[must_use]
 pub fn render_event(event: &Event, colours: bool) -> String {

@@ -35,6 +35,13 @@ fn lines_are_aligned_and_plain() {
         "2026-11-15 10:47:05  intends        laptop            github/search"
     );
     assert!(render_line(&refused, true).contains("\u{1b}[31mrefused"));
+    let digest = "ab".repeat(32);
+    let pinned = Record { action: "definition.pinned".into(), detail: format!("{digest} (new)"), ..record("change", "") };
+    let (head, line) = (render_head(false), render_line(&pinned, false));
+    assert!(line.contains("abababababab… (new)") && !line.contains(&digest), "{line}");
+    for (title, text) in [("CALLER", "laptop"), ("WHAT", "definition.pinned")] {
+        assert_eq!(head.find(title), line.find(text), "{head}\n{line}");
+    }
 }
 
 #[test]

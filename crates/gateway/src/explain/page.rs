@@ -47,11 +47,14 @@ impl Page {
     pub(super) fn checks(&mut self, facts: &Facts<'_>, label: Mark, imagined: &Imagined, unbounded: Option<&Violation>) {
         let session = imagined.ask.caller.session();
         let checks: Vec<_> = policy::findings(facts, label).collect();
+        // A person is asked instead of the check saying no, so there is nothing that it found to be in order.
+        let mut asks = false;
         for stage in [Stage::Admit, Stage::Bound, Stage::Weigh, Stage::Shape] {
             if stage == Stage::Weigh {
                 match policy::weigh(facts, |ceiling| session.weigh(ceiling)) {
                     Err(violation) => self.refused(stage, "no_write_down", &violation),
                     Ok(weighed) if weighed.asks() => {
+                        asks = true;
                         self.add(stage, "no_write_down", "ok", "", "");
                         let fix = "`effect: read` for the tool, or `untrusted_influence: off`, would not ask";
                         self.add(stage, "untrusted_influence", "ask", "the session has read untrusted data", fix);
@@ -60,6 +63,9 @@ impl Page {
                 }
             }
             for (check, found) in checks.iter().filter(|(check, _)| check.stage == stage) {
+                if asks && check.name == "influence_allowed" {
+                    continue;
+                }
                 match (found, unbounded) {
                     _ if matches!(stage, Stage::Bound | Stage::Shape) && !imagined.has_arguments => {
                         self.add(stage, check.name, "skipped", imagined.remark.unwrap_or_default(), "");

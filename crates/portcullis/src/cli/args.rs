@@ -37,7 +37,7 @@ pub struct Cli {
     #[arg(long, value_name = "DIR", global = true)]
     pub home: Option<PathBuf>,
 
-    /// Answer in JSON, one document on standard output
+    /// Answer in JSON: one document, or one per line where there are many records
     #[arg(long, global = true)]
     pub json: bool,
 
@@ -77,7 +77,7 @@ pub enum Verb {
     Status(Status),
     /// Check this machine, the configuration and what is confined
     Doctor,
-    /// A narrated tour over the real doors: a permitted call, a refused one, the ledger
+    /// Take a short tour: a permitted call, a refused one, an approval, the ledger
     Demo(Demo),
     /// See and answer the calls that wait for a person
     #[command(subcommand)]
@@ -157,7 +157,7 @@ pub enum Servers {
     /// This is what lets its tools be called at all, and it approves the definitions the server shows at that time: what it changes later
     /// waits for `portcullis servers approve`.
     Classify(Classify),
-    /// Forbid everything of a server, whatever else is written about it
+    /// Stop using a server: it is not started and none of its tools can be called
     Block(Block),
     /// Let a blocked server be used again as it is classified
     Unblock(Unblock),
@@ -264,7 +264,7 @@ pub struct Demo {
 pub enum Token {
     /// Make a credential and print its token, once
     New(TokenNew),
-    /// List credentials; tokens are not kept and cannot be shown
+    /// List credentials, without their tokens
     List,
     /// Revoke a credential at once
     Revoke(TokenRevoke),
@@ -325,7 +325,7 @@ pub struct TokenRevoke {
 
 #[derive(Debug, Subcommand)]
 pub enum Config {
-    /// Name every mistake in the file, with its line and its repair
+    /// List every mistake in the file, with its line and how to fix it
     Check(ConfigFile),
     /// Show every value and where it came from
     ///
@@ -389,7 +389,7 @@ pub enum Audit {
     CheckProof(AuditCheckProof),
     /// Destroy the kept arguments of a call; its records stay, and say that it was done
     Erase(AuditErase),
-    /// Show where events are sent, how far each sink has come and what is wrong with it
+    /// Show where events are sent, what was delivered last and what is wrong
     Sinks,
 }
 
@@ -435,7 +435,7 @@ pub struct AuditTail {
     /// How many
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
     pub lines: usize,
-    /// Go on with new records, until interrupted
+    /// Keep showing new records until interrupted
     #[arg(short, long)]
     pub follow: bool,
     /// Show events instead of records: what each record says, in the names of docs/ledger.md

@@ -97,7 +97,7 @@ fn note(server: &ServerView) -> String {
         ServerState::Connected if server.quarantined > 0 => {
             format!("{} to review; portcullis servers review {}", server.quarantined, server.id)
         }
-        ServerState::Connected => server.confined.clone().unwrap_or_default(),
+        ServerState::Connected => String::new(),
         ServerState::Failed => format!("{error}; portcullis servers retry {}", server.id),
         ServerState::Connecting | ServerState::Disconnected => match server.next_retry_ms {
             Some(ms) => format!("attempt {} in {}s: {error}", server.attempt + 1, ms.div_ceil(1_000)),
@@ -228,7 +228,12 @@ fn worker(status: &StatusView, style: Style) -> String {
         [] => "fully confined".to_owned(),
         missing => style.paint(&format!("NOT confined by {}", missing.join(", ")), Paint::Yellow),
     };
-    format!("worker  {pid}, {held}, restarted {} times\n", worker.restarts)
+    let restarts = match worker.restarts {
+        0 => "never restarted".to_owned(),
+        1 => "restarted once".to_owned(),
+        times => format!("restarted {times} times"),
+    };
+    format!("worker  {pid}, {held}, {restarts}\n")
 }
 
 #[must_use]

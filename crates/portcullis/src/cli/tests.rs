@@ -222,7 +222,7 @@ fn servers_as_a_table() {
         render::servers(&fleet(), Style::PLAIN),
         "\
 SERVER  STATE         LEVEL      TRANSPORT  PROTOCOL    TOOLS  NOTE
-github  connected     PUBLIC     stdio      2025-11-25  12     own process group, cleared environme…
+github  connected     PUBLIC     stdio      2025-11-25  12
 time    connected     UNTRUSTED  stdio      -           2      cannot be called; portcullis servers…
 search  disconnected  PUBLIC     http       -           -      attempt 4 in 8s: connection refused …
 fs      failed        PUBLIC     stdio      -           -      no such program: npx; portcullis ser…
@@ -350,7 +350,7 @@ fn status_on_one_screen() {
 portcullis 0.1.0  http://127.0.0.1:7878/mcp  pid 42, up 2m 5s
 calls   20 answered, 3 refused, 0 failed, 1 in flight
 ledger  46 records in /h/ledger
-worker  pid 43, NOT confined by landlock, restarted 0 times
+worker  pid 43, NOT confined by landlock, never restarted
 
 MCP 1/1
 SERVER  STATE      LEVEL   TRANSPORT  PROTOCOL  TOOLS  NOTE

@@ -21,7 +21,7 @@ pub enum EditError {
     /// The file was broken before the edit, or would be after it.
     #[error("{0}")]
     Invalid(Report),
-    #[error("the server `{0}` exists already; remove it first, or choose another id")]
+    #[error("the server `{0}` already exists; remove it first, or choose another id")]
     Exists(String),
     #[error("there is no server `{id}`{hint}")]
     Unknown { id: String, hint: String },

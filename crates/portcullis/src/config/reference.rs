@@ -12,7 +12,7 @@ const HEAD: &str = "\
 
 <!-- Drawn from crates/portcullis/src/config/keys.rs by `UPDATE_GENERATED=1 cargo test -p portcullis generated`. -->
 
-One file, `portcullis.yaml`, in YAML without its sharp edges: anchors, aliases, merge keys, custom tags and repeated keys are
+One file, `portcullis.yaml`, in YAML; the parts of YAML that surprise people are left out: anchors, aliases, merge keys, custom tags and repeated keys are
 refused, a file has at most 1 MiB and 32 levels. `portcullis config path` says where it is, `portcullis config check` names every
 mistake with its line and its repair, `portcullis config explain` shows every value and where it came from. A file with a mistake
 changes nothing: the gate keeps what it had.

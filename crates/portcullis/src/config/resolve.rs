@@ -264,7 +264,7 @@ fn suggest_id(name: &str) -> Option<String> {
 
 fn collision(id: &ServerId, first: &ServerId, line: usize, place: Place) -> Finding {
     let what = if id == first {
-        format!("the server `{id}` exists already, on line {line}")
+        format!("the server `{id}` is already defined on line {line}")
     } else {
         format!("`{id}` and `{first}` (line {line}) would be shown under the same name")
     };

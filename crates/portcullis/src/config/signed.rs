@@ -52,7 +52,7 @@ fn named<'a>(
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for (key, _) in &found {
         if let Some(line) = seen.insert(&key.name, key.place.line) {
-            let what = format!("`{}` exists already, on line {line}", key.name);
+            let what = format!("`{}` is already defined on line {line}", key.name);
             findings.push(Finding::error(key.place, what, "rename one of the two"));
         }
     }

@@ -266,7 +266,7 @@ fn each_mistake_has_a_place_and_a_repair() {
             "mcp_servers: {a-b: {}, a_b: {}}\n",
             "1:24 `a_b` and `a-b` (line 1) would be shown under the same name | rename one of the two",
         ),
-        ("mcp_servers: [{name: a}, {name: a}]\n", "1:33 the server `a` exists already, on line 1 | rename one of the two"),
+        ("mcp_servers: [{name: a}, {name: a}]\n", "1:33 the server `a` is already defined on line 1 | rename one of the two"),
         (
             "mcp_servers: {a: {command: x, url: http://h/}}\n",
             "1:36 `mcp_servers.a` has both `command` and `url` | keep one: `command` starts a program, `url` connects to one",

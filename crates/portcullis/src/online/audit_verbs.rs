@@ -6,6 +6,7 @@ use audit::{Body, Filter, Record};
 use serde_json::Value;
 
 use crate::{
+    caller_names::CallerNames,
     cli::{Exit, args},
     home::Home,
     offline::{Screen, Trouble},
@@ -55,9 +56,11 @@ fn show(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble>
         return Err(Trouble::failed(format!("no record `{id}`; `portcullis audit tail` shows the latest")));
     }
     let documents: Vec<Value> = records.iter().filter_map(|record| serde_json::to_value(record).ok()).collect();
+    let names = CallerNames::of(home);
+    let named: Vec<Record> = records.iter().map(|record| names.in_record(record)).collect();
     let mut text = match number {
-        Some(_) => audit::render_records(&records, screen.style.color),
-        None => audit::render_story(&records, screen.style.color),
+        Some(_) => audit::render_records(&named, screen.style.color),
+        None => audit::render_story(&named, screen.style.color),
     };
     if let Some(arguments) = kept_arguments(home, id, &records)? {
         text.push_str(&format!("\nArguments as kept, without secrets\n{arguments}\n"));

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Line, lineage};
 use crate::{
+    caller_names::CallerNames,
     cli::{
         Exit, args,
         model::{ApprovalView, ExplainView, ReviewView, SessionView},
@@ -48,7 +49,7 @@ pub(super) fn change_server(verb: &args::Servers, home: &Home, screen: &mut Scre
 }
 
 /// An id goes into a path, so it is looked up first; that also gives a better answer than "method not found".
-fn known_server(line: &mut Line, id: &str) -> Result<(), Trouble> {
+pub(super) fn known_server(line: &mut Line, id: &str) -> Result<(), Trouble> {
     let servers: Vec<crate::cli::model::ServerView> = line.ask("portcullis/servers")?;
     if servers.iter().any(|server| server.id == id) {
         return Ok(());
@@ -76,10 +77,10 @@ pub(super) fn approve_definitions(
     let params = json!({ "names": args.names, "reason": args.reason });
     let answer = line.request(&format!("portcullis/servers/{}/approve", args.id), &params)?;
     let text = match answer.get("approved").and_then(Value::as_u64) {
-        Some(0) => format!("Nothing of {} waits for approval.\n", args.id),
-        Some(1) => format!("One definition of {} is approved as it is now.\n", args.id),
-        Some(count) => format!("{count} definitions of {} are approved as they are now.\n", args.id),
-        None => format!("The definitions of {} are approved as they are now.\n", args.id),
+        Some(0) => format!("No definition of {} is waiting for approval.\n", args.id),
+        Some(1) => format!("Approved one definition of {}, as it is now.\n", args.id),
+        Some(count) => format!("Approved {count} definitions of {}, as they are now.\n", args.id),
+        None => format!("Approved the definitions of {}, as they are now.\n", args.id),
     };
     screen.show(&answer, &text)?;
     Ok(Exit::Done)
@@ -142,14 +143,14 @@ fn confirmed(session: &SessionView) -> Result<bool, Trouble> {
     let mut terminal = io::stderr().lock();
     write!(
         terminal,
-        "{} has seen {}. Has the agent itself forgotten it too? Type yes to begin a new session: ",
+        "{} has seen {} data. If the agent still remembers it, a new session lets it send that anywhere.\nBegin a new session? [y/N] ",
         tame(&session.name),
         tame(&session.label)
     )?;
     terminal.flush()?;
     let mut answer = String::new();
     stdin.lock().read_line(&mut answer)?;
-    Ok(answer.trim() == "yes")
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 pub(super) fn approvals(verb: &args::Approvals, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
@@ -232,8 +233,10 @@ pub(super) fn explain(args: &args::PolicyExplain, home: &Home, screen: &mut Scre
     };
     let mut line = Line::as_operator(home)?;
     let answer = line.request("portcullis/policy/explain", &params)?;
-    let view: ExplainView = serde_json::from_value(answer.clone())
+    let mut view: ExplainView = serde_json::from_value(answer.clone())
         .map_err(|error| Trouble::failed(format!("the gate's explanation is unreadable: {error}")))?;
+    let names = CallerNames::of(home);
+    view.caller = view.caller.map(|caller| names.name(&caller).to_owned());
     screen.show(&answer, &render::explanation(&view, screen.style))?;
     let refused = view.stages.iter().flat_map(|stage| &stage.checks).any(|check| check.verdict == "refused");
     Ok(if refused { Exit::Refused } else { Exit::Done })

@@ -1,6 +1,7 @@
-//! `portcullis demo`: a narrated tour over the real doors. A gate of its own, in a home of its own, so it touches nothing of yours.
+//! `portcullis demo`: a tour, explained step by step. A gate of its own, in a home of its own, so it touches nothing of yours.
 
 use std::{
+    io::{self, IsTerminal as _},
     os::fd::OwnedFd,
     path::PathBuf,
     thread,
@@ -133,13 +134,25 @@ impl Tour<'_, '_> {
 
     fn say(&mut self, what: &str) -> Result<(), Trouble> {
         if !self.args.no_pause {
-            thread::sleep(PAUSE);
+            self.pause()?;
         }
         if !self.screen.json {
             let text = self.screen.style.paint(what, Paint::Bold);
             writeln!(self.screen.out, "\n{text}")?;
             self.screen.out.flush()?;
         }
+        Ok(())
+    }
+
+    /// Whoever sits at a terminal reads at their own pace.
+    fn pause(&mut self) -> Result<(), Trouble> {
+        if self.screen.json || !io::stdin().is_terminal() {
+            thread::sleep(PAUSE);
+            return Ok(());
+        }
+        write!(self.screen.out, "{}", self.screen.style.paint("\n   Enter to go on ", Paint::Dim))?;
+        self.screen.out.flush()?;
+        io::stdin().read_line(&mut String::new())?;
         Ok(())
     }
 
@@ -224,6 +237,11 @@ impl Tour<'_, '_> {
                 self.screen.out,
                 "\n   $ portcullis audit verify\n   The ledger {verdict}: {} records, head {}\n",
                 report.records, report.head
+            )?;
+            writeln!(
+                self.screen.out,
+                "That was the tour; its gate and its home are gone again. Next: `portcullis up` starts yours, and\n\
+                 `portcullis servers add` puts your own servers behind it."
             )?;
         }
         Ok(if report.is_clean() { Exit::Done } else { Exit::Altered })

@@ -35,7 +35,7 @@ pub(super) fn run(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble>
         findings.iter().map(|finding| json!({ "good": finding.good, "what": finding.what, "detail": finding.detail })).collect();
     let mut text = String::new();
     for finding in &findings {
-        let (word, paint) = if finding.good { ("ok  ", Paint::Green) } else { ("look", Paint::Yellow) };
+        let (word, paint) = if finding.good { ("ok  ", Paint::Green) } else { ("WARN", Paint::Yellow) };
         text.push_str(&format!("{} {:<28} {}\n", screen.style.paint(word, paint), finding.what, finding.detail));
     }
     screen.show(&document, &text)?;

@@ -67,7 +67,7 @@ pub(crate) fn steps(steps: &[Step]) -> String {
         }
     }
     svg.push_str("</svg>\n");
-    svg.push_str("<p class=\"key\"><span><i style=\"background:var(--good)\"></i>permitted</span><span><i style=\"background:var(--bad)\"></i>refused</span><span><i style=\"background:var(--warn)\"></i>failed, cancelled or not known</span></p>\n");
+    svg.push_str("<p class=\"key\"><span><i style=\"background:var(--good)\"></i>permitted</span><span><i style=\"background:var(--bad)\"></i>refused</span><span><i style=\"background:var(--warn)\"></i>failed, cancelled or unknown</span></p>\n");
     svg
 }
 

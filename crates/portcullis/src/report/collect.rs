@@ -8,6 +8,7 @@ use super::{
     Approvals, Item, LedgerState, Listed, Party, Step, Summary,
     tally::{Row, Tally},
 };
+use crate::caller_names::CallerNames;
 
 const HOUR_MS: u64 = 3_600_000;
 /// The widths a step may have: the first that gives at most so many steps is taken.
@@ -15,6 +16,9 @@ const WIDTHS_MS: [u64; 6] = [60_000, 10 * 60_000, HOUR_MS, 6 * HOUR_MS, 24 * HOU
 const MOST_STEPS: u64 = 62;
 /// Open intents that are remembered, to say whose they were should their end never be known.
 const OPEN_LIMIT: usize = 200_000;
+
+/// The longest list of names of definitions that changed together.
+const MOST_NAMES: usize = 400;
 
 #[derive(Debug, Default)]
 struct Sums {
@@ -43,12 +47,14 @@ pub(crate) struct Collector {
     changes: Tally<u64>,
     callers: Tally<Sums>,
     servers: Tally<Sums>,
-    open: HashMap<u64, Item>,
+    /// Intents without an outcome so far, and when each was written.
+    open: HashMap<u64, (u64, Item)>,
+    names: CallerNames,
 }
 
 impl Collector {
     /// For the period from `since_ms` to before `until_ms`.
-    pub(crate) fn new(since_ms: u64, until_ms: u64, ledger: LedgerState) -> Self {
+    pub(crate) fn new(since_ms: u64, until_ms: u64, ledger: LedgerState, names: CallerNames) -> Self {
         let span = until_ms.saturating_sub(since_ms).max(1);
         let width_ms =
             WIDTHS_MS.into_iter().find(|width| span.div_ceil(*width) <= MOST_STEPS).unwrap_or(span.div_ceil(MOST_STEPS));
@@ -73,6 +79,7 @@ impl Collector {
             callers: Tally::default(),
             servers: Tally::default(),
             open: HashMap::new(),
+            names,
         }
     }
 
@@ -81,7 +88,7 @@ impl Collector {
         match record.kind.as_str() {
             "intent" => {
                 if self.open.len() < OPEN_LIMIT {
-                    self.open.insert(record.seq, item(record));
+                    self.open.insert(record.seq, (record.ms, self.item(record)));
                 }
             }
             "outcome" | "refusal" => self.call(record),
@@ -91,6 +98,9 @@ impl Collector {
 
     fn call(&mut self, record: &Record) {
         let begun = record.intent.and_then(|intent| self.open.remove(&intent));
+        // The intent is written when a person has answered: from there on it is the tool's time.
+        let approved_ms = begun.as_ref().filter(|_| !record.approval.is_empty()).map(|(ms, _)| record.ms.saturating_sub(*ms));
+        let us = approved_ms.map(|ms| ms * 1000).or(record.us).filter(|_| record.kind == "outcome");
         self.summary.calls.total += 1;
         *self.summary.calls.by_verdict.entry(record.verdict.clone()).or_default() += 1;
         let step = usize::try_from(record.ms.saturating_sub(self.since_ms) / self.width_ms).unwrap_or(usize::MAX);
@@ -104,21 +114,23 @@ impl Collector {
         match record.verdict.as_str() {
             "refused" => self.refusal(record),
             "indeterminate" => {
-                let item =
-                    begun.map_or_else(|| item(record), |begun| Item { seq: record.seq, detail: record.detail.clone(), ..begun });
+                let item = match begun {
+                    Some((_, begun)) => Item { seq: record.seq, detail: record.detail.clone(), ..begun },
+                    None => self.item(record),
+                };
                 self.summary.indeterminate.push(item);
             }
             "permitted" => {}
-            _ => self.failures.add(or_dash(&record.violation), 1),
+            verdict => self.failures.add(if record.violation.is_empty() { verdict } else { &record.violation }, 1),
         }
         if !record.label_after.is_empty() && record.label_after != record.label {
             self.rises.add(&format!("{} → {}", or_dash(&record.label), record.label_after), 1);
         }
         if !record.caller.is_empty() {
-            sum(self.callers.of(&record.caller), record, [&record.user, &record.agent]);
+            sum(self.callers.of(&record.caller), record, us, [&record.user, &record.agent]);
         }
         if !record.server.is_empty() {
-            sum(self.servers.of(&record.server), record, ["", ""]);
+            sum(self.servers.of(&record.server), record, us, ["", ""]);
         }
     }
 
@@ -132,8 +144,9 @@ impl Collector {
     }
 
     fn change(&mut self, record: &Record) {
+        let who = self.who(record);
+        let who = or_dash(&who);
         let approvals = &mut self.summary.approvals;
-        let who = [&record.user, &record.caller].into_iter().find(|who| !who.is_empty()).map_or("-", String::as_str);
         match record.action.as_str() {
             "approval.asked" => approvals.asked += 1,
             "approval.expired" => approvals.expired += 1,
@@ -149,9 +162,50 @@ impl Collector {
                 let name = format!("{}: {}", or_dash(&record.door), or_dash(&record.violation));
                 self.strangers.add(&name, record.count.unwrap_or(1));
             }
-            action if action.starts_with("definition.") => self.summary.definition_changes.push(item(record)),
-            action if is_configuration(action) => self.summary.configuration_changes.push(item(record)),
+            action if action.starts_with("definition.") => self.definition(record),
+            action if is_configuration(action) => {
+                let item = self.item(record);
+                self.summary.configuration_changes.push(item);
+            }
             action => self.changes.add(action, 1),
+        }
+    }
+
+    /// Definitions of one server that change together are one item: a new server pins dozens at once.
+    fn definition(&mut self, record: &Record) {
+        let item = self.item(record);
+        let list = &mut self.summary.definition_changes;
+        let same =
+            list.newest.last_mut().filter(|last| last.what == item.what && last.by == item.by && last.server == record.server);
+        let Some(last) = same else { return list.push(Item { server: record.server.clone(), together: 1, ..item }) };
+        list.count += 1;
+        last.together += 1;
+        match last.about.len() {
+            0..MOST_NAMES => last.about.push_str(&format!(", {}", record.tool)),
+            _ if !last.about.ends_with('…') => last.about.push_str(", …"),
+            _ => {}
+        }
+        (last.seq, last.time, last.detail) = (item.seq, item.time, format!("{} definitions", last.together));
+    }
+
+    /// Who did it: a person where one is known, else the credential by its name.
+    fn who(&self, record: &Record) -> String {
+        if record.user.is_empty() { self.names.name(&record.caller).to_owned() } else { record.user.clone() }
+    }
+
+    fn item(&self, record: &Record) -> Item {
+        let session = self.names.name(&record.session);
+        let about = [&record.server, &record.tool, session, &record.target, &record.approval, &record.call];
+        let about: Vec<&str> = about.into_iter().filter(|text| !text.is_empty()).collect();
+        let detail = [&record.detail, &record.reason].into_iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>();
+        Item {
+            seq: record.seq,
+            time: record.time.clone(),
+            what: record.action.clone(),
+            about: about.join(" "),
+            by: self.who(record),
+            detail: detail.join(" · "),
+            ..Item::default()
         }
     }
 
@@ -167,8 +221,8 @@ impl Collector {
         summary.authentication_failures = self.strangers.into_rows();
         summary.approvals = Approvals { by_person: self.people.into_rows(), ..summary.approvals };
         summary.other_changes = self.changes.into_rows();
-        summary.callers = parties(self.callers);
-        summary.servers = parties(self.servers);
+        summary.callers = parties(self.callers, |id| self.names.name(id).to_owned());
+        summary.servers = parties(self.servers, str::to_owned);
         summary
     }
 }
@@ -192,28 +246,13 @@ fn tool_of(record: &Record) -> String {
     }
 }
 
-fn item(record: &Record) -> Item {
-    let about = [&record.server, &record.tool, &record.session, &record.target, &record.approval, &record.call];
-    let about: Vec<&str> = about.into_iter().filter(|text| !text.is_empty()).map(String::as_str).collect();
-    let by = [&record.user, &record.caller].into_iter().find(|who| !who.is_empty()).cloned().unwrap_or_default();
-    let detail = [&record.detail, &record.reason].into_iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>();
-    Item {
-        seq: record.seq,
-        time: record.time.clone(),
-        what: record.action.clone(),
-        about: about.join(" "),
-        by,
-        detail: detail.join(" · "),
-    }
-}
-
-fn sum(sums: &mut Sums, record: &Record, also: [&str; 2]) {
+fn sum(sums: &mut Sums, record: &Record, us: Option<u64>, also: [&str; 2]) {
     match record.verdict.as_str() {
         "permitted" => sums.permitted += 1,
         "refused" => sums.refused += 1,
         _ => sums.other += 1,
     }
-    if let (Some(us), "outcome") = (record.us, record.kind.as_str()) {
+    if let Some(us) = us {
         sums.us += us;
         sums.timed += 1;
     }
@@ -228,10 +267,11 @@ fn sum(sums: &mut Sums, record: &Record, also: [&str; 2]) {
 }
 
 /// The busiest first.
-fn parties(tally: Tally<Sums>) -> Vec<Party> {
+fn parties(tally: Tally<Sums>, name: impl Fn(&str) -> String) -> Vec<Party> {
     let mut parties: Vec<Party> = tally
         .into_entries()
         .map(|(id, sums)| Party {
+            name: name(&id),
             id,
             also: sums.also,
             calls: sums.permitted + sums.refused + sums.other,

@@ -32,7 +32,7 @@ pub(crate) fn render(summary: &Summary) -> String {
     }
     for (title, parties) in [("callers", &summary.callers), ("servers", &summary.servers)] {
         for party in parties {
-            line(&[title, &party.id, &party.calls.to_string(), &about(party)]);
+            line(&[title, &party.name, &party.calls.to_string(), &about(party)]);
         }
     }
     for (title, list) in summary.lists() {

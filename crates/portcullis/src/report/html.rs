@@ -26,7 +26,7 @@ pub(crate) fn render(summary: &Summary) -> String {
     );
     let _ = writeln!(
         page,
-        "<header><h1>What passed the gate</h1><p>{} to {}, UTC. Counted from {} records of the ledger on {}.</p></header>",
+        "<header><h1>Portcullis report</h1><p>{} to {}, UTC. Counted from {} records of the ledger on {}.</p></header>",
         escape(&short(&summary.since)),
         escape(&short(&summary.until)),
         grouped(summary.records),
@@ -38,7 +38,12 @@ pub(crate) fn render(summary: &Summary) -> String {
     page.push_str("<div class=\"pair\">");
     card(&mut page, "Refusals by rule", "", &charts::bars(&summary.refusals_by_rule, "refused", BARS));
     card(&mut page, "Refusals by tool", "", &charts::bars(&summary.refusals_by_tool, "refused", BARS));
-    card(&mut page, "Rises of labels", "what sessions took in", &charts::bars(&summary.label_rises, "plain", BARS));
+    card(
+        &mut page,
+        "Labels raised",
+        "from what a session had seen to what it has seen since",
+        &charts::bars(&summary.label_rises, "plain", BARS),
+    );
     card(
         &mut page,
         "Write-down refusals",
@@ -53,8 +58,8 @@ pub(crate) fn render(summary: &Summary) -> String {
         &charts::bars(&summary.authentication_failures, "other", BARS),
     );
     page.push_str("</div>\n");
-    card(&mut page, "Callers", "", &parties(&summary.callers, "Persons and agents"));
-    card(&mut page, "Servers", "", &parties(&summary.servers, ""));
+    card(&mut page, "Callers", "", &parties(&summary.callers, "Caller", "People and agents"));
+    card(&mut page, "Servers", "", &parties(&summary.servers, "Server", ""));
     card(&mut page, "Approvals", "", &approvals(summary));
     for (title, list) in summary.lists() {
         card(&mut page, &capital(title), &grouped(list.count), &listed(list));
@@ -117,8 +122,8 @@ fn tiles(summary: &Summary) -> String {
         ("", summary.calls.total, "calls"),
         ("good", verdict("permitted"), "permitted"),
         ("bad", refused, "refused"),
-        ("warn", failed, "failed or not known"),
-        ("", total(&summary.label_rises), "rises of labels"),
+        ("warn", failed, "failed, cancelled or unknown"),
+        ("", total(&summary.label_rises), "labels raised"),
         ("", summary.approvals.asked, "approvals asked"),
         ("", total(&summary.authentication_failures), "failed authentications"),
     ];
@@ -131,20 +136,20 @@ fn tiles(summary: &Summary) -> String {
     out
 }
 
-fn parties(parties: &[Party], also: &str) -> String {
+fn parties(parties: &[Party], what: &str, also: &str) -> String {
     if parties.is_empty() {
         return "<p class=\"none\">None.</p>\n".to_owned();
     }
     let extra = if also.is_empty() { String::new() } else { format!("<th>{also}</th>") };
     let mut out = format!(
-        "<div class=\"scroll\"><table><tr><th>Id</th>{extra}<th class=\"n\">Calls</th><th class=\"n\">Permitted</th><th class=\"n\">Refused</th><th class=\"n\">Other</th><th>Highest level</th><th class=\"n\">Mean</th></tr>\n"
+        "<div class=\"scroll\"><table><tr><th>{what}</th>{extra}<th class=\"n\">Calls</th><th class=\"n\">Permitted</th><th class=\"n\">Refused</th><th class=\"n\">Other</th><th>Highest session level</th><th class=\"n\">Mean time</th></tr>\n"
     );
     for party in parties.iter().take(ROWS) {
         let extra = if also.is_empty() { String::new() } else { format!("<td>{}</td>", escape(&party.also.join(", "))) };
         let _ = writeln!(
             out,
             "<tr><td>{}</td>{extra}<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td class=\"n\">{:.1} ms</td></tr>",
-            escape(&party.id),
+            escape(&party.name),
             grouped(party.calls),
             grouped(party.permitted),
             grouped(party.refused),

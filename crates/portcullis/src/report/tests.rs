@@ -1,6 +1,7 @@
 use audit::Record;
 
 use super::*;
+use crate::caller_names::CallerNames;
 
 const DAY: u64 = 86_400_000;
 
@@ -21,7 +22,7 @@ fn record(kind: &str, n: u64) -> Record {
 
 fn summary() -> Summary {
     let ledger = LedgerState { verifies: true, records: 60, ..LedgerState::default() };
-    let mut collector = Collector::new(DAY * 100, DAY * 104, ledger);
+    let mut collector = Collector::new(DAY * 100, DAY * 104, ledger, CallerNames::default());
     for n in 0..20 {
         collector.take(&Record { verdict: "permitted".into(), ..record("intent", n * 3) });
         let mut outcome =
@@ -80,7 +81,8 @@ fn every_figure_is_counted() {
 
 #[test]
 fn nothing_a_caller_says_becomes_markup() {
-    let mut collector = Collector::new(0, DAY, LedgerState { finding: Some("<b>".into()), ..LedgerState::default() });
+    let mut collector =
+        Collector::new(0, DAY, LedgerState { finding: Some("<b>".into()), ..LedgerState::default() }, CallerNames::default());
     let evil = "</td><script>alert(1)</script>\"onload=\"x' &amp; \u{202e}\u{1b}[31m";
     for kind in ["intent", "outcome", "refusal", "change"] {
         for action in ["tools/call", "config.applied", "definition.pinned", "strangers.refused", "approval.denied", evil] {
@@ -120,7 +122,7 @@ fn nothing_a_caller_says_becomes_markup() {
 
 #[test]
 fn what_callers_make_up_is_bounded() {
-    let mut collector = Collector::new(0, DAY, LedgerState::default());
+    let mut collector = Collector::new(0, DAY, LedgerState::default(), CallerNames::default());
     for n in 0..20_000 {
         collector.take(&Record {
             verdict: "refused".into(),
@@ -132,4 +134,47 @@ fn what_callers_make_up_is_bounded() {
     let summary = collector.finish(DAY);
     assert_eq!(tally::total(&summary.refusals_by_tool), 20_000, "nothing is lost");
     assert!(summary.refusals_by_tool.len() < 300 && summary.refusals_by_tool[0].name == "(others)");
+}
+
+#[test]
+fn people_read_names_reasons_and_the_tools_own_time() {
+    let names = CallerNames::new([("cred-0", "laptop"), ("cred-1", "build")].into_iter());
+    let mut collector = Collector::new(0, DAY, LedgerState::default(), names);
+    let mut at = 0;
+    let mut next = |kind: &str| {
+        at += 1;
+        Record { seq: at, ms: at * 1000, kind: kind.into(), server: "up".into(), ..Record::default() }
+    };
+    // A person took a minute; the tool took two seconds.
+    let intent = Record { caller: "cred-0".into(), ..next("intent") };
+    let (_, outcome) = (next("change"), next("outcome"));
+    let approved = Record {
+        caller: "cred-0".into(),
+        verdict: "permitted".into(),
+        intent: Some(intent.seq),
+        approval: "a-1".into(),
+        us: Some(62_000_000),
+        ..outcome
+    };
+    let cancelled = Record { caller: "cred-1".into(), verdict: "cancelled".into(), ..next("outcome") };
+    collector.take(&intent);
+    collector.take(&approved);
+    collector.take(&cancelled);
+    for tool in 0..200 {
+        let pinned = Record { action: "definition.pinned".into(), tool: format!("tool-{tool}"), ..next("change") };
+        collector.take(&pinned);
+    }
+    let summary = collector.finish(DAY);
+    let callers: Vec<&str> = summary.callers.iter().map(|caller| caller.name.as_str()).collect();
+    assert_eq!(callers, ["laptop", "build"]);
+    assert_eq!(summary.callers[0].mean_ms, 2000.0);
+    assert_eq!(summary.failures_by_code[0].name, "cancelled");
+    let definitions = &summary.definition_changes;
+    assert_eq!((definitions.count, definitions.newest.len()), (200, 1), "one server, one row");
+    assert!(definitions.newest[0].about.len() < 600 && definitions.newest[0].detail == "200 definitions", "{definitions:?}");
+    let text = text::render(&summary, crate::cli::Style::PLAIN);
+    for part in ["2 calls: 1 permitted, 0 refused, 1 failed", "laptop", "cancelled", "HIGHEST SESSION LEVEL"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("cred-0"), "{text}");
 }

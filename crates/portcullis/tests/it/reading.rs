@@ -39,6 +39,13 @@ async fn questions_are_answered_with_and_without_a_gate() {
         assert_eq!(said.len(), 6, "one record for a call that ended");
         let all = found(&gate, &["--tool", "say", "--all"]).await;
         assert_eq!(all.iter().filter(|record| record["kind"] != "change").count(), 12, "intents and outcomes: {all:?}");
+        let calls = found(&gate, &[]).await;
+        assert!(calls.len() == 12 && calls.iter().all(|record| record["kind"] != "change"), "calls unless asked: {calls:?}");
+        assert!(!found(&gate, &["--kind", "change"]).await.is_empty(), "changes where they are asked for");
+        let lines = done(&gate, &["audit", "query", "--verdict", "refused"]).await.stdout;
+        let caller = said[0]["caller"].as_str().unwrap();
+        assert!(lines.starts_with("TIME (UTC)") && lines.ends_with("6 calls.\n"), "{lines}");
+        assert!(lines.contains("  first-client  ") && !lines.contains(caller), "names instead of ids: {lines}");
         assert_eq!(found(&gate, &["--level", "INTERNAL", "--limit", "3"]).await.len(), 3);
         assert_eq!(found(&gate, &["--until", "2020-01-01"]).await.len(), 0);
         let last = said.last().unwrap()["call"].as_str().unwrap();
@@ -70,6 +77,12 @@ async fn reports_and_exports_stand_by_themselves() {
         (&json!(true), &json!(1)),
         "{report}"
     );
+    let text = done(&gate, &["audit", "report"]).await.stdout;
+    assert!(text.contains("1 call: 1 permitted") && text.contains("The ledger verifies"), "{text}");
+    let unknown = testkit::gate::run(&portcullis(), gate.home(), &["audit", "query", "--caller", "nosuch"], "").await.unwrap();
+    assert!(unknown.code == Some(2) && unknown.stderr.contains("there is no caller `nosuch`"), "{unknown:?}");
+    let unknown = testkit::gate::run(&portcullis(), gate.home(), &["tools", "list", "--server", "nosuch"], "").await.unwrap();
+    assert!(unknown.code == Some(2) && unknown.stderr.contains("there is no server `nosuch`"), "{unknown:?}");
     let page = gate.home().join("report.html");
     done(&gate, &["audit", "report", "--format", "html", "--since", "1h", "--out", page.to_str().unwrap()]).await;
     assert!(fs::read_to_string(page).unwrap().contains("The ledger verifies"));

@@ -46,6 +46,8 @@ pub struct Query {
     /// From this time on, in milliseconds since 1970, and before that one; 0 is no condition.
     pub since_ms: u64,
     pub until_ms: u64,
+    /// Only calls, and no changes.
+    pub calls_only: bool,
     /// Intents too whose outcome is known.
     pub all: bool,
     /// The newest so many.
@@ -92,6 +94,9 @@ impl Query {
         }
         if self.until_ms > 0 {
             sql.push(" AND r.ms < ").push_bind(to_file(self.until_ms));
+        }
+        if self.calls_only {
+            sql.push(" AND r.kind IS NOT (SELECT id FROM word WHERE text = 'change')");
         }
         if !self.all {
             sql.push(" AND").push(NOT_ENDED);

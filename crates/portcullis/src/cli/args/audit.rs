@@ -44,7 +44,7 @@ pub struct AuditQuery {
     /// Only where the session had reached this level
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     pub level: Option<vocab::Level>,
-    /// Only this kind of record: intent, outcome, refusal or change
+    /// Only this kind of record: intent, outcome, refusal or change; without it, calls
     #[arg(long, value_name = "KIND", value_parser = kind)]
     pub kind: Option<String>,
     /// Only this action, such as tools/call or config.applied
@@ -65,16 +65,17 @@ pub struct AuditQuery {
     /// Only this execution
     #[arg(long, value_name = "EXECUTION")]
     pub execution: Option<String>,
-    /// Show intents too whose outcome is known
+    /// Show everything: changes, and intents whose outcome is known
     #[arg(long)]
     pub all: bool,
-    /// The newest so many
+    /// Show at most this many, the newest
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub limit: u32,
 }
 
 pub const REPORT_EXAMPLES: &str = "\
 Examples:
+  portcullis audit report --since 7d
   portcullis audit report --since 30d --format html --out november.html
   portcullis audit report --since 2026-11-01 --until 2026-12-01 --format csv > november.csv";
 
@@ -87,8 +88,8 @@ pub struct AuditReport {
     /// Before then; without it, until now
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub until: Option<When>,
-    /// What to write
-    #[arg(long, value_name = "FORMAT", default_value = "json")]
+    /// What to write; JSON where --json is given
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: ReportFormat,
     /// Write it to this file instead of standard output
     #[arg(long, value_name = "FILE")]
@@ -97,6 +98,8 @@ pub struct AuditReport {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
+    /// For a terminal
+    Text,
     Json,
     /// One line per figure
     Csv,

@@ -148,7 +148,7 @@ pub struct ConnectAccount {
 
 #[derive(Debug, Subcommand)]
 pub enum Policy {
-    /// Name every mistake in a bundle, with its line and column
+    /// List every mistake in a bundle, with its line and column
     Check(PolicyCheck),
     /// Run the cases of a file through a bundle
     #[command(after_help = TEST_EXAMPLE)]

@@ -191,9 +191,9 @@ pub fn explanation(explained: &ExplainView, style: Style) -> String {
     let what = explained.asked.as_deref().map_or_else(|| tool.clone(), |asked| format!("{} ({tool})", tame(asked)));
     let who = explained.caller.as_deref().map(|caller| format!(" by {}", tame(caller))).unwrap_or_default();
     let within = explained.context.as_deref().map(|context| format!(" in context {}", tame(context))).unwrap_or_default();
-    out.push_str(&format!("Now, {what}{who}{within}: {verdict}\n"));
+    out.push_str(&format!("{what}{who}{within}, judged now: {verdict}\n"));
     if let Some(then) = recorded(explained) {
-        out.push_str(&format!("Then: {then}\n"));
+        out.push_str(&format!("When it was made: {then}\n"));
     }
     if let Some(label) = explained.label.as_deref().filter(|label| !label.is_empty()) {
         out.push_str(&format!("The session has seen: {}\n", tame(label)));
@@ -205,7 +205,7 @@ pub fn explanation(explained: &ExplainView, style: Style) -> String {
         out.push_str(&format!("\n{}\n", style.paint(&tame(&stage.stage), Paint::Bold)));
         out.extend(stage.checks.iter().map(|check| check_line(check, style)));
     }
-    let fixes: Vec<String> = explained
+    let mut fixes: Vec<String> = explained
         .stages
         .iter()
         .flat_map(|stage| &stage.checks)
@@ -213,6 +213,8 @@ pub fn explanation(explained: &ExplainView, style: Style) -> String {
         .filter_map(|check| check.fix.as_deref().filter(|fix| !fix.is_empty()))
         .map(|fix| format!("  {}\n", visible(fix)))
         .collect();
+    // Two checks may ask for the same.
+    fixes.dedup();
     if !fixes.is_empty() {
         out.push_str("\nWhat would have allowed it\n");
         out.extend(fixes);

@@ -205,8 +205,8 @@ fn an_explanation_tells_every_stage_and_the_way_out() {
     assert_eq!(
         render::explanation(&explained, Style::PLAIN),
         "\
-Now, web__post_message by laptop: refused
-Then: refused at weigh (WouldViolateWriteDown)
+web__post_message by laptop, judged now: refused
+When it was made: refused at weigh (WouldViolateWriteDown)
 The session has seen: CONFIDENTIAL
 
 admit
@@ -235,10 +235,10 @@ fn an_explanation_says_what_was_asked_for_where_and_what_is_missing() {
         remark: Some("its arguments were not kept".to_owned()),
         ..ExplainView::default()
     };
-    let first = "Now, fs.read (up__fs.read) by laptop in context coder: refused\nNote: its arguments were not kept\n";
+    let first = "fs.read (up__fs.read) by laptop in context coder, judged now: refused\nNote: its arguments were not kept\n";
     assert_eq!(render::explanation(&explained, Style::PLAIN), first);
     explained = ExplainView { tool: None, asked: None, context: None, remark: None, ..explained };
-    assert_eq!(render::explanation(&explained, Style::PLAIN), "Now, the call by laptop: refused\n");
+    assert_eq!(render::explanation(&explained, Style::PLAIN), "the call by laptop, judged now: refused\n");
 }
 
 #[test]

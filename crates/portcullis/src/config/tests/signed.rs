@@ -187,7 +187,7 @@ fn mistakes_are_named_with_line_column_and_repair() {
     let cases = [
         ("security_contexts: { Bad_Name: {} }", "1:22 `Bad_Name` cannot be a context's name | use lower-case letters"),
         ("security_contexts:\n  - { description: x }", "2:5 a context in a list has a `name` | add `name: …`"),
-        ("security_contexts:\n  - { name: a }\n  - { name: a }", "3:13 `a` exists already, on line 2 | rename one of the two"),
+        ("security_contexts:\n  - { name: a }\n  - { name: a }", "3:13 `a` is already defined on line 2 | rename one of the two"),
         ("security_contexts:\n  a:\n    capabilities: [{ path_allowlist: [/x] }]", "3:20 a capability has a `tool_pattern`"),
         ("security_contexts:\n  a:\n    capabilities: [fs*]", "3:20 `fs*` cannot be read | `*` stands alone"),
         (

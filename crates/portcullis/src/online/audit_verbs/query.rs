@@ -4,23 +4,34 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use state::index::{Found, Index, Query};
 
-use super::tail::print;
+use super::tail::Printer;
 use crate::{
+    caller_names::CallerNames,
     cli::{Exit, args},
     home::Home,
     offline::{Screen, Trouble},
-    tokens::Tokens,
 };
 
 pub(super) fn run(args: &args::AuditQuery, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let query = question(args, home);
+    let names = CallerNames::of(home);
+    let query = question(args, &names);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let found = runtime.block_on(answer(home, &query)).map_err(Trouble::failed)?;
+    if let (true, Some(given)) = (found.records.is_empty(), &args.caller) {
+        let by_caller = Query { caller: query.caller.clone(), all: true, limit: 1, ..Query::default() };
+        let is_known = names.knows(&query.caller)
+            || !runtime.block_on(answer(home, &by_caller)).map_err(Trouble::failed)?.records.is_empty();
+        if !is_known {
+            let said = format!("there is no caller `{given}`; `portcullis token list` shows the credentials");
+            return Err(Trouble::usage(said));
+        }
+    }
+    let mut printer = Printer::new(names);
     for record in &found.records {
-        print(record, screen)?;
+        printer.print(record, screen)?;
     }
     if !screen.json {
-        writeln!(screen.out, "{}", summary(&found, args.limit))?;
+        writeln!(screen.out, "{}", summary(&found, &query, args.limit))?;
     }
     Ok(Exit::Done)
 }
@@ -51,14 +62,14 @@ pub(super) fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-fn question(args: &args::AuditQuery, home: &Home) -> Query {
+fn question(args: &args::AuditQuery, names: &CallerNames) -> Query {
     let now = now_ms();
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     Query {
         kind: text(&args.kind),
         action: text(&args.action),
         call: String::new(),
-        caller: args.caller.as_deref().map(|caller| id_of(home, caller)).unwrap_or_default(),
+        caller: args.caller.as_deref().map(|caller| names.id(caller).to_owned()).unwrap_or_default(),
         session: text(&args.session),
         server: text(&args.server),
         tool: text(&args.tool),
@@ -74,31 +85,20 @@ fn question(args: &args::AuditQuery, home: &Home) -> Query {
         lineage: text(&args.lineage),
         since_ms: args.since.map_or(0, |when| when.ms(now)),
         until_ms: args.until.map_or(0, |when| when.ms(now)),
+        // Whoever asks for a kind or an action says by it whether changes are wanted.
+        calls_only: !args.all && args.kind.is_none() && args.action.is_none(),
         all: args.all,
         limit: args.limit,
     }
 }
 
-/// The id of the credential with this name, if there is exactly one; otherwise the text is taken as an id, also of one long gone.
-fn id_of(home: &Home, caller: &str) -> String {
-    let known = Tokens::load(&home.tokens_file());
-    let named: Vec<String> = known
-        .iter()
-        .flat_map(Tokens::list)
-        .filter(|credential| credential.name == caller && credential.id != caller)
-        .map(|credential| credential.id.clone())
-        .collect();
-    match named.as_slice() {
-        [one] => one.clone(),
-        _ => caller.to_owned(),
-    }
-}
-
-fn summary(found: &Found, limit: u32) -> String {
+fn summary(found: &Found, query: &Query, limit: u32) -> String {
+    let (one, many) = if query.calls_only { ("call", "calls") } else { ("record", "records") };
     match (found.records.len(), found.more) {
-        (0, _) => "No record fits.".to_owned(),
-        (_, true) => format!("The newest {limit}; there are more, see --limit."),
-        (1, false) => "1 record.".to_owned(),
-        (count, false) => format!("{count} records."),
+        (0, _) if query.calls_only => "No calls match. Changes are shown with --all, --kind or --action.".to_owned(),
+        (0, _) => "No records match.".to_owned(),
+        (_, true) => format!("The newest {limit} {many}; there are more, see --limit."),
+        (1, false) => format!("1 {one}."),
+        (count, false) => format!("{count} {many}."),
     }
 }

@@ -6,11 +6,12 @@ use audit::Filter;
 
 use super::{POLL, query::now_ms, unreadable};
 use crate::{
+    caller_names::CallerNames,
     cli::{Exit, args},
     home::Home,
     offline::{Screen, Trouble},
     out_file,
-    report::{Collector, LedgerState, Summary, csv, html},
+    report::{Collector, LedgerState, Summary, csv, html, text},
 };
 
 /// Exit 6 when the ledger does not verify: the report says so too.
@@ -25,7 +26,9 @@ pub(super) fn run(args: &args::AuditReport, home: &Home, screen: &mut Screen<'_>
         return Err(Trouble::usage("the period ends before it begins"));
     }
     let summary = summarise(home, since, until, now)?;
-    let text = match args.format {
+    let format = if screen.json && args.format == args::ReportFormat::Text { args::ReportFormat::Json } else { args.format };
+    let text = match format {
+        args::ReportFormat::Text => text::render(&summary, screen.style),
         args::ReportFormat::Json => serde_json::to_string_pretty(&summary).map_err(Trouble::failed)? + "\n",
         args::ReportFormat::Csv => csv::render(&summary),
         args::ReportFormat::Html => html::render(&summary),
@@ -49,7 +52,7 @@ fn oldest_ms(home: &Home) -> std::io::Result<Option<u64>> {
 
 fn summarise(home: &Home, since: u64, until: u64, now: u64) -> Result<Summary, Trouble> {
     let state = ledger_state(home).map_err(|error| unreadable(home, &error))?;
-    let mut collector = Collector::new(since, until, state);
+    let mut collector = Collector::new(since, until, state, CallerNames::of(home));
     let filter = Filter { since_ms: since, until_ms: until, ..Filter::default() };
     for record in audit::read(&home.ledger, filter).map_err(|error| unreadable(home, &error))? {
         collector.take(&record.map_err(|error| unreadable(home, &error))?);

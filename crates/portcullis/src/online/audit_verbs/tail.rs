@@ -6,6 +6,7 @@ use audit::{Event, EventFilter, Feed, Filter, Follow, Place, Record};
 
 use super::unreadable;
 use crate::{
+    caller_names::CallerNames,
     cli::{
         Exit, args,
         style::{Paint, tame},
@@ -22,11 +23,13 @@ pub(super) fn run(args: &args::AuditTail, home: &Home, screen: &mut Screen<'_>) 
     if args.events || args.wanted.event.is_some() || args.wanted.family.is_some() {
         return events(args, home, screen);
     }
-    let wanted = Filter { from: args.from.unwrap_or_default().seq, ..records_wanted(&args.wanted) };
+    let names = CallerNames::of(home);
+    let wanted = Filter { from: args.from.unwrap_or_default().seq, ..records_wanted(&args.wanted, &names) };
     let mut from = wanted.from;
+    let mut printer = Printer::new(names);
     let mut show = |record: &Record, screen: &mut Screen<'_>| {
         from = record.seq + 1;
-        print(record, screen)
+        printer.print(record, screen)
     };
     if args.from.is_some() {
         for record in audit::read(&home.ledger, wanted.clone()).map_err(|error| unreadable(home, &error))? {
@@ -43,16 +46,16 @@ pub(super) fn run(args: &args::AuditTail, home: &Home, screen: &mut Screen<'_>) 
     let mut follow = Follow::new(&home.ledger, Filter { from, ..wanted });
     loop {
         for record in follow.poll().map_err(|error| unreadable(home, &error))? {
-            print(&record, screen)?;
+            printer.print(&record, screen)?;
         }
         thread::sleep(POLL);
     }
 }
 
-fn records_wanted(wanted: &args::AuditWanted) -> Filter {
+fn records_wanted(wanted: &args::AuditWanted, names: &CallerNames) -> Filter {
     let text = |given: &Option<String>| given.clone().unwrap_or_default();
     Filter {
-        caller: text(&wanted.caller),
+        caller: names.id(&text(&wanted.caller)).to_owned(),
         tool: text(&wanted.tool),
         server: text(&wanted.server),
         verdict: text(&wanted.verdict),
@@ -62,12 +65,12 @@ fn records_wanted(wanted: &args::AuditWanted) -> Filter {
     }
 }
 
-fn events_wanted(wanted: &args::AuditWanted) -> EventFilter {
+fn events_wanted(wanted: &args::AuditWanted, names: &CallerNames) -> EventFilter {
     let text = |given: &Option<String>| given.clone().unwrap_or_default();
     EventFilter {
         event: text(&wanted.event),
         family: text(&wanted.family),
-        caller: text(&wanted.caller),
+        caller: names.id(&text(&wanted.caller)).to_owned(),
         tool: text(&wanted.tool),
         server: text(&wanted.server),
         verdict: text(&wanted.verdict),
@@ -77,14 +80,16 @@ fn events_wanted(wanted: &args::AuditWanted) -> EventFilter {
 }
 
 fn events(args: &args::AuditTail, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let filter = events_wanted(&args.wanted);
+    let names = CallerNames::of(home);
+    let filter = events_wanted(&args.wanted, &names);
+    let mut printer = Printer::new(names);
     let from = match args.from {
         Some(from) => from,
         None => {
             let newest = audit::newest_events(&home.ledger, &filter, args.lines);
             let (newest, end) = newest.map_err(|error| unreadable(home, &error))?;
             for event in &newest {
-                print_event(event, screen)?;
+                printer.print_event(event, screen)?;
             }
             end
         }
@@ -100,7 +105,7 @@ fn events(args: &args::AuditTail, home: &Home, screen: &mut Screen<'_>) -> Resul
             print_missed(begin, batch.missed, screen)?;
         }
         for event in &batch.events {
-            print_event(event, screen)?;
+            printer.print_event(event, screen)?;
         }
         match (batch.more, args.follow) {
             (true, _) => {}
@@ -108,12 +113,6 @@ fn events(args: &args::AuditTail, home: &Home, screen: &mut Screen<'_>) -> Resul
             (false, false) => return Ok(Exit::Done),
         }
     }
-}
-
-fn print_event(event: &Event, screen: &mut Screen<'_>) -> Result<(), Trouble> {
-    let line = if screen.json { event.line() } else { audit::render_event(event, screen.style.color) };
-    writeln!(screen.out, "{line}")?;
-    Ok(screen.out.flush()?)
 }
 
 /// Records that are not there any more are said to be so, in the place where they would stand.
@@ -125,17 +124,47 @@ fn print_missed(from: Place, records: u64, screen: &mut Screen<'_>) -> Result<()
     Ok(())
 }
 
-pub(super) fn print(record: &Record, screen: &mut Screen<'_>) -> Result<(), Trouble> {
-    let line = if screen.json {
-        serde_json::to_string(record).map_err(Trouble::failed)?
-    } else {
-        let line = audit::render_line(record, screen.style.color);
-        match record.call.as_str() {
-            "" => line,
-            // What `audit show`, `lineage` and `policy explain` are asked with.
-            call => format!("{}  {}", line.trim_end(), screen.style.paint(&tame(call), Paint::Dim)),
+/// Prints lines under titles, with names of callers; with `--json`, documents as they are.
+pub(super) struct Printer {
+    names: CallerNames,
+    has_head: bool,
+}
+
+impl Printer {
+    pub(super) fn new(names: CallerNames) -> Self {
+        Self { names, has_head: false }
+    }
+
+    fn head(&mut self, head: fn(bool) -> String, screen: &mut Screen<'_>) -> Result<(), Trouble> {
+        if !screen.json && !std::mem::replace(&mut self.has_head, true) {
+            writeln!(screen.out, "{}", head(screen.style.color))?;
         }
-    };
-    writeln!(screen.out, "{}", line.trim_end())?;
-    Ok(screen.out.flush()?)
+        Ok(())
+    }
+
+    pub(super) fn print(&mut self, record: &Record, screen: &mut Screen<'_>) -> Result<(), Trouble> {
+        self.head(audit::render_head, screen)?;
+        let line = if screen.json {
+            serde_json::to_string(record).map_err(Trouble::failed)?
+        } else {
+            let line = audit::render_line(&self.names.in_record(record), screen.style.color);
+            match record.call.as_str() {
+                "" => line,
+                // What `audit show`, `lineage` and `policy explain` are asked with.
+                call => format!("{}  {}", line.trim_end(), screen.style.paint(&tame(call), Paint::Dim)),
+            }
+        };
+        writeln!(screen.out, "{}", line.trim_end())?;
+        Ok(screen.out.flush()?)
+    }
+
+    fn print_event(&mut self, event: &Event, screen: &mut Screen<'_>) -> Result<(), Trouble> {
+        self.head(audit::render_event_head, screen)?;
+        let line = match screen.json {
+            true => event.line(),
+            false => audit::render_event(&self.names.in_event(event), screen.style.color),
+        };
+        writeln!(screen.out, "{line}")?;
+        Ok(screen.out.flush()?)
+    }
 }
