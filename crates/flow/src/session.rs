@@ -188,6 +188,12 @@ impl Session {
         Absorbed::new(self, ticket, version, after)
     }
 
+    /// The join of everything that was absorbed and may not have left yet: what a reset at this moment would begin with.
+    #[must_use]
+    pub fn on_its_way(&self) -> Mark {
+        self.known(|known| known.leaving.iter().fold(Mark::default(), |mark, leaving| mark.join(leaving.mark)))
+    }
+
     /// What must be saved before anything absorbed so far may be shown; nothing if all of it is durable.
     #[must_use]
     pub fn unsaved(&self) -> Option<Snapshot> {

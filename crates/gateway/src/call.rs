@@ -13,20 +13,19 @@ mod inspect;
 mod receive;
 mod resolve;
 mod shape;
+mod slots;
 
 use std::sync::Arc;
 
 use audit::{Intent, Opened};
 use flow::Step;
-use policy::{Admitted, Binding, Bounded, Evidence, Facts, Judged, Permit, Weighed};
-use tokio::sync::OwnedSemaphorePermit;
+use policy::{Binding, Bounded, Evidence, Facts, Judged, Permit, Weighed};
 use vocab::{Effect, Fault, FaultKind, Mark, Rule, ServerId, Stop, Violation};
 
 use crate::{
     Ask, Proof,
     catalog::Target,
     gate::Inner,
-    places::{Places, Taken},
     running::{Event, Outcome, Wires},
     settings::Rules,
     words::{Occasion, Pass},
@@ -38,6 +37,9 @@ pub(crate) use facts::question;
 pub(crate) use receive::{Received, receive};
 pub(crate) use resolve::look_up;
 use shape::Args;
+#[cfg(test)]
+pub(crate) use slots::{FEW_WAITING, MAX_WAITING, MAX_WAITING_IN_ALL, Waiting};
+use slots::{Slots, admit};
 
 /// What every stage can look at: the call as it came, who is calling, and the rules in force.
 #[derive(Clone, Copy)]
@@ -89,10 +91,10 @@ async fn attempt(case: Case<'_>, opened: &mut Opened, wires: &mut Wires) -> Resu
     let decided = decide(case, &received, &target, Count::Once)?;
     place.keep(case).await?;
     let settled = consent::consent(case, opened, &received, target, decided, decide, wires).await?;
-    let Settled { permit, args, target, slots: _held } = settled;
+    let Settled { permit, args, target, mut slots } = settled;
     let intent = intend(case, opened, &received, &target, &permit, &args).await?;
     let budget = permit.budget();
-    let raw = dispatch::dispatch(case, &target, permit, intent, args, wires).await?;
+    let raw = dispatch::dispatch(case, &target, (permit, intent, args), &mut slots, wires).await?;
     let inspected = inspect::inspect(case, &received, &target, raw, budget);
     absorb(case, &target, inspected).await
 }
@@ -150,32 +152,6 @@ fn in_force(case: Case<'_>) -> Result<(), Violation> {
         return Err(Violation::new(Rule::Unauthenticated, format!("credential `{}` was revoked", caller.id())));
     }
     caller.signed().map_or(Ok(()), |session| crate::signed::in_force(session, case.gate.now_ms()))
-}
-
-/// A place among the calls in flight, of the gate, of the caller and of its context; given back when the call ends.
-struct Slots {
-    _caller: Taken,
-    _gate: Taken,
-    _context: Option<OwnedSemaphorePermit>,
-}
-
-fn admit(case: Case<'_>, facts: &Facts<'_>) -> Result<(Admitted, Slots), Violation> {
-    let admitted = policy::admit(facts)?;
-    let take = |places: &Arc<Places>, most: usize, limit: &str| {
-        places.take(most).ok_or_else(|| {
-            Violation::new(Rule::RateLimitExceeded, format!("`limits.{limit}` calls are in flight")).with_hint("too many at once")
-        })
-    };
-    let terms = case.gate.terms();
-    let slots = Slots {
-        _caller: take(case.ask.caller.slots(), terms.max_calls_per_caller, "max_concurrent_calls_per_caller")?,
-        _gate: take(&case.gate.slots, terms.max_concurrent_calls, "max_concurrent_calls")?,
-        _context: match facts.boundary {
-            Some(boundary) => context::concurrency(&case.ask.caller, boundary)?,
-            None => None,
-        },
-    };
-    Ok((admitted, slots))
 }
 
 fn bound(case: Case<'_>, facts: &Facts<'_>, target: &Target) -> Result<Bounded, Violation> {

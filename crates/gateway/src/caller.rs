@@ -9,12 +9,18 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use state::SavedSession;
-use tokio::sync::Semaphore;
 use vocab::{ServerId, View};
 
-use crate::{meters::SessionMeters, places::Places, settings::Access, signed::SignedSession};
+use crate::{
+    meters::SessionMeters,
+    places::Places,
+    room::{Account, Rooms},
+    settings::Access,
+    signed::SignedSession,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
@@ -82,8 +88,11 @@ struct Shared {
     session: Arc<flow::Session>,
     /// Places for its calls in flight.
     slots: Arc<Places>,
-    /// Places for its calls that wait for a person.
-    waiting: Arc<Semaphore>,
+    /// Places for its calls that wait for a person or for its client.
+    waiting: Arc<Places>,
+    /// Room for answers that it has not read yet, and for those that are kept for when it was cut off.
+    room: Arc<Account>,
+    kept: Arc<Account>,
     counts: Counts,
     meters: SessionMeters,
 }
@@ -91,9 +100,6 @@ struct Shared {
 /// How often each target was called, for policies that count.
 #[derive(Debug, Default)]
 pub(crate) struct Counts(Mutex<HashMap<String, u64>>);
-
-/// Calls of one caller that may wait for a person, those that ask the same included.
-const MAX_WAITING: usize = 64;
 
 /// Targets that are counted one by one; further ones are not counted.
 const MAX_COUNTED: usize = 4096;
@@ -227,7 +233,25 @@ impl Caller {
         &self.0.shared.slots
     }
 
-    pub(crate) fn waiting(&self) -> &Arc<Semaphore> {
+    pub(crate) fn room(&self) -> &Arc<Account> {
+        &self.0.shared.room
+    }
+
+    /// Counts a text that holds words of a server to this caller, for as long as it exists.
+    #[must_use]
+    pub fn counted(&self, text: impl Into<Bytes>) -> Bytes {
+        let text = text.into();
+        self.room().take_anyway(text.len()).hold(text)
+    }
+
+    /// Counts a text that is kept so that it can be sent a second time. `None`: there is no room to keep it.
+    #[must_use]
+    pub fn kept(&self, text: impl Into<Bytes>) -> Option<Bytes> {
+        let text = text.into();
+        Some(self.0.shared.kept.take(text.len())?.hold(text))
+    }
+
+    pub(crate) fn waiting(&self) -> &Arc<Places> {
         &self.0.shared.waiting
     }
 
@@ -269,7 +293,13 @@ pub(crate) struct Callers {
     /// Those whom an identity provider vouched for in this run, by id.
     vouched: ArcSwap<HashMap<String, Caller>>,
     vouching: Mutex<()>,
+    /// What all of them may hold together: unread, and kept for a second time.
+    pub(crate) rooms: Arc<Rooms>,
+    kept: Arc<Rooms>,
 }
+
+/// What one caller's streams may keep is four times this, and what those of all callers may is sixteen times this.
+const KEPT: usize = 4 << 20;
 
 /// Callers of identity providers. Their labels must not be forgotten within a run, so beyond this no new one is let in.
 const MAX_VOUCHED: usize = 16_384;
@@ -284,7 +314,10 @@ impl Callers {
             guests: Mutex::default(),
             vouched: ArcSwap::default(),
             vouching: Mutex::default(),
+            rooms: Arc::default(),
+            kept: Arc::default(),
         };
+        callers.kept.set_largest(KEPT);
         // So that an operator can see and reset their labels before they come again.
         let ids = callers.saved.keys().filter(|id| id.starts_with(VOUCHED));
         let vouched = ids.map(|id| (id.clone(), callers.admit(Credential::vouched(id), None))).collect();
@@ -304,7 +337,9 @@ impl Callers {
                     active: AtomicBool::new(true),
                     session: Arc::new(session),
                     slots: Arc::default(),
-                    waiting: Arc::new(Semaphore::new(MAX_WAITING)),
+                    waiting: Arc::default(),
+                    room: Account::under(&self.rooms),
+                    kept: Account::under(&self.kept),
                     counts: Counts::default(),
                     meters: SessionMeters::default(),
                 })

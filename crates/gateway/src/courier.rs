@@ -59,7 +59,7 @@ impl Courier {
         match link.ask_within(method::POST, &params(url, headers, body, patience), patience + SPARE).await {
             Word::Result(answer) => read(Json::checked_before(&answer)).ok_or_else(|| "the worker answered nonsense".to_owned()),
             Word::Error { text, .. } => Err(text),
-            Word::Lost | Word::Done | Word::Event { .. } => Err("the worker that sends it was lost".to_owned()),
+            Word::Lost | Word::Done | Word::Waits(_) | Word::Event { .. } => Err("the worker that sends it was lost".to_owned()),
         }
     }
 }

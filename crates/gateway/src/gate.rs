@@ -66,6 +66,8 @@ pub(crate) struct Inner {
     pub(crate) hub: Arc<Hub>,
     pub(crate) seal: Seal,
     pub(crate) slots: Arc<Places>,
+    /// Places of calls that wait for somebody outside: a person, or the client.
+    pub(crate) waiting: Arc<Places>,
     terms: ArcSwap<Terms>,
     awaiting_restart: ArcSwap<Vec<&'static str>>,
     pub(crate) clock: Clock,
@@ -211,6 +213,7 @@ impl Gate {
         let hub = Hub::new(&settings, Arc::clone(&workers), ledger.clone());
         ledger.scrub_with(scrub(&hub));
         let callers = Callers::new(sessions);
+        callers.rooms.set_largest(settings.terms.ceiling.result_bytes);
         callers.replace(credentials);
         let providers = Providers::new(settings.rules.oauth.as_ref(), settings.proofs);
         callers.allow_anonymous(!settings.terms.door.requires_credential);
@@ -222,6 +225,7 @@ impl Gate {
             hub: Arc::clone(&hub),
             seal: Seal::new(&settings.seal_key),
             slots: Arc::default(),
+            waiting: Arc::default(),
             terms: ArcSwap::from_pointee(settings.terms),
             awaiting_restart: ArcSwap::default(),
             run: format!("{:x}", clock().unix_ms),
@@ -251,6 +255,7 @@ impl Gate {
         tokio::spawn(chores::keep_ledger(Arc::downgrade(&gate.0)));
         tokio::spawn(chores::close_approvals(Arc::downgrade(&gate.0)));
         tokio::spawn(chores::end_sessions(Arc::downgrade(&gate.0)));
+        tokio::spawn(chores::end_parked(Arc::downgrade(&gate.0)));
         tokio::spawn(chores::tend_providers(Arc::downgrade(&gate.0)));
         if let Err(error) = gate.record_opt_outs(&settings.servers) {
             tracing::error!(error, "the ledger is not available");
@@ -347,7 +352,9 @@ impl Gate {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let in_flight = self.0.slots.taken();
         let mut out = Object::new();
-        out.u64("in_flight", in_flight as u64).u64("answered", read(&self.0.answered));
+        out.u64("in_flight", in_flight as u64).u64("waiting", self.0.waiting.taken() as u64);
+        out.u64("parked", self.0.parking.count() as u64).u64("unread_bytes", self.0.callers.rooms.held() as u64);
+        out.u64("answered", read(&self.0.answered));
         out.u64("refused", read(&self.0.refused)).u64("failed", read(&self.0.failed));
         out.u64("withheld", self.0.unheard.count());
         out.finish()
@@ -435,6 +442,7 @@ impl Gate {
         recorded.map_err(|error| error.to_string())?;
         self.0.callers.allow_anonymous(!terms.door.requires_credential);
         self.0.hub.set_attempts(terms.attempts);
+        self.0.callers.rooms.set_largest(terms.ceiling.result_bytes);
         self.0.terms.store(Arc::new(terms));
         self.0.awaiting_restart.store(Arc::new(awaiting_restart));
         self.0.providers.apply(rules.oauth.as_ref());

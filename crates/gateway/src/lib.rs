@@ -23,6 +23,7 @@ mod oauth;
 mod parking;
 mod pins;
 mod places;
+mod room;
 mod running;
 mod seal;
 pub mod settings;

@@ -9,7 +9,7 @@ mod memory;
 use std::{
     collections::HashMap,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -30,7 +30,8 @@ use wire::{
     write::{Object, Pieces},
 };
 
-use self::memory::Memory;
+use self::memory::{Left, Memory};
+use crate::room::{Account, Room};
 
 const SHARDS: usize = 16;
 /// Events of one call that may wait for the door; more progress and log messages than this are dropped.
@@ -43,13 +44,15 @@ const MAX_UNSENT: usize = 128 << 20;
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 /// One message from the worker about one request.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) enum Word {
     Event {
         name: EventName,
         message: Bytes,
     },
     Result(Text),
+    /// A result that the caller has no room for yet.
+    Waits(Waits),
     Done,
     Error {
         text: String,
@@ -82,6 +85,34 @@ pub(crate) enum ErrorKind {
     Unauthorized,
     TooLarge,
     Invalid,
+    /// There was no memory left for the answer.
+    NoRoom,
+}
+
+/// A result that waits until there is room for it.
+#[derive(Debug)]
+pub(crate) enum Waits {
+    /// It is short and was read already.
+    Here(Text),
+    /// It lies where the worker put it.
+    There(Left),
+}
+
+impl Waits {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Here(text) => text.len(),
+            Self::There(left) => left.len(),
+        }
+    }
+
+    /// The result, now that there is room. `None` if it cannot be read.
+    pub(crate) fn fetch(self, room: Room) -> Option<Text> {
+        match self {
+            Self::Here(text) => Some(room.hold(text.into_bytes()).into()),
+            Self::There(left) => left.fetch(room),
+        }
+    }
 }
 
 enum Waiter {
@@ -90,19 +121,21 @@ enum Waiter {
     Stream {
         events: mpsc::Sender<Word>,
         last: mpsc::OwnedPermit<Word>,
+        /// Whom what is heard is counted to; nobody where the gate itself listens.
+        account: Option<Arc<Account>>,
     },
 }
 
 pub(crate) struct Link {
     waiters: [Mutex<HashMap<u64, Waiter>>; SHARDS],
-    unsent: Mutex<Vec<u8>>,
+    unsent: Arc<Mutex<Vec<u8>>>,
     has_unsent: Notify,
     severed: AtomicBool,
     severed_signal: Notify,
     /// Microseconds since `born` when the worker last said anything; 0 if it never did.
     heard: AtomicU64,
     born: Instant,
-    memory: Option<Memory>,
+    memory: Option<Arc<Memory>>,
     pub(crate) handover: sandbox::handover::Sender,
     pub(crate) pid: u32,
 }
@@ -122,13 +155,13 @@ impl Link {
         let memory = Memory::new(&handover).inspect_err(|error| tracing::debug!(%error, "no memory is shared with the worker"));
         Self {
             waiters: std::array::from_fn(|_| Mutex::default()),
-            unsent: Mutex::default(),
+            unsent: Arc::default(),
             has_unsent: Notify::new(),
             severed: AtomicBool::new(false),
             severed_signal: Notify::new(),
             heard: AtomicU64::new(0),
             born: Instant::now(),
-            memory: memory.ok(),
+            memory: memory.ok().map(Arc::new),
             handover,
             pid,
         }
@@ -164,15 +197,15 @@ impl Link {
 
     /// Sends a request whose answer may be many lines.
     pub(crate) fn stream(&self, method: &str, params: &[u8]) -> (u64, mpsc::Receiver<Word>) {
-        let (id, receiver) = self.begin_stream();
+        let (id, receiver) = self.begin_stream(None);
         self.send(id, method, params);
         (id, receiver)
     }
 
     /// Passes a call on: `about` are the fields that describe it, `params` its own parameters, on one line already. They may be long,
-    /// so they are copied only once.
-    pub(crate) fn forward(&self, mut about: Object, params: &Pieces) -> (u64, mpsc::Receiver<Word>) {
-        let (id, receiver) = self.begin_stream();
+    /// so they are copied only once. What comes back is counted to `account`.
+    pub(crate) fn forward(&self, mut about: Object, params: &Pieces, account: &Arc<Account>) -> (u64, mpsc::Receiver<Word>) {
+        let (id, receiver) = self.begin_stream(Some(Arc::clone(account)));
         let place = self.memory.as_ref().and_then(|memory| memory.lend(params));
         about.raw("params", if place.is_some() { b"null" } else { b"" });
         let mut head = Vec::with_capacity(512);
@@ -199,11 +232,11 @@ impl Link {
         (id, receiver)
     }
 
-    fn begin_stream(&self) -> (u64, mpsc::Receiver<Word>) {
+    fn begin_stream(&self, account: Option<Arc<Account>>) -> (u64, mpsc::Receiver<Word>) {
         let (events, receiver) = mpsc::channel(EVENTS + 1);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         if let Ok(last) = events.clone().try_reserve_owned() {
-            self.shard(id).insert(id, Waiter::Stream { events, last });
+            self.shard(id).insert(id, Waiter::Stream { events, last, account });
         }
         (id, receiver)
     }
@@ -368,7 +401,8 @@ impl Link {
         let text = match assembler.take(line.clone()) {
             Ok(Some(text)) => text,
             Ok(None) => return,
-            Err(PartError::TooLarge { id } | PartError::TooMany { id }) => return self.spoil(Some(id)),
+            Err(PartError::TooLarge { id }) => return self.give_up(id, ErrorKind::TooLarge, "the answer is too long"),
+            Err(PartError::TooMany { id }) => return self.give_up(id, ErrorKind::NoRoom, "too many long answers at once"),
             Err(PartError::Malformed) => return tracing::warn!("the worker sent a part that cannot be read"),
         };
         match Json::skim_fields(&text) {
@@ -380,13 +414,18 @@ impl Link {
         }
     }
 
-    /// An answer whose result is in memory that the worker can still write to: it is copied first, and only the copy is looked at.
+    /// An answer whose result is in memory that the worker can still write to: it is copied first, and only the copy is looked at. It is
+    /// copied when there is room for it; until then it stays where it is.
     fn hear_attached(&self, attached: &Attached) {
         let Some(memory) = &self.memory else { return };
         let id = Json::skim_fields(&attached.message).ok().and_then(|fields| json::find(&fields, "id")?.as_u64());
-        let result = memory.take(attached.offset, attached.length);
-        // Not worth waking anybody: it goes with the next message.
-        worker::push_returned(&mut lock(&self.unsent), attached.offset);
+        let left = Left::new(memory, &self.unsent, attached.offset, attached.length);
+        let account = id.and_then(|id| self.account(id));
+        let result = match account.map(|account| account.take(attached.length)) {
+            None => left.read(),
+            Some(Some(room)) => left.fetch(room),
+            Some(None) => return self.finish(id.unwrap_or_default(), Word::Waits(Waits::There(left))),
+        };
         match (id, result) {
             (Some(id), Some(result)) => self.finish(id, Word::Result(result)),
             (id, _) => {
@@ -394,6 +433,33 @@ impl Link {
                 self.spoil(id);
             }
         }
+    }
+
+    /// Whom the answer to a request is counted to.
+    fn account(&self, id: u64) -> Option<Arc<Account>> {
+        match self.shard(id).get(&id) {
+            Some(Waiter::Stream { account, .. }) => account.clone(),
+            _ => None,
+        }
+    }
+
+    /// A result that came in lines, counted to its caller. One that is long and finds no room is given up: the call was carried out, and
+    /// its caller is told what became of the answer.
+    fn counted(&self, id: u64, word: Word) -> Word {
+        let Word::Result(text) = word else { return word };
+        let Some(account) = self.account(id) else { return Word::Result(text) };
+        match account.take(text.len()) {
+            Some(room) => Word::Result(room.hold(text.into_bytes()).into()),
+            None if text.len() < worker::LINE_LIMIT => Word::Waits(Waits::Here(text)),
+            None => {
+                let text = format!("{} bytes, and too many answers wait to be read", text.len());
+                Word::Error { text, kind: ErrorKind::NoRoom, rpc: None }
+            }
+        }
+    }
+
+    fn give_up(&self, id: u64, kind: ErrorKind, why: &str) {
+        self.finish(id, Word::Error { text: why.to_owned(), kind, rpc: None });
     }
 
     /// An answer that cannot be read is an answer all the same: its caller must not hang.
@@ -424,14 +490,18 @@ impl Link {
         if let Some(event) = parts.event {
             return self.forward_event(id, event, line);
         }
-        self.finish(id, parts.last_word(line));
+        self.finish(id, self.counted(id, parts.last_word(line)));
     }
 
     fn forward_event(&self, id: u64, event: Json<'_>, line: &Bytes) {
         let Some(name) = event.as_str().as_deref().and_then(EventName::read) else { return };
-        let word = Word::Event { name, message: line.clone() };
-        let full = match self.shard(id).get(&id) {
-            Some(Waiter::Stream { events, .. }) => events.try_send(word).is_err(),
+        let message = match self.account(id) {
+            None => Some(line.clone()),
+            Some(account) => account.take(line.len()).map(|room| room.hold(line.clone())),
+        };
+        let full = match (self.shard(id).get(&id), message) {
+            (Some(Waiter::Stream { events, .. }), Some(message)) => events.try_send(Word::Event { name, message }).is_err(),
+            (Some(_), None) => true,
             _ => false,
         };
         // Progress and logs may be lost; a question or a change may not, so its request ends instead.
@@ -491,6 +561,7 @@ impl ErrorKind {
             "unauthorized" => Self::Unauthorized,
             "too_large" => Self::TooLarge,
             "invalid" => Self::Invalid,
+            "no_room" => Self::NoRoom,
             _ => Self::Upstream,
         }
     }

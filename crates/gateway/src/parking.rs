@@ -1,14 +1,17 @@
 //! Calls that wait for a stateless client to come back with an answer.
 //!
 //! An upstream of the older kind asks in the middle of a call; a client of the newer kind can only be answered with "input required"
-//! and comes back later. Meanwhile the call is parked here, under a handle that only its caller can use, for a limited time.
+//! and comes back later. Meanwhile the call is parked here, under a handle that only its caller can use, for a limited time: a chore of
+//! the gate cancels those that nobody came back for, so that each is concluded and recorded. A parked call has no place among the calls
+//! in flight; how many there are is bounded by the places of those who wait (`call/slots.rs`).
 
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
+use tokio::time::Instant;
 use vocab::{Rule, Violation};
 use wire::{Json, Kind};
 
@@ -19,8 +22,8 @@ use crate::{
 };
 
 const PURPOSE: &str = "parked";
-const PATIENCE: Duration = Duration::from_secs(600);
-const MAX_PARKED: usize = 1024;
+/// More than can wait at once, so this is never reached.
+const MAX_PARKED: usize = 16_384;
 
 #[derive(Debug)]
 struct Parked {
@@ -46,16 +49,9 @@ impl Parking {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, running: Running) -> u64 {
+    pub(crate) fn put(&self, running: Running) -> u64 {
         let handle = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let mut calls = self.calls();
-        calls.retain(|_, parked| {
-            let fresh = parked.since.elapsed() < PATIENCE;
-            if !fresh {
-                parked.running.cancel();
-            }
-            fresh
-        });
         if calls.len() < MAX_PARKED {
             calls.insert(handle, Parked { running, since: Instant::now() });
         } else {
@@ -64,7 +60,20 @@ impl Parking {
         handle
     }
 
-    fn take(&self, handle: u64) -> Option<Running> {
+    /// Cancels the calls that nobody came back for in time; they end by themselves then, and say so on record.
+    pub(crate) fn expire(&self, patience: Duration) {
+        let is_over = |_: &u64, parked: &mut Parked| parked.since.elapsed() >= patience;
+        let expired: Vec<Parked> = self.calls().extract_if(is_over).map(|(_, parked)| parked).collect();
+        for Parked { running, .. } in expired {
+            running.cancel();
+        }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.calls().len()
+    }
+
+    pub(crate) fn take(&self, handle: u64) -> Option<Running> {
         self.calls().remove(&handle).map(|parked| parked.running)
     }
 }

@@ -22,6 +22,12 @@ impl Places {
         self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok().map(|_| Taken(Arc::clone(self)))
     }
 
+    /// A place for somebody who had one, stepped aside and comes back: never refused. Whoever is new waits until there are fewer again.
+    pub(crate) fn take_again(self: &Arc<Self>) -> Taken {
+        self.0.fetch_add(1, Ordering::AcqRel);
+        Taken(Arc::clone(self))
+    }
+
     pub(crate) fn taken(&self) -> usize {
         self.0.load(Ordering::Acquire)
     }

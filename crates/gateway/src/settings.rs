@@ -28,6 +28,12 @@ pub struct DoorSettings {
     pub allowed_hosts: Vec<String>,
     /// `false` only when the operator turned authentication off.
     pub requires_credential: bool,
+    /// A reader that takes nothing for this long is let go.
+    pub write_timeout: Duration,
+    /// A server's question to a client waits this long for its answer.
+    pub question_timeout: Duration,
+    /// How many descriptors this process may have open.
+    pub descriptors: usize,
 }
 
 #[derive(Clone)]

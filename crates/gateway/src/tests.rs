@@ -1,4 +1,5 @@
 mod catalog;
+mod holding;
 mod link;
 mod pins;
 mod seal;

@@ -181,9 +181,12 @@ impl Inner {
         Ok(Pass::raised(showable, Source { server: spec.id.clone(), mark }))
     }
 
-    /// Text of a server, redacted, under a pass that was given for this server.
-    pub(crate) fn words(&self, spec: &ServerSpec, text: Bytes, pass: Pass) -> Words {
-        Words { text: self.redacted(spec, text.into()).0.into_bytes(), pass }
+    /// Text of a server for a caller, redacted, under a pass that was given for this server.
+    pub(crate) fn words(&self, caller: &Caller, spec: &ServerSpec, text: Bytes, pass: Pass) -> Words {
+        let (text, remark) = self.redacted(spec, text.into());
+        // What takes the place of a text takes its room too.
+        let text = if remark.is_some() { caller.counted(text.into_bytes()) } else { text.into_bytes() };
+        Words { text, pass }
     }
 
     /// Whether a caller may hear what a server says outside of any call: it must be able to call something of it.
@@ -212,12 +215,16 @@ impl Gate {
         self.noted(caller, server, inner.pass(caller, &spec, mark, occasion).await)
     }
 
-    /// For words that were kept and are about to be shown, for the first time or again: asks everything anew, against the label as it
-    /// is now. `None`: they must not be shown.
-    pub async fn pass_again(&self, caller: &Caller, source: &Source) -> Option<Pass> {
+    /// For words that were shown once and kept: asks everything anew, against the label as it is now. `None`: they must not be shown
+    /// again. So it is since a reset, which threw them away: the label no longer includes them.
+    pub fn pass_kept(&self, caller: &Caller, source: &Source) -> Option<Pass> {
         let inner = self.inner();
         let spec = inner.hub.upstream(&source.server)?.spec();
-        self.noted(caller, &source.server, inner.pass(caller, &spec, source.mark, Occasion::Awaited).await)
+        if !inner.may_hear(caller, &spec) {
+            return None;
+        }
+        let absorbed = caller.session().absorb_known(source.mark, &source.server)?;
+        absorbed.durable().ok().map(|showable| Pass::raised(showable, source.clone()))
     }
 
     fn noted(&self, caller: &Caller, server: &ServerId, passed: Result<Pass, Withheld>) -> Option<Pass> {

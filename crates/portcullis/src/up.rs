@@ -65,6 +65,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         prepared.unsigned = Some(unsigned.to_owned());
     }
     let credentials = wiring::credentials(home).map_err(Trouble::failed)?;
+    sandbox::descriptors::raise();
     runtime()?.block_on(async {
         let state = State::open(&home.state_file()).await.map_err(Trouble::failed)?;
         let mut sessions = state.sessions().await.map_err(Trouble::failed)?;

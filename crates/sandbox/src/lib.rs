@@ -1,6 +1,7 @@
 //! The walls: spawning, jails and the passing of descriptors.
 //!
 //! - [`spawn`] starts stdio servers with a cleared environment and gives their pipe ends back.
+//! - [`descriptors`] raises how many of them may be open.
 //! - [`child`] owns what was started; nothing it started outlives it, daemons included.
 //! - [`jail`] starts the worker and, inside the worker, gives up every power it does not need.
 //! - [`handover`] carries descriptors from the gate to the worker.
@@ -17,6 +18,7 @@
 compile_error!("the walls are built from Linux system calls; this crate has no meaning elsewhere");
 
 pub mod child;
+pub mod descriptors;
 pub mod escape;
 pub mod handover;
 pub mod inspect;

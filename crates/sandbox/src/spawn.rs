@@ -113,7 +113,8 @@ impl Command {
         let mark = registry::reserve();
         let mut command = self.to_std();
         let handover_fd = handover.as_ref().map(AsRawFd::as_raw_fd);
-        Prelude { parent: rustix::process::getpid(), mark, handover: handover_fd }.attach(&mut command);
+        let descriptors = crate::descriptors::inherited();
+        Prelude { parent: rustix::process::getpid(), mark, handover: handover_fd, descriptors }.attach(&mut command);
         let _number_three = handover.as_ref().map(occupy_number_three);
 
         let spawned = command.spawn().map_err(|source| self.explain(source));

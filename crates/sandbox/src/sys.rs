@@ -24,6 +24,8 @@ pub(crate) struct Prelude {
     pub(crate) mark: Mark,
     /// A descriptor of the parent that the child keeps, as [`HANDOVER_FD`].
     pub(crate) handover: Option<RawFd>,
+    /// The limits of open descriptors that the child gets, where the parent has others.
+    pub(crate) descriptors: Option<(Option<u64>, Option<u64>)>,
 }
 
 impl Prelude {
@@ -44,6 +46,9 @@ impl Prelude {
         rustix::thread::set_no_new_privs(true)?;
         set_limit(Resource::Core, 0)?;
         set_limit(Resource::Locks, self.mark.value())?;
+        if let Some((current, maximum)) = self.descriptors {
+            rustix::process::setrlimit(Resource::Nofile, Rlimit { current, maximum })?;
+        }
         close_on_exec_from(HANDOVER_FD)?;
         match self.handover {
             Some(fd) => place_handover(fd),

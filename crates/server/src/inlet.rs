@@ -10,6 +10,7 @@ use std::{
     pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use bytes::BufMut;
@@ -18,11 +19,14 @@ use tokio::{
     net::TcpStream,
 };
 
+use crate::patience::Patience;
+
 /// A connection whose next bytes can be diverted.
 #[derive(Debug)]
 pub(crate) struct Inlet {
     stream: TcpStream,
     diversion: Diversion,
+    patience: Patience,
 }
 
 /// Says where bytes go; shared by a connection and whoever reads a body from it.
@@ -43,9 +47,19 @@ struct Target {
 }
 
 impl Inlet {
-    pub(crate) fn new(stream: TcpStream) -> (Self, Diversion) {
+    /// `most` is how long a client that does not read is waited for.
+    pub(crate) fn new(stream: TcpStream, most: Duration) -> (Self, Diversion) {
         let diversion = Diversion::default();
-        (Self { stream, diversion: diversion.clone() }, diversion)
+        (Self { stream, diversion: diversion.clone(), patience: Patience::new(most) }, diversion)
+    }
+
+    fn watch(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        let watched = self.patience.watch(cx, written);
+        if matches!(&watched, Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::TimedOut) {
+            // What the system still holds for this client is thrown away with the connection.
+            let _ = self.stream.set_zero_linger();
+        }
+        watched
     }
 }
 
@@ -102,11 +116,15 @@ impl AsyncRead for Inlet {
 
 impl AsyncWrite for Inlet {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write(cx, bytes);
+        this.watch(cx, written)
     }
 
     fn poll_write_vectored(self: Pin<&mut Self>, cx: &mut Context<'_>, pieces: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, pieces)
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write_vectored(cx, pieces);
+        this.watch(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -114,7 +132,9 @@ impl AsyncWrite for Inlet {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+        let this = self.get_mut();
+        this.patience.rest();
+        Pin::new(&mut this.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

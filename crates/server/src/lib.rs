@@ -7,6 +7,7 @@
 mod admin;
 mod body;
 mod cors;
+mod crowd;
 mod door;
 mod guard;
 mod inlet;
@@ -14,9 +15,12 @@ mod line;
 mod listen;
 mod mcp;
 mod oauth;
+mod parcel;
+mod patience;
 mod reply;
 mod route;
 mod seal;
 
+pub use crowd::connections;
 pub use line::serve_lines;
 pub use listen::serve;

@@ -11,6 +11,7 @@ mod talk;
 
 use std::{io, sync::Arc};
 
+use bytes::Buf as _;
 use gateway::Gate;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf},
@@ -20,9 +21,16 @@ use tokio::{
 };
 use wire::line::{Line, Lines};
 
-use crate::door::Door;
+use crate::{
+    crowd::{Crowd, Guest},
+    door::Door,
+    parcel::Parcel,
+    patience::Patient,
+};
 
-const MAX_CONNECTIONS: usize = 256;
+/// Connections that have not said hello, and those that have. Only one user of the system can open any.
+const MAX_STRANGERS: usize = 64;
+const MAX_CALLERS: usize = 1024;
 /// Lines that may wait for a slow reader; then whoever writes them waits.
 const QUEUE: usize = 256;
 /// Lines waiting at the same time go out in one write, up to about this many bytes.
@@ -33,15 +41,16 @@ const READ_CHUNK: usize = 16 << 10;
 pub async fn serve_lines(gate: Gate, listener: UnixListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
     let (close, closing) = watch::channel(false);
     let door = Door::new(gate, None, closing);
+    let crowd = Crowd::new(MAX_STRANGERS, MAX_CALLERS);
     let mut connections = JoinSet::new();
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
         tokio::select! {
             () = &mut shutdown => break,
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
+            accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(converse(Arc::clone(&door), stream));
+                    connections.spawn(converse(Arc::clone(&door), stream, crowd.enter()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "could not accept a connection on the line door");
@@ -60,11 +69,20 @@ pub async fn serve_lines(gate: Gate, listener: UnixListener, shutdown: impl Futu
     Ok(())
 }
 
-async fn converse(door: Arc<Door>, stream: UnixStream) {
-    let (read, mut write) = tokio::io::split(stream);
+async fn converse(door: Arc<Door>, stream: UnixStream, guest: Arc<Guest>) {
+    let (read, write) = tokio::io::split(stream);
+    let mut write = Patient::new(write, door.gate.settings().write_timeout);
     let mut reader =
         Reader { read, lines: Lines::new(door.gate.settings().max_body_bytes), gate: door.gate.clone(), ended: false };
-    let (caller, mount) = match hello::greet(&door, &mut reader).await {
+    let greeted = tokio::select! {
+        greeted = hello::greet(&door, &mut reader) => greeted,
+        () = guest.dismissed() => return,
+    };
+    let (caller, mount) = match greeted {
+        Ok((caller, _)) if !guest.recognise(caller.id()) => {
+            let _ = write.write_all(&hello::refusal("this caller has too many connections open: close one first")).await;
+            return;
+        }
         Ok(greeted) => greeted,
         Err(refusal) => {
             // The other side may be gone already; there is nobody else to tell.
@@ -111,21 +129,41 @@ impl Reader {
     }
 }
 
-async fn write_lines(mut write: WriteHalf<UnixStream>, mut queue: mpsc::Receiver<bytes::Bytes>) {
+async fn write_lines(mut write: Patient<WriteHalf<UnixStream>>, mut queue: mpsc::Receiver<Parcel>) {
     let mut buffer = Vec::with_capacity(WRITE_BUFFER);
     while let Some(message) = queue.recv().await {
-        buffer.extend_from_slice(&message);
-        buffer.push(b'\n');
-        while buffer.len() < WRITE_BUFFER {
-            let Ok(message) = queue.try_recv() else { break };
-            buffer.extend_from_slice(&message);
-            buffer.push(b'\n');
-        }
-        if write.write_all(&buffer).await.is_err() {
+        if write_batch(&mut write, &mut buffer, message, &mut queue).await.is_err() {
             return;
         }
-        buffer.clear();
-        buffer.shrink_to(WRITE_BUFFER);
     }
     let _ = write.shutdown().await;
+}
+
+/// Writes a line and those that wait behind it. What they hold is let go when all of them are written.
+async fn write_batch(
+    write: &mut Patient<WriteHalf<UnixStream>>,
+    buffer: &mut Vec<u8>,
+    first: Parcel,
+    queue: &mut mpsc::Receiver<Parcel>,
+) -> io::Result<()> {
+    buffer.clear();
+    let mut passes = Vec::new();
+    let mut next = Some(first);
+    while let Some(mut message) = next.take() {
+        if message.remaining() >= WRITE_BUFFER {
+            // It is not copied.
+            write.write_all(buffer).await?;
+            buffer.clear();
+            write.write_all_buf(&mut message).await?;
+        } else {
+            message.pieces().iter().for_each(|piece| buffer.extend_from_slice(piece));
+            passes.extend(message.into_passes());
+        }
+        buffer.push(b'\n');
+        if buffer.len() < WRITE_BUFFER {
+            next = queue.try_recv().ok();
+        }
+    }
+    write.write_all(buffer).await?;
+    write.flush().await
 }

@@ -12,13 +12,20 @@ use tokio::{
     task::JoinSet,
 };
 
-use crate::{body, door::Door, inlet::Inlet, route};
+use crate::{
+    body,
+    crowd::{Crowd, Guest, connections},
+    door::Door,
+    inlet::Inlet,
+    route,
+};
 
-/// More than this at once wait in the listener's backlog.
-const MAX_CONNECTIONS: usize = 4096;
 /// How long a connection may stand idle, or take to send a request's head.
 const HEAD_DEADLINE: Duration = Duration::from_secs(60);
 const MAX_HEADERS: usize = 128;
+/// What the system holds of an answer that it cannot send yet, because the client does not read: no more than this, so that
+/// what waits does so where it is counted.
+const UNSENT: u32 = 256 << 10;
 /// What is read at once: a head has room, and what long bodies begin with is not copied far.
 const READ_BUFFER: usize = 64 << 10;
 /// How long connections may take to end once we were told to stop. The gate gives the calls themselves less, and then cancels them, so
@@ -31,15 +38,17 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub async fn serve(gate: Gate, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
     let (close, closing) = watch::channel(false);
     let door = Door::new(gate, Some(listener.local_addr()?), closing);
+    let (strangers, callers) = connections(door.gate.settings().descriptors);
+    let crowd = Crowd::new(strangers, callers);
     let mut connections = JoinSet::new();
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
         tokio::select! {
             () = &mut shutdown => break,
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
+            accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(converse(Arc::clone(&door), stream));
+                    connections.spawn(converse(Arc::clone(&door), stream, crowd.enter()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "could not accept a connection");
@@ -69,19 +78,33 @@ fn protocol(max_header_bytes: usize) -> http1::Builder {
     http
 }
 
-async fn converse(door: Arc<Door>, stream: TcpStream) {
-    // Without this a stream's last piece waits for the client's delayed acknowledgement.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "could not turn off Nagle's algorithm");
+/// How the system is to treat a connection.
+fn prepare(stream: &TcpStream, write_timeout: Duration) {
+    let socket = socket2::SockRef::from(stream);
+    // Without the first a stream's last piece waits for the client's delayed acknowledgement.
+    let prepared = stream
+        .set_nodelay(true)
+        .and_then(|()| socket.set_tcp_notsent_lowat(UNSENT))
+        .and_then(|()| socket.set_tcp_user_timeout(Some(2 * write_timeout)));
+    if let Err(error) = prepared {
+        tracing::debug!(%error, "could not prepare a connection");
     }
-    let (inlet, diversion) = Inlet::new(stream);
+}
+
+async fn converse(door: Arc<Door>, stream: TcpStream, guest: Arc<Guest>) {
+    let write_timeout = door.gate.settings().write_timeout;
+    prepare(&stream, write_timeout);
+    let (inlet, diversion) = Inlet::new(stream, write_timeout);
     let max_header_bytes = door.gate.settings().max_header_bytes;
     let service = service_fn(|mut request| {
-        let door = Arc::clone(&door);
+        let (door, guest) = (Arc::clone(&door), Arc::clone(&guest));
         body::may_divert(&mut request, &diversion);
+        request.extensions_mut().insert(Arc::clone(&guest));
         async move {
+            guest.set_busy(true);
             let mut reply = route::answer(&door, request).await;
-            if door.gate.settings().max_header_bytes != max_header_bytes {
+            guest.set_busy(false);
+            if guest.is_surplus() || door.gate.settings().max_header_bytes != max_header_bytes {
                 // A connection keeps the limit it began with, so the next request comes on another one.
                 reply.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
             }
@@ -91,6 +114,7 @@ async fn converse(door: Arc<Door>, stream: TcpStream) {
     let mut connection = std::pin::pin!(protocol(max_header_bytes).serve_connection(TokioIo::new(inlet), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
+        () = guest.dismissed() => return tracing::debug!("a connection without a credential made room"),
         () = door.closing() => {
             connection.as_mut().graceful_shutdown();
             connection.await

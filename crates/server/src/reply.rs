@@ -16,7 +16,9 @@ use tokio::{
     time::{Instant, Sleep},
 };
 use vocab::ErrorCode;
-use wire::{Enclosed, write::Object};
+use wire::write::Object;
+
+use crate::parcel::Parcel;
 
 pub(crate) type Reply = Response<Body>;
 /// A reply that ends a request early; boxed, since most requests have none.
@@ -29,28 +31,28 @@ const KEEP_ALIVE_COMMENT: &[u8] = b": still here\n\n";
 #[derive(Debug)]
 pub(crate) enum Body {
     /// What is left to send. Large results travel uncopied between their envelope's two ends.
-    Whole(Enclosed),
+    Whole(Parcel),
     Events {
-        frames: mpsc::Receiver<Bytes>,
+        frames: mpsc::Receiver<Parcel>,
         idle: Pin<Box<Sleep>>,
     },
 }
 
 impl Body {
     pub(crate) fn empty() -> Self {
-        Self::Whole(Enclosed::default())
+        Self::Whole(Parcel::default())
     }
 
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self::Whole(Enclosed::from(bytes))
+        Self::Whole(Parcel::from(bytes))
     }
 }
 
 impl http_body::Body for Body {
-    type Data = Enclosed;
+    type Data = Parcel;
     type Error = Infallible;
 
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Enclosed>, Infallible>>> {
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Parcel>, Infallible>>> {
         match self.get_mut() {
             Self::Whole(text) => {
                 let all = std::mem::take(text);
@@ -59,7 +61,7 @@ impl http_body::Body for Body {
             Self::Events { frames, idle } => {
                 if let Poll::Ready(frame) = frames.poll_recv(context) {
                     idle.as_mut().reset(Instant::now() + KEEP_ALIVE);
-                    return Poll::Ready(frame.map(|frame| Ok(Frame::data(frame.into()))));
+                    return Poll::Ready(frame.map(|frame| Ok(Frame::data(frame))));
                 }
                 if idle.as_mut().poll(context).is_pending() {
                     return Poll::Pending;
@@ -99,7 +101,7 @@ pub(crate) fn empty(status: StatusCode) -> Reply {
 }
 
 /// A stream of server-sent events that ends when the sender goes away.
-pub(crate) fn events(frames: mpsc::Receiver<Bytes>) -> Reply {
+pub(crate) fn events(frames: mpsc::Receiver<Parcel>) -> Reply {
     let idle = Box::pin(tokio::time::sleep(KEEP_ALIVE));
     let mut reply = Response::new(Body::Events { frames, idle });
     let headers = reply.headers_mut();

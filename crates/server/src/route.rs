@@ -7,7 +7,7 @@ use hyper::body::Incoming;
 use vocab::ServerId;
 
 use crate::{
-    admin, cors,
+    admin, cors, crowd,
     door::Door,
     guard, mcp, oauth,
     reply::{self, Body, Reply},
@@ -112,6 +112,7 @@ async fn admitted(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
         Ok(caller) => caller,
         Err(refused) => return *refused,
     };
+    crowd::recognise(&parts, &caller);
     match route {
         Route::Mcp(mount) => mcp::http::answer(door, caller, mount, &parts, body).await,
         Route::Admin(verb) => {

@@ -12,6 +12,8 @@ mod sessions;
 mod tests;
 mod tools;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use gateway::Caller;
 use http::{HeaderMap, Method, StatusCode, header, request::Parts};
@@ -21,8 +23,10 @@ use vocab::ErrorCode;
 
 use crate::{
     body,
+    crowd::{self, Guest},
     door::Door,
     guard, oauth,
+    parcel::Parcel,
     reply::{self, Body, Refused, Reply, Why},
 };
 use render::Said;
@@ -80,6 +84,8 @@ pub(crate) struct Request {
     pub(crate) bearer: Option<String>,
     pub(crate) query: String,
     pub(crate) body: Bytes,
+    /// The connection it came on, if that is not known to be a caller's already.
+    pub(crate) guest: Option<Arc<Guest>>,
 }
 
 pub(crate) async fn answer(door: &Door, verb: Verb, parts: &Parts, body: Incoming) -> Reply {
@@ -101,6 +107,9 @@ pub(crate) async fn answer(door: &Door, verb: Verb, parts: &Parts, body: Incomin
             Err(refused) => return *refused,
         },
     };
+    if let Some(caller) = &caller {
+        crowd::recognise(parts, caller);
+    }
     let body = match posts {
         false => Bytes::new(),
         true => match read(door, &verb, parts, body).await {
@@ -112,7 +121,8 @@ pub(crate) async fn answer(door: &Door, verb: Verb, parts: &Parts, body: Incomin
     let operator = caller.clone().filter(|_| verb.is_for_operators());
     // Whoever signs needs no credential, so none is asked for there.
     let takes_credential = verb != Verb::Invoke;
-    let request = Request { method: parts.method.clone(), verb, caller, bearer, query, body };
+    let guest = parts.extensions.get().cloned();
+    let request = Request { method: parts.method.clone(), verb, caller, bearer, query, body, guest };
     let mut reply = write(perform(door, request).await);
     // What a client of an identity provider must bring that it did not: a token, or another scope.
     if takes_credential && reply.status() == StatusCode::UNAUTHORIZED && !parts.headers.contains_key(header::AUTHORIZATION) {
@@ -151,7 +161,7 @@ async fn read(door: &Door, verb: &Verb, parts: &Parts, body: Incoming) -> Result
 pub(crate) async fn perform(door: &Door, request: Request) -> Said {
     match &request.verb {
         Verb::Attest => attest::answer(door, &request).await,
-        Verb::Invoke => envelope::answer(door, &request.body).await,
+        Verb::Invoke => envelope::answer(door, &request).await,
         Verb::Tools => tools::answer(door, &request),
         Verb::Sessions | Verb::Session(_) | Verb::Workloads => match &request.caller {
             Some(operator) if operator.is_operator() && operator.is_active() => sessions::answer(door, operator, &request).await,
@@ -166,7 +176,7 @@ fn bearer(headers: &HeaderMap) -> Option<String> {
 }
 
 fn write(said: Said) -> Reply {
-    let mut reply = reply::json(said.status, Body::whole(said.body));
+    let mut reply = reply::json(said.status, Body::Whole(Parcel::new(said.body, said.pass)));
     reply.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
     if said.status == StatusCode::UNAUTHORIZED {
         reply.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));

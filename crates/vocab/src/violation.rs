@@ -94,6 +94,7 @@ catalogue! {
     LedgerUnavailable: Intend, Busy, Internal, "The ledger cannot record this call, so it was not made";
     OutputSizeLimitExceeded: Inspect, Forbidden, PermissionDenied, "The result is larger than the security context allows";
     InvalidResult: Inspect, Malformed, UpstreamUnavailable, "The server answered with something that is not a valid result";
+    ResultDropped: Inspect, Malformed, UpstreamUnavailable, "The call was carried out, but there was no room for its result: too many answers wait to be read";
     ResultTooLarge: Inspect, Malformed, UpstreamUnavailable, "The result is larger than this gate forwards";
 }
 

@@ -14,6 +14,17 @@ impl Enclosed {
         Self([head.into(), text, Bytes::from_static(tail)])
     }
 
+    /// The same between two more ends. The long piece is not copied.
+    #[must_use]
+    pub fn between(self, mut before: Vec<u8>, after: &[u8]) -> Self {
+        let Self([head, text, tail]) = self;
+        if text.is_empty() && tail.is_empty() {
+            return Self([before.into(), head, Bytes::copy_from_slice(after)]);
+        }
+        before.extend_from_slice(&head);
+        Self([before.into(), text, [&tail, after].concat().into()])
+    }
+
     /// In order; some may be empty.
     #[must_use]
     pub const fn pieces(&self) -> &[Bytes; 3] {

@@ -195,7 +195,7 @@ fn cut(text: &[u8], room: usize) -> usize {
 pub enum PartError {
     /// Parts of this id add up to more than the cap.
     TooLarge { id: u64 },
-    /// More texts are being assembled than we hold at once.
+    /// More texts, or more of them, are being assembled than we hold at once.
     TooMany { id: u64 },
     /// The line begins like a part and is none.
     Malformed,
@@ -238,13 +238,14 @@ impl Assembler {
             }
             return Ok(None);
         };
-        if text.len() + piece.len() > self.total_limit || self.held + piece.len() > self.total_limit.saturating_mul(MAX_HELD) {
+        let is_too_large = text.len() + piece.len() > self.total_limit;
+        if is_too_large || self.held + piece.len() > self.total_limit.saturating_mul(MAX_HELD) {
             self.held -= text.len();
             *slot = None;
             if !more {
                 self.open.remove(&id);
             }
-            return Err(PartError::TooLarge { id });
+            return Err(if is_too_large { PartError::TooLarge { id } } else { PartError::TooMany { id } });
         }
         text.extend_from_slice(piece);
         self.held += piece.len();

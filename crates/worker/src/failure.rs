@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     NotFound,
     Refused,
     TooLarge,
+    /// There is no memory left for the answer now.
+    NoRoom,
     Invalid,
     /// The upstream does not accept a user's credential.
     Unauthorized,
@@ -31,6 +33,7 @@ impl Kind {
             Self::NotFound => "not_found",
             Self::Refused => "refused",
             Self::TooLarge => "too_large",
+            Self::NoRoom => "no_room",
             Self::Invalid => "invalid",
             Self::Unauthorized => "unauthorized",
         }

@@ -43,6 +43,7 @@ fn a_result_that_is_on_its_way_begins_the_new_epoch() {
     let reset = session.reset();
     assert_eq!(reset.begun.label, Label::of(Mark::trusted(Level::Internal), id("wiki")), "of what has left, nothing");
     assert_eq!(reset.begun.head, "call-1", "what is shown next may derive from it");
+    assert_eq!(session.on_its_way(), Mark::trusted(Level::Internal));
     session.saved(&reset.begun);
     let showable = internal.durable().unwrap();
     assert_eq!(session.reset().begun.label.mark.secrecy, Level::Internal, "it is still held");

@@ -91,10 +91,12 @@ impl Admin {
         let found = self.gate.find_caller(caller).ok_or_else(|| format!("there is no caller `{caller}`"))?;
         let session = found.session();
         let (label, head) = (session.mark().to_string(), session.head());
+        // What is still on its way is what the new epoch begins with.
+        let begins = session.on_its_way().to_string();
         self.record("session.reset", who, reason, |change| {
             change.target = found.id();
             change.label = &label;
-            change.label_after = "PUBLIC";
+            change.label_after = &begins;
             change.call = &head;
         })?;
         let inner = self.gate.inner();

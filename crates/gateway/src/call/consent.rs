@@ -17,7 +17,7 @@ use wire::{
     write::{self, Object},
 };
 
-use super::{Case, Count, Decided, Received, Settled, in_force, receive, resolve};
+use super::{Case, Count, Decided, Received, Settled, in_force, receive, resolve, slots::Waiting};
 use crate::{
     Answer, Ask,
     catalog::Target,
@@ -52,8 +52,7 @@ pub(super) async fn consent(
         Judged::Asked(asked) => {
             // A person's time is nobody's place among the calls in flight; those who wait have places of their own.
             drop((args, slots));
-            let _waiting =
-                Arc::clone(case.ask.caller.waiting()).try_acquire_owned().map_err(|_| too_many("too many of its calls wait"))?;
+            let _waiting = Waiting::of(case).ok_or_else(|| too_many("too many of its calls wait"))?;
             let approval = open(case, &target, &asked).await?;
             opened.facts.approval = approval.id.clone().into();
             wait(case, &approval, wires).await?;

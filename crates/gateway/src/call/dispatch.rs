@@ -10,12 +10,12 @@ use tokio::{sync::mpsc, time::Instant};
 use vocab::{Fault, FaultKind, Rule, Stop, Violation};
 use wire::{Json, Text, mcp, rpc, worker::method, write::Object};
 
-use super::{Case, Target, shape::Args, show, worker_lost};
+use super::{Case, Target, shape::Args, show, slots::Slots, worker_lost};
 use crate::{
     Action, Answer, Ask, Era,
     finish::{Phase, reached},
     gate::Inner,
-    link::{ErrorKind, EventName, Link, Word},
+    link::{ErrorKind, EventName, Link, Waits, Word},
     running::{Event, Order, Wires},
     upstream::{Status, Upstream},
     words::Pass,
@@ -39,9 +39,8 @@ pub(super) enum Raw {
 pub(super) async fn dispatch(
     case: Case<'_>,
     target: &Target,
-    permit: Permit,
-    intent: Intent,
-    args: Args,
+    (permit, intent, args): (Permit, Intent, Args),
+    slots: &mut Slots,
     wires: &mut Wires,
 ) -> Result<Raw, Stop> {
     let Case { gate, ask, .. } = case;
@@ -55,9 +54,10 @@ pub(super) async fn dispatch(
     }
     listen_for_logs(ask, target, &upstream, &link).await;
     let budget = permit.budget();
-    let (id, words) = link.forward(about(case, target, budget.time)?, &args.text);
+    let (id, words) = link.forward(about(case, target, budget.time)?, &args.text, ask.caller.room());
     drop((permit, intent, args));
-    let mut exchange = Exchange { case, target, link: &link, id, wires, pass: None, asked: 0 };
+    let mut exchange =
+        Exchange { case, target, link: &link, id, wires, slots, pass: None, asked: Vec::new(), is_cancelled: false };
     let raw = exchange.run(words, budget.time).await;
     link.forget(id);
     Ok(raw.unwrap_or_else(Raw::Stopped))
@@ -143,48 +143,76 @@ struct Exchange<'a> {
     /// Evidence that words of this server may be shown. Held as long as the call goes on, so that a reset in between does not wash
     /// their label off.
     pass: Option<Pass>,
-    /// Questions waiting for an answer; time does not run meanwhile.
-    asked: usize,
+    /// Given back while questions wait for an answer.
+    slots: &'a mut Slots,
+    /// Questions waiting for an answer; the call's own time stands still meanwhile, for a while.
+    asked: Vec<String>,
+    /// It was told to end; nothing gives it more time.
+    is_cancelled: bool,
 }
 
 impl Exchange<'_> {
     async fn run(&mut self, mut words: mpsc::Receiver<Word>, time: Duration) -> Result<Raw, Stop> {
         let mut deadline = Instant::now() + time + GRACE;
-        let mut asked_since = None;
+        let mut standstill = Standstill::new(self.case.gate.terms().door.question_timeout + GRACE);
         let mut orders_open = true;
         let mut phases = self.case.gate.flights.phases();
         let mut is_over = false;
         loop {
             // Who has asked something waits for an answer that cannot come in any more.
-            let last = if self.asked > 0 { Phase::Closing } else { Phase::Over };
+            let last = if self.asked.is_empty() { Phase::Over } else { Phase::Closing };
+            let asks_end = standstill.ends();
             tokio::select! {
                 biased;
                 word = words.recv() => match word.unwrap_or(Word::Lost) {
                     Word::Event { name, message } => self.show(name, &message).await?,
+                    Word::Waits(result) => return self.await_room(result, deadline).await,
+                    Word::Error { kind: ErrorKind::Cancelled, .. } if standstill.is_over => return Err(unanswered()),
                     word => return last_word(word),
                 },
                 order = self.wires.orders.recv(), if orders_open => match order {
                     Some(Order::Answer { key, answer }) => self.answer(&key, answer),
                     Some(Order::Cancel) => self.cancel(&mut deadline),
-                    None => orders_open = false,
+                    None => {
+                        orders_open = false;
+                        self.abandon_questions();
+                    }
                 },
                 () = reached(&mut phases, last), if !is_over => {
                     is_over = true;
                     self.cancel(&mut deadline);
                 }
-                () = tokio::time::sleep_until(deadline), if self.asked == 0 => {
+                () = tokio::time::sleep_until(asks_end), if !self.asked.is_empty() => {
+                    standstill.is_over = true;
+                    self.cancel(&mut deadline);
+                }
+                () = tokio::time::sleep_until(deadline), if self.asked.is_empty() => {
+                    if standstill.is_over {
+                        return Err(unanswered());
+                    }
                     return Err(Fault::new(FaultKind::Timeout, "the worker did not report the timeout itself").into());
                 }
             }
-            match (self.asked > 0, asked_since) {
-                (true, None) => asked_since = Some(Instant::now()),
-                (false, Some(since)) => {
-                    deadline += since.elapsed();
-                    asked_since = None;
-                }
-                _ => {}
+            let stood = standstill.note(!self.asked.is_empty());
+            if !self.is_cancelled {
+                deadline += stood;
             }
         }
+    }
+
+    /// A result for which there is no room yet waits for it, within the call's own time. Its place is taken meanwhile, so that no more
+    /// calls begin than answers can be held.
+    async fn await_room(&self, result: Waits, deadline: Instant) -> Result<Raw, Stop> {
+        let account = self.case.ask.caller.room();
+        let room = tokio::select! {
+            room = account.take_until(result.len(), deadline) => room,
+            () = self.case.gate.flights.reached(Phase::Over) => None,
+        };
+        let Some(room) = room else {
+            return Err(dropped(&format!("{} bytes; {} of this caller wait to be read", result.len(), account.held())));
+        };
+        let unreadable = || Violation::new(Rule::InvalidResult, "the worker's answer could not be read").into();
+        result.fetch(room).map(Raw::Result).ok_or_else(unreadable)
     }
 
     /// Shows one event to the door, after raising the label: an event is part of the result.
@@ -199,19 +227,20 @@ impl Exchange<'_> {
         };
         let json = Json::checked_before(message);
         let params = json.get("params").map_or_else(|| Bytes::from_static(b"{}"), |params| message.slice_ref(params.as_bytes()));
-        let params = self.case.gate.words(&self.target.spec, params, pass);
+        let params = self.case.gate.words(&self.case.ask.caller, &self.target.spec, params, pass);
         match name {
             EventName::Progress => self.wires.mention(Event::Progress(params)),
             EventName::Log => self.wires.mention(Event::Log(params)),
             EventName::Ask => {
                 let text = |key: &str| json.get(key).and_then(Json::as_str).unwrap_or_default().into_owned();
                 let (key, method) = (text("key"), text("method"));
-                self.asked += 1;
-                if self.wires.is_watched() {
-                    self.wires.say(Event::Ask { key, method, params }).await;
+                self.asked.push(key.clone());
+                if self.is_cancelled || !self.wires.is_watched() {
+                    self.abandon(&key, "the client is gone");
+                } else if !self.slots.step_aside(self.case) {
+                    self.abandon(&key, "the client has too many questions to answer");
                 } else {
-                    let nobody = rpc::error_object(mcp::code::INTERNAL_ERROR, "the client is gone", None);
-                    self.answer(&key, Answer::Error(nobody.into()));
+                    self.wires.say(Event::Ask { key, method, params }).await;
                 }
             }
             EventName::Closed | EventName::Changed | EventName::Updated | EventName::ElicitationComplete => {}
@@ -219,9 +248,28 @@ impl Exchange<'_> {
         Ok(())
     }
 
+    /// Nobody will answer this question.
+    fn abandon(&mut self, key: &str, why: &str) {
+        let nobody = rpc::error_object(mcp::code::INTERNAL_ERROR, why, None);
+        self.answer(key, Answer::Error(nobody.into()));
+    }
+
+    fn abandon_questions(&mut self) {
+        for key in std::mem::take(&mut self.asked) {
+            self.abandon(&key, "the client is gone");
+        }
+    }
+
+    fn answered(&mut self, key: Option<&str>) {
+        self.asked.retain(|open| key.is_some_and(|key| open != key));
+        if self.asked.is_empty() {
+            self.slots.come_back(self.case);
+        }
+    }
+
     /// An answer is data sent to the server, so it is weighed like the call was: the session may know more by now.
     fn answer(&mut self, key: &str, answer: Answer) {
-        self.asked = self.asked.saturating_sub(1);
+        self.answered(Some(key));
         let ceiling = self.target.spec.classification.unwrap_or_default();
         let answer = match self.case.ask.caller.session().weigh_step(ceiling, self.case.step) {
             Ok(_) => answer,
@@ -243,9 +291,56 @@ impl Exchange<'_> {
         let mut out = Object::new();
         out.u64("call", self.id);
         self.link.tell(method::CANCEL, &out.finish());
-        self.asked = 0;
+        self.answered(None);
+        self.is_cancelled = true;
         *deadline = Instant::now() + GRACE;
     }
+}
+
+/// How long a call stands still because somebody outside has been asked something. It has an end: of one wait, and of all together.
+struct Standstill {
+    patience: Duration,
+    since: Option<Instant>,
+    stood: Duration,
+    /// Nobody answered in time.
+    is_over: bool,
+}
+
+impl Standstill {
+    /// All waits of one call together may take so many times as long as one.
+    const WAITS: u32 = 3;
+
+    const fn new(patience: Duration) -> Self {
+        Self { patience, since: None, stood: Duration::ZERO, is_over: false }
+    }
+
+    /// When the wait of this moment, or one that began now, is over.
+    fn ends(&self) -> Instant {
+        let left = (self.patience * Self::WAITS).saturating_sub(self.stood);
+        self.since.unwrap_or_else(Instant::now) + self.patience.min(left)
+    }
+
+    /// Says whether somebody is waited for. How long the wait took that has just ended.
+    fn note(&mut self, waits: bool) -> Duration {
+        match (waits, self.since) {
+            (true, None) => self.since = Some(Instant::now()),
+            (false, Some(since)) => {
+                self.since = None;
+                self.stood += since.elapsed();
+                return since.elapsed();
+            }
+            _ => {}
+        }
+        Duration::ZERO
+    }
+}
+
+fn dropped(detail: &str) -> Stop {
+    Violation::new(Rule::ResultDropped, detail).into()
+}
+
+fn unanswered() -> Stop {
+    Fault::new(FaultKind::Timeout, "nobody answered the server's question in time").into()
 }
 
 fn last_word(word: Word) -> Result<Raw, Stop> {
@@ -258,12 +353,13 @@ fn last_word(word: Word) -> Result<Raw, Stop> {
         Word::Error { text, kind, .. } => Err(match kind {
             ErrorKind::Timeout => Fault::new(FaultKind::Timeout, text).into(),
             ErrorKind::Cancelled => Fault::new(FaultKind::Cancelled, text).into(),
+            ErrorKind::NoRoom => dropped(&text),
             ErrorKind::TooLarge => Violation::new(Rule::ResultTooLarge, text).into(),
             ErrorKind::Invalid => Violation::new(Rule::InvalidResult, text).into(),
             ErrorKind::Upstream | ErrorKind::NotFound | ErrorKind::Refused | ErrorKind::Unauthorized => unavailable(text),
         }),
         Word::Done => Ok(Raw::Result("{}".into())),
-        Word::Lost | Word::Event { .. } => Err(worker_lost()),
+        Word::Lost | Word::Waits(_) | Word::Event { .. } => Err(worker_lost()),
     }
 }
 

@@ -56,6 +56,8 @@ pub(super) fn inspect(
         return Err(Violation::new(Rule::InvalidResult, "the result is not an object").into());
     }
     let (result, remark) = gate.redacted(&target.spec, result);
+    // What takes the place of a result takes its room too.
+    let result = if remark.is_some() { ask.caller.counted(result.into_bytes()).into() } else { result };
     let json = Json::checked_before(&result);
     let mut found = Found::default();
     for (key, value) in result.fields() {
@@ -77,7 +79,7 @@ pub(super) fn inspect(
     }
     as_declared(ask, target, &found)?;
     let is_error = found.is_error;
-    let sealed = seal(gate, ask, received, target, json, found).map(Text::from);
+    let sealed = seal(gate, ask, received, target, json, found).map(|text| Text::from(ask.caller.counted(text)));
     Ok(Inspected { outcome: Outcome::Result(sealed.unwrap_or(result)), is_error, remark })
 }
 

@@ -33,6 +33,16 @@ pub(super) async fn close_approvals(gate: Weak<Inner>) {
     }
 }
 
+/// Cancels parked calls that no client came back for, so that they are concluded.
+pub(super) async fn end_parked(gate: Weak<Inner>) {
+    const PERIOD: Duration = Duration::from_secs(1);
+    loop {
+        tokio::time::sleep(PERIOD).await;
+        let Some(gate) = gate.upgrade() else { return };
+        gate.parking.expire(gate.terms().door.question_timeout);
+    }
+}
+
 /// Ends sessions of signed calls whose time is over, and says so on record.
 pub(super) async fn end_sessions(gate: Weak<Inner>) {
     loop {

@@ -22,6 +22,49 @@ use sandbox::{
 use wire::{Json, Limits, Text, buffers, worker, write::Pieces};
 
 use super::lock;
+use crate::room::Room;
+
+/// A result that lies where the worker put it. The worker has the memory back when this is dropped, whether it was read or not.
+#[derive(Debug)]
+pub(crate) struct Left {
+    memory: Arc<Memory>,
+    unsent: Arc<Mutex<Vec<u8>>>,
+    offset: usize,
+    length: usize,
+}
+
+impl Left {
+    pub(super) fn new(memory: &Arc<Memory>, unsent: &Arc<Mutex<Vec<u8>>>, offset: usize, length: usize) -> Self {
+        Self { memory: Arc::clone(memory), unsent: Arc::clone(unsent), offset, length }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.length
+    }
+
+    /// A copy that belongs to nobody in particular.
+    pub(super) fn read(&self) -> Option<Text> {
+        self.memory.take(self.offset, self.length, |text| text)
+    }
+
+    /// A copy that holds this room.
+    pub(crate) fn fetch(&self, room: Room) -> Option<Text> {
+        self.memory.take(self.offset, self.length, |text| room.hold(text))
+    }
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        // Not worth waking anybody: it goes with the next message.
+        worker::push_returned(&mut lock(&self.unsent), self.offset);
+    }
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memory").field("shared", &self.shared).finish_non_exhaustive()
+    }
+}
 
 /// What is copied before it is digested.
 const HOT: usize = 64 << 10;
@@ -71,11 +114,12 @@ impl Memory {
 
     /// A copy of a result, if it is one JSON text on one line. The worker has checked that before; it is checked again, because this is
     /// what reaches the client between our own words.
-    pub(super) fn take(&self, offset: usize, length: usize) -> Option<Text> {
+    fn take(&self, offset: usize, length: usize, hold: impl FnOnce(Bytes) -> Bytes) -> Option<Text> {
         if length > worker::SHARED_BYTES {
             return None;
         }
         let (text, digest) = self.copied(offset, length)?;
+        let text = hold(text);
         let outline = Json::parse_fields(&text, Limits::new(length, worker::DEPTH)).ok()?;
         // The digest is of all that was copied, and the outline of what is not white space: they must be the same.
         (outline.one_line && outline.json.as_bytes().len() == length).then(|| Text::of(&text, &outline).with_digest(digest))

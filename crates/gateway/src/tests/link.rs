@@ -15,7 +15,17 @@ use wire::{
     write::{Object, Pieces},
 };
 
-use crate::link::{ErrorKind, Link, Word};
+use crate::{
+    link::{ErrorKind, Link, Word},
+    room::{Account, Rooms},
+};
+
+/// An account with room for a few long results.
+fn account() -> Arc<Account> {
+    let rooms = Arc::<Rooms>::default();
+    rooms.set_largest(16 << 20);
+    Account::under(&rooms)
+}
 
 /// A link whose worker is played by the test.
 struct Played {
@@ -181,7 +191,7 @@ async fn attached(played: &mut Played) -> (usize, usize, u64) {
 async fn long_parameters_and_results_travel_in_shared_memory() {
     let mut played = play();
     let (parameters, results) = share(&mut played).await;
-    let (_, mut words) = played.link.forward(Object::new(), &long("one"));
+    let (_, mut words) = played.link.forward(Object::new(), &long("one"), &account());
     let (offset, length, id) = attached(&mut played).await;
     assert_eq!(parameters.slice(offset, length).unwrap().as_ref(), long("one").all()[0]);
     let text = format!("{{\"content\":[\"{}\"],\"isError\":true}}", "y".repeat(70_000));
@@ -201,7 +211,7 @@ async fn long_parameters_and_results_travel_in_shared_memory() {
     again.spare().fill(b'!');
     assert_eq!(result, text.as_bytes());
     // Both have been given back: the next call is put where the first was, and is told of the result.
-    let (_, _words) = played.link.forward(Object::new(), &long("two"));
+    let (_, _words) = played.link.forward(Object::new(), &long("two"), &account());
     assert_eq!(played.requests.next_line().await.unwrap().unwrap(), format!("-{place}"));
     assert_eq!(attached(&mut played).await.0, offset);
 }
@@ -230,7 +240,7 @@ async fn a_worker_that_lies_about_its_memory_fails_its_own_answers_only() {
         let word = asked.await.unwrap();
         assert!(matches!(word, Word::Error { kind: ErrorKind::Invalid, .. }), "{offset} {length}: {word:?}");
     }
-    let (_, mut words) = played.link.forward(Object::new(), &long("next"));
+    let (_, mut words) = played.link.forward(Object::new(), &long("next"), &account());
     let mut line = played.requests.next_line().await.unwrap().unwrap();
     while line.starts_with('-') {
         line = played.requests.next_line().await.unwrap().unwrap();
@@ -245,7 +255,7 @@ async fn a_worker_that_lies_about_its_memory_fails_its_own_answers_only() {
 async fn without_shared_memory_long_parameters_go_through_the_pipe() {
     let mut played = play();
     // The worker has not said that it sees the memory.
-    let (_, _words) = played.link.forward(Object::new(), &long("one"));
+    let (_, _words) = played.link.forward(Object::new(), &long("one"), &account());
     let line = played.requests.next_line().await.unwrap().unwrap();
     let message = wire::Json::parse(line.as_bytes(), wire::Limits::default()).unwrap();
     assert_eq!(message.path(&["params", "params", "name"]).unwrap().text(), "\"one\"");

@@ -75,7 +75,7 @@ pub(super) async fn connect(hub: &Hub, upstream: &Arc<Upstream>, link: &Arc<Link
         }
         Word::Error { text, .. } => Err(text),
         Word::Lost => Err("the worker was lost while connecting".into()),
-        Word::Done | Word::Event { .. } => Err("the worker answered `connect` with something else".into()),
+        Word::Done | Word::Waits(_) | Word::Event { .. } => Err("the worker answered `connect` with something else".into()),
     }
 }
 

@@ -165,7 +165,7 @@ async fn check_health(upstream: &Upstream, link: &Link, health: Health) -> Resul
     match link.ask_within(method::HEALTH, &params.finish(), health.timeout).await {
         Word::Done | Word::Result(_) => Ok(()),
         Word::Error { text, .. } => Err(text),
-        Word::Lost | Word::Event { .. } => Err("the worker was lost".into()),
+        Word::Lost | Word::Waits(_) | Word::Event { .. } => Err("the worker was lost".into()),
     }
 }
 

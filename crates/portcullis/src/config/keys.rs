@@ -3,11 +3,13 @@
 //! Everything that must agree about the file is derived from it: what is accepted and of which type, the hint for a misspelt key,
 //! the defaults, the JSON Schema and `docs/config.md`. A key that is not here does not exist.
 
+mod limits;
 mod oauth;
 mod signed;
 
 use std::ops::RangeInclusive;
 
+pub use limits::LIMITS;
 pub use oauth::{ISSUER, OAUTH};
 pub use signed::{
     AGENT, AGENT_TOOL, AGENT_TOOL_CONFIG, CONTEXT, CONTEXT_CAPABILITY, CONTEXT_RATE, DISPATCHER, LISTED_CONTEXT,
@@ -153,26 +155,6 @@ pub static ROOT: &[Key] = &[
         "Take access tokens of identity providers too, as an OAuth 2.1 protected resource; see docs/oauth.md. Tokens of `portcullis token \
          new` stay good beside them.",
     ),
-];
-
-pub static LIMITS: &[Key] = &[
-    key("max_body_bytes", Kind::Size(KIB..=256 * MIB), "4 MiB", "The largest request body. A batch is at most 100 messages."),
-    key("max_depth", Kind::Count(4..=256), "64", "The deepest nesting of objects and arrays in a request."),
-    key("max_header_bytes", Kind::Size(KIB..=MIB), "16 KiB", "The largest request head, of at most 128 header lines."),
-    key(
-        "max_result_bytes",
-        Kind::Size(KIB..=1024 * MIB),
-        "32 MiB",
-        "The largest result of one call. A server's own `max_result_bytes` can only be smaller.",
-    ),
-    key("max_concurrent_calls", Kind::Count(1..=65_536), "256", "Calls in flight at once, over all callers."),
-    key(
-        "max_concurrent_calls_per_caller",
-        Kind::Count(1..=65_536),
-        "64",
-        "Calls of one credential in flight at once. Calls that wait for a person's approval are not counted.",
-    ),
-    key("max_sessions", Kind::Count(1..=1_000_000), "10000", "MCP sessions open at once."),
 ];
 
 pub static POLICY: &[Key] = &[key(

@@ -157,6 +157,8 @@ pub struct Limits {
     pub max_concurrent_calls: usize,
     pub max_concurrent_calls_per_caller: usize,
     pub max_sessions: usize,
+    pub question_timeout: Duration,
+    pub write_timeout: Duration,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -130,6 +130,8 @@ fn limits(fields: Fields<'_>) -> Limits {
         max_concurrent_calls: count("max_concurrent_calls"),
         max_concurrent_calls_per_caller: count("max_concurrent_calls_per_caller"),
         max_sessions: count("max_sessions"),
+        question_timeout: fields.duration("question_timeout"),
+        write_timeout: fields.duration("write_timeout"),
     }
 }
 

@@ -43,6 +43,8 @@ fn an_empty_file_is_all_defaults() {
                 max_concurrent_calls: 256,
                 max_concurrent_calls_per_caller: 64,
                 max_sessions: 10_000,
+                question_timeout: Duration::from_secs(600),
+                write_timeout: Duration::from_secs(30),
             }
         );
         assert_eq!(config.retry.attempts, 10);

@@ -29,6 +29,7 @@ fn finding(good: bool, what: impl Into<String>, detail: impl Into<String>) -> Fi
 pub(super) fn run(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let mut findings = kernel();
     findings.push(worker());
+    findings.push(connections());
     findings.extend(configuration(home));
     findings.extend(gate(home));
     let document: Vec<_> =
@@ -48,6 +49,17 @@ fn kernel() -> Vec<Finding> {
         .into_iter()
         .map(|capability| finding(capability.available, capability.name, capability.detail))
         .collect()
+}
+
+/// How many clients the system lets a gate have at once.
+fn connections() -> Finding {
+    let descriptors = sandbox::descriptors::raise();
+    let (strangers, callers) = server::connections(usize::try_from(descriptors).unwrap_or(usize::MAX));
+    let detail = format!(
+        "{descriptors} descriptors allow {callers} connections of callers and {strangers} of strangers{}",
+        if callers < 1024 { "; raise the hard limit (`ulimit -Hn`, `LimitNOFILE=`) for more" } else { "" }
+    );
+    finding(callers >= 1024, "open connections", detail)
 }
 
 fn worker() -> Finding {

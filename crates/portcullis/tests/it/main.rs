@@ -36,6 +36,7 @@ mod foreign;
 #[cfg(test)]
 mod full_disk;
 #[cfg(test)]
+mod holding;
 mod hostile;
 #[cfg(test)]
 mod inspect;

@@ -16,6 +16,7 @@ use vocab::ErrorCode;
 use crate::{
     door::Door,
     guard,
+    parcel::Parcel,
     reply::{self, Refused, Reply, refusal},
 };
 
@@ -88,12 +89,12 @@ async fn tell(
     door: Arc<Door>,
     caller: Caller,
     mut subscription: Subscription,
-    sender: mpsc::Sender<Bytes>,
+    sender: mpsc::Sender<Parcel>,
     _slot: OwnedSemaphorePermit,
 ) {
     let telling = async {
         // So that the reader knows at once that it is listening.
-        let _ = sender.send(Bytes::from_static(b": listening\n\n")).await;
+        let _ = sender.send(Parcel::from(&b": listening\n\n"[..])).await;
         loop {
             let news = match subscription.next().await {
                 Ok(Some(news)) => news,
@@ -104,7 +105,7 @@ async fn tell(
                 }
             };
             for frame in frames(&news) {
-                if !matches!(tokio::time::timeout(PATIENCE, sender.send(frame)).await, Ok(Ok(()))) {
+                if !matches!(tokio::time::timeout(PATIENCE, sender.send(frame.into())).await, Ok(Ok(()))) {
                     return;
                 }
             }

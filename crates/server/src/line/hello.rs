@@ -42,7 +42,7 @@ pub(super) async fn greet(door: &Door, reader: &mut Reader) -> Result<(Caller, O
     Ok((caller, mount))
 }
 
-fn refusal(sentence: &str) -> Vec<u8> {
+pub(super) fn refusal(sentence: &str) -> Vec<u8> {
     let mut out = Object::new();
     out.str("error", sentence);
     let mut line = out.finish();

@@ -28,6 +28,7 @@ use crate::{
         modern,
         peer::Peer,
     },
+    parcel::Parcel,
 };
 
 /// What an operator's own program asks, besides MCP.
@@ -54,7 +55,7 @@ pub(super) struct Talk {
     lane: Arc<str>,
     /// Set by `initialize`.
     handshake: Option<Handshake>,
-    out: mpsc::Sender<Bytes>,
+    out: mpsc::Sender<Parcel>,
     /// Calls under way, each in a task.
     calls: JoinSet<()>,
     /// Ends with the conversation.
@@ -62,7 +63,7 @@ pub(super) struct Talk {
 }
 
 impl Talk {
-    pub(super) fn new(door: Arc<Door>, caller: Caller, mount: Option<ServerId>, out: mpsc::Sender<Bytes>) -> Self {
+    pub(super) fn new(door: Arc<Door>, caller: Caller, mount: Option<ServerId>, out: mpsc::Sender<Parcel>) -> Self {
         let lane = format!("line:{}:{}", caller.id(), door.serial()).into();
         Self {
             door,
@@ -81,7 +82,7 @@ impl Talk {
         let door = Arc::clone(&self.door);
         let closing = door.closing();
         let mut closing = std::pin::pin!(closing);
-        self.send(Bytes::from_static(b"{\"ok\":true}")).await;
+        self.send(Bytes::from_static(b"{\"ok\":true}").into()).await;
         let ending = loop {
             let line = tokio::select! {
                 line = reader.next() => line,
@@ -148,7 +149,7 @@ impl Talk {
         }
     }
 
-    async fn send(&self, message: Bytes) {
+    async fn send(&self, message: Parcel) {
         // If nobody reads any more, the loop notices by itself.
         let _ = self.out.send(message).await;
     }
@@ -191,19 +192,19 @@ impl Talk {
 
     async fn request(&mut self, incoming: &Incoming<'_>) {
         if let Some(verb) = incoming.method.strip_prefix(SEAL_PREFIX) {
-            let answer = seal::answer(&self.door, &self.caller, verb, incoming).await;
-            return self.send(answer.message(&incoming.id)).await;
+            let (answer, pass) = seal::answer(&self.door, &self.caller, verb, incoming).await;
+            return self.send(answer.parcel(&incoming.id, pass)).await;
         }
         if let Some(verb) = incoming.method.strip_prefix(OPERATOR_PREFIX) {
             let answer = operator::answer(&self.door, &self.caller, verb, incoming).await;
-            return self.send(answer.message(&incoming.id)).await;
+            return self.send(answer.message(&incoming.id).into()).await;
         }
         let turn = match incoming.params.and_then(|params| params.path(&["_meta", keys::PROTOCOL_VERSION])) {
             Some(_) => self.modern(incoming),
             None => self.legacy(incoming),
         };
         match turn {
-            Turn::Now(answer) => self.send(answer.message(&incoming.id)).await,
+            Turn::Now(answer) => self.send(answer.message(&incoming.id).into()).await,
             Turn::Call(call) => {
                 self.calls.spawn(carry(call, self.out.clone()));
             }
@@ -281,9 +282,9 @@ impl Talk {
         self.calls.spawn(async move {
             let reply = match batch::run(&door, &client, &peer, &line).await {
                 Ok(reply) => reply,
-                Err(problem) => Some((rpc::error(None, &problem.object).into(), Vec::new())),
+                Err(problem) => Some(rpc::error(None, &problem.object).into()),
             };
-            if let Some((reply, _passes)) = reply {
+            if let Some(reply) = reply {
                 let _ = out.send(reply).await;
             }
         });
@@ -302,7 +303,7 @@ impl Talk {
                 if !caller.is_active() {
                     return;
                 }
-                for (message, _pass) in watch.for_legacy(&news, &gate, &caller, &peer).await {
+                for message in watch.for_legacy(&news, &gate, &caller, &peer).await {
                     if out.send(message).await.is_err() {
                         return;
                     }
@@ -312,19 +313,19 @@ impl Talk {
     }
 }
 
-async fn carry(mut call: Box<Call>, out: mpsc::Sender<Bytes>) {
+async fn carry(mut call: Box<Call>, out: mpsc::Sender<Parcel>) {
     if call.era() == Era::Modern {
         call.cancel_when_dropped();
     }
     loop {
         match call.step().await {
-            Step::Message(message, _pass) => {
+            Step::Message(message) => {
                 // A reader that is gone has cancelled its calls; this one goes on to its end.
                 let _ = out.send(message).await;
             }
-            Step::Done(answer, _pass) => {
+            Step::Done(answer, pass) => {
                 if !call.was_cancelled() {
-                    let _ = out.send(answer.message(&call.id)).await;
+                    let _ = out.send(answer.parcel(&call.id, pass)).await;
                 }
                 return;
             }

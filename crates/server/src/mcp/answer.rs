@@ -1,13 +1,14 @@
 //! The end of a request: a result or an error, and how it becomes one message.
 
 use bytes::Bytes;
+use gateway::Pass;
 use wire::{
     Enclosed,
     mcp::code,
     rpc::{self, Id},
 };
 
-use crate::reply::Body;
+use crate::{parcel::Parcel, reply::Body};
 
 /// Above this a result travels beside its envelope instead of being copied into it.
 const COPY_LIMIT: usize = 16 << 10;
@@ -74,15 +75,20 @@ impl Answer {
         head.into()
     }
 
-    /// The message as an HTTP body; a large result is not copied.
-    pub(crate) fn body(&self, id: &Id) -> Body {
+    /// The message with what it holds until it has left; a large result is not copied.
+    pub(crate) fn parcel(&self, id: &Id, pass: Pass) -> Parcel {
         match self {
             Self::Result { body, .. } if body.len() > COPY_LIMIT => {
                 let (head, body) = self.split(id);
-                Body::Whole(Enclosed::new(head, body, b"}"))
+                Parcel::new(Enclosed::new(head, body, b"}"), pass)
             }
-            _ => Body::whole(self.message(id)),
+            _ => Parcel::new(self.message(id), pass),
         }
+    }
+
+    /// The message as an HTTP body, for an answer of the gate's own.
+    pub(crate) fn body(&self, id: &Id) -> Body {
+        Body::Whole(self.parcel(id, Pass::default()))
     }
 
     /// What comes before the result or error, and that itself; a closing brace ends the message.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::Pass;
+use gateway::Caller;
 use tokio::{sync::Semaphore, task::JoinSet};
 use wire::{
     Json,
@@ -21,16 +21,13 @@ use super::{
     legacy::{self, Incoming},
     peer::Peer,
 };
-use crate::door::Door;
+use crate::{door::Door, parcel::Parcel};
 
 const MAX_ELEMENTS: usize = 100;
 const AT_ONCE: usize = 8;
 
-/// The responses in one text, with the evidence to hold until it has left.
-pub(crate) type Joined = (Bytes, Vec<Pass>);
-
 /// Carries out the batch that `body`, already checked, holds. `None`: nothing in it wants a response.
-pub(crate) async fn run(door: &Door, client: &Client, peer: &Arc<Peer>, body: &Bytes) -> Result<Option<Joined>, Problem> {
+pub(crate) async fn run(door: &Door, client: &Client, peer: &Arc<Peer>, body: &Bytes) -> Result<Option<Parcel>, Problem> {
     let batch = Json::checked_before(body.trim_ascii());
     match batch.items().take(MAX_ELEMENTS + 1).count() {
         0 => return Err(Problem::new(code::INVALID_REQUEST, "Invalid request: the batch is empty")),
@@ -39,7 +36,7 @@ pub(crate) async fn run(door: &Door, client: &Client, peer: &Arc<Peer>, body: &B
         }
         _ => {}
     }
-    let mut done: Vec<(usize, Bytes, Pass)> = Vec::new();
+    let mut done: Vec<(usize, Parcel)> = Vec::new();
     let mut under_way = JoinSet::new();
     let places = Arc::new(Semaphore::new(AT_ONCE));
     for (index, element) in batch.items().enumerate() {
@@ -51,20 +48,19 @@ pub(crate) async fn run(door: &Door, client: &Client, peer: &Arc<Peer>, body: &B
             }
             Err(error) => {
                 let problem = Problem::new(code::INVALID_REQUEST, &format!("Invalid request: {}", error.problem));
-                done.push((index, rpc::error(error.id.as_ref(), &problem.object).into(), Pass::default()));
+                done.push((index, rpc::error(error.id.as_ref(), &problem.object).into()));
                 continue;
             }
         };
         // A place is taken before the call starts, so that no more than a few run at once.
         let place = Arc::clone(&places).acquire_owned().await;
         match legacy::turn(door, client, peer, &Incoming { id: id.clone(), method: &method, params, body, outline: None }) {
-            Turn::Now(answer) => done.push((index, answer.message(&id), Pass::default())),
-            Turn::Listen => done.push((index, Answer::from(Problem::no_method(&method)).message(&id), Pass::default())),
+            Turn::Now(answer) => done.push((index, answer.message(&id).into())),
+            Turn::Listen => done.push((index, Answer::from(Problem::no_method(&method)).message(&id).into())),
             Turn::Call(call) => {
                 under_way.spawn(async move {
                     let _place = place;
-                    let (message, pass) = finish(call, id).await;
-                    (index, message, pass)
+                    (index, finish(call, id).await)
                 });
             }
         }
@@ -73,26 +69,28 @@ pub(crate) async fn run(door: &Door, client: &Client, peer: &Arc<Peer>, body: &B
         done.extend(joined.ok());
     }
     done.sort_by_key(|(index, ..)| *index);
-    Ok((!done.is_empty()).then(|| (join(&done), done.into_iter().map(|(.., pass)| pass).collect())))
+    Ok((!done.is_empty()).then(|| join(&client.caller, done)))
 }
 
-async fn finish(mut call: Box<Call>, id: Id) -> (Bytes, Pass) {
+async fn finish(mut call: Box<Call>, id: Id) -> Parcel {
     call.mute();
     loop {
         if let Step::Done(answer, pass) = call.step().await {
-            return (answer.message(&id), pass);
+            return answer.parcel(&id, pass);
         }
     }
 }
 
-fn join(done: &[(usize, Bytes, Pass)]) -> Bytes {
-    let mut out = vec![b'['];
-    for (position, (_, message, _)) in done.iter().enumerate() {
+/// The responses in one text, which holds and counts as much as they do.
+fn join(caller: &Caller, done: Vec<(usize, Parcel)>) -> Parcel {
+    let (mut out, mut passes) = (vec![b'['], Vec::new());
+    for (position, (_, message)) in done.into_iter().enumerate() {
         if position > 0 {
             out.push(b',');
         }
-        out.extend_from_slice(message);
+        message.pieces().iter().for_each(|piece| out.extend_from_slice(piece));
+        passes.extend(message.into_passes());
     }
     out.push(b']');
-    out.into()
+    Parcel::holding(caller.counted(out), passes)
 }

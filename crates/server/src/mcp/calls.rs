@@ -22,6 +22,7 @@ use super::{
     render::Shape,
     voice::{self, Voice},
 };
+use crate::parcel::Parcel;
 
 /// What a request leads to.
 pub(crate) enum Turn {
@@ -39,7 +40,7 @@ impl<T: Into<Answer>> From<T> for Turn {
 
 /// Something for the client, with the evidence to hold until it has left.
 pub(crate) enum Step {
-    Message(Bytes, Pass),
+    Message(Parcel),
     Done(Answer, Pass),
 }
 
@@ -66,7 +67,7 @@ pub(crate) struct Call {
     registration: Option<Registration>,
     /// A subscription to undo if the gate does not grant it.
     tentative: Option<(Arc<Peer>, String)>,
-    queue: VecDeque<(Bytes, Pass)>,
+    queue: VecDeque<Parcel>,
     cancel_on_drop: bool,
     cancelled: bool,
 }
@@ -128,8 +129,8 @@ impl Call {
     /// The next thing the client should see.
     pub(crate) async fn step(&mut self) -> Step {
         loop {
-            if let Some((message, pass)) = self.queue.pop_front() {
-                return Step::Message(message, pass);
+            if let Some(message) = self.queue.pop_front() {
+                return Step::Message(message);
             }
             match self.next_turn().await {
                 Next::Pull(pull) => self.pulled(pull),
@@ -192,14 +193,14 @@ impl Call {
                 if let Some(token) = &self.progress {
                     let (params, pass) = params.into_parts();
                     let params = progress::with_token(token, &params);
-                    self.queue.push_back((rpc::notification("notifications/progress", Some(&params)).into(), pass));
+                    self.enqueue(rpc::notification("notifications/progress", Some(&params)), pass);
                 }
                 None
             }
             Event::Log(params) => {
                 if self.wants_log(&params) {
                     let (params, pass) = params.into_parts();
-                    self.queue.push_back((rpc::notification("notifications/message", Some(&params)).into(), pass));
+                    self.enqueue(rpc::notification("notifications/message", Some(&params)), pass);
                 }
                 None
             }
@@ -212,13 +213,32 @@ impl Call {
                 if let Outcome::Rpc(error) = &outcome {
                     self.note_visits(&pass, asks::visits_in(Json::checked_before(error)));
                 }
-                let answer = self.shape.answer(outcome);
+                let answer = self.answer(outcome);
                 if let (Some((peer, uri)), true) = (self.tentative.take(), !matches!(answer, Answer::Result { .. })) {
                     peer.unsubscribe(&uri);
                 }
                 self.cancel_on_drop = false;
                 Some((answer, pass))
             }
+        }
+    }
+
+    /// Something for the client before the end; counted, like everything that holds words of a server.
+    fn enqueue(&mut self, message: Vec<u8>, pass: Pass) {
+        self.queue.push_back(Parcel::new(self.client.caller.counted(message), pass));
+    }
+
+    /// The end of the call in the client's words. Where that made another text of the result, that one is counted.
+    fn answer(&self, outcome: Outcome) -> Answer {
+        let before = match &outcome {
+            Outcome::Result(text) => Some(text.bytes().clone()),
+            _ => None,
+        };
+        match (self.shape.answer(outcome), before) {
+            (Answer::Result { fields, body }, Some(before)) if !before.as_ptr_range().contains(&body.as_ptr()) => {
+                Answer::Result { fields, body: self.client.caller.counted(body) }
+            }
+            (answer, _) => answer,
         }
     }
 
@@ -243,9 +263,9 @@ impl Call {
         match (&mut self.voice, &self.registration) {
             (Voice::Inline { open }, Some(registration)) if suits => {
                 let number = registration.peer.open_ask(&registration.reins, question.key);
-                open.push((number, Instant::now()));
+                open.push((number, Instant::now() + self.gate.settings().question_timeout));
                 let request = rpc::request(&Id::number(number), &question.method, &question.params);
-                self.queue.push_back((request.into(), question.pass));
+                self.enqueue(request, question.pass);
             }
             (Voice::Parked { asked, until }, _) if suits => {
                 if asked.is_empty() {

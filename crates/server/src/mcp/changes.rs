@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use gateway::{Caller, Change, Gate, Pass};
+use gateway::{Caller, Change, Gate};
 use tokio::{
     sync::broadcast::{
         Receiver,
@@ -15,6 +15,7 @@ use vocab::ServerId;
 use wire::{rpc, write::Object};
 
 use super::peer::Peer;
+use crate::parcel::Parcel;
 
 /// The shortest time between two tellings.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -144,14 +145,14 @@ impl Watch {
 
     /// What a legacy peer hears of some news: every changed list, what it subscribed to, visits it was asked for, and logs at the level
     /// it set. Each comes with the evidence that it may be shown, to be held until it is handed over.
-    pub(crate) async fn for_legacy(&self, news: &News, gate: &Gate, caller: &Caller, peer: &Peer) -> Vec<(Bytes, Pass)> {
+    pub(crate) async fn for_legacy(&self, news: &News, gate: &Gate, caller: &Caller, peer: &Peer) -> Vec<Parcel> {
         let mut heard = news.of_lists([true; 3], None);
         if news.missed {
             heard.extend(peer.subscriptions().iter().map(|uri| updated(uri, None)));
         }
-        let mut heard: Vec<(Bytes, Pass)> = heard.into_iter().map(|message| (message, Pass::default())).collect();
+        let mut heard: Vec<Parcel> = heard.into_iter().map(Parcel::from).collect();
         for change in &news.words {
-            let (message, is_awaited) = match change {
+            let (message, is_awaited): (Bytes, bool) = match change {
                 Change::Log { params, .. } if peer.log().is_some_and(|level| level.admits(params)) => {
                     (rpc::notification("notifications/message", Some(params)).into(), false)
                 }
@@ -162,7 +163,7 @@ impl Watch {
                 },
             };
             if let Some(pass) = gate.deliver(caller, change, is_awaited).await {
-                heard.push((message, pass));
+                heard.push(Parcel::new(message, pass));
             }
         }
         heard

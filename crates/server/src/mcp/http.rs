@@ -9,7 +9,7 @@ mod stateless;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::{Caller, Era};
+use gateway::{Caller, Era, Pass};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, request::Parts};
 use hyper::body::Incoming as HttpBody;
 use vocab::{ErrorCode, ServerId};
@@ -142,6 +142,7 @@ impl Visit<'_> {
             return refusal(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Internal, "Too many sessions are in use: end one first");
         };
         ended.iter().for_each(|session| self.release(session));
+        session.streams.belong_to(&self.caller);
         let mut reply = reply::json(StatusCode::OK, answer.body(id));
         if let Ok(value) = HeaderValue::from_str(&session.id) {
             reply.headers_mut().insert(SESSION_ID, value);
@@ -160,7 +161,7 @@ impl Visit<'_> {
         }
         let joined = batch::run(self.door, &client_of(&session, &self.caller), &session.peer, body).await;
         Ok(match joined.map_err(|problem| invalid(&problem))? {
-            Some((joined, _passes)) => reply::json(StatusCode::OK, Body::whole(joined)),
+            Some(joined) => reply::json(StatusCode::OK, Body::Whole(joined)),
             None => reply::empty(StatusCode::ACCEPTED),
         })
     }
@@ -184,9 +185,9 @@ impl Visit<'_> {
         let client = client_of(session, &self.caller);
         let incoming = Incoming { id, method: &method, params, body, outline: Some(outline) };
         match legacy::turn(self.door, &client, &session.peer, &incoming) {
-            Turn::Now(answer) => Ok(legacy_reply(&answer, &incoming.id)),
+            Turn::Now(answer) => Ok(legacy_reply(&answer, &incoming.id, Pass::default())),
             Turn::Call(call) => Ok(carry_legacy(call, session).await),
-            Turn::Listen => Ok(legacy_reply(&Problem::no_method(&method).into(), &incoming.id)),
+            Turn::Listen => Ok(legacy_reply(&Problem::no_method(&method).into(), &incoming.id, Pass::default())),
         }
     }
 

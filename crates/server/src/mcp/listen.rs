@@ -10,13 +10,12 @@ use std::{
 };
 
 use bytes::Bytes;
-use gateway::{Action, Caller, Era, Event, Outcome, Pass};
+use gateway::{Action, Caller, Era, Event, Outcome};
 use tokio::sync::mpsc;
 use wire::{
     Json, Kind,
     mcp::meta as keys,
     rpc::{self, Id},
-    sse,
     write::{Object, quote},
 };
 
@@ -27,7 +26,7 @@ use super::{
     peer::{Pull, Registration, lock},
     render,
 };
-use crate::{door::Door, guard};
+use crate::{door::Door, guard, parcel::Parcel};
 
 const MAX_LISTENERS: usize = 1024;
 const MAX_PER_CALLER: usize = 64;
@@ -38,16 +37,17 @@ const CONFIRMATION: Duration = Duration::from_secs(3);
 /// Where messages go: each as a server-sent event, or each as a line.
 #[derive(Clone)]
 pub(crate) enum Outlet {
-    Events(mpsc::Sender<Bytes>),
-    Lines(mpsc::Sender<Bytes>),
+    Events(mpsc::Sender<Parcel>),
+    Lines(mpsc::Sender<Parcel>),
 }
 
 impl Outlet {
     /// `false` if nobody reads any more.
-    pub(crate) async fn send(&self, message: Bytes) -> bool {
+    pub(crate) async fn send(&self, message: Parcel) -> bool {
         match self {
             Self::Lines(lines) => lines.send(message).await.is_ok(),
-            Self::Events(events) => events.send(event(&message)).await.is_ok(),
+            // Without an id: modern streams are not resumed.
+            Self::Events(events) => events.send(message.into_event(None)).await.is_ok(),
         }
     }
 
@@ -56,13 +56,6 @@ impl Outlet {
             Self::Lines(sender) | Self::Events(sender) => sender.closed().await,
         }
     }
-}
-
-/// A message as an event without an id: modern streams are not resumed.
-pub(crate) fn event(message: &[u8]) -> Bytes {
-    let mut frame = Vec::with_capacity(message.len() + 16);
-    sse::encode(&mut frame, None, None, message);
-    frame.into()
 }
 
 /// What a client wants to hear of.
@@ -115,16 +108,16 @@ impl Filter {
     }
 
     /// What of some news this client asked for, ready to send.
-    async fn pick(&self, news: &News, watch: &Watch, door: &Door, caller: &Caller, meta: &[u8]) -> Vec<(Bytes, Pass)> {
+    async fn pick(&self, news: &News, watch: &Watch, door: &Door, caller: &Caller, meta: &[u8]) -> Vec<Parcel> {
         let mut told = news.of_lists([self.tools, self.prompts, self.resources], Some(meta));
         if news.missed {
             told.extend(self.uris.iter().map(|uri| changes::updated(uri, Some(meta))));
         }
-        let mut told: Vec<(Bytes, Pass)> = told.into_iter().map(|message| (message, Pass::default())).collect();
+        let mut told: Vec<Parcel> = told.into_iter().map(Parcel::from).collect();
         for change in &news.words {
             let Some(uri) = watch.shown(change).filter(|uri| self.uris.contains(*uri)) else { continue };
             if let Some(pass) = door.gate.deliver(caller, change, true).await {
-                told.push((changes::updated(uri, Some(meta)), pass));
+                told.push(Parcel::new(changes::updated(uri, Some(meta)), pass));
             }
         }
         told
@@ -212,7 +205,7 @@ impl Listener {
         if outlet.send(ack.into()).await && self.tell(&door, &mut watch, &outlet, &meta).await {
             let mut result = Object::new();
             result.str("resultType", "complete").raw("_meta", &meta);
-            outlet.send(Answer::result(result.finish()).message(&self.id)).await;
+            outlet.send(Answer::result(result.finish()).message(&self.id).into()).await;
         }
         for uri in &self.filter.uris {
             drop(door.gate.start(self.client.ask(Action::Unsubscribe, uri_params(uri), false)));
@@ -237,7 +230,7 @@ impl Listener {
             if !self.client.caller.is_active() {
                 return true;
             }
-            for (notification, _pass) in self.filter.pick(&news, watch, door, &self.client.caller, meta).await {
+            for notification in self.filter.pick(&news, watch, door, &self.client.caller, meta).await {
                 if !outlet.send(notification).await {
                     return false;
                 }

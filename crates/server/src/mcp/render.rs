@@ -78,7 +78,7 @@ impl Shape {
                 return self.tool_error(&public, violation.rule.error_code(), Some(violation.rule));
             }
             Rule::InvalidParameters => code::INVALID_PARAMS,
-            Rule::InvalidResult | Rule::ResultTooLarge => UPSTREAM_FAILED,
+            Rule::InvalidResult | Rule::ResultDropped | Rule::ResultTooLarge => UPSTREAM_FAILED,
             _ => REFUSED,
         };
         let envelope = self.envelope(&public, violation.rule.error_code(), Some(violation.rule));

@@ -1,11 +1,18 @@
 //! What a session has sent and may have to send again. Bounded in events and in bytes; the oldest go first.
+//!
+//! Each event keeps the sources of its words. Since a reset they are not shown again: the session's label no longer includes them.
 
 use std::collections::VecDeque;
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
+use gateway::{Pass, Source};
+
+use crate::parcel::Parcel;
 
 const MAX_EVENTS: usize = 512;
 const MAX_BYTES: usize = 2 << 20;
+/// What the frame of an event adds to its message.
+const FRAME: usize = 64;
 
 /// Where an event stands: its stream within the session, and its place in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,38 +37,66 @@ impl std::fmt::Display for EventId {
 
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
-    kept: VecDeque<(EventId, Bytes)>,
+    kept: VecDeque<Kept>,
     bytes: usize,
 }
 
+/// An encoded event, and whose words are in it.
+#[derive(Debug)]
+struct Kept {
+    id: EventId,
+    frame: Bytes,
+    sources: Vec<Source>,
+}
+
 impl Replay {
-    /// Keeps an encoded event. `false`: it alone is larger than everything we keep, so it was not kept.
-    pub(crate) fn keep(&mut self, id: EventId, frame: Bytes) -> bool {
-        if frame.len() > MAX_BYTES {
-            return false;
+    /// Whether a message alone is larger than everything we keep.
+    pub(crate) fn is_too_large(message: &Parcel) -> bool {
+        message.remaining() + FRAME > MAX_BYTES
+    }
+
+    /// Keeps a copy of an encoded event, in place of older ones if `room` gives none for it beside them. An event that finds no room at
+    /// all is not kept, and then nothing before it is either: whoever comes back would miss it.
+    pub(crate) fn keep(&mut self, id: EventId, frame: &Parcel, room: impl Fn(Vec<u8>) -> Option<Bytes>) {
+        let sources: Vec<Source> = frame.passes().iter().filter_map(|pass| pass.source().cloned()).collect();
+        loop {
+            if let Some(frame) = room(frame.pieces().concat()) {
+                self.bytes += frame.len();
+                self.kept.push_back(Kept { id, frame, sources });
+                break;
+            }
+            if !self.forget_oldest() {
+                break;
+            }
         }
-        self.bytes += frame.len();
-        self.kept.push_back((id, frame));
         while self.kept.len() > MAX_EVENTS || self.bytes > MAX_BYTES {
-            let Some((_, oldest)) = self.kept.pop_front() else { break };
-            self.bytes = self.bytes.saturating_sub(oldest.len());
+            self.forget_oldest();
         }
+    }
+
+    fn forget_oldest(&mut self) -> bool {
+        let Some(oldest) = self.kept.pop_front() else { return false };
+        self.bytes = self.bytes.saturating_sub(oldest.frame.len());
         true
     }
 
-    /// What came after `id` on its stream, oldest first.
-    pub(crate) fn after(&self, id: EventId) -> Vec<Bytes> {
-        let later = self.kept.iter().filter(|(kept, _)| kept.stream == id.stream && kept.place > id.place);
-        later.map(|(_, frame)| frame.clone()).collect()
+    /// What came after `id` on its stream, oldest first, each with the passes that `again` gives. `None`: it gives none for one of them.
+    pub(crate) fn after(&self, id: EventId, again: impl Fn(&Source) -> Option<Pass>) -> Option<Vec<Parcel>> {
+        let later = self.kept.iter().filter(|kept| kept.id.stream == id.stream && kept.id.place > id.place);
+        let again = |kept: &Kept| {
+            let passes = kept.sources.iter().map(&again).collect::<Option<Vec<_>>>()?;
+            Some(Parcel::holding(kept.frame.clone(), passes))
+        };
+        later.map(again).collect()
     }
 
     /// Is the event right after `id` still here, so that nothing is missing?
     pub(crate) fn continues(&self, id: EventId) -> bool {
-        self.kept.iter().any(|(kept, _)| kept.stream == id.stream && kept.place == id.place + 1)
+        self.kept.iter().any(|kept| kept.id.stream == id.stream && kept.id.place == id.place + 1)
     }
 
     pub(crate) fn holds(&self, stream: u64) -> bool {
-        self.kept.iter().any(|(kept, _)| kept.stream == stream)
+        self.kept.iter().any(|kept| kept.id.stream == stream)
     }
 }
 

@@ -1,15 +1,15 @@
 //! The event streams of one legacy session: one per long POST, and those opened by GET.
 //!
-//! An event is written once, kept for replay, and handed to whoever reads the stream at that moment. A reader that goes away or
+//! An event is written once, kept for replay with its source, and handed to whoever reads the stream at that moment. A reader that goes away or
 //! is too slow loses its connection, never the events: it comes back with the last id it saw and goes on from there.
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
-use bytes::Bytes;
+use gateway::{Caller, Pass, Source};
 use tokio::sync::mpsc;
 use wire::sse;
 
@@ -17,6 +17,7 @@ use super::{
     peer::lock,
     replay::{EventId, Replay},
 };
+use crate::parcel::Parcel;
 
 /// Events a reader may lag behind before the writer waits for it.
 const QUEUE: usize = 64;
@@ -41,7 +42,7 @@ struct Stream {
     kind: Kind,
     last: u64,
     ended: bool,
-    reader: Option<mpsc::Sender<Bytes>>,
+    reader: Option<mpsc::Sender<Parcel>>,
 }
 
 impl Stream {
@@ -59,7 +60,11 @@ struct State {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Streams(Mutex<State>);
+pub(crate) struct Streams {
+    state: Mutex<State>,
+    /// Whom what is kept is counted to.
+    owner: OnceLock<Caller>,
+}
 
 /// Why a stream was not opened or resumed.
 #[derive(Debug, PartialEq, Eq)]
@@ -78,28 +83,37 @@ pub(crate) struct Writer {
 
 impl Streams {
     /// Opens a stream; its first event, if `prime`, carries only an id to resume from.
-    pub(crate) fn open(self: &Arc<Self>, kind: Kind, prime: bool) -> Result<(Writer, mpsc::Receiver<Bytes>), Unopened> {
+    pub(crate) fn open(self: &Arc<Self>, kind: Kind, prime: bool) -> Result<(Writer, mpsc::Receiver<Parcel>), Unopened> {
         let (sender, receiver) = mpsc::channel(QUEUE);
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         state.make_room(kind)?;
         state.opened += 1;
         let number = state.opened;
         let mut stream = Stream { kind, last: 0, ended: state.closed, reader: None };
         if prime {
             stream.last = 1;
-            let frame = encode(EventId { stream: number, place: 1 }, Some(RETRY_MS), b"");
+            let mut frame = Vec::with_capacity(48);
+            sse::encode(&mut frame, Some(&EventId { stream: number, place: 1 }.to_string()), Some(RETRY_MS), b"");
             // The queue is new and empty.
-            let _ = sender.try_send(frame);
+            let _ = sender.try_send(frame.into());
         }
         stream.reader = (!stream.ended).then_some(sender);
         state.streams.insert(number, stream);
         Ok((Writer { streams: Arc::clone(self), number }, receiver))
     }
 
-    /// Reads a stream on from the event after `last`. An earlier reader of it, if any, is let go.
-    pub(crate) fn resume(&self, last: EventId) -> Result<mpsc::Receiver<Bytes>, Unopened> {
-        let mut state = lock(&self.0);
-        let missed = state.replay.after(last);
+    /// Reads a stream on from the event after `last`. An earlier reader of it, if any, is let go. What `again` gives no pass for may not
+    /// be shown any more: all that is kept is forgotten then.
+    pub(crate) fn resume(
+        &self,
+        last: EventId,
+        again: impl Fn(&Source) -> Option<Pass>,
+    ) -> Result<mpsc::Receiver<Parcel>, Unopened> {
+        let mut state = lock(&self.state);
+        let Some(missed) = state.replay.after(last, again) else {
+            state.replay = Replay::default();
+            return Err(Unopened::Unknown);
+        };
         let complete = state.replay.continues(last);
         let stream = state.streams.get_mut(&last.stream).ok_or(Unopened::Unknown)?;
         if last.place > stream.last || (last.place < stream.last && !complete) {
@@ -116,19 +130,24 @@ impl Streams {
 
     /// The newest stream opened by GET, if somebody reads it or may still come back for it.
     pub(crate) fn standalone(self: &Arc<Self>) -> Option<Writer> {
-        let state = lock(&self.0);
+        let state = lock(&self.state);
         let (number, _) = state.streams.iter().rev().find(|(_, stream)| stream.kind == Kind::Standalone && !stream.ended)?;
         Some(Writer { streams: Arc::clone(self), number: *number })
     }
 
     /// Is anybody connected to any stream?
     pub(crate) fn is_read(&self) -> bool {
-        lock(&self.0).streams.values().any(Stream::is_read)
+        lock(&self.state).streams.values().any(Stream::is_read)
+    }
+
+    /// Says whose streams these are.
+    pub(crate) fn belong_to(&self, caller: &Caller) {
+        let _ = self.owner.set(caller.clone());
     }
 
     /// Ends every stream; later ones are born ended.
     pub(crate) fn close(&self) {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         state.closed = true;
         for stream in state.streams.values_mut() {
             stream.ended = true;
@@ -161,7 +180,7 @@ impl State {
 
 impl Writer {
     /// Writes one message.
-    pub(crate) async fn send(&self, message: &[u8]) {
+    pub(crate) async fn send(&self, message: Parcel) {
         let Some((reader, frame)) = self.record(message) else { return };
         let Some(reader) = reader else { return };
         let delivered = tokio::time::timeout(SLOW, reader.send(frame)).await;
@@ -170,22 +189,26 @@ impl Writer {
         }
     }
 
-    fn record(&self, message: &[u8]) -> Option<(Option<mpsc::Sender<Bytes>>, Bytes)> {
-        let mut state = lock(&self.streams.0);
+    fn record(&self, message: Parcel) -> Option<(Option<mpsc::Sender<Parcel>>, Parcel)> {
+        let mut state = lock(&self.streams.state);
         let stream = state.streams.get_mut(&self.number).filter(|stream| !stream.ended)?;
         stream.last += 1;
         let id = EventId { stream: self.number, place: stream.last };
         let reader = stream.reader.clone();
-        let frame = encode(id, None, message);
-        if !state.replay.keep(id, frame.clone()) {
-            state.replay.keep(id, encode(id, None, &too_large(message)));
-        }
+        let name = id.to_string();
+        let instead = Replay::is_too_large(&message).then(|| Parcel::from(too_large(&message)).into_event(Some(&name)));
+        let frame = message.into_event(Some(&name));
+        let owner = self.streams.owner.get();
+        state.replay.keep(id, instead.as_ref().unwrap_or(&frame), |text| match owner {
+            Some(caller) => caller.kept(text),
+            None => Some(text.into()),
+        });
         Some((reader, frame))
     }
 
     /// Drops this reader unless another has taken its place.
-    fn let_go(&self, reader: &mpsc::Sender<Bytes>) {
-        let mut state = lock(&self.streams.0);
+    fn let_go(&self, reader: &mpsc::Sender<Parcel>) {
+        let mut state = lock(&self.streams.state);
         let stream = state.streams.get_mut(&self.number);
         if let Some(stream) = stream.filter(|stream| stream.reader.as_ref().is_some_and(|current| current.same_channel(reader))) {
             stream.reader = None;
@@ -194,34 +217,30 @@ impl Writer {
 
     /// Resolves when the reader of this moment is gone.
     pub(crate) async fn unread(&self) {
-        let reader = lock(&self.streams.0).streams.get(&self.number).and_then(|stream| stream.reader.clone());
+        let reader = lock(&self.streams.state).streams.get(&self.number).and_then(|stream| stream.reader.clone());
         if let Some(reader) = reader {
             reader.closed().await;
         }
     }
 
     pub(crate) fn is_read(&self) -> bool {
-        lock(&self.streams.0).streams.get(&self.number).is_some_and(Stream::is_read)
+        lock(&self.streams.state).streams.get(&self.number).is_some_and(Stream::is_read)
     }
 
     /// No more events: the reader's connection ends after what it has been sent.
     pub(crate) fn end(&self) {
-        if let Some(stream) = lock(&self.streams.0).streams.get_mut(&self.number) {
+        if let Some(stream) = lock(&self.streams.state).streams.get_mut(&self.number) {
             stream.ended = true;
             stream.reader = None;
         }
     }
 }
 
-fn encode(id: EventId, retry: Option<u64>, data: &[u8]) -> Bytes {
-    let mut frame = Vec::with_capacity(data.len() + 48);
-    sse::encode(&mut frame, Some(&id.to_string()), retry, data);
-    frame.into()
-}
-
 /// What a client that reconnects reads in place of a message we could not keep.
-fn too_large(message: &[u8]) -> Vec<u8> {
-    let id = wire::Json::checked_before(message).get("id").and_then(wire::rpc::Id::read);
+fn too_large(message: &Parcel) -> Vec<u8> {
+    // The id stands before what is large.
+    let [first, ..] = message.pieces();
+    let id = wire::Json::checked_before(first).get("id").and_then(wire::rpc::Id::read);
     let error =
         wire::rpc::error_object(super::render::REFUSED, "The message was too large to be kept for a second delivery", None);
     match id {

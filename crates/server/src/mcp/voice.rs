@@ -9,11 +9,9 @@ use super::asks::Question;
 
 /// A server that asks several things at once does so within this time.
 pub(super) const GATHERING: Duration = Duration::from_millis(5);
-/// A person may take long to answer, but not for ever: the call holds a place meanwhile.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(600);
 
 pub(super) enum Voice {
-    /// As requests on the stream; `open` are those without an answer yet.
+    /// As requests on the stream; `open` are those without an answer yet, and until when each is waited for.
     Inline { open: Vec<(u64, Instant)> },
     /// As an `input_required` result.
     Parked { asked: Vec<Question>, until: Instant },
@@ -32,7 +30,7 @@ impl Voice {
     /// When something must be done about open questions, if there are any.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self {
-            Self::Inline { open } => open.first().map(|(_, since)| *since + ANSWER_PATIENCE),
+            Self::Inline { open } => open.first().map(|(_, until)| *until),
             Self::Parked { asked, until } => (!asked.is_empty()).then_some(*until),
             Self::Mute => None,
         }

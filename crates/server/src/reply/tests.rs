@@ -6,11 +6,11 @@ use tokio::sync::mpsc;
 use vocab::ErrorCode;
 use wire::Enclosed;
 
-use super::{Body, KEEP_ALIVE, events, refusal, unauthenticated};
+use super::{Body, KEEP_ALIVE, Parcel, events, refusal, unauthenticated};
 
 #[tokio::test]
 async fn pieces_come_in_order_and_at_once_and_their_length_is_known() {
-    let mut body = Body::Whole(Enclosed::new(b"a".to_vec(), Bytes::from_static(b"b"), b"c"));
+    let mut body = Body::Whole(Parcel::holding(Enclosed::new(b"a".to_vec(), Bytes::from_static(b"b"), b"c"), Vec::new()));
     assert_eq!(http_body::Body::size_hint(&body).exact(), Some(3));
     assert_eq!(piece(&mut body).await, "abc");
     assert!(body.frame().await.is_none());
@@ -34,7 +34,7 @@ async fn a_silent_stream_says_that_it_is_alive() {
         assert_eq!(before.elapsed(), KEEP_ALIVE);
     }
     tokio::time::sleep(KEEP_ALIVE - Duration::from_secs(1)).await;
-    sender.send(Bytes::from_static(b"data: 1\n\n")).await.unwrap();
+    sender.send(Parcel::from("data: 1\n\n")).await.unwrap();
     assert_eq!(piece(&mut body).await, "data: 1\n\n");
     let before = tokio::time::Instant::now();
     assert!(piece(&mut body).await.starts_with(b":"));

@@ -6,12 +6,14 @@ use vocab::{Rule, Violation};
 use wire::{Json, Kind, Limits, mcp::code, rpc, write::Object};
 
 use super::{
+    Request,
     render::{self, Said},
     tools,
 };
 use crate::door::Door;
 
-pub(super) async fn answer(door: &Door, body: &Bytes) -> Said {
+pub(super) async fn answer(door: &Door, request: &Request) -> Said {
+    let body = &request.body;
     let settings = door.gate.settings();
     let envelope = match Envelope::parse_within(body, Limits::new(settings.max_body_bytes, settings.max_depth)) {
         Ok(envelope) => envelope,
@@ -29,6 +31,9 @@ pub(super) async fn answer(door: &Door, body: &Bytes) -> Said {
             return render::refusal(id, &violation);
         }
     };
+    if let Some(guest) = &request.guest {
+        guest.recognise(caller.id());
+    }
     let method = payload.get("method").and_then(Json::as_str).unwrap_or_default();
     if payload.get("jsonrpc").and_then(Json::as_str).as_deref() != Some("2.0") || id.is_none() {
         return malformed(id, "the payload must be a JSON-RPC 2.0 request with an id");
@@ -60,9 +65,10 @@ fn malformed(id: Option<Json<'_>>, message: &str) -> Said {
 }
 
 async fn call(door: &Door, caller: Caller, action: Action, envelope: &Bytes, params: Json<'_>, id: Option<Json<'_>>) -> Said {
+    let asks = caller.clone();
     let session = caller.signed().map_or_else(|| "".into(), |session| format!("seal:{}", session.id).into());
     let mut running = door.gate.start(Ask {
-        caller,
+        caller: asks,
         door: gateway::Door::Seal,
         mount: None,
         session,
@@ -74,8 +80,9 @@ async fn call(door: &Door, caller: Caller, action: Action, envelope: &Bytes, par
     loop {
         match running.next().await {
             Event::Done(reply) => {
-                let (outcome, _pass) = reply.into_parts();
-                return render::outcome(id, outcome);
+                let (outcome, pass) = reply.into_parts();
+                let said = render::outcome(id, outcome);
+                return Said { body: caller.counted(said.body), pass, ..said };
             }
             // One envelope, one answer: there is nobody to ask meanwhile.
             Event::Ask { key, .. } => {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use gateway::Outcome;
+use gateway::{Outcome, Pass};
 use http::StatusCode;
 use vocab::{Fault, FaultKind, Rule, Stop, Violation};
 use wire::{Json, mcp::code, write::Object};
@@ -21,11 +21,13 @@ pub(crate) struct Said {
     pub(crate) status: StatusCode,
     pub(crate) retry_after: Option<Duration>,
     pub(crate) body: Bytes,
+    /// What the words of a server in it hold until they have left.
+    pub(crate) pass: Pass,
 }
 
 impl Said {
     pub(super) fn new(status: StatusCode, body: impl Into<Bytes>) -> Self {
-        Self { status, retry_after: None, body: body.into() }
+        Self { status, retry_after: None, body: body.into(), pass: Pass::default() }
     }
 
     /// Refused before it was a call.
@@ -149,7 +151,7 @@ fn status(rule: Rule) -> (StatusCode, i64) {
         | Rule::EnvelopeExpired
         | Rule::EnvelopeReplayed => (StatusCode::UNAUTHORIZED, REFUSED),
         Rule::LedgerUnavailable => (StatusCode::INTERNAL_SERVER_ERROR, code::INTERNAL_ERROR),
-        Rule::InvalidResult | Rule::ResultTooLarge => (StatusCode::BAD_GATEWAY, code::INTERNAL_ERROR),
+        Rule::InvalidResult | Rule::ResultDropped | Rule::ResultTooLarge => (StatusCode::BAD_GATEWAY, code::INTERNAL_ERROR),
         _ => (StatusCode::FORBIDDEN, REFUSED),
     }
 }

@@ -112,6 +112,11 @@ impl Client {
         Self::connect(target, era, json!({}), &[]).await
     }
 
+    /// Where it calls, with its credential.
+    pub fn target(&self) -> &Target {
+        &self.shared.target
+    }
+
     pub fn era(&self) -> Era {
         self.shared.era
     }

@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, rc::Rc};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 
 /// All answers that are still arriving may hold this much.
 const LIMIT: usize = 192 << 20;
@@ -29,7 +29,7 @@ impl Share {
     pub(crate) fn set(&mut self, bytes: usize) -> Result<(), Failure> {
         let others = self.account.0.get() - self.bytes;
         if bytes > self.bytes && others.saturating_add(bytes) > LIMIT {
-            return Err(Failure::too_large("too many large answers are arriving at once; try again later"));
+            return Err(Failure::new(Kind::NoRoom, "too many large answers are arriving at once"));
         }
         self.account.0.set(others + bytes);
         self.bytes = bytes;

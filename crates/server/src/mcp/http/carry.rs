@@ -5,6 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use gateway::Pass;
 use http::StatusCode;
 use tokio::sync::mpsc;
 use vocab::ErrorCode;
@@ -14,11 +15,10 @@ use crate::{
     mcp::{
         answer::Answer,
         calls::{Call, Step},
-        listen::event,
         session::Session,
         stream::Kind,
     },
-    reply::{self, Reply, refusal},
+    reply::{self, Body, Reply, refusal},
 };
 
 /// A call that says nothing for this long gets a stream, so that its client sees a living connection.
@@ -26,14 +26,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Events a modern client may lag behind before its call waits.
 pub(super) const MODERN_QUEUE: usize = 64;
 
-pub(super) fn legacy_reply(answer: &Answer, id: &Id) -> Reply {
+pub(super) fn legacy_reply(answer: &Answer, id: &Id, pass: Pass) -> Reply {
     match answer {
         Answer::Unauthenticated => reply::unauthenticated("Unknown or revoked credential"),
-        _ => reply::json(StatusCode::OK, answer.body(id)),
+        _ => reply::json(StatusCode::OK, Body::Whole(answer.parcel(id, pass))),
     }
 }
 
-pub(super) fn modern_reply(answer: &Answer, id: &Id) -> Reply {
+pub(super) fn modern_reply(answer: &Answer, id: &Id, pass: Pass) -> Reply {
     let status = match answer {
         Answer::Unauthenticated => return reply::unauthenticated("Unknown or revoked credential"),
         Answer::Result { .. } => StatusCode::OK,
@@ -45,13 +45,13 @@ pub(super) fn modern_reply(answer: &Answer, id: &Id) -> Reply {
             _ => StatusCode::OK,
         },
     };
-    reply::json(status, answer.body(id))
+    reply::json(status, Body::Whole(answer.parcel(id, pass)))
 }
 
 pub(super) async fn carry_legacy(mut call: Box<Call>, session: &Arc<Session>) -> Reply {
     let first = match tokio::time::timeout(PATIENCE, call.step()).await {
-        Ok(Step::Done(answer, _pass)) => return legacy_reply(&answer, &call.id),
-        Ok(Step::Message(message, pass)) => Some((message, pass)),
+        Ok(Step::Done(answer, pass)) => return legacy_reply(&answer, &call.id, pass),
+        Ok(Step::Message(message)) => Some(message),
         Err(_) => None,
     };
     let Ok((writer, frames)) = session.streams.open(Kind::Call, session.is_primed()) else {
@@ -60,14 +60,14 @@ pub(super) async fn carry_legacy(mut call: Box<Call>, session: &Arc<Session>) ->
     };
     // The task outlives the connection: hanging up is not cancelling, and the client may come back for the rest.
     tokio::spawn(async move {
-        if let Some((first, _pass)) = first {
-            writer.send(&first).await;
+        if let Some(first) = first {
+            writer.send(first).await;
         }
         loop {
             match call.step().await {
-                Step::Message(message, _pass) => writer.send(&message).await,
-                Step::Done(answer, _pass) => {
-                    writer.send(&answer.message(&call.id)).await;
+                Step::Message(message) => writer.send(message).await,
+                Step::Done(answer, pass) => {
+                    writer.send(answer.parcel(&call.id, pass)).await;
                     return writer.end();
                 }
             }
@@ -79,22 +79,22 @@ pub(super) async fn carry_legacy(mut call: Box<Call>, session: &Arc<Session>) ->
 pub(super) async fn carry_modern(mut call: Box<Call>) -> Reply {
     call.cancel_when_dropped();
     let first = match tokio::time::timeout(PATIENCE, call.step()).await {
-        Ok(Step::Done(answer, _pass)) => return modern_reply(&answer, &call.id),
-        Ok(Step::Message(message, pass)) => Some((message, pass)),
+        Ok(Step::Done(answer, pass)) => return modern_reply(&answer, &call.id, pass),
+        Ok(Step::Message(message)) => Some(message),
         Err(_) => None,
     };
     let (events, frames) = mpsc::channel(MODERN_QUEUE);
     tokio::spawn(async move {
         let carried = async {
-            if let Some((first, _pass)) = first {
-                events.send(event(&first)).await.ok()?;
+            if let Some(first) = first {
+                events.send(first.into_event(None)).await.ok()?;
             }
             loop {
-                let (message, last, _pass) = match call.step().await {
-                    Step::Message(message, pass) => (message, false, pass),
-                    Step::Done(answer, pass) => (answer.message(&call.id), true, pass),
+                let (message, last) = match call.step().await {
+                    Step::Message(message) => (message, false),
+                    Step::Done(answer, pass) => (answer.parcel(&call.id, pass), true),
                 };
-                events.send(event(&message)).await.ok()?;
+                events.send(message.into_event(None)).await.ok()?;
                 if last {
                     return Some(());
                 }

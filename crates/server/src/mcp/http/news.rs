@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use gateway::Caller;
+use gateway::{Caller, Source};
 use http::StatusCode;
 use tokio::time::Instant;
 use vocab::ErrorCode;
@@ -37,7 +37,8 @@ impl Visit<'_> {
         };
         if self.headers.contains_key("last-event-id") {
             let last = guard::single(self.headers, "last-event-id").and_then(EventId::parse).ok_or_else(unknown)?;
-            let frames = session.streams.resume(last).map_err(|_| unknown())?;
+            let again = |source: &Source| self.door.gate.pass_kept(&self.caller, source);
+            let frames = session.streams.resume(last, again).map_err(|_| unknown())?;
             return Ok(reply::events(frames));
         }
         let (_, frames) = session.streams.open(Kind::Standalone, session.is_primed()).map_err(|why| match why {
@@ -93,8 +94,8 @@ async fn carry_news(door: &Door, caller: &Caller, session: &Session, watch: &mut
                 }
                 // The newest stream may be another one than when we began to wait.
                 let Some(writer) = session.streams.standalone() else { return false };
-                for (message, _pass) in watch.for_legacy(&news, &door.gate, caller, &session.peer).await {
-                    writer.send(&message).await;
+                for message in watch.for_legacy(&news, &door.gate, caller, &session.peer).await {
+                    writer.send(message).await;
                 }
             }
             () = gone => {
