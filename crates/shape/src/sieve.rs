@@ -2,10 +2,10 @@
 //!
 //! Every needle has a *core*, up to four of its bytes. Three steps tell where cores are, each dearer than the one before and reached by
 //! fewer places: tables of bytes over 64 places at once, a table of what cores begin with, and the cores themselves. Whether the rest
-//! of a needle stands around its core is for the caller to see. Every place of a core is reported, in order; where case does not
-//! matter, a few places are reported that only look like one.
+//! of a needle stands around its core is for the caller to see. Every place of a core is reported, and nothing else, in order.
 
 mod blocks;
+mod places;
 mod plan;
 #[cfg(test)]
 mod tests;
@@ -13,15 +13,13 @@ mod tests;
 use std::ops::{ControlFlow, Range};
 
 use fearless_simd::Level;
+use wire::vector::level;
 
-use blocks::{AHEAD, BLOCK, BLOCKS, Marks, POSITIONS, Tables};
+use blocks::{AHEAD, BLOCK, BLOCKS, POSITIONS, Tables};
+use places::{Beginnings, Places};
 use plan::Plan;
 pub(crate) use plan::frequency;
 
-/// Hashes of what cores begin with, a bit for each.
-const HASHES: usize = 1 << 16;
-/// How many bytes that are.
-const BEGINNING: usize = 3;
 const SLOTS: usize = 1 << 10;
 
 /// How needles may be written in the texts that are searched.
@@ -43,6 +41,16 @@ pub(crate) struct Core {
     len: usize,
 }
 
+/// A core as it is looked up.
+#[derive(Clone)]
+struct Entry {
+    key: u64,
+    /// Its bytes; where the spelling does not matter, in the form with `case` added.
+    bytes: u32,
+    case: u32,
+    core: Core,
+}
+
 /// What a search comes across.
 #[derive(Debug)]
 pub(crate) enum Seen<'a> {
@@ -58,9 +66,9 @@ pub(crate) struct Sieve {
     spelling: Spelling,
     plan: Plan,
     tables: Tables,
-    hashes: Box<[u64]>,
-    /// With their keys, in the order of the slots those belong to.
-    cores: Vec<(u64, Core)>,
+    beginnings: Box<Beginnings>,
+    /// In the order of the slots their keys belong to.
+    cores: Vec<Entry>,
     /// Where in `cores` each slot begins.
     slots: Vec<usize>,
     /// Whether there are cores of one byte, of two, and so on.
@@ -74,7 +82,7 @@ impl Sieve {
             spelling,
             plan: Plan::new(spelling),
             tables: Tables::empty(),
-            hashes: vec![0; HASHES / 64].into(),
+            beginnings: Box::default(),
             cores: Vec::with_capacity(needles.len()),
             slots: Vec::new(),
             lengths: [false; POSITIONS],
@@ -97,9 +105,9 @@ impl Sieve {
     }
 
     fn in_order(mut self) -> Self {
-        self.cores.sort_unstable_by_key(|(key, core)| (slot(*key), core.needle));
-        self.slots = (0..=SLOTS).map(|start| self.cores.partition_point(|(key, _)| slot(*key) < start)).collect();
-        self.lengths = std::array::from_fn(|at| self.cores.iter().any(|(_, core)| core.len == at + 1));
+        self.cores.sort_unstable_by_key(|entry| (slot(entry.key), entry.core.needle));
+        self.slots = (0..=SLOTS).map(|start| self.cores.partition_point(|entry| slot(entry.key) < start)).collect();
+        self.lengths = std::array::from_fn(|at| self.cores.iter().any(|entry| entry.core.len == at + 1));
         self
     }
 
@@ -112,42 +120,36 @@ impl Sieve {
                 None => (0..=u8::MAX).for_each(|byte| self.tables.add(position, byte, bucket)),
             }
         }
-        for begins in beginnings(bytes) {
-            let (word, bit) = hash(self.spelling.key(begins, BEGINNING));
-            if let Some(word) = self.hashes.get_mut(word) {
-                *word |= bit;
-            }
-        }
-        let key = self.spelling.key(bytes.map(Option::unwrap_or_default), core.len);
-        self.cores.push((key, core));
+        beginnings(bytes).for_each(|begins| self.beginnings.add(self.spelling, begins));
+        let bytes = bytes.map(Option::unwrap_or_default);
+        let (key, case) = (self.spelling.key(bytes, core.len), self.spelling.case(bytes));
+        self.cores.push(Entry { key, bytes: u32::from_le_bytes(bytes) | case, case, core });
     }
 
     /// Reports every core, and every stretch that is not ASCII, until told to stop.
     pub(crate) fn sift<B>(&self, text: &[u8], seen: impl FnMut(Seen<'_>) -> ControlFlow<B>) -> Option<B> {
-        self.sift_with(Level::new(), text, seen)
+        self.sift_with(level(), text, seen)
     }
 
     fn sift_with<B>(&self, level: Level, text: &[u8], mut seen: impl FnMut(Seen<'_>) -> ControlFlow<B>) -> Option<B> {
-        let mut marks = Marks::default();
+        let mut places = Places::default();
         let mut at = 0;
         while at < text.len() {
             let rest = text.get(at..).unwrap_or_default();
             // The last places are looked at in a copy with room after it.
-            let (looked_at, copy);
-            if rest.len() >= BLOCK + AHEAD {
-                self.tables.mark(rest, level, &mut marks);
-                looked_at = ((rest.len() - AHEAD) / BLOCK).min(BLOCKS) * BLOCK;
+            let looked_at = if rest.len() >= BLOCK + AHEAD {
+                places.find(level, self, rest);
+                ((rest.len() - AHEAD) / BLOCK).min(BLOCKS) * BLOCK
             } else {
-                copy = padded(rest);
-                self.tables.mark(&copy, level, &mut marks);
-                looked_at = rest.len();
-            }
-            if !marks.is_ascii
+                places.find(level, self, &padded(rest));
+                rest.len()
+            };
+            if !places.are_in_ascii()
                 && let ControlFlow::Break(done) = seen(Seen::NotAscii(at..at + looked_at))
             {
                 return Some(done);
             }
-            while let Some(place) = marks.next() {
+            for place in places.iter() {
                 if let ControlFlow::Break(done) = self.look(text, at + place, &mut seen) {
                     return Some(done);
                 }
@@ -158,30 +160,16 @@ impl Sieve {
     }
 
     /// Reports the cores that stand at a place.
-    #[inline]
     fn look<B>(&self, text: &[u8], at: usize, seen: &mut impl FnMut(Seen<'_>) -> ControlFlow<B>) -> ControlFlow<B> {
         let rest = text.get(at..).unwrap_or_default();
         let bytes = rest.first_chunk::<POSITIONS>().copied().unwrap_or_else(|| short(rest));
-        let (word, bit) = hash(self.spelling.key(bytes, BEGINNING));
-        if self.hashes.get(word).copied().unwrap_or_default() & bit == 0 {
-            return ControlFlow::Continue(());
-        }
-        self.look_closer(rest.len().min(POSITIONS), bytes, |core| seen(Seen::Core(at, core)))
-    }
-
-    fn look_closer<B>(
-        &self,
-        available: usize,
-        bytes: [u8; POSITIONS],
-        mut found: impl FnMut(&Core) -> ControlFlow<B>,
-    ) -> ControlFlow<B> {
-        for (len, _) in (1..=available).zip(self.lengths).filter(|(_, has_any)| *has_any) {
+        for (len, _) in (1..=rest.len().min(POSITIONS)).zip(self.lengths).filter(|(_, has_any)| *has_any) {
             let key = self.spelling.key(bytes, len);
             let slot = slot(key);
             let (from, to) = (self.slots.get(slot).copied(), self.slots.get(slot + 1).copied());
             let there = from.zip(to).and_then(|(from, to)| self.cores.get(from..to)).unwrap_or_default();
-            for (_, core) in there.iter().filter(|(other, _)| *other == key) {
-                found(core)?;
+            for entry in there.iter().filter(|entry| entry.key == key && entry.is(bytes, len)) {
+                seen(Seen::Core(at, &entry.core))?;
             }
         }
         ControlFlow::Continue(())
@@ -189,10 +177,10 @@ impl Sieve {
 }
 
 impl Spelling {
-    /// How often this byte of a needle stands in an ordinary text, in whatever form.
-    fn share(self, byte: u8) -> f32 {
-        let [one, other] = self.forms(byte);
-        if one == other { frequency(one) } else { frequency(one) + frequency(other) }
+    /// The bits in which the forms of these bytes differ.
+    fn case(self, bytes: [u8; POSITIONS]) -> u32 {
+        let [one, other] = [bytes, bytes.map(|byte| self.forms(byte)[1])].map(u32::from_le_bytes);
+        one ^ other
     }
 
     /// The first `len` bytes and `len` itself, as one number. Letters in either case have the same, and so may a few other characters.
@@ -205,6 +193,14 @@ impl Spelling {
 
     fn forms(self, byte: u8) -> [u8; 2] {
         [byte, if self == Self::AnyCase { byte.to_ascii_uppercase() } else { byte }]
+    }
+}
+
+impl Entry {
+    /// Whether these bytes begin with its core.
+    fn is(&self, bytes: [u8; POSITIONS], len: usize) -> bool {
+        let counts = u32::MAX >> (8 * (POSITIONS - len.clamp(1, POSITIONS)));
+        ((u32::from_le_bytes(bytes) | self.case) ^ self.bytes) & counts == 0
     }
 }
 
@@ -229,12 +225,6 @@ fn beginnings(core: [Option<u8>; POSITIONS]) -> impl Iterator<Item = [u8; POSITI
     let [first, second, third, _] = core;
     let first = first.unwrap_or_default();
     forms(second).flat_map(move |second| forms(third).map(move |third| [first, second, third, 0]))
-}
-
-/// Where in the table of hashes a key is noted.
-const fn hash(key: u64) -> (usize, u64) {
-    let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
-    (hash as usize / 64, 1 << (hash % 64))
 }
 
 /// Where the cores with a key are found.

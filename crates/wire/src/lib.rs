@@ -14,6 +14,7 @@ mod pretty;
 pub mod rpc;
 pub mod sse;
 mod text;
+pub mod vector;
 pub mod worker;
 pub mod write;
 

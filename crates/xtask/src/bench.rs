@@ -6,6 +6,7 @@
 
 mod decide;
 mod judge;
+mod level;
 mod matrix;
 mod places;
 mod report;
@@ -17,6 +18,7 @@ use std::process::Command;
 use anyhow::{Result, bail, ensure};
 
 use crate::{say, tools::process};
+use level::Level;
 use matrix::{Cell, Plan, Upstream};
 use places::{PROGRAMS, Programs, Stand};
 
@@ -28,26 +30,69 @@ enum Extent {
     Smoke,
 }
 
-pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let (mut extent, mut era, mut fresh) = (Extent::Full, "legacy", true);
-    for argument in arguments {
-        match argument.as_str() {
-            "--quick" => extent = Extent::Quick,
-            "--smoke" => extent = Extent::Smoke,
-            "--modern" => era = "modern",
-            "--no-build" => fresh = false,
-            other => bail!("`{other}`: usage: cargo xtask bench [--quick | --smoke] [--modern] [--no-build]"),
+/// What was asked for.
+struct Options {
+    extent: Extent,
+    era: &'static str,
+    text: String,
+    fresh: bool,
+    /// Programs for this level instead of those that ship.
+    level: Option<Level>,
+}
+
+impl Options {
+    fn read(arguments: &[String]) -> Result<Self> {
+        let mut options = Self { extent: Extent::Full, era: "legacy", text: "prose".to_owned(), fresh: true, level: None };
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
+            match (argument.as_str(), arguments.as_slice().first()) {
+                ("--quick", _) => options.extent = Extent::Quick,
+                ("--smoke", _) => options.extent = Extent::Smoke,
+                ("--modern", _) => options.era = "modern",
+                ("--no-build", _) => options.fresh = false,
+                ("--level", Some(level)) => options.level = Some(level.parse()?),
+                ("--text", Some(text)) => options.text.clone_from(text),
+                _ => bail!("`{argument}`: usage: {USAGE}"),
+            }
+            if matches!(argument.as_str(), "--level" | "--text") {
+                arguments.next();
+            }
+        }
+        ensure!(options.extent != Extent::Smoke || options.level.is_none(), "a smoke run has no level: usage: {USAGE}");
+        Ok(options)
+    }
+
+    /// The profile whose programs are measured. Programs for one level are kept apart from those that ship.
+    fn profile(&self) -> &'static str {
+        match (self.extent, self.level) {
+            (Extent::Smoke, _) => "debug",
+            (_, None) => "release",
+            (_, Some(_)) => "bench-fast",
         }
     }
-    if fresh {
-        build(extent)?;
+}
+
+const USAGE: &str =
+    "cargo xtask bench [--quick | --smoke] [--modern] [--text NAME] [--level avx512|avx2|sse4.2|plain] [--no-build]";
+
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let options = Options::read(arguments)?;
+    let Options { extent, era, .. } = options;
+    if options.fresh {
+        build(&options)?;
     }
-    let profile = if extent == Extent::Smoke { "debug" } else { "release" };
-    let programs = Programs::in_directory(process::target()?.join(profile))?;
-    say(format_args!("{} cores, {extent:?} run, clients of the {era} era", std::thread::available_parallelism()?));
+    let programs = Programs::in_directory(process::target()?.join(options.profile()))?;
     let costs = decide::measure(&programs, extent)?;
-    let stand = Stand::start(&programs, era)?;
-    let measured = matrix::Results { costs, ..matrix::measure(stand, &plan(extent))? };
+    let level = decide::level(&costs)?;
+    let is_wanted = options.level.is_none_or(|wanted| wanted == level);
+    ensure!(is_wanted, "the programs run at the level {level} here: this processor has no more, or they were built for it");
+    say(format_args!(
+        "{} cores, {extent:?} run, level {level}, clients of the {era} era, text: {}",
+        std::thread::available_parallelism()?,
+        options.text
+    ));
+    let stand = Stand::start(&programs, era, &options.text)?;
+    let measured = matrix::Results { costs, level, ..matrix::measure(stand, &plan(extent))? };
     let judged = if extent == Extent::Smoke { Vec::new() } else { judge::judge(&measured) };
     report::show(&measured, &judged);
     let file = report::save(&process::target()?.join("bench"), &measured, &judged)?;
@@ -57,14 +102,17 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Builds what is measured, as it ships; the smoke run takes the programs the tests use.
-fn build(extent: Extent) -> Result<()> {
+/// Builds what is measured, as it ships or for one level; the smoke run takes the programs the tests use.
+fn build(options: &Options) -> Result<()> {
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--quiet", "-p", "portcullis", "-p", "worker", "-p", "testkit"]).current_dir(process::root()?);
     cargo.args(PROGRAMS.iter().flat_map(|program| ["--bin", program]));
-    if extent != Extent::Smoke {
-        say("building the release profile …");
-        cargo.arg("--release");
+    if options.extent != Extent::Smoke {
+        say(format_args!("building the {} profile …", options.profile()));
+        cargo.args(["--profile", options.profile()]);
+    }
+    if let Some(feature) = options.level.and_then(Level::feature) {
+        cargo.args(["--features", feature]);
     }
     ensure!(cargo.status()?.success(), "the programs do not build");
     Ok(())
@@ -87,7 +135,7 @@ fn plan(extent: Extent) -> Plan {
         Extent::Quick => Plan {
             cells: [
                 cells(Upstream::Http, &all, &[100]),
-                cells(Upstream::Http, &[16], &[1_000_000]),
+                cells(Upstream::Http, &all, &[1_000_000]),
                 cells(Upstream::Stdio, &[16], &[100]),
             ]
             .concat(),

@@ -4,7 +4,7 @@
 //! a second space and what is not ASCII are looked at one by one.
 
 use fearless_simd::{Level, dispatch, prelude::*, u8x64};
-use wire::json::decode_key;
+use wire::{json::decode_key, vector::level};
 
 use super::fold::{Fold, Letters, fold};
 
@@ -24,6 +24,10 @@ pub(super) struct Strings {
 impl Strings {
     /// In a validated text a quote outside a string opens one, so strings are found without looking at what is between them.
     pub(super) fn gather(text: &[u8]) -> Self {
+        Self::gather_with(level(), text)
+    }
+
+    pub(super) fn gather_with(level: Level, text: &[u8]) -> Self {
         let mut folding =
             Folding { letters: Letters::get(), text, at: 0, out: Vec::with_capacity(text.len() + BLOCK), hides: false };
         let mut unusual = String::new();
@@ -31,7 +35,7 @@ impl Strings {
             let start = folding.at + open;
             folding.at = start + 1;
             folding.hides = false;
-            dispatch!(Level::new(), simd => folding.string(simd));
+            dispatch!(level, simd => folding.string(simd));
             folding.out.push(BETWEEN);
             if folding.hides {
                 unusual.push_str(&decode_key(text.get(start..folding.at).unwrap_or_default()));
@@ -66,17 +70,22 @@ impl Folding<'_> {
     fn string<S: Simd>(&mut self, simd: S) {
         loop {
             self.blocks(simd);
-            match self.text.get(self.at) {
-                None => return,
-                Some(b'"') => {
-                    self.at += 1;
-                    return;
-                }
-                Some(b'\\') => self.escape(),
-                Some(0x80..) => self.beyond_ascii(),
-                Some(byte) => {
-                    self.ascii(*byte);
-                    self.at += 1;
+            // Escapes stand together, and so do spaces: a block is not worth loading between two of them.
+            loop {
+                match self.text.get(self.at) {
+                    None => return,
+                    Some(b'"') => {
+                        self.at += 1;
+                        return;
+                    }
+                    Some(b'\\') => self.escape(),
+                    Some(b' ') if self.out.last() == Some(&b' ') => self.at += 1,
+                    Some(0x80..) => self.beyond_ascii(),
+                    Some(b' '..) if self.rest().len() >= BLOCK => break,
+                    Some(byte) => {
+                        self.ascii(*byte);
+                        self.at += 1;
+                    }
                 }
             }
         }
@@ -85,19 +94,18 @@ impl Folding<'_> {
     /// Copies whole blocks in lower case, up to the first byte that needs a closer look.
     #[inline(always)]
     fn blocks<S: Simd>(&mut self, simd: S) {
-        let splat = |byte: u8| u8x64::splat(simd, byte);
         let mut lowered = [0; BLOCK];
         while let Some(bytes) = self.rest().first_chunk::<BLOCK>() {
             let block = u8x64::load_array_ref(simd, bytes);
-            let spaces = block.simd_eq(splat(b' ')).to_bitmask();
+            let spaces = block.simd_eq(splat(simd, b' ')).to_bitmask();
             let after_space = spaces << 1 | u64::from(self.out.last() == Some(&b' '));
-            let special = block.simd_eq(splat(b'"'))
-                | block.simd_eq(splat(b'\\'))
-                | block.simd_ge(splat(0x80))
-                | block.simd_lt(splat(b' '));
+            let special = block.simd_eq(splat(simd, b'"'))
+                | block.simd_eq(splat(simd, b'\\'))
+                | block.simd_ge(splat(simd, 0x80))
+                | block.simd_lt(splat(simd, b' '));
             let stops = special.to_bitmask() | (spaces & after_space);
-            let is_upper = (block - splat(b'A')).simd_lt(splat(26));
-            is_upper.select(block | splat(0x20), block).store_array(&mut lowered);
+            let is_upper = (block - splat(simd, b'A')).simd_lt(splat(simd, 26));
+            is_upper.select(block | splat(simd, 0x20), block).store_array(&mut lowered);
             // A whole block is faster to copy than part of one.
             let plain = stops.trailing_zeros() as usize;
             self.out.extend_from_slice(&lowered);
@@ -191,4 +199,10 @@ impl Folding<'_> {
             }
         }
     }
+}
+
+// A function, because a closure need not be inlined into what `dispatch` compiles for each kind of processor.
+#[inline(always)]
+fn splat<S: Simd>(simd: S, byte: u8) -> u8x64<S> {
+    u8x64::splat(simd, byte)
 }

@@ -3,11 +3,15 @@
 //! The fewer places of an ordinary text are marked by mistake, the faster is the search. So cores are made of bytes that are rare, and
 //! share a bucket with cores of similar bytes. What is chosen changes only how fast a search is, never what it finds.
 
+use std::sync::LazyLock;
+
 use super::{Core, Spelling, blocks::POSITIONS};
 
 pub(super) const BUCKETS: usize = 8;
 /// Places in a needle that are tried; values we hold may be long.
 const TRIED: usize = 24;
+/// What a core costs that stands in common words, in marks.
+const FOUND: f32 = 0.0015;
 /// How often every choice is thought over again.
 const SECOND_THOUGHTS: usize = 2;
 
@@ -21,18 +25,21 @@ pub(super) struct Plan {
     buckets: Vec<Bucket>,
 }
 
-/// How many cores of a bucket have each byte at each position.
-#[derive(Clone)]
-struct Bucket {
-    count: [[u16; 256]; POSITIONS],
-    /// How much of an ordinary text has one of those bytes.
-    share: [f32; POSITIONS],
+/// What a bucket has at one position of its cores: how many have each lower half of a byte, and how many each upper half.
+#[derive(Clone, Default)]
+struct Position {
+    low: [u16; 16],
+    high: [u16; 8],
+    /// Cores that end before this position: any byte may stand there.
+    open: u16,
 }
+
+#[derive(Clone, Default)]
+struct Bucket([Position; POSITIONS]);
 
 impl Plan {
     pub(super) fn new(spelling: Spelling) -> Self {
-        let empty = Bucket { count: [[0; 256]; POSITIONS], share: [0.0; POSITIONS] };
-        Self { spelling, buckets: vec![empty; BUCKETS] }
+        Self { spelling, buckets: vec![Bucket::default(); BUCKETS] }
     }
 
     /// Places all of these, thinking it over until it is good.
@@ -52,14 +59,16 @@ impl Plan {
         placed
     }
 
-    /// Puts a needle where it adds the fewest marks.
+    /// Puts a needle where it costs the least.
     pub(super) fn place(&mut self, at: usize, needle: &[u8]) -> Option<Placed> {
         let mut best: Option<(f32, Placed)> = None;
+        let buckets: Vec<[Let; POSITIONS]> = self.buckets.iter().map(Bucket::lets).collect();
         for core in Core::all(at, needle).take(TRIED) {
             let bytes = core.bytes(needle);
-            let shares = bytes.map(|byte| byte.map_or(1.0, |byte| self.spelling.share(byte)));
-            for (bucket, there) in self.buckets.iter().enumerate() {
-                let cost = there.cost_of(&bytes, &shares);
+            let (core_lets, found) = (bytes.map(|byte| Let::of(byte, self.spelling)), FOUND * common(&bytes));
+            for (bucket, there) in buckets.iter().enumerate() {
+                let with = there.iter().zip(&core_lets).map(|(there, more)| there.and(*more).share());
+                let cost = with.product::<f32>() - there.iter().map(Let::share).product::<f32>() + found;
                 if best.as_ref().is_none_or(|(least, _)| cost < *least) {
                     best = Some((cost, (core, bucket)));
                 }
@@ -72,35 +81,87 @@ impl Plan {
 }
 
 impl Bucket {
-    /// How many more marks there would be with this core.
-    fn cost_of(&self, core: &[Option<u8>; POSITIONS], shares: &[f32; POSITIONS]) -> f32 {
-        let (mut with, mut without) = (1.0, 1.0);
-        for position in 0..POSITIONS {
-            let (Some(count), Some(share), Some(byte), Some(more)) =
-                (self.count.get(position), self.share.get(position), core.get(position), shares.get(position))
-            else {
-                continue;
-            };
-            let there = byte.is_some_and(|byte| count.get(usize::from(byte)).is_some_and(|count| *count > 0));
-            with *= if there { *share } else { share + more }.min(1.0);
-            without *= share.min(1.0);
-        }
-        with - without
+    fn lets(&self) -> [Let; POSITIONS] {
+        self.0.each_ref().map(Position::lets)
     }
 
     fn change(&mut self, core: &[Option<u8>; POSITIONS], spelling: Spelling, add: bool) {
-        for ((byte, share), count) in core.iter().zip(&mut self.share).zip(&mut self.count) {
-            // A position that is left open is open for the whole bucket.
-            let (at, weight) = byte.map_or((0, 1.0), |byte| (usize::from(byte), spelling.share(byte)));
-            let Some(count) = count.get_mut(at) else { continue };
-            let (before, after) = (*count, if add { count.saturating_add(1) } else { count.saturating_sub(1) });
-            *count = after;
-            if before == 0 && after == 1 {
-                *share += weight;
-            } else if before == 1 && after == 0 {
-                *share -= weight;
+        let change = |count: &mut u16| *count = if add { count.saturating_add(1) } else { count.saturating_sub(1) };
+        for (byte, there) in core.iter().zip(&mut self.0) {
+            let Some(byte) = byte else {
+                change(&mut there.open);
+                continue;
+            };
+            for form in spelling.forms(*byte) {
+                there.low.get_mut(usize::from(form & 0xf)).into_iter().for_each(change);
+                there.high.get_mut(usize::from(form >> 4 & 7)).into_iter().for_each(change);
             }
         }
+    }
+}
+
+impl Position {
+    fn lets(&self) -> Let {
+        if self.open > 0 {
+            return Let::ANY;
+        }
+        let set = |(at, count): (usize, &u16)| usize::from(*count > 0) << at;
+        Let { low: self.low.iter().enumerate().map(set).sum(), high: self.high.iter().enumerate().map(set).sum() }
+    }
+}
+
+/// The bytes that are let through at one position, where tables are of half a byte: those with one of these lower halves and one of these
+/// upper halves, a bit for each. Whole tables let fewer of the same through.
+#[derive(Clone, Copy)]
+struct Let {
+    low: usize,
+    high: usize,
+}
+
+impl Let {
+    const ANY: Self = Self { low: 0xffff, high: 0xff };
+
+    fn of(byte: Option<u8>, spelling: Spelling) -> Self {
+        let Some(byte) = byte else { return Self::ANY };
+        let [one, other] = spelling.forms(byte).map(|form| Self { low: 1 << (form & 0xf), high: 1 << (form >> 4 & 7) });
+        one.and(other)
+    }
+
+    const fn and(self, more: Self) -> Self {
+        Self { low: self.low | more.low, high: self.high | more.high }
+    }
+
+    /// How much of an ordinary text they are.
+    fn share(&self) -> f32 {
+        let columns = columns().iter().enumerate().filter(|(low, _)| self.low >> low & 1 == 1);
+        columns.map(|(_, column)| column.get(self.high).copied().unwrap_or_default()).sum()
+    }
+}
+
+/// For every lower half of a byte, how much of an ordinary text has it together with one of a set of upper halves, a bit for each.
+fn columns() -> &'static [[f32; 256]; 16] {
+    static COLUMNS: LazyLock<Box<[[f32; 256]; 16]>> = LazyLock::new(|| {
+        let share = |low: u8, highs: usize| {
+            let bytes = (0..8_u8).filter(|high| highs >> high & 1 == 1).map(|high| high << 4 | low);
+            bytes.map(frequency).sum()
+        };
+        let column = |low: usize| std::array::from_fn(|highs| share(u8::try_from(low).unwrap_or_default(), highs));
+        Box::new(std::array::from_fn(column))
+    });
+    &COLUMNS
+}
+
+/// Words that are in every text, of people and of programs. A core from one of them would be found all the time.
+const COMMON: &str = " about across act action after against also among available base based because been before being between both call called card change class close closed code common complete consist contain could      data default different does done down each else error even every example false file find first found from function further general given have here however including information instance instead into is it its just      know large last late later left less like line list long longer made make master match matter may mean message many mind mode more most much must my name need never next null number object      only open order other over page part pass path people place point read request result return right same server should show since some      state string such system take text than that their them then there these they think thing this those though thought three through time true turn type under      until upon user using value very want well were what when where which while will with without word work world would year your ";
+
+/// How often the bytes of a core stand in an ordinary text because words do.
+fn common(core: &[Option<u8>; POSITIONS]) -> f32 {
+    let bytes: Vec<u8> = core.iter().flatten().copied().collect();
+    let is_in = |part: &[u8]| COMMON.as_bytes().windows(part.len()).any(|there| there == part);
+    match bytes.as_slice() {
+        all if all.len() == POSITIONS && is_in(all) => 1.0,
+        [first, second, third, ..] if is_in(&[*first, *second, *third]) => 0.3,
+        _ => 0.0,
     }
 }
 

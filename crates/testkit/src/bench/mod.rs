@@ -12,6 +12,7 @@ pub mod reply;
 pub mod signed;
 pub mod start;
 pub mod template;
+pub mod texts;
 pub mod upstream;
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use super::{
     load::{Measured, Plan, Tape, measure},
     reply::answers,
     template::{Era, Template, call_body},
+    texts::Text,
 };
 
 /// Starts `command` and keeps `plan.connections` calls in flight on its pipes.
@@ -57,7 +58,7 @@ async fn converse(
     size: usize,
     in_flight: usize,
 ) -> Result<()> {
-    let mut line = call_body("echo", Era::Legacy, size);
+    let mut line = call_body("echo", Era::Legacy, Text::Prose, size);
     line.push(b'\n');
     let mut call = Template::new(line);
     let mut open = HashMap::new();

@@ -62,7 +62,7 @@ async fn attest(address: &Address, context: &str) -> Result<Signer> {
 
 async fn drive(invoke: &Address, signer: &Signer, size: usize, tape: &Tape) -> Result<()> {
     let mut line = Line::open(invoke).await?;
-    let mut payload = Template::new(call_body(&invoke.tool, Era::Legacy, size));
+    let mut payload = Template::new(call_body(&invoke.tool, Era::Legacy, invoke.text, size));
     while !tape.stop.get() {
         let id = tape.id();
         let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());

@@ -4,13 +4,11 @@ use std::io::Write as _;
 
 use anyhow::{Context, Result};
 
+use super::texts::Text;
+
 /// Ids have a fixed number of digits, so that a request's length never changes.
 pub const FIRST_ID: u64 = 1_000_000_000;
 const DIGITS: usize = 10;
-
-/// Prose with the line breaks and quotes real results have, so that a string is not one easy run of bytes.
-const PROSE: &str =
-    "The gate opens for those who are known, and what they carry through it is written down.\\nNothing passes \\\"unseen\\\". ";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
@@ -27,6 +25,8 @@ pub struct Address {
     pub bearer: Option<String>,
     pub tool: String,
     pub era: Era,
+    /// What its calls are about.
+    pub text: Text,
 }
 
 impl Address {
@@ -35,7 +35,14 @@ impl Address {
         let rest = url.strip_prefix("http://").with_context(|| format!("`{url}` is not an http:// address"))?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let owned = |text: &str| text.to_owned();
-        Ok(Self { authority: owned(authority), path: format!("/{path}"), bearer: bearer.map(owned), tool: owned(tool), era })
+        Ok(Self {
+            authority: owned(authority),
+            path: format!("/{path}"),
+            bearer: bearer.map(owned),
+            tool: owned(tool),
+            era,
+            text: Text::Prose,
+        })
     }
 
     /// An HTTP request with this body.
@@ -66,13 +73,13 @@ impl Address {
     /// A call of the echo tool with `size` bytes of text, over HTTP.
     #[must_use]
     pub fn call(&self, session: Option<&str>, size: usize) -> Template {
-        Template::new(self.request("tools/call", session, &call_body(&self.tool, self.era, size)))
+        Template::new(self.request("tools/call", session, &call_body(&self.tool, self.era, self.text, size)))
     }
 }
 
-/// A JSON-RPC call of `tool`; the id and the first digits of the text are to be stamped.
+/// A JSON-RPC call of `tool` with `size` bytes of text; the id and the first digits of the text are to be stamped.
 #[must_use]
-pub fn call_body(tool: &str, era: Era, size: usize) -> Vec<u8> {
+pub fn call_body(tool: &str, era: Era, text: Text, size: usize) -> Vec<u8> {
     let meta = match era {
         Era::Legacy => "",
         Era::Modern => concat!(
@@ -80,20 +87,11 @@ pub fn call_body(tool: &str, era: Era, size: usize) -> Vec<u8> {
             r#""io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}"#
         ),
     };
-    let text = text(size);
+    let text = text.escaped(size.saturating_sub(DIGITS));
     format!(
         r#"{{"jsonrpc":"2.0","id":{FIRST_ID},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"{FIRST_ID}{text}"}}{meta}}}}}"#
     )
     .into_bytes()
-}
-
-/// Prose of about `size` bytes with the stamp before it; escapes are never cut.
-fn text(size: usize) -> String {
-    let wanted = size.saturating_sub(DIGITS);
-    let mut text = PROSE.repeat(wanted / PROSE.len());
-    let left = wanted - text.len();
-    text.extend(std::iter::repeat_n('.', left));
-    text
 }
 
 /// A request and where its stamps are.

@@ -9,6 +9,7 @@ use super::{
     options::Options,
     reply::Replies,
     template::{Address, Era, FIRST_ID},
+    texts::Text,
     upstream,
 };
 
@@ -62,11 +63,11 @@ fn an_answer_to_another_call_is_noticed() {
 
 #[test]
 fn texts_have_the_size_asked_for() {
-    for size in [100, 10_000, 1_000_000] {
-        let body = super::template::call_body("echo", Era::Modern, size);
-        let json: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    for (text, size) in Text::ALL.into_iter().flat_map(|text| [100, 101, 102, 10_000, 1_000_000].map(|size| (text, size))) {
+        let body = super::template::call_body("echo", Era::Modern, text, size);
+        let json: serde_json::Value = serde_json::from_slice(&body).unwrap_or_else(|error| panic!("{text:?}: {error}"));
         let written = serde_json::to_string(&json["params"]["arguments"]["text"]).unwrap().len() - 2;
-        assert_eq!(written, size);
+        assert_eq!(written, size, "{text:?}");
     }
 }
 
@@ -92,7 +93,10 @@ fn every_decision_comes_out_as_it_should() {
     let costs = decide::measure(&decide::Plan { rounds: 2, ..decide::Plan::default() }).unwrap();
     let whats: Vec<&str> = costs.iter().map(|cost| cost.what.as_str()).collect();
     assert_eq!(whats[..6], ["decide-1", "decide-10", "decide-100", "decide-1000", "decide-stranger", "check"]);
-    assert_eq!(whats[6..], ["injection-1k", "injection-1m", "secrets-10k", "secrets-10k-found", "secrets-1m"]);
+    assert_eq!(whats[6..10], ["injection-1k", "digest-1m", "secrets-10k", "secrets-10k-found"]);
+    let long = |text: &str| ["validate", "injection", "secrets"].map(|what| format!("{what}-1m-{text}"));
+    let texts: Vec<String> = Text::ALL.into_iter().flat_map(|text| long(text.name())).chain(long("prose-plain")).collect();
+    assert_eq!(whats[10..], texts);
     assert!(costs.iter().all(|cost| cost.microseconds.len() == 2 && cost.microseconds.iter().all(|each| *each >= 0.0)));
 }
 

@@ -6,6 +6,8 @@
 
 use fearless_simd::{Level, dispatch, prelude::*, u8x64};
 
+use crate::vector::level;
+
 /// Strings up to this length are not worth the vector search.
 pub(super) const SHORT: usize = 64;
 
@@ -27,8 +29,12 @@ pub(super) struct Run {
 /// Steps over plain characters and two-character escapes, from `at` inside a string. Stops at the closing quote, at a control
 /// character, at the backslash of any other escape, or at the end of the text.
 pub(super) fn checked_run(text: &[u8], at: usize) -> Run {
+    checked_run_with(level(), text, at)
+}
+
+fn checked_run_with(level: Level, text: &[u8], at: usize) -> Run {
     let rest = text.get(at..).unwrap_or_default();
-    let mut run = dispatch!(Level::new(), simd => checked_blocks(simd, rest));
+    let mut run = dispatch!(level, simd => checked_blocks(simd, rest));
     run.at += at;
     run.ascii_to += at;
     loop {
@@ -46,14 +52,13 @@ pub(super) fn checked_run(text: &[u8], at: usize) -> Run {
 /// The whole blocks of a text that begins inside a string.
 #[inline(always)]
 fn checked_blocks<S: Simd>(simd: S, text: &[u8]) -> Run {
-    let equal = |block: u8x64<S>, byte: u8| block.simd_eq(u8x64::splat(simd, byte)).to_bitmask();
     let mut run = Run { at: 0, escaped: false, ascii_to: 0 };
     let (mut carry, mut escapes) = (0, 0);
     let (mut seen, mut least) = (u8x64::splat(simd, 0), u8x64::splat(simd, u8::MAX));
     for bytes in text.as_chunks::<BLOCK>().0 {
         let block = u8x64::from_slice(simd, bytes);
         seen |= block;
-        let (quotes, backslashes, newlines) = (equal(block, b'"'), equal(block, b'\\'), equal(block, b'n'));
+        let (quotes, backslashes, newlines) = (equal(simd, block, b'"'), equal(simd, block, b'\\'), equal(simd, block, b'n'));
         // Where no two backslashes stand together, what comes after one is escaped. Nearly every escape in prose is a quote or a line
         // break; only a block with another one, or with the end of the string, is looked at more closely.
         let after = (backslashes << 1) | carry;
@@ -65,8 +70,9 @@ fn checked_blocks<S: Simd>(simd: S, text: &[u8]) -> Run {
             continue;
         }
         let (escaped, next_carry) = escaped(backslashes, carry);
-        let letters = newlines | equal(block, b'b') | equal(block, b'f') | equal(block, b'r') | equal(block, b't');
-        let known = quotes | backslashes | letters | equal(block, b'/');
+        let letters =
+            newlines | equal(simd, block, b'b') | equal(simd, block, b'f') | equal(simd, block, b'r') | equal(simd, block, b't');
+        let known = quotes | backslashes | letters | equal(simd, block, b'/');
         let controls = block.simd_lt(u8x64::splat(simd, CONTROLS)).to_bitmask();
         let stops = (quotes & !escaped) | controls | (escaped & !known);
         if stops != 0 {
@@ -91,6 +97,12 @@ fn checked_blocks<S: Simd>(simd: S, text: &[u8]) -> Run {
     run
 }
 
+// A function, because a closure need not be inlined into what `dispatch` compiles for each kind of processor.
+#[inline(always)]
+fn equal<S: Simd>(simd: S, block: u8x64<S>, byte: u8) -> u64 {
+    block.simd_eq(u8x64::splat(simd, byte)).to_bitmask()
+}
+
 #[inline(always)]
 fn is_ascii<S: Simd>(simd: S, seen: u8x64<S>) -> bool {
     seen.simd_lt(u8x64::splat(simd, 0x80)).all_true()
@@ -112,11 +124,15 @@ const fn escaped(backslashes: u64, carry: u64) -> (u64, u64) {
 
 /// The index after the string that opens at `at`, in a text that is known to be valid; the end of the text if it does not close.
 pub(super) fn end(text: &[u8], at: usize) -> usize {
+    end_with(level(), text, at)
+}
+
+fn end_with(level: Level, text: &[u8], at: usize) -> usize {
     let mut from = at + 1;
     let long = from + SHORT;
     while from < text.len() {
         if from >= long {
-            from += dispatch!(Level::new(), simd => blocks_to_quote(simd, text.get(from..).unwrap_or_default()));
+            from += dispatch!(level, simd => blocks_to_quote(simd, text.get(from..).unwrap_or_default()));
         }
         // What is left is short, or ends at the quote, or is an escape at the edge of a block.
         let until = if from < long { long.min(text.len()) } else { text.len().min(from + SHORT) };
@@ -134,11 +150,10 @@ pub(super) fn end(text: &[u8], at: usize) -> usize {
 /// How many bytes come before the closing quote, or before the last bytes that fill no block.
 #[inline(always)]
 fn blocks_to_quote<S: Simd>(simd: S, text: &[u8]) -> usize {
-    let equal = |block: u8x64<S>, byte: u8| block.simd_eq(u8x64::splat(simd, byte)).to_bitmask();
     let (mut at, mut carry) = (0, 0);
     for bytes in text.as_chunks::<BLOCK>().0 {
         let block = u8x64::from_slice(simd, bytes);
-        let (quotes, backslashes) = (equal(block, b'"'), equal(block, b'\\'));
+        let (quotes, backslashes) = (equal(simd, block, b'"'), equal(simd, block, b'\\'));
         let after = (backslashes << 1) | carry;
         if (quotes & !after) | (backslashes & after) == 0 {
             carry = backslashes >> (BLOCK - 1);

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::{
-    decide::WORKS,
+    decide::{WORKS, gains},
+    level::Level,
     matrix::{CROWD_CELL, Cell, Measured, Place, Results, Upstream, median},
 };
 
@@ -33,12 +34,12 @@ pub(super) fn judge(results: &Results) -> Vec<Target> {
     }
     let alone = Cell { upstream: Upstream::Http, connections: 1, size: 100 };
     targets.extend(at_most("p50, 100 B, c=1, × floor".to_owned(), to_floor(results, alone, |measured| measured.p50_us), 2.2));
-    for connections in [1, 16, 64] {
+    for (connections, bound) in results.level.megabyte_bounds() {
         let cell = Cell { upstream: Upstream::Http, connections, size: 1_000_000 };
         targets.extend(at_most(
             format!("CPU per call, 1 MB, c={connections}, × floor"),
             to_floor(results, cell, Measured::cpu),
-            2.5,
+            bound,
         ));
     }
     let crowd = results.ratio(CROWD_CELL, Place::Crowded, Place::Gate, Measured::cpu);
@@ -50,6 +51,9 @@ pub(super) fn judge(results: &Results) -> Vec<Target> {
     for work in &WORKS {
         let cost = work.among(&results.costs).zip(work.bound);
         targets.extend(cost.and_then(|(cost, bound)| at_most(format!("{}, µs", cost.name()), Some(cost.median()), bound)));
+    }
+    if results.level != Level::Plain {
+        targets.extend(gains(&results.costs).filter_map(|(name, value, bound)| at_most(name, Some(value), bound)));
     }
     targets
 }

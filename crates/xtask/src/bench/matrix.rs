@@ -5,7 +5,7 @@ use std::{thread::sleep, time::Duration};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use super::{decide::Cost, places::Stand};
+use super::{decide::Cost, level::Level, places::Stand};
 use crate::say;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -86,6 +86,7 @@ pub(super) struct Results {
     pub(super) idle_floor_bytes: u64,
     pub(super) idle_gate_bytes: u64,
     pub(super) costs: Vec<Cost>,
+    pub(super) level: Level,
 }
 
 impl Results {

@@ -217,6 +217,7 @@ fn command_line(pid: u32) -> String {
 pub(super) struct Stand {
     programs: Programs,
     era: String,
+    text: String,
     // The gates go first when this is dropped, so that none sees its upstream die.
     gate: Gate,
     crowded: Gate,
@@ -225,14 +226,14 @@ pub(super) struct Stand {
 }
 
 impl Stand {
-    pub(super) fn start(programs: &Programs, era: &str) -> Result<Self> {
+    pub(super) fn start(programs: &Programs, era: &str, text: &str) -> Result<Self> {
         let upstream = Service::start(Command::new(programs.path("bench-upstream")).arg("http"))?;
         let floor = Service::start(Command::new(programs.path("bench-floor")).args(["--upstream", upstream.authority()]))?;
         let gate = Gate::start(programs, &upstream.url, 2)?;
         let crowded = Gate::start(programs, &upstream.url, CROWD)?;
         gate.await_servers(2)?;
         crowded.await_servers(CROWD)?;
-        Ok(Self { programs: programs.clone(), era: era.to_owned(), gate, crowded, floor, upstream })
+        Ok(Self { programs: programs.clone(), era: era.to_owned(), text: text.to_owned(), gate, crowded, floor, upstream })
     }
 
     /// Runs the load once.
@@ -263,7 +264,7 @@ impl Stand {
             Place::Gate | Place::Signed => (self.gate.url(), Some(&self.gate)),
             Place::Crowded => (self.crowded.url(), Some(&self.crowded)),
         };
-        load.args(["--url", &url]);
+        load.args(["--url", &url, "--text", &self.text]);
         let pids = match gate {
             Some(gate) => {
                 load.args(["--bearer", &gate.token, "--tool", tool, "--era", &self.era]);

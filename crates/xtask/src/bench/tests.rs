@@ -1,6 +1,8 @@
 use super::{
+    Options,
     decide::{Cost, WORKS},
     judge::judge,
+    level::Level,
     matrix::{CROWD_CELL, Cell, Measured, Place, Results, Row, Upstream, median, turn},
 };
 
@@ -42,7 +44,7 @@ fn targets_can_be_missed() {
 fn decisions_can_be_too_dear() {
     let verdicts = |microseconds: f64| -> Vec<bool> {
         let whats = ["decide-1", "decide-100", "check", "secrets-10k", "secrets-10k-found"];
-        let costs = whats.map(|what| Cost { what: what.to_owned(), microseconds: vec![1e6, microseconds, 0.0] });
+        let costs = whats.map(|what| Cost::of(what, "avx2", vec![1e6, microseconds, 0.0]));
         let judged = judge(&Results { costs: costs.into(), ..Results::default() });
         judged.iter().filter(|target| target.name.ends_with("µs")).map(|target| target.met).collect()
     };
@@ -51,6 +53,43 @@ fn decisions_can_be_too_dear() {
     assert_eq!(verdicts(60.1), [false, false, true, true]);
     assert_eq!(verdicts(100.1), [false, false, false, false]);
     assert_eq!(WORKS.iter().filter(|work| work.bound.is_some()).count(), 4);
+}
+
+#[test]
+fn a_megabyte_may_cost_more_without_avx512() {
+    let cell = Cell { upstream: Upstream::Http, connections: 16, size: 1_000_000 };
+    let verdict = |level: Level, gate: f64| {
+        let rows = vec![row(cell, Place::Floor, &[0.1]), row(cell, Place::Gate, &[gate])];
+        let judged = judge(&Results { rows, level, ..Results::default() });
+        judged.into_iter().find(|target| target.name.starts_with("CPU per call, 1 MB, c=16")).unwrap().met
+    };
+    assert_eq!([0.29, 0.31].map(|gate| verdict(Level::Avx512, gate)), [true, false]);
+    assert_eq!([0.39, 0.41].map(|gate| verdict(Level::Avx2, gate)), [true, false]);
+    assert!("avx512".parse::<Level>().is_ok() && "avx1024".parse::<Level>().is_err());
+}
+
+#[test]
+fn vector_instructions_that_gain_nothing_are_noticed() {
+    let verdict = |level: Level, with: f64| {
+        let whats = [("injection-1m-prose", with), ("injection-1m-prose-plain", 100.0)];
+        let costs = whats.map(|(what, cost)| Cost::of(what, level.to_string().as_str(), vec![cost])).into();
+        let judged = judge(&Results { costs, level, ..Results::default() });
+        judged.into_iter().find(|target| target.name.starts_with("1 MB of prose searched for inj")).map(|target| target.met)
+    };
+    assert_eq!([50.0, 90.0].map(|with| verdict(Level::Avx2, with)), [Some(true), Some(false)]);
+    assert_eq!(verdict(Level::Plain, 100.0), None);
+}
+
+#[test]
+fn options_of_the_bench_are_read() {
+    let read =
+        |words: &str| Options::read(&words.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect::<Vec<_>>());
+    let options = read("--quick --level avx2 --text german").unwrap();
+    assert_eq!((options.level, options.text.as_str(), options.profile()), (Some(Level::Avx2), "german", "bench-fast"));
+    assert_eq!(read("").unwrap().profile(), "release");
+    for wrong in ["--level", "--level avx9", "--smoke --level avx2", "german"] {
+        assert!(read(wrong).is_err(), "{wrong}");
+    }
 }
 
 #[test]

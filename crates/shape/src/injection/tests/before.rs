@@ -5,7 +5,10 @@ use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 use proptest::prelude::*;
-use wire::json::{decode_key, string_end};
+use wire::{
+    json::{decode_key, string_end},
+    vector::Vectors,
+};
 
 use super::{
     super::fold::{Fold, fold},
@@ -72,9 +75,12 @@ fn matched_before(folded: &str, unusual: &str) -> Vec<usize> {
 fn check(text: &str) {
     let json = Json::parse(text.as_bytes(), Limits::default()).unwrap_or_else(|error| panic!("{error}: {text}"));
     let (folded, unusual) = gather(text);
+    for level in Vectors::ALL.map(Vectors::level) {
+        let now = Strings::gather_with(level, text.as_bytes());
+        assert_eq!(String::from_utf8_lossy(&now.folded), folded, "{text} with {level:?}");
+        assert_eq!(now.unusual, unusual, "{text} with {level:?}");
+    }
     let now = Strings::gather(text.as_bytes());
-    assert_eq!(String::from_utf8_lossy(&now.folded), folded, "{text}");
-    assert_eq!(now.unusual, unusual, "{text}");
     let before = matched_before(&folded, &unusual);
     let table = Table::standard();
     assert_eq!(table.matched(&now), before, "{text}");

@@ -8,6 +8,7 @@ use testkit::bench::{
     options::Options,
     pipe, signed, start,
     template::{Address, Era},
+    texts::Text,
 };
 
 #[tokio::main(flavor = "current_thread")]
@@ -40,7 +41,9 @@ fn address(options: &Options) -> Result<Address> {
         "modern" => Era::Modern,
         other => bail!("--era cannot be `{other}`"),
     };
-    Address::new(options.need("url")?, options.get("bearer"), options.get("tool").unwrap_or("echo"), era)
+    let text = Text::named(options.get("text").unwrap_or("prose"))?;
+    let address = Address::new(options.need("url")?, options.get("bearer"), options.get("tool").unwrap_or("echo"), era)?;
+    Ok(Address { text, ..address })
 }
 
 fn plan(options: &Options) -> Result<Plan> {

@@ -254,13 +254,6 @@ fn arguments() -> String {
         .replace('\n', "")
 }
 
-/// Arguments of about `size` bytes: prose with line breaks and quotes in it, as it is when a document is written.
-pub(super) fn prose(size: usize) -> Vec<u8> {
-    let sentences =
-        "The bridge was closed for repairs, so we walked along the river.\\nShe asked: \\\"Is it far?\\\" It was not. ";
-    format!(r#"{{"path":"notes.md","text":"{}"}}"#, sentences.repeat(size / sentences.len())).into_bytes()
-}
-
 /// Values the gate holds: a few keys of upstreams.
 pub(super) const HELD: [&str; 5] = [
     "kq81-vTz0Wm4Lr9Ys2Xb7Nc5Hd",

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::{checked_run, end};
+use super::{checked_run_with, end_with};
+use crate::vector::Vectors;
 
 /// One byte, or one escape, at a time.
 fn plainly(text: &[u8], mut at: usize) -> (usize, bool) {
@@ -51,16 +52,20 @@ proptest! {
     #[test]
     fn a_run_stops_where_a_plain_loop_stops(text in texts(), from in 0..80usize) {
         let from = from.min(text.len());
-        let run = checked_run(&text, from);
-        prop_assert_eq!((run.at, run.escaped), plainly(&text, from));
-        prop_assert!((from..=run.at).contains(&run.ascii_to));
-        prop_assert!(text[from..run.ascii_to].is_ascii());
+        for level in Vectors::ALL.map(Vectors::level) {
+            let run = checked_run_with(level, &text, from);
+            prop_assert_eq!((run.at, run.escaped), plainly(&text, from), "with {:?}", level);
+            prop_assert!((from..=run.at).contains(&run.ascii_to), "with {level:?}");
+            prop_assert!(text[from..run.ascii_to].is_ascii(), "with {level:?}");
+        }
     }
 
     #[test]
     fn the_end_of_a_string_is_where_a_plain_loop_finds_it(text in texts()) {
         let text = [b"\"".as_slice(), &text].concat();
-        prop_assert_eq!(end(&text, 0), plain_end(&text, 0));
+        for level in Vectors::ALL.map(Vectors::level) {
+            prop_assert_eq!(end_with(level, &text, 0), plain_end(&text, 0), "with {:?}", level);
+        }
     }
 }
 
@@ -70,10 +75,12 @@ fn an_escape_across_the_edge_of_a_block_is_one_escape() {
         for escape in ["\\n", "\\\"", "\\\\", "\\\\\\\""] {
             let text = format!("{}{escape}{}\"", "a".repeat(before), "b".repeat(70));
             let bytes = text.as_bytes();
-            let run = checked_run(bytes, 0);
-            assert_eq!((run.at, run.escaped), (text.len() - 1, true), "{before} {escape}");
             let quoted = format!("\"{text}");
-            assert_eq!(end(quoted.as_bytes(), 0), quoted.len(), "{before} {escape}");
+            for level in Vectors::ALL.map(Vectors::level) {
+                let run = checked_run_with(level, bytes, 0);
+                assert_eq!((run.at, run.escaped), (text.len() - 1, true), "{before} {escape} with {level:?}");
+                assert_eq!(end_with(level, quoted.as_bytes(), 0), quoted.len(), "{before} {escape} with {level:?}");
+            }
         }
     }
 }
