@@ -1,6 +1,6 @@
 //! The second look: which of the marked places have what a core begins with.
 //!
-//! How many places of a block are marked cannot be foretold, so nothing here branches on it: places are written down eight at a time,
+//! How many places of a block are marked cannot be foretold, so nothing here branches on it: places are written down four at a time,
 //! whether there are that many or not, and those that do not count are written over.
 
 use fearless_simd::{Level, dispatch, prelude::*};
@@ -15,7 +15,7 @@ const BEGINNING: usize = 3;
 /// Hashes of beginnings, a bit for each.
 const HASHES: usize = 1 << 16;
 /// Places that are written down at once.
-const BATCH: usize = 8;
+const BATCH: usize = 4;
 
 /// What cores begin with.
 #[derive(Clone)]
@@ -86,8 +86,7 @@ impl Places {
             let (mut left, mut at) = (marked, self.len);
             self.len += marked.count_ones() as usize;
             // Most blocks have fewer than a batch, so this is the same way nearly every time.
-            loop {
-                let Some(batch) = self.places.get_mut(at..at + BATCH) else { break };
+            while let Some(batch) = self.places.get_mut(at..at + BATCH) {
                 for place in batch {
                     *place = block * BLOCK as u16 + left.trailing_zeros() as u16;
                     left &= left.wrapping_sub(1);
