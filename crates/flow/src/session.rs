@@ -166,6 +166,12 @@ impl Session {
         Some(Absorbed::new(self, ticket, version, after))
     }
 
+    /// Holds the label as it is while something leaves that it includes: a reset meanwhile washes nothing of it off.
+    pub fn hold(self: &Arc<Self>, origin: &ServerId) -> Absorbed {
+        let (ticket, version, after) = self.known(|known| known.let_leave(known.label.mark, origin));
+        Absorbed::new(self, ticket, version, after)
+    }
+
     /// Raises the label to include a part of a call's result. Must happen before it is shown. The first time, the call becomes the
     /// head of the lineage.
     pub fn absorb_step(self: &Arc<Self>, mark: Mark, origin: &ServerId, step: &Step) -> Absorbed {

@@ -10,7 +10,7 @@ use policy::{
 use vocab::{ServerId, View};
 
 use crate::{
-    Caller, Gate, Listed,
+    Caller, Gate, ListKind, Listed, Sight,
     call::NamesOf,
     catalog::{Catalog, Found, Names},
     gate::Inner,
@@ -21,19 +21,16 @@ impl Gate {
     /// The tools a caller may call by name, within a security context: dotted names first, then those of single servers. Behind a door
     /// that shows one server, that server's.
     #[must_use]
-    pub fn callable(&self, caller: &Caller, context: Option<&str>, mount: Option<&ServerId>) -> Vec<Listed> {
-        let inner = self.inner();
+    pub fn callable(&self, sight: &Sight, context: Option<&str>, mount: Option<&ServerId>) -> Vec<Listed> {
+        let (inner, caller) = (self.inner(), sight.caller());
         let (rules, catalog) = (inner.rules(), inner.hub.catalog());
         let lists = Lists::of(&rules.contexts, caller, context);
-        let routed = if mount.is_none() { catalog.routed(caller.tenant()) } else { Vec::new() };
-        let named = catalog.tools(mount, caller.view()).iter().cloned();
-        let shown = |listed: &Listed| {
-            caller.sees(listed.tenant.as_deref())
-                && match &lists {
-                    Lists::Everything => true,
-                    Lists::Nothing => false,
-                    Lists::Of(lists) => lists.name(listed, caller, &catalog, mount),
-                }
+        let routed = if mount.is_none() { catalog.routed(sight) } else { Vec::new() };
+        let named = catalog.listed(ListKind::Tools, mount, sight).into_iter().cloned();
+        let shown = |listed: &Listed| match &lists {
+            Lists::Everything => true,
+            Lists::Nothing => false,
+            Lists::Of(lists) => lists.name(listed, caller, &catalog, mount),
         };
         routed.into_iter().chain(named).filter(shown).collect()
     }
@@ -66,7 +63,7 @@ impl Inner {
             Lists::Of(lists) => lists,
         };
         let catalog = self.hub.catalog();
-        let mut tools = catalog.tools(Some(&spec.id), View::Raw).iter();
+        let mut tools = catalog.live(ListKind::Tools, Some(&spec.id), View::Raw).iter();
         tools.any(|listed| lists.name(listed, caller, &catalog, Some(&spec.id)))
             || ["resources.read", "prompts.get"].iter().any(|method| lists.allow(method, &[], Some(&spec.id)))
     }

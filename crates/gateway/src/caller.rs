@@ -264,6 +264,11 @@ impl Caller {
         &self.0.shared.counts
     }
 
+    /// Restricted tools that its credential names.
+    pub(crate) fn grants(&self) -> &[String] {
+        &self.0.credential.grants
+    }
+
     /// Does the credential name this restricted target?
     pub(crate) fn is_granted(&self, server: &ServerId, target: &str) -> bool {
         self.0.credential.grants.iter().any(|grant| {

@@ -3,6 +3,8 @@
 //! A catalog is an immutable value, built when something changes and swapped in whole. Routing a call is one lookup in it: never a
 //! split, never a walk over servers. Items are the upstream's own text; only the name or URI is spliced.
 
+pub(crate) mod abilities;
+mod approved;
 mod build;
 pub(crate) mod builtin;
 pub(crate) mod definition;
@@ -15,7 +17,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use vocab::{Effect, Mark, ServerId, View, split_double};
-use wire::{Json, Limits, mcp::TASKS_EXTENSION, write::Object};
+use wire::{Json, Limits, write::Object};
 
 pub(crate) use build::Basis;
 pub(crate) use face::{Face, Item};
@@ -23,7 +25,8 @@ pub use headers::HeaderParam;
 pub(crate) use routes::dotted_names;
 pub(crate) use snapshot::Snapshots;
 
-use crate::{Caller, ask::Era, meters::Metered, pins::Standing, settings::ServerSpec, words::mark_of};
+use crate::{Caller, ListKind, Sight, ask::Era, meters::Metered, pins::Standing, settings::ServerSpec, words::mark_of};
+use abilities::Abilities;
 use definition::Definition;
 use routes::Routes;
 
@@ -32,15 +35,27 @@ const SCHEME: &str = "portcullis://";
 /// A scheme of the same form that we accept as well.
 const SCHEME_ALIAS: &str = "capsem://";
 
-/// One line of a list, as a client sees it.
+/// One line of a list, as a client sees it. Who sees it, a [`Sight`] says.
 #[derive(Debug, Clone)]
 pub struct Listed {
     pub name: String,
     /// The item's JSON with its name or URI as shown.
     pub raw: Bytes,
     pub server: ServerId,
-    /// Who may see it, if not everybody.
-    pub tenant: Option<Arc<str>>,
+    pub(crate) about: About,
+}
+
+/// What decides who sees a line of a list.
+#[derive(Debug, Clone)]
+pub(crate) struct About {
+    pub(crate) spec: Arc<ServerSpec>,
+    /// The server's own name for it.
+    pub(crate) own: Box<str>,
+    pub(crate) kind: ListKind,
+    /// What everything its server says carries.
+    pub(crate) mark: Mark,
+    /// The place of its server in the configuration.
+    place: usize,
 }
 
 /// Where a name leads: a server, and the name that server knows.
@@ -59,6 +74,8 @@ pub(crate) struct Target {
     /// Whether what the server says may be anyone's words.
     pub(crate) is_open_world: bool,
     pub(crate) meters: Metered,
+    /// It was approved, and the server does not list it now.
+    pub(crate) is_absent: bool,
 }
 
 impl Target {
@@ -74,6 +91,7 @@ impl Target {
             effect: Effect::Read,
             is_open_world,
             meters,
+            is_absent: false,
         }
     }
 
@@ -101,6 +119,26 @@ struct Lists {
     templates: Vec<Listed>,
 }
 
+impl Lists {
+    const fn of(&self, kind: ListKind) -> &Vec<Listed> {
+        match kind {
+            ListKind::Tools => &self.tools,
+            ListKind::Prompts => &self.prompts,
+            ListKind::Resources => &self.resources,
+            ListKind::Templates => &self.templates,
+        }
+    }
+
+    const fn of_mut(&mut self, kind: ListKind) -> &mut Vec<Listed> {
+        match kind {
+            ListKind::Tools => &mut self.tools,
+            ListKind::Prompts => &mut self.prompts,
+            ListKind::Resources => &mut self.resources,
+            ListKind::Templates => &mut self.templates,
+        }
+    }
+}
+
 type Table = HashMap<Box<str>, Arc<Target>>;
 
 /// A name refused, and why; for the operator.
@@ -113,7 +151,10 @@ pub struct RefusedName {
 
 #[derive(Debug, Default)]
 struct ViewTables {
+    /// As the servers list now.
     lists: Lists,
+    /// As it was approved.
+    approved: Lists,
     tools: Table,
     prompts: Table,
 }
@@ -129,8 +170,13 @@ struct Mounted {
     is_open_world: bool,
     /// What the server's rate limit counts.
     meters: Metered,
-    /// Its instructions, if they are as approved.
+    /// Its instructions, if they are as approved; and those that were approved, whatever it says now.
     instructions: Option<String>,
+    approved_instructions: Option<String>,
+    /// What it says it can do, as approved.
+    approved_abilities: Option<Abilities>,
+    /// Its place in the configuration.
+    place: usize,
 }
 
 #[derive(Debug, Default)]
@@ -138,8 +184,10 @@ pub struct Catalog {
     double: ViewTables,
     flat: ViewTables,
     servers: HashMap<ServerId, Mounted>,
-    /// Upstream URIs that only one server offers, so that links inside results can be followed.
-    unambiguous_uris: Table,
+    /// Who offers a URI, so that links inside results can be followed.
+    uris: HashMap<Box<str>, Vec<Arc<Target>>>,
+    /// Somebody may not use something: lists depend on who asks.
+    is_kept: bool,
     refused: Vec<RefusedName>,
     /// Dotted names, by the capabilities that servers declare.
     routes: Routes,
@@ -162,28 +210,49 @@ impl Catalog {
         }
     }
 
-    fn list(&self, mount: Option<&ServerId>, view: View, pick: fn(&Lists) -> &Vec<Listed>) -> &[Listed] {
-        self.tables(Names { mount, view, tenant: None }).map_or(&[], |tables| pick(&tables.lists))
+    /// What servers list now and a person approved. For the gate itself; callers are shown what [`Catalog::listed`] gives.
+    pub(crate) fn live(&self, kind: ListKind, mount: Option<&ServerId>, view: View) -> &[Listed] {
+        self.tables(Names { mount, view, tenant: None }).map_or(&[], |tables| tables.lists.of(kind))
     }
 
+    /// What a caller is shown of a list, in the order of the servers.
     #[must_use]
-    pub fn tools(&self, mount: Option<&ServerId>, view: View) -> &[Listed] {
-        self.list(mount, view, |lists| &lists.tools)
+    pub fn listed(&self, kind: ListKind, mount: Option<&ServerId>, sight: &Sight) -> Vec<&Listed> {
+        let Some(tables) = self.tables(Names { mount, view: sight.caller().view(), tenant: None }) else { return Vec::new() };
+        let live = tables.lists.of(kind).iter().filter(|listed| sight.shows_live(&listed.about));
+        let approved = tables.approved.of(kind).iter().filter(|listed| sight.shows_approved(&listed.about));
+        let mut listed: Vec<&Listed> = live.chain(approved).collect();
+        listed.sort_by_key(|listed| listed.about.place);
+        listed
     }
 
+    /// Servers that a caller may use and whose resources are not listed for it: they are above its label.
     #[must_use]
-    pub fn prompts(&self, mount: Option<&ServerId>, view: View) -> &[Listed] {
-        self.list(mount, view, |lists| &lists.prompts)
+    pub fn unlisted(&self, mount: Option<&ServerId>, sight: &Sight) -> Vec<&ServerId> {
+        let is_asked = |id: &ServerId| mount.is_none_or(|mount| mount == id);
+        let servers = self.servers.values().filter(|mounted| is_asked(&mounted.spec.id) && mounted.spec.approved().is_some());
+        let above = servers.filter(|mounted| sight.is_for(&mounted.spec) && !sight.reaches(mounted.mark()));
+        let mut ids: Vec<&ServerId> = above.map(|mounted| &mounted.spec.id).collect();
+        ids.sort();
+        ids
     }
 
-    #[must_use]
-    pub fn resources(&self, mount: Option<&ServerId>, view: View) -> &[Listed] {
-        self.list(mount, view, |lists| &lists.resources)
+    /// What everybody is shown of a server's list; of resources, with their templates.
+    pub(crate) fn approved_lines(&self, kind: ListKind, id: &ServerId) -> Vec<Bytes> {
+        let Some(mounted) = self.servers.get(id) else { return Vec::new() };
+        let lists = &mounted.tables.approved;
+        let templates = if kind == ListKind::Resources { lists.templates.as_slice() } else { &[] };
+        lists.of(kind).iter().chain(templates).map(|listed| listed.raw.clone()).collect()
     }
 
-    #[must_use]
-    pub fn templates(&self, mount: Option<&ServerId>, view: View) -> &[Listed] {
-        self.list(mount, view, |lists| &lists.templates)
+    /// Whether a server lists resources now.
+    pub(crate) fn has_resources(&self, id: &ServerId) -> bool {
+        self.servers.get(id).is_some_and(|mounted| !mounted.resources.is_empty())
+    }
+
+    /// Whether everybody may use everything that exists for them.
+    pub(crate) const fn is_open(&self) -> bool {
+        !self.is_kept
     }
 
     /// Whether a server of this id is configured.
@@ -198,14 +267,17 @@ impl Catalog {
         self.servers.get(id).is_some_and(|mounted| caller.sees(mounted.spec.tenant.as_deref()))
     }
 
-    /// Dotted names by which tools can be called too, with what they lead to, for callers of one tenant.
-    pub fn routed(&self, tenant: Option<&str>) -> Vec<Listed> {
-        self.routes.listed(tenant)
+    /// Dotted names by which a caller can call tools too, with what they lead to.
+    pub(crate) fn routed(&self, sight: &Sight) -> Vec<Listed> {
+        self.routes.listed(sight)
     }
 
+    /// What a server tells its clients, as far as a caller is shown it.
     #[must_use]
-    pub fn instructions(&self, mount: &ServerId) -> Option<&str> {
-        self.servers.get(mount)?.instructions.as_deref()
+    pub fn instructions(&self, mount: &ServerId, sight: &Sight) -> Option<&str> {
+        let mounted = self.servers.get(mount).filter(|mounted| sight.is_for(&mounted.spec))?;
+        let shown = if sight.covers(mounted.mark()) { &mounted.instructions } else { &mounted.approved_instructions };
+        shown.as_deref()
     }
 
     /// Why nobody is shown or can call a tool that its server lists, where its name is the reason.
@@ -274,7 +346,9 @@ impl Catalog {
         }
     }
 
-    pub(crate) fn resource(&self, mount: Option<&ServerId>, uri: &str) -> Found {
+    /// What a URI leads to. Without the name of its server it leads to the only one of those that `is_known` to the caller: what
+    /// others list must make no difference.
+    pub(crate) fn resource(&self, mount: Option<&ServerId>, uri: &str, is_known: impl Fn(&Target) -> bool) -> Found {
         if let Some(id) = mount {
             return self.on_server(id, uri);
         }
@@ -282,7 +356,11 @@ impl Catalog {
         if let Some((server, original)) = inside.and_then(|rest| rest.split_once('/')) {
             return ServerId::parse(server).map_or(Found::Nothing, |id| self.on_server(&id, original));
         }
-        self.unambiguous_uris.get(uri).map_or(Found::Nothing, |target| Found::Target(Arc::clone(target)))
+        let mut known = self.uris.get(uri).into_iter().flatten().filter(|target| is_known(target));
+        match (known.next(), known.next()) {
+            (Some(target), None) => Found::Target(Arc::clone(target)),
+            _ => Found::Nothing,
+        }
     }
 
     /// A resource need not be listed to be read: templates make more URIs than any list holds.
@@ -312,37 +390,41 @@ impl Catalog {
         format!("{SCHEME}{server}/{uri}")
     }
 
-    /// The capabilities object of a door, for a client of one era.
+    /// The capabilities object of a door, for a client of one era: in the gate's own words, from what a person approved or, where the
+    /// caller's label includes the server's words, from what it says now.
     #[must_use]
-    pub fn capabilities(&self, mount: Option<&ServerId>, era: Era) -> Bytes {
-        match mount.and_then(|id| self.servers.get(id)).and_then(|mounted| mounted.face.as_deref()) {
-            Some(face) => face.capabilities_for(era),
-            None => self.aggregate_capabilities(era),
+    pub fn capabilities(&self, mount: Option<&ServerId>, era: Era, sight: &Sight) -> Bytes {
+        let mounted = mount.and_then(|id| self.servers.get(id)).filter(|mounted| sight.is_for(&mounted.spec));
+        match mounted.and_then(|mounted| mounted.abilities(sight)) {
+            Some(abilities) => abilities.capabilities(era),
+            None => self.aggregate_capabilities(era, sight),
         }
     }
 
-    fn aggregate_capabilities(&self, era: Era) -> Bytes {
+    fn aggregate_capabilities(&self, era: Era, sight: &Sight) -> Bytes {
         let mut out = Object::new();
         out.raw("tools", br#"{"listChanged":true}"#)
             .raw("resources", br#"{"subscribe":true,"listChanged":true}"#)
             .raw("prompts", br#"{"listChanged":true}"#)
             .raw("completions", b"{}")
             .raw("logging", b"{}");
-        let faces = || self.servers.values().filter_map(|mounted| mounted.face.as_deref());
-        match era {
-            Era::Modern if faces().any(Face::has_tasks_extension) => {
-                out.object("extensions", |out| {
-                    out.raw(TASKS_EXTENSION, b"{}");
-                });
-            }
-            Era::Legacy => {
-                if let Some(tasks) = faces().find_map(Face::legacy_tasks) {
-                    out.raw("tasks", &tasks);
-                }
-            }
-            Era::Modern => {}
+        let usable = self.servers.values().filter(|mounted| sight.is_for(&mounted.spec));
+        if let Some(abilities) = usable.filter_map(|mounted| mounted.abilities(sight)).find(|able| able.has_tasks(era)) {
+            abilities.write_tasks(&mut out, era);
         }
         out.finish().into()
+    }
+}
+
+impl Mounted {
+    /// What everything it says carries.
+    fn mark(&self) -> Mark {
+        mark_of(&self.spec, self.is_open_world)
+    }
+
+    fn abilities(&self, sight: &Sight) -> Option<&Abilities> {
+        let live = self.face.as_deref().map(|face| &face.abilities).filter(|_| sight.covers(self.mark()));
+        live.or(self.approved_abilities.as_ref())
     }
 }
 

@@ -52,7 +52,7 @@ pub use signed::{
     AttestError, AttestProof, AttestRequest, Attested, Ended, Launchable, NewWorkload, SessionRequest, SignedSession,
 };
 pub use state::SignedStatus;
-pub use words::{Pass, Source, Words};
+pub use words::{ListKind, Pass, Sight, SightKey, Source, Words};
 
 /// JSON-RPC codes of ours, outside the range the protocol reserves: refused by a rule, upstream failed, out of time.
 pub const REFUSED: i64 = -31001;

@@ -7,7 +7,7 @@
 mod file;
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     fs, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -22,12 +22,15 @@ use wire::write::Object;
 use crate::{
     catalog::{
         Face,
+        abilities::Abilities,
         definition::{Definition, Kind},
         reparse,
     },
     settings::{Arrivals, ServerSpec},
 };
 
+/// Resources that count as approved with their server; further ones are data like any other.
+const MAX_RESOURCES: usize = 256;
 /// Quarantined definitions that are recorded one by one, of all servers and over one run.
 const MAX_REPORTED: usize = 4096;
 
@@ -56,6 +59,22 @@ type ServerPins = BTreeMap<Key, Pin>;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Lock {
     servers: BTreeMap<ServerId, ServerPins>,
+    looks: BTreeMap<ServerId, Look>,
+}
+
+/// What else was there when a person approved a server: what it could do, and the digests of the resources it listed. Their names are
+/// data, so the file does not have them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Look {
+    abilities: Abilities,
+    resources: BTreeSet<String>,
+}
+
+impl Look {
+    fn at(face: &Face) -> Self {
+        let digests = face.resources.iter().take(MAX_RESOURCES).map(|item| item.definition.digest().to_owned());
+        Self { abilities: face.abilities.clone(), resources: digests.collect() }
+    }
 }
 
 /// Whether a definition may be shown and called.
@@ -119,6 +138,23 @@ impl Pins {
         }
     }
 
+    /// What of a server is approved and waits for nobody, by kind and name: the text as it was approved.
+    pub(crate) fn approved(&self, server: &ServerId) -> Vec<(Kind, String, Vec<u8>)> {
+        let lock = self.lock.load();
+        let pins = lock.servers.get(server).into_iter().flatten().filter(|(_, pin)| pin.quarantined.is_none());
+        pins.map(|((kind, name), pin)| (*kind, name.clone(), pin.definition.clone())).collect()
+    }
+
+    /// What a server could do when it was approved.
+    pub(crate) fn abilities(&self, server: &ServerId) -> Option<Abilities> {
+        self.lock.load().looks.get(server).map(|look| look.abilities.clone())
+    }
+
+    /// Whether a server listed this resource, exactly so, when it was approved.
+    pub(crate) fn knows_resource(&self, server: &ServerId, resource: &Definition) -> bool {
+        self.lock.load().looks.get(server).is_some_and(|look| look.resources.contains(resource.digest()))
+    }
+
     /// Whether any approved tool of a server takes addresses, listed now or not.
     pub(crate) fn has_open_world(&self, server: &ServerId) -> bool {
         let lock = self.lock.load();
@@ -141,9 +177,10 @@ impl Pins {
         let pins = lock.servers.get(&spec.id);
         let planned: Vec<Planned<'_>> =
             face.definitions().filter_map(|(kind, name, definition)| plan(spec, pins, kind, name, definition)).collect();
-        let is_first = pins.is_none();
+        // A file from before looks were kept has none; then what is there now is what there was.
+        let look = (pins.is_none() || !lock.looks.contains_key(&spec.id)).then(|| Look::at(face));
         let fresh = planned.into_iter().filter(|plan| plan.pin.is_some() || self.report(spec, plan));
-        let done = self.carry_out(&lock, spec, is_first, fresh.collect(), &Who::default(), ledger);
+        let done = self.carry_out(&lock, spec, look, fresh.collect(), &Who::default(), ledger);
         if let Err(error) = done {
             tracing::error!(server = %spec.id, error, "its definitions stay quarantined");
         }
@@ -192,7 +229,9 @@ impl Pins {
             return Err(format!("server `{}` offers nothing called `{unknown}`", spec.id));
         }
         let count = planned.len();
-        self.carry_out(&lock, spec, pins.is_none(), planned, who, ledger)?;
+        // Who approves everything approves what else there is to see, too.
+        let look = (names.is_empty() || pins.is_none()).then(|| Look::at(face));
+        self.carry_out(&lock, spec, look, planned, who, ledger)?;
         Ok(count)
     }
 
@@ -201,15 +240,23 @@ impl Pins {
         &self,
         lock: &Lock,
         spec: &ServerSpec,
-        is_first: bool,
+        look: Option<Look>,
         planned: Vec<Planned<'_>>,
         who: &Who<'_>,
         ledger: &Ledger,
     ) -> Result<(), String> {
-        if planned.is_empty() && !is_first {
+        if planned.is_empty() && look.as_ref() == lock.looks.get(&spec.id) {
             return Ok(());
         }
         let mut next = lock.clone();
+        if let Some(look) = look.filter(|look| lock.looks.get(&spec.id) != Some(look)) {
+            let detail = format!("its abilities, and {} resources as they are", look.resources.len());
+            let (caller, reason) = (who.caller, who.reason);
+            let change =
+                Change { action: "server.look", caller, reason, server: spec.id.as_str(), detail: &detail, ..Change::default() };
+            ledger.change(&change).map_err(|error| error.to_string())?;
+            next.looks.insert(spec.id.clone(), look);
+        }
         let pins = next.servers.entry(spec.id.clone()).or_default();
         for plan in planned {
             let change = Change {

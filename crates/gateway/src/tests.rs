@@ -4,3 +4,4 @@ mod link;
 mod pins;
 mod seal;
 mod support;
+mod words;

@@ -8,6 +8,10 @@
 //! calls and subscriptions raise its label: words that a server sends by itself are withheld where they would raise it, so no server
 //! can lock others out by talking.
 
+mod sight;
+
+pub use sight::{ListKind, Sight, SightKey};
+
 use std::{
     ops::Deref,
     sync::{
@@ -17,7 +21,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use flow::{Showable, Step};
+use flow::{Absorbed, Showable, Step};
 use vocab::{Fault, FaultKind, Integrity, Mark, ServerId, Stop};
 
 use crate::{Caller, Change, Gate, gate::Inner, settings::ServerSpec};
@@ -167,17 +171,21 @@ impl Inner {
         occasion: Occasion<'_>,
     ) -> Result<Pass, Withheld> {
         let session = caller.session();
-        let absorbed = match occasion {
-            // Admit asked who may call, with the rules of the tool; that the server is this caller's at all is asked here again.
-            Occasion::Call(step) if is_for(caller, spec) => session.absorb_step(mark, &spec.id, step),
-            Occasion::Awaited if self.may_hear(caller, spec) => session.absorb(mark, &spec.id),
-            Occasion::Unasked if self.may_hear(caller, spec) => {
-                session.absorb_known(mark, &spec.id).ok_or(Withheld::WouldRaise)?
-            }
-            _ => return Err(Withheld::NotEntitled),
-        };
+        let before = session.mark();
+        let absorbed = absorb(caller, spec, mark, occasion, || self.lists_any_of(caller, spec))?;
         let kept = self.state.keep(caller.id(), absorbed).await;
         let showable = kept.map_err(|error| Withheld::Unsaved(error.to_string()))?;
+        if showable.after() != before && !matches!(occasion, Occasion::Call(_)) {
+            // A call is on record with its label; a rise outside of any has a record of its own.
+            let label = showable.after().to_string();
+            let (caller, server) = (caller.id(), spec.id.as_str());
+            let raised = audit::Change { action: "session.raised", caller, server, label: &label, ..audit::Change::default() };
+            self.ledger.change(&raised).map_err(|error| Withheld::Unsaved(error.to_string()))?;
+        }
+        if showable.after() != before && self.hub.catalog().has_resources(&spec.id) {
+            // Its resources are listed from now on.
+            self.hub.tell_sight(caller.id());
+        }
         Ok(Pass::raised(showable, Source { server: spec.id.clone(), mark }))
     }
 
@@ -188,10 +196,31 @@ impl Inner {
         let text = if remark.is_some() { caller.counted(text.into_bytes()) } else { text.into_bytes() };
         Words { text, pass }
     }
+}
 
-    /// Whether a caller may hear what a server says outside of any call: it must be able to call something of it.
-    fn may_hear(&self, caller: &Caller, spec: &ServerSpec) -> bool {
-        caller.is_active() && spec.approved().is_some() && is_for(caller, spec) && self.lists_any_of(caller, spec)
+/// Raises a caller's label to include words of a server, or says why they must not be shown. `may_call` says whether its security context
+/// lets the caller call anything of the server.
+pub(crate) fn absorb(
+    caller: &Caller,
+    spec: &ServerSpec,
+    mark: Mark,
+    occasion: Occasion<'_>,
+    may_call: impl FnOnce() -> bool,
+) -> Result<Absorbed, Withheld> {
+    let session = caller.session();
+    if !is_for(caller, spec) {
+        return Err(Withheld::NotEntitled);
+    }
+    if let Occasion::Call(step) = occasion {
+        // Admit asked the rest, with the rules of what is called.
+        return Ok(session.absorb_step(mark, &spec.id, step));
+    }
+    if !caller.is_active() || spec.approved().is_none() || !may_call() {
+        return Err(Withheld::NotEntitled);
+    }
+    match occasion {
+        Occasion::Unasked => session.absorb_known(mark, &spec.id).ok_or(Withheld::WouldRaise),
+        Occasion::Call(_) | Occasion::Awaited => Ok(session.absorb(mark, &spec.id)),
     }
 }
 
@@ -220,10 +249,7 @@ impl Gate {
     pub fn pass_kept(&self, caller: &Caller, source: &Source) -> Option<Pass> {
         let inner = self.inner();
         let spec = inner.hub.upstream(&source.server)?.spec();
-        if !inner.may_hear(caller, &spec) {
-            return None;
-        }
-        let absorbed = caller.session().absorb_known(source.mark, &source.server)?;
+        let absorbed = absorb(caller, &spec, source.mark, Occasion::Unasked, || inner.lists_any_of(caller, &spec)).ok()?;
         absorbed.durable().ok().map(|showable| Pass::raised(showable, source.clone()))
     }
 

@@ -276,7 +276,7 @@ async fn confirm(case: Case<'_>, received: &Received<'_>, settled: Settled) -> R
     }
     let now = resolve::resolve(case, received).await?;
     if now.standing == crate::pins::Standing::Approved && now.digest() == settled.target.digest() {
-        return Ok(settled);
+        return Ok(Settled { target: now, ..settled });
     }
     let detail = format!("`{}` of server `{}` changed between listing and calling", now.name, now.spec.id);
     Err(Violation::new(Rule::DefinitionChanged, detail).into())

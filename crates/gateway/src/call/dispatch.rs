@@ -47,6 +47,9 @@ pub(super) async fn dispatch(
     if permit.digest() != &args.digest {
         return Err(Fault::new(FaultKind::Gate, "the bytes to send are not the bytes that were judged").into());
     }
+    if target.is_absent {
+        return Err(unavailable("it was approved, and the server does not list it now"));
+    }
     let upstream = gate.hub.upstream(&target.spec.id).ok_or_else(|| unavailable("no server has this tool, or it was removed"))?;
     let link = connected(gate, &upstream).await?;
     if matches!(ask.action, Action::Subscribe | Action::Unsubscribe) {

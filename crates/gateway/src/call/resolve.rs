@@ -16,6 +16,7 @@ use crate::{
     gate::Inner,
     tokens,
     upstream::Status,
+    words,
 };
 
 /// How long the first call to a server that is still connecting waits for it.
@@ -79,7 +80,11 @@ fn find(gate: &Inner, ask: &Ask, received: &Received<'_>) -> Result<Found, Viola
             found => found,
         },
         Address::Prompt(name) => catalog.prompt(names, name),
-        Address::Resource(uri) => catalog.resource(names.mount, uri),
+        Address::Resource(uri) => {
+            let label = ask.caller.session().mark();
+            let is_known = |target: &Target| words::is_for(&ask.caller, &target.spec) && words::covers(label, target.mark());
+            catalog.resource(names.mount, uri, is_known)
+        }
         Address::Task(id) => {
             let (server, _) = tokens::open_task(&gate.seal, &ask.caller, id).ok_or_else(|| unknown(ask, received))?;
             catalog.server(&server)

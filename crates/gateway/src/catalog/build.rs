@@ -11,8 +11,11 @@ use shape::definition::infer_effect;
 use vocab::{Effect, ServerId, ToolName, View, skeleton};
 use wire::write;
 
-use super::{Catalog, Face, Item, Listed, Mounted, RefusedName, Table, Target, ViewTables, definition::Kind, headers, reparse};
+use super::{
+    About, Catalog, Face, Item, Listed, Mounted, RefusedName, Table, Target, ViewTables, definition::Kind, headers, reparse,
+};
 use crate::{
+    ListKind,
     meters::Meters,
     pins::{Pins, Standing},
     settings::ServerSpec,
@@ -25,14 +28,30 @@ pub(crate) struct Basis<'a> {
     pub(crate) meters: &'a Meters,
 }
 
+impl Basis<'_> {
+    /// What calling a tool does: as the operator says, then as the lock does, then by its name.
+    pub(super) fn effect(&self, spec: &ServerSpec, tool: &str) -> Effect {
+        let said = spec.rule(tool).effect.or_else(|| self.pins.effect(&spec.id, tool));
+        said.unwrap_or_else(|| infer_effect(tool))
+    }
+}
+
+impl Mounted {
+    /// What decides who sees a line of its lists.
+    pub(super) fn about(&self, kind: ListKind, own: &str) -> About {
+        About { spec: Arc::clone(&self.spec), own: own.into(), kind, mark: self.mark(), place: self.place }
+    }
+}
+
 impl Catalog {
     /// Builds the catalog of these servers, in their order.
     pub(crate) fn build(servers: &[(Arc<ServerSpec>, Option<Arc<Face>>)], basis: Basis<'_>) -> Self {
         let mut catalog = Self::default();
         let ids: Vec<&ServerId> = servers.iter().map(|(spec, _)| &spec.id).collect();
-        let mut uris: HashMap<Box<str>, Option<Arc<Target>>> = HashMap::new();
+        let mut uris: HashMap<Box<str>, Vec<Arc<Target>>> = HashMap::new();
         servers.iter().for_each(|(spec, _)| catalog.routes.claim(spec));
-        for (spec, face) in servers {
+        catalog.is_kept = servers.iter().any(|(spec, _)| keeps_something(spec));
+        for (place, (spec, face)) in servers.iter().enumerate() {
             let mut mounted = Mounted {
                 spec: Arc::clone(spec),
                 face: face.clone(),
@@ -41,22 +60,27 @@ impl Catalog {
                 is_open_world: is_open_world(spec, face.as_deref(), basis.pins),
                 meters: basis.meters.of_server(spec),
                 instructions: None,
+                approved_instructions: None,
+                approved_abilities: None,
+                place,
             };
+            let rivals: Vec<&ServerId> =
+                ids.iter().copied().filter(|other| meet(&spec.id, other) || meet(other, &spec.id)).collect();
             if let Some(face) = face {
-                catalog.add(face, &mut mounted, &ids, basis);
+                catalog.add(face, &mut mounted, &rivals, basis);
             }
+            catalog.add_approved(&mut mounted, &rivals, basis);
             for (uri, target) in &mounted.resources {
-                uris.entry(uri.clone()).and_modify(|only| *only = None).or_insert_with(|| Some(Arc::clone(target)));
+                uris.entry(uri.clone()).or_default().push(Arc::clone(target));
             }
             catalog.servers.insert(spec.id.clone(), mounted);
         }
-        catalog.unambiguous_uris = uris.into_iter().filter_map(|(uri, target)| Some((uri, target?))).collect();
+        catalog.uris = uris;
         catalog
     }
 
-    fn add(&mut self, face: &Face, mounted: &mut Mounted, ids: &[&ServerId], basis: Basis<'_>) {
+    fn add(&mut self, face: &Face, mounted: &mut Mounted, rivals: &[&ServerId], basis: Basis<'_>) {
         let spec = Arc::clone(&mounted.spec);
-        let rivals: Vec<&ServerId> = ids.iter().copied().filter(|other| meet(&spec.id, other) || meet(other, &spec.id)).collect();
         for (kind, items) in [(Kind::Tool, &face.tools), (Kind::Prompt, &face.prompts)] {
             let mut looks = HashSet::new();
             let mut items: Vec<(&Item, Standing)> =
@@ -68,9 +92,9 @@ impl Catalog {
                 let is_shown = spec.approved().is_some()
                     && target.standing == Standing::Approved
                     && (kind != Kind::Tool || spec.rule(&item.name).permission != Permission::Blocked);
-                self.expose(mounted, kind, item, &target, is_shown, (&rivals, basis.pins));
+                self.expose(mounted, kind, item, &target, is_shown, (rivals, basis.pins));
                 if kind == Kind::Tool {
-                    self.routes.add(&target, is_shown.then_some(&item.raw));
+                    self.routes.add(&mounted.about(ListKind::Tools, &item.name), &target, is_shown.then_some(&item.raw));
                 }
             }
         }
@@ -104,10 +128,7 @@ impl Catalog {
             return None;
         }
         let (effect, meters) = match kind {
-            Kind::Tool => {
-                let said = spec.rule(&item.name).effect.or_else(|| basis.pins.effect(&spec.id, &item.name));
-                (said.unwrap_or_else(|| infer_effect(&item.name)), basis.meters.of_tool(spec, &item.name))
-            }
+            Kind::Tool => (basis.effect(spec, &item.name), basis.meters.of_tool(spec, &item.name)),
             _ => (Effect::Read, mounted.meters.clone()),
         };
         Some(Arc::new(Target {
@@ -120,6 +141,7 @@ impl Catalog {
             effect,
             is_open_world: mounted.is_open_world,
             meters,
+            is_absent: false,
         }))
     }
 
@@ -138,33 +160,30 @@ impl Catalog {
         (rivals, pins): (&[&ServerId], &Pins),
     ) {
         let id = mounted.spec.id.clone();
-        let tenant = mounted.spec.tenant.as_deref().map(Arc::from);
+        let list = if kind == Kind::Prompt { ListKind::Prompts } else { ListKind::Tools };
         for view in [View::Double, View::Flat, View::Raw] {
             let name = view.expose(&id, &item.name);
             if let Some(owner) = rivals.iter().find(|rival| view == View::Flat && claims(rival, &id, &name, pins)) {
                 self.refuse(&id, item, format!("would be shown as `{name}`, which could be a name of server `{owner}`"));
                 continue;
             }
+            let about = mounted.about(list, &item.name);
             let tables = match view {
                 View::Double => &mut self.double,
                 View::Flat => &mut self.flat,
                 View::Raw => &mut mounted.tables,
             };
-            let (list, table) = match kind {
-                Kind::Prompt => (&mut tables.lists.prompts, &mut tables.prompts),
-                _ => (&mut tables.lists.tools, &mut tables.tools),
-            };
+            let table = if kind == Kind::Prompt { &mut tables.prompts } else { &mut tables.tools };
             table.insert(name.clone().into(), Arc::clone(target));
             if is_shown {
                 let raw = if view == View::Raw { item.raw.clone() } else { renamed(item, "name", &name) };
-                list.push(Listed { name, raw, server: id.clone(), tenant: tenant.clone() });
+                tables.lists.of_mut(list).push(Listed { name, raw, server: id.clone(), about });
             }
         }
     }
 
     fn add_resources(&mut self, face: &Face, mounted: &mut Mounted, basis: Basis<'_>) {
         let spec = Arc::clone(&mounted.spec);
-        let tenant: Option<Arc<str>> = spec.tenant.as_deref().map(Arc::from);
         for item in &face.resources {
             let target =
                 Target::plain(Arc::clone(&spec), &item.name, Some(face.era), mounted.is_open_world, mounted.meters.clone());
@@ -176,20 +195,32 @@ impl Catalog {
         let is_approved =
             |item: &&Item| basis.pins.standing(&spec, Kind::Template, &item.name, &item.definition) == Standing::Approved;
         let templates: Vec<&Item> = face.templates.iter().filter(is_approved).collect();
-        for (items, field) in [(face.resources.iter().collect(), "uri"), (templates, "uriTemplate")] {
+        let resources: Vec<&Item> = face.resources.iter().collect();
+        for (items, list, field) in [(resources, ListKind::Resources, "uri"), (templates, ListKind::Templates, "uriTemplate")] {
             for item in items {
-                let name = Self::exposed_uri(&spec.id, &item.name);
-                let listed = Listed { raw: renamed(item, field, &name), name, server: spec.id.clone(), tenant: tenant.clone() };
-                let own =
-                    Listed { raw: item.raw.clone(), name: item.name.clone(), server: spec.id.clone(), tenant: tenant.clone() };
-                let lists = [&mut self.double.lists, &mut self.flat.lists, &mut mounted.tables.lists];
-                for (lists, listed) in lists.into_iter().zip([listed.clone(), listed, own]) {
-                    let list = if field == "uri" { &mut lists.resources } else { &mut lists.templates };
-                    list.push(listed);
-                }
+                let [double, flat, own] = both(mounted, list, &item.name, &item.raw, field);
+                self.double.lists.of_mut(list).push(double);
+                self.flat.lists.of_mut(list).push(flat);
+                mounted.tables.lists.of_mut(list).push(own);
             }
         }
     }
+}
+
+/// Something with a URI as the two views of the whole gate show it, and as its server's own door does.
+pub(super) fn both(mounted: &Mounted, list: ListKind, own: &str, raw: &Bytes, field: &str) -> [Listed; 3] {
+    let id = &mounted.spec.id;
+    let name = Catalog::exposed_uri(id, own);
+    let about = mounted.about(list, own);
+    let shown = Listed { raw: renamed_raw(raw, field, &name), name, server: id.clone(), about: about.clone() };
+    let own = Listed { raw: raw.clone(), name: own.to_owned(), server: id.clone(), about };
+    [shown.clone(), shown, own]
+}
+
+/// Whether a server, or one of its tools, is kept for some.
+fn keeps_something(spec: &ServerSpec) -> bool {
+    let mut rules = spec.rules.values().chain([&spec.default_rule]);
+    !spec.access.is_open() || rules.any(|rule| rule.permission == Permission::Restricted || !rule.access.is_open())
 }
 
 /// Whether flat names of the longer id lie among those of the shorter one: `mcp_a_b_c` could be of `a` or of `a_b`.
@@ -200,7 +231,7 @@ fn meet(shorter: &ServerId, longer: &ServerId) -> bool {
 /// Whether a flat name of server `id` may be taken for one of its rival. A name that lies among those of a longer id is never the
 /// shorter one's; and the longer one does not get it either while the shorter has a tool that it would hide. That is decided by ids
 /// and approved definitions, so it does not matter who connects first, and no name changes hands.
-fn claims(rival: &ServerId, id: &ServerId, name: &str, pins: &Pins) -> bool {
+pub(super) fn claims(rival: &ServerId, id: &ServerId, name: &str, pins: &Pins) -> bool {
     let rest = name.strip_prefix(&View::Flat.expose(rival, ""));
     rest.is_some_and(|rest| meet(id, rival) || pins.effect(rival, rest).is_some())
 }

@@ -3,9 +3,10 @@
 use std::{collections::HashSet, sync::Arc};
 
 use bytes::Bytes;
-use wire::{Json, mcp::TASKS_EXTENSION, write, write::Object};
+use wire::{Json, write};
 
 use super::{
+    abilities::Abilities,
     definition::{Definition, Kind},
     reparse,
 };
@@ -23,7 +24,7 @@ pub(crate) struct Item {
 pub(crate) struct Face {
     pub(crate) protocol: String,
     pub(crate) era: Era,
-    pub(crate) capabilities: Bytes,
+    pub(crate) abilities: Abilities,
     pub(crate) instructions: Option<(String, Arc<Definition>)>,
     pub(crate) tools: Vec<Item>,
     pub(crate) prompts: Vec<Item>,
@@ -44,10 +45,7 @@ impl Face {
         Some(Self {
             protocol: text("protocol")?.into_owned(),
             era,
-            capabilities: hello
-                .get("capabilities")
-                .filter(|json| json.is_object())
-                .map_or(Bytes::from_static(b"{}"), |json| Bytes::copy_from_slice(json.as_bytes())),
+            abilities: Abilities::read(era, hello.get("capabilities").unwrap_or(reparse(b"{}"))),
             instructions: text("instructions").map(|text| {
                 let definition = Definition::new(write::quoted(&text).into());
                 (text.into_owned(), Arc::new(definition))
@@ -80,38 +78,6 @@ impl Face {
             digests
         };
         digests(self) == digests(other)
-    }
-
-    /// A declared capability, by path.
-    fn declares(&self, path: &[&str]) -> bool {
-        reparse(&self.capabilities).path(path).is_some()
-    }
-
-    pub(crate) fn has_tasks_extension(&self) -> bool {
-        self.era == Era::Modern && self.declares(&["extensions", TASKS_EXTENSION])
-    }
-
-    pub(crate) fn legacy_tasks(&self) -> Option<Bytes> {
-        let tasks = reparse(&self.capabilities).get("tasks").filter(|_| self.era == Era::Legacy)?;
-        Some(Bytes::copy_from_slice(tasks.as_bytes()))
-    }
-
-    /// What a client of `era` is told this server can do: the server's own words, less what does not cross between eras.
-    pub(crate) fn capabilities_for(&self, era: Era) -> Bytes {
-        let crosses = era == self.era;
-        let mut out = Object::new();
-        let mut fields = reparse(&self.capabilities).fields();
-        while let Some((key, value)) = fields.next_raw() {
-            match key {
-                b"\"tasks\"" if !crosses || era == Era::Modern => {}
-                b"\"extensions\"" if !crosses || era == Era::Legacy => {}
-                b"\"experimental\"" => {}
-                _ => {
-                    out.copied(key, value);
-                }
-            }
-        }
-        out.finish().into()
     }
 }
 

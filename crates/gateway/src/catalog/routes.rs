@@ -8,10 +8,11 @@ use std::{
     sync::Arc,
 };
 
+use bytes::Bytes;
 use vocab::ServerId;
 
-use super::{Found, Listed, Mounted, Table, Target, build::renamed_raw};
-use crate::settings::ServerSpec;
+use super::{About, Found, Listed, Mounted, Table, Target, build::renamed_raw};
+use crate::{Sight, settings::ServerSpec};
 
 #[derive(Debug, Default)]
 pub(super) struct Routes {
@@ -22,7 +23,9 @@ pub(super) struct Routes {
 #[derive(Debug, Default)]
 struct Index {
     names: Table,
+    /// As servers list now, and as it was approved.
     listed: Vec<Listed>,
+    approved: Vec<Listed>,
     exact: HashMap<Box<str>, ServerId>,
     /// Without the `.*`.
     kinds: HashMap<Box<str>, ServerId>,
@@ -42,20 +45,38 @@ impl Routes {
     }
 
     /// Enters one tool under the dotted names that its server's capabilities give it.
-    pub(super) fn add(&mut self, target: &Arc<Target>, shown: Option<&[u8]>) {
-        let spec = &target.spec;
+    pub(super) fn add(&mut self, about: &About, target: &Arc<Target>, shown: Option<&[u8]>) {
+        self.enter(about, Some(target), |index| &mut index.listed, shown);
+    }
+
+    /// The same for a tool as it was approved. `absent` is where its names lead if the server does not list it now.
+    pub(super) fn add_approved(&mut self, about: &About, absent: Option<&Arc<Target>>, shown: Option<&Bytes>) {
+        self.enter(about, absent, |index| &mut index.approved, shown.map(|raw| &raw[..]));
+    }
+
+    fn enter(
+        &mut self,
+        about: &About,
+        target: Option<&Arc<Target>>,
+        list: fn(&mut Index) -> &mut Vec<Listed>,
+        shown: Option<&[u8]>,
+    ) {
+        let spec = &about.spec;
         let Some(index) = self.tenants.get_mut(spec.tenant.as_deref().unwrap_or_default()) else { return };
-        for name in dotted(&spec.capabilities, &target.name) {
+        for name in dotted(&spec.capabilities, &about.own) {
             let owner = index.exact.get(name.as_str()).or_else(|| kind_owner(&index.kinds, &name));
-            if owner != Some(&spec.id) || index.names.contains_key(name.as_str()) {
+            let is_taken =
+                index.names.get(name.as_str()).is_some_and(|known| known.spec.id != spec.id || *known.name != *about.own);
+            if owner != Some(&spec.id) || is_taken {
                 continue;
             }
             if let Some(raw) = shown {
                 let raw = renamed_raw(raw, "name", &name);
-                let tenant = spec.tenant.as_deref().map(Arc::from);
-                index.listed.push(Listed { name: name.clone(), raw, server: spec.id.clone(), tenant });
+                list(index).push(Listed { name: name.clone(), raw, server: spec.id.clone(), about: about.clone() });
             }
-            index.names.insert(name.into(), Arc::clone(target));
+            if let Some(target) = target {
+                index.names.entry(name.into()).or_insert_with(|| Arc::clone(target));
+            }
         }
     }
 
@@ -76,10 +97,13 @@ impl Routes {
         Found::Nothing
     }
 
-    pub(super) fn listed(&self, tenant: Option<&str>) -> Vec<Listed> {
-        let own = tenant.and_then(|tenant| self.tenants.get(tenant));
+    pub(super) fn listed(&self, sight: &Sight) -> Vec<Listed> {
+        let own = sight.caller().tenant().and_then(|tenant| self.tenants.get(tenant));
         let mut names = BTreeSet::new();
-        let all = own.into_iter().chain(self.tenants.get("")).flat_map(|index| &index.listed);
+        let all = own.into_iter().chain(self.tenants.get("")).flat_map(|index| {
+            let live = index.listed.iter().filter(|listed| sight.shows_live(&listed.about));
+            live.chain(index.approved.iter().filter(|listed| sight.shows_approved(&listed.about)))
+        });
         all.filter(|listed| names.insert(listed.name.as_str())).cloned().collect()
     }
 }

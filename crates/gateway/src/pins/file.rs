@@ -1,14 +1,20 @@
 //! `portcullis.lock`: the approved definitions as text that a person can review and a repository can keep.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use vocab::{Effect, ServerId};
 use wire::Json;
 
-use super::{Lock, Pin};
-use crate::catalog::definition::{Kind, digest};
+use super::{Lock, Look, Pin};
+use crate::catalog::{
+    abilities::Abilities,
+    definition::{Kind, digest},
+};
 
 const VERSION: u32 = 1;
 const TITLE: &str = "Definitions that a person approved. Changes to them are quarantined; see `portcullis servers review`.";
@@ -21,6 +27,15 @@ struct Stored<'a> {
     version: u32,
     #[serde(borrow)]
     servers: BTreeMap<String, BTreeMap<String, BTreeMap<String, StoredPin<'a>>>>,
+    #[serde(default)]
+    looks: BTreeMap<String, StoredLook>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredLook {
+    abilities: Vec<String>,
+    resources: BTreeSet<String>,
 }
 
 #[derive(Deserialize)]
@@ -44,8 +59,12 @@ pub(super) fn parse(text: &str) -> Result<Lock, String> {
         return Err(format!("version {} is not known to this program", stored.version));
     }
     let mut lock = Lock::default();
+    let parse_id = |server: &str| ServerId::parse(server).map_err(|error| format!("`{server}` cannot be a server's id: {error}"));
+    for (server, StoredLook { abilities, resources }) in stored.looks {
+        lock.looks.insert(parse_id(&server)?, Look { abilities: Abilities::from_words(&abilities), resources });
+    }
     for (server, kinds) in stored.servers {
-        let id = ServerId::parse(&server).map_err(|error| format!("`{server}` cannot be a server's id: {error}"))?;
+        let id = parse_id(&server)?;
         let pins = lock.servers.entry(id).or_default();
         for (kind, named) in kinds {
             let kind = Kind::parse(&kind).ok_or_else(|| format!("`{kind}` of server `{server}` is not a kind of definition"))?;
@@ -92,8 +111,26 @@ pub(super) fn render(lock: &Lock) -> String {
         }
         out.push_str("\n    }");
     }
+    out.push_str("\n  },\n  \"looks\": {");
+    let mut looks = Comma::default();
+    for (id, look) in &lock.looks {
+        let _ = write!(out, "{}    {}: {{\n      \"abilities\": ", looks.next(), quoted(id.as_str()));
+        render_words(&mut out, look.abilities.words().iter());
+        out.push_str(",\n      \"resources\": ");
+        render_words(&mut out, look.resources.iter());
+        out.push_str("\n    }");
+    }
     out.push_str("\n  }\n}\n");
     out
+}
+
+fn render_words<'a>(out: &mut String, words: impl Iterator<Item = &'a String>) {
+    out.push('[');
+    let mut commas = Comma::default();
+    for word in words {
+        let _ = write!(out, "{}        {}", commas.next(), quoted(word));
+    }
+    out.push_str(if commas.0 { "\n      ]" } else { "]" });
 }
 
 fn render_pin(out: &mut String, pin: &Pin) {

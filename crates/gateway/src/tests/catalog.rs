@@ -5,7 +5,7 @@ use vocab::{Effect, Level, ServerId, View};
 
 use super::support::{Bench, face, spec};
 use crate::{
-    Catalog, Era,
+    Catalog, ListKind,
     catalog::{Face, Found, Names},
     settings::{ServerSpec, ToolRule},
 };
@@ -41,26 +41,26 @@ fn a_tool_is_found_under_every_view_and_shown_verbatim_but_for_its_name() {
     let id = ServerId::parse("github").unwrap();
     let mounted = Names { mount: Some(&id), view: View::Double, tenant: None };
     assert_eq!(target(catalog.tool(mounted, "my__tool")), ("github".into(), "my__tool".into()));
-    let shown = &catalog.tools(None, View::Double)[0];
+    let shown = &catalog.live(ListKind::Tools, None, View::Double)[0];
     assert_eq!(
         std::str::from_utf8(&shown.raw).unwrap(),
         r#"{"title":"T","name":"github__my__tool","inputSchema":{"type":"object","$defs":{"x":1.10}}}"#
     );
-    assert_eq!(catalog.tools(Some(&id), View::Double)[0].raw, tool);
+    assert_eq!(catalog.live(ListKind::Tools, Some(&id), View::Double)[0].raw, tool);
 }
 
 #[test]
 fn an_unclassified_server_is_routable_for_a_clear_refusal_but_not_shown() {
     let catalog = build(&[(spec("new", None), Some(face(r#"{"name":"x"}"#)))]);
-    assert!(catalog.tools(None, View::Double).is_empty());
-    assert!(catalog.resources(None, View::Double).is_empty());
+    assert!(catalog.live(ListKind::Tools, None, View::Double).is_empty());
+    assert!(catalog.live(ListKind::Resources, None, View::Double).is_empty());
     assert_eq!(target(catalog.tool(names(View::Double), "new__x")), ("new".into(), "x".into()));
 }
 
 #[test]
 fn a_blocked_tool_is_not_shown() {
     let catalog = build(&[(blocking("s", "secret"), Some(face(r#"{"name":"secret"},{"name":"open"}"#)))]);
-    let shown: Vec<_> = catalog.tools(None, View::Double).iter().map(|tool| tool.name.as_str()).collect();
+    let shown: Vec<_> = catalog.live(ListKind::Tools, None, View::Double).iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(shown, ["s__open"]);
 }
 
@@ -68,7 +68,7 @@ fn a_blocked_tool_is_not_shown() {
 fn names_that_break_the_grammar_or_look_alike_are_refused_with_a_reason() {
     let tools = r#"{"name":"read_file"},{"name":"Read-File"},{"name":"bad name"},{"name":""},{"name":"caf\u00e9"},{"name":"l1st"},{"name":"list"}"#;
     let catalog = build(&[(spec("s", Some(Level::Public)), Some(face(tools)))]);
-    let shown: Vec<_> = catalog.tools(None, View::Double).iter().map(|tool| tool.name.as_str()).collect();
+    let shown: Vec<_> = catalog.live(ListKind::Tools, None, View::Double).iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(shown, ["s__read_file", "s__l1st"]);
     assert_eq!(catalog.refused_names().len(), 5);
 }
@@ -121,17 +121,10 @@ fn resources_are_found_by_exposed_uri_alias_and_when_unambiguous_by_their_own() 
     let one = (spec("one", Some(Level::Public)), Some(face("")));
     let catalog = build(std::slice::from_ref(&one));
     for uri in ["portcullis://one/demo://a", "capsem://one/demo://a", "demo://a"] {
-        assert_eq!(target(catalog.resource(None, uri)), ("one".into(), "demo://a".into()), "{uri}");
+        assert_eq!(target(catalog.resource(None, uri, |_| true)), ("one".into(), "demo://a".into()), "{uri}");
     }
-    assert_eq!(target(catalog.resource(None, "portcullis://one/tmpl://x/1")), ("one".into(), "tmpl://x/1".into()));
-    assert!(matches!(catalog.resource(None, "portcullis://nobody/demo://a"), Found::Nothing));
+    assert_eq!(target(catalog.resource(None, "portcullis://one/tmpl://x/1", |_| true)), ("one".into(), "tmpl://x/1".into()));
+    assert!(matches!(catalog.resource(None, "portcullis://nobody/demo://a", |_| true), Found::Nothing));
     let both = build(&[one, (spec("two", Some(Level::Public)), Some(face("")))]);
-    assert!(matches!(both.resource(None, "demo://a"), Found::Nothing), "two servers offer it");
-}
-
-#[test]
-fn capabilities_lose_what_does_not_cross_between_eras() {
-    let face = face("");
-    assert_eq!(face.capabilities_for(Era::Legacy), r#"{"tools":{},"tasks":{"x":1}}"#);
-    assert_eq!(face.capabilities_for(Era::Modern), r#"{"tools":{}}"#);
+    assert!(matches!(both.resource(None, "demo://a", |_| true), Found::Nothing), "two servers offer it");
 }

@@ -2,9 +2,9 @@ use std::{fs, sync::Arc};
 
 use vocab::{Level, ServerId, View};
 
-use super::support::{Bench, face, spec};
+use super::support::{Bench, face, sight, spec};
 use crate::{
-    Catalog, Pins,
+    Catalog, ListKind, Pins,
     catalog::{Face, definition::Kind},
     pins::Who,
     settings::{Arrivals, ServerSpec},
@@ -15,7 +15,7 @@ const TOOL: &str = r#"{"name":"send","title":"T","description":"Sends.","annotat
     "icons":[],"inputSchema":{"type":"object","properties":{"to":{"type":"string"}}},"outputSchema":{"type":"object"}}"#;
 
 fn shown(catalog: &Catalog) -> Vec<String> {
-    catalog.tools(None, View::Double).iter().map(|tool| tool.name.clone()).collect()
+    catalog.live(ListKind::Tools, None, View::Double).iter().map(|tool| tool.name.clone()).collect()
 }
 
 fn one(face: &Arc<Face>) -> [(Arc<ServerSpec>, Option<Arc<Face>>); 1] {
@@ -117,10 +117,10 @@ fn a_look_alike_does_not_displace_an_approved_name_by_being_listed_first() {
 fn instructions_are_shown_only_as_approved() {
     let bench = Bench::new();
     let id = ServerId::parse("s").unwrap();
-    assert_eq!(bench.build(&one(&face(TOOL))).instructions(&id), Some("be nice"));
+    assert_eq!(bench.build(&one(&face(TOOL))).instructions(&id, &sight()), Some("be nice"));
     let hello = bytes::Bytes::from_static(br#"{"protocol":"2025-11-25","era":"legacy","instructions":"be bad"}"#);
     let changed = Arc::new(Face::read(&hello, &r#"{"tools":[]}"#.into()).unwrap());
-    assert_eq!(bench.build(&one(&changed)).instructions(&id), None);
+    assert_eq!(bench.build(&one(&changed)).instructions(&id, &sight()), None);
 }
 
 #[test]
@@ -154,4 +154,28 @@ fn a_review_shows_what_changed() {
     let diff: Vec<&str> = row["diff"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
     assert!(diff.iter().any(|line| line.starts_with('-') && line.contains("Sends.")), "{diff:?}");
     assert!(diff.iter().any(|line| line.starts_with('+') && line.contains("Sends to all.")), "{diff:?}");
+}
+
+#[test]
+fn what_takes_addresses_once_stays_open_world_until_a_person_says_otherwise() {
+    let bench = Bench::new();
+    let mut narrowing = (*spec("s", Some(Level::Public))).clone();
+    narrowing.narrowed_definitions = Arrivals::Accept;
+    let narrowing = Arc::new(narrowing);
+    let id = ServerId::parse("s").unwrap();
+    let is_open_world = |face: &Arc<Face>| bench.build(&[(Arc::clone(&narrowing), Some(Arc::clone(face)))]).is_open_world(&id);
+    let wide =
+        r#"{"name":"fetch","inputSchema":{"type":"object","properties":{"id":{"type":"string"},"url":{"type":"string"}}}}"#;
+    let narrow =
+        r#"{"name":"fetch","inputSchema":{"type":"object","properties":{"id":{"type":"string"}},"additionalProperties":false}}"#;
+    assert!(is_open_world(&face(wide)));
+    assert!(is_open_world(&face("")), "it is not listed now");
+    assert!(is_open_world(&face(narrow)));
+    bench.pins.reload().unwrap();
+    assert!(is_open_world(&face(narrow)), "the file says so too: {}", fs::read_to_string(bench.lock_file()).unwrap());
+    let other = r#"{"name":"fetch","description":"by id","inputSchema":{"type":"object"}}"#;
+    let other = face(other);
+    is_open_world(&other);
+    bench.pins.approve(&narrowing, &other, &[], &WHO, &bench.ledger).unwrap();
+    assert!(!is_open_world(&other), "a person has looked");
 }

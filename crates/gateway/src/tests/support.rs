@@ -8,7 +8,8 @@ use tempfile::TempDir;
 use vocab::{Level, ServerId};
 
 use crate::{
-    Catalog, Pins,
+    Catalog, Pins, Sight,
+    caller::Callers,
     catalog::{Basis, Face},
     meters::Meters,
     settings::{Access, Allow, Arrivals, ServerSpec, Standing, ToolRule, Transport},
@@ -38,6 +39,13 @@ pub(super) fn spec(id: &str, classification: Option<Level>) -> Arc<ServerSpec> {
         capabilities: Vec::new(),
         tenant: None,
     })
+}
+
+/// What somebody sees who has read nothing and may use everything.
+pub(super) fn sight() -> Sight {
+    let callers = Callers::new(Vec::new());
+    callers.allow_anonymous(true);
+    Sight::of(&callers.anonymous().unwrap(), true)
 }
 
 pub(super) fn face(tools: &str) -> Arc<Face> {

@@ -23,6 +23,7 @@ use zeroize::Zeroizing;
 
 use super::{Status, Upstream, lock, presence, tend};
 use crate::{
+    ListKind,
     catalog::{Basis, Catalog, Face, Item, Snapshots, reparse},
     change::Change,
     link::{EventName, Link, Word},
@@ -37,6 +38,8 @@ const SUCCESSION: Duration = Duration::from_secs(10);
 /// Changes a slow listener may lag behind before it is told that it missed some.
 const CHANGES: usize = 1024;
 
+/// The lists that clients are told of.
+const TOLD: [ListKind; 3] = [ListKind::Tools, ListKind::Prompts, ListKind::Resources];
 /// The longest id of a visit that is passed on.
 const MAX_VISIT: usize = 256;
 
@@ -246,10 +249,7 @@ impl Hub {
         // Rules are part of the catalog, so a tightened one holds when this returns.
         self.rebuild();
         for upstream in self.upstreams() {
-            let id = upstream.spec().id.clone();
-            for change in [Change::Tools(id.clone()), Change::Resources(id.clone()), Change::Prompts(id)] {
-                let _ = self.changes.send(change);
-            }
+            self.tell_lists(&upstream.spec().id, &TOLD, true);
         }
     }
 
@@ -280,9 +280,18 @@ impl Hub {
     /// What may be shown changed without the servers saying so; tells listeners to look again.
     pub(crate) fn announce(&self, id: &ServerId) {
         self.rebuild();
-        for change in [Change::Tools(id.clone()), Change::Resources(id.clone()), Change::Prompts(id.clone())] {
-            let _ = self.changes.send(change);
+        self.tell_lists(id, &TOLD, true);
+    }
+
+    fn tell_lists(&self, id: &ServerId, lists: &[ListKind], is_approved: bool) {
+        for list in lists {
+            let _ = self.changes.send(Change::List { list: *list, server: id.clone(), is_approved });
         }
+    }
+
+    /// A caller sees more than before, and may look again.
+    pub(crate) fn tell_sight(&self, caller: &str) {
+        let _ = self.changes.send(Change::Sight { caller: caller.into() });
     }
 
     /// A server showed its lists; tells listeners which of them differ from before.
@@ -291,25 +300,29 @@ impl Hub {
             let raws = |face: Option<&Face>| face.map(|face| pick(face).iter().map(|item| item.raw.clone()).collect::<Vec<_>>());
             raws(before) != raws(after)
         };
-        let mut changes = Vec::new();
+        let mut changed = Vec::new();
         if differs(|face| &face.tools) {
-            changes.push(Change::Tools(id.clone()));
+            changed.push(ListKind::Tools);
         }
         if differs(|face| &face.resources) || differs(|face| &face.templates) {
-            changes.push(Change::Resources(id.clone()));
+            changed.push(ListKind::Resources);
         }
         if differs(|face| &face.prompts) {
-            changes.push(Change::Prompts(id.clone()));
+            changed.push(ListKind::Prompts);
         }
+        let approved = |list: ListKind| self.catalog().approved_lines(list, id);
+        let seen_before = TOLD.map(approved);
         let instructions = |face: Option<&Face>| {
             face.and_then(|face| face.instructions.as_ref().map(|(_, definition)| definition.digest().to_owned()))
         };
-        if !changes.is_empty() || before.is_none() || instructions(before) != instructions(after) {
+        let abilities = |face: Option<&Face>| face.map(|face| face.abilities.clone());
+        let is_same = changed.is_empty() && before.is_some() && abilities(before) == abilities(after);
+        if !is_same || instructions(before) != instructions(after) {
             // Listeners look at the catalog when they hear of a change, so it must be there first.
             self.rebuild();
         }
-        for change in changes {
-            let _ = self.changes.send(change);
+        for (list, seen) in TOLD.into_iter().zip(seen_before).filter(|(list, _)| changed.contains(list)) {
+            self.tell_lists(id, &[list], approved(list) != seen);
         }
     }
 

@@ -94,6 +94,23 @@ pub(super) fn may_be_url(plain: &str) -> bool {
     plain.contains("url") || matches!(plain, "uri" | "uris" | "href" | "link" | "links" | "endpoint" | "proxy" | "webhook")
 }
 
+/// A resource's own URI, without the name of the server that the gate puts in front of it.
+pub(super) fn own_uri(uri: &str) -> &str {
+    let inside = ["portcullis://", "capsem://"].iter().find_map(|scheme| uri.strip_prefix(scheme));
+    inside.and_then(|rest| rest.split_once('/')).map_or(uri, |(_, own)| own)
+}
+
+/// Whether a URI names a place on the network, or nothing that is known not to be one.
+pub(super) fn is_on_network(uri: &str) -> bool {
+    const NETWORK: &[&str] =
+        &["http", "https", "ws", "wss", "ftp", "ftps", "sftp", "ssh", "scp", "git", "smb", "nfs", "ldap", "ldaps", "mailto"];
+    let Some((scheme, _)) = uri.trim_start().split_once(':') else { return true };
+    let scheme = scheme.to_ascii_lowercase();
+    let is_scheme = scheme.starts_with(|letter: char| letter.is_ascii_alphabetic())
+        && scheme.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.'));
+    !is_scheme || scheme.split(['+', '-', '.']).any(|part| NETWORK.contains(&part))
+}
+
 /// Holds the name of a host, or an address.
 pub(super) fn is_host(plain: &str) -> bool {
     matches!(plain, "host" | "hostname" | "hosts" | "domain" | "domains")

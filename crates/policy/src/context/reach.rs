@@ -72,6 +72,8 @@ pub(crate) struct Reach<'a> {
     /// The time a command asks for.
     pub(crate) timeout: Option<Json<'a>>,
     pub(crate) reads_mail: bool,
+    /// What is asked for is a resource: its `uri` is a name that its server gives it, and an address only if it says so.
+    is_resource: bool,
 }
 
 impl<'a> Reach<'a> {
@@ -97,6 +99,7 @@ impl<'a> Reach<'a> {
             timeout: None,
             reads_mail: call.names().any(|name| matches!(name, "email.read" | "email.search" | "email.list")),
             families: families.clone(),
+            is_resource: call.tool.starts_with("resources."),
         };
         for family in families {
             match family {
@@ -247,6 +250,7 @@ impl<'a> Reach<'a> {
     pub(crate) fn every_address(&self) -> Vec<Address> {
         let mut wide = self.empty();
         wide.walk(self.arguments, &mut |reach, key, value| match key {
+            "uri" if reach.is_resource => reach.resource_in(value),
             key if keys::is_url(key) || keys::may_be_url(key) => reach.urls_in(value, true),
             key if keys::is_host(key) => reach.hosts_in(value),
             _ => reach.urls_by_looks(value),
@@ -266,7 +270,21 @@ impl<'a> Reach<'a> {
             command: None,
             timeout: None,
             reads_mail: false,
+            is_resource: self.is_resource,
         }
+    }
+
+    /// The host of a resource that is somewhere on the network. What a server calls `note://1` is nowhere but in that server.
+    fn resource_in(&mut self, value: Json<'_>) {
+        self.texts(value, true, &mut |reach, text| match text {
+            Ok(text) => {
+                let own = keys::own_uri(text);
+                if keys::is_on_network(own) {
+                    reach.address(own, Host::of_url(own));
+                }
+            }
+            Err(other) => reach.address(other, Err("it is not text")),
+        });
     }
 
     /// Shows every field at any depth to `see`, under its plain name. A name is a text too, and may be what the call is for.

@@ -83,4 +83,6 @@ mod unknown_ends;
 #[cfg(test)]
 mod verifying;
 #[cfg(test)]
+mod words;
+#[cfg(test)]
 mod worker_death;

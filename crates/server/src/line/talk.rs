@@ -204,7 +204,7 @@ impl Talk {
             None => self.legacy(incoming),
         };
         match turn {
-            Turn::Now(answer) => self.send(answer.message(&incoming.id).into()).await,
+            Turn::Now(answer, pass) => self.send(Parcel::new(answer.message(&incoming.id), pass)).await,
             Turn::Call(call) => {
                 self.calls.spawn(carry(call, self.out.clone()));
             }
@@ -245,9 +245,9 @@ impl Talk {
             }
             (None, "initialize") => match Handshake::read(incoming.params, true) {
                 Ok(handshake) => {
-                    let answer = handshake.result(&self.door, self.mount.as_ref());
+                    let (answer, pass) = handshake.result(&self.door, &self.caller, self.mount.as_ref());
                     self.handshake = Some(handshake);
-                    answer.into()
+                    Turn::Now(answer, pass)
                 }
                 Err(problem) => problem.into(),
             },
@@ -292,7 +292,7 @@ impl Talk {
 
     /// Legacy clients hear of changes without asking, once they said they are ready.
     fn tell_news(&mut self) {
-        let mut watch = Watch::new(self.door.gate.changes(), self.mount.clone());
+        let mut watch = Watch::new(self.door.gate.changes(), self.mount.clone(), self.caller.id());
         let (gate, caller) = (self.door.gate.clone(), self.caller.clone());
         let (peer, out) = (Arc::clone(&self.peer), self.out.clone());
         if self.handshake.is_none() || peer.is_told() {

@@ -55,7 +55,7 @@ pub(crate) async fn run(door: &Door, client: &Client, peer: &Arc<Peer>, body: &B
         // A place is taken before the call starts, so that no more than a few run at once.
         let place = Arc::clone(&places).acquire_owned().await;
         match legacy::turn(door, client, peer, &Incoming { id: id.clone(), method: &method, params, body, outline: None }) {
-            Turn::Now(answer) => done.push((index, answer.message(&id).into())),
+            Turn::Now(answer, pass) => done.push((index, Parcel::new(answer.message(&id), pass))),
             Turn::Listen => done.push((index, Answer::from(Problem::no_method(&method)).message(&id).into())),
             Turn::Call(call) => {
                 under_way.spawn(async move {

@@ -26,7 +26,7 @@ use crate::parcel::Parcel;
 
 /// What a request leads to.
 pub(crate) enum Turn {
-    Now(Answer),
+    Now(Answer, Pass),
     Call(Box<Call>),
     /// A modern subscription; the transport keeps it open.
     Listen,
@@ -34,7 +34,7 @@ pub(crate) enum Turn {
 
 impl<T: Into<Answer>> From<T> for Turn {
     fn from(answer: T) -> Self {
-        Self::Now(answer.into())
+        Self::Now(answer.into(), Pass::default())
     }
 }
 

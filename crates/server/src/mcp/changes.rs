@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use gateway::{Caller, Change, Gate};
+use gateway::{Caller, Change, Gate, ListKind};
 use tokio::{
     sync::broadcast::{
         Receiver,
@@ -23,9 +23,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// News that arrived together. That a list changed is told once, however often it did.
 #[derive(Debug, Default)]
 pub(crate) struct News {
-    pub(crate) tools: bool,
-    pub(crate) prompts: bool,
-    pub(crate) resources: bool,
+    /// Lists that changed: of which server, and whether for everybody.
+    lists: Vec<(ListKind, ServerId, bool)>,
+    /// The client's caller sees more than before.
+    sight: bool,
     /// Some news was lost: whatever can be looked up should be.
     pub(crate) missed: bool,
     /// Changes that carry an upstream's own words; the gate is asked before they are shown.
@@ -34,40 +35,56 @@ pub(crate) struct News {
 
 impl News {
     fn is_empty(&self) -> bool {
-        !(self.tools || self.prompts || self.resources || self.missed) && self.words.is_empty()
+        self.lists.is_empty() && !self.sight && !self.missed && self.words.is_empty()
     }
 
-    fn take_in(&mut self, change: Change, mount: Option<&ServerId>) {
+    fn take_in(&mut self, change: Change, mount: Option<&ServerId>, caller: &str) {
         let server = match &change {
-            Change::Tools(server) | Change::Prompts(server) | Change::Resources(server) => server,
-            Change::Updated { server, .. } | Change::Log { server, .. } | Change::ElicitationComplete { server, .. } => server,
+            Change::Sight { caller: of } => {
+                self.sight |= **of == *caller;
+                return;
+            }
+            Change::List { server, .. }
+            | Change::Updated { server, .. }
+            | Change::Log { server, .. }
+            | Change::ElicitationComplete { server, .. } => server,
         };
         if mount.is_some_and(|mount| mount != server) {
             return;
         }
-        match &change {
-            Change::Tools(_) => self.tools = true,
-            Change::Prompts(_) => self.prompts = true,
-            Change::Resources(_) => self.resources = true,
-            Change::Updated { exposed, .. } => {
+        match change {
+            Change::List { list, server, is_approved } => {
+                let known = (list, server, is_approved);
+                if !self.lists.contains(&known) {
+                    self.lists.push(known);
+                }
+            }
+            Change::Updated { ref exposed, .. } => {
                 let known = |other: &Change| matches!(other, Change::Updated { exposed: other, .. } if other == exposed);
                 if !self.words.iter().any(known) {
                     self.words.push(change);
                 }
             }
             Change::Log { .. } | Change::ElicitationComplete { .. } => self.words.push(change),
+            Change::Sight { .. } => {}
         }
     }
 
-    /// Notifications for the lists that changed, of those the client wants (tools, prompts, resources).
-    pub(crate) fn of_lists(&self, [tools, prompts, resources]: [bool; 3], meta: Option<&[u8]>) -> Vec<Bytes> {
+    /// Notifications for the lists that changed, of those the client wants (tools, prompts, resources) and whose change it may see.
+    pub(crate) fn of_lists(&self, wanted: [bool; 3], meta: Option<&[u8]>, hears: impl Fn(&ServerId, bool) -> bool) -> Vec<Bytes> {
+        let changed = |kind: ListKind| {
+            self.missed || self.lists.iter().any(|(list, server, is_approved)| *list == kind && hears(server, *is_approved))
+        };
         let lists = [
-            (tools && (self.tools || self.missed), "notifications/tools/list_changed"),
-            (prompts && (self.prompts || self.missed), "notifications/prompts/list_changed"),
-            (resources && (self.resources || self.missed), "notifications/resources/list_changed"),
+            (ListKind::Tools, "notifications/tools/list_changed"),
+            (ListKind::Prompts, "notifications/prompts/list_changed"),
+            (ListKind::Resources, "notifications/resources/list_changed"),
         ];
-        let told = lists.into_iter().filter(|(told, _)| *told);
-        told.map(|(_, method)| notification(method, None, meta)).collect()
+        let told = lists
+            .into_iter()
+            .zip(wanted)
+            .filter(|((list, _), is_wanted)| *is_wanted && (changed(*list) || (self.sight && *list == ListKind::Resources)));
+        told.map(|((_, method), _)| notification(method, None, meta)).collect()
     }
 }
 
@@ -100,14 +117,16 @@ fn completed(visit: &str) -> Bytes {
 pub(crate) struct Watch {
     changes: Receiver<Change>,
     mount: Option<ServerId>,
+    /// Whose client hears it.
+    caller: String,
     /// Heard but not told yet.
     pending: News,
     told: Option<Instant>,
 }
 
 impl Watch {
-    pub(crate) fn new(changes: Receiver<Change>, mount: Option<ServerId>) -> Self {
-        Self { changes, mount, pending: News::default(), told: None }
+    pub(crate) fn new(changes: Receiver<Change>, mount: Option<ServerId>, caller: &str) -> Self {
+        Self { changes, mount, caller: caller.to_owned(), pending: News::default(), told: None }
     }
 
     /// Waits for news and takes all there is. The first is told at once; what follows closely is told together, so that a server
@@ -115,7 +134,7 @@ impl Watch {
     pub(crate) async fn next(&mut self) -> Option<News> {
         while self.pending.is_empty() {
             match self.changes.recv().await {
-                Ok(change) => self.pending.take_in(change, self.mount.as_ref()),
+                Ok(change) => self.pending.take_in(change, self.mount.as_ref(), &self.caller),
                 Err(RecvError::Lagged(_)) => self.pending.missed = true,
                 Err(RecvError::Closed) => return None,
             }
@@ -125,7 +144,7 @@ impl Watch {
         }
         loop {
             match self.changes.try_recv() {
-                Ok(change) => self.pending.take_in(change, self.mount.as_ref()),
+                Ok(change) => self.pending.take_in(change, self.mount.as_ref(), &self.caller),
                 Err(TryRecvError::Lagged(_)) => self.pending.missed = true,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
@@ -146,7 +165,7 @@ impl Watch {
     /// What a legacy peer hears of some news: every changed list, what it subscribed to, visits it was asked for, and logs at the level
     /// it set. Each comes with the evidence that it may be shown, to be held until it is handed over.
     pub(crate) async fn for_legacy(&self, news: &News, gate: &Gate, caller: &Caller, peer: &Peer) -> Vec<Parcel> {
-        let mut heard = news.of_lists([true; 3], None);
+        let mut heard = news.of_lists([true; 3], None, |server, is_approved| gate.hears_of_list(caller, server, is_approved));
         if news.missed {
             heard.extend(peer.subscriptions().iter().map(|uri| updated(uri, None)));
         }

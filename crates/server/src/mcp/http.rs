@@ -130,7 +130,7 @@ impl Visit<'_> {
             Ok(handshake) => handshake,
             Err(problem) => return reply::json(StatusCode::OK, Answer::from(problem).body(id)),
         };
-        let answer = handshake.result(self.door, self.mount.as_ref());
+        let (answer, pass) = handshake.result(self.door, &self.caller, self.mount.as_ref());
         self.door.sessions.limit_to(self.door.gate.settings().max_sessions);
         let begun = self.door.sessions.begin(Beginning {
             caller: self.caller.id().to_owned(),
@@ -143,7 +143,7 @@ impl Visit<'_> {
         };
         ended.iter().for_each(|session| self.release(session));
         session.streams.belong_to(&self.caller);
-        let mut reply = reply::json(StatusCode::OK, answer.body(id));
+        let mut reply = legacy_reply(&answer, id, pass);
         if let Ok(value) = HeaderValue::from_str(&session.id) {
             reply.headers_mut().insert(SESSION_ID, value);
         }
@@ -185,7 +185,7 @@ impl Visit<'_> {
         let client = client_of(session, &self.caller);
         let incoming = Incoming { id, method: &method, params, body, outline: Some(outline) };
         match legacy::turn(self.door, &client, &session.peer, &incoming) {
-            Turn::Now(answer) => Ok(legacy_reply(&answer, &incoming.id, Pass::default())),
+            Turn::Now(answer, pass) => Ok(legacy_reply(&answer, &incoming.id, pass)),
             Turn::Call(call) => Ok(carry_legacy(call, session).await),
             Turn::Listen => Ok(legacy_reply(&Problem::no_method(&method).into(), &incoming.id, Pass::default())),
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::{Action, Answer as Reaction, Era};
+use gateway::{Action, Answer as Reaction, Caller, Era, Pass};
 use vocab::ServerId;
 use wire::{
     Json, Text,
@@ -70,20 +70,20 @@ impl Handshake {
         Ok(Self { revision: era::negotiate(&asked, lines), capabilities: Bytes::copy_from_slice(capabilities.as_bytes()) })
     }
 
-    pub(crate) fn result(&self, door: &Door, mount: Option<&ServerId>) -> Answer {
+    pub(crate) fn result(&self, door: &Door, caller: &Caller, mount: Option<&ServerId>) -> (Answer, Pass) {
         let settings = door.gate.settings();
-        let catalog = door.gate.catalog();
+        let (catalog, sight) = (door.gate.catalog(), door.gate.sight(caller));
         let mut result = Object::with_capacity(512);
         result
             .str("protocolVersion", self.revision.as_str())
-            .raw("capabilities", &catalog.capabilities(mount, Era::Legacy))
+            .raw("capabilities", &catalog.capabilities(mount, Era::Legacy, &sight))
             .object("serverInfo", |info| {
                 info.str("name", settings.name).str("version", settings.version);
             });
-        if let Some(instructions) = mount.and_then(|mount| catalog.instructions(mount)) {
+        if let Some(instructions) = mount.and_then(|mount| catalog.instructions(mount, &sight)) {
             result.str("instructions", instructions);
         }
-        Answer::result(result.finish())
+        (Answer::result(result.finish()), sight.pass())
     }
 }
 
@@ -91,7 +91,8 @@ impl Handshake {
 pub(crate) fn turn(door: &Door, client: &Client, peer: &Arc<Peer>, incoming: &Incoming<'_>) -> Turn {
     if let Some(kind) = lists::Kind::from_method(incoming.method) {
         let shown = (client.mount.as_ref(), Era::Legacy);
-        return door.lists.answer(&door.gate, kind, &client.caller, shown, incoming.params).into();
+        let (answer, pass) = door.lists.answer(&door.gate, kind, &client.caller, shown, incoming.params);
+        return Turn::Now(answer, pass);
     }
     match incoming.method {
         "ping" => return Answer::empty().into(),
@@ -141,7 +142,7 @@ fn subscription(door: &Door, client: &Client, peer: &Arc<Peer>, action: Action, 
                 Turn::Call(call) if action == Action::Subscribe => {
                     call.on_failure_unsubscribe(Arc::clone(peer), uri.into_owned())
                 }
-                Turn::Now(_) if action == Action::Subscribe => {
+                Turn::Now(..) if action == Action::Subscribe => {
                     peer.unsubscribe(&uri);
                 }
                 _ => {}

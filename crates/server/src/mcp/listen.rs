@@ -12,6 +12,7 @@ use std::{
 use bytes::Bytes;
 use gateway::{Action, Caller, Era, Event, Outcome};
 use tokio::sync::mpsc;
+use vocab::ServerId;
 use wire::{
     Json, Kind,
     mcp::meta as keys,
@@ -109,7 +110,8 @@ impl Filter {
 
     /// What of some news this client asked for, ready to send.
     async fn pick(&self, news: &News, watch: &Watch, door: &Door, caller: &Caller, meta: &[u8]) -> Vec<Parcel> {
-        let mut told = news.of_lists([self.tools, self.prompts, self.resources], Some(meta));
+        let hears = |server: &ServerId, is_approved| door.gate.hears_of_list(caller, server, is_approved);
+        let mut told = news.of_lists([self.tools, self.prompts, self.resources], Some(meta), hears);
         if news.missed {
             told.extend(self.uris.iter().map(|uri| changes::updated(uri, Some(meta))));
         }
@@ -195,8 +197,10 @@ pub(crate) struct Listener {
 impl Listener {
     /// Tells the news until the client goes, cancels, or the door closes.
     pub(crate) async fn run(mut self, door: Arc<Door>, outlet: Outlet) {
-        let mut watch = Watch::new(door.gate.changes(), self.client.mount.clone());
-        self.filter.narrow(&door.gate.catalog().capabilities(self.client.mount.as_ref(), Era::Modern));
+        let mut watch = Watch::new(door.gate.changes(), self.client.mount.clone(), self.client.caller.id());
+        let sight = door.gate.sight(&self.client.caller);
+        self.filter.narrow(&door.gate.catalog().capabilities(self.client.mount.as_ref(), Era::Modern, &sight));
+        drop(sight);
         self.subscribe(&door).await;
         let meta = self.meta();
         let mut acknowledged = Object::new();

@@ -1,7 +1,8 @@
 //! Lists, written once per catalog and served as they are.
 //!
-//! A page is a finished result object; asking for it costs a lookup. Pages belong to one catalog snapshot and go with it. Only callers
-//! that a security context bounds have lists of their own, written as they ask: they change with the rules too.
+//! A page is a finished result object; asking for it costs a lookup. Pages belong to one catalog snapshot and go with it, and callers who
+//! see the same share them. Only callers that a security context bounds have lists of their own, written as they ask: they change with
+//! the rules too.
 
 use std::{
     collections::HashMap,
@@ -10,7 +11,7 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use gateway::{Caller, Catalog, Era, Gate, Listed, Seal};
+use gateway::{Caller, Catalog, Era, Gate, ListKind, Listed, Pass, Seal, Sight, SightKey};
 use vocab::{ServerId, View};
 use wire::{
     Json,
@@ -27,6 +28,8 @@ const PAGE_ITEMS: usize = 500;
 const PAGE_BYTES: usize = 1 << 20;
 /// How long a modern client may serve a list from memory. Short, since not every client listens for changes.
 const TTL_MS: u64 = 5_000;
+/// Servers whose resources are listed once the session has read from them: they are above its label.
+const UNLISTED: &str = "portcullis/unlisted";
 /// Kinds of lists remembered at once; mounts are few, but their ids come from clients' paths.
 const MAX_KEPT: usize = 1024;
 
@@ -46,6 +49,15 @@ impl Kind {
             "resources/list" => Some(Self::Resources),
             "resources/templates/list" => Some(Self::Templates),
             _ => None,
+        }
+    }
+
+    const fn list(self) -> ListKind {
+        match self {
+            Self::Tools => ListKind::Tools,
+            Self::Prompts => ListKind::Prompts,
+            Self::Resources => ListKind::Resources,
+            Self::Templates => ListKind::Templates,
         }
     }
 
@@ -74,8 +86,8 @@ struct Key {
     mount: Option<ServerId>,
     view: View,
     era: Era,
-    /// Whose lists these are.
-    tenant: Option<String>,
+    /// Who sees the same.
+    sight: SightKey,
     /// The security context that bounds them, and the agent.
     bounds: Option<String>,
 }
@@ -84,21 +96,8 @@ impl Key {
     /// What a cursor of this list is bound to.
     fn name(&self) -> String {
         let mount = self.mount.as_ref().map_or("", |id| id.as_str());
-        let [tenant, bounds] = [&self.tenant, &self.bounds].map(|text| text.as_deref().unwrap_or_default());
-        format!("{} {mount} {:?} {tenant} {bounds}", self.kind.field(), self.view)
-    }
-
-    /// What of a catalog exists for whoever asks.
-    fn seen_in<'a>(&self, catalog: &'a Catalog) -> Vec<&'a Listed> {
-        let mount = self.mount.as_ref();
-        let items = match self.kind {
-            Kind::Tools => catalog.tools(mount, self.view),
-            Kind::Prompts => catalog.prompts(mount, self.view),
-            Kind::Resources => catalog.resources(mount, self.view),
-            Kind::Templates => catalog.templates(mount, self.view),
-        };
-        let is_seen = |item: &&Listed| item.tenant.is_none() || item.tenant.as_deref() == self.tenant.as_deref();
-        items.iter().filter(is_seen).collect()
+        let bounds = self.bounds.as_deref().unwrap_or_default();
+        format!("{} {mount} {:?} {:?} {bounds}", self.kind.field(), self.view, self.sight)
     }
 }
 
@@ -125,13 +124,26 @@ impl Lists {
         caller: &Caller,
         (mount, era): (Option<&ServerId>, Era),
         params: Option<Json<'_>>,
+    ) -> (Answer, Pass) {
+        let sight = gate.sight(caller);
+        let answer = self.written(gate, kind, &sight, (mount, era), params);
+        (answer, sight.pass())
+    }
+
+    fn written(
+        &self,
+        gate: &Gate,
+        kind: Kind,
+        sight: &Sight,
+        (mount, era): (Option<&ServerId>, Era),
+        params: Option<Json<'_>>,
     ) -> Answer {
-        let tenant = caller.tenant().map(str::to_owned);
+        let caller = sight.caller();
         let bounds = caller.context().map(|context| format!("{context} {}", caller.agent_name().unwrap_or_default()));
-        let key = Key { kind, mount: mount.cloned(), view: caller.view(), era, tenant, bounds };
+        let key = Key { kind, mount: mount.cloned(), view: caller.view(), era, sight: sight.key().clone(), bounds };
         let pages = match key.bounds {
-            None => self.pages(gate, &key),
-            Some(_) => Arc::new(Pages::within(gate, caller, &key)),
+            None => self.pages(gate, sight, &key),
+            Some(_) => Arc::new(Pages::within(gate, sight, &key)),
         };
         if !pages.declared {
             let method = match kind {
@@ -152,7 +164,7 @@ impl Lists {
         }
     }
 
-    fn pages(&self, gate: &Gate, key: &Key) -> Arc<Pages> {
+    fn pages(&self, gate: &Gate, sight: &Sight, key: &Key) -> Arc<Pages> {
         let catalog = gate.catalog();
         let kept = match self.0.load_full() {
             Some(kept) if Arc::ptr_eq(&kept.catalog, &catalog) => kept,
@@ -165,7 +177,7 @@ impl Lists {
         if let Some(pages) = lock(&kept.lists).get(key) {
             return Arc::clone(pages);
         }
-        let pages = Arc::new(Pages::write(&kept.catalog, gate.seal(), key));
+        let pages = Arc::new(Pages::write(&kept.catalog, gate.seal(), sight, key));
         let mut lists = lock(&kept.lists);
         if lists.len() < MAX_KEPT {
             lists.insert(key.clone(), Arc::clone(&pages));
@@ -175,37 +187,33 @@ impl Lists {
 }
 
 impl Pages {
-    fn write(catalog: &Catalog, seal: &Seal, key: &Key) -> Self {
-        Self::of(&key.seen_in(catalog), catalog, seal, key)
+    fn write(catalog: &Catalog, seal: &Seal, sight: &Sight, key: &Key) -> Self {
+        Self::of(&catalog.listed(key.kind.list(), key.mount.as_ref(), sight), catalog, seal, sight, key)
     }
 
     /// What a caller's security context lists.
-    fn within(gate: &Gate, caller: &Caller, key: &Key) -> Self {
-        let catalog = gate.catalog();
+    fn within(gate: &Gate, sight: &Sight, key: &Key) -> Self {
+        let (catalog, mount) = (gate.catalog(), key.mount.as_ref());
         let method = match key.kind {
             Kind::Tools => {
-                let tools = gate.callable(caller, caller.context(), key.mount.as_ref());
-                return Self::of(&tools.iter().collect::<Vec<_>>(), &catalog, gate.seal(), key);
+                let tools = gate.callable(sight, sight.caller().context(), mount);
+                return Self::of(&tools.iter().collect::<Vec<_>>(), &catalog, gate.seal(), sight, key);
             }
             Kind::Prompts => "prompts.get",
             Kind::Resources | Kind::Templates => "resources.read",
         };
-        let items = if gate.lists_method(caller, method) { key.seen_in(&catalog) } else { Vec::new() };
-        Self::of(&items, &catalog, gate.seal(), key)
+        let is_allowed = gate.lists_method(sight.caller(), method);
+        let items = if is_allowed { catalog.listed(key.kind.list(), mount, sight) } else { Vec::new() };
+        Self::of(&items, &catalog, gate.seal(), sight, key)
     }
 
-    fn of(items: &[&Listed], catalog: &Catalog, seal: &Seal, key: &Key) -> Self {
+    fn of(items: &[&Listed], catalog: &Catalog, seal: &Seal, sight: &Sight, key: &Key) -> Self {
         let mount = key.mount.as_ref();
-        let capabilities = catalog.capabilities(mount, key.era);
+        let capabilities = catalog.capabilities(mount, key.era, sight);
         let declared = Json::checked_before(&capabilities).get(key.kind.capability()).is_some();
-        let cuts = cut(items.iter().map(|item| item.raw.len()));
-        let name = key.name();
-        let pages = cuts.iter().enumerate().map(|(index, &start)| {
-            let end = cuts.get(index + 1).copied();
-            let page = items.get(start..end.unwrap_or(items.len())).unwrap_or_default();
-            (start, page_object(key, page, end.map(|place| cursor::write(seal, &name, place))))
-        });
-        Self { pages: pages.collect(), declared }
+        let unlisted = if key.kind == Kind::Resources { catalog.unlisted(mount, sight) } else { Vec::new() };
+        let lines: Vec<&[u8]> = items.iter().map(|item| &*item.raw).collect();
+        Self { pages: pages(key, &lines, &unlisted, |place| cursor::write(seal, &key.name(), place)), declared }
     }
 
     /// The page that starts at `place`. After a change of the catalog pages may have moved; then there is none.
@@ -229,15 +237,26 @@ fn cut(sizes: impl Iterator<Item = usize>) -> Vec<usize> {
     starts
 }
 
-fn page_object(key: &Key, items: &[&Listed], next: Option<String>) -> Bytes {
-    let size: usize = items.iter().map(|item| item.raw.len() + 1).sum();
+/// The pages of a list, each with the index of its first item.
+fn pages(key: &Key, items: &[&[u8]], unlisted: &[&ServerId], cursor: impl Fn(usize) -> String) -> Vec<(usize, Bytes)> {
+    let cuts = cut(items.iter().map(|item| item.len()));
+    let page = |(index, &start): (usize, &usize)| {
+        let end = cuts.get(index + 1).copied();
+        let page = items.get(start..end.unwrap_or(items.len())).unwrap_or_default();
+        (start, page_object(key, page, unlisted, end.map(&cursor)))
+    };
+    cuts.iter().enumerate().map(page).collect()
+}
+
+fn page_object(key: &Key, items: &[&[u8]], unlisted: &[&ServerId], next: Option<String>) -> Bytes {
+    let size: usize = items.iter().map(|item| item.len() + 1).sum();
     let mut array = Vec::with_capacity(size + 2);
     array.push(b'[');
     for (index, item) in items.iter().enumerate() {
         if index > 0 {
             array.push(b',');
         }
-        array.extend_from_slice(&item.raw);
+        array.extend_from_slice(item);
     }
     array.push(b']');
     let mut result = Object::with_capacity(size + 256);
@@ -247,6 +266,12 @@ fn page_object(key: &Key, items: &[&Listed], next: Option<String>) -> Bytes {
     result.raw(key.kind.field(), &array);
     if let Some(next) = next {
         result.raw("nextCursor", &quoted(&next));
+    }
+    if !unlisted.is_empty() {
+        let ids: Vec<Vec<u8>> = unlisted.iter().map(|id| quoted(id.as_str())).collect();
+        result.object("_meta", |meta| {
+            meta.raw(UNLISTED, &[b"[", ids.join(&b","[..]).as_slice(), b"]"].concat());
+        });
     }
     if key.era == Era::Modern {
         result.u64("ttlMs", TTL_MS).str("cacheScope", "private");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gateway::{Action, Era, Outcome};
+use gateway::{Action, Era, Outcome, Pass};
 use vocab::Stop;
 use wire::{Json, mcp::meta as keys, write::Object};
 
@@ -56,16 +56,21 @@ pub(crate) fn turn(door: &Door, client: &Client, meta: Meta, incoming: &Incoming
     }
     if let Some(kind) = lists::Kind::from_method(incoming.method) {
         let shown = (client.mount.as_ref(), Era::Modern);
-        return door.lists.answer(&door.gate, kind, &client.caller, shown, incoming.params).into();
+        let (answer, pass) = door.lists.answer(&door.gate, kind, &client.caller, shown, incoming.params);
+        return Turn::Now(answer, pass);
     }
     match incoming.method {
-        DISCOVER => return discover(door, client).into(),
+        DISCOVER => {
+            let (answer, pass) = discover(door, client);
+            return Turn::Now(answer, pass);
+        }
         LISTEN => return Turn::Listen,
         _ => {}
     }
     let Some(action) = Action::from_method(incoming.method) else { return Problem::no_method(incoming.method).into() };
     if tasks::is_task(action) {
-        let server = door.gate.catalog().capabilities(client.mount.as_ref(), Era::Modern);
+        let sight = door.gate.sight(&client.caller);
+        let server = door.gate.catalog().capabilities(client.mount.as_ref(), Era::Modern, &sight);
         if let Err(problem) = tasks::modern(action, incoming.method, &server, &client.capabilities) {
             return problem.into();
         }
@@ -91,16 +96,16 @@ fn call(door: &Door, client: &Client, action: Action, meta: Meta, incoming: &Inc
     Turn::Call(Box::new(call))
 }
 
-fn discover(door: &Door, client: &Client) -> Answer {
+fn discover(door: &Door, client: &Client) -> (Answer, Pass) {
     let settings = door.gate.settings();
-    let catalog = door.gate.catalog();
+    let (catalog, sight) = (door.gate.catalog(), door.gate.sight(&client.caller));
     let mount = client.mount.as_ref();
     let mut result = Object::with_capacity(512);
     result
         .str("resultType", "complete")
         .raw("supportedVersions", &spoken_json())
-        .raw("capabilities", &catalog.capabilities(mount, Era::Modern));
-    if let Some(instructions) = mount.and_then(|mount| catalog.instructions(mount)) {
+        .raw("capabilities", &catalog.capabilities(mount, Era::Modern, &sight));
+    if let Some(instructions) = mount.and_then(|mount| catalog.instructions(mount, &sight)) {
         result.str("instructions", instructions);
     }
     result.u64("ttlMs", DISCOVER_TTL_MS).str("cacheScope", "private").object("_meta", |meta| {
@@ -108,7 +113,7 @@ fn discover(door: &Door, client: &Client) -> Answer {
             info.str("name", settings.name).str("version", settings.version);
         });
     });
-    Answer::result(result.finish())
+    (Answer::result(result.finish()), sight.pass())
 }
 
 /// The header checks that need to know the tool: each annotated argument must be repeated in its header.

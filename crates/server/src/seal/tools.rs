@@ -64,7 +64,8 @@ pub(super) fn list(door: &Door, caller: &Caller) -> Vec<u8> {
 }
 
 fn array(door: &Door, caller: &Caller, context: Option<&str>) -> Vec<u8> {
-    let tools: Vec<_> = door.gate.callable(caller, context, None).into_iter().map(|listed| listed.raw).collect();
+    let sight = door.gate.sight(caller);
+    let tools: Vec<_> = door.gate.callable(&sight, context, None).into_iter().map(|listed| listed.raw).collect();
     let mut out = Vec::with_capacity(tools.iter().map(|raw| raw.len() + 1).sum::<usize>() + 2);
     out.push(b'[');
     for (index, raw) in tools.iter().enumerate() {

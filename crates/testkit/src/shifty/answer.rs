@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Books, lock};
+use super::{Books, Shown, lock};
 
 /// What to send back.
 pub(super) enum Answer {
@@ -20,17 +20,19 @@ pub(super) fn answer(books: &Books, message: &Value) -> Answer {
     let params = message.get("params").unwrap_or(&Value::Null);
     let shown = lock(&books.shown).clone();
     let result = match method {
-        "initialize" => initialize(params, shown.instructions),
+        "initialize" => initialize(params, shown),
         "ping" => json!({}),
         "tools/list" => json!({"tools": shown.tools}),
         "prompts/list" => json!({"prompts": shown.prompts}),
-        "resources/list" => json!({"resources": [{"uri": "note://1", "name": "note"}]}),
+        "resources/list" => {
+            json!({"resources": shown.resources.unwrap_or_else(|| vec![json!({"uri": "note://1", "name": "note"})])})
+        }
         "resources/templates/list" => json!({"resourceTemplates": shown.templates}),
         "tools/call" => call(params, &shown.tools),
         "prompts/get" => prompt(params),
         "resources/read" => read(params),
         "completion/complete" => json!({"completion": {"values": ["one"], "hasMore": false}}),
-        "resources/subscribe" | "resources/unsubscribe" => json!({}),
+        "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel" => json!({}),
         _ => {
             return Answer::Unknown(
                 json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "Method not found"}}),
@@ -40,15 +42,18 @@ pub(super) fn answer(books: &Books, message: &Value) -> Answer {
     Answer::Message(json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
-fn initialize(params: &Value, instructions: Option<String>) -> Value {
+fn initialize(params: &Value, shown: Shown) -> Value {
     let asked = params.get("protocolVersion").and_then(Value::as_str).unwrap_or("2025-11-25");
     let revision = if asked == "2026-07-28" { "2025-11-25" } else { asked };
     let listed = json!({"listChanged": true});
-    let capabilities = json!({"tools": listed, "prompts": listed, "completions": {},
-        "resources": {"listChanged": true, "subscribe": true}});
+    let everything = || {
+        json!({"tools": listed, "prompts": listed, "completions": {}, "logging": {},
+            "resources": {"listChanged": true, "subscribe": true}})
+    };
+    let capabilities = shown.capabilities.unwrap_or_else(everything);
     let mut result = json!({"protocolVersion": revision, "capabilities": capabilities,
         "serverInfo": {"name": "shifty", "version": "1"}});
-    if let (Some(result), Some(instructions)) = (result.as_object_mut(), instructions) {
+    if let (Some(result), Some(instructions)) = (result.as_object_mut(), shown.instructions) {
         result.insert("instructions".to_owned(), json!(instructions));
     }
     result

@@ -58,8 +58,8 @@ async fn stream_announcements(mut stream: TcpStream, books: &Books) -> io::Resul
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nmcp-session-id: shifty\r\ntransfer-encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).await?;
-    while let Ok(method) = announced.recv().await {
-        let event = format!("data: {{\"jsonrpc\":\"2.0\",\"method\":\"{method}\"}}\n\n");
+    while let Ok(message) = announced.recv().await {
+        let event = format!("data: {message}\n\n");
         stream.write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes()).await?;
     }
     Ok(())

@@ -25,7 +25,11 @@ pub struct Shown {
     pub tools: Vec<Value>,
     pub prompts: Vec<Value>,
     pub templates: Vec<Value>,
+    /// `None`: a single note.
+    pub resources: Option<Vec<Value>>,
     pub instructions: Option<String>,
+    /// `None`: everything it can do.
+    pub capabilities: Option<Value>,
 }
 
 impl Shown {
@@ -77,7 +81,7 @@ impl Heard {
 struct Books {
     shown: Mutex<Shown>,
     heard: Mutex<Vec<Heard>>,
-    announcements: broadcast::Sender<&'static str>,
+    announcements: broadcast::Sender<String>,
     /// Nobody is answered before this is true.
     open: watch::Sender<bool>,
 }
@@ -149,8 +153,18 @@ impl Shifty {
             "resources" => "notifications/resources/list_changed",
             _ => "notifications/tools/list_changed",
         };
+        self.tell(&json!({"jsonrpc": "2.0", "method": method}));
+    }
+
+    /// Sends a message that nobody asked for to everyone who listens.
+    pub fn tell(&self, message: &Value) {
         // Nobody listening is a normal state, not a failure.
-        let _heard_by = self.books.announcements.send(method);
+        let _heard_by = self.books.announcements.send(message.to_string());
+    }
+
+    /// How many connections listen for announcements.
+    pub fn listeners(&self) -> usize {
+        self.books.announcements.receiver_count()
     }
 
     /// Everything that arrived so far.

@@ -185,3 +185,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_resource_is_bound_by_domains_only_where_its_uri_is_on_the_network() {
+    let bounded = Capability { domain_allowlist: domains(&["example.com"]), ..capability("*") };
+    let bounded = World::of(context(vec![bounded], &[]));
+    let rule = |uri: &str| bounded.foreign("resources.read", &[], &format!(r#"{{"uri":"{uri}"}}"#)).map(|refused| refused.rule);
+    for own in
+        ["note://1", "portcullis://notes/note://1", "demo://resource/dynamic/text/1", "file:///srv/a", "capsem://n/note://1"]
+    {
+        assert_eq!(rule(own), None, "{own}");
+    }
+    assert_eq!(rule("https://docs.example.com/a"), None);
+    assert_eq!(rule("portcullis://web/https://docs.example.com/a"), None);
+    let elsewhere =
+        ["https://evil.org/a", "portcullis://web/https://evil.org/a", "HTTPS://evil.org", "git+ssh://evil.org/a", "evil.org", ""];
+    for elsewhere in elsewhere {
+        assert_eq!(rule(elsewhere), Some(Rule::DomainNotAllowed), "{elsewhere}");
+    }
+    let tool = bounded.foreign("crawl", &[], r#"{"uri":"note://1"}"#).map(|refused| refused.rule);
+    assert_eq!(tool, Some(Rule::DomainNotAllowed), "what a tool makes of a URI is not known");
+}

@@ -48,7 +48,7 @@ impl Visit<'_> {
             Unopened::Unknown => unknown(),
         })?;
         if !session.peer.is_told() {
-            let watch = Watch::new(self.door.gate.changes(), session.mount.clone());
+            let watch = Watch::new(self.door.gate.changes(), session.mount.clone(), self.caller.id());
             tokio::spawn(tell(Arc::clone(self.door), self.caller.clone(), Arc::clone(&session), watch));
         }
         Ok(reply::events(frames))

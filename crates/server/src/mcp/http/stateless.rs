@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::{Era, Pass};
+use gateway::Era;
 use http::StatusCode;
 use tokio::sync::mpsc;
 use wire::{
@@ -61,7 +61,7 @@ impl Visit<'_> {
         let incoming = Incoming { id: id.clone(), method: &method, params, body, outline: Some(outline) };
         modern::params_agree(self.door, &client, self.headers, &incoming).map_err(wrong)?;
         match modern::turn(self.door, &client, meta, &incoming, None) {
-            Turn::Now(answer) => Ok(modern_reply(&answer, &id, Pass::default())),
+            Turn::Now(answer, pass) => Ok(modern_reply(&answer, &id, pass)),
             Turn::Call(call) => Ok(carry_modern(call).await),
             Turn::Listen => self.listen(client, id.clone(), params).map_err(wrong),
         }

@@ -1,26 +1,21 @@
 use bytes::Bytes;
-use gateway::{Catalog, Era, Listed, Seal};
+use gateway::{Era, Seal, SightKey};
 use proptest::prelude::*;
 use vocab::{ServerId, View};
 use wire::{Json, Limits};
 
-use super::{Key, Kind, PAGE_BYTES, PAGE_ITEMS, Pages, cursor, cut, page_object};
+use super::{Key, Kind, PAGE_BYTES, PAGE_ITEMS, cursor, cut, page_object, pages};
 
 fn key(kind: Kind, era: Era) -> Key {
-    Key { kind, mount: None, view: View::Double, era, tenant: None, bounds: None }
-}
-
-fn item(raw: &'static str) -> Listed {
-    Listed { name: "n".into(), raw: Bytes::from_static(raw.as_bytes()), server: ServerId::parse("demo").unwrap(), tenant: None }
+    Key { kind, mount: None, view: View::Double, era, sight: SightKey::default(), bounds: None }
 }
 
 #[test]
 fn a_page_holds_items_verbatim_and_in_order() {
-    let own = [item(r#"{"name":"b","x":1.10}"#), item(r#"{ "name":"a" }"#)];
-    let items = [&own[0], &own[1]];
-    let legacy = page_object(&key(Kind::Tools, Era::Legacy), &items, None);
+    let items = [&br#"{"name":"b","x":1.10}"#[..], br#"{ "name":"a" }"#];
+    let legacy = page_object(&key(Kind::Tools, Era::Legacy), &items, &[], None);
     assert_eq!(legacy, &br#"{"tools":[{"name":"b","x":1.10},{ "name":"a" }]}"#[..]);
-    let modern = page_object(&key(Kind::Templates, Era::Modern), &items[..1], Some("c\"".to_owned()));
+    let modern = page_object(&key(Kind::Templates, Era::Modern), &items[..1], &[], Some("c\"".to_owned()));
     let json = Json::parse(&modern, Limits::default()).unwrap();
     assert_eq!(json.get("resultType").unwrap().as_str().unwrap(), "complete");
     assert_eq!(json.get("cacheScope").unwrap().as_str().unwrap(), "private");
@@ -31,9 +26,15 @@ fn a_page_holds_items_verbatim_and_in_order() {
 
 #[test]
 fn an_empty_list_is_one_empty_page() {
-    let pages = Pages::write(&Catalog::default(), &Seal::new(&[7; 32]), &key(Kind::Resources, Era::Legacy));
-    assert_eq!(pages.pages, [(0, Bytes::from_static(br#"{"resources":[]}"#))]);
-    assert!(pages.declared, "a gate offers lists before any server is there");
+    let empty = pages(&key(Kind::Resources, Era::Legacy), &[], &[], |_| unreachable!());
+    assert_eq!(empty, [(0, Bytes::from_static(br#"{"resources":[]}"#))]);
+}
+
+#[test]
+fn a_list_says_whose_resources_it_leaves_out() {
+    let above = ServerId::parse("sec").unwrap();
+    let page = page_object(&key(Kind::Resources, Era::Legacy), &[], &[&above], None);
+    assert_eq!(page, &br#"{"resources":[],"_meta":{"portcullis/unlisted":["sec"]}}"#[..]);
 }
 
 #[test]
@@ -44,8 +45,8 @@ fn cursors_are_ours_for_one_list_only() {
     assert_eq!(cursor::read(&seal, &tools, &given), Some(500));
     let prompts = key(Kind::Prompts, Era::Legacy).name();
     let mounted = Key { mount: Some(ServerId::parse("demo").unwrap()), ..key(Kind::Tools, Era::Legacy) }.name();
-    let theirs = Key { tenant: Some("acme".to_owned()), ..key(Kind::Tools, Era::Legacy) }.name();
-    for other in [prompts, mounted, theirs] {
+    let bounded = Key { bounds: Some("ctx agent".to_owned()), ..key(Kind::Tools, Era::Legacy) }.name();
+    for other in [prompts, mounted, bounded] {
         assert_eq!(cursor::read(&seal, &other, &given), None);
     }
     assert_eq!(cursor::read(&Seal::new(&[8; 32]), &tools, &given), None);
