@@ -237,12 +237,11 @@ impl Catalog {
         ids
     }
 
-    /// What everybody is shown of a server's list; of resources, with their templates.
+    /// What everybody is shown of a server's list. Resources are not shown to everybody; their templates are.
     pub(crate) fn approved_lines(&self, kind: ListKind, id: &ServerId) -> Vec<Bytes> {
-        let Some(mounted) = self.servers.get(id) else { return Vec::new() };
-        let lists = &mounted.tables.approved;
-        let templates = if kind == ListKind::Resources { lists.templates.as_slice() } else { &[] };
-        lists.of(kind).iter().chain(templates).map(|listed| listed.raw.clone()).collect()
+        let kind = if kind == ListKind::Resources { ListKind::Templates } else { kind };
+        let lines = self.servers.get(id).map(|mounted| mounted.tables.approved.of(kind));
+        lines.into_iter().flatten().map(|listed| listed.raw.clone()).collect()
     }
 
     /// Whether a server lists resources now.

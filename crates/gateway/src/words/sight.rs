@@ -43,14 +43,14 @@ impl Gate {
         Sight::of(caller, self.catalog().is_open())
     }
 
-    /// Whether a caller is told that a list of a server changed: where it would see the difference. `is_approved`: what everybody
-    /// sees of the server changed too.
+    /// Whether a caller is told that a list of a server changed: where it might see the difference, and never of a server above its
+    /// level unless what everybody sees of it changed too (`is_approved`).
     #[must_use]
     pub fn hears_of_list(&self, caller: &Caller, server: &ServerId, is_approved: bool) -> bool {
         let inner = self.inner();
         let Some(spec) = inner.hub.upstream(server).map(|upstream| upstream.spec()) else { return is_approved };
         let mark = super::mark_of(&spec, inner.hub.catalog().is_open_world(server));
-        is_for(caller, &spec) && (is_approved || covers(caller.session().mark(), mark))
+        is_for(caller, &spec) && (is_approved || mark.secrecy <= caller.session().mark().secrecy)
     }
 }
 

@@ -44,15 +44,14 @@ async fn await_listed(gate: &Gate, shifty: &Shifty, before: usize) {
     .await;
 }
 
-/// Reads the server's lists anew and waits until what they show is in force.
-async fn relist(pair: &Pair) {
-    let agent = caller(&pair.gate, &format!("probe-{}", pair.sec.count("resources/list")), &[], Era::Modern).await;
+/// Lets the gate read the server's lists anew and waits until they are in force. `probe` may see them.
+async fn relist(pair: &Pair, probe: &Client) {
     let marker = format!("note://{}", pair.sec.count("resources/list"));
     pair.sec.change(|shown| shown.resources.get_or_insert_default().push(json!({"uri": marker, "name": "marker"})));
-    assert_allowed(&agent.call("sec__say", json!({"text": "x"})).await.unwrap(), "x");
+    assert_allowed(&probe.call("sec__say", json!({"text": "x"})).await.unwrap(), "x");
     pair.sec.announce("resources");
     eventually("the new list to be in force", SOON, || async {
-        let seen = json!(agent.list("resources").await.unwrap()).to_string();
+        let seen = json!(probe.list("resources").await.unwrap()).to_string();
         if seen.contains(&marker) { Ok(()) } else { Err(seen) }
     })
     .await;
@@ -61,11 +60,12 @@ async fn relist(pair: &Pair) {
 #[tokio::test]
 async fn resources_above_a_sessions_label_are_not_listed_and_those_below_are() {
     let pair = pair(Shown::usual(), HIGH).await;
+    let probe = caller(&pair.gate, "probe", &[], Era::Modern).await;
     pair.sec.change(|shown| {
         shown.resources = Some(vec![json!({"uri": format!("file:///{CANARY}"), "name": CANARY, "description": CANARY,
             "_meta": {"a": CANARY}})]);
     });
-    relist(&pair).await;
+    relist(&pair, &probe).await;
     for era in [Era::Legacy, Era::Modern] {
         let name = format!("agent-{era:?}");
         let agent = caller(&pair.gate, &name, &[], era).await;
@@ -118,6 +118,7 @@ async fn what_a_server_leaves_out_or_turns_round_tells_nothing_to_those_below_it
         }
         seen
     };
+    let probe = caller(&pair.gate, "probe", &[], Era::Modern).await;
     let before = lists().await;
     agent.listen(&[]).await.unwrap();
     pair.sec.change(|shown| {
@@ -127,7 +128,7 @@ async fn what_a_server_leaves_out_or_turns_round_tells_nothing_to_those_below_it
         shown.templates.reverse();
         shown.templates.truncate(5);
     });
-    relist(&pair).await;
+    relist(&pair, &probe).await;
     assert_eq!(lists().await, before);
     let seen: Vec<Value> =
         agent.seen().into_iter().filter(|said| said["method"] != "notifications/subscriptions/acknowledged").collect();
