@@ -9,6 +9,9 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
+/// The file that is locked while a process has the ledger; it says which one.
+pub(crate) const LOCK: &str = "lock";
+
 /// Held for as long as the ledger is open.
 pub type Lock = Box<dyn fmt::Debug + Send + Sync>;
 
@@ -50,9 +53,13 @@ impl Disk for RealDisk {
     }
 
     fn lock(&self, dir: &Path) -> io::Result<Lock> {
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(dir.join("lock"))?;
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(dir.join(LOCK))?;
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(Held(file))),
+            Ok(()) => {
+                // For whoever finds it taken. The lock holds without it, so a full disk does not matter here.
+                let _ = file.set_len(0).and_then(|()| file.write_all_at(std::process::id().to_string().as_bytes(), 0));
+                Ok(Box::new(Held(file)))
+            }
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -107,6 +114,7 @@ struct Held(File);
 impl Drop for Held {
     fn drop(&mut self) {
         // Closing follows, so there is nothing to do about an error.
+        let _ = self.0.set_len(0);
         let _ = self.0.unlock();
     }
 }

@@ -14,8 +14,15 @@ pub struct LedgerUnavailable {
 /// Why a ledger could not be opened, or not be reopened after a failure.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error("the ledger in {} is open in another process; stop that one, or choose another --home", dir.display())]
-    InUse { dir: PathBuf },
+    #[error(
+        "the ledger in {} is open in another process{}; stop that one, or choose another --home",
+        dir.display(), pid.map(|pid| format!(" ({pid})")).unwrap_or_default()
+    )]
+    InUse {
+        dir: PathBuf,
+        /// Which, if it said so.
+        pid: Option<u32>,
+    },
     #[error("{what} {} failed", path.display())]
     Disk { what: &'static str, path: PathBuf, source: io::Error },
     #[error(

@@ -58,7 +58,7 @@ pub use ledger::{Appended, Ledger, Options, Position, Scrub, Status};
 pub use places::{LineReader, Places, Spot, oldest};
 pub use proof::{ExportError, Exported, ProofError, Proven, check_export, check_proof, export, prove};
 pub use read::{Filter, Follow, Records, read, tail};
-pub use record::{Change, Kind, Record, Verdict};
+pub use record::{Change, Kind, Record, TOOL_ERROR, UPSTREAM_ERROR, Verdict};
 pub use render::{render_head, render_line, render_records, render_story};
 pub use retain::{Keep, RetainError, Trimmed, removable};
 pub use strangers::StrangerCounter;

@@ -6,7 +6,7 @@
 use crate::checkpoint::{Heads, Signer};
 use crate::clock::Clock;
 use crate::commit::Commits;
-use crate::disk::Disk;
+use crate::disk::{Disk, LOCK};
 use crate::error::OpenError;
 use crate::ledger::{Ledger, Options, Shared};
 use crate::orphans::{self, Orphan};
@@ -25,7 +25,7 @@ impl Ledger {
         let dir = dir.into();
         disk.create_dir(&dir).map_err(OpenError::disk("creating the ledger directory", &dir))?;
         let lock = disk.lock(&dir).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => OpenError::InUse { dir: dir.clone() },
+            io::ErrorKind::WouldBlock => OpenError::InUse { pid: holder(&*disk, &dir), dir: dir.clone() },
             _ => OpenError::disk("locking the ledger directory", &dir)(error),
         })?;
         let (signer, covered) = Signer::known(&*disk, &dir).map_err(OpenError::disk("reading the signed head in", &dir))?;
@@ -100,6 +100,11 @@ impl Ledger {
         }
         result
     }
+}
+
+/// The process that says it has the ledger.
+fn holder(disk: &dyn Disk, dir: &Path) -> Option<u32> {
+    String::from_utf8(disk.read(&dir.join(LOCK)).ok()?).ok()?.trim().parse().ok()
 }
 
 /// Why it failed, and what nobody will find in it.

@@ -6,6 +6,11 @@
 use serde::{Deserialize, Serialize};
 use vocab::{Effect, Stage};
 
+/// `violation` of an outcome whose tool answered that it failed (`isError`).
+pub const TOOL_ERROR: &str = "tool_error";
+/// `violation` of an outcome whose server answered with a JSON-RPC error.
+pub const UPSTREAM_ERROR: &str = "upstream_error";
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A call is about to have its effect.

@@ -130,6 +130,7 @@ impl Admin {
                 let is_approved = pins.standing(&spec, Kind::Tool, &tool.name, &tool.definition) == Standing::Approved;
                 let effect = spec.rule(&tool.name).effect.or_else(|| pins.effect(&spec.id, &tool.name)).unwrap_or_default();
                 out.str("permission", permission.as_str()).str("effect", effect.as_str());
+                out.str("admission", spec.admission().as_str());
                 out.bool("quarantined", spec.approved().is_some() && !is_approved);
                 let left_out = catalog.left_out(&spec.id, &tool);
                 if let Some(reason) = left_out {
@@ -146,7 +147,7 @@ impl Admin {
     pub fn retry(&self, id: &ServerId) -> Result<(), String> {
         let upstream = self.gate.hub().upstream(id).ok_or_else(|| format!("no server `{id}`"))?;
         let status = upstream.status.borrow().as_str();
-        if matches!(status, "disabled" | "skipped") {
+        if matches!(status, "disabled" | "blocked" | "skipped") {
             return Err(format!("server `{id}` is {status}"));
         }
         self.gate.record_change("server.retry", id.as_str())?;
@@ -217,7 +218,7 @@ fn server(upstream: &Arc<Upstream>, refused: &[RefusedName], quarantined: usize)
         Status::Skipped { reason } => {
             out.str("last_error", reason);
         }
-        Status::Connected | Status::Disabled => {}
+        Status::Connected | Status::Disabled | Status::Blocked => {}
     }
     let stderr = upstream.stderr_tail();
     if !stderr.is_empty() && !matches!(status, Status::Connected) {

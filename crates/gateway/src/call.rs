@@ -12,6 +12,7 @@ mod facts;
 mod inspect;
 mod receive;
 mod resolve;
+mod server_error;
 mod shape;
 mod slots;
 
@@ -126,7 +127,7 @@ pub(crate) struct Delivered {
     outcome: Outcome,
     /// The upstream delivered, but what it delivered says that the call failed.
     is_error: bool,
-    /// What was taken out of it, in the operator's words.
+    /// For the operator: what was taken out of it, and what a server's error really said.
     remark: Option<String>,
     pass: Pass,
 }

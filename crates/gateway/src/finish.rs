@@ -20,6 +20,8 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(crate) enum Phase {
     #[default]
     Open,
+    /// Everything goes on, and whoever asks is told to send new work elsewhere.
+    Draining,
     /// Nothing more comes in, so nobody will answer a question any more.
     Closing,
     /// Calls under way have had their time.
@@ -61,6 +63,15 @@ impl Flights {
         self.hurry();
         self.landed(Instant::now() + then, Phase::Over).await;
         self.under_way.load(Ordering::Acquire)
+    }
+
+    /// Says from now on that the gate is about to stop.
+    pub(crate) fn drain(&self) {
+        self.phase.send_modify(|phase| *phase = Phase::Draining.max(*phase));
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        *self.phase.borrow() == Phase::Open
     }
 
     /// The calls under way have no more time.

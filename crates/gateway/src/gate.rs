@@ -14,11 +14,11 @@ use arc_swap::ArcSwap;
 use audit::{Clock, EventFilter, Ledger, Place, StrangerCounter};
 use state::{Approval, ApprovalState, SavedSession, State};
 use tokio::sync::{broadcast, watch};
-use vocab::{Redacted, ServerId, Stage, Stop};
+use vocab::{Redacted, ServerId};
 use wire::{Text, write::Object};
 
 use crate::{
-    Admin, Ask, Caller, Catalog, Change, Credential, DoorSettings, Outcome, Pins, Running, Seal, call,
+    Admin, Ask, Caller, Catalog, Change, Credential, DoorSettings, Pins, Running, Seal, call,
     caller::Callers,
     events::Subscription,
     finish::Flights,
@@ -189,11 +189,11 @@ impl Inner {
     }
 
     /// Counts how a call ended.
-    pub(crate) fn count(&self, outcome: &Outcome) {
-        let counter = match outcome {
-            Outcome::Result(_) => &self.answered,
-            Outcome::Stopped(Stop::Refused(violation)) if violation.rule.stage() <= Stage::Dispatch => &self.refused,
-            Outcome::Rpc(_) | Outcome::Stopped(_) => &self.failed,
+    pub(crate) fn count(&self, verdict: audit::Verdict) {
+        let counter = match verdict {
+            audit::Verdict::Permitted => &self.answered,
+            audit::Verdict::Refused => &self.refused,
+            _ => &self.failed,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -497,6 +497,17 @@ impl Gate {
         if left > 0 {
             tracing::warn!(calls = left, "stopping although calls are under way");
         }
+    }
+
+    /// The gate is about to stop and says so to whoever asks whether it is ready; calls go on as before.
+    pub fn drain(&self) {
+        self.0.flights.drain();
+    }
+
+    /// Whether new work should come here.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.0.flights.is_open()
     }
 
     /// Calls under way have no more time: [`Gate::finish`] cancels them now.

@@ -429,10 +429,26 @@ impl ServerSpec {
         self.rules.get(tool).unwrap_or(&self.default_rule)
     }
 
-    /// The level, if a person has approved the server and nobody has blocked it.
+    /// The level, if a person has approved the server and nobody has blocked it or switched it off.
     #[must_use]
     pub fn approved(&self) -> Option<Level> {
-        self.classification.filter(|_| self.blocked.is_none())
+        self.classification.filter(|_| self.blocked.is_none() && self.standing != Standing::Disabled)
+    }
+
+    /// Whether the gate starts and connects it. What a person blocked or switched off is not started and gets no credential.
+    #[must_use]
+    pub fn runs(&self) -> bool {
+        self.blocked.is_none() && self.standing == Standing::Enabled
+    }
+
+    /// What stands between a call and this server.
+    #[must_use]
+    pub fn admission(&self) -> policy::ServerState<'_> {
+        match self.state() {
+            policy::ServerState::Blocked(reason) => policy::ServerState::Blocked(reason),
+            _ if self.standing == Standing::Disabled => policy::ServerState::Disabled,
+            state => state,
+        }
     }
 
     /// UNTRUSTED, CLASSIFIED or BLOCKED.
@@ -455,6 +471,7 @@ impl ServerSpec {
     pub fn connects_like(&self, other: &Self) -> bool {
         self.transport == other.transport
             && self.standing == other.standing
+            && self.runs() == other.runs()
             && self.allow == other.allow
             && self.max_result_bytes == other.max_result_bytes
             && self.health == other.health

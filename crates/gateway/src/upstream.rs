@@ -47,6 +47,8 @@ pub(crate) enum Status {
         error: String,
     },
     Disabled,
+    /// A person prohibited it: it is not started.
+    Blocked,
     Skipped {
         reason: String,
     },
@@ -60,6 +62,7 @@ impl Status {
             Self::Disconnected { .. } => "disconnected",
             Self::Failed { .. } => "failed",
             Self::Disabled => "disabled",
+            Self::Blocked => "blocked",
             Self::Skipped { .. } => "skipped",
         }
     }
@@ -113,6 +116,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Upstream {
     fn new(spec: Arc<ServerSpec>, face: Option<Face>) -> Self {
         let status = match &spec.standing {
+            _ if spec.blocked.is_some() => Status::Blocked,
             Standing::Enabled => Status::Connecting { attempt: 0 },
             Standing::Disabled => Status::Disabled,
             Standing::Skipped(reason) => Status::Skipped { reason: reason.clone() },

@@ -3,6 +3,8 @@
 //! A dead worker never takes the gate down. Its waiting requests end at once, and the next worker starts with nothing of the old
 //! one's: not its ids, not its pipes.
 
+mod vigil;
+
 use std::{
     os::fd::OwnedFd,
     sync::{
@@ -12,21 +14,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sandbox::{inspect::Pulse, jail};
+use sandbox::jail;
 use tokio::{io::AsyncReadExt, net::unix::pipe, sync::watch};
 use wire::worker::method;
 
 use crate::{link::Link, settings::WorkerSettings};
+use vigil::{Seen, TICK, Vigil};
 
-/// How often a busy worker is asked whether it is alive, and how long it may stay silent.
-const TICK: Duration = Duration::from_millis(25);
-const MAX_SILENCE: Duration = Duration::from_millis(100);
-/// The same for one that uses the processor or waits for it.
-const BUSY_SILENCE: Duration = Duration::from_secs(3);
 /// Every so many ticks, memory that was needed in a rush is given back.
 const TRIM: u32 = 200;
-/// A tick this late means the machine is starved, and the worker's silence proves nothing.
-const LATE: Duration = Duration::from_millis(30);
 /// Between a worker's death and its successor; doubled for each that dies without having said anything.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
 
@@ -118,10 +114,9 @@ impl Life {
     }
 }
 
-/// Resolves when the worker has been silent for too long while a request waits. One that stands still is noticed at once; one that is
-/// busy, or that the machine does not let run, is given longer, because killing it fails every call it is working on.
+/// Resolves when the worker has been silent for too long while a request waits.
 async fn until_hung(link: &Link) {
-    let mut asked: Option<(Instant, Pulse)> = None;
+    let mut vigil = Vigil::default();
     let mut ticks = 0u32;
     loop {
         let before = Instant::now();
@@ -131,24 +126,15 @@ async fn until_hung(link: &Link) {
         if ticks.is_multiple_of(TRIM) {
             wire::buffers::trim();
         }
-        let Some(pulse) = sandbox::inspect::pulse(link.pid) else { continue };
-        if !link.is_waiting() || before.elapsed() > TICK + LATE {
-            asked = None;
+        if !link.is_waiting() {
+            vigil = Vigil::default();
             continue;
         }
-        match asked {
-            Some((since, _)) if link.silence() < since.elapsed() => asked = None,
-            Some((since, then)) => {
-                let stands_still = pulse.is_stopped() || (pulse.is_asleep() && pulse.cpu_ticks == then.cpu_ticks);
-                let patience = if stands_still { MAX_SILENCE } else { BUSY_SILENCE };
-                if since.elapsed() >= patience {
-                    return;
-                }
-            }
-            None => {
-                asked = Some((Instant::now(), pulse));
-                link.tell(method::PING, b"{}");
-            }
+        let Some(pulse) = sandbox::inspect::pulse(link.pid) else { continue };
+        match vigil.look(before.elapsed(), pulse, link.silence()) {
+            Seen::Alive => {}
+            Seen::Ask => link.tell(method::PING, b"{}"),
+            Seen::Hung => return,
         }
     }
 }

@@ -53,6 +53,8 @@ pub enum ServerState<'a> {
     Classified(Level),
     /// Prohibited, for this reason, whatever else is said.
     Blocked(&'a str),
+    /// Switched off, however it was classified.
+    Disabled,
 }
 
 impl ServerState<'_> {
@@ -62,6 +64,7 @@ impl ServerState<'_> {
             Self::Untrusted => "UNTRUSTED",
             Self::Classified(_) => "CLASSIFIED",
             Self::Blocked(_) => "BLOCKED",
+            Self::Disabled => "DISABLED",
         }
     }
 }

@@ -174,7 +174,7 @@ pub fn weigh(facts: &Facts<'_>, against: impl FnOnce(Level) -> Result<flow::Weig
     let server = facts.server;
     let ceiling = match facts.state {
         ServerState::Classified(level) => level,
-        ServerState::Untrusted | ServerState::Blocked(_) => Level::Public,
+        ServerState::Untrusted | ServerState::Blocked(_) | ServerState::Disabled => Level::Public,
     };
     let inner = against(ceiling).map_err(|refused| {
         let session = refused.session;

@@ -58,6 +58,7 @@ fn each_check_of_admit_refuses_with_its_own_rule() {
     let cases = [
         (Facts { state: ServerState::Untrusted, ..good }, Rule::ServerNotApproved),
         (Facts { state: ServerState::Blocked("no"), ..good }, Rule::ServerNotApproved),
+        (Facts { state: ServerState::Disabled, ..good }, Rule::ServerNotApproved),
         (Facts { permission: Permission::Blocked, is_named: true, ..good }, Rule::ToolNotAllowed),
         (Facts { standing: Standing::Quarantined("changed"), ..good }, Rule::DefinitionChanged),
         (Facts { may_use_server: false, is_named: true, ..good }, Rule::PermissionDenied),

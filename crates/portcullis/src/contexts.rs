@@ -30,6 +30,20 @@ pub(crate) fn files(resolved: &Resolved) -> Vec<std::path::PathBuf> {
     resolved.agents.iter().filter_map(|entry| entry.manifest.clone()).collect()
 }
 
+/// What the manifests ask for and this version does not do, each at the place that names its manifest.
+pub(crate) fn idle(resolved: &Resolved) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for entry in &resolved.agents {
+        let Some(file) = &entry.manifest else { continue };
+        let Ok(text) = fs::read_to_string(file) else { continue };
+        findings.extend(config::idle_in_manifest(&text).into_iter().map(|path| {
+            let what = format!("`{path}` in {} has no effect in this version", file.display());
+            Finding::warning(entry.place, what, "bound what the agent may do in its security context")
+        }));
+    }
+    findings
+}
+
 /// An agent as its entry and its manifest have it: the tools of the manifest, and of each limit the lower one.
 fn agent(entry: &AgentEntry, resolved: &Resolved) -> Result<AgentTools, (String, String)> {
     let own = entry.agent.clone();

@@ -9,6 +9,7 @@ pub mod demo_server;
 mod exports;
 #[cfg(test)]
 mod generated;
+mod holding;
 pub mod home;
 mod lineage;
 mod log;

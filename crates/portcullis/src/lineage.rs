@@ -177,7 +177,7 @@ impl Heads {
     fn take(&mut self, record: Record) {
         match record.kind.as_str() {
             "change" if record.action == "session.reset" => _ = self.0.insert(record.target, Open::default()),
-            // Only what was shown can be a head: refused and failed calls showed nothing of their server's.
+            // Only what was shown can be a head, and a failed call may have shown something: what it delivered has a digest.
             "outcome" if !record.result.is_empty() => {
                 let open = self.0.entry(record.caller).or_default();
                 let follows = record.after.split_whitespace().next_back().unwrap_or_default();

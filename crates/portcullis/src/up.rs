@@ -7,12 +7,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use audit::Ledger;
 use gateway::Gate;
 use state::State;
 use tokio::{
     net::{TcpListener, UnixListener},
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     sync::watch,
     task::JoinHandle,
 };
@@ -21,6 +20,7 @@ use crate::{
     cli::{Exit, args},
     config,
     exports::Exports,
+    holding,
     home::Home,
     lineage, log,
     offline::{self, Screen, Trouble},
@@ -38,6 +38,10 @@ use fixed::Fixed;
 const WORKER_LOOKS: usize = 40;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(25);
 
+/// How long a gate that was told to terminate answers `/readyz` with 503 and still takes what comes, so that whoever sends it work
+/// learns of it before a connection is refused. With the time that calls get it stays below what service managers allow.
+const DRAIN_NOTICE: Duration = Duration::from_secs(2);
+
 /// What a new gate found or made before it opened.
 struct Prepared {
     resolved: config::Resolved,
@@ -51,6 +55,7 @@ struct Prepared {
 pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let files = Files::new(home);
     let (mut prepared, looks) = prepare(up, home, &files)?;
+    let _home_is_ours = holding::GateLock::take(home)?;
     // Stdio servers run as the same user; they must not be able to read this process.
     if let Err(error) = sandbox::jail::hide_memory() {
         tracing::warn!(%error, "servers of `command` entries could read the gate's memory");
@@ -59,7 +64,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
     if let Err(error) = sandbox::become_subreaper() {
         tracing::warn!(%error, "daemons that stdio servers leave behind cannot be found");
     }
-    let ledger = Ledger::at(&home.ledger).map_err(|error| Trouble::because(&error))?;
+    let ledger = holding::open_ledger(home).map_err(Trouble::from)?;
     if let Some(unsigned) = ledger.unsigned() {
         tracing::warn!("{unsigned}");
         prepared.unsigned = Some(unsigned.to_owned());
@@ -89,13 +94,15 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         let exports = Exports::start(home, &prepared.resolved, &gate).map_err(Trouble::failed)?;
         files.export_to(exports.clone());
         let doors = Doors::open(&gate, listener, lines);
+        // Before anybody knows of the gate: who stops it at once must find it listening.
+        let mut signals = Signals::new()?;
         announce(home, &gate)?;
         greet(up, home, &prepared, &gate, screen).await?;
         let watch = tokio::spawn(files.watch(gate.clone(), looks));
-        until_told(&gate).await?;
+        let told = signals.told(&gate).await;
         watch.abort();
         keeper.abort();
-        finish(&gate, doors).await?;
+        finish(&gate, doors, told, &mut signals).await?;
         gate.close();
         exports.close().await;
         log::know(None);
@@ -258,26 +265,57 @@ impl Doors {
 }
 
 /// Lets calls under way end; whoever says it again does not want to wait for that.
-async fn finish(gate: &Gate, doors: Doors) -> Result<(), Trouble> {
+async fn finish(gate: &Gate, doors: Doors, told: Told, signals: &mut Signals) -> Result<(), Trouble> {
+    gate.drain();
+    if told == Told::Terminate {
+        tokio::select! {
+            () = tokio::time::sleep(DRAIN_NOTICE) => {}
+            _ = signals.told(gate) => gate.hurry(),
+        }
+    }
     let finishing = async { tokio::join!(gate.finish(), doors.close()).1 };
     let mut finishing = std::pin::pin!(finishing);
     tokio::select! {
         finished = &mut finishing => return finished,
-        told = until_told(gate) => told?,
+        _ = signals.told(gate) => {}
     }
     gate.hurry();
     finishing.await
 }
 
-async fn until_told(gate: &Gate) -> io::Result<()> {
-    let mut hangup = signal(SignalKind::hangup())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    loop {
-        tokio::select! {
-            _ = terminate.recv() => return Ok(()),
-            _ = interrupt.recv() => return Ok(()),
-            _ = hangup.recv() => files::reload_and_log(gate),
+/// Who wants the gate to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// Whatever runs the gate: others may have to learn first that it stops.
+    Terminate,
+    /// A person at the terminal.
+    Interrupt,
+}
+
+/// What a running gate listens to besides its doors.
+struct Signals {
+    hangup: Signal,
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            hangup: signal(SignalKind::hangup())?,
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Resolves when somebody wants the gate to stop. Reads the configuration again whenever that is wanted.
+    async fn told(&mut self, gate: &Gate) -> Told {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return Told::Terminate,
+                _ = self.interrupt.recv() => return Told::Interrupt,
+                _ = self.hangup.recv() => files::reload_and_log(gate),
+            }
         }
     }
 }

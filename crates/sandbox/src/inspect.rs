@@ -135,12 +135,15 @@ mod tests {
     }
 }
 
-/// Whether a process is running, and how much it has run.
+/// Whether a process is running, and how much it has run and waited for the processor: two that are equal mean that in between it did
+/// neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pulse {
-    state: char,
-    /// User and system time, in clock ticks.
-    pub cpu_ticks: u64,
+    pub state: char,
+    /// Time on the processor, in nanoseconds where the kernel counts so finely.
+    pub ran: u64,
+    /// Time spent waiting for the processor, up to the last time it got it.
+    pub waited: u64,
 }
 
 impl Pulse {
@@ -155,9 +158,18 @@ impl Pulse {
     pub const fn is_asleep(self) -> bool {
         self.state == 'S'
     }
+
+    /// Waiting for a disk, and for nothing that a signal could end.
+    #[must_use]
+    pub const fn is_on_a_disk(self) -> bool {
+        self.state == 'D'
+    }
 }
 
-/// The pulse of a process; `None` when it is gone.
+/// Nanoseconds in one of the kernel's clock ticks, which are hundredths of a second on Linux whatever the kernel runs at.
+const TICK_NS: u64 = 10_000_000;
+
+/// The pulse of a process, of its first thread; `None` when it is gone.
 #[must_use]
 pub fn pulse(pid: u32) -> Option<Pulse> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -165,5 +177,9 @@ pub fn pulse(pid: u32) -> Option<Pulse> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
     let mut times = fields.skip(10).map_while(|field| field.parse::<u64>().ok());
-    Some(Pulse { state, cpu_ticks: times.next()? + times.next()? })
+    let ticks = times.next()? + times.next()?;
+    let fine = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok();
+    let mut fine = fine.iter().flat_map(|text| text.split_ascii_whitespace()).map_while(|field| field.parse::<u64>().ok());
+    let (ran, waited) = (fine.next().unwrap_or(ticks.saturating_mul(TICK_NS)), fine.next().unwrap_or(0));
+    Some(Pulse { state, ran, waited })
 }

@@ -1,8 +1,8 @@
 //! Starting a stdio server: nothing inherited but what is declared.
 //!
 //! The child has `PATH` and the declared variables and no others, three pipes and no other descriptor, its own session
-//! and process group, default signal dispositions, no way to gain privileges, no core dumps, and dies with this
-//! process. The server's bytes are not read here: the pipe ends go to whoever may parse them.
+//! and process group, default signal dispositions, no capability and no way to gain privileges, no core dumps, and dies with
+//! this process. The server's bytes are not read here: the pipe ends go to whoever may parse them.
 
 use std::ffi::{OsStr, OsString};
 use std::io;

@@ -46,6 +46,22 @@ fn await_end_of(pid: u32) {
 }
 
 #[test]
+fn a_server_has_no_capability_and_cannot_read_us_even_as_root() {
+    sandbox::jail::hide_memory().unwrap();
+    let script = "grep Cap /proc/self/status; for file in environ mem maps; do \
+        if head -c 1 /proc/$PPID/$file >/dev/null 2>&1; then echo read $file; else echo refused; fi; done; \
+        if kill -0 $PPID; then echo same user; fi";
+    let mut server = shell(script).spawn().unwrap();
+    assert!(server.child.wait_timeout(LONG).unwrap().unwrap().success());
+    let text = text_of(server.stdout);
+    let held: Vec<&str> = text.lines().filter(|line| line.starts_with("Cap") && !line.ends_with("\t0000000000000000")).collect();
+    let is_root = rustix::process::geteuid().is_root();
+    assert!(held.is_empty() || (!is_root && held.iter().all(|line| line.starts_with("CapBnd"))), "{text}");
+    assert_eq!(text.matches("refused").count(), 3, "{text}");
+    assert!(text.contains("same user"), "it is not another user that keeps it out: {text}");
+}
+
+#[test]
 fn the_environment_is_path_and_what_is_declared() {
     let mut server = Command::new("/usr/bin/env")
         .path(HOST_PATH)

@@ -104,7 +104,7 @@ async fn admitted(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
     };
     match &route {
         Route::Healthy => return health(&parts.method, true),
-        Route::Ready => return health(&parts.method, !door.is_closing()),
+        Route::Ready => return health(&parts.method, door.gate.is_ready() && !door.is_closing()),
         Route::WellKnown => return oauth::metadata(door, &parts),
         _ => {}
     }

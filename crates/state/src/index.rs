@@ -1,13 +1,14 @@
 //! The index of the ledger: which records are about whom and what, so that a question need not read them all.
 //!
 //! **Invariant: a pure projection.** Everything in it can be read from the ledger again; it may be deleted at any time, and an index of
-//! another ledger, of another version or with damage is made anew by itself. It holds places and the words people ask by, never a whole record:
+//! another ledger, of another version, with damage or without some of its rows is made anew by itself. It holds places and the words people ask by, never a whole record:
 //! answers are read from the ledger's own lines.
 //!
 //! It must never be on the way of a call: nothing waits for it, and whoever asks makes it catch up first. Files are read on threads
 //! that may block.
 
 mod catch_up;
+mod compare;
 mod query;
 mod words;
 
@@ -23,12 +24,13 @@ use sqlx::{
 };
 
 pub use catch_up::CaughtUp;
+pub use compare::Differences;
 pub use query::{Found, Query};
 
 /// `PRAGMA application_id`: "PrtI".
 const APPLICATION: i64 = 0x5072_7449;
 /// Another schema is another index: it is made anew.
-const SCHEMA: i64 = 2;
+const SCHEMA: i64 = 3;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, thiserror::Error)]

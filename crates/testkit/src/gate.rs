@@ -202,12 +202,12 @@ impl Gate {
         Ok(std::fs::write(self.home().join("portcullis.yaml"), yaml)?)
     }
 
-    /// Asks it to stop, and waits.
+    /// Asks it to stop as a person at a terminal does, and waits: nobody has to be told first that it stops.
     ///
     /// # Errors
     /// When it does not stop in time.
     pub async fn stop(&mut self) -> Result<Option<i32>> {
-        signal(self.pid(), Signal::TERM)?;
+        signal(self.pid(), Signal::INT)?;
         let deadline = Instant::now() + STOP_WITHIN;
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait()? {
@@ -275,7 +275,7 @@ impl Drop for Gate {
         while Instant::now() < deadline && self.is_running() {
             // Told again it does not wait for calls that nobody waits for.
             if told.is_none_or(|told: Instant| told.elapsed() > TELL_AGAIN) {
-                let _asked = signal(self.pid(), Signal::TERM);
+                let _asked = signal(self.pid(), Signal::INT);
                 told = Some(Instant::now());
             }
             std::thread::sleep(BETWEEN_LOOKS);

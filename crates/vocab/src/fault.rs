@@ -52,6 +52,9 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// What the agent reads when a server answered with an error of its own.
+    pub const SERVER_ERROR: &'static str = "The server answered with an error; the gate's operator can see the cause";
+
     #[must_use]
     pub fn new(kind: FaultKind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into() }

@@ -6,8 +6,7 @@
 use std::{fmt, sync::Arc};
 
 /// Words that name something of ours, so no server may take them.
-const RESERVED: [&str; 7] = [BUILT_IN, "builtin", "portcullis", "mcp", "fs", "web", "cmd"];
-const BUILT_IN: &str = "built-in";
+const RESERVED: [&str; 7] = [ServerId::BUILT_IN, "builtin", "portcullis", "mcp", "fs", "web", "cmd"];
 const MAX_SERVER: usize = 64;
 const MAX_TOOL: usize = 128;
 
@@ -30,6 +29,9 @@ pub enum NameError {
 }
 
 impl ServerId {
+    /// Under this name the ledger and events have what the gate itself offers.
+    pub const BUILT_IN: &'static str = "built-in";
+
     pub fn parse(text: &str) -> Result<Self, NameError> {
         if text.is_empty() {
             return Err(NameError::Empty);
@@ -52,7 +54,7 @@ impl ServerId {
     /// What has the gate's own tools; no server can be called so.
     #[must_use]
     pub fn built_in() -> Self {
-        Self(BUILT_IN.into())
+        Self(Self::BUILT_IN.into())
     }
 
     #[must_use]
@@ -152,15 +154,27 @@ pub fn split_double(name: &str) -> Option<(&str, &str)> {
     name.split_once("__").filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
 }
 
-/// A form that names which look alike share. Tool names are ASCII by grammar, so only these pairs can be confused.
+/// A form that names which look alike share. Tool names are ASCII by grammar, so this is the part of Unicode's confusables that is left,
+/// and what people do to words without leaving ASCII: digits that pass for letters, and pairs of letters that pass for one. Pairs are
+/// written out (`m` as `rn`), so that the form of a form is itself. No two digits fold together: numbered names stay apart.
 #[must_use]
 pub fn skeleton(name: &str) -> String {
-    name.chars()
-        .map(|c| match c.to_ascii_lowercase() {
-            '1' | 'i' | '|' => 'l',
-            '0' => 'o',
-            '-' | '.' => '_',
-            other => other,
-        })
-        .collect()
+    let mut out = String::with_capacity(name.len() + 8);
+    for c in name.chars() {
+        match c.to_ascii_lowercase() {
+            '1' | 'i' | '|' => out.push('l'),
+            '0' => out.push('o'),
+            '2' => out.push('z'),
+            '5' => out.push('s'),
+            '8' => out.push('b'),
+            'm' => out.push_str("rn"),
+            'w' => out.push_str("vv"),
+            'd' => out.push_str("cl"),
+            // A run of them looks like one.
+            '-' | '.' | '_' if out.ends_with('_') => {}
+            '-' | '.' | '_' => out.push('_'),
+            other => out.push(other),
+        }
+    }
+    out
 }

@@ -3,6 +3,7 @@
 //! Steps run in order, cheapest first, and the first failure ends the run with the command that repeats it. The last line is always
 //! `N passed, N failed`.
 
+pub(crate) mod deny;
 mod ensure;
 mod suites;
 pub(crate) mod testrun;
@@ -53,6 +54,7 @@ const FAST: &[Step] = &[
 
 const FAST_TESTS: Step = Step { name: "unit tests", again: "cargo test --workspace --lib --bins", run: testrun::unit };
 const FOREIGN: Step = Step { name: "tools of other people", again: "cargo xtask check", run: ensure::foreign };
+const DENY: Step = Step { name: "dependencies", again: "cargo xtask deny", run: deny::run };
 const ALL_TESTS: Step = Step { name: "tests", again: "cargo nextest run --workspace", run: testrun::all };
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
@@ -64,7 +66,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let steps: Vec<&Step> = if fast {
         FAST.iter().chain([&FAST_TESTS]).collect()
     } else {
-        FAST.iter().chain([&FOREIGN, &ALL_TESTS]).chain(suites::SUITES).collect()
+        FAST.iter().chain([&DENY, &FOREIGN, &ALL_TESTS]).chain(suites::SUITES).collect()
     };
     let started = Instant::now();
     let (tally, outcome) = walk(&steps);

@@ -17,6 +17,7 @@ use anyhow::{Result, bail};
 const VERBS: &[(&str, &str)] = &[
     ("check", "everything that must hold before a change is merged; --fast for the inner loop"),
     ("tidy", "the rules no compiler checks: who links what, which crate holds which power, docs that name what exists"),
+    ("deny", "dependencies: licences, sources, duplicates, and advisories where the database is at hand"),
     ("bench", "direct, floor and gate side by side; --quick for half a minute"),
     ("conformance", "the official MCP conformance suite; --help for what against"),
     ("codegen", "writes what is generated and shipped; --check only compares"),
@@ -38,6 +39,7 @@ fn dispatch(verb: &str, arguments: &[String]) -> Result<()> {
     match verb {
         "check" => check::run(arguments),
         "tidy" => tidy::run(&tools::process::root()?).map(drop),
+        "deny" => check::deny::run().map(drop),
         "bench" => bench::run(arguments),
         "conformance" => conformance::run(arguments),
         "codegen" => codegen::run(arguments),

@@ -5,11 +5,10 @@
 
 use super::names::{COMMAND, RATE, SEAL, STORAGE, Severity, TOOL};
 use super::{Keys, Payload, Told, looked_at};
-use crate::record::Record;
+use crate::record::{Record, TOOL_ERROR};
 use serde_json::{Value, json};
+use vocab::{Rule, ServerId};
 
-/// Tools of the gate itself stand under this name, which no server can have.
-const OWN: &str = "builtin";
 const COMMAND_TOOL: &str = "cmd.run";
 
 pub(super) fn told(record: &Record) -> Vec<Told> {
@@ -48,8 +47,7 @@ fn completed(record: &Record) -> Vec<Told> {
         .text("completed_at", &record.time);
     let mut told = vec![Told::new(TOOL, "InvocationCompleted", Severity::Info, completed.done())];
     if is_command(record) {
-        let completed = command(record).number("duration_ms", record.us.map(|us| us / 1000)).text("completed_at", &record.time);
-        told.push(Told::new(COMMAND, "CommandExecutionCompleted", Severity::Info, completed.done()));
+        told.push(command_completed(record, Severity::Info));
     }
     if let Some((name, size)) = file_event(record) {
         let bytes = if size == "bytes_written" { record.args_bytes } else { record.result_bytes };
@@ -70,7 +68,10 @@ fn failed(record: &Record) -> Vec<Told> {
         .text("failed_at", &record.time);
     let severity = if record.verdict == "cancelled" { Severity::Notice } else { Severity::Error };
     let mut told = vec![Told::new(TOOL, "InvocationFailed", severity, failed.done())];
-    if is_command(record) {
+    if is_command(record) && record.violation == TOOL_ERROR {
+        // It ran to its end, and its exit code says that it failed.
+        told.push(command_completed(record, severity));
+    } else if is_command(record) {
         let failed = command(record).text("reason", code).text("failed_at", &record.time);
         told.push(Told::new(COMMAND, "CommandExecutionFailed", severity, failed.done()));
     }
@@ -86,7 +87,7 @@ fn refused(record: &Record) -> Vec<Told> {
     if is_signed(record) {
         told.push(Told::new(SEAL, "PolicyViolationBlocked", Severity::Warning, violation(record, signed(record))));
     }
-    if is_command(record) {
+    if is_command(record) && is_command_rule(record) {
         told.push(Told::new(COMMAND, "CommandPolicyViolation", Severity::Warning, violation(record, command(record))));
     }
     if let Some(name) = path_event(record) {
@@ -167,12 +168,24 @@ fn file(record: &Record) -> Keys {
         .value("arguments", arguments(record))
 }
 
+fn command_completed(record: &Record, severity: Severity) -> Told {
+    let completed = command(record).number("duration_ms", record.us.map(|us| us / 1000)).text("completed_at", &record.time);
+    Told::new(COMMAND, "CommandExecutionCompleted", severity, completed.done())
+}
+
+/// Tools of the gate itself stand under a name that no server can have. A name that led nowhere is no tool of anybody's.
 fn is_own(record: &Record) -> bool {
-    record.server.is_empty() || record.server == OWN
+    record.server == ServerId::BUILT_IN
 }
 
 fn is_command(record: &Record) -> bool {
     is_own(record) && record.tool == COMMAND_TOOL
+}
+
+/// Whether it was the command that was refused, and not the caller, its pace or the tool as such.
+fn is_command_rule(record: &Record) -> bool {
+    let rules = [Rule::CommandNotAllowed, Rule::SubcommandNotAllowed, Rule::ExecTimeoutCeilingExceeded];
+    rules.into_iter().any(|rule| rule.code() == record.violation)
 }
 
 fn is_signed(record: &Record) -> bool {

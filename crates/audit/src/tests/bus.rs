@@ -43,13 +43,24 @@ fn a_call_is_told_in_the_names_of_the_table() {
         assert_eq!(names(&call("outcome", verdict, "github", "search")), ["MCPToolEvent::InvocationFailed"]);
     }
     assert_eq!(names(&call("refusal", "refused", "github", "search")), ["MCPToolEvent::ToolPolicyViolation"]);
-    let command = |kind, verdict| names(&call(kind, verdict, "builtin", "cmd.run"));
+    let command = |kind, verdict| names(&call(kind, verdict, "built-in", "cmd.run"));
     assert_eq!(command("intent", "permitted"), [asked, started, "CommandExecutionEvent::CommandExecutionStarted"]);
     assert_eq!(command("outcome", "permitted")[1], "CommandExecutionEvent::CommandExecutionCompleted");
     assert_eq!(command("outcome", "failed")[1], "CommandExecutionEvent::CommandExecutionFailed");
-    assert_eq!(command("refusal", "refused")[1], "CommandExecutionEvent::CommandPolicyViolation");
-    assert_eq!(names(&call("outcome", "permitted", "builtin", "fs.write"))[1], "StorageEvent::FileWritten");
-    assert_eq!(names(&call("outcome", "permitted", "builtin", "fs.read"))[1], "StorageEvent::FileRead");
+    let refused = |violation: &str, server: &str| {
+        names(&Record { violation: violation.into(), ..call("refusal", "refused", server, "cmd.run") })
+    };
+    for rule in ["CommandNotAllowed", "SubcommandNotAllowed", "ExecTimeoutCeilingExceeded"] {
+        assert_eq!(refused(rule, "built-in")[1], "CommandExecutionEvent::CommandPolicyViolation");
+    }
+    assert_eq!(refused("ToolNotAllowed", "built-in").len(), 1, "the command was not the reason");
+    assert_eq!(refused("ToolNotFound", "").len(), 1, "a name that leads nowhere is no command");
+    let ended = Record { violation: TOOL_ERROR.into(), ..call("outcome", "failed", "built-in", "cmd.run") };
+    assert_eq!(names(&ended), ["MCPToolEvent::InvocationFailed", "CommandExecutionEvent::CommandExecutionCompleted"]);
+    let unread = Record { violation: TOOL_ERROR.into(), ..call("outcome", "failed", "built-in", "fs.read") };
+    assert_eq!(names(&unread), ["MCPToolEvent::InvocationFailed"], "nothing was read");
+    assert_eq!(names(&call("outcome", "permitted", "built-in", "fs.write"))[1], "StorageEvent::FileWritten");
+    assert_eq!(names(&call("outcome", "permitted", "built-in", "fs.read"))[1], "StorageEvent::FileRead");
     // A server that gives its tool such a name does not get to write such events.
     assert_eq!(names(&call("intent", "permitted", "evil", "cmd.run")), [asked, started]);
     assert_eq!(names(&call("outcome", "permitted", "evil", "fs.write")), ["MCPToolEvent::InvocationCompleted"]);
@@ -58,7 +69,7 @@ fn a_call_is_told_in_the_names_of_the_table() {
 #[test]
 fn refusals_name_what_they_blocked() {
     let refused = |violation: &str, door: &str| {
-        names(&Record { violation: violation.into(), door: door.into(), ..call("refusal", "refused", "builtin", "fs.read") })
+        names(&Record { violation: violation.into(), door: door.into(), ..call("refusal", "refused", "built-in", "fs.read") })
     };
     let violation = "MCPToolEvent::ToolPolicyViolation";
     assert_eq!(refused("PathTraversalAttempt", "mcp-http"), [violation, "StorageEvent::PathTraversalBlocked"]);
@@ -70,7 +81,7 @@ fn refusals_name_what_they_blocked() {
     let traversal = Record {
         violation: "PathTraversalAttempt".into(),
         payload: r#"{"path":"/workspace/../etc/passwd"}"#.into(),
-        ..call("refusal", "refused", "builtin", "fs.read")
+        ..call("refusal", "refused", "built-in", "fs.read")
     };
     let events = project(&traversal);
     assert_eq!(events[0].payload["details"]["path"], "/workspace/../etc/passwd");
@@ -258,7 +269,7 @@ proptest! {
     fn every_record_is_told_and_an_event_is_one_line(
         kind in prop::sample::select(vec!["intent", "outcome", "refusal", "change", "other"]),
         verdict in prop::sample::select(vec!["permitted", "refused", "failed", ""]),
-        server in prop::sample::select(vec!["builtin", "", "github"]),
+        server in prop::sample::select(vec!["built-in", "", "github"]),
         text in "\\PC*|[\\x00-\\x1f\\x7f-\\u{9f}\\u{202e}\\u{2028}\\n\"\\\\]{0,8}",
         action in "[a-z]{0,6}\\.?[a-z_]{0,8}",
     ) {

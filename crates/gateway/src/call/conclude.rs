@@ -163,13 +163,16 @@ pub(super) fn conclude(case: Case<'_>, mut opened: Opened, outcome: Result<Deliv
             let label = current_label(ask).to_string();
             let mut record = stopped(&stop, had_intent);
             record.label_after = &label;
+            gate.count(record.verdict);
             log(&stop, &opened);
             keep_refused(case, &mut opened);
             (gate.ledger.conclude(opened, &record), Outcome::Stopped(stop), pass)
         }
-        delivered => (delivered_record(gate, opened, &delivered), delivered.outcome, delivered.pass),
+        delivered => {
+            gate.count(verdict(&delivered));
+            (delivered_record(gate, opened, &delivered), delivered.outcome, delivered.pass)
+        }
     };
-    gate.count(&outcome);
     match record {
         Ok(proof) => Reply::new(outcome, pass, proof),
         Err(error) => {
@@ -194,27 +197,29 @@ fn delivered_record(gate: &Inner, opened: Opened, delivered: &Delivered) -> Resu
         Outcome::Stopped(_) => (&none, None),
     };
     let digest = known.map_or_else(|| blake3::hash(bytes), blake3::Hash::from_bytes).to_hex();
-    let mut record = audit::Outcome::new(verdict(&delivered.outcome), Stage::Conclude);
+    let mut record = audit::Outcome::new(verdict(delivered), Stage::Conclude);
     record.label_after = &label;
     record.result = digest.as_str();
     record.result_bytes = Some(bytes.len() as u64);
     record.violation = upstream_error(delivered);
     record.detail = delivered.remark.as_deref().unwrap_or_default();
+    if record.violation == audit::UPSTREAM_ERROR {
+        let (call, server) = (&*opened.facts.call, &*opened.facts.server);
+        tracing::warn!(call, server, detail = record.detail, "a server answered with an error");
+    }
     gate.ledger.conclude(opened, &record)
 }
 
-fn verdict(outcome: &Outcome) -> Verdict {
-    match outcome {
-        Outcome::Result(_) => Verdict::Permitted,
-        Outcome::Rpc(_) | Outcome::Stopped(_) => Verdict::Failed,
-    }
+/// A call whose server or tool says that it failed has failed, however well that was said.
+fn verdict(delivered: &Delivered) -> Verdict {
+    if delivered.is_error { Verdict::Failed } else { Verdict::Permitted }
 }
 
 /// An error that the upstream reported in a well-formed answer: delivered, and counted as a failure.
 fn upstream_error(delivered: &Delivered) -> &'static str {
     match delivered.outcome {
-        Outcome::Rpc(_) => "upstream_error",
-        Outcome::Result(_) if delivered.is_error => "tool_error",
+        Outcome::Rpc(_) => audit::UPSTREAM_ERROR,
+        Outcome::Result(_) if delivered.is_error => audit::TOOL_ERROR,
         _ => "",
     }
 }

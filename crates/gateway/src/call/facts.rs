@@ -74,7 +74,7 @@ impl Findings {
         let input = target.definition.as_deref().filter(|_| self.is_tool);
         policy::Facts {
             server: &target.spec.id,
-            state: target.spec.state(),
+            state: target.spec.admission(),
             target: &target.name,
             permission: self.permission,
             standing: match (&target.standing, &self.unusable) {

@@ -10,7 +10,7 @@ use super::{
     Case, Target,
     dispatch::Raw,
     receive::{Address, Received},
-    shape,
+    server_error, shape,
 };
 use crate::{Action, Ask, gate::Inner, running::Outcome, tokens};
 
@@ -20,7 +20,7 @@ pub(super) struct Inspected {
     pub(super) outcome: Outcome,
     /// The upstream delivered, but what it delivered says that the call failed.
     pub(super) is_error: bool,
-    /// What was taken out of it, in the operator's words.
+    /// For the operator: what was taken out of it, and what a server's error really said.
     pub(super) remark: Option<String>,
 }
 
@@ -35,8 +35,14 @@ pub(super) fn inspect(
     let result = match raw {
         Raw::Stopped(stop) => return Err(stop),
         Raw::Rpc(error) => {
-            let (error, remark) = gate.redacted(&target.spec, error.into());
-            return Ok(Inspected { outcome: Outcome::Rpc(error.into_bytes()), is_error: true, remark });
+            let (error, redacted) = gate.redacted(&target.spec, error.into());
+            let scrub = |text: &str| gate.text_without_secrets(text);
+            let server_error::Told { object, cause } = server_error::told(Json::checked_before(&error), scrub);
+            let remark = match redacted {
+                Some(redacted) => format!("{cause}; {redacted}"),
+                None => cause,
+            };
+            return Ok(Inspected { outcome: Outcome::Rpc(object.into()), is_error: true, remark: Some(remark) });
         }
         Raw::Result(result) => result,
     };

@@ -100,7 +100,7 @@ fn give_up_if_hopeless(gate: &Inner, id: &vocab::ServerId) -> Result<(), Stop> {
         Some(Status::Disconnected { error, .. } | Status::Failed { error }) => {
             Err(Fault::new(FaultKind::Upstream, format!("`{id}` is not connected: {error}")).into())
         }
-        Some(status @ (Status::Disabled | Status::Skipped { .. })) => {
+        Some(status @ (Status::Disabled | Status::Blocked | Status::Skipped { .. })) => {
             Err(Fault::new(FaultKind::Upstream, format!("`{id}` is {}", status.as_str())).into())
         }
         None => Err(Fault::new(FaultKind::Upstream, format!("`{id}` was removed")).into()),

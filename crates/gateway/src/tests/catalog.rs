@@ -74,6 +74,14 @@ fn names_that_break_the_grammar_or_look_alike_are_refused_with_a_reason() {
 }
 
 #[test]
+fn digits_and_pairs_of_letters_do_not_pass_for_a_letter() {
+    let tools = r#"{"name":"say"},{"name":"5ay"},{"name":"mail"},{"name":"rnail"},{"name":"write"},{"name":"vvrite"},{"name":"s_1"},{"name":"s_2"}"#;
+    let catalog = build(&[(spec("s", Some(Level::Public)), Some(face(tools)))]);
+    let shown: Vec<_> = catalog.tools(None, View::Double).iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(shown, ["s__say", "s__mail", "s__write", "s__s_1", "s__s_2"]);
+}
+
+#[test]
 fn names_that_meet_in_the_flat_view_belong_to_nobody_whoever_connects_first() {
     let short = || (spec("a", Some(Level::Public)), Some(face(r#"{"name":"b_c"},{"name":"d"}"#)));
     let long = || (spec("a_b", Some(Level::Public)), Some(face(r#"{"name":"c"}"#)));

@@ -29,7 +29,7 @@ use crate::{
     link::{EventName, Link, Word},
     meters::Meters,
     pins::Pins,
-    settings::{ServerSpec, Settings, Standing, Vault},
+    settings::{ServerSpec, Settings, Vault},
     workers::Workers,
 };
 
@@ -261,12 +261,14 @@ impl Hub {
     fn begin(self: &Arc<Self>, spec: Arc<ServerSpec>, old: Option<Tended>) -> Tended {
         let face = self.snapshots.load(&spec, &self.held());
         let upstream = Arc::new(Upstream::new(Arc::clone(&spec), face));
-        let task =
-            (spec.standing == Standing::Enabled).then(|| tokio::spawn(tend::tend(Arc::clone(self), Arc::clone(&upstream))));
+        let task = spec.runs().then(|| tokio::spawn(tend::tend(Arc::clone(self), Arc::clone(&upstream))));
+        if let Some(old) = &old
+            && upstream.face().is_none()
+        {
+            upstream.face.store(old.upstream.face());
+        }
+        // Without a successor the old one ends here, and its process with it.
         if let Some(old) = old.filter(|_| task.is_some()) {
-            if upstream.face().is_none() {
-                upstream.face.store(old.upstream.face());
-            }
             let mut status = upstream.status.subscribe();
             tokio::spawn(async move {
                 let settled = status.wait_for(|status| !matches!(status, Status::Connecting { .. }));

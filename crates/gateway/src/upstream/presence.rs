@@ -26,9 +26,8 @@ impl Hub {
 /// How a server stands when the gate first hears of it.
 pub(super) fn state_words(spec: &ServerSpec) -> String {
     match spec.state() {
-        policy::ServerState::Blocked(_) => "BLOCKED".to_owned(),
         policy::ServerState::Classified(level) => format!("CLASSIFIED {level}"),
-        policy::ServerState::Untrusted => "UNTRUSTED".to_owned(),
+        state => state.as_str().to_owned(),
     }
 }
 

@@ -134,7 +134,8 @@ fn validate(words: &Words, parsed: &[Parsed<'_>], problems: &mut Vec<Problem>) {
         if errors.is_empty() {
             let mut warnings = result.validation_warnings().filter(|warning| warning.policy_id() == one.policy.id());
             let warning = warnings.find(|warning| !is_about_a_text(warning));
-            errors.extend(warning.map(|it| Problem::from_cedar(&one.place, one.piece.offset, it, fix_of_warning(it))));
+            errors
+                .extend(warning.map(|it| Problem::from_cedar(&one.place, one.piece.offset, it, fix_of_warning(it, &one.policy))));
         }
         // The same mistake is found once for every kind of target.
         errors.sort_by(|a, b| (a.line, a.column, &a.message).cmp(&(b.line, b.column, &b.message)));
@@ -168,8 +169,12 @@ fn is_hidden(next: char) -> bool {
     matches!(next, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-fn fix_of_warning(warning: &ValidationWarning) -> &'static str {
+fn fix_of_warning(warning: &ValidationWarning, policy: &Policy) -> &'static str {
     match warning {
+        ValidationWarning::ImpossiblePolicy(_) if policy.has_non_scope_constraint() => {
+            "this policy can never match; look at its condition first: a `when` that is never true, or an `unless` that always is, leaves \
+             nothing. Then at its action and target: tools are called, resources read and subscribed to, prompts got, and both completed"
+        }
         ValidationWarning::ImpossiblePolicy(_) | ValidationWarning::InvalidActionApplication(_) => {
             "this policy can never match; tools are called, resources read and subscribed to, prompts got, and both completed"
         }

@@ -1,4 +1,4 @@
-//! No call reaches a server that nobody has classified, or that somebody blocked. This is a gate in code; no text an agent sends
+//! No call reaches a server that nobody has classified, or that somebody blocked or switched off. This is a gate in code; no text an agent sends
 //! can open it.
 
 use vocab::{Rule, Violation};
@@ -14,6 +14,10 @@ pub(super) fn check(facts: &Facts<'_>) -> Result<(), Violation> {
         }
         ServerState::Blocked(reason) => {
             format!("server `{server}` is BLOCKED ({reason}); `portcullis servers unblock {server}` would lift that")
+        }
+        ServerState::Disabled => {
+            let detail = format!("server `{server}` is switched off; `portcullis servers enable {server}` would switch it on");
+            return Err(Violation::new(Rule::ServerNotApproved, detail).with_hint("the operator switched this server off"));
         }
     };
     Err(Violation::new(Rule::ServerNotApproved, detail))

@@ -62,6 +62,9 @@ pub enum Verb {
     ///
     /// Creates what is missing in the home: a commented portcullis.yaml, a client credential, the ledger. The gate is ready before
     /// its servers are; they connect in the background.
+    ///
+    /// Ctrl-C stops it: no new connection is taken, and calls under way get ten seconds. Ctrl-C again cancels them at once. On SIGTERM the
+    /// gate first answers `/readyz` with 503 for two seconds and serves everything as before.
     Up(Up),
     /// Speak MCP on standard input and output, for clients that start a command
     Connect(Connect),

@@ -18,6 +18,8 @@ pub enum ServerState {
     /// Given up on; waits for a person.
     Failed,
     Disabled,
+    /// Prohibited, so it is not started.
+    Blocked,
     Skipped,
     #[default]
     #[serde(other)]
@@ -33,6 +35,7 @@ impl ServerState {
             Self::Disconnected => "disconnected",
             Self::Failed => "failed",
             Self::Disabled => "disabled",
+            Self::Blocked => "blocked",
             Self::Skipped => "skipped",
             Self::Unknown => "unknown",
         }
@@ -41,7 +44,7 @@ impl ServerState {
     /// Whether the gate is meant to be connected to it.
     #[must_use]
     pub const fn is_wanted(self) -> bool {
-        !matches!(self, Self::Disabled | Self::Skipped)
+        !matches!(self, Self::Disabled | Self::Blocked | Self::Skipped)
     }
 }
 
@@ -87,6 +90,8 @@ pub struct ToolView {
     pub permission: String,
     /// `read` or `consequential`, as the operator says.
     pub effect: String,
+    /// How its server stands: `CLASSIFIED`, `UNTRUSTED`, `BLOCKED` or `DISABLED`.
+    pub admission: String,
     /// Not as approved, so nobody sees it until a person has looked.
     pub quarantined: bool,
     /// Whether callers see it at all.

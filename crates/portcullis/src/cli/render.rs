@@ -62,7 +62,7 @@ fn details(server: &ServerView, style: Style) -> String {
 fn server_row(server: &ServerView) -> Vec<Cell> {
     let state = match server.state {
         ServerState::Connected => Paint::Green,
-        ServerState::Failed => Paint::Red,
+        ServerState::Failed | ServerState::Blocked => Paint::Red,
         ServerState::Connecting | ServerState::Disconnected | ServerState::Unknown => Paint::Yellow,
         ServerState::Disabled | ServerState::Skipped => Paint::Dim,
     };
@@ -104,7 +104,7 @@ fn note(server: &ServerView) -> String {
             None => error.to_owned(),
         },
         ServerState::Disabled => format!("portcullis servers enable {}", server.id),
-        ServerState::Skipped | ServerState::Unknown => error.to_owned(),
+        ServerState::Blocked | ServerState::Skipped | ServerState::Unknown => error.to_owned(),
     }
 }
 
@@ -121,6 +121,8 @@ pub fn tools(tools: &[ToolView], style: Style) -> String {
         .iter()
         .map(|tool| {
             let permission = match tool.permission.as_str() {
+                _ if tool.admission == "BLOCKED" => painted("blocked", Paint::Red),
+                _ if tool.admission == "DISABLED" => painted("disabled", Paint::Dim),
                 _ if tool.quarantined => painted("to review", Paint::Yellow),
                 "permitted" | "restricted" if tool.shown == Some(false) => painted("not classified", Paint::Yellow),
                 "permitted" => cell("permitted"),

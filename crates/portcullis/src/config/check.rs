@@ -22,12 +22,18 @@ pub(super) fn check(node: &Node, kind: &Kind, path: &str, findings: &mut Vec<Fin
         | Kind::Choice(_)
         | Kind::Reference
         | Kind::Rate => {
+            if matches!(kind, Kind::Reference) {
+                findings.extend(secret::out_of_reach(node, path));
+            }
             if let Err(finding) = check_scalar(node, kind, path) {
                 findings.push(finding);
             }
         }
         Kind::TextList => each_item(node, path, findings, |item, path, findings| check(item, &Kind::Text, path, findings)),
-        Kind::TextMap => each_entry(node, path, findings, |value, path, findings| check(value, &Kind::Text, path, findings)),
+        Kind::TextMap => each_entry(node, path, findings, |value, path, findings| {
+            findings.extend(secret::out_of_reach(value, path));
+            check(value, &Kind::Text, path, findings);
+        }),
         Kind::ReferenceMap => {
             each_entry(node, path, findings, |value, path, findings| check(value, &Kind::Reference, path, findings));
         }
@@ -86,9 +92,21 @@ fn check_table(node: &Node, keys: &[Key], path: &str, findings: &mut Vec<Finding
     };
     for (key, value) in entries {
         match keys.iter().find(|known| known.name == key.name) {
-            Some(known) => check(value, &known.kind, &join(path, &key.name), findings),
+            Some(known) => {
+                let path = join(path, &key.name);
+                point_out_idle(known, value, &path, findings);
+                check(value, &known.kind, &path, findings);
+            }
             None => findings.push(unknown_key(key, keys, path)),
         }
+    }
+}
+
+/// What is accepted and does nothing is said to: silence would be a promise.
+fn point_out_idle(key: &Key, value: &Node, path: &str, findings: &mut Vec<Finding>) {
+    let says_something = !value.is_null() && value.text() != Some(key.default);
+    if !key.idle.is_empty() && says_something {
+        findings.push(Finding::warning(value.place, format!("`{path}` has no effect in this version"), key.idle));
     }
 }
 

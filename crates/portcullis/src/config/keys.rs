@@ -24,6 +24,15 @@ pub struct Key {
     /// As it would be written in the file. Empty when there is none.
     pub default: &'static str,
     pub doc: &'static str,
+    /// For a key that is read and does nothing in this version: what to do instead. Empty for a key that has an effect.
+    pub idle: &'static str,
+}
+
+impl Key {
+    /// A key that files of other dialects have, and that does nothing here. Whoever writes it is told so.
+    const fn idle(self, instead: &'static str) -> Self {
+        Self { idle: instead, ..self }
+    }
 }
 
 #[derive(Debug)]
@@ -80,7 +89,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 const fn key(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
-    Key { name, kind, default, doc }
+    Key { name, kind, default, doc, idle: "" }
 }
 
 /// The top of the file.
@@ -103,8 +112,8 @@ pub static ROOT: &[Key] = &[
         "allowed_origins",
         Kind::TextList,
         "[]",
-        "Web origins (`https://host`, `http://localhost:3000`) whose pages may call. Requests that carry another `Origin` are \
-         refused; programs send none.",
+        "Web origins (`https://host`) whose pages may call. Pages of loopback addresses, of any port, need not be listed. Requests that \
+         carry another `Origin` are refused; programs send none.",
     ),
     key("policy", Kind::Table(POLICY), "", "The rules that judge a call once it may be made at all; see docs/policy.md."),
     key(
@@ -124,7 +133,7 @@ pub static ROOT: &[Key] = &[
         Kind::Servers(SERVER, LISTED_SERVER),
         "{}",
         "The servers behind the gate: a map from id to server, or a list of servers that carry a `name`. An id is made of lower-case \
-         words joined by single `-` or `_`.",
+         words joined by single `-` or `_`, at most 64 characters. `built-in`, `builtin`, `portcullis`, `mcp`, `fs`, `web` and `cmd` are taken.",
     ),
     key(
         "security_contexts",
@@ -413,14 +422,20 @@ const CLASSIFICATION: Key = key(
     "How secret what this server returns is, and the most secret data that may be sent to it. A server without one is UNTRUSTED: it \
      is connected and shown, and none of its tools can be called.",
 );
-const ENABLED: Key = key("enabled", Kind::Flag, "true", "`false` keeps the entry but does not connect it.");
+const ENABLED: Key = key(
+    "enabled",
+    Kind::Flag,
+    "true",
+    "`false` keeps the entry and does not start or connect the server. Its tools leave every list, and a call is \
+     told that the server is switched off.",
+);
 const TIMEOUT: Key = key("timeout", Kind::Duration(1..=HOUR_MS), "60s", "The longest one call may take.");
 const BLOCKED: Key = key(
     "blocked",
     Kind::Text,
     "",
-    "Why nothing of this server may be used. It beats every other key: nothing of the server is shown, called or read. \
-     `portcullis servers block` and `unblock` write it.",
+    "Why nothing of this server may be used. It beats every other key: the server is not started or connected and gets no credential, and \
+     nothing of it is shown, called or read. `portcullis servers block` and `unblock` write it.",
 );
 const ACCESS: Key = key(
     "access",
@@ -478,12 +493,8 @@ const CAPABILITIES: Key = key(
 );
 const TENANT: Key =
     key("tenant", Kind::Text, "", "Whose server it is: only sessions of this tenant see it. Without it, everyone's.");
-const RESOURCE_LIMITS: Key = key(
-    "resource_limits",
-    Kind::Table(RESOURCES),
-    "",
-    "What the program may use of this machine. Read and shown; not enforced in this version.",
-);
+const RESOURCE_LIMITS: Key = key("resource_limits", Kind::Table(RESOURCES), "", "What the program may use of this machine.")
+    .idle("limit the program from outside if it must be limited");
 
 pub static ACCESS_LISTS: &[Key] = &[
     key("users", Kind::TextList, "[]", "Users, as in `portcullis token new --user`."),
@@ -565,7 +576,8 @@ pub static ALLOWANCES: &[Key] = &[
 
 pub static CAPABILITY: &[Key] = &[
     key("name", Kind::Text, "", "The dotted name."),
-    key("skip_judge", Kind::Flag, "false", "Whether the semantic judge is left out for this name."),
+    key("skip_judge", Kind::Flag, "false", "Whether the semantic judge is left out for this name.")
+        .idle("remove it: there is no semantic judge to leave out"),
 ];
 
 pub static RESOURCES: &[Key] = &[

@@ -38,7 +38,7 @@ pub use resolve::{BadAddress, parse_listen};
 pub use schema::schema;
 pub use secret::{Text, parse_reference};
 pub use secrets::SecretRef;
-pub use signed::read_manifest;
+pub use signed::{idle_in_manifest, read_manifest};
 
 /// A file that is valid YAML within the budgets, not yet checked against the keys.
 #[derive(Debug, Clone)]

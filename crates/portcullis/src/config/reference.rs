@@ -17,11 +17,8 @@ refused, a file has at most 1 MiB and 32 levels. `portcullis config path` says w
 mistake with its line and its repair, `portcullis config explain` shows every value and where it came from. A file with a mistake
 changes nothing: the gate keeps what it had.
 
-A gate that runs applies a changed file at once, the files it names included. Only `listen`, `authentication`, `allowed_origins`, `limits`,
-`trust` and `retry` are read when it starts; if one of them changes, the gate says that it waits for a restart.
-
-A running gate follows the file within a second or two, in everything but `listen`, `trust.ca_files` and a larger
-`limits.max_result_bytes`. Those hold after a restart; until then standard error, the ledger, `portcullis status` and `portcullis
+A running gate follows the file within a second or two, and the files it names, in everything but `listen`, `trust.ca_files` and a
+larger `limits.max_result_bytes`. Those hold after a restart; until then standard error, the ledger, `portcullis status` and `portcullis
 config explain` name them.
 
 ```yaml
@@ -44,7 +41,11 @@ mcp_servers:
 
 Credentials are never written here. A value is a reference to one: `env:NAME` (a variable of the gate's own environment),
 `keychain:name` (stored with `portcullis secret set name`), `secret:engine/path#field` (a secret store; without `#field` the field
-is `value`). A literal credential is refused with its line.
+is `value`). A literal credential is refused with its line. This version reads no secret store: what needs a `secret:` reference does not
+start.
+
+Some keys of files written for other gates are accepted and do nothing here. They are marked below, and `portcullis config check`
+warns of each one that a file uses.
 
 Durations are written `30s`, `500ms`, `2m`, `1h`, or as a number of seconds; sizes as a number of bytes, or `512 KiB`, `4 MiB`;
 rates as `5/s`, `60/min`, `1000/h`.
@@ -100,7 +101,8 @@ fn rows<'a>(page: &mut String, keys: impl Iterator<Item = &'a Key>) {
     page.push_str("| key | type | default | |\n|---|---|---|---|\n");
     for key in keys {
         let default = if key.default.is_empty() { String::new() } else { format!("`{}`", key.default) };
-        let _ = writeln!(page, "| `{}` | {} | {default} | {} |", key.name, kind(&key.kind), key.doc);
+        let idle = if key.idle.is_empty() { "" } else { " No effect in this version." };
+        let _ = writeln!(page, "| `{}` | {} | {default} | {}{idle} |", key.name, kind(&key.kind), key.doc);
     }
 }
 

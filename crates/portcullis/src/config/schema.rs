@@ -58,7 +58,8 @@ fn table(keys: &[Key]) -> Value {
 fn property(key: &Key) -> Value {
     let mut schema = kind(&key.kind);
     if let Some(object) = schema.as_object_mut() {
-        object.insert("description".to_owned(), json!(key.doc));
+        let idle = if key.idle.is_empty() { "" } else { " No effect in this version." };
+        object.insert("description".to_owned(), json!(format!("{}{idle}", key.doc)));
         if let Some(default) = default(key) {
             object.insert("default".to_owned(), default);
         }

@@ -42,6 +42,15 @@ pub(super) fn check_reference(node: &Node, text: &str, path: &str) -> Result<(),
     }
 }
 
+/// A reference that is well formed and that this version cannot follow.
+pub(super) fn out_of_reach(node: &Node, path: &str) -> Option<Finding> {
+    let reference = node.text().filter(|text| text.starts_with("secret:")).and_then(parse_reference)?;
+    reference.ok()?;
+    let what =
+        format!("`{path}` has no effect in this version: no secret store can be read, so what needs the secret does not start");
+    Some(Finding::warning(node.place, what, "use `env:NAME`, or `keychain:name` stored with `portcullis secret set name`"))
+}
+
 /// Reads a value of `env` or `headers`, refusing what looks like a credential written out.
 pub(super) fn read_text(node: &Node, name: &str, path: &str) -> Result<Text, Finding> {
     let text = node.text().unwrap_or_default();

@@ -26,7 +26,7 @@ pub(super) fn lower(
     findings: &mut Vec<Finding>,
 ) -> ServerEntry {
     let path = format!("mcp_servers.{id}");
-    let entry = Entry { path: &path, place, fields };
+    let entry = Entry { path: &path, fields };
     let transport = entry.transport(base, findings);
     let state = match transport {
         _ if !fields.flag("enabled") => State::Disabled,
@@ -59,7 +59,7 @@ pub(super) fn lower(
         max_result_bytes: own_max.min(limits.max_result_bytes),
         capabilities: entry.capabilities(findings),
         tenant: signed::tenant(fields, findings),
-        resources: entry.resources(findings),
+        resources: entry.resources(),
         place,
         id,
     }
@@ -72,7 +72,6 @@ fn allow(fields: Fields<'_>) -> Allow {
 /// An entry being read.
 struct Entry<'a> {
     path: &'a str,
-    place: Place,
     fields: Fields<'a>,
 }
 
@@ -268,17 +267,9 @@ impl<'a> Entry<'a> {
         capabilities
     }
 
-    /// Keys of the list form's dialect that must be readable but do nothing yet. Silence would be a promise.
-    fn warn_idle(&self, key: &str, fix: &'static str, findings: &mut Vec<Finding>) {
-        let place = self.fields.node(key).map_or(self.place, |node| node.place);
-        let what = format!("`{}` is read but has no effect in this version", join(self.path, key));
-        findings.push(Finding::warning(place, what, fix));
-    }
-
-    fn resources(&self, findings: &mut Vec<Finding>) -> Option<Resources> {
+    fn resources(&self) -> Option<Resources> {
         self.fields.node("resource_limits")?;
         let fields = self.fields.table("resource_limits");
-        self.warn_idle("resource_limits", "limit the program from outside if it must be limited", findings);
         Some(Resources { cpu_millicores: fields.count("cpu_millicores"), memory_mb: fields.count("memory_mb") })
     }
 }

@@ -10,7 +10,7 @@ mod idle;
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 pub(super) use agents::agents;
-pub use agents::read_manifest;
+pub use agents::{idle_in_manifest, read_manifest};
 pub(super) use contexts::contexts;
 pub(super) use dispatchers::dispatchers;
 use policy::context::{BadPattern, Subcommands};

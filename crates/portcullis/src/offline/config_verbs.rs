@@ -8,6 +8,7 @@ use super::{Screen, Trouble, load, mistakes_in_named_files};
 use crate::{
     cli::{Exit, args, render},
     config::{self, LoadError, Report},
+    contexts,
     home::Home,
 };
 
@@ -43,7 +44,8 @@ fn check(args: &args::ConfigFile, home: &Home, screen: &mut Screen<'_>) -> Resul
     let file = args.file.clone().unwrap_or_else(|| home.config_file());
     let (report, servers) = match config::load(&file) {
         Ok((raw, resolved)) => {
-            let named = mistakes_in_named_files(&resolved);
+            let mut named = mistakes_in_named_files(&resolved);
+            named.extend(contexts::idle(&resolved));
             let servers = resolved.servers.len();
             (raw.report(resolved.warnings.into_iter().chain(named).collect()), servers)
         }

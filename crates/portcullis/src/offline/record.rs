@@ -2,18 +2,21 @@
 
 use std::{fs, io};
 
-use audit::{Change, Ledger, OpenError};
+use audit::Change;
 
 use super::Trouble;
-use crate::home::Home;
+use crate::{
+    holding::{self, Taken},
+    home::Home,
+};
 
 /// Writes the change to the ledger, with who made it. A running gate holds the ledger and records what it applies, so then there is
 /// nothing to do here.
 pub(super) fn by_hand(home: &Home, change: &Change<'_>) -> Result<(), Trouble> {
-    let ledger = match Ledger::at(&home.ledger) {
+    let ledger = match holding::open_ledger(home) {
         Ok(ledger) => ledger,
-        Err(OpenError::InUse { .. }) => return Ok(()),
-        Err(error) => {
+        Err(Taken::ByGate(_)) => return Ok(()),
+        Err(Taken::ByOther(error) | Taken::Broken(error)) => {
             let why = Trouble::because(&error).message;
             return Err(Trouble::failed(format!("nothing was changed, because it cannot be recorded: {why}")));
         }

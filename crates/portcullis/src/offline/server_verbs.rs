@@ -160,6 +160,7 @@ pub fn first_config(home: &Home) -> Result<bool, Trouble> {
 pub fn configured(resolved: &Resolved) -> Vec<ServerView> {
     let view = |server: &config::ServerEntry| {
         let (state, note) = match &server.state {
+            _ if server.blocked.is_some() => (ServerState::Blocked, None),
             State::Enabled => (ServerState::Disconnected, Some("the gate is not running".to_owned())),
             State::Disabled => (ServerState::Disabled, None),
             State::Skipped(reason) => (ServerState::Skipped, Some(reason.clone())),

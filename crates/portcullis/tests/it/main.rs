@@ -32,6 +32,8 @@ mod eras;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
+mod failures;
+#[cfg(test)]
 mod foreign;
 #[cfg(test)]
 mod full_disk;
@@ -73,7 +75,11 @@ mod seal;
 #[cfg(test)]
 mod servers;
 #[cfg(test)]
+mod sharing;
+#[cfg(test)]
 mod support;
+#[cfg(test)]
+mod switched_off;
 #[cfg(test)]
 mod taint;
 #[cfg(test)]

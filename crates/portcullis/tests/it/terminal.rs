@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use testkit::gate::{Gate, Said, run, signal};
 use testkit::hostile::{Hostile, Script};
 
-use crate::support::{await_state, config, connected, eventually, fixture, gate, http, portcullis, stdio};
+use crate::support::{await_state, config, connected, eventually, fixture, gate, http, portcullis, records, stdio};
 
 const PUBLIC: &str = "classification: PUBLIC";
 const ESCAPES: &str = "\u{1b}]0;owned\u{7}\u{1b}[31mred\u{9b}2J\u{202e}";
@@ -53,12 +53,19 @@ async fn nothing_a_server_says_is_obeyed_and_its_error_is_the_servers() {
     for args in [&["call", "rude__say"][..], &["--json", "call", "rude__say"]] {
         let said = gate.cli(args).await.unwrap();
         assert_eq!(said.code, Some(5), "{said:?}");
-        assert!(said.stderr.contains("no ") && said.stderr.contains("red"), "{said:?}");
+        assert!(said.stderr.contains("answered with an error") && !said.stderr.contains("red"), "{said:?}");
         assert_harmless(&said);
     }
-    let said = gate.cli(&["--json", "call", "rude__say"]).await.unwrap();
-    let message = said.json().unwrap()["error"]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains(ESCAPES), "escaped, not changed: {message:?}");
+    // What it said is on record, and is not obeyed from there either.
+    for args in [&["audit", "show", "-"][..], &["--json", "audit", "query", "--verdict", "failed"]] {
+        let call = records(&gate).await.into_iter().rfind(|record| record["verdict"] == "failed").unwrap();
+        let args: Vec<&str> = args.iter().map(|arg| if *arg == "-" { call["call"].as_str().unwrap() } else { arg }).collect();
+        let said = gate.cli(&args).await.unwrap();
+        assert!(said.code == Some(0) && said.stdout.contains("no ") && said.stdout.contains("red"), "{said:?}");
+        assert_harmless(&said);
+    }
+    let outcome = records(&gate).await.into_iter().rfind(|record| record["verdict"] == "failed").unwrap();
+    assert!(outcome["detail"].as_str().unwrap().contains(ESCAPES), "escaped, not changed: {outcome}");
 }
 
 #[tokio::test]

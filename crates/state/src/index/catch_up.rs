@@ -43,8 +43,10 @@ const FORGET_WORDS: &str = "
 pub struct CaughtUp {
     /// Records that were read.
     pub added: u64,
-    /// What was there was of another ledger, and was made anew.
+    /// What was there was of another ledger or not whole, and was made anew.
     pub anew: bool,
+    /// Rows that were not there any more, although nobody but the index removes any.
+    pub lost: u64,
 }
 
 /// The last record that was read.
@@ -57,8 +59,8 @@ struct Reached {
 /// What the index wants to know of a record.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Line {
-    seq: u64,
+pub(super) struct Line {
+    pub(super) seq: u64,
     ms: u64,
     kind: String,
     call: String,
@@ -84,12 +86,12 @@ struct Line {
 
 impl Line {
     /// The intent whose words this outcome must borrow, because it has none of its own.
-    fn nameless(&self) -> Option<u64> {
+    pub(super) fn nameless(&self) -> Option<u64> {
         self.intent.filter(|_| self.verdict == "indeterminate" && self.caller.is_empty() && self.action.is_empty())
     }
 
     /// The texts of the columns, in their order.
-    fn words(&self) -> [&str; 18] {
+    pub(super) fn words(&self) -> [&str; 18] {
         let mut links = self.after.split_whitespace();
         let after = links.next().unwrap_or_default();
         let follows = links.next().unwrap_or(after);
@@ -119,8 +121,29 @@ impl Line {
 }
 
 impl Index {
-    /// Reads everything the ledger holds by now. Where the ledger is not the one that was indexed, begins again.
+    /// Reads everything the ledger holds by now. Where the ledger is not the one that was indexed, or rows are missing, begins again.
     pub async fn catch_up(&mut self) -> Result<CaughtUp, IndexError> {
+        let done = self.read_on().await?;
+        match self.lost().await.map_err(|error| self.failed(&error))? {
+            0 => Ok(done),
+            lost => Ok(CaughtUp { lost, ..self.begin_again().await? }),
+        }
+    }
+
+    /// Forgets everything and reads the whole ledger.
+    pub async fn begin_again(&mut self) -> Result<CaughtUp, IndexError> {
+        self.forget_all().await.map_err(|error| self.failed(&error))?;
+        Ok(CaughtUp { anew: true, ..self.read_on().await? })
+    }
+
+    /// How many rows are too few or too many.
+    pub(super) async fn lost(&mut self) -> Result<u64, sqlx::Error> {
+        let sql = "SELECT coalesce((SELECT rows FROM reached), 0) - (SELECT count(*) FROM record)";
+        let off: i64 = sqlx::query(sql).fetch_one(&mut self.connection).await?.try_get(0)?;
+        Ok(off.unsigned_abs())
+    }
+
+    async fn read_on(&mut self) -> Result<CaughtUp, IndexError> {
         let mut done = CaughtUp::default();
         let mut after = self.reached().await.map_err(|error| self.failed(&error))?;
         if let Some(reached) = &after
@@ -177,13 +200,20 @@ impl Index {
         let oldest = blocking(move || audit::oldest(&dir)).await.map_err(|error| self.unreadable(error))?;
         let oldest = to_file(oldest.unwrap_or(0));
         let forgotten = async {
+            sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut self.connection).await?;
             let gone = sqlx::query("DELETE FROM record WHERE seq < ?").bind(oldest).execute(&mut self.connection).await?;
             if gone.rows_affected() > 0 {
+                let fewer = to_file(gone.rows_affected());
+                sqlx::query("UPDATE reached SET rows = rows - ?").bind(fewer).execute(&mut self.connection).await?;
                 sqlx::query(FORGET_WORDS).execute(&mut self.connection).await?;
             }
-            Ok(())
+            sqlx::raw_sql("COMMIT").execute(&mut self.connection).await.map(drop)
         };
         let forgotten = forgotten.await;
+        if forgotten.is_err() {
+            // What was begun ends with the connection at the latest.
+            let _undone = sqlx::raw_sql("ROLLBACK").execute(&mut self.connection).await;
+        }
         forgotten.map_err(|error| self.failed(&error))
     }
 }
@@ -193,7 +223,7 @@ pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Resul
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error.to_string())))
 }
 
-fn read_batch(mut places: Places) -> io::Result<(Places, Vec<(Spot, Line)>)> {
+pub(super) fn read_batch(mut places: Places) -> io::Result<(Places, Vec<(Spot, Line)>)> {
     let mut lines = Vec::with_capacity(BATCH);
     while lines.len() < BATCH
         && let Some((place, text)) = places.next_line()?
@@ -240,7 +270,12 @@ async fn rows(connection: &mut SqliteConnection, words: &mut Words, lines: &[(Sp
         sqlx::query(WORDS_OF_INTENT).bind(to_file(intent)).bind(to_file(line.seq)).execute(&mut *connection).await?;
     }
     let Some((place, line)) = lines.last() else { return Ok(()) };
-    sqlx::query("INSERT OR REPLACE INTO reached (one, seq, hash, segment, at, length) VALUES (1, ?, ?, ?, ?, ?)")
+    // Another asker may have read some of these meanwhile.
+    let before = sqlx::query("SELECT seq, rows FROM reached").fetch_optional(&mut *connection).await?;
+    let (seq, rows) = before.map_or(Ok((-1, 0)), |row| Ok::<_, sqlx::Error>((row.try_get(0)?, row.try_get::<i64, _>(1)?)))?;
+    let new = lines.iter().filter(|(_, line)| to_file(line.seq) > seq).count();
+    sqlx::query("INSERT OR REPLACE INTO reached (one, rows, seq, hash, segment, at, length) VALUES (1, ?, ?, ?, ?, ?, ?)")
+        .bind(rows + i64::try_from(new).unwrap_or(i64::MAX))
         .bind(to_file(line.seq))
         .bind(&line.hash)
         .bind(to_file(place.segment))

@@ -56,5 +56,6 @@ CREATE TABLE reached (
     hash    TEXT    NOT NULL,
     segment INTEGER NOT NULL,
     at      INTEGER NOT NULL,
-    length  INTEGER NOT NULL
+    length  INTEGER NOT NULL,
+    rows    INTEGER NOT NULL   -- how many records there must be
 ) STRICT;

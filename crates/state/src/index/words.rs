@@ -20,16 +20,32 @@ impl Words {
 
     /// Finds out, or gives out, the numbers of `texts`.
     pub(super) async fn learn(&mut self, connection: &mut SqliteConnection, texts: &BTreeSet<&str>) -> Result<(), sqlx::Error> {
+        self.look_up(connection, texts, true).await
+    }
+
+    /// Finds out the numbers of those of `texts` that have one.
+    pub(super) async fn recall(&mut self, connection: &mut SqliteConnection, texts: &BTreeSet<&str>) -> Result<(), sqlx::Error> {
+        self.look_up(connection, texts, false).await
+    }
+
+    async fn look_up(
+        &mut self,
+        connection: &mut SqliteConnection,
+        texts: &BTreeSet<&str>,
+        give_out: bool,
+    ) -> Result<(), sqlx::Error> {
         if self.0.len() > REMEMBERED {
             self.0.clear();
         }
         let unknown: Vec<&str> = texts.iter().copied().filter(|text| !text.is_empty() && !self.0.contains_key(*text)).collect();
         for some in unknown.chunks(AT_ONCE) {
-            let mut insert = QueryBuilder::<Sqlite>::new("INSERT OR IGNORE INTO word (text) ");
-            insert.push_values(some, |mut row, text| {
-                row.push_bind(*text);
-            });
-            insert.build().persistent(false).execute(&mut *connection).await?;
+            if give_out {
+                let mut insert = QueryBuilder::<Sqlite>::new("INSERT OR IGNORE INTO word (text) ");
+                insert.push_values(some, |mut row, text| {
+                    row.push_bind(*text);
+                });
+                insert.build().persistent(false).execute(&mut *connection).await?;
+            }
             let mut select = QueryBuilder::<Sqlite>::new("SELECT id, text FROM word WHERE text IN (");
             let mut list = select.separated(", ");
             for text in some {

@@ -6,7 +6,7 @@ use audit::{Change, Facts, Filter, Ledger, Options, Outcome, RealDisk, Record, V
 use proptest::prelude::*;
 use vocab::Stage;
 
-use crate::index::{Index, IndexError, Query};
+use crate::index::{Differences, Index, IndexError, Query};
 
 fn ledger(dir: &Path) -> Ledger {
     Ledger::with(dir, Box::new(RealDisk), system_clock(), Options { segment_bytes: 4_000 }).unwrap()
@@ -54,6 +54,50 @@ async fn opened(dir: &Path) -> Index {
     let mut index = Index::open(&dir.join("index.db"), &dir.join("ledger")).await.unwrap();
     index.catch_up().await.unwrap();
     index
+}
+
+/// Changes the file behind the index's back.
+async fn tamper(dir: &Path, sql: &'static str) {
+    use sqlx::{ConnectOptions as _, Connection as _};
+    let mut connection = sqlx::sqlite::SqliteConnectOptions::new().filename(dir.join("index.db")).connect().await.unwrap();
+    sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn rows_that_somebody_removed_or_altered_are_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let written = ledger(&dir.join("ledger"));
+    for number in 0..40 {
+        call(&written, facts(&format!("c-{number}"), "ann", "search", ""), number % 4 == 0);
+    }
+    let refused = || Query { verdict: "refused".into(), ..Query::default() };
+    let whole = seqs(&mut opened(dir).await, refused()).await;
+    assert_eq!(whole.len(), 10);
+    tamper(dir, "DELETE FROM record WHERE verdict = (SELECT id FROM word WHERE text = 'refused')").await;
+    let mut index = Index::open(&dir.join("index.db"), &dir.join("ledger")).await.unwrap();
+    assert_eq!(index.compare().await.unwrap(), Differences { missing: 10, ..Differences::default() });
+    let done = index.catch_up().await.unwrap();
+    assert_eq!((done.lost, done.anew), (10, true));
+    assert_eq!(seqs(&mut index, refused()).await, whole, "nothing is left out");
+    assert!(!index.compare().await.unwrap().any());
+    drop(index);
+    for (sql, expected) in [
+        ("UPDATE record SET verdict = NULL WHERE seq IN (3, 4)", (0, 2, 0)),
+        ("UPDATE record SET caller = caller + 1 WHERE seq = 5", (0, 1, 0)),
+        ("UPDATE word SET text = 'refused-' WHERE text = 'refused'", (0, 10, 0)),
+        ("UPDATE record SET at = at + 1 WHERE seq = 6", (0, 1, 0)),
+        ("UPDATE record SET seq = seq + 1000 WHERE seq = 7", (1, 0, 1)),
+    ] {
+        let mut index = opened(dir).await;
+        index.begin_again().await.unwrap();
+        drop(index);
+        tamper(dir, sql).await;
+        let mut index = Index::open(&dir.join("index.db"), &dir.join("ledger")).await.unwrap();
+        let found = index.compare().await.unwrap();
+        assert_eq!((found.missing, found.altered, found.foreign), expected, "{sql}");
+    }
 }
 
 /// What reading everything finds.

@@ -44,7 +44,7 @@ pub async fn first_call(command: &[String], address: &Address) -> Result<Duratio
 /// Asks politely, so that the program's own children end as well.
 async fn stop(mut child: tokio::process::Child) -> Result<()> {
     if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw) {
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
+        rustix::process::kill_process(pid, rustix::process::Signal::INT)?;
     }
     if tokio::time::timeout(Duration::from_secs(5), child.wait()).await.is_err() {
         child.kill().await?;

@@ -18,6 +18,9 @@ pub(super) fn answer(books: &Books, message: &Value) -> Answer {
         return Answer::Accepted;
     };
     let params = message.get("params").unwrap_or(&Value::Null);
+    if let Some(error) = broken(params) {
+        return Answer::Message(json!({"jsonrpc": "2.0", "id": id, "error": error}));
+    }
     let shown = lock(&books.shown).clone();
     let result = match method {
         "initialize" => initialize(params, shown),
@@ -57,6 +60,15 @@ fn initialize(params: &Value, shown: Shown) -> Value {
         result.insert("instructions".to_owned(), json!(instructions));
     }
     result
+}
+
+/// Whatever is called `break`, tool, prompt or resource, answers with a JSON-RPC error in words that no agent should read.
+fn broken(params: &Value) -> Option<Value> {
+    let named = params.get("name").or_else(|| params.get("uri"))?.as_str()?;
+    let code = params.pointer("/arguments/code").cloned().unwrap_or(json!(-32050));
+    named.ends_with("break").then(
+        || json!({"code": code, "message": "Traceback: psycopg2.OperationalError at /srv/x.py", "data": {"query": "select pin"}}),
+    )
 }
 
 /// A tool that declares what it answers answers so.

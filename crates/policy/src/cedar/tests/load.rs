@@ -68,7 +68,8 @@ fn what_cedar_cannot_parse_is_refused_where_it_stands() {
 #[test]
 fn a_policy_that_can_never_match_is_refused() {
     refused("permit (principal, action == Action::\"call\", resource is Prompt);", 1, 1, "", "can never match");
-    refused("permit (principal, action, resource) when { false };", 1, 1, "impossible", "can never match");
+    refused("permit (principal, action, resource) when { false };", 1, 1, "impossible", "look at its condition");
+    refused("permit (principal, action, resource) unless { true };", 1, 1, "impossible", "look at its condition");
 }
 
 #[test]

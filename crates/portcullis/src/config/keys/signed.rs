@@ -112,7 +112,8 @@ pub static AGENT_TOOL: &[Key] = &[
 
 pub static AGENT_TOOL_CONFIG: &[Key] = &[
     SUBCOMMANDS,
-    key("env_var_denylist", Kind::TextList, "[]", "Variables its commands are not given."),
+    key("env_var_denylist", Kind::TextList, "[]", "Variables its commands are not given.")
+        .idle("remove it: this version runs no command"),
     key(
         "max_calls_per_execution",
         Kind::Count(0..=1_000_000_000),
@@ -163,14 +164,11 @@ pub static LISTED_DISPATCHER: &[Key] = &[
 
 const DISPATCHER_DESCRIPTION: Key = key("description", Kind::Text, "", "What it is for, in words.");
 const DISPATCHER_ENABLED: Key = key("enabled", Kind::Flag, "true", "`false` switches the whole family off on this node.");
-const DISPATCHER_CAPABILITIES: Key = key(
-    "capabilities",
-    Kind::TableList(CAPABILITY),
-    "[]",
-    "Its tools, where something is to be said about one. Read and shown; the semantic judge is not part of this version.",
-);
+const DISPATCHER_CAPABILITIES: Key =
+    key("capabilities", Kind::TableList(CAPABILITY), "[]", "Its tools, where something is to be said about one.")
+        .idle("remove it: what a session may call is said in its context and its agent's tools");
 const API_KEY: Key =
-    key("api_key", Kind::Reference, "", "Secret reference. Read and shown; no built-in needs one in this version.");
+    key("api_key", Kind::Reference, "", "Secret reference.").idle("give it to the server that needs it, in its `credentials`");
 const DEFAULT_TIMEOUT: Key = key(
     "default_timeout_secs",
     Kind::Count(1..=86_400),
@@ -195,7 +193,8 @@ const MAX_CONCURRENT: Key = key(
     "",
     "`cmd` only: commands of one execution that may run at once. 1 without it.",
 );
-const ENV_DENYLIST: Key = key("global_env_denylist", Kind::TextList, "[]", "`cmd` only: variables no command is given.");
+const ENV_DENYLIST: Key = key("global_env_denylist", Kind::TextList, "[]", "`cmd` only: variables no command is given.")
+    .idle("remove it: this version runs no command");
 const SEARCH_HOST: Key = key(
     "search_host",
     Kind::Text,

@@ -149,6 +149,34 @@ fn executor_pattern(executor: &str) -> Result<ToolPattern, BadPattern> {
     ToolPattern::parse(&format!("{family}.*"))
 }
 
+/// Sections of a manifest's `spec` that bound nothing: what runs, what it is told, what it starts with.
+const WORDS_OF_SPEC: &[&str] = &["runtime", "task", "context", "env"];
+/// What is read of `spec`, by section.
+const READ_OF_SPEC: &[&str] = &["tools", "security_context", "max_calls_per_execution", "execution.max_calls_per_execution"];
+/// Sections whose keys are controls of their own.
+const CONTROLS_OF_SPEC: &[&str] = &["execution", "security"];
+
+/// What a manifest asks for and this version does not do, by path. Whoever wrote it believes that something is bounded.
+pub fn idle_in_manifest(text: &str) -> Vec<String> {
+    let Ok(root) = tree::parse(text) else { return Vec::new() };
+    let entries = |node: Option<&Node>| -> Vec<(String, bool)> {
+        let entries = node.and_then(Node::entries).unwrap_or_default();
+        entries.iter().map(|(key, node)| (key.name.clone(), !node.is_null())).collect()
+    };
+    let spec = root.get("spec");
+    let mut idle = Vec::new();
+    for (section, is_written) in entries(spec).into_iter().filter(|(name, _)| !WORDS_OF_SPEC.contains(&name.as_str())) {
+        let inner = entries(spec.and_then(|spec| spec.get(&section)));
+        if CONTROLS_OF_SPEC.contains(&section.as_str()) && !inner.is_empty() {
+            idle.extend(inner.into_iter().filter(|(_, is_written)| *is_written).map(|(name, _)| format!("{section}.{name}")));
+        } else if is_written {
+            idle.push(section);
+        }
+    }
+    idle.retain(|path| !READ_OF_SPEC.contains(&path.as_str()));
+    idle.into_iter().map(|path| format!("spec.{path}")).collect()
+}
+
 /// The tools of an agent manifest. Of the manifest only `kind`, `spec.tools`, `spec.security_context` and `max_calls_per_execution` are
 /// read; what stands in a tool's entry must all be known, because what is not known would not be enforced.
 pub fn read_manifest(file: &str, text: &str) -> Result<AgentTools, Report> {

@@ -48,10 +48,6 @@ pub(in super::super) fn dispatchers(node: Option<&Node>, findings: &mut Vec<Find
             "web" => search_host(fields, &mut dispatchers.ceilings, findings),
             _ => {}
         }
-        if let Some(node) = fields.node("api_key") {
-            let what = format!("`builtin_dispatchers.{family}.api_key` is read but has no effect in this version");
-            findings.push(Finding::warning(node.place, what, "give it to the server that needs it, in its `credentials`"));
-        }
         dispatchers.capabilities.extend(fields.items("capabilities").iter().map(|node| {
             let own = Fields::new(Some(node), keys::CAPABILITY);
             let name = node.text().or_else(|| own.written("name")).unwrap_or_default();

@@ -2,13 +2,14 @@
 
 use std::{fs, io, path::Path};
 
-use audit::{Change, Exported, Filter, Ledger, OpenError, Trimmed};
+use audit::{Change, Exported, Filter, Trimmed};
 use serde_json::json;
 
 use super::{proofs, query::now_ms, unreadable};
 use crate::{
     cli::{Exit, args},
     config,
+    holding::{self, Taken},
     home::Home,
     offline::{self, Screen, Trouble},
     out_file,
@@ -108,11 +109,11 @@ pub(super) fn retain(args: &args::AuditRetain, home: &Home, screen: &mut Screen<
     let gone = if args.dry_run {
         audit::removable(&home.ledger, &keep).map_err(Trouble::failed)?
     } else {
-        let ledger = Ledger::at(&home.ledger).map_err(|error| match error {
-            OpenError::InUse { .. } => Trouble::failed(
+        let ledger = holding::open_ledger(home).map_err(|taken| match taken {
+            Taken::ByGate(_) => Trouble::failed(
                 "a gate is running in this home, and removes what the configuration says by itself; --dry-run shows what would go",
             ),
-            error => Trouble::because(&error),
+            taken => taken.into(),
         })?;
         let user = offline::os_user();
         let reason = args.reason.as_deref().unwrap_or(&why);

@@ -2,12 +2,13 @@
 
 use std::{fs, io, path::Path};
 
-use audit::{Body, Change, Head, Ledger, OpenError};
+use audit::{Body, Change, Head};
 use serde_json::json;
 
 use super::unreadable;
 use crate::{
     cli::{Exit, args},
+    holding::{self, Taken},
     home::Home,
     offline::{Screen, Trouble},
 };
@@ -72,9 +73,9 @@ pub(super) fn check(args: &args::AuditCheckProof, home: &Home, screen: &mut Scre
 
 /// Only without a gate: it holds the ledger, and the keys of what it keeps.
 pub(super) fn erase(args: &args::AuditErase, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let ledger = Ledger::at(&home.ledger).map_err(|error| match error {
-        OpenError::InUse { .. } => Trouble::failed("a gate is running in this home; stop it, erase, and start it again"),
-        error => Trouble::failed(error),
+    let ledger = holding::open_ledger(home).map_err(|taken| match taken {
+        Taken::ByGate(_) => Trouble::failed("a gate is running in this home; stop it, erase, and start it again"),
+        taken => taken.into(),
     })?;
     match audit::body(&home.ledger, &args.call).map_err(|error| unreadable(home, &error))? {
         Body::Kept { .. } => {}

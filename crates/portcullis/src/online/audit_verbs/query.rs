@@ -16,11 +16,17 @@ pub(super) fn run(args: &args::AuditQuery, home: &Home, screen: &mut Screen<'_>)
     let names = CallerNames::of(home);
     let query = question(args, &names);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let found = runtime.block_on(answer(home, &query)).map_err(Trouble::failed)?;
+    let (found, lost) = runtime.block_on(answer(home, &query)).map_err(Trouble::failed)?;
+    if lost > 0 {
+        tracing::warn!(
+            "{} had lost {lost} rows and was made anew; nothing is missing from this answer",
+            home.index_file().display()
+        );
+    }
     if let (true, Some(given)) = (found.records.is_empty(), &args.caller) {
         let by_caller = Query { caller: query.caller.clone(), all: true, limit: 1, ..Query::default() };
         let is_known = names.knows(&query.caller)
-            || !runtime.block_on(answer(home, &by_caller)).map_err(Trouble::failed)?.records.is_empty();
+            || !runtime.block_on(answer(home, &by_caller)).map_err(Trouble::failed)?.0.records.is_empty();
         if !is_known {
             let said = format!("there is no caller `{given}`; `portcullis token list` shows the credentials");
             return Err(Trouble::usage(said));
@@ -36,10 +42,40 @@ pub(super) fn run(args: &args::AuditQuery, home: &Home, screen: &mut Screen<'_>)
     Ok(Exit::Done)
 }
 
-async fn answer(home: &Home, query: &Query) -> Result<Found, state::index::IndexError> {
+/// The answer, and how many rows the index had lost.
+async fn answer(home: &Home, query: &Query) -> Result<(Found, u64), state::index::IndexError> {
     let mut index = Index::open(&home.index_file(), &home.ledger).await?;
-    index.catch_up().await?;
-    index.find(query).await
+    let lost = index.catch_up().await?.lost;
+    Ok((index.find(query).await?, lost))
+}
+
+/// Holds the index against the ledger and mends it: what was wrong with it, in words.
+pub(super) fn mend_index(home: &Home) -> Option<String> {
+    if !home.index_file().exists() {
+        return None;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let mended = runtime.block_on(async {
+        let mut index = Index::open(&home.index_file(), &home.ledger).await?;
+        let found = index.compare().await?;
+        if found.any() {
+            index.begin_again().await?;
+        }
+        Ok::<_, state::index::IndexError>(found)
+    });
+    let file = home.index_file();
+    match mended {
+        Ok(found) if !found.any() => None,
+        Ok(found) => Some(format!(
+            "the index {} did not agree with the ledger: {} rows missing, {} altered, {} of no record. It was made anew; answers of \
+             `audit query` before may have been incomplete",
+            file.display(),
+            found.missing,
+            found.altered,
+            found.foreign
+        )),
+        Err(error) => Some(error.to_string()),
+    }
 }
 
 /// All records of a call and the changes of its approval, in order; nothing where there is no index to ask.
@@ -47,11 +83,11 @@ pub(super) fn story(home: &Home, call: &str) -> Option<Vec<audit::Record>> {
     const MOST: u32 = 1_000;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let by_call = Query { call: call.to_owned(), all: true, limit: MOST, ..Query::default() };
-    let mut records = runtime.block_on(answer(home, &by_call)).ok()?.records;
+    let mut records = runtime.block_on(answer(home, &by_call)).ok()?.0.records;
     let approval = records.iter().map(|record| record.approval.clone()).find(|approval| !approval.is_empty());
     if let Some(approval) = approval {
         let by_approval = Query { approval, kind: "change".to_owned(), all: true, limit: MOST, ..Query::default() };
-        records.extend(runtime.block_on(answer(home, &by_approval)).ok()?.records);
+        records.extend(runtime.block_on(answer(home, &by_approval)).ok()?.0.records);
     }
     records.sort_by_key(|record| record.seq);
     records.dedup_by_key(|record| record.seq);

@@ -5,7 +5,7 @@ use std::{io, thread};
 use audit::{BodyReport, Head, Report};
 use serde_json::json;
 
-use super::{POLL, keep, proofs, unreadable};
+use super::{POLL, keep, proofs, query, unreadable};
 use crate::{
     cli::{Exit, args},
     home::Home,
@@ -31,16 +31,20 @@ pub(super) fn run(args: &args::AuditVerify, home: &Home, screen: &mut Screen<'_>
     };
     let finding = report.finding.as_ref().map(ToString::to_string).or(bodies.as_ref().and_then(altered));
     report.unproven.extend(bodies.as_ref().and_then(missing));
+    // The index proves nothing; but what is asked of it must not be less than the ledger has.
+    let index = if report.is_clean() { query::mend_index(home) } else { None };
     let document = json!({
         "clean": finding.is_none(), "segments": report.segments, "first": report.first, "records": report.records, "intents": report.intents,
         "outcomes": report.outcomes, "refusals": report.refusals, "changes": report.changes, "open_intents": report.open_intents,
         "head": report.head.to_string(), "root": report.root.to_string(), "checkpoint": report.checkpoint, "finding": finding,
-        "unproven": report.unproven,
+        "unproven": report.unproven, "index": index,
         "bodies": bodies.as_ref().map(|bodies| json!({
             "checked": bodies.checked(), "kept": bodies.kept, "erased": bodies.erased, "missing": bodies.missing, "altered": bodies.altered,
         })),
     });
-    screen.show(&document, &verdict(&report, finding.as_deref(), bodies.as_ref()))?;
+    let mut text = verdict(&report, finding.as_deref(), bodies.as_ref());
+    text.extend(index.iter().map(|wrong| format!("WARNING: {wrong}.\n")));
+    screen.show(&document, &text)?;
     Ok(match (finding, report.unproven.is_empty()) {
         (None, true) => Exit::Done,
         (None, false) => Exit::Failed,
@@ -70,6 +74,18 @@ fn verifier(args: &args::AuditVerify, home: &Home) -> Result<Box<dyn Fn() -> io:
     Ok(Box::new(move || audit::verify_against(&dir, &note, &key)))
 }
 
+/// Outcomes and intents need not be as many: a call that fails before it is sent ends without an intent.
+fn without_intent(report: &Report) -> String {
+    let ended = report.intents.saturating_sub(report.open_intents);
+    let others = report.outcomes.saturating_sub(ended);
+    let why = if report.first > 0 {
+        "failed before they were sent, or their intents were removed"
+    } else {
+        "failed before they were sent"
+    };
+    if others == 0 { String::new() } else { format!(" ({others} of calls without an intent: they {why})") }
+}
+
 fn altered(bodies: &BodyReport) -> Option<String> {
     let first = bodies.altered.first()?;
     let count = bodies.altered.len();
@@ -88,11 +104,12 @@ fn missing(bodies: &BodyReport) -> Option<String> {
 
 fn verdict(report: &Report, finding: Option<&str>, bodies: Option<&BodyReport>) -> String {
     let counts = format!(
-        "{} records in {} files: {} intents, {} outcomes, {} refusals, {} changes",
+        "{} records in {} files: {} intents, {} outcomes{}, {} refusals, {} changes",
         report.kept(),
         report.segments,
         report.intents,
         report.outcomes,
+        without_intent(report),
         report.refusals,
         report.changes
     );
