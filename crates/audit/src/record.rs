@@ -313,3 +313,11 @@ pub struct Record {
     pub prev: String,
     pub hash: String,
 }
+
+impl Record {
+    /// Whether a call wrote this itself: its intent, its outcome or its refusal. A change may name a call and is not one.
+    #[must_use]
+    pub fn is_of_a_call(&self) -> bool {
+        !self.call.is_empty() && matches!(self.kind.as_str(), "intent" | "outcome" | "refusal")
+    }
+}

@@ -140,7 +140,8 @@ enum Recorded {
 fn recorded(gate: &Gate, call: &str) -> Result<Recorded, String> {
     let dir = gate.ledger().dir().to_owned();
     let records = audit::read(&dir, Filter { call: call.to_owned(), ..Filter::default() }).map_err(|error| error.to_string())?;
-    let last = records.filter_map(Result::ok).last();
+    // A reset of its session, or the erasing of its arguments, names a call too.
+    let last = records.filter_map(Result::ok).filter(Record::is_of_a_call).last();
     let record = last.ok_or_else(|| format!("the ledger has no call `{call}`"))?;
     let action = Action::from_method(&record.action).ok_or_else(|| format!("`{}` is not a call", record.action))?;
     if record.server.is_empty() && record.tool.is_empty() {

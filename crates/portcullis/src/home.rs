@@ -121,6 +121,12 @@ impl Home {
         self.state.join("client.token")
     }
 
+    /// A client credential that a person asked to keep, in clear.
+    #[must_use]
+    pub fn kept_token_file(&self, id: &str) -> PathBuf {
+        self.state.join("clients").join(format!("{id}.token"))
+    }
+
     /// The command line's own credential, in clear.
     #[must_use]
     pub fn operator_token_file(&self) -> PathBuf {

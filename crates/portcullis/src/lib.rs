@@ -2,6 +2,7 @@
 
 mod accounts;
 mod caller_names;
+mod chosen_credential;
 pub mod cli;
 pub mod config;
 mod contexts;
@@ -28,7 +29,7 @@ mod up;
 mod wiring;
 
 use std::{
-    io::{self, Write},
+    io::{self, IsTerminal as _, Write as _},
     process::ExitCode,
 };
 
@@ -36,7 +37,7 @@ use clap::Parser as _;
 
 use cli::{
     Cli, Exit, Style, Verb,
-    terminal::{Out, harmless},
+    terminal::{Out, Sheet, harmless},
 };
 use offline::{Screen, Trouble};
 
@@ -48,16 +49,20 @@ pub fn main() -> ExitCode {
         Err(error) => return misread(&error),
     };
     let stdout = io::stdout().lock();
+    let is_program = !stdout.is_terminal();
     let outcome = match &cli.verb {
         // Its output is a protocol's and nobody's to look at.
         Verb::DemoServer(_) => run(&cli, &mut { stdout }),
         Verb::Up(_) => {
-            let mut out = Out::new(stdout, cli.json, Style::of_stdout(cli.color).color).outliving_its_reader();
+            let mut out = Out::new(stdout, cli.json, Style::of_stdout(cli.color).color)
+                .read_by_a_program(is_program)
+                .outliving_its_reader();
             run(&cli, &mut out)
         }
         _ => {
             let redraws = matches!(&cli.verb, Verb::Status(args) if args.watch);
-            let mut out = Out::new(stdout, cli.json, Style::of_stdout(cli.color).color).redrawing(redraws);
+            let out = Out::new(stdout, cli.json, Style::of_stdout(cli.color).color);
+            let mut out = out.read_by_a_program(is_program).redrawing(redraws);
             match run(&cli, &mut out) {
                 // Whoever reads what we write has seen enough.
                 Err(_) if out.is_closed() => Ok(Exit::Done),
@@ -99,7 +104,7 @@ fn misread(error: &clap::Error) -> ExitCode {
     u8::try_from(error.exit_code()).map_or(Exit::Usage.into(), ExitCode::from)
 }
 
-fn run(cli: &Cli, out: &mut dyn Write) -> Result<Exit, Trouble> {
+fn run(cli: &Cli, out: &mut dyn Sheet) -> Result<Exit, Trouble> {
     // A demo server runs with a cleared environment, so it cannot know a home, and needs none.
     let home = match &cli.verb {
         Verb::DemoServer(_) | Verb::Completions(_) => home::Home::at(".".as_ref()),

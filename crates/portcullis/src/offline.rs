@@ -2,18 +2,26 @@
 //!
 //! A running gate learns of changes by reloading; [`wants_reload`] says after which verbs. Nothing here opens a connection.
 
-use std::{io, io::Write, path::Path};
+use std::{
+    io::{self, Write as _},
+    path::Path,
+};
 
 use serde::Serialize;
 
 use crate::{
-    cli::{Cli, Exit, Style, Verb, args},
+    cli::{
+        Cli, Exit, Style, Verb, args,
+        style::Paint,
+        terminal::{Sheet, harmless},
+    },
     config, contexts, demo_server,
     home::Home,
     signing,
 };
 
 mod account_verbs;
+mod client_verbs;
 mod config_verbs;
 mod policy_verbs;
 mod prompt;
@@ -30,7 +38,7 @@ pub use server_verbs::{configured, first_config};
 
 /// Where answers go.
 pub struct Screen<'a> {
-    pub out: &'a mut dyn Write,
+    pub out: &'a mut dyn Sheet,
     pub style: Style,
     pub json: bool,
 }
@@ -102,11 +110,26 @@ impl Screen<'_> {
     }
 }
 
+impl Screen<'_> {
+    /// Something that the person should know and that is no part of the answer.
+    pub fn warn(&mut self, text: &str) {
+        // Where nobody listens there is nobody to tell.
+        let _ = writeln!(io::stderr(), "{} {}", self.style.paint("note:", Paint::Yellow), harmless(text, false));
+    }
+
+    /// A document that has a format of its own: the same bytes as in a file.
+    pub fn machine(&mut self, document: &[u8]) -> Result<(), Trouble> {
+        self.out.data(document)?;
+        Ok(self.out.flush()?)
+    }
+}
+
 /// Carries the verb out, or gives `None` when it needs the gate.
 pub fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Option<Result<Exit, Trouble>> {
     Some(match &cli.verb {
         Verb::Config(verb) => config_verbs::run(verb, home, screen),
-        Verb::Token(verb) => token_verbs::run(verb, home, screen),
+        Verb::Token(verb) => token_verbs::run(verb, cli.home.as_deref(), home, screen),
+        Verb::Clients(verb) => client_verbs::run(verb, cli.home.as_deref(), home, screen),
         Verb::Secret(verb) => secret_verbs::run(verb, home, screen),
         Verb::Policy(verb) => policy_verbs::run(verb, home, screen)?,
         Verb::ConnectAccount(args) => account_verbs::run(args, home, screen),

@@ -24,6 +24,7 @@ mod demo;
 mod doctor;
 mod line;
 mod lineage;
+mod result;
 mod seal;
 
 pub(crate) use line::Line;

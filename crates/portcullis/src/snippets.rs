@@ -16,6 +16,27 @@ pub struct Snippet {
     pub text: String,
 }
 
+/// The clients whose forms are known, by the name a person types and the one it has.
+pub const CLIENTS: [(&str, &str); 9] = [
+    ("claude-code", "Claude Code"),
+    ("claude-desktop", "Claude Desktop"),
+    ("codex", "Codex"),
+    ("cursor", "Cursor"),
+    ("gemini", "Gemini CLI"),
+    ("opencode", "opencode"),
+    ("vscode", "VS Code"),
+    ("windsurf", "Windsurf"),
+    ("zed", "Zed"),
+];
+
+/// Only those of one client, by the name a person types.
+#[must_use]
+pub fn of_client(snippets: Vec<Snippet>, client: &str) -> Vec<Snippet> {
+    let name = CLIENTS.iter().find(|(typed, _)| *typed == client).map_or("", |(_, name)| name);
+    let is_it = |snippet: &Snippet| snippet.client == name || (name == "opencode" && snippet.client == "opencode 2");
+    snippets.into_iter().filter(is_it).collect()
+}
+
 /// Over HTTP, with the token.
 #[must_use]
 pub fn http(url: &str, token: &str) -> Vec<Snippet> {
@@ -44,16 +65,23 @@ pub fn http(url: &str, token: &str) -> Vec<Snippet> {
             json!({ "type": "remote", "url": url, "enabled": true, "headers": headers, "oauth": false }),
         ),
         opencode_2(json!({ "type": "remote", "url": url, "headers": headers })),
+        json_snippet(
+            "Windsurf",
+            "~/.codeium/windsurf/mcp_config.json",
+            "mcpServers",
+            json!({ "serverUrl": url, "headers": headers }),
+        ),
+        json_snippet("Zed", "~/.config/zed/settings.json", "context_servers", json!({ "url": url, "headers": headers })),
     ]
 }
 
-/// Over standard input and output. `home` is given when it is not the default one.
+/// Over standard input and output. `home` is given when it is not the default one, `options` are those of `connect`.
 #[must_use]
-pub fn stdio(executable: &Path, home: Option<&Path>) -> Vec<Snippet> {
+pub fn stdio(executable: &Path, home: Option<&Path>, options: &[String]) -> Vec<Snippet> {
     let command = executable.to_string_lossy();
     let home = home.map(|home| home.to_string_lossy().into_owned());
-    let args: Vec<String> =
-        home.iter().flat_map(|home| ["--home".to_owned(), home.clone()]).chain(["connect".to_owned()]).collect();
+    let verb = std::iter::once("connect".to_owned()).chain(options.iter().cloned());
+    let args: Vec<String> = home.iter().flat_map(|home| ["--home".to_owned(), home.clone()]).chain(verb).collect();
     let words: Vec<String> = std::iter::once(command.as_ref()).chain(args.iter().map(String::as_str)).map(shell).collect();
     let entry = json!({ "command": command, "args": args });
     let listed = args.iter().map(|arg| quoted(arg)).collect::<Vec<_>>().join(", ");
@@ -68,9 +96,12 @@ pub fn stdio(executable: &Path, home: Option<&Path>) -> Vec<Snippet> {
             "~/.codex/config.toml",
             format!("[mcp_servers.portcullis]\ncommand = {}\nargs = [{listed}]", quoted(&command)),
         ),
-        json_snippet("Gemini CLI", "~/.gemini/settings.json", "mcpServers", entry),
+        json_snippet("Gemini CLI", "~/.gemini/settings.json", "mcpServers", entry.clone()),
         json_snippet("opencode", "opencode.json", "mcp", json!({ "type": "local", "command": all, "enabled": true })),
         opencode_2(json!({ "type": "local", "command": all })),
+        json_snippet("Claude Desktop", "claude_desktop_config.json", "mcpServers", entry.clone()),
+        json_snippet("Windsurf", "~/.codeium/windsurf/mcp_config.json", "mcpServers", entry.clone()),
+        json_snippet("Zed", "~/.config/zed/settings.json", "context_servers", entry),
     ]
 }
 
@@ -98,7 +129,7 @@ fn opencode_2(entry: Value) -> Snippet {
 }
 
 /// A word a POSIX shell reads back as `text`.
-fn shell(text: &str) -> String {
+pub(crate) fn shell(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

@@ -1,13 +1,14 @@
 //! Client credentials.
 //!
-//! A token is shown once, when it is made; what is kept is its SHA-256, which is enough because tokens are random and long. The two
-//! exceptions are the first client's and the command line's own, kept in clear beside the list (0600) so that nothing has to be
-//! set up before the first call. Removing is never done: a revoked credential stays in the list, so that an old record in the
+//! A token is shown once, when it is made; what is kept is its SHA-256, which is enough because tokens are random and long. The
+//! exceptions are kept in clear beside the list (0600): the first client's and the command line's own, so that nothing has to be
+//! set up before the first call, and those that a person asked to keep for `portcullis connect --as NAME`. Removing is never done: a revoked credential stays in the list, so that an old record in the
 //! ledger can still be given a name.
 
 use std::{
     collections::HashMap,
     fs, io,
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -300,6 +301,32 @@ fn keep_or_issue(
     private_file::replace(clear, format!("{}\n", token.expose()).as_bytes())
         .map_err(|source| TokenError::File { file: clear.to_owned(), source })?;
     Ok(Some(token))
+}
+
+/// Keeps a client's token in clear, for `connect` and `call` to use.
+pub fn keep(home: &Home, id: &str, token: &TokenText) -> Result<(), TokenError> {
+    let file = home.kept_token_file(id);
+    let unusable = |source| TokenError::File { file: file.clone(), source };
+    if let Some(dir) = file.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(unusable)?;
+    }
+    private_file::replace(&file, format!("{}\n", token.expose()).as_bytes()).map_err(unusable)
+}
+
+/// A client's token that was kept; the first client's always is.
+#[must_use]
+pub fn read_kept(home: &Home, id: &str) -> Option<TokenText> {
+    let first = || read_clear(&home.client_token_file()).filter(|token| text::short_id(&hash(token.expose())) == id);
+    read_clear(&home.kept_token_file(id)).or_else(first)
+}
+
+/// Deletes a token that was kept, as when its credential is revoked.
+pub fn forget(home: &Home, id: &str) -> Result<(), TokenError> {
+    let file = home.kept_token_file(id);
+    match fs::remove_file(&file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(TokenError::File { file, source: error }),
+        _ => Ok(()),
+    }
 }
 
 /// A token kept in clear.

@@ -24,7 +24,7 @@ use crate::{
     home::Home,
     lineage, log,
     offline::{self, Screen, Trouble},
-    private_file, providers, signing, snippets, tokens, wiring,
+    private_file, providers, signing, tokens, wiring,
 };
 
 mod files;
@@ -178,12 +178,9 @@ async fn greet(up: &args::Up, home: &Home, prepared: &Prepared, gate: &Gate, scr
         writeln!(screen.out, "{document}")?;
         return Ok(screen.out.flush()?);
     }
-    writeln!(screen.out, "Portcullis is up at {}", gate.url())?;
-    if prepared.is_new {
-        writeln!(screen.out, "A new home was made, with two demo servers to try: `portcullis demo`")?;
-    }
-    writeln!(screen.out, "  servers  {}", home.config_file().display())?;
-    writeln!(screen.out, "  ledger   {}", home.ledger.display())?;
+    let (url, config, ledger) = (gate.url(), home.config_file(), &home.ledger);
+    writeln!(screen.out, "Portcullis is up at {url}. Ctrl-C stops it.")?;
+    writeln!(screen.out, "  servers  {}\n  ledger   {}", config.display(), ledger.display())?;
     if prepared.resolved.authentication == config::Authentication::None {
         writeln!(screen.out, "  WARNING  authentication is off: every program on this machine can call every tool")?;
     }
@@ -194,20 +191,26 @@ async fn greet(up: &args::Up, home: &Home, prepared: &Prepared, gate: &Gate, scr
         writeln!(screen.out, "  WARNING  {}", warning.what)?;
     }
     writeln!(screen.out, "{}", confinement(gate).await)?;
-    match (&prepared.client, up.no_snippets) {
-        (Some(token), false) => {
-            writeln!(
-                screen.out,
-                "Paste one of these into your client:\n\n{}",
-                snippets::render(&snippets::http(gate.url(), token.expose()))
-            )?;
-        }
-        (None, false) => {
-            writeln!(screen.out, "The first client credential was revoked; make one with `portcullis token new NAME`")?
-        }
-        (_, true) => {}
+    if !up.no_snippets {
+        writeln!(screen.out, "{}", next_steps(prepared))?;
     }
     Ok(screen.out.flush()?)
+}
+
+/// What to type next, in another terminal. No token is printed: logs and terminals keep what they were shown.
+fn next_steps(prepared: &Prepared) -> String {
+    let mut steps = Vec::new();
+    if prepared.is_new {
+        steps.push(("call demo-notes__search_notes '{\"query\": \"launch\"}'", "try one of the two demo servers"));
+    }
+    match prepared.client {
+        Some(_) => steps.push(("clients show claude-code", "what to paste; `clients list` names the others")),
+        None => steps.push(("token new NAME", "the first client's credential was revoked")),
+    }
+    steps.push(("servers add ID --command CMD -- ARGS", "put a server of yours behind the gate"));
+    steps.push(("status --watch", "see what happens"));
+    let lines = steps.iter().map(|(verb, what)| format!("\n  portcullis {verb:<52}  {what}"));
+    format!("Now open a second terminal and type one of these:{}", lines.collect::<String>())
 }
 
 /// What holds the worker back on this kernel, and what does not.
@@ -228,13 +231,13 @@ async fn confinement(gate: &Gate) -> String {
     if measures.is_empty() {
         return "  worker   is starting; `portcullis doctor` shows how it is confined".to_owned();
     }
-    let list = |measures: &[&serde_json::Value]| measures.iter().map(|measure| name(measure)).collect::<Vec<_>>().join(", ");
-    let mut text = format!("  worker   confined by {}", list(&applied));
-    if !refused.is_empty() {
-        text.push_str(&format!("\n  WARNING  this kernel refused {}", list(&refused)));
+    let missing: Vec<String> = refused.iter().map(|measure| name(measure)).collect();
+    match missing.as_slice() {
+        [] => format!("  worker   confined by {} measures; `portcullis doctor` lists them", applied.len()),
+        missing => {
+            format!("  WARNING  this kernel does not confine the worker by {}; see `portcullis doctor`", missing.join(", "))
+        }
     }
-    text.push_str("\n  servers of `command` entries run as you, with only PATH and their own variables");
-    text
 }
 
 /// Both doors, served from the moment they are opened.

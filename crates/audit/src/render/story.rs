@@ -28,15 +28,20 @@ struct Call<'a> {
     /// The outcome or the refusal.
     end: Option<&'a Record>,
     /// Its approvals, in order.
-    changes: Vec<&'a Record>,
+    approvals: Vec<&'a Record>,
+    /// What was done later and names this call: its session was reset, its arguments were erased.
+    later: Vec<&'a Record>,
 }
 
 impl<'a> Call<'a> {
     fn of(records: &'a [Record]) -> Call<'a> {
+        let changes = records.iter().filter(|record| record.kind == "change");
+        let (approvals, later) = changes.partition(|change| !change.approval.is_empty());
         Call {
             intent: records.iter().find(|record| record.kind == "intent"),
             end: records.iter().rev().find(|record| matches!(record.kind.as_str(), "outcome" | "refusal")),
-            changes: records.iter().filter(|record| record.kind == "change").collect(),
+            approvals,
+            later,
         }
     }
 
@@ -125,11 +130,15 @@ pub(super) fn tell(records: &[Record], paint: &Paint) -> String {
         let line = format!("  {} {name}  {text}", paint.with(code, mark));
         let _ = writeln!(story, "{}", line.trim_end());
         if stage == Stage::Consent {
-            call.changes.iter().for_each(|change| answered(&mut story, change, paint));
+            call.approvals.iter().for_each(|change| answered(&mut story, change, paint));
         }
         if let (Step::Stopped, Some(end)) = (step, call.end.filter(|end| !end.payload.is_empty())) {
             let _ = writeln!(story, "    {:<WIDTH$}  {}", "", paint.dim(&format!("it looked at {}", printable(&end.payload))));
         }
+    }
+    if !call.later.is_empty() {
+        story.push_str("\nLater\n");
+        call.later.iter().for_each(|change| answered(&mut story, change, paint));
     }
     story
 }

@@ -14,7 +14,8 @@ pub use seal::*;
 
 const EXAMPLES: &str = "\
 Examples:
-  portcullis up                 start the gate, print what to paste into clients
+  portcullis up                 start the gate
+  portcullis clients show claude-code     what to paste into your client
   portcullis demo               a tour: a permitted call, a refused one, the ledger
   portcullis servers add time --command uvx --classification PUBLIC -- mcp-server-time
   portcullis servers add search --url https://mcp.example.com/mcp --bearer env:SEARCH_TOKEN
@@ -75,6 +76,8 @@ pub enum Verb {
     #[command(subcommand)]
     Tools(Tools),
     /// Call one tool through the gate
+    ///
+    /// Texts of the result are printed as they are: byte for byte into a file or a pipe, and with their lines and blanks on a terminal.
     Call(Call),
     /// Show whether the gate runs, its servers and its callers
     Status(Status),
@@ -99,6 +102,9 @@ pub enum Verb {
     /// Make, see and revoke client credentials
     #[command(subcommand)]
     Token(Token),
+    /// Show what to paste into an MCP client
+    #[command(subcommand)]
+    Clients(Clients),
     /// Keep a user's own token for a server, for tools that require it
     ///
     /// A tool with `requires_user_auth` is called with the account of the user behind the call, never with the server's own. The token is
@@ -125,7 +131,7 @@ pub struct Up {
     /// Address and port of the door; loopback only
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
-    /// Do not print what to paste into clients
+    /// Do not print what to do next
     #[arg(long)]
     pub no_snippets: bool,
 }
@@ -135,6 +141,19 @@ pub struct Connect {
     /// Show the tools of one server only, under their own names
     #[arg(long, value_name = "ID")]
     pub server: Option<String>,
+    #[command(flatten)]
+    pub who: Who,
+}
+
+/// Which credential calls. Without either, the token in PORTCULLIS_TOKEN, or else the first client's.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Who {
+    /// Call as this credential: one made with `portcullis token new NAME --keep`
+    #[arg(long = "as", value_name = "NAME", conflicts_with = "token_file")]
+    pub name: Option<String>,
+    /// Call with the token in this file, instead of the one in PORTCULLIS_TOKEN or the first client's
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -247,6 +266,14 @@ pub struct Call {
     /// Its arguments, a JSON object; - reads them from standard input
     #[arg(value_name = "JSON", default_value = "{}")]
     pub arguments: String,
+    /// Write the result's content to FILE: an image, a recording, a file, or its text
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Which part of the content to write, where there are several
+    #[arg(long, value_name = "N", requires = "out")]
+    pub part: Option<usize>,
+    #[command(flatten)]
+    pub who: Who,
 }
 
 #[derive(Debug, Args)]
@@ -261,6 +288,34 @@ pub struct Demo {
     /// Do not wait between the steps
     #[arg(long)]
     pub no_pause: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Clients {
+    /// List the clients whose forms are known
+    List,
+    /// Show how one client is told of the gate: over standard input and output, and over HTTP
+    #[command(after_help = CLIENT_EXAMPLES)]
+    Show(ClientsShow),
+}
+
+const CLIENT_EXAMPLES: &str = "\
+Examples:
+  portcullis clients show claude-desktop          with the first client's credential and label
+  portcullis token new cursor --keep              a credential of its own …
+  portcullis clients show cursor --as cursor      … and how to use it
+  portcullis clients show codex --show-token      the form over HTTP, ready to paste";
+
+#[derive(Debug, Args)]
+pub struct ClientsShow {
+    /// The client
+    #[arg(value_name = "CLIENT", value_parser = crate::snippets::CLIENTS.map(|(name, _)| name))]
+    pub client: String,
+    #[command(flatten)]
+    pub who: Who,
+    /// Write the token itself into the form over HTTP, instead of the word TOKEN
+    #[arg(long)]
+    pub show_token: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -280,6 +335,12 @@ pub struct TokenNew {
     /// May also see and steer the gate
     #[arg(long)]
     pub operator: bool,
+    /// Also print what to paste into this client
+    #[arg(long = "for", value_name = "CLIENT", conflicts_with = "operator", value_parser = crate::snippets::CLIENTS.map(|(name, _)| name))]
+    pub client: Option<String>,
+    /// Keep the token in the home, for `portcullis connect --as NAME` and `portcullis call --as NAME`
+    #[arg(long, conflicts_with = "operator")]
+    pub keep: bool,
     /// How tools are named to this client
     #[arg(long, value_name = "VIEW", default_value = "double")]
     pub view: ViewChoice,
@@ -532,8 +593,5 @@ fn reason(text: &str) -> Result<String, String> {
 }
 
 fn level(text: &str) -> Result<vocab::Level, String> {
-    text.parse().map_err(|error: vocab::UnknownLevel| match text.to_uppercase().parse::<vocab::Level>() {
-        Ok(level) => format!("levels are written in capitals: {level}"),
-        Err(_) => error.to_string(),
-    })
+    text.to_ascii_uppercase().parse().map_err(|error: vocab::UnknownLevel| error.to_string())
 }

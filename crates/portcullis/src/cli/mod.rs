@@ -7,6 +7,7 @@ pub mod args;
 pub mod exit;
 pub mod model;
 pub mod page;
+pub mod pretty;
 pub mod render;
 pub mod style;
 pub mod terminal;

@@ -4,7 +4,7 @@
 
 use std::{
     borrow::Cow,
-    io::{self, Write},
+    io::{self, StdoutLock, Write},
 };
 
 use super::style::is_hidden;
@@ -65,12 +65,65 @@ pub fn escaped(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Somebody else's text as a person reads it: its lines, tabs and blanks as they are, and an escape in the place of every character that
+/// a terminal would obey or that hides itself.
+#[must_use]
+pub fn legible(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            // The end of a line as other systems write it.
+            '\r' if chars.peek() == Some(&'\n') => out.push(c),
+            c if is_obeyed(c) => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Where answers are written.
+pub trait Sheet: Write {
+    /// Writes what is not ours to change: results of tools, files in a format of their own. Where a program reads, every byte arrives as
+    /// it is; on a terminal it is made [`legible`].
+    fn data(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Whether a person reads this.
+    fn is_for_a_person(&self) -> bool;
+}
+
+impl Sheet for Vec<u8> {
+    fn data(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
+    }
+
+    fn is_for_a_person(&self) -> bool {
+        false
+    }
+}
+
+/// For protocols, whose other end is never a person.
+impl Sheet for StdoutLock<'_> {
+    fn data(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
+    }
+
+    fn is_for_a_person(&self) -> bool {
+        false
+    }
+}
+
 /// Standard output, looked at before it is written.
 #[derive(Debug)]
 pub struct Out<W> {
     to: W,
     json: bool,
     colored: bool,
+    /// A file or a pipe: data goes through untouched.
+    read_by_a_program: bool,
     /// Begins again at the top of the screen whenever it is told [`REDRAW`].
     redraws: bool,
     /// Goes on when nobody reads any more, as a gate does.
@@ -80,7 +133,13 @@ pub struct Out<W> {
 
 impl<W: Write> Out<W> {
     pub fn new(to: W, json: bool, colored: bool) -> Self {
-        Self { to, json, colored, redraws: false, outlives_reader: false, is_closed: false }
+        Self { to, json, colored, read_by_a_program: false, redraws: false, outlives_reader: false, is_closed: false }
+    }
+
+    #[must_use]
+    pub fn read_by_a_program(mut self, is_so: bool) -> Self {
+        self.read_by_a_program = is_so;
+        self
     }
 
     /// For a verb that draws one screen after the other, and for no other: what servers say may begin in the same way.
@@ -128,6 +187,20 @@ impl<W: Write> Write for Out<W> {
     fn flush(&mut self) -> io::Result<()> {
         let flushed = self.to.flush();
         self.noted(flushed, ())
+    }
+}
+
+impl<W: Write> Sheet for Out<W> {
+    fn data(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let text = String::from_utf8_lossy(bytes);
+        let legible = legible(&text);
+        let bytes = if self.read_by_a_program { bytes } else { legible.as_bytes() };
+        let written = self.to.write_all(bytes);
+        self.noted(written, ())
+    }
+
+    fn is_for_a_person(&self) -> bool {
+        !self.read_by_a_program
     }
 }
 

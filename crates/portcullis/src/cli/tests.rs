@@ -141,7 +141,10 @@ fn wrong_usage_is_explained() {
     assert!(refused("portcullis servers add a --command x --url y").contains("cannot be used with"));
     assert!(refused("portcullis servers add a --url y --env A=b").contains("cannot be used with"));
     assert!(refused("portcullis servers add a --command x --env A").contains("NAME=VALUE"));
-    assert!(refused("portcullis servers classify a public").contains("levels are written in capitals: PUBLIC"));
+    for written in ["PUBLIC", "public", "Public"] {
+        let cli = parsed(&format!("portcullis servers classify a {written}"));
+        assert!(matches!(cli.verb, Verb::Servers(args::Servers::Classify(args)) if args.level == vocab::Level::Public));
+    }
     assert!(refused("portcullis servers classify a secret").contains("PUBLIC, INTERNAL, CONFIDENTIAL or RESTRICTED"));
     assert!(refused("portcullis stauts").contains("'status'"));
     assert!(refused("portcullis servers block a").contains("--reason <TEXT>"));

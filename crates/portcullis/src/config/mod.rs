@@ -34,7 +34,7 @@ pub use explain::{Explained, Override, explain};
 pub use finding::{Finding, Place, Report, Severity};
 pub use model::*;
 pub use reference::reference;
-pub use resolve::{BadAddress, parse_listen};
+pub use resolve::{BadAddress, default_listen, parse_listen};
 pub use schema::schema;
 pub use secret::{Text, parse_reference};
 pub use secrets::SecretRef;

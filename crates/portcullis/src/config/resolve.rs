@@ -83,8 +83,14 @@ pub fn parse_listen(text: &str) -> Result<SocketAddr, BadAddress> {
     })
 }
 
+/// The door of a gate that was told nothing else.
+#[must_use]
+pub fn default_listen() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 7878))
+}
+
 fn listen(top: Fields<'_>, findings: &mut Vec<Finding>) -> SocketAddr {
-    let fallback = SocketAddr::from(([127, 0, 0, 1], 7878));
+    let fallback = default_listen();
     parse_listen(top.text("listen")).unwrap_or_else(|BadAddress { what, fix }| {
         let place = top.node("listen").map_or(Place::start(), |node| node.place);
         findings.push(Finding::error(place, what, fix));

@@ -1,17 +1,19 @@
 //! `portcullis token …`
 
-use std::time::SystemTime;
+use std::{path::Path, time::SystemTime};
 
 use serde_json::json;
 
-use super::{Screen, Trouble, record};
+use super::{Screen, Trouble, client_verbs, record};
 use crate::{
     cli::{Exit, args, render},
+    config::finding::nearest,
     home::Home,
-    tokens::{Credential, NewCredential, Role, TokenError, Tokens, system_random, view_name},
+    snippets,
+    tokens::{self, Credential, NewCredential, Role, TokenError, TokenText, Tokens, system_random, view_name},
 };
 
-pub(super) fn run(verb: &args::Token, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(super) fn run(verb: &args::Token, given_home: Option<&Path>, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     if !matches!(verb, args::Token::List) {
         home.prepare()?;
     }
@@ -29,15 +31,26 @@ pub(super) fn run(verb: &args::Token, home: &Home, screen: &mut Screen<'_>) -> R
                 context: args.context.clone(),
                 ..NewCredential::plain(&args.name, role)
             };
+            let warnings = doubts(home, args);
             let issued = Tokens::update(&file, |tokens| tokens.issue(new, SystemTime::now(), &mut system_random));
             let (credential, token) = issued.map_err(trouble)?;
             note(home, "credential.created", &credential)?;
+            if args.keep {
+                tokens::keep(home, &credential.id, &token).map_err(trouble)?;
+            }
+            warnings.iter().for_each(|warning| screen.warn(warning));
             let mut document = shown(&credential);
             if let Some(object) = document.as_object_mut() {
                 object.insert("token".to_owned(), json!(token.expose()));
+                object.insert("warnings".to_owned(), json!(warnings));
             }
-            let text =
-                format!("{}\n\nThis is shown once. Revoke it with: portcullis token revoke {}\n", token.expose(), credential.id);
+            let mut text = issued_text(args, &credential, &token);
+            if let Some(client) = &args.client {
+                let options = if args.keep { vec!["--as".to_owned(), args.name.clone()] } else { Vec::new() };
+                let (stdio, http) = client_verbs::forms(client, given_home, home, &options, token.expose());
+                let forms = if args.keep { stdio } else { http };
+                text.push_str(&format!("\n{}", snippets::render(&forms)));
+            }
             screen.show(&document, &text)?;
         }
         args::Token::List => {
@@ -48,11 +61,65 @@ pub(super) fn run(verb: &args::Token, home: &Home, screen: &mut Screen<'_>) -> R
         args::Token::Revoke(args) => {
             let credential = Tokens::update(&file, |tokens| tokens.revoke(&args.id)).map_err(trouble)?;
             note(home, "credential.revoked", &credential)?;
+            tokens::forget(home, &credential.id).map_err(trouble)?;
             let text = format!("Revoked {} ({}).\n", credential.id, crate::cli::style::tame(&credential.name));
             screen.show(&shown(&credential), &text)?;
         }
     }
     Ok(Exit::Done)
+}
+
+fn issued_text(args: &args::TokenNew, credential: &Credential, token: &TokenText) -> String {
+    let (token, id) = (token.expose(), &credential.id);
+    let name = snippets::shell(&credential.name);
+    let mut text = format!("{token}\n\nThis is shown once. Revoke it with: portcullis token revoke {id}\n");
+    if args.keep {
+        text.push_str(&format!("It is kept in the home too: portcullis connect --as {name}, portcullis call --as {name} TOOL\n"));
+    }
+    match (&args.client, args.operator, args.keep) {
+        (Some(_), ..) | (None, true, _) => {}
+        (None, false, true) => {
+            text.push_str(&format!("What to paste into your client: portcullis clients show CLIENT --as {name}\n"))
+        }
+        (None, false, false) => {
+            text.push_str("What to paste into your client: portcullis clients show CLIENT, with this token for TOKEN\n")
+        }
+    }
+    text
+}
+
+/// What is accepted and is probably not what was meant.
+fn doubts(home: &Home, args: &args::TokenNew) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let known = Tokens::load(&home.tokens_file());
+    let namesakes: Vec<String> = known
+        .iter()
+        .flat_map(Tokens::list)
+        .filter(|credential| credential.name == args.name && !credential.revoked)
+        .map(|credential| credential.id.clone())
+        .collect();
+    if !namesakes.is_empty() {
+        let ids = namesakes.join(", ");
+        doubts.push(format!("`{}` is also the name of {ids}; verbs that take a name will ask for an id", args.name));
+    }
+    // A file that cannot be read is complained about by other verbs.
+    let Ok((_, resolved)) = super::load(&home.config_file()) else { return doubts };
+    let hint = |name: &str, among: Vec<&str>| {
+        nearest(name, among.into_iter()).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+    };
+    if let Some(context) = args.context.as_deref()
+        && !resolved.contexts.iter().any(|known| known.name == context)
+    {
+        let hint = hint(context, resolved.contexts.iter().map(|known| known.name.as_str()).collect());
+        doubts.push(format!("there is no security context `{context}` in portcullis.yaml, so its calls will be refused{hint}"));
+    }
+    for (grant, server) in args.grant.iter().filter_map(|grant| Some((grant, vocab::split_double(grant)?.0))) {
+        if resolved.server(server).is_none() {
+            let hint = hint(server, resolved.servers.iter().map(|known| known.id.as_str()).collect());
+            doubts.push(format!("the grant `{grant}` is of no use: there is no server `{server}`{hint}"));
+        }
+    }
+    doubts
 }
 
 /// On record at once where no gate runs; one that runs records what it applies.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     caller_names::CallerNames,
-    cli::{Exit, args},
+    cli::{Exit, args, pretty::pretty},
     home::Home,
     offline::{Screen, Trouble},
 };
@@ -58,14 +58,14 @@ fn show(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble>
     let documents: Vec<Value> = records.iter().filter_map(|record| serde_json::to_value(record).ok()).collect();
     let names = CallerNames::of(home);
     let named: Vec<Record> = records.iter().map(|record| names.in_record(record)).collect();
-    let mut text = match number {
+    let text = match number {
         Some(_) => audit::render_records(&named, screen.style.color),
         None => audit::render_story(&named, screen.style.color),
     };
-    if let Some(arguments) = kept_arguments(home, id, &records)? {
-        text.push_str(&format!("\nArguments as kept, without secrets\n{arguments}\n"));
-    }
     screen.show(&documents, &text)?;
+    if !screen.json {
+        show_arguments(home, id, &records, screen)?;
+    }
     Ok(Exit::Done)
 }
 
@@ -79,27 +79,21 @@ fn story(id: &str, home: &Home) -> Result<Vec<Record>, Trouble> {
     records.map_err(|error| unreadable(home, &error))
 }
 
-/// The arguments of the call that was asked for by its id, if they were kept.
-fn kept_arguments(home: &Home, id: &str, records: &[Record]) -> Result<Option<String>, Trouble> {
+/// The arguments of the call that was asked for by its id, if they were kept: as they are where a program reads, and over several lines
+/// where a person does.
+fn show_arguments(home: &Home, id: &str, records: &[Record], screen: &mut Screen<'_>) -> Result<(), Trouble> {
     if !records.iter().any(|record| record.call == id && !record.body.is_empty()) {
-        return Ok(None);
+        return Ok(());
     }
-    let body = audit::body(&home.ledger, id).map_err(|error| unreadable(home, &error))?;
-    Ok(Some(match body {
-        Body::Kept { bytes, cut } => pretty(&bytes, cut),
-        Body::Erased => "  erased by a person".to_owned(),
-        Body::Absent => "  lost".to_owned(),
-    }))
-}
-
-/// JSON over several lines, each without anything a terminal would obey; a text that was cut is no JSON any more and stays as it is.
-fn pretty(bytes: &[u8], cut: bool) -> String {
-    let value: Option<Value> = serde_json::from_slice(bytes).ok();
-    let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
-    let text = text.unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned());
-    let mut lines: Vec<String> = text.lines().map(|line| format!("  {}", audit::printable(line))).collect();
-    if cut {
-        lines.push("  … (cut)".to_owned());
+    writeln!(screen.out, "\nArguments as kept, without secrets")?;
+    match audit::body(&home.ledger, id).map_err(|error| unreadable(home, &error))? {
+        Body::Kept { bytes, cut } => {
+            let shown = if screen.out.is_for_a_person() { pretty(&String::from_utf8_lossy(&bytes)).into_bytes() } else { bytes };
+            screen.out.data(&shown)?;
+            writeln!(screen.out, "{}", if cut { "\n… (cut)" } else { "" })?;
+        }
+        Body::Erased => writeln!(screen.out, "  erased by a person")?,
+        Body::Absent => writeln!(screen.out, "  lost")?,
     }
-    lines.join("\n")
+    Ok(screen.out.flush()?)
 }

@@ -10,14 +10,20 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Map, Value, json};
-use vocab::Rule;
+use serde_json::{Value, json, value::RawValue};
 
-use super::{Line, text};
+use super::{
+    Line,
+    result::{Outcome, is_refusal},
+    text,
+};
 use crate::{
+    chosen_credential,
     cli::{Exit, args, model::ApprovalView, style::tame},
     home::Home,
     offline::{Screen, Trouble},
+    out_file,
+    tokens::{TokenText, Tokens},
 };
 
 /// A call that takes longer than this may be waiting for a person.
@@ -27,27 +33,41 @@ const REVISION: &str = "2026-07-28";
 
 pub(super) fn run(args: &args::Call, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let arguments = read_arguments(&args.arguments)?;
-    let mut line = Line::as_client(home, None)?;
-    let waiting = Waiting::begin(home.clone());
-    let answered = call(&mut line, &args.tool, Value::Object(arguments));
+    let token = chosen_credential::chosen(&args.who, home)?;
+    let caller = token.as_ref().and_then(|token| id_of(home, token));
+    let mut line = Line::with_token(home, token, None)?;
+    let waiting = Waiting::begin(home.clone(), caller);
+    let answered = call(&mut line, &args.tool, arguments.get());
     waiting.end();
-    let result = answered?;
-    let exit = exit_of(&result);
-    screen.show(&result, &render(&result))?;
-    Ok(exit)
+    let outcome = answered?;
+    match &args.out {
+        Some(file) if outcome.exit() == Exit::Done => {
+            let bytes = outcome.save(file, args.part)?;
+            if !out_file::is_stdout(file) {
+                let text = format!("{bytes} bytes are in {}\n", file.display());
+                screen.show(&json!({ "file": file, "bytes": bytes }), &text)?;
+            }
+        }
+        _ => outcome.show(screen)?,
+    }
+    Ok(outcome.exit())
+}
+
+fn id_of(home: &Home, token: &TokenText) -> Option<String> {
+    Tokens::load(&home.tokens_file()).ok()?.verify(token.expose()).map(|credential| credential.id.clone())
 }
 
 /// Says on standard error when the call waits for a person, since the answer can then take as long as people take.
 struct Waiting(Arc<AtomicBool>);
 
 impl Waiting {
-    fn begin(home: Home) -> Self {
+    fn begin(home: Home, caller: Option<String>) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let watched = Arc::clone(&over);
         thread::spawn(move || {
             thread::sleep(LOOK);
             while !watched.load(Ordering::Acquire) {
-                if let Some(id) = own_approval(&home) {
+                if let Some(id) = own_approval(&home, caller.as_deref()) {
                     let _ = writeln!(
                         io::stderr(),
                         "This call waits for a person. See it with: portcullis approvals show {}",
@@ -67,56 +87,42 @@ impl Waiting {
 }
 
 /// The latest question that waits, of the credential that this command line calls with.
-fn own_approval(home: &Home) -> Option<String> {
+fn own_approval(home: &Home, caller: Option<&str>) -> Option<String> {
     let mut line = Line::as_operator(home).ok()?;
     let approvals: Vec<ApprovalView> = line.ask("portcullis/approvals").ok()?;
-    let own = approvals.into_iter().filter(|approval| approval.state == "pending" && approval.name == "first-client");
+    let own = approvals.into_iter().filter(|approval| approval.state == "pending" && Some(&*approval.caller) == caller);
     own.max_by_key(|approval| approval.asked_ms).map(|approval| approval.id)
 }
 
-fn read_arguments(given: &str) -> Result<Map<String, Value>, Trouble> {
+/// The arguments as they were written: what is checked here is only that they are a JSON object.
+fn read_arguments(given: &str) -> Result<Box<RawValue>, Trouble> {
     let mut text = given.to_owned();
     if given == "-" {
         text.clear();
         io::stdin().lock().read_to_string(&mut text)?;
     }
-    match serde_json::from_str(&text) {
-        Ok(Value::Object(arguments)) => Ok(arguments),
+    match serde_json::from_str::<Box<RawValue>>(&text) {
+        Ok(arguments) if arguments.get().starts_with('{') => Ok(arguments),
         Ok(_) => Err(Trouble::usage("arguments must be a JSON object, such as '{\"query\": \"launch\"}'")),
         Err(error) => Err(Trouble::usage(format!("arguments are not JSON: {error}"))),
     }
 }
 
-/// Calls a tool in the stateless dialect.
-pub(super) fn call(line: &mut Line, tool: &str, arguments: Value) -> Result<Value, Trouble> {
+/// Calls a tool in the stateless dialect. `arguments` are JSON, and are sent as they are but for line breaks between their parts.
+pub(super) fn call(line: &mut Line, tool: &str, arguments: &str) -> Result<Outcome, Trouble> {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": REVISION,
         "io.modelcontextprotocol/clientInfo": { "name": "portcullis-cli", "version": env!("CARGO_PKG_VERSION") },
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
-    line.exchange("tools/call", &params.to_string())?
-        .map_err(|error| Trouble::new(exit_of_error(&error), text(&error, "/message")).about(error))
+    // A message is one line. In JSON a line break can only stand between two parts, where a blank means the same.
+    let arguments = arguments.replace(['\n', '\r'], " ");
+    let params = format!("{{\"name\":{},\"arguments\":{arguments},\"_meta\":{meta}}}", json!(tool));
+    let answered = line.exchange_text("tools/call", &params)?;
+    Outcome::new(answered.map_err(|error| Trouble::new(exit_of_error(&error), text(&error, "/message")).about(error))?)
 }
 
-/// Whether a result was delivered, refused, or is a failure.
-pub(super) fn exit_of(result: &Value) -> Exit {
-    if result.get("isError").and_then(Value::as_bool) != Some(true) {
-        return Exit::Done;
-    }
-    match text(result, "/structuredContent/error_code") {
-        _ if is_refusal(text(result, "/structuredContent/violation")) => Exit::Refused,
-        "internal" => Exit::Failed,
-        _ => Exit::Upstream,
-    }
-}
-
-/// Whether this is the code of a rule that refuses calls.
-pub(super) fn is_refusal(violation: &str) -> bool {
-    Rule::ALL.iter().any(|rule| rule.code() == violation)
-}
-
-/// The same for a call that was answered with an error. What the gate says carries its own codes; the rest is the server's.
+/// The exit code of a call that was answered with an error. What the gate says carries its own codes; the rest is the server's.
 fn exit_of_error(error: &Value) -> Exit {
     let is_gates_own = error.get("code").and_then(Value::as_i64) == Some(gateway::REFUSED);
     match text(error, "/data/error_code") {
@@ -127,37 +133,17 @@ fn exit_of_error(error: &Value) -> Exit {
     }
 }
 
-/// The text parts of a result; parts of another kind are named.
-pub(super) fn render(result: &Value) -> String {
-    let mut out = String::new();
-    let refused = text(result, "/structuredContent/violation");
-    if is_refusal(refused) {
-        out.push_str(&format!("refused ({refused}): "));
-    }
-    for part in result.get("content").and_then(Value::as_array).into_iter().flatten() {
-        match text(part, "/type") {
-            "text" => {
-                for line in text(part, "/text").lines() {
-                    out.push_str(&tame(line));
-                    out.push('\n');
-                }
-            }
-            other => out.push_str(&format!("[{}]\n", tame(other))),
-        }
-    }
-    if out.is_empty() {
-        out.push_str("(no content)\n");
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
     use vocab::Rule;
 
-    use super::{exit_of, exit_of_error};
-    use crate::cli::Exit;
+    use super::{exit_of_error, read_arguments};
+    use crate::{cli::Exit, online::result::Outcome};
+
+    fn exit_of(result: &serde_json::Value) -> Exit {
+        Outcome::new(result.to_string()).unwrap().exit()
+    }
 
     #[test]
     fn every_refusal_exits_as_one_whether_it_is_a_result_or_an_error() {
@@ -180,5 +166,14 @@ mod tests {
         assert_eq!(exit_of(&json!({ "content": [] })), Exit::Done);
         assert_eq!(exit_of_error(&json!({ "code": -32000, "message": "own" })), Exit::Upstream);
         assert_eq!(exit_of_error(&json!({ "code": gateway::REFUSED, "message": "revoked" })), Exit::Refused);
+    }
+
+    #[test]
+    fn arguments_are_sent_as_they_were_written() {
+        let text = r#"{"n": 12345678901234567890123, "x": 1e400, "a": 1, "a": 2}"#;
+        assert_eq!(read_arguments(text).unwrap().get(), text);
+        for wrong in ["[]", "7", "", "{"] {
+            assert_eq!(read_arguments(wrong).unwrap_err().exit, Exit::Usage, "{wrong}");
+        }
     }
 }

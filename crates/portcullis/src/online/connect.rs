@@ -12,13 +12,15 @@ use std::{
 
 use super::Line;
 use crate::{
+    chosen_credential,
     cli::{Exit, args},
     home::Home,
     offline::Trouble,
 };
 
 pub(super) fn run(args: &args::Connect, home: &Home) -> Result<Exit, Trouble> {
-    let (mut from_gate, to_gate) = Line::as_client(home, args.server.as_deref())?.into_parts();
+    let token = chosen_credential::chosen(&args.who, home)?;
+    let (mut from_gate, to_gate) = Line::with_token(home, token, args.server.as_deref())?.into_parts();
     let mut gate = to_gate.try_clone()?;
     // The client closing its end is how it leaves; the gate then finishes what is in flight and closes the other one.
     let client_left = Arc::new(AtomicBool::new(false));

@@ -11,12 +11,13 @@ use std::{
 use audit::Filter;
 use serde_json::{Value, json};
 
-use super::{Line, call, text};
+use super::{Line, call, result::Outcome};
 use crate::{
     cli::{
         Exit, args,
         model::ApprovalView,
         style::{Paint, tame},
+        terminal::legible,
     },
     home::Home,
     offline::{Screen, Trouble},
@@ -121,7 +122,7 @@ impl Tour<'_, '_> {
         self.label()?;
 
         self.say("5. Now it does what the page said. Nobody is asked this time: a session that has seen CONFIDENTIAL data\n   cannot write to a PUBLIC server. The call is refused and nothing is sent.")?;
-        let secret: String = super::call::render(&found).chars().take(60).collect();
+        let secret: String = words(&found)?.chars().take(60).collect();
         self.call(&mut line, "demo-web__post_message", json!({ "channel": "general", "text": secret }), Exit::Refused)?;
 
         self.say("6. A new connection does not wash the label off: it belongs to the credential.")?;
@@ -157,16 +158,16 @@ impl Tour<'_, '_> {
     }
 
     /// Makes a call and shows it; a tour that does not go as told is a failure.
-    fn call(&mut self, line: &mut Line, tool: &str, arguments: Value, expected: Exit) -> Result<Value, Trouble> {
+    fn call(&mut self, line: &mut Line, tool: &str, arguments: Value, expected: Exit) -> Result<Outcome, Trouble> {
         let shown = arguments.to_string();
-        let result = call::call(line, tool, arguments)?;
-        let exit = call::exit_of(&result);
+        let result = call::call(line, tool, &shown)?;
+        let exit = result.exit();
         if self.screen.json {
-            let step = json!({ "tool": tool, "exit": exit.code(), "violation": text(&result, "/structuredContent/violation") });
+            let step = json!({ "tool": tool, "exit": exit.code(), "violation": result.violation() });
             writeln!(self.screen.out, "{step}")?;
         } else {
             writeln!(self.screen.out, "   $ portcullis call {tool} '{shown}'")?;
-            for row in call::render(&result).lines() {
+            for row in words(&result)?.lines() {
                 writeln!(self.screen.out, "   {row}")?;
             }
         }
@@ -180,7 +181,7 @@ impl Tour<'_, '_> {
     fn denied(&mut self, line: &mut Line, tool: &str, arguments: &Value) -> Result<(), Trouble> {
         let mut operator = Line::as_operator(self.home)?;
         let (approval, result) = thread::scope(|scope| {
-            let calling = scope.spawn(|| call::call(line, tool, arguments.clone()));
+            let calling = scope.spawn(|| call::call(line, tool, &arguments.to_string()));
             let approval = first_question(&mut operator);
             if let Ok(approval) = &approval {
                 let reason = json!({ "reason": "nobody asked for soup" });
@@ -190,9 +191,9 @@ impl Tour<'_, '_> {
             let result = calling.join().map_err(|_| Trouble::failed("the call ended in a panic"))?;
             Ok::<_, Trouble>((approval?, result?))
         })?;
-        let exit = call::exit_of(&result);
+        let exit = result.exit();
         if self.screen.json {
-            let step = json!({ "tool": tool, "exit": exit.code(), "violation": text(&result, "/structuredContent/violation") });
+            let step = json!({ "tool": tool, "exit": exit.code(), "violation": result.violation() });
             writeln!(self.screen.out, "{step}")?;
         } else {
             writeln!(self.screen.out, "   $ portcullis call {tool} '{arguments}'")?;
@@ -201,7 +202,7 @@ impl Tour<'_, '_> {
                 writeln!(self.screen.out, "   {} waits: {}", approval.id, tame(why))?;
             }
             writeln!(self.screen.out, "   $ portcullis approvals deny {} --reason 'nobody asked for soup'", approval.id)?;
-            for row in call::render(&result).lines() {
+            for row in words(&result)?.lines() {
                 writeln!(self.screen.out, "   {row}")?;
             }
         }
@@ -246,4 +247,11 @@ impl Tour<'_, '_> {
         }
         Ok(if report.is_clean() { Exit::Done } else { Exit::Altered })
     }
+}
+
+/// What a call gave, as a person would see it.
+fn words(outcome: &Outcome) -> Result<String, Trouble> {
+    let mut out = Vec::new();
+    outcome.write(&mut out)?;
+    Ok(legible(&String::from_utf8_lossy(&out)).into_owned())
 }

@@ -6,8 +6,11 @@ use std::{
     time::Duration,
 };
 
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
+use serde_json::{Value, json, value::RawValue};
 
 use crate::{
     cli::Exit,
@@ -26,6 +29,22 @@ pub(crate) struct Line {
     next: u64,
 }
 
+/// The parts of a message that tell whom it is for. What is in them stays text: a library's numbers are not those of the sender.
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    method: Option<IgnoredAny>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+}
+
+fn not_json(error: &serde_json::Error) -> Trouble {
+    Trouble::failed(format!("the gate's answer is not JSON: {error}"))
+}
+
 fn not_running(home: &Home) -> Trouble {
     Trouble::new(Exit::NotRunning, format!("no gate is running in {}; start one with `portcullis up`", home.run.display()))
 }
@@ -39,6 +58,11 @@ impl Line {
     /// Opens a line with the first client's credential.
     pub(crate) fn as_client(home: &Home, mount: Option<&str>) -> Result<Self, Trouble> {
         Self::open(home, tokens::read_clear(&home.client_token_file()), mount)
+    }
+
+    /// Opens a line with this credential.
+    pub(super) fn with_token(home: &Home, token: Option<TokenText>, mount: Option<&str>) -> Result<Self, Trouble> {
+        Self::open(home, token, mount)
     }
 
     fn open(home: &Home, token: Option<TokenText>, mount: Option<&str>) -> Result<Self, Trouble> {
@@ -73,13 +97,15 @@ impl Line {
         self.writer.write_all(&text)
     }
 
-    pub(crate) fn receive(&mut self) -> Result<Value, Trouble> {
+    fn receive(&mut self) -> Result<Value, Trouble> {
+        serde_json::from_str(&self.receive_line()?).map_err(|error| not_json(&error))
+    }
+
+    fn receive_line(&mut self) -> Result<String, Trouble> {
         let mut text = String::new();
         match self.reader.read_line(&mut text) {
             Ok(0) => Err(Trouble::failed("the gate closed the connection")),
-            Ok(_) => {
-                serde_json::from_str(&text).map_err(|error| Trouble::failed(format!("the gate's answer is not JSON: {error}")))
-            }
+            Ok(_) => Ok(text),
             Err(error) => Err(Trouble::failed(format!("the gate does not answer: {error}"))),
         }
     }
@@ -94,21 +120,29 @@ impl Line {
         self.exchange(method, params)?.map_err(|error| refused(&error))
     }
 
-    /// The result, or the JSON-RPC error as the gate wrote it.
-    pub(crate) fn exchange(&mut self, method: &str, params: &str) -> Result<Result<Value, Value>, Trouble> {
+    fn exchange(&mut self, method: &str, params: &str) -> Result<Result<Value, Value>, Trouble> {
+        Ok(match self.exchange_text(method, params)? {
+            Ok(result) => Ok(serde_json::from_str(&result).map_err(|error| not_json(&error))?),
+            Err(error) => Err(error),
+        })
+    }
+
+    /// The text of the result as the gate wrote it, or the JSON-RPC error.
+    pub(crate) fn exchange_text(&mut self, method: &str, params: &str) -> Result<Result<String, Value>, Trouble> {
         let id = self.next;
         self.next += 1;
         let method = json!(method);
         let message = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":{method},\"params\":{params}}}\n");
         self.writer.write_all(message.as_bytes())?;
         loop {
-            let answer = self.receive()?;
-            if answer.get("id").and_then(Value::as_u64) != Some(id) || answer.get("method").is_some() {
+            let line = self.receive_line()?;
+            let answer: Answer<'_> = serde_json::from_str(&line).map_err(|error| not_json(&error))?;
+            if answer.method.is_some() || answer.id.is_none_or(|given| given.get() != id.to_string()) {
                 continue;
             }
-            return Ok(match answer.get("error") {
-                Some(error) => Err(error.clone()),
-                None => Ok(answer.get("result").cloned().unwrap_or_default()),
+            return Ok(match (answer.error, answer.result) {
+                (Some(error), _) => Err(serde_json::from_str(error.get()).map_err(|error| not_json(&error))?),
+                (None, result) => Ok(result.map_or("null", RawValue::get).to_owned()),
             });
         }
     }

@@ -33,7 +33,8 @@ fn unreadable(home: &Home, error: &std::io::Error) -> Trouble {
 /// Who made a call.
 fn caller_of(home: &Home, call: &str) -> Result<Option<String>, Trouble> {
     let filter = Filter { call: call.to_owned(), ..Filter::default() };
-    let first = audit::read(&home.ledger, filter).and_then(|mut records| records.next().transpose());
+    let own = |record: &std::io::Result<audit::Record>| record.as_ref().map_or(true, audit::Record::is_of_a_call);
+    let first = audit::read(&home.ledger, filter).and_then(|mut records| records.find(own).transpose());
     Ok(first.map_err(|error| unreadable(home, &error))?.map(|record| record.caller))
 }
 

@@ -13,7 +13,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wire::{Json, Limits, write::Object};
 
-use super::{Line, text};
+use super::{
+    Line,
+    line::refused,
+    result::{Outcome, is_refusal},
+    text,
+};
 use crate::{
     cli::{
         Exit, args,
@@ -92,7 +97,7 @@ fn succeeded((status, body): (u64, Value)) -> Result<Value, Trouble> {
     let message = [text(&body, "/error/message"), text(&body, "/message"), text(&body, "/error")];
     let message = message.into_iter().find(|text| !text.is_empty()).unwrap_or("the gate refused");
     let exit = match status {
-        _ if super::call::is_refusal(text(&body, "/error/data/violation")) => Exit::Refused,
+        _ if is_refusal(text(&body, "/error/data/violation")) => Exit::Refused,
         502..=504 => Exit::Upstream,
         _ => Exit::Refused,
     };
@@ -143,10 +148,24 @@ fn call(args: &args::SealCall, home: &Home, screen: &mut Screen<'_>) -> Result<E
     let envelope = key.envelope(Json::checked_before(&payload), &kept.security_token, u64::try_from(now_ms).unwrap_or(u64::MAX));
     let envelope = String::from_utf8(envelope).map_err(Trouble::failed)?;
     let mut line = Line::as_client(home, None)?;
-    let answered = succeeded(ask(&mut line, "invoke", "POST", &format!(",\"body\":{envelope}"))?)?;
-    let result = answered.get("result").cloned().unwrap_or_default();
-    screen.show(&result, &super::call::render(&result))?;
-    Ok(super::call::exit_of(&result))
+    let answered = invoke(&mut line, &envelope)?;
+    answered.show(screen)?;
+    Ok(answered.exit())
+}
+
+/// The result as the gate wrote it.
+fn invoke(line: &mut Line, envelope: &str) -> Result<Outcome, Trouble> {
+    let asked = format!("{{\"method\":\"POST\",\"body\":{envelope}}}");
+    let answer = line.exchange_text("portcullis/seal/invoke", &asked)?.map_err(|error| refused(&error))?;
+    let json = Json::checked_before(answer.as_bytes());
+    let status = json.get("status").and_then(Json::as_u64).unwrap_or_default();
+    match json.path(&["body", "result"]) {
+        Some(result) if (200..=299).contains(&status) => Outcome::new(result.text().to_owned()),
+        _ => {
+            let body = json.get("body").map_or("null", Json::text);
+            succeeded((status, serde_json::from_str(body).map_err(Trouble::failed)?)).and_then(|_| Outcome::new("{}".to_owned()))
+        }
+    }
 }
 
 fn tools(key: &Path, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {

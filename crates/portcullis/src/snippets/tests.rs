@@ -49,7 +49,7 @@ fn over_http() {
 
 #[test]
 fn over_standard_input_and_output() {
-    let all = stdio(Path::new("/opt/my tools/portcullis"), Some(Path::new("/h")));
+    let all = stdio(Path::new("/opt/my tools/portcullis"), Some(Path::new("/h")), &[]);
     assert_eq!(text(&all, "Claude Code", "shell"), "claude mcp add portcullis -- '/opt/my tools/portcullis' --home /h connect");
     assert_eq!(
         text(&all, "Codex", "~/.codex/config.toml"),
@@ -59,16 +59,10 @@ fn over_standard_input_and_output() {
     assert_eq!(opencode["mcp"]["portcullis"]["command"], json!(["/opt/my tools/portcullis", "--home", "/h", "connect"]));
     let opencode: Value = serde_json::from_str(text(&all, "opencode 2", "opencode.json")).unwrap();
     assert_eq!(opencode["mcp"]["servers"]["portcullis"]["type"], "local");
-    let plain = stdio(Path::new("portcullis"), None);
+    let plain = stdio(Path::new("portcullis"), None, &[]);
     let cursor: Value = serde_json::from_str(text(&plain, "Cursor", "~/.cursor/mcp.json")).unwrap();
     assert_eq!(cursor["mcpServers"]["portcullis"], json!({ "command": "portcullis", "args": ["connect"] }));
     assert!(plain.iter().all(|snippet| !snippet.text.contains("pct_")), "no token where none is needed");
-}
-
-#[test]
-fn both_forms_serve_the_same_clients() {
-    let clients = |snippets: Vec<Snippet>| snippets.iter().map(|s| (s.client, s.place)).collect::<Vec<_>>();
-    assert_eq!(clients(http(URL, TOKEN)), clients(stdio(Path::new("p"), None)));
 }
 
 #[test]
@@ -83,4 +77,21 @@ fn shell_words_survive_the_shell() {
     assert_eq!(shell("it's"), r"'it'\''s'");
     assert_eq!(shell(""), "''");
     assert_eq!(shell("$HOME"), "'$HOME'");
+}
+
+#[test]
+fn every_client_has_a_form_and_desktop_needs_no_token() {
+    let (over_http, over_stdio) = (http(URL, TOKEN), stdio(Path::new("/p"), None, &["--as".into(), "a b".into()]));
+    for (typed, name) in CLIENTS {
+        let stdio = of_client(over_stdio.clone(), typed);
+        assert!(
+            !stdio.is_empty() && stdio.iter().all(|snippet| snippet.text.contains("a b") && !snippet.text.contains("pct_")),
+            "{name}"
+        );
+        let http = of_client(over_http.clone(), typed);
+        // It takes no headers from its file.
+        assert_eq!(http.is_empty(), name == "Claude Desktop", "{name}");
+    }
+    let known = over_http.iter().chain(&over_stdio).filter(|snippet| snippet.client != "opencode 2");
+    assert!(known.into_iter().all(|snippet| CLIENTS.iter().any(|(_, name)| *name == snippet.client)));
 }

@@ -55,11 +55,15 @@ mod operator;
 #[cfg(test)]
 mod outages;
 #[cfg(test)]
+mod output;
+#[cfg(test)]
 mod permissions;
 #[cfg(test)]
 mod policy_verbs;
 #[cfg(test)]
 mod preflight;
+#[cfg(test)]
+mod pty;
 #[cfg(test)]
 mod reading;
 #[cfg(test)]

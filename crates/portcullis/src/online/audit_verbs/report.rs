@@ -41,7 +41,7 @@ pub(super) fn run(args: &args::AuditReport, home: &Home, screen: &mut Screen<'_>
                 screen.show(&said, &format!("The report is in {}\n", file.display()))?;
             }
         }
-        None => screen.out.write_all(text.as_bytes()).and_then(|()| screen.out.flush())?,
+        None => screen.machine(text.as_bytes())?,
     }
     Ok(if summary.ledger.verifies { Exit::Done } else { Exit::Altered })
 }
