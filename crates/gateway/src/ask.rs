@@ -66,6 +66,19 @@ macro_rules! actions {
     };
 }
 
+impl Action {
+    /// Whether it is about a tool's call: the call itself, or the task it became.
+    #[must_use]
+    pub const fn is_of_tool(self) -> bool {
+        matches!(self, Self::CallTool) || self.is_of_task()
+    }
+
+    #[must_use]
+    pub const fn is_of_task(self) -> bool {
+        matches!(self, Self::TaskGet | Self::TaskUpdate | Self::TaskCancel | Self::TaskResult)
+    }
+}
+
 actions! {
     CallTool = "tools/call";
     ReadResource = "resources/read";
@@ -77,7 +90,6 @@ actions! {
     TaskUpdate = "tasks/update";
     TaskCancel = "tasks/cancel";
     TaskResult = "tasks/result";
-    TaskList = "tasks/list";
 }
 
 /// What the caller's client can do, as it told us.

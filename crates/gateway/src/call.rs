@@ -4,6 +4,8 @@
 //! nowhere else: [`policy::Permit`] comes only out of Judge, [`audit::Intent`] only out of the ledger, and Dispatch spends both. The
 //! first stage to refuse wins; whatever happens, Conclude records it, and only then does the door get a reply.
 
+mod abilities;
+mod answers;
 mod conclude;
 mod consent;
 mod context;
@@ -12,6 +14,7 @@ mod facts;
 mod inspect;
 mod receive;
 mod resolve;
+mod sent;
 mod server_error;
 mod shape;
 mod slots;
@@ -20,7 +23,8 @@ use std::sync::Arc;
 
 use audit::{Intent, Opened};
 use flow::Step;
-use policy::{Binding, Bounded, Evidence, Facts, Judged, Permit, Weighed};
+use policy::{Binding, Bounded, Evidence, Facts, Influence, Judged, Permit, Weighed};
+use tokio::time::Instant;
 use vocab::{Effect, Fault, FaultKind, Mark, Rule, ServerId, Stop, Violation};
 
 use crate::{
@@ -29,6 +33,7 @@ use crate::{
     gate::Inner,
     running::{Event, Outcome, Wires},
     settings::Rules,
+    tokens::OpenState,
     words::{Occasion, Pass},
 };
 use context::Place;
@@ -37,6 +42,7 @@ use facts::Findings;
 pub(crate) use facts::question;
 pub(crate) use receive::{Received, receive};
 pub(crate) use resolve::look_up;
+pub(crate) use sent::{Sent, parameters_of};
 use shape::Args;
 #[cfg(test)]
 pub(crate) use slots::{FEW_WAITING, MAX_WAITING, MAX_WAITING_IN_ALL, Waiting};
@@ -51,6 +57,20 @@ pub(crate) struct Case<'a> {
     pub(crate) rules: &'a Rules,
     /// What its execution did before.
     pub(crate) so_far: SoFar,
+    /// The server's own state that the caller brought back, opened.
+    pub(crate) state: Option<&'a OpenState>,
+    /// What the client answered in the middle of it, and under which key, while that is judged.
+    pub(crate) answer: Option<(&'a str, &'a [u8])>,
+    /// Whether a person approved it.
+    pub(crate) is_approved: bool,
+    /// From when its time runs.
+    pub(crate) begun: Instant,
+}
+
+impl<'a> Case<'a> {
+    pub(crate) fn new(gate: &'a Arc<Inner>, ask: &'a Ask, step: &'a Step, rules: &'a Rules, so_far: SoFar) -> Self {
+        Self { gate, ask, step, rules, so_far, state: None, answer: None, is_approved: false, begun: Instant::now() }
+    }
 }
 
 /// Runs one call from Receive to Conclude and tells the door how it ended.
@@ -59,7 +79,7 @@ pub(crate) async fn call(gate: Arc<Inner>, ask: Ask, mut wires: Wires) {
     let rules = gate.rules();
     let mut opened = gate.ledger.open(conclude::facts(&gate, &ask, &rules));
     let step = Step::new(&opened.facts.call, ask.caller.session());
-    let case = Case { gate: &gate, ask: &ask, step: &step, rules: &rules, so_far: SoFar::default() };
+    let case = Case::new(&gate, &ask, &step, &rules, SoFar::default());
     let outcome = attempt(case, &mut opened, &mut wires).await;
     wires.say(Event::Done(conclude::conclude(case, opened, outcome))).await;
 }
@@ -70,32 +90,37 @@ async fn attempt(case: Case<'_>, opened: &mut Opened, wires: &mut Wires) -> Resu
     let target = resolve::resolve(case, &received).await.inspect_err(|_| conclude::unresolved(opened, &received))?;
     conclude::name(case, opened, &received, &target);
     let place = Place::take(&case.ask.caller, &target);
-    let case = Case { so_far: place.so_far(), ..case };
+    let state = shape::request_state(case, &received, &target)?;
+    let case = Case { so_far: place.so_far(), state: state.as_ref(), begun: Instant::now(), ..case };
     /// Changes nothing but the limits it counts, so it can run again: on rewritten arguments, and after a person took their time.
     fn decide(case: Case<'_>, received: &Received<'_>, target: &Target, count: Count) -> Result<Decided, Violation> {
         let names = NamesOf::new(&case, received, target);
         let others = names.others();
-        let boundary = context::boundary(case, received, target, names.asked(), &others)?;
+        let sent = Sent::new(case.ask, received, Some(target))?.with(case.answer, received)?;
+        let bounded = sent.bounded(received);
+        let boundary = context::boundary(case, target, names.asked(), &others, &bounded)?;
         let boundary = boundary.as_ref();
         let findings = find(case, target);
         let meters = context::meters(&case.ask.caller, target, boundary);
         context::counting(count, &meters, |meter| {
-            let facts = findings.facts(target, received, (names.asked(), boundary), case.rules.untrusted_influence, meter);
+            let facts = findings.facts(target, &sent, (names.asked(), boundary), influence(case), meter);
             let (admitted, slots) = admit(case, &facts)?;
             let bounded = bound(case, &facts, target)?;
             let weighed = weigh(case, &facts)?;
-            let (shaped, args) = shape::shape(case, received, target, &facts)?;
-            let judged = judge(case, received, target, &facts, Evidence { admitted, bounded, weighed, shaped }, &args)?;
+            let (shaped, args) = shape::shape(case, received, target, &sent, &facts)?;
+            let judged = judge(case, received, target, &facts, Evidence { admitted, bounded, weighed, shaped }, args.digest)?;
             Ok(Decided { judged, args, slots })
         })
     }
     let decided = decide(case, &received, &target, Count::Once)?;
     place.keep(case).await?;
+    served(&target)?;
     let settled = consent::consent(case, opened, &received, target, decided, decide, wires).await?;
-    let Settled { permit, args, target, mut slots } = settled;
-    let intent = intend(case, opened, &received, &target, &permit, &args).await?;
+    let Settled { permit, args, target, mut slots, begun, is_approved } = settled;
+    let case = Case { begun, is_approved, ..case };
+    let intent = intend(case, opened, &target, &permit, &args).await?;
     let budget = permit.budget();
-    let raw = dispatch::dispatch(case, &target, (permit, intent, args), &mut slots, wires).await?;
+    let raw = dispatch::dispatch(case, &target, (permit, intent, args), &mut slots, (decide, wires)).await?;
     let inspected = inspect::inspect(case, &received, &target, raw, budget);
     absorb(case, &target, inspected).await
 }
@@ -119,6 +144,9 @@ struct Settled {
     args: Args,
     target: Arc<Target>,
     slots: Slots,
+    /// From when its time runs, and whether a person approved it.
+    begun: Instant,
+    is_approved: bool,
 }
 
 /// How a server answered, with the evidence that the session's durable label includes it: a result, an error, or that there was none.
@@ -155,6 +183,11 @@ fn in_force(case: Case<'_>) -> Result<(), Violation> {
     caller.signed().map_or(Ok(()), |session| crate::signed::in_force(session, case.gate.now_ms()))
 }
 
+/// What untrusted data may lead to is decided when a call is made. A question of its own server makes no other call of it.
+fn influence(case: Case<'_>) -> Influence {
+    if case.answer.is_some() { Influence::Off } else { case.rules.untrusted_influence }
+}
+
 fn bound(case: Case<'_>, facts: &Facts<'_>, target: &Target) -> Result<Bounded, Violation> {
     policy::bound(facts, target.spec.budget(), case.gate.terms().ceiling)
 }
@@ -169,30 +202,39 @@ fn judge(
     target: &Target,
     facts: &Facts<'_>,
     evidence: Evidence,
-    args: &Args,
+    digest: [u8; 32],
 ) -> Result<Judged, Violation> {
     let caller = conclude::bound_caller(&case.ask.caller);
     let binding = Binding { caller: &caller, action: case.ask.action.method(), definition: target.digest() };
-    policy::judge(facts, evidence, &case.rules.bundle, question(&case, received, target), binding, args.digest)
+    policy::judge(facts, evidence, &case.rules.bundle, question(&case, received, target, facts.sent), binding, digest)
+}
+
+/// What nothing executes is not asked about and not begun. It is judged first: what is refused anyway is refused by its own rule.
+fn served(target: &Target) -> Result<(), Violation> {
+    if target.spec.id != ServerId::built_in() {
+        return Ok(());
+    }
+    let detail = format!("nothing here executes `{}`; a server that declares it among its `capabilities` would", target.name);
+    Err(Violation::new(Rule::ToolNotServed, detail))
 }
 
 /// No record, no action; and what changes something is on the disk first.
-async fn intend(
-    case: Case<'_>,
-    opened: &mut Opened,
-    received: &Received<'_>,
-    target: &Target,
-    permit: &Permit,
-    args: &Args,
-) -> Result<Intent, Violation> {
-    conclude::weighed(case, opened, received, target, permit, args);
-    let ledger = &case.gate.ledger;
+async fn intend(case: Case<'_>, opened: &mut Opened, target: &Target, permit: &Permit, args: &Args) -> Result<Intent, Violation> {
+    conclude::weighed(case, opened, target, permit, args);
+    let (ledger, states) = (&case.gate.ledger, &case.gate.states);
+    if let Some(state) = case.state {
+        states.spend(state, case.gate.now_ms())?;
+    }
     let intended = match target.effect {
         Effect::Read => ledger.intend(opened),
         Effect::Consequential => ledger.intend_durable(opened).await,
     };
     case.ask.caller.counts().add(&facts::count_key(target));
-    intended.map_err(|error| Violation::new(Rule::LedgerUnavailable, error.to_string()))
+    intended.map_err(|error| {
+        // What was not sent can be brought again.
+        case.state.inspect(|state| states.give_back(state));
+        Violation::new(Rule::LedgerUnavailable, error.to_string())
+    })
 }
 
 /// Raises the session's label, durably, before anything of the result leaves the gate. Why there is no result to show, where there is

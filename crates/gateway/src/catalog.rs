@@ -100,6 +100,21 @@ impl Target {
         Self::plain(spec, name, None, true, Metered::default())
     }
 
+    /// The same tool, for what only looks at a task of it.
+    fn looked_at(&self, meters: Metered) -> Self {
+        Self {
+            spec: Arc::clone(&self.spec),
+            name: self.name.clone(),
+            era: self.era,
+            header_params: Vec::new(),
+            definition: self.definition.clone(),
+            standing: self.standing.clone(),
+            effect: Effect::Read,
+            is_open_world: self.is_open_world,
+            meters,
+        }
+    }
+
     /// The digest of its definition; empty where it has none.
     pub(crate) fn digest(&self) -> &str {
         self.definition.as_deref().map_or("", Definition::digest)
@@ -373,9 +388,14 @@ impl Catalog {
         Found::Target(Arc::new(Target::plain(spec, uri, Some(face.era), mounted.is_open_world, meters)))
     }
 
-    /// A server itself, for what is addressed to it as a whole.
-    pub(crate) fn server(&self, id: &ServerId) -> Found {
-        self.on_server(id, "")
+    /// What a task belongs to: the tool whose call it is. Looking at it only reads, and counts against the server's limit alone.
+    pub(crate) fn task(&self, id: &ServerId, tool: &str, changes: bool) -> Found {
+        let Some(mounted) = self.servers.get(id) else { return Found::Nothing };
+        match mounted.tables.tools.get(tool) {
+            Some(target) if changes => Found::Target(Arc::clone(target)),
+            Some(target) => Found::Target(Arc::new(target.looked_at(mounted.meters.clone()))),
+            None => self.absent(Some(id.clone())),
+        }
     }
 
     /// Whether what this server says may be anyone's words.

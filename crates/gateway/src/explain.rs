@@ -65,20 +65,22 @@ fn judge(gate: &Gate, imagined: &Imagined) -> Result<Vec<u8>, String> {
     let rules = gate.inner().rules();
     let step = Step::new("explained", ask.caller.session());
     let so_far = ask.caller.signed().map_or_else(SoFar::default, |session| session.so_far(&call::counted_as(&target)));
-    let case = Case { gate: gate.inner(), ask, step: &step, rules: &rules, so_far };
+    let case = Case::new(gate.inner(), ask, &step, &rules, so_far);
     let findings = call::find(case, &target);
     let names = call::NamesOf::new(&case, &received, &target);
     let others = names.others();
-    let (boundary, unbounded) = match call::boundary(case, &received, &target, names.asked(), &others) {
+    let sent = call::Sent::new(ask, &received, Some(&target)).map_err(|violation| violation.public())?;
+    let bounded = sent.bounded(&received);
+    let (boundary, unbounded) = match call::boundary(case, &target, names.asked(), &others, &bounded) {
         Ok(boundary) => (boundary, None),
         Err(violation) => (None, Some(violation)),
     };
     let meters = call::meters(&ask.caller, &target, boundary.as_ref());
     let peek = Peek(&meters);
     let asked = (names.asked(), boundary.as_ref());
-    let facts = findings.facts(&target, &received, asked, rules.untrusted_influence, &peek);
+    let facts = findings.facts(&target, &sent, asked, rules.untrusted_influence, &peek);
     page.checks(&facts, label, imagined, unbounded.as_ref());
-    page.bundle(&case, &received, &target, label);
+    page.bundle(&case, call::question(&case, &received, &target, sent.judged()), label);
     Ok(page.finish(imagined, Some(&target), label))
 }
 
@@ -186,17 +188,18 @@ fn who_called(gate: &Gate, record: &Record) -> Result<(Caller, Option<&'static s
 }
 
 fn ask(caller: Caller, mount: Option<ServerId>, action: Action, name: &str, arguments: &[u8]) -> Ask {
-    let mut params = Object::new();
-    match action {
-        Action::ReadResource | Action::Subscribe | Action::Unsubscribe => params.str("uri", name),
-        Action::TaskGet | Action::TaskUpdate | Action::TaskCancel | Action::TaskResult => params.str("taskId", name),
-        Action::Complete => params.object("ref", |out| {
-            out.str("type", "ref/prompt").str("name", name);
-        }),
-        Action::CallTool | Action::GetPrompt | Action::TaskList => params.str("name", name),
+    let address = |params: &mut Object| {
+        match action {
+            Action::ReadResource | Action::Subscribe | Action::Unsubscribe => params.str("uri", name),
+            Action::TaskGet | Action::TaskUpdate | Action::TaskCancel | Action::TaskResult => params.str("taskId", name),
+            Action::Complete => params.object("ref", |out| {
+                out.str("type", "ref/prompt").str("name", name);
+            }),
+            Action::CallTool | Action::GetPrompt => params.str("name", name),
+        };
     };
-    params.raw("arguments", arguments);
+    let params = call::parameters_of(action, Json::checked_before(arguments), address);
     let client = ClientFace { era: Era::Modern, capabilities: Bytes::from_static(b"{}"), log: None, progress: false };
-    let params = params.finish().into();
+    let params = params.into();
     Ask { caller, door: Door::Cli, mount, session: "explain".into(), proof: Proof::Bearer, action, params, client }
 }

@@ -27,6 +27,7 @@ use crate::{
     places::Places,
     settings::{Accounts, Configuration, Rules, ServerSpec, Settings, Terms},
     signed::Signed,
+    states::SpentStates,
     upstream::Hub,
     words::Unheard,
     workers::Workers,
@@ -78,6 +79,7 @@ pub(crate) struct Inner {
     pub(crate) signed: Signed,
     pub(crate) providers: Providers,
     parking: Parking,
+    pub(crate) states: SpentStates,
     strangers: StrangerCounter,
     /// How many records survive a power cut; what listeners are woken by.
     durable: watch::Sender<u64>,
@@ -219,6 +221,7 @@ impl Gate {
         callers.allow_anonymous(!settings.terms.door.requires_credential);
         let signed = Signed::new(settings.signing, &callers, settings.state.clone(), ledger.clone());
         let durable = watch::Sender::new(ledger.status().synced);
+        let states = SpentStates::new(clock().unix_ms);
         let gate = Self(Arc::new(Inner {
             ledger,
             durable,
@@ -238,6 +241,7 @@ impl Gate {
             signed,
             providers,
             parking: Parking::default(),
+            states,
             strangers: StrangerCounter::new(),
             call_ids: AtomicU64::new(1),
             reload: OnceLock::new(),

@@ -28,6 +28,7 @@ mod running;
 mod seal;
 pub mod settings;
 mod signed;
+mod states;
 mod tokens;
 mod upstream;
 mod words;

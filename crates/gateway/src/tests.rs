@@ -3,5 +3,6 @@ mod holding;
 mod link;
 mod pins;
 mod seal;
+mod sent;
 mod support;
 mod words;

@@ -43,10 +43,33 @@ pub(crate) fn seal_state(seal: &Seal, bound: Bound<'_>, now_ms: u64, inner: &[u8
     seal.seal(STATE, &join(&fields))
 }
 
-pub(crate) fn open_state(seal: &Seal, bound: Bound<'_>, now_ms: u64, text: &str) -> Result<Vec<u8>, Violation> {
-    let wrong = |why: &str| {
-        Violation::new(Rule::Malformed, format!("requestState {why}")).with_hint("requestState is not valid for this call")
-    };
+/// An upstream's own state, as its caller brought it back.
+#[derive(Debug)]
+pub(crate) struct OpenState {
+    /// Names this very state among all that were ever issued.
+    pub(crate) digest: [u8; 32],
+    pub(crate) expires_ms: u64,
+    /// The upstream's text.
+    pub(crate) inner: Vec<u8>,
+}
+
+impl OpenState {
+    #[cfg(test)]
+    pub(crate) fn new(digest: [u8; 32], issued_ms: u64, inner: Vec<u8>) -> Self {
+        Self { digest, expires_ms: issued_ms + STATE_LIFE_MS, inner }
+    }
+
+    pub(crate) const fn issued_ms(&self) -> u64 {
+        self.expires_ms.saturating_sub(STATE_LIFE_MS)
+    }
+}
+
+pub(crate) fn wrong_state(why: &str) -> Violation {
+    Violation::new(Rule::Malformed, format!("requestState {why}")).with_hint("requestState is not valid for this call")
+}
+
+pub(crate) fn open_state(seal: &Seal, bound: Bound<'_>, now_ms: u64, text: &str) -> Result<OpenState, Violation> {
+    let wrong = wrong_state;
     let value = seal.open(STATE, text).ok_or_else(|| wrong("was not issued here, or was changed"))?;
     let [caller, server, method, digest, expiry, inner] = split::<6>(&value).ok_or_else(|| wrong("is damaged"))?;
     if caller != bound.caller.id().as_bytes() {
@@ -55,22 +78,39 @@ pub(crate) fn open_state(seal: &Seal, bound: Bound<'_>, now_ms: u64, text: &str)
     if server != bound.server.as_str().as_bytes() || method != bound.action.method().as_bytes() || digest != bound.digest {
         return Err(wrong("was issued for another call"));
     }
-    let expiry = expiry.try_into().map_or(0, u64::from_le_bytes);
-    if now_ms > expiry { Err(wrong("has expired")) } else { Ok(inner.to_vec()) }
+    let expires_ms = expiry.try_into().map_or(0, u64::from_le_bytes);
+    if now_ms > expires_ms {
+        return Err(wrong("has expired"));
+    }
+    Ok(OpenState { digest: *blake3::hash(text.as_bytes()).as_bytes(), expires_ms, inner: inner.to_vec() })
+}
+
+/// A task of an upstream, and the tool whose call it is: what is asked about it is judged as that tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Task {
+    pub(crate) server: ServerId,
+    /// The tool, by the server's own name.
+    pub(crate) tool: String,
+    /// The name it was called by, for lists of names.
+    pub(crate) asked: String,
+    /// The upstream's own id.
+    pub(crate) id: String,
 }
 
 /// Equal tasks seal to equal ids, so a client can compare them.
-pub(crate) fn seal_task(seal: &Seal, caller: &Caller, server: &ServerId, task: &str) -> String {
-    seal.seal(TASK, &join(&[caller.id().as_bytes(), server.as_str().as_bytes(), task.as_bytes()]))
+pub(crate) fn seal_task(seal: &Seal, caller: &Caller, task: &Task) -> String {
+    let fields = [caller.id(), task.server.as_str(), &task.tool, &task.asked, &task.id];
+    seal.seal(TASK, &join(&fields.map(str::as_bytes)))
 }
 
-/// The server and the upstream's own id, if this id was given to this caller.
-pub(crate) fn open_task(seal: &Seal, caller: &Caller, text: &str) -> Option<(ServerId, String)> {
+/// The task, if its id was given to this caller.
+pub(crate) fn open_task(seal: &Seal, caller: &Caller, text: &str) -> Option<Task> {
     let value = seal.open(TASK, text)?;
-    let [owner, server, task] = split::<3>(&value)?;
-    if owner != caller.id().as_bytes() {
+    let fields = split::<5>(&value)?.map(std::str::from_utf8);
+    let [Ok(owner), Ok(server), Ok(tool), Ok(asked), Ok(id)] = fields else { return None };
+    if owner != caller.id() {
         return None;
     }
-    let server = ServerId::parse(std::str::from_utf8(server).ok()?).ok()?;
-    Some((server, String::from_utf8(task.to_vec()).ok()?))
+    let server = ServerId::parse(server).ok()?;
+    Some(Task { server, tool: tool.to_owned(), asked: asked.to_owned(), id: id.to_owned() })
 }

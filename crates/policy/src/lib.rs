@@ -24,6 +24,9 @@ use std::time::Duration;
 use vocab::{Effect, Level, ServerId};
 use wire::Json;
 
+/// Where judges find what is sent beside the arguments: `_meta`, answers to questions, what is completed.
+pub const BESIDE: &str = "_params";
+
 /// What an operator said about one tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Permission {
@@ -143,6 +146,8 @@ pub struct Facts<'a> {
     pub influence: Influence,
     /// The arguments, if any were sent.
     pub arguments: Option<Json<'a>>,
+    /// Everything that would be sent: the arguments, and under [`BESIDE`] what goes beside them. `None`: nothing.
+    pub sent: Option<Json<'a>>,
     /// What the approved definition says of them, if it says anything.
     pub input_schema: Option<&'a shape::Schema>,
     /// Whether texts that look like an attack are refused.

@@ -86,8 +86,8 @@ pub struct Asked {
     binding: [u8; 32],
     /// Why a person is asked, for the operator.
     pub why: Vec<String>,
-    /// The arguments in their canonical form: what the person approves.
-    pub arguments: Vec<u8>,
+    /// Everything that is sent, in its canonical form: what the person approves.
+    pub sent: Vec<u8>,
 }
 
 impl Asked {
@@ -136,16 +136,19 @@ pub struct Binding<'a> {
 }
 
 impl Binding<'_> {
-    fn digest(&self, facts: &Facts<'_>, arguments: &[u8], label: Mark, bundle: &str) -> [u8; 32] {
+    fn digest(&self, facts: &Facts<'_>, sent: &[u8], label: Mark, bundle: &str) -> [u8; 32] {
         let label = label.to_string();
-        let mut hasher = blake3::Hasher::new_derive_key("portcullis approval 1");
-        let fields: [&[u8]; 8] = [
+        // An argument that is called like what goes beside the arguments is another call than one that sends it there.
+        let arguments = wire::canonical(facts.arguments.unwrap_or(Json::EMPTY_OBJECT));
+        let mut hasher = blake3::Hasher::new_derive_key("portcullis approval 2");
+        let fields: [&[u8]; 9] = [
             self.caller.as_bytes(),
             self.action.as_bytes(),
             facts.server.as_str().as_bytes(),
             facts.target.as_bytes(),
             self.definition.as_bytes(),
-            arguments,
+            &arguments,
+            sent,
             label.as_bytes(),
             bundle.as_bytes(),
         ];
@@ -240,9 +243,9 @@ pub fn judge(
     if why.is_empty() {
         return Ok(Judged::Permitted(permit));
     }
-    let arguments = wire::canonical(facts.arguments.unwrap_or(Json::EMPTY_OBJECT));
-    let binding = binding.digest(facts, &arguments, label, bundle.version());
-    Ok(Judged::Asked(Asked { permit, binding, why, arguments }))
+    let sent = wire::canonical(facts.sent.unwrap_or(Json::EMPTY_OBJECT));
+    let binding = binding.digest(facts, &sent, label, bundle.version());
+    Ok(Judged::Asked(Asked { permit, binding, why, sent }))
 }
 
 fn ids(notes: &[Note]) -> Vec<String> {

@@ -89,6 +89,7 @@ catalogue! {
     InvalidParameters: Shape, Malformed, InvalidInput, "Invalid parameters";
     PotentialInjection: Shape, Malformed, InvalidInput, "Potential injection detected";
     PolicyDenied: Judge, Forbidden, PermissionDenied, "Refused by policy";
+    ToolNotServed: Judge, Hidden, NotFound, "Nothing here executes this tool";
     ApprovalDenied: Consent, Forbidden, PermissionDenied, "Approval denied";
     ApprovalExpired: Consent, Forbidden, PermissionDenied, "Approval expired";
     LedgerUnavailable: Intend, Busy, Internal, "The ledger cannot record this call, so it was not made";

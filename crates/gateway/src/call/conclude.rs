@@ -5,7 +5,12 @@ use policy::Permit;
 use vocab::{Fault, FaultKind, Rule, Stage, Stop};
 use wire::Json;
 
-use super::{Case, Delivered, Received, current_label, receive::Address, shape::Args};
+use super::{
+    Case, Delivered, Received, current_label,
+    receive::{Address, receive},
+    sent::Sent,
+    shape::Args,
+};
 use crate::{
     Ask, Caller, Proof,
     catalog::Target,
@@ -97,23 +102,16 @@ pub(super) fn unresolved(opened: &mut Opened, received: &Received<'_>) {
 }
 
 /// What the decision was made on.
-pub(super) fn weighed(
-    case: Case<'_>,
-    opened: &mut Opened,
-    received: &Received<'_>,
-    target: &Target,
-    permit: &Permit,
-    args: &Args,
-) {
+pub(super) fn weighed(case: Case<'_>, opened: &mut Opened, target: &Target, permit: &Permit, args: &Args) {
     opened.facts.label = permit.label().to_string().into();
     opened.facts.after = case.step.after().to_string().into();
     opened.facts.policy = permit.policies().join(" ").into();
     opened.facts.args = blake3::Hash::from_bytes(args.digest).to_hex().to_string().into();
     opened.facts.args_bytes = Some(args.text.len() as u64);
-    keep_body(case, opened, received.arguments_text(), target.spec.id.as_str());
+    keep_body(case, opened, &args.judged, target.spec.id.as_str());
 }
 
-/// Keeps the arguments beside the ledger, with secrets taken out. Losing them loses no proof, so it stops no call.
+/// Keeps what is sent beside the ledger, with secrets taken out. Losing them loses no proof, so it stops no call.
 fn keep_body(case: Case<'_>, opened: &mut Opened, arguments: &[u8], server: &str) {
     if arguments.is_empty() || arguments.len() > MAX_BODY {
         return;
@@ -129,9 +127,10 @@ fn keep_refused(case: Case<'_>, opened: &mut Opened) {
     let server = opened.facts.server.to_string();
     if !server.is_empty()
         && opened.facts.body.is_empty()
-        && let Some(arguments) = Json::checked_before(&case.ask.params).get("arguments")
+        && let Ok(received) = receive(case.ask)
+        && let Ok(sent) = Sent::new(case.ask, &received, None)
     {
-        keep_body(case, opened, arguments.as_bytes(), &server);
+        keep_body(case, opened, &sent.kept(case.ask), &server);
     }
 }
 
@@ -227,8 +226,10 @@ fn upstream_error(delivered: &Delivered) -> &'static str {
 fn stopped(stop: &Stop, had_intent: bool) -> audit::Outcome<'_> {
     let mut record = match stop {
         Stop::Refused(violation) => {
-            // What was refused was not done. A result that is withheld was.
-            let is_done = violation.rule.stage() > Stage::Dispatch;
+            // What was refused was not done. A result that is withheld was, and so was a call whose client gave an answer that could not
+            // be sent. A server that does not accept the user's account did nothing.
+            let is_under_way = had_intent && violation.rule != Rule::PermissionDenied;
+            let is_done = violation.rule.stage() > Stage::Dispatch || is_under_way;
             let verdict = if is_done { Verdict::Failed } else { Verdict::Refused };
             let mut record = audit::Outcome::new(verdict, violation.rule.stage());
             record.violation = violation.rule.code();

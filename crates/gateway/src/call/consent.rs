@@ -11,13 +11,14 @@ use audit::Opened;
 use bytes::Bytes;
 use policy::{Asked, Judged};
 use state::{Approval, ApprovalState, NewApproval, SpendError};
+use tokio::time::Instant;
 use vocab::{Fault, FaultKind, Rule, Stop, Violation};
 use wire::{
     Json,
     write::{self, Object},
 };
 
-use super::{Case, Count, Decided, Received, Settled, in_force, receive, resolve, slots::Waiting};
+use super::{Case, Count, Decided, Received, Settled, dispatch::left, in_force, receive, resolve, sent, slots::Waiting};
 use crate::{
     Answer, Ask,
     catalog::Target,
@@ -29,10 +30,10 @@ use crate::{
 /// How often a waiting client is told that it waits.
 const REMINDER: Duration = Duration::from_secs(10);
 /// The key of our own question to the client; servers' keys are numbers.
-const KEY: &str = "portcullis-approval";
+pub(super) const KEY: &str = "portcullis-approval";
 
 /// Admit to Judge, as `call.rs` has it.
-type Decide = fn(Case<'_>, &Received<'_>, &Target, Count) -> Result<Decided, Violation>;
+pub(super) type Decide = fn(Case<'_>, &Received<'_>, &Target, Count) -> Result<Decided, Violation>;
 
 pub(super) async fn consent(
     case: Case<'_>,
@@ -44,8 +45,17 @@ pub(super) async fn consent(
     wires: &mut Wires,
 ) -> Result<Settled, Stop> {
     let Decided { judged, args, slots } = settle_rewrite(case, &target, decided, decide)?;
+    if matches!(judged, Judged::Asked(_))
+        && let Some(ask) = sent::untraced(case.ask)
+    {
+        // The same call made again must find this question open.
+        drop((args, slots));
+        let (case, received) = (Case { ask: &ask, ..case }, receive(&ask)?);
+        let decided = decide(case, &received, &target, Count::Look)?;
+        return Box::pin(consent(case, opened, &received, target, decided, decide, wires)).await;
+    }
     let settled = match judged {
-        Judged::Permitted(permit) => Settled { permit, args, target, slots },
+        Judged::Permitted(permit) => Settled { permit, args, target, slots, begun: case.begun, is_approved: false },
         Judged::Rewritten(_) => {
             return Err(Violation::new(Rule::PolicyDenied, "a rewritten call would be rewritten again").into());
         }
@@ -63,7 +73,7 @@ pub(super) async fn consent(
 }
 
 /// A rewritten call is decided like the original was, once.
-fn settle_rewrite(case: Case<'_>, target: &Arc<Target>, decided: Decided, decide: Decide) -> Result<Decided, Violation> {
+pub(super) fn settle_rewrite(case: Case<'_>, target: &Target, decided: Decided, decide: Decide) -> Result<Decided, Violation> {
     let Judged::Rewritten(rewritten) = decided.judged else { return Ok(decided) };
     drop(decided.slots);
     tracing::info!(policies = ?rewritten.policies, server = %target.spec.id, tool = target.name, "arguments rewritten");
@@ -93,8 +103,8 @@ async fn open(case: Case<'_>, target: &Target, asked: &Asked) -> Result<Approval
         server: target.spec.id.to_string(),
         target: target.name.clone(),
         definition: target.digest().to_owned(),
-        // The person sees them as the ledger keeps them: without secrets. What they approve is bound to the whole text all the same.
-        arguments: String::from_utf8_lossy(&gate.without_secrets(&asked.arguments).unwrap_or_else(|| asked.arguments.to_vec()))
+        // The person sees it as the ledger keeps it: without secrets. What they approve is bound to the whole text all the same.
+        arguments: String::from_utf8_lossy(&gate.without_secrets(&asked.sent).unwrap_or_else(|| asked.sent.to_vec()))
             .into_owned(),
         label: asked.label().to_string(),
         lineage: Some(case.step.after().to_string()).into_iter().filter(|head| !head.is_empty()).collect(),
@@ -262,7 +272,7 @@ async fn spend(case: Case<'_>, received: &Received<'_>, decide: Decide) -> Resul
         SpendError::State(error) => unavailable(error),
     })?;
     let permit = asked.approved(&spent.digest)?;
-    Ok(Settled { permit, args, target, slots })
+    Ok(Settled { permit, args, target, slots, begun: Instant::now(), is_approved: true })
 }
 
 fn changed(why: &str) -> Violation {
@@ -271,7 +281,13 @@ fn changed(why: &str) -> Violation {
 
 /// A last look: a server whose list is not fresh is asked for it again, and what it shows must still be what was approved.
 async fn confirm(case: Case<'_>, received: &Received<'_>, settled: Settled) -> Result<Settled, Stop> {
-    if settled.target.definition.is_none() || !case.gate.hub.recheck(&settled.target.spec).await? {
+    if settled.target.definition.is_none() {
+        return Ok(settled);
+    }
+    let left = left(Case { begun: settled.begun, ..case }, settled.permit.budget().time)?;
+    let looked = tokio::time::timeout(left, case.gate.hub.recheck(&settled.target.spec)).await;
+    let late = |_| Fault::new(FaultKind::Timeout, "the server did not show its definitions within the call's time");
+    if !looked.map_err(late)?? {
         return Ok(settled);
     }
     let now = resolve::resolve(case, received).await?;

@@ -21,6 +21,7 @@ use crate::{
     catalog::{Target, dotted_names},
     meters::Metered,
     settings::Rate,
+    tokens,
 };
 
 /// Whether a call is counted against its limits, or was before.
@@ -95,13 +96,20 @@ pub(crate) struct NamesOf {
 
 impl NamesOf {
     pub(crate) fn new(case: &Case<'_>, received: &Received<'_>, target: &Target) -> Self {
+        let method = || case.ask.action.method().replace('/', ".");
         match &received.address {
             Address::Tool(name) => Self::tool(case.ask.mount.is_some(), name, target),
-            // What is no tool has the name of its method: `resources.read`, `prompts.get`. Denials of its server hold for it too.
-            _ => Self {
-                asked: case.ask.action.method().replace('/', "."),
-                others: vec![View::Double.expose(&target.spec.id, &target.name)],
+            // What is asked about a task is asked of its tool; denials may name the method as well.
+            Address::Task(id) => match tokens::open_task(&case.gate.seal, &case.ask.caller, id) {
+                Some(task) => {
+                    let mut names = Self::tool(false, &task.asked, target);
+                    names.others.push(method());
+                    names
+                }
+                None => Self { asked: method(), others: Vec::new() },
             },
+            // What is no tool has the name of its method: `resources.read`, `prompts.get`. Denials of its server hold for it too.
+            _ => Self { asked: method, others: vec![View::Double.expose(&target.spec.id, &target.name)] },
         }
     }
 
@@ -127,10 +135,10 @@ impl NamesOf {
 /// How a call stands to its caller's context; `None` for callers without one.
 pub(crate) fn boundary<'a>(
     case: Case<'a>,
-    received: &Received<'a>,
     target: &'a Target,
     asked: &'a str,
     others: &'a [&'a str],
+    sent: &'a [u8],
 ) -> Result<Option<Boundary<'a>>, Violation> {
     let caller = &case.ask.caller;
     let Some(name) = caller.context() else { return Ok(None) };
@@ -155,11 +163,7 @@ pub(crate) fn boundary<'a>(
         tool: asked,
         aliases: others,
         server: Some(target.spec.id.as_str()),
-        // What a resource is read by is in its address.
-        arguments: match &received.address {
-            Address::Resource(_) => Some(Json::checked_before(&case.ask.params)),
-            _ => received.arguments,
-        },
+        arguments: Some(Json::checked_before(sent)),
         calls_so_far: case.so_far.calls,
         tool_calls_so_far: case.so_far.of_tool,
     };

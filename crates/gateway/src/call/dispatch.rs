@@ -7,10 +7,17 @@ use audit::Intent;
 use bytes::Bytes;
 use policy::Permit;
 use tokio::{sync::mpsc, time::Instant};
-use vocab::{Fault, FaultKind, Rule, Stop, Violation};
+use vocab::{Fault, FaultKind, Mark, Rule, Stop, Violation};
 use wire::{Json, Text, mcp, rpc, worker::method, write::Object};
 
-use super::{Case, Target, shape::Args, show, slots::Slots, worker_lost};
+use super::{
+    Case, Target, abilities, answers,
+    consent::{self, Decide},
+    shape::Args,
+    show,
+    slots::Slots,
+    worker_lost,
+};
 use crate::{
     Action, Answer, Ask, Era,
     finish::{Phase, reached},
@@ -41,7 +48,7 @@ pub(super) async fn dispatch(
     target: &Target,
     (permit, intent, args): (Permit, Intent, Args),
     slots: &mut Slots,
-    wires: &mut Wires,
+    (decide, wires): (Decide, &mut Wires),
 ) -> Result<Raw, Stop> {
     let Case { gate, ask, .. } = case;
     if permit.digest() != &args.digest {
@@ -51,19 +58,29 @@ pub(super) async fn dispatch(
         return Err(unavailable("it was approved, and the server does not list it now"));
     }
     let upstream = gate.hub.upstream(&target.spec.id).ok_or_else(|| unavailable("no server has this tool, or it was removed"))?;
-    let link = connected(gate, &upstream).await?;
+    let budget = permit.budget();
+    let link = connected(gate, &upstream, CONNECT_PATIENCE.min(left(case, budget.time)?)).await?;
     if matches!(ask.action, Action::Subscribe | Action::Unsubscribe) {
         return Ok(subscribe(ask, target, &upstream, &link).await.unwrap_or_else(Raw::Stopped));
     }
     listen_for_logs(ask, target, &upstream, &link).await;
-    let budget = permit.budget();
-    let (id, words) = link.forward(about(case, target, budget.time)?, &args.text, ask.caller.room());
+    let time = left(case, budget.time)?;
+    let (id, words) = link.forward(about(case, target, time)?, &args.text, ask.caller.room());
     drop((permit, intent, args));
     let mut exchange =
-        Exchange { case, target, link: &link, id, wires, slots, pass: None, asked: Vec::new(), is_cancelled: false };
-    let raw = exchange.run(words, budget.time).await;
+        Exchange { case, target, link: &link, id, wires, slots, decide, pass: None, asked: Vec::new(), is_cancelled: false };
+    let raw = exchange.run(words, time).await;
     link.forget(id);
     Ok(raw.unwrap_or_else(Raw::Stopped))
+}
+
+/// What is left of a call's time. It runs from when its target was found, or a person's answer came.
+pub(super) fn left(case: Case<'_>, time: Duration) -> Result<Duration, Stop> {
+    let left = time.saturating_sub(case.begun.elapsed());
+    if left.is_zero() {
+        return Err(Fault::new(FaultKind::Timeout, "the call's time was over before it could be sent").into());
+    }
+    Ok(left)
 }
 
 /// Servers of the older kind log at one level for everybody: the most talkative that anyone asked for. Doors show each session only
@@ -88,12 +105,12 @@ fn unavailable(detail: impl Into<String>) -> Stop {
 }
 
 /// A worker with this server connected. A server that is connecting is waited for; one that waits to retry is not.
-async fn connected(gate: &Inner, upstream: &Upstream) -> Result<Arc<Link>, Stop> {
+async fn connected(gate: &Inner, upstream: &Upstream, patience: Duration) -> Result<Arc<Link>, Stop> {
     if let (Some(link), Status::Connected) = (gate.hub.workers().link(), &*upstream.status.borrow()) {
         return Ok(link);
     }
     let mut status = upstream.status.subscribe();
-    let settled = tokio::time::timeout(CONNECT_PATIENCE, status.wait_for(|status| !matches!(status, Status::Connecting { .. })));
+    let settled = tokio::time::timeout(patience, status.wait_for(|status| !matches!(status, Status::Connecting { .. })));
     let settled = tokio::select! {
         settled = settled => settled,
         () = gate.flights.reached(Phase::Over) => return Err(stopping()),
@@ -117,15 +134,15 @@ async fn connected(gate: &Inner, upstream: &Upstream) -> Result<Arc<Link>, Stop>
 /// What the worker must know of a call besides its parameters.
 fn about(case: Case<'_>, target: &Target, time: Duration) -> Result<Object, Stop> {
     let ask = case.ask;
-    let mut out = Object::with_capacity(ask.client.capabilities.len() + 256);
+    let mut out = Object::with_capacity(384);
     out.str("server", target.spec.id.as_str()).str("method", ask.action.method()).str("era", ask.client.era.as_str());
-    out.str("lane", &ask.session).raw("caps", &ask.client.capabilities);
+    out.str("lane", &ask.session).raw("caps", &abilities::plain(&ask.client.capabilities));
     if let Some(level) = &ask.client.log {
         out.str("log", level);
     }
     out.bool("progress", ask.client.progress).u64("timeout_ms", u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     out.bool("mrtr", ask.client.era == Era::Modern);
-    if ask.action == Action::CallTool && target.spec.rule(&target.name).requires_user_auth {
+    if ask.action.is_of_tool() && target.spec.rule(&target.name).requires_user_auth {
         // Admit saw the account; should it be gone since, the call fails rather than go out under the gate's own name.
         let account = ask.caller.user().and_then(|user| Some((user, case.gate.account(&target.spec.id, user)?)));
         let (user, token) = account.ok_or_else(|| unavailable("the user's account was disconnected"))?;
@@ -143,6 +160,8 @@ struct Exchange<'a> {
     link: &'a Link,
     id: u64,
     wires: &'a mut Wires,
+    /// Admit to Judge, for the answers.
+    decide: Decide,
     /// Evidence that words of this server may be shown. Held as long as the call goes on, so that a reset in between does not wash
     /// their label off.
     pass: Option<Pass>,
@@ -174,20 +193,22 @@ impl Exchange<'_> {
                     word => return last_word(word),
                 },
                 order = self.wires.orders.recv(), if orders_open => match order {
-                    Some(Order::Answer { key, answer }) => self.answer(&key, answer),
-                    Some(Order::Cancel) => self.cancel(&mut deadline),
+                    // An answer to our own question that came too late.
+                    Some(Order::Answer { key, .. }) if key == consent::KEY => {}
+                    Some(Order::Answer { key, answer }) => self.answer(&key, &answer)?,
+                    Some(Order::Cancel) => self.cancel(&mut deadline)?,
                     None => {
                         orders_open = false;
-                        self.abandon_questions();
+                        self.abandon_questions()?;
                     }
                 },
                 () = reached(&mut phases, last), if !is_over => {
                     is_over = true;
-                    self.cancel(&mut deadline);
+                    self.cancel(&mut deadline)?;
                 }
                 () = tokio::time::sleep_until(asks_end), if !self.asked.is_empty() => {
                     standstill.is_over = true;
-                    self.cancel(&mut deadline);
+                    self.cancel(&mut deadline)?;
                 }
                 () = tokio::time::sleep_until(deadline), if self.asked.is_empty() => {
                     if standstill.is_over {
@@ -239,9 +260,9 @@ impl Exchange<'_> {
                 let (key, method) = (text("key"), text("method"));
                 self.asked.push(key.clone());
                 if self.is_cancelled || !self.wires.is_watched() {
-                    self.abandon(&key, "the client is gone");
+                    self.abandon(&key, "the client is gone")?;
                 } else if !self.slots.step_aside(self.case) {
-                    self.abandon(&key, "the client has too many questions to answer");
+                    self.abandon(&key, "the client has too many questions to answer")?;
                 } else {
                     self.wires.say(Event::Ask { key, method, params }).await;
                 }
@@ -252,15 +273,14 @@ impl Exchange<'_> {
     }
 
     /// Nobody will answer this question.
-    fn abandon(&mut self, key: &str, why: &str) {
+    fn abandon(&mut self, key: &str, why: &str) -> Result<(), Stop> {
         let nobody = rpc::error_object(mcp::code::INTERNAL_ERROR, why, None);
-        self.answer(key, Answer::Error(nobody.into()));
+        self.answer(key, &Answer::Error(nobody.into()))
     }
 
-    fn abandon_questions(&mut self) {
-        for key in std::mem::take(&mut self.asked) {
-            self.abandon(&key, "the client is gone");
-        }
+    fn abandon_questions(&mut self) -> Result<(), Stop> {
+        let open = std::mem::take(&mut self.asked);
+        open.iter().try_for_each(|key| self.abandon(key, "the client is gone"))
     }
 
     fn answered(&mut self, key: Option<&str>) {
@@ -270,33 +290,52 @@ impl Exchange<'_> {
         }
     }
 
-    /// An answer is data sent to the server, so it is weighed like the call was: the session may know more by now.
-    fn answer(&mut self, key: &str, answer: Answer) {
+    /// An answer is data sent to the server: it is judged as the call would be that brought it along, and is on record before it leaves.
+    /// One that may not be sent ends the call.
+    fn answer(&mut self, key: &str, answer: &Answer) -> Result<(), Stop> {
         self.answered(Some(key));
-        let ceiling = self.target.spec.classification.unwrap_or_default();
-        let answer = match self.case.ask.caller.session().weigh_step(ceiling, self.case.step) {
-            Ok(_) => answer,
-            Err(refused) => {
-                tracing::warn!(server = %self.target.spec.id, label = %refused.session, "an answer was withheld");
-                Answer::Error(rpc::error_object(crate::REFUSED, Rule::WouldViolateWriteDown.sentence(), None).into())
+        if let Err(violation) = answers::judge(self.case, self.target, self.decide, key, answer) {
+            tracing::warn!(server = %self.target.spec.id, rule = violation.rule.code(), "an answer was withheld");
+            if self.may_tell().is_ok() {
+                self.tell_cancel();
             }
-        };
+            return Err(violation.into());
+        }
+        answers::record(self.case, self.target, key, answer)?;
         let mut out = Object::new();
         out.u64("call", self.id).str("key", key);
-        match &answer {
+        match answer {
             Answer::Result(result) => out.raw("result", result),
             Answer::Error(error) => out.raw("error", error),
         };
         self.link.tell(method::ANSWER, &out.finish());
+        Ok(())
     }
 
-    fn cancel(&mut self, deadline: &mut Instant) {
-        let mut out = Object::new();
-        out.u64("call", self.id);
-        self.link.tell(method::CANCEL, &out.finish());
+    /// A cancel tells the server something too, if only a bit. A session that has seen more than the server takes gives its call up
+    /// without a word: the server then hears and does what it would have if the client had done nothing.
+    fn cancel(&mut self, deadline: &mut Instant) -> Result<(), Stop> {
+        if let Err(label) = self.may_tell() {
+            let detail = format!("given up; the session's label is {label}, so `{}` was not told", self.target.spec.id);
+            return Err(Fault::new(FaultKind::Cancelled, detail).into());
+        }
+        self.tell_cancel();
         self.answered(None);
         self.is_cancelled = true;
         *deadline = Instant::now() + GRACE;
+        Ok(())
+    }
+
+    fn may_tell(&self) -> Result<(), Mark> {
+        let ceiling = self.target.spec.classification.unwrap_or_default();
+        let weighed = self.case.ask.caller.session().weigh_step(ceiling, self.case.step);
+        weighed.map(drop).map_err(|refused| refused.session)
+    }
+
+    fn tell_cancel(&self) {
+        let mut out = Object::new();
+        out.u64("call", self.id);
+        self.link.tell(method::CANCEL, &out.finish());
     }
 }
 

@@ -2,10 +2,12 @@
 
 use policy::{Account, Act, Boundary, Influence, Meter, Permission, Principal, Question, Standing};
 use vocab::ServerId;
+use wire::Json;
 
 use super::{
     Case,
     receive::{Address, Received},
+    sent::Sent,
 };
 use crate::{Action, Caller, catalog::Target, pins};
 
@@ -18,7 +20,7 @@ pub(crate) struct Findings {
     is_named: bool,
     /// Why the definition cannot be checked against, if it cannot.
     unusable: Option<String>,
-    is_tool: bool,
+    is_call: bool,
 }
 
 #[derive(Debug)]
@@ -38,8 +40,8 @@ impl Findings {
         has_account: impl FnOnce(&ServerId, &str) -> bool,
     ) -> Self {
         let spec = &target.spec;
-        // Only tools have rules of their own; the rest follows its server.
-        let rule = (action == Action::CallTool).then(|| spec.rule(&target.name));
+        // Only tools have rules of their own, which hold for their tasks too; the rest follows its server.
+        let rule = action.is_of_tool().then(|| spec.rule(&target.name));
         let is_listed = rule.is_some_and(|rule| !rule.access.is_open() && caller.is_listed(&rule.access));
         let permission = match rule {
             Some(rule) if rule.permission == Permission::Permitted && !rule.access.is_open() => Permission::Restricted,
@@ -52,26 +54,27 @@ impl Findings {
             (true, Some(user)) if has_account(&spec.id, user) => OwnedAccount::Connected(user.to_owned()),
             (true, Some(user)) => OwnedAccount::Missing(user.to_owned()),
         };
-        let input = target.definition.as_deref().filter(|_| rule.is_some()).map(|definition| definition.input());
+        let is_call = action == Action::CallTool;
+        let input = target.definition.as_deref().filter(|_| is_call).map(|definition| definition.input());
         Self {
             account,
             permission,
             may_use_server: spec.access.is_open() || caller.is_listed(&spec.access),
             is_named: is_listed || caller.is_granted(&spec.id, &target.name),
             unusable: input.and_then(|input| input.as_ref().err().cloned()),
-            is_tool: rule.is_some(),
+            is_call,
         }
     }
 
     pub(crate) fn facts<'a>(
         &'a self,
         target: &'a Target,
-        received: &'a Received<'_>,
+        sent: &'a Sent<'_>,
         (asked, boundary): (&'a str, Option<&'a Boundary<'a>>),
         influence: Influence,
         meter: &'a dyn Meter,
     ) -> policy::Facts<'a> {
-        let input = target.definition.as_deref().filter(|_| self.is_tool);
+        let input = target.definition.as_deref().filter(|_| self.is_call);
         policy::Facts {
             server: &target.spec.id,
             state: target.spec.admission(),
@@ -93,17 +96,23 @@ impl Findings {
             meter,
             effect: target.effect,
             influence,
-            arguments: received.arguments,
+            arguments: sent.arguments(),
+            sent: sent.judged(),
             input_schema: input.and_then(|definition| definition.input().as_ref().ok()?.as_ref()),
             scans_injection: target.spec.injection_scan,
-            built_in: self.is_tool.then_some(asked),
+            built_in: self.is_call.then_some(asked),
             boundary,
         }
     }
 }
 
 /// The question the bundle is asked.
-pub(crate) fn question<'a>(case: &Case<'a>, received: &'a Received<'_>, target: &'a Target) -> Question<'a> {
+pub(crate) fn question<'a>(
+    case: &Case<'a>,
+    received: &'a Received<'_>,
+    target: &'a Target,
+    sent: Option<Json<'a>>,
+) -> Question<'a> {
     let caller = &case.ask.caller;
     Question {
         principal: principal(caller),
@@ -113,7 +122,7 @@ pub(crate) fn question<'a>(case: &Case<'a>, received: &'a Received<'_>, target: 
         level: target.spec.classification.unwrap_or_default(),
         effect: target.effect,
         is_open_world: target.is_open_world,
-        arguments: received.arguments_text(),
+        arguments: sent.map_or(b"", Json::as_bytes),
         // The label that was weighed takes its place.
         label: vocab::Mark::default(),
         session_calls: caller.session().calls(),
@@ -136,12 +145,12 @@ fn principal(caller: &Caller) -> Principal<'_> {
 
 fn act(action: Action, address: &Address<'_>) -> Act {
     match (action, address) {
-        (Action::CallTool | Action::TaskUpdate | Action::TaskCancel, _) => Act::Call,
+        (action, _) if action.is_of_tool() => Act::Call,
         (Action::GetPrompt, _) => Act::Get,
         (Action::Complete, Address::Resource(_)) => Act::CompleteResource,
         (Action::Complete, _) => Act::CompletePrompt,
         (Action::Subscribe | Action::Unsubscribe, _) => Act::Subscribe,
-        (Action::ReadResource | Action::TaskGet | Action::TaskResult | Action::TaskList, _) => Act::Read,
+        _ => Act::Read,
     }
 }
 

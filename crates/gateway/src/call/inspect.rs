@@ -71,13 +71,12 @@ pub(super) fn inspect(
             "requestState" => found.state = Some(value),
             "taskId" => found.task = value.as_str(),
             "task" => found.nested = Some(value),
-            "tasks" => found.list = Some(value),
             "structuredContent" => found.structured = Some(value),
             "isError" => found.is_error = value.as_bool() == Some(true),
             _ => {}
         }
     }
-    let acts_for_user = ask.action == Action::CallTool && target.spec.rule(&target.name).requires_user_auth;
+    let acts_for_user = ask.action.is_of_tool() && target.spec.rule(&target.name).requires_user_auth;
     if acts_for_user && (found.task.is_some() || found.nested.is_some()) {
         let detail =
             format!("`{}` answered a user's call with a task, which cannot be followed under that user's name", target.name);
@@ -111,18 +110,25 @@ struct Found<'a> {
     state: Option<Json<'a>>,
     task: Option<Cow<'a, str>>,
     nested: Option<Json<'a>>,
-    list: Option<Json<'a>>,
     structured: Option<Json<'a>>,
     is_error: bool,
 }
 
 /// The result with request state and task ids sealed, or `None` when there is nothing to seal and it is forwarded as it is.
 fn seal(gate: &Inner, ask: &Ask, received: &Received<'_>, target: &Target, json: Json<'_>, found: Found<'_>) -> Option<Vec<u8>> {
-    let Found { state, task, nested, list, .. } = found;
+    let Found { state, task, nested, .. } = found;
     let show = |id: &str| match &received.address {
         // The caller's own words for a task it asked about.
         Address::Task(asked) => asked.clone().into_owned(),
-        _ => tokens::seal_task(&gate.seal, &ask.caller, &target.spec.id, id),
+        _ => {
+            let (server, tool) = (target.spec.id.clone(), target.name.clone());
+            // Behind a door that shows one server its names are that server's; lists of names have the gate's.
+            let asked = match &ask.mount {
+                Some(_) => vocab::View::Double.expose(&server, &tool),
+                None => received.address.text().to_owned(),
+            };
+            tokens::seal_task(&gate.seal, &ask.caller, &tokens::Task { server, tool, asked, id: id.to_owned() })
+        }
     };
     let rename = |task: Json<'_>| {
         let id = task.get("taskId").and_then(Json::as_str)?;
@@ -137,17 +143,10 @@ fn seal(gate: &Inner, ask: &Ask, received: &Received<'_>, target: &Target, json:
         ("taskId", write::quoted(&show(&task)))
     } else if let Some(task) = nested {
         ("task", rename(task)?)
-    } else if let Some(list) = list {
-        ("tasks", rename_all(list, rename)?)
     } else {
         return None;
     };
     Some(write::replace_fields(json, &[name], |out| {
         out.raw(name, &value);
     }))
-}
-
-fn rename_all(list: Json<'_>, rename: impl Fn(Json<'_>) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
-    let tasks: Option<Vec<Vec<u8>>> = list.items().map(rename).collect();
-    Some([b"[", tasks?.join(&b","[..]).as_slice(), b"]"].concat())
 }

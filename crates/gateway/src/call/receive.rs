@@ -17,8 +17,6 @@ pub(crate) enum Address<'a> {
     Prompt(Cow<'a, str>),
     Resource(Cow<'a, str>),
     Task(Cow<'a, str>),
-    /// The server of the door, as a whole.
-    Server,
 }
 
 impl Address<'_> {
@@ -26,7 +24,6 @@ impl Address<'_> {
     pub(crate) fn text(&self) -> &str {
         match self {
             Self::Tool(name) | Self::Prompt(name) | Self::Resource(name) | Self::Task(name) => name,
-            Self::Server => "",
         }
     }
 }
@@ -58,7 +55,6 @@ pub(crate) fn receive(ask: &Ask) -> Result<Received<'_>, Violation> {
         Action::ReadResource | Action::Subscribe | Action::Unsubscribe => Address::Resource(text("uri")?),
         Action::Complete => reference(find(&fields, "ref").ok_or_else(|| missing("ref"))?)?,
         Action::TaskGet | Action::TaskUpdate | Action::TaskCancel | Action::TaskResult => Address::Task(text("taskId")?),
-        Action::TaskList => Address::Server,
     };
     if find(&fields, "inputResponses").is_some_and(|json| !json.is_object()) {
         return Err(

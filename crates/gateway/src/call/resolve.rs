@@ -10,7 +10,7 @@ use super::{
     receive::{Address, Received},
 };
 use crate::{
-    Ask, Door,
+    Action, Ask, Door,
     catalog::{Found, Names, Target, builtin},
     finish::Phase,
     gate::Inner,
@@ -86,10 +86,10 @@ fn find(gate: &Inner, ask: &Ask, received: &Received<'_>) -> Result<Found, Viola
             catalog.resource(names.mount, uri, is_known)
         }
         Address::Task(id) => {
-            let (server, _) = tokens::open_task(&gate.seal, &ask.caller, id).ok_or_else(|| unknown(ask, received))?;
-            catalog.server(&server)
+            let task = tokens::open_task(&gate.seal, &ask.caller, id).ok_or_else(|| unknown(ask, received))?;
+            let changes = matches!(ask.action, Action::TaskUpdate | Action::TaskCancel);
+            catalog.task(&task.server, &task.tool, changes)
         }
-        Address::Server => ask.mount.as_ref().map_or(Found::Nothing, |id| catalog.server(id)),
     })
 }
 

@@ -69,6 +69,10 @@ impl Slots {
 
 pub(super) fn admit(case: Case<'_>, facts: &Facts<'_>) -> Result<(Admitted, Slots), Violation> {
     let admitted = policy::admit(facts)?;
+    if case.answer.is_some() {
+        // Its call has its places.
+        return Ok((admitted, Slots { under_way: None, waiting: None, _context: None }));
+    }
     let take = |places: &Arc<Places>, most: usize, limit: &str| {
         places.take(most).ok_or_else(|| {
             Violation::new(Rule::RateLimitExceeded, format!("`limits.{limit}` calls are in flight")).with_hint("too many at once")

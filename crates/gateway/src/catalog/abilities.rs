@@ -9,7 +9,7 @@ use wire::{Json, mcp::TASKS_EXTENSION, write::Object};
 use crate::ask::Era;
 
 /// The abilities that cross the gate, as paths into a capabilities object. What is below another needs it.
-const KNOWN: [&[&str]; 13] = [
+const KNOWN: [&[&str]; 12] = [
     &["tools"],
     &["tools", "listChanged"],
     &["resources"],
@@ -20,7 +20,6 @@ const KNOWN: [&[&str]; 13] = [
     &["completions"],
     &["logging"],
     &["tasks"],
-    &["tasks", "list"],
     &["tasks", "cancel"],
     &["tasks", "requests", "tools", "call"],
 ];
@@ -63,8 +62,9 @@ impl Abilities {
             }
             Era::Legacy => {
                 out.object("tasks", |out| {
-                    for verb in ["list", "cancel"].into_iter().filter(|verb| self.has(&["tasks", verb])) {
-                        out.raw(verb, b"{}");
+                    // A server's list of tasks has those of everybody behind this gate, so nobody is offered that.
+                    if self.has(&["tasks", "cancel"]) {
+                        out.raw("cancel", b"{}");
                     }
                     if self.has(&["tasks", "requests", "tools", "call"]) {
                         out.raw("requests", br#"{"tools":{"call":{}}}"#);
@@ -122,7 +122,7 @@ mod tests {
         let abilities = Abilities::read(Era::Legacy, Json::parse(said, Limits::default()).unwrap());
         assert_eq!(
             abilities.capabilities(Era::Legacy),
-            r#"{"tools":{"listChanged":true},"resources":{},"tasks":{"list":{},"requests":{"tools":{"call":{}}}}}"#
+            r#"{"tools":{"listChanged":true},"resources":{},"tasks":{"requests":{"tools":{"call":{}}}}}"#
         );
         assert_eq!(abilities.capabilities(Era::Modern), r#"{"tools":{"listChanged":true},"resources":{}}"#);
         assert_eq!(Abilities::from_words(&abilities.words()), abilities);

@@ -1,5 +1,5 @@
 //! Names of the built-in tools. They are known, bounded and validated like every tool; a server that declares the capability serves
-//! them. Where none does, nothing here executes them yet, and a call ends like one to a server that is not running.
+//! them. Where none does, nothing here executes them yet, and a call is refused with `ToolNotServed` once it was judged.
 
 use std::{
     collections::BTreeMap,

@@ -6,10 +6,7 @@ use vocab::{Mark, Stage, Violation};
 use wire::{Json, write::Object};
 
 use super::Imagined;
-use crate::{
-    call::{self, Case, Received},
-    catalog::Target,
-};
+use crate::{call::Case, catalog::Target};
 
 /// The page as it grows: one row per check, under its stage.
 #[derive(Default)]
@@ -78,8 +75,7 @@ impl Page {
         }
     }
 
-    pub(super) fn bundle(&mut self, case: &Case<'_>, received: &Received<'_>, target: &Target, label: Mark) {
-        let mut question = call::question(case, received, target);
+    pub(super) fn bundle(&mut self, case: &Case<'_>, mut question: policy::Question<'_>, label: Mark) {
         question.label = label;
         let bundle = &case.rules.bundle;
         let decision = bundle.decide(&question);

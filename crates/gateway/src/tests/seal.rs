@@ -7,7 +7,7 @@ use crate::{
     tokens::{self, Bound},
 };
 
-fn caller(id: &str) -> Caller {
+pub(super) fn caller(id: &str) -> Caller {
     let callers = Callers::new(Vec::new());
     let digest = sha2::Digest::finalize(sha2::Digest::chain_update(<sha2::Sha256 as sha2::Digest>::new(), id)).into();
     let credential = Credential {
@@ -62,7 +62,8 @@ fn a_request_state_is_bound_to_its_caller_server_call_and_time() {
     let bound = |caller, server, action, digest| Bound { caller, server, action, digest };
     let right = bound(&alice, &one, Action::CallTool, [7; 32]);
     let text = tokens::seal_state(&seal, right, 1000, b"\"inner\"");
-    assert_eq!(tokens::open_state(&seal, right, 2000, &text).unwrap(), b"\"inner\"");
+    let opened = tokens::open_state(&seal, right, 2000, &text).unwrap();
+    assert_eq!((opened.inner.as_slice(), opened.issued_ms()), (&b"\"inner\""[..], 1000));
     for wrong in [
         bound(&bob, &one, Action::CallTool, [7; 32]),
         bound(&alice, &two, Action::CallTool, [7; 32]),
@@ -79,9 +80,11 @@ fn a_task_id_belongs_to_one_caller_and_is_stable() {
     let seal = Seal::new(&[1; 32]);
     let (alice, bob) = (caller("alice"), caller("bob"));
     let server = ServerId::parse("s").unwrap();
-    let id = tokens::seal_task(&seal, &alice, &server, "t-1");
-    assert_eq!(id, tokens::seal_task(&seal, &alice, &server, "t-1"));
-    assert_eq!(tokens::open_task(&seal, &alice, &id), Some((server, "t-1".into())));
+    let task = tokens::Task { server, tool: "pay".into(), asked: "s__pay".into(), id: "t-1".into() };
+    let id = tokens::seal_task(&seal, &alice, &task);
+    assert_eq!(id, tokens::seal_task(&seal, &alice, &task));
+    assert_ne!(id, tokens::seal_task(&seal, &alice, &tokens::Task { tool: "look".into(), ..task.clone() }), "it is its tool's");
+    assert_eq!(tokens::open_task(&seal, &alice, &id), Some(task));
     assert_eq!(tokens::open_task(&seal, &bob, &id), None);
 }
 

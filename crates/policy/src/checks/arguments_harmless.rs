@@ -1,12 +1,12 @@
-//! No string or key at any depth matches the injection table.
+//! No string or key at any depth of what is sent matches the injection table.
 
 use vocab::{Rule, Violation};
 
 use crate::Facts;
 
 pub(super) fn check(facts: &Facts<'_>) -> Result<(), Violation> {
-    let Some(arguments) = facts.arguments.filter(|_| facts.scans_injection) else { return Ok(()) };
-    match shape::injection::scan(arguments) {
+    let Some(sent) = facts.sent.filter(|_| facts.scans_injection) else { return Ok(()) };
+    match shape::injection::scan(sent) {
         None => Ok(()),
         Some(hit) => Err(Violation::new(
             Rule::PotentialInjection,

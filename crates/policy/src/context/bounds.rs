@@ -152,6 +152,9 @@ impl Examined<'_, '_> {
         if let Some(other) = line.elsewhere.as_deref().filter(|_| is_bounded) {
             return Some(refusal::not_command(other, commands.unwrap_or_default(), "a bounded list, under the name `command`"));
         }
+        if self.requires("command") && self.reach.has_blank_command() {
+            return None;
+        }
         if let Some(list) = commands.filter(|list| !list.iter().any(|own| own == "*" || *own == line.command)) {
             return Some(refusal::not_command(&line.command, list, "the context's `command_allowlist`"));
         }

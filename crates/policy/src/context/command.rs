@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use wire::Json;
+use wire::{Json, Kind};
 
 use super::keys;
+use crate::BESIDE;
 
 /// Which first arguments a command may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +77,7 @@ impl CommandLine {
     pub(crate) fn of(arguments: Json<'_>) -> Option<Self> {
         let elsewhere = arguments.fields().filter(|(key, value)| !value.is_null() && value.text() != "false" && is_beside(key));
         let elsewhere = elsewhere.map(|(key, _)| key.into_owned()).next();
+        let elsewhere = elsewhere.or_else(|| arguments.get(BESIDE).and_then(command_in));
         let command = arguments.get("command").filter(|command| !command.is_null());
         if command.is_none() && elsewhere.is_none() {
             return None;
@@ -100,6 +102,19 @@ impl CommandLine {
     /// The program's name, without the directory it is named in.
     pub(crate) fn program(&self) -> &str {
         self.command.trim().rsplit(['/', '\\']).next().unwrap_or_default()
+    }
+}
+
+/// The name of a field, at any depth of what is sent beside the arguments, that may hold a command or more of one.
+fn command_in(json: Json<'_>) -> Option<String> {
+    match json.kind() {
+        Kind::Object => json.fields().find_map(|(key, value)| {
+            let plain = keys::plain(&key);
+            let is_command = keys::is_other_command(&plain) || matches!(plain.as_str(), "command" | "args");
+            if is_command { Some(key.into_owned()) } else { command_in(value) }
+        }),
+        Kind::Array => json.items().find_map(command_in),
+        _ => None,
     }
 }
 

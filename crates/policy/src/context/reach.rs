@@ -15,6 +15,7 @@ use super::{
     mail::Mailbox,
     path::{BadPath, NormalPath},
 };
+use crate::BESIDE;
 
 /// Tools that are bounded alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,6 +135,11 @@ impl<'a> Reach<'a> {
         self.command.clone().or_else(|| self.is_unknown().then(|| CommandLine::of(self.arguments)).flatten())
     }
 
+    /// Whether the command is a text that says nothing: as good as missing, where one is required.
+    pub(crate) fn has_blank_command(&self) -> bool {
+        self.arguments.get("command").and_then(Json::as_str).is_some_and(|text| text.trim().is_empty())
+    }
+
     pub(crate) fn paths(&self) -> impl Iterator<Item = &NormalPath> {
         self.places.iter().filter_map(|place| place.path.as_ref().ok())
     }
@@ -229,6 +235,12 @@ impl<'a> Reach<'a> {
         self.timeout = ["timeout_secs", "timeout"].iter().find_map(|key| arguments.get(key).filter(|value| !value.is_null()));
         for (key, value) in arguments.fields().filter(|(key, _)| keys::is_working_directory(&plain(key))) {
             self.paths_in(value, key == "cwd");
+        }
+        if let Some(beside) = arguments.get(BESIDE) {
+            self.walk(beside, &mut |reach, key, value| match key {
+                key if keys::is_working_directory(key) => reach.paths_in(value, true),
+                _ => reach.paths_by_looks(value),
+            });
         }
     }
 

@@ -76,6 +76,7 @@ mod reload;
 mod rugpull;
 #[cfg(test)]
 mod seal;
+mod sent;
 #[cfg(test)]
 mod servers;
 #[cfg(test)]

@@ -470,7 +470,7 @@ fn assert_refused_state(answer: &Value, what: &str) {
     assert!(refused, "{what} was accepted: {answer}");
 }
 
-async fn raw_answer(client: &Client, message: &Value) -> Value {
+pub(crate) async fn raw_answer(client: &Client, message: &Value) -> Value {
     let mut messages = client.post(message, &[]).await.unwrap().messages();
     loop {
         let next = messages.next().await.unwrap().expect("an answer");

@@ -97,7 +97,7 @@ impl Shape {
             (Action::ReadResource | Action::Subscribe | Action::Unsubscribe, Era::Modern) => {
                 (code::INVALID_PARAMS, format!("Resource not found: {}", field("uri")))
             }
-            (Action::TaskGet | Action::TaskUpdate | Action::TaskCancel | Action::TaskResult | Action::TaskList, _) => {
+            (Action::TaskGet | Action::TaskUpdate | Action::TaskCancel | Action::TaskResult, _) => {
                 (code::INVALID_PARAMS, format!("Unknown task: {}", field("taskId")))
             }
             (Action::Complete, _) => (code::INVALID_PARAMS, "Nothing to complete under this reference".to_owned()),

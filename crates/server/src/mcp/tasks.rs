@@ -9,7 +9,7 @@ use wire::{
 use super::answer::Problem;
 
 pub(crate) fn is_task(action: Action) -> bool {
-    matches!(action, Action::TaskGet | Action::TaskUpdate | Action::TaskCancel | Action::TaskResult | Action::TaskList)
+    action.is_of_task()
 }
 
 /// May a modern client use this verb? Its own capabilities are checked before any task is looked up, so that ids cannot be probed.
@@ -25,7 +25,7 @@ pub(crate) fn modern(action: Action, method: &str, server: &[u8], client: &[u8])
     Err(Problem::with_data(code::MISSING_CLIENT_CAPABILITY, "This method needs the tasks extension", data.as_bytes()))
 }
 
-/// The verbs of 2025-11-25.
+/// The verbs of 2025-11-25 that the gate offers. A server's list of tasks has those of every caller, so there is none here.
 pub(crate) fn legacy(action: Action) -> bool {
-    matches!(action, Action::TaskGet | Action::TaskCancel | Action::TaskResult | Action::TaskList)
+    matches!(action, Action::TaskGet | Action::TaskCancel | Action::TaskResult)
 }

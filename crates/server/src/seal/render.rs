@@ -150,6 +150,7 @@ fn status(rule: Rule) -> (StatusCode, i64) {
         | Rule::TokenExpired
         | Rule::EnvelopeExpired
         | Rule::EnvelopeReplayed => (StatusCode::UNAUTHORIZED, REFUSED),
+        Rule::ToolNotServed => (StatusCode::NOT_IMPLEMENTED, REFUSED),
         Rule::LedgerUnavailable => (StatusCode::INTERNAL_SERVER_ERROR, code::INTERNAL_ERROR),
         Rule::InvalidResult | Rule::ResultDropped | Rule::ResultTooLarge => (StatusCode::BAD_GATEWAY, code::INTERNAL_ERROR),
         _ => (StatusCode::FORBIDDEN, REFUSED),
@@ -164,7 +165,7 @@ const fn seal_code(rule: Rule) -> u64 {
         Rule::TokenExpired | Rule::EnvelopeExpired => 1003,
         Rule::Unauthenticated => 1005,
         Rule::SessionInactive => 1006,
-        Rule::ToolNotAllowed | Rule::ToolNotFound => 2000,
+        Rule::ToolNotAllowed | Rule::ToolNotFound | Rule::ToolNotServed => 2000,
         Rule::ToolExplicitlyDenied => 2001,
         Rule::PathTraversalAttempt | Rule::PathOutsideBoundary => 2002,
         Rule::CommandNotAllowed | Rule::SubcommandNotAllowed => 2003,

@@ -27,6 +27,7 @@ fn every_rule_has_the_status_of_the_table() {
             | Rule::EnvelopeExpired
             | Rule::EnvelopeReplayed
             | Rule::Unauthenticated => (401, -32000),
+            Rule::ToolNotServed => (501, -32000),
             Rule::LedgerUnavailable => (500, -32603),
             Rule::InvalidResult | Rule::ResultDropped | Rule::ResultTooLarge => (502, -32603),
             _ => (403, -32000),

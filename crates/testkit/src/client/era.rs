@@ -53,7 +53,8 @@ pub(super) fn era_headers(shared: &Shared, method: &str, params: &Value) -> Vec<
             add("mcp-protocol-version", MODERN);
             add("mcp-method", method);
             let named = ["name", "uri", "taskId"].iter().find_map(|key| params.get(key)?.as_str());
-            if let (Some(name), "tools/call" | "prompts/get" | "resources/read" | "tasks/get" | "tasks/cancel") = (named, method)
+            if let (Some(name), "tools/call" | "prompts/get" | "resources/read" | "tasks/get" | "tasks/update" | "tasks/cancel") =
+                (named, method)
             {
                 add("mcp-name", name);
             }

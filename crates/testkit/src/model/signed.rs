@@ -185,6 +185,10 @@ pub(super) fn command(signed: &ModelSigned, arguments: &Value) -> Expected {
     let Some(command) = arguments.get("command").filter(|command| !command.is_null() && may_run) else {
         return Expected::Allow;
     };
+    // A blank command is a missing one, and that is said by name.
+    if signed.asked == "cmd.run" && command.as_str().is_some_and(|text| text.trim().is_empty()) {
+        return Expected::Allow;
+    }
     let first = arguments.get("args").and_then(|args| args.get(0)).and_then(Value::as_str);
     any_of(signed, |capability| {
         let Some(list) = &capability.commands else { return Expected::Allow };

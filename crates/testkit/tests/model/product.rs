@@ -137,6 +137,7 @@ impl<'a> Seen<'a> {
                 model::Influence::Block => policy::Influence::Block,
             },
             arguments: Some(Json::parse(self.arguments, Limits::new(1 << 20, 64)).expect("what serde wrote")),
+            sent: Some(Json::checked_before(self.arguments)),
             input_schema: Some(&self.prepared.schemas[self.call.server][self.call.tool]),
             scans_injection: server.scans_for_injection,
             built_in: None,

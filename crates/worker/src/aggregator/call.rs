@@ -18,6 +18,10 @@ use crate::failure::Failure;
 /// Questions one call may have open at a time.
 const MAX_OPEN_ASKS: usize = 16;
 
+/// How long the clock may stand still for a question. Longer than the longest `question_timeout`, so that it is the gate that gives up; a
+/// call that the gate gave up without a word to the server ends by it.
+const MAX_PAUSE: Duration = Duration::from_secs(65 * 60);
+
 /// Progress notes and log lines of one call that are passed on in one stretch of time.
 const MAX_TOLD: u32 = 200;
 const STRETCH: Duration = Duration::from_millis(200);
@@ -127,16 +131,20 @@ impl Call {
             if let Some(stop) = self.stop.borrow_mut().take() {
                 return stop;
             }
-            let running = self.paused.get().is_none();
             tokio::select! {
                 () = self.changed.notified() => {}
-                () = sleep_until(self.deadline.get()), if running => {
-                    if self.paused.get().is_none() && Instant::now() >= self.deadline.get() {
+                () = sleep_until(self.ends()) => {
+                    if Instant::now() >= self.ends() {
                         return Stop::TimedOut;
                     }
                 }
             }
         }
+    }
+
+    /// When it is out of time, as things stand.
+    fn ends(&self) -> Instant {
+        self.paused.get().map_or(self.deadline.get(), |since| since + MAX_PAUSE)
     }
 
     pub(crate) const fn budget(&self) -> Duration {

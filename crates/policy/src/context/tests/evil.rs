@@ -38,7 +38,6 @@ fn a_command_is_exactly_what_is_listed() {
         "CARGO",
         "cargo build",
         "cargo;sh",
-        "",
         "сargo",
         "cargo\\u0000",
         "../cargo",
@@ -46,6 +45,16 @@ fn a_command_is_exactly_what_is_listed() {
         let arguments = format!(r#"{{"command":"{command}","args":["build"]}}"#);
         let refused = world.rule("cmd.run", &arguments);
         assert_eq!(refused, Some(Rule::CommandNotAllowed), "{command:?}");
+    }
+    for blank in ["", " ", "\\t\\n"] {
+        let refused = world.rule("cmd.run", &format!(r#"{{"command":"{blank}","args":["build"]}}"#));
+        assert_eq!(refused, None, "{blank:?} is a missing command, which is for Shape to refuse");
+        let elsewhere = world.rule("cmd.run", &format!(r#"{{"command":"{blank}","script":"sh"}}"#));
+        assert_eq!(elsewhere, Some(Rule::CommandNotAllowed), "{blank:?} hides no other command");
+    }
+    for beside in [r#"{"inputResponses":{"q":{"content":{"command":"sh"}}}}"#, r#"{"_meta":{"x":[{"argv":["sh"]}]}}"#] {
+        let refused = world.rule("cmd.run", &format!(r#"{{"command":"cargo","args":["build"],"_params":{beside}}}"#));
+        assert_eq!(refused, Some(Rule::CommandNotAllowed), "{beside}");
     }
 }
 

@@ -82,6 +82,7 @@ fn facts<'a>(id: &'a ServerId, boundary: &'a Boundary<'a>, arguments: &'a str) -
         effect: Effect::Read,
         influence: Influence::Ask,
         arguments: Some(Json::checked_before(arguments.as_bytes())),
+        sent: Some(Json::checked_before(arguments.as_bytes())),
         input_schema: None,
         scans_injection: true,
         built_in: None,

@@ -179,6 +179,7 @@ impl<'a> Call<'a> {
             effect: Effect::Consequential,
             influence: Influence::Ask,
             arguments: Some(self.arguments),
+            sent: Some(self.arguments),
             input_schema: Some(&self.scene.schema),
             scans_injection: true,
             built_in: None,

@@ -1,0 +1,67 @@
+//! What a client answers in the middle of a call: judged as the call would be that brought the answer along, and on record.
+//!
+//! In the newer protocol a client makes its call again with `inputResponses`, and that call passes every stage. In the older one the
+//! answer comes while the call is under way; this is where it passes them.
+
+use policy::Judged;
+use vocab::{Rule, Violation};
+
+use super::{
+    Case, Count, Target,
+    consent::{Decide, settle_rewrite},
+    receive::receive,
+};
+use crate::Answer;
+
+impl Answer {
+    /// A JSON object, whichever it is: what a client says when it declines goes to the server too.
+    pub(crate) const fn text(&self) -> &bytes::Bytes {
+        match self {
+            Self::Result(text) | Self::Error(text) => text,
+        }
+    }
+}
+
+/// Admit to Judge. A person who approved the call approved that its server may ask. Where nobody was asked, and only the answer makes it
+/// a call that somebody would be asked about, it is refused.
+pub(super) fn judge(case: Case<'_>, target: &Target, decide: Decide, key: &str, answer: &Answer) -> Result<(), Violation> {
+    let received = receive(case.ask)?;
+    let judged = |text: &[u8]| {
+        let case = Case { answer: Some((key, text)), ..case };
+        let decided = decide(case, &received, target, Count::Look)?;
+        Ok::<_, Violation>(settle_rewrite(case, target, decided, decide)?.judged)
+    };
+    match judged(answer.text())? {
+        Judged::Permitted(_) => Ok(()),
+        Judged::Asked(_) if case.is_approved || matches!(judged(b"")?, Judged::Asked(_)) => Ok(()),
+        Judged::Asked(asked) => {
+            let detail = format!("an answer in the middle of the call would need a person's word: {}", asked.why.join("; "));
+            Err(Violation::new(Rule::ApprovalDenied, detail)
+                .with_hint("an answer to the server needs approval; make the call again"))
+        }
+        Judged::Rewritten(_) => Err(Violation::new(Rule::PolicyDenied, "a rewritten call would be rewritten again")),
+    }
+}
+
+/// No record, no action.
+pub(super) fn record(case: Case<'_>, target: &Target, key: &str, answer: &Answer) -> Result<(), Violation> {
+    let text = answer.text();
+    let digest = blake3::hash(text).to_hex();
+    let key: String = audit::printable(key).chars().take(64).collect();
+    let detail = format!("answer `{key}`: {} bytes, blake3 {digest}", text.len());
+    let label = case.ask.caller.session().mark().to_string();
+    let change = audit::Change {
+        action: "call.answered",
+        door: case.ask.door.as_str(),
+        caller: case.ask.caller.id(),
+        session: &case.ask.session,
+        server: target.spec.id.as_str(),
+        tool: &target.name,
+        call: case.step.call(),
+        label: &label,
+        detail: &detail,
+        ..audit::Change::default()
+    };
+    let recorded = case.gate.ledger.change(&change);
+    recorded.map(drop).map_err(|error| Violation::new(Rule::LedgerUnavailable, error.to_string()))
+}

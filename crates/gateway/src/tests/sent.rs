@@ -1,0 +1,191 @@
+//! What is sent is what was judged: random calls with a mark of its own in every key and value, at every depth.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use vocab::Level;
+use wire::Json;
+
+use super::{seal::caller, support::spec};
+use crate::{
+    Action, Ask, Caller, ClientFace, Door, Era, Proof,
+    call::{Received, Sent, receive},
+    catalog::Target,
+};
+
+const SCENES: u32 = 10_000;
+const ACTIONS: [Action; 10] = [
+    Action::CallTool,
+    Action::ReadResource,
+    Action::GetPrompt,
+    Action::Complete,
+    Action::Subscribe,
+    Action::Unsubscribe,
+    Action::TaskGet,
+    Action::TaskUpdate,
+    Action::TaskCancel,
+    Action::TaskResult,
+];
+/// Every field that some method of the protocol knows, and some that none does.
+const FIELDS: [&str; 14] = [
+    "arguments",
+    "task",
+    "inputResponses",
+    "requestState",
+    "argument",
+    "context",
+    "_meta",
+    "cursor",
+    "override",
+    "level",
+    "_params",
+    "Arguments",
+    "meta",
+    "\\u0061rguments2",
+];
+
+/// Numbers from a seed: the same scenes every time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((self.0 >> 33) % most as u64).unwrap()
+    }
+
+    fn flip(&mut self) -> bool {
+        self.below(2) == 0
+    }
+}
+
+/// A scene as it is written: every text in it is a mark that occurs nowhere else.
+struct Scene {
+    dice: Dice,
+    marks: usize,
+}
+
+impl Scene {
+    fn mark(&mut self) -> String {
+        self.marks += 1;
+        format!("mark{:05}", self.marks)
+    }
+
+    fn value(&mut self, depth: usize) -> String {
+        match self.dice.below(if depth == 0 { 1 } else { 3 }) {
+            0 => format!("\"{}\"", self.mark()),
+            1 => {
+                let items: Vec<String> = (0..self.dice.below(3)).map(|_| self.value(depth - 1)).collect();
+                format!("[{}]", items.join(","))
+            }
+            _ => self.object(depth - 1),
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> String {
+        let fields: Vec<String> = (0..self.dice.below(4)).map(|_| format!("\"{}\":{}", self.mark(), self.value(depth))).collect();
+        format!("{{{}}}", fields.join(","))
+    }
+
+    fn field(&mut self, name: &str) -> String {
+        match name {
+            "_meta" => {
+                let own = self.mark();
+                let parts = [
+                    format!("\"progressToken\":\"{}\"", self.mark()),
+                    format!("\"io.modelcontextprotocol/clientInfo\":{}", self.value(2)),
+                    format!("\"vendor/{own}\":{}", self.value(3)),
+                    format!("\"traceparent\":\"{}\"", self.mark()),
+                ];
+                let kept: Vec<&str> = parts.iter().filter(|_| self.dice.flip()).map(String::as_str).collect();
+                format!("{{{}}}", kept.join(","))
+            }
+            "argument" => format!("{{\"name\":\"{}\",\"value\":{},\"{}\":1}}", self.mark(), self.value(1), self.mark()),
+            "context" => format!("{{\"arguments\":{},\"{}\":{}}}", self.object(2), self.mark(), self.value(1)),
+            "arguments" | "inputResponses" => self.object(3),
+            _ => self.value(3),
+        }
+    }
+
+    fn params(&mut self) -> String {
+        let mut fields = vec![
+            "\"name\":\"addressed\"".to_owned(),
+            "\"uri\":\"addressed\"".to_owned(),
+            "\"taskId\":\"addressed\"".to_owned(),
+            "\"ref\":{\"type\":\"ref/prompt\",\"name\":\"addressed\"}".to_owned(),
+        ];
+        for name in FIELDS {
+            if self.dice.below(3) == 0 {
+                let value = self.field(name);
+                fields.insert(self.dice.below(fields.len()), format!("\"{name}\":{value}"));
+            }
+        }
+        format!("{{{}}}", fields.join(","))
+    }
+}
+
+fn ask(caller: &Caller, dice: &mut Dice, params: &str) -> Ask {
+    Ask {
+        caller: caller.clone(),
+        door: if dice.flip() { Door::McpHttp } else { Door::Seal },
+        mount: None,
+        session: "".into(),
+        proof: Proof::Bearer,
+        action: ACTIONS[dice.below(ACTIONS.len())],
+        params: Bytes::copy_from_slice(params.as_bytes()).into(),
+        client: ClientFace {
+            era: if dice.flip() { Era::Legacy } else { Era::Modern },
+            capabilities: Bytes::from_static(b"{}"),
+            log: None,
+            progress: dice.flip(),
+        },
+    }
+}
+
+fn marks(text: &str) -> Vec<&str> {
+    text.match_indices("mark").filter_map(|(at, _)| text.get(at..at + 9)).collect()
+}
+
+fn sent_text(sent: &Sent<'_>, ask: &Ask) -> String {
+    let pieces = sent.parameters(ask, ("name", b"\"addressed\""), None);
+    String::from_utf8(pieces.all().concat()).unwrap()
+}
+
+/// Nothing leaves that the judges did not read; and with an answer to a question they read that as well.
+fn look(ask: &Ask, received: &Received<'_>, target: &Target, scene: &mut Scene) -> bool {
+    let Ok(sent) = Sent::new(ask, received, Some(target)) else { return false };
+    let text = sent_text(&sent, ask);
+    let judged = sent.judged().map_or("", Json::text).to_owned();
+    for mark in marks(&text) {
+        assert!(judged.contains(mark), "`{mark}` is sent and nobody saw it\nsent: {text}\njudged: {judged}");
+    }
+    let known = ["name", "arguments", "task", "inputResponses", "requestState", "argument", "context", "_meta"];
+    for (key, _) in Json::checked_before(text.as_bytes()).fields() {
+        assert!(known.contains(&&*key), "`{key}` is no field of the protocol: {text}");
+    }
+    assert!(!text.contains("progressToken") && !text.contains("clientInfo"), "{text}");
+    let kept = String::from_utf8(sent.kept(ask).to_vec()).unwrap();
+    assert_eq!(kept, judged, "what is kept is what was judged");
+    let answer = scene.object(2);
+    if let Ok(sent) = sent.with(Some(("q", answer.as_bytes())), received) {
+        let judged = sent.judged().map_or("", Json::text);
+        assert!(judged.contains(&answer), "an answer nobody saw: {answer}\n{judged}");
+    }
+    !text.is_empty()
+}
+
+#[test]
+fn what_is_sent_is_what_was_judged() {
+    let caller = caller("alice");
+    let spec = spec("s", Some(Level::Public));
+    let mut sent = 0;
+    for seed in 0..SCENES {
+        let mut scene = Scene { dice: Dice(u64::from(seed)), marks: 0 };
+        let params = scene.params();
+        let ask = ask(&caller, &mut scene.dice, &params);
+        let mut target = Target::unseen(Arc::clone(&spec), "addressed");
+        target.era = [None, Some(Era::Legacy), Some(Era::Modern)][scene.dice.below(3)];
+        let Ok(received) = receive(&ask) else { continue };
+        sent += u32::from(look(&ask, &received, &target, &mut scene));
+    }
+    assert!(sent > SCENES / 2, "only {sent} of {SCENES} scenes sent something");
+}
