@@ -5,6 +5,7 @@
 //! first stage to refuse wins; whatever happens, Conclude records it, and only then does the door get a reply.
 
 mod abilities;
+mod adapt;
 mod answers;
 mod conclude;
 mod consent;
@@ -12,6 +13,7 @@ mod context;
 mod dispatch;
 mod facts;
 mod inspect;
+mod links;
 mod receive;
 mod resolve;
 mod sent;

@@ -25,7 +25,14 @@ pub use headers::HeaderParam;
 pub(crate) use routes::dotted_names;
 pub(crate) use snapshot::Snapshots;
 
-use crate::{Caller, ListKind, Sight, ask::Era, meters::Metered, pins::Standing, settings::ServerSpec, words::mark_of};
+use crate::{
+    Caller, ListKind, Sight,
+    ask::Era,
+    meters::Metered,
+    pins::Standing,
+    settings::ServerSpec,
+    words::{is_for, mark_of},
+};
 use abilities::Abilities;
 use definition::Definition;
 use routes::Routes;
@@ -68,6 +75,8 @@ pub(crate) struct Target {
     header_params: Vec<HeaderParam>,
     /// What the server says it is, for what has a definition.
     pub(crate) definition: Option<Arc<Definition>>,
+    /// An output schema is declared, by what the server shows or by what was approved and clients may still hold.
+    is_typed: bool,
     pub(crate) standing: Standing,
     /// What calling it does to the world.
     pub(crate) effect: Effect,
@@ -87,6 +96,7 @@ impl Target {
             era,
             header_params: Vec::new(),
             definition: None,
+            is_typed: false,
             standing: Standing::Approved,
             effect: Effect::Read,
             is_open_world,
@@ -203,6 +213,8 @@ pub struct Catalog {
     uris: HashMap<Box<str>, Vec<Arc<Target>>>,
     /// Somebody may not use something: lists depend on who asks.
     is_kept: bool,
+    /// How the addresses begin that a server's approved templates make; each server's once.
+    templates_begin: Vec<(Box<str>, ServerId)>,
     refused: Vec<RefusedName>,
     /// Dotted names, by the capabilities that servers declare.
     routes: Routes,
@@ -294,6 +306,22 @@ impl Catalog {
         shown.as_deref()
     }
 
+    /// What every server tells its clients, as far as a caller is shown it, by its id.
+    pub(crate) fn all_instructions(&self, sight: &Sight) -> Vec<(&Arc<ServerSpec>, &str)> {
+        let said = |(id, mounted)| -> Option<(&Arc<ServerSpec>, &str)> {
+            let mounted: &Mounted = mounted;
+            Some((&mounted.spec, self.instructions(id, sight)?))
+        };
+        let mut all: Vec<_> = self.servers.iter().filter_map(said).collect();
+        all.sort_unstable_by_key(|(spec, _)| &spec.id);
+        all
+    }
+
+    /// Whether a server lists a resource of this address.
+    pub(crate) fn lists_resource(&self, id: &ServerId, uri: &str) -> bool {
+        self.servers.get(id).is_some_and(|mounted| mounted.resources.contains_key(uri))
+    }
+
     /// Why nobody is shown or can call a tool that its server lists, where its name is the reason.
     pub(crate) fn left_out(&self, id: &ServerId, tool: &Item) -> Option<&str> {
         let known = self.servers.get(id)?.tables.tools.get(tool.name.as_str()).and_then(|target| target.definition.as_ref());
@@ -313,6 +341,13 @@ impl Catalog {
     pub fn header_params(&self, mount: Option<&ServerId>, view: View, tool: &str) -> &[HeaderParam] {
         let target = self.tables(Names { mount, view, tenant: None }).and_then(|tables| tables.tools.get(tool));
         target.map_or(&[], |target| &target.header_params)
+    }
+
+    /// Whether a caller knows a tool of this name, and knows of no output schema of it.
+    #[must_use]
+    pub fn is_untyped(&self, mount: Option<&ServerId>, caller: &Caller, tool: &str) -> bool {
+        let names = Names { mount, view: caller.view(), tenant: caller.tenant() };
+        matches!(self.tool(names, tool), Found::Target(target) if !target.is_typed)
     }
 
     pub(crate) fn tool(&self, names: Names<'_>, name: &str) -> Found {
@@ -372,9 +407,27 @@ impl Catalog {
         }
         let mut known = self.uris.get(uri).into_iter().flatten().filter(|target| is_known(target));
         match (known.next(), known.next()) {
-            (Some(target), None) => Found::Target(Arc::clone(target)),
+            (Some(target), None) => return Found::Target(Arc::clone(target)),
+            (Some(_), Some(_)) => return Found::Nothing,
+            (None, _) => {}
+        }
+        // Nothing lists it. A template of one server alone may make it; what two may make is nobody's.
+        let begun = self.templates_begin.iter().filter(|(begin, _)| uri.starts_with(&**begin));
+        let mut makers = begun.filter_map(|(_, id)| match self.on_server(id, uri) {
+            Found::Target(target) if is_known(&target) => Some(target),
+            _ => None,
+        });
+        match (makers.next(), makers.next()) {
+            (Some(target), None) => Found::Target(target),
             _ => Found::Nothing,
         }
+    }
+
+    /// Whether an address, as a caller of the whole gate writes it, leads to this server.
+    #[must_use]
+    pub fn leads_to(&self, uri: &str, server: &ServerId, caller: &Caller) -> bool {
+        let is_known = |target: &Target| is_for(caller, &target.spec);
+        matches!(self.resource(None, uri, is_known), Found::Target(target) if target.spec.id == *server)
     }
 
     /// A resource need not be listed to be read: templates make more URIs than any list holds.

@@ -1,6 +1,7 @@
 //! The gate as doors see it.
 
 mod chores;
+mod greeting;
 
 use std::{
     sync::{
@@ -18,7 +19,9 @@ use vocab::{Redacted, ServerId};
 use wire::{Text, write::Object};
 
 use crate::{
-    Admin, Ask, Caller, Catalog, Change, Credential, DoorSettings, Pins, Running, Seal, call,
+    Admin, Ask, Caller, Catalog, Change, Credential, DoorSettings, Pins, Running, Seal,
+    awaited::Awaited,
+    call,
     caller::Callers,
     events::Subscription,
     finish::Flights,
@@ -96,6 +99,7 @@ pub(crate) struct Inner {
     failed: AtomicU64,
     pub(crate) flights: Flights,
     pub(crate) unheard: Unheard,
+    pub(crate) awaited: Awaited,
 }
 
 impl std::fmt::Debug for Gate {
@@ -253,6 +257,7 @@ impl Gate {
             failed: AtomicU64::new(0),
             flights: Flights::default(),
             unheard: Unheard::default(),
+            awaited: Awaited::default(),
         }));
         tokio::spawn(workers.supervise());
         tokio::spawn(Arc::clone(&hub).listen());

@@ -7,6 +7,7 @@
 
 mod admin;
 mod ask;
+mod awaited;
 mod call;
 mod callable;
 mod caller;
@@ -59,6 +60,13 @@ pub use words::{ListKind, Pass, Sight, SightKey, Source, Words};
 pub const REFUSED: i64 = -31001;
 pub const UPSTREAM_FAILED: i64 = -31002;
 pub const TIMED_OUT: i64 = -31003;
+
+/// What the gate says of its own in the `_meta` of a result begins so; a server that uses such a key is not heard.
+pub(crate) const OWN_META: &str = "portcullis/";
+/// The key of `_meta` under which a result that the gate made itself has its envelope.
+pub const ERROR_META: &str = "portcullis/error";
+/// The key under which an error result has the structured content of a server that does not fit the tool's output schema.
+pub(crate) const MISFIT_META: &str = "portcullis/structuredContent";
 
 #[cfg(test)]
 mod tests;

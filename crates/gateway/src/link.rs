@@ -387,7 +387,7 @@ impl Link {
         let line = match line {
             Line::Whole(line) if line.is_empty() => return,
             Line::Whole(line) => line,
-            Line::TooLong { prefix, bytes } => {
+            Line::TooLong { prefix, bytes, .. } => {
                 tracing::warn!(bytes, "the worker sent a line that is too long");
                 return self.spoil(worker::salvage_id(&prefix));
             }

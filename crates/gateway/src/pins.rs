@@ -17,7 +17,7 @@ use arc_swap::ArcSwap;
 use audit::{Change, Ledger};
 use shape::definition::{Comparison, Verdict, compare, infer_effect, infer_open_world};
 use vocab::{Effect, ServerId};
-use wire::write::Object;
+use wire::{Json, write::Object};
 
 use crate::{
     catalog::{
@@ -165,6 +165,13 @@ impl Pins {
     /// What the lock file says calling this tool does.
     pub(crate) fn effect(&self, server: &ServerId, tool: &str) -> Option<Effect> {
         self.lock.load().servers.get(server)?.get(&(Kind::Tool, tool.to_owned()))?.effect
+    }
+
+    /// Whether the approved definition of a tool has this field.
+    pub(crate) fn declares(&self, server: &ServerId, tool: &str, field: &str) -> bool {
+        let lock = self.lock.load();
+        let pin = lock.servers.get(server).and_then(|pins| pins.get(&(Kind::Tool, tool.to_owned())));
+        pin.is_some_and(|pin| Json::checked_before(&pin.definition).get(field).is_some())
     }
 
     /// Takes notice of what an approved server shows: pins what its classification approves, quarantines what changed.

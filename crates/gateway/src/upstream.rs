@@ -171,6 +171,11 @@ impl Upstream {
         tail.drain(..surplus);
     }
 
+    /// It could not be reached just now. Its tender asks it again, and learns whether the connection is gone.
+    pub(crate) fn doubt(&self) {
+        self.stale.notify_one();
+    }
+
     fn is_generation(&self, generation: u64) -> bool {
         *lock(&self.generation) == Some(generation)
     }

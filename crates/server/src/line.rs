@@ -5,7 +5,6 @@
 
 mod hello;
 mod operator;
-mod salvage;
 mod seal;
 mod talk;
 

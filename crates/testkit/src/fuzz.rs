@@ -113,16 +113,16 @@ pub fn events(data: &[u8]) {
     let (step, data) = data.split_first().map_or((1, data), |(first, rest)| (usize::from(*first) + 1, rest));
     let decode = |step: usize| {
         let (mut decoder, mut events) = (sse::Decoder::new(4096), Vec::new());
-        let outcome = data.chunks(step).try_for_each(|chunk| decoder.feed(chunk, &mut events));
-        (events, outcome)
+        data.chunks(step).for_each(|chunk| decoder.feed(chunk, &mut events));
+        events
     };
-    let (events, outcome) = decode(data.len().max(1));
-    assert_eq!((&events, &outcome), (&decode(step).0, &decode(step).1), "the cut at {step} shows");
-    for event in &events {
+    let events = decode(data.len().max(1));
+    assert_eq!(events, decode(step), "the cut at {step} shows");
+    for event in events.iter().filter(|event| event.too_large.is_none()) {
         let mut text = Vec::new();
         sse::encode(&mut text, event.id.as_deref(), event.retry, &event.data);
         let (mut decoder, mut again) = (sse::Decoder::new(1 << 20), Vec::new());
-        assert!(decoder.feed(&text, &mut again).is_ok());
+        decoder.feed(&text, &mut again);
         let plain = sse::Event { event: None, ..event.clone() };
         assert_eq!(again, [plain]);
     }

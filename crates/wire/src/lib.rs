@@ -12,6 +12,7 @@ pub mod line;
 pub mod mcp;
 mod pretty;
 pub mod rpc;
+mod skim;
 pub mod sse;
 mod text;
 pub mod vector;
@@ -22,6 +23,7 @@ pub use canonical::canonical;
 pub use enclosed::Enclosed;
 pub use json::{Json, JsonError, Kind, Limits};
 pub use pretty::pretty;
+pub use skim::Skim;
 pub use text::Text;
 
 #[cfg(test)]

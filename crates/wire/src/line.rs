@@ -2,7 +2,9 @@
 
 use bytes::{Bytes, BytesMut};
 
-/// How much of an over-long line is kept, so that its id may still be read.
+use crate::Skim;
+
+/// How much of an over-long line is kept.
 const PREFIX: usize = 256;
 
 /// Room for reading.
@@ -12,8 +14,8 @@ const CHUNK: usize = 64 << 10;
 pub enum Line {
     /// A line without its line break; may be empty.
     Whole(Bytes),
-    /// A line longer than the cap, discarded up to its line break.
-    TooLong { prefix: Bytes, bytes: usize },
+    /// A line longer than the cap, discarded up to its line break: how it begins, whom it is for, how long it is.
+    TooLong { prefix: Bytes, skim: Box<Skim>, bytes: usize },
 }
 
 #[derive(Debug)]
@@ -23,7 +25,32 @@ pub struct Lines {
     /// Bytes at the front of `buffer` already known to hold no line break.
     searched: usize,
     /// Set while an over-long line is being discarded.
-    discarding: Option<(Bytes, usize)>,
+    discarding: Option<Discarded>,
+}
+
+#[derive(Debug)]
+struct Discarded {
+    prefix: Bytes,
+    skim: Box<Skim>,
+    bytes: usize,
+}
+
+impl Discarded {
+    fn begin(line: &[u8]) -> Self {
+        let prefix = Bytes::copy_from_slice(line.get(..PREFIX.min(line.len())).unwrap_or_default());
+        Self { prefix, skim: Box::default(), bytes: 0 }
+    }
+
+    fn add(&mut self, piece: &[u8]) {
+        // Whoever did not read it in steps reads it now: it must not pile up.
+        self.skim.finish();
+        self.skim.feed(piece);
+        self.bytes += piece.len();
+    }
+
+    fn end(self) -> Line {
+        Line::TooLong { prefix: self.prefix, skim: self.skim, bytes: self.bytes }
+    }
 }
 
 impl Lines {
@@ -48,6 +75,11 @@ impl Lines {
         &mut self.buffer
     }
 
+    /// What of an over-long line is to be read before more of it comes.
+    pub fn lagging(&mut self) -> Option<&mut Skim> {
+        self.discarding.as_mut().map(|discarded| &mut *discarded.skim).filter(|skim| skim.lags())
+    }
+
     pub fn feed(&mut self, chunk: &[u8]) {
         self.buffer.extend_from_slice(chunk);
     }
@@ -64,11 +96,11 @@ impl Lines {
         let end = self.searched + found;
         let line = self.buffer.split_to(end + 1).freeze();
         self.searched = 0;
-        if let Some((prefix, bytes)) = self.discarding.take() {
-            return Some(Line::TooLong { prefix, bytes: bytes + end + 1 });
-        }
-        if line.len() > self.limit {
-            return Some(Line::TooLong { prefix: line.slice(..PREFIX.min(end)), bytes: line.len() });
+        let discarding = self.discarding.take();
+        if discarding.is_some() || line.len() > self.limit {
+            let mut discarded = discarding.unwrap_or_else(|| Discarded::begin(line.get(..end).unwrap_or_default()));
+            discarded.add(&line);
+            return Some(discarded.end());
         }
         let body = line.slice(..end);
         Some(Line::Whole(if body.ends_with(b"\r") { body.slice(..end - 1) } else { body }))
@@ -76,10 +108,7 @@ impl Lines {
 
     /// Forgets what is buffered of a line that is already too long.
     fn discard(&mut self) {
-        let dropped = self.buffer.len();
-        let prefix = Bytes::copy_from_slice(self.buffer.get(..PREFIX.min(dropped)).unwrap_or_default());
-        let (prefix, before) = self.discarding.take().unwrap_or((prefix, 0));
-        self.discarding = Some((prefix, before + dropped));
+        self.discarding.get_or_insert_with(|| Discarded::begin(&self.buffer)).add(&self.buffer);
         self.buffer.clear();
         self.searched = 0;
     }

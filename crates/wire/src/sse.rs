@@ -1,6 +1,6 @@
-//! Server-sent events: an incremental decoder with a cap per event, and an encoder.
+//! Server-sent events: an incremental decoder with a cap per event, and an encoder. An event above the cap costs that event only.
 
-use std::fmt;
+use crate::Skim;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Event {
@@ -8,20 +8,9 @@ pub struct Event {
     pub data: Vec<u8>,
     pub id: Option<String>,
     pub retry: Option<u64>,
+    /// The data were larger than the cap and are not here; whom they were for.
+    pub too_large: Option<Box<Skim>>,
 }
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventTooLarge {
-    pub limit: usize,
-}
-
-impl fmt::Display for EventTooLarge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a server-sent event is larger than {} bytes", self.limit)
-    }
-}
-
-impl std::error::Error for EventTooLarge {}
 
 /// Feeds on chunks cut anywhere, even inside a character or between `\r` and `\n`.
 #[derive(Debug)]
@@ -33,16 +22,64 @@ pub struct Decoder {
     started: bool,
     event: Event,
     has_data: bool,
+    /// Set while an event above the cap is being discarded.
+    excess: Option<Excess>,
+}
+
+/// What is left of an event above the cap.
+#[derive(Debug, Default)]
+struct Excess {
+    skim: Box<Skim>,
+    /// How the current line begins, until it is known to be data or not.
+    begins: Vec<u8>,
+    is_data: bool,
+}
+
+const DATA: &[u8] = b"data:";
+
+impl Excess {
+    /// More of the current line.
+    fn add(&mut self, mut bytes: &[u8]) {
+        if self.begins.len() < DATA.len() {
+            let (head, rest) = bytes.split_at(bytes.len().min(DATA.len() - self.begins.len()));
+            self.begins.extend_from_slice(head);
+            self.is_data = self.begins == DATA;
+            bytes = rest;
+        }
+        if self.is_data {
+            self.skim.feed(bytes);
+        }
+    }
+
+    /// The line is over; `true` if it was empty, and with it the event.
+    fn end_line(&mut self) -> bool {
+        let is_empty = self.begins.is_empty();
+        self.begins.clear();
+        self.is_data = false;
+        self.skim.feed(b"\n");
+        is_empty
+    }
 }
 
 impl Decoder {
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { limit, line: Vec::new(), after_cr: false, started: false, event: Event::default(), has_data: false }
+        Self { limit, line: Vec::new(), after_cr: false, started: false, event: Event::default(), has_data: false, excess: None }
+    }
+
+    /// Bytes of an event that is still arriving.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.line.len() + self.event.data.len()
+    }
+
+    /// What of an event above the cap is to be read before more of it comes.
+    pub fn lagging(&mut self) -> Option<&mut Skim> {
+        self.excess.as_mut().map(|excess| &mut *excess.skim).filter(|skim| skim.lags())
     }
 
     /// Appends every event that `chunk` completes to `out`.
-    pub fn feed(&mut self, chunk: &[u8], out: &mut Vec<Event>) -> Result<(), EventTooLarge> {
+    pub fn feed(&mut self, chunk: &[u8], out: &mut Vec<Event>) {
         let mut rest = chunk;
         while !rest.is_empty() {
             if std::mem::take(&mut self.after_cr) && rest.first() == Some(&b'\n') {
@@ -50,26 +87,40 @@ impl Decoder {
                 continue;
             }
             let Some(stop) = memchr::memchr2(b'\n', b'\r', rest) else {
-                self.grow(rest)?;
+                self.grow(rest);
                 break;
             };
-            self.grow(rest.get(..stop).unwrap_or_default())?;
+            self.grow(rest.get(..stop).unwrap_or_default());
             self.after_cr = rest.get(stop) == Some(&b'\r');
             rest = rest.get(stop + 1..).unwrap_or_default();
             self.end_line(out);
         }
-        Ok(())
     }
 
-    fn grow(&mut self, bytes: &[u8]) -> Result<(), EventTooLarge> {
-        if self.line.len() + self.event.data.len() + bytes.len() > self.limit {
-            return Err(EventTooLarge { limit: self.limit });
+    fn grow(&mut self, bytes: &[u8]) {
+        if self.excess.is_none() && self.held() + bytes.len() > self.limit {
+            let mut excess = Excess::default();
+            excess.skim.feed(&std::mem::take(&mut self.event.data));
+            excess.add(&std::mem::take(&mut self.line));
+            self.excess = Some(excess);
         }
-        self.line.extend_from_slice(bytes);
-        Ok(())
+        match &mut self.excess {
+            Some(excess) => excess.add(bytes),
+            None => self.line.extend_from_slice(bytes),
+        }
     }
 
     fn end_line(&mut self, out: &mut Vec<Event>) {
+        if let Some(mut excess) = self.excess.take() {
+            self.started = true;
+            if excess.end_line() {
+                self.event.too_large = Some(excess.skim);
+                self.end_event(out);
+            } else {
+                self.excess = Some(excess);
+            }
+            return;
+        }
         let mut line = std::mem::take(&mut self.line);
         if !std::mem::replace(&mut self.started, true) && line.starts_with(b"\xEF\xBB\xBF") {
             line.drain(..3);
@@ -86,7 +137,7 @@ impl Decoder {
     fn end_event(&mut self, out: &mut Vec<Event>) {
         let event = std::mem::take(&mut self.event);
         // An event with only an id or a retry still matters to us: it primes resumption.
-        if std::mem::take(&mut self.has_data) || event.id.is_some() || event.retry.is_some() {
+        if std::mem::take(&mut self.has_data) || event.too_large.is_some() || event.id.is_some() || event.retry.is_some() {
             out.push(event);
         }
     }

@@ -155,8 +155,9 @@ fn an_over_long_line_costs_that_line_only() {
     lines.feed(&[b'y'; 100]);
     assert_eq!(lines.next_line(), None);
     lines.feed(b"\nnext\r\n\n");
-    let Some(Line::TooLong { prefix, bytes }) = lines.next_line() else { panic!() };
+    let Some(Line::TooLong { prefix, skim, bytes }) = lines.next_line() else { panic!() };
     assert_eq!(worker::salvage_id(&prefix), Some(42));
+    assert_eq!(skim.id(), Some(&Id::number(42)));
     assert_eq!(bytes, 115);
     assert_eq!(lines.next_line(), Some(Line::Whole("next".into())));
     assert_eq!(lines.next_line(), Some(Line::Whole("".into())));
@@ -265,10 +266,10 @@ fn events_are_decoded_however_they_are_cut() {
         let mut out = Vec::new();
         let mut from = 0;
         for &at in cut {
-            decoder.feed(&text.as_bytes()[from..at], &mut out).unwrap();
+            decoder.feed(&text.as_bytes()[from..at], &mut out);
             from = at;
         }
-        decoder.feed(&text.as_bytes()[from..], &mut out).unwrap();
+        decoder.feed(&text.as_bytes()[from..], &mut out);
         out
     };
     let events = whole(&[]);
@@ -282,10 +283,22 @@ fn events_are_decoded_however_they_are_cut() {
 }
 
 #[test]
-fn an_endless_event_is_refused() {
-    let mut decoder = sse::Decoder::new(100);
-    let mut out = Vec::new();
-    assert!((0..100).any(|_| decoder.feed(b"data: 0123456789\n", &mut out).is_err()));
+fn an_over_large_event_costs_that_event_only() {
+    let long = format!("data: {{\"result\":\"{}\",\ndata:\"jsonrpc\":\"2.0\",\ndata: \"id\":42}}\n\n", "y".repeat(300));
+    let text = format!("id: 1\n{long}data: next\n\nid: 2\nx: {}\n\n", "z".repeat(300));
+    for step in [1, 7, 64, 1000] {
+        let mut decoder = sse::Decoder::new(100);
+        let mut out = Vec::new();
+        for chunk in text.as_bytes().chunks(step) {
+            decoder.feed(chunk, &mut out);
+            assert!(decoder.held() <= 100, "nothing above the cap is kept");
+        }
+        let [first, second, third] = out.as_slice() else { panic!("{out:?}") };
+        assert_eq!(first.too_large.as_deref().and_then(Skim::id), Some(&Id::number(42)));
+        assert_eq!((first.id.as_deref(), first.data.len()), (Some("1"), 0));
+        assert_eq!((second.data.as_slice(), second.too_large.is_none()), (&b"next"[..], true));
+        assert!(third.too_large.as_deref().is_some_and(|skim| skim.id().is_none()));
+    }
 }
 
 #[test]

@@ -171,7 +171,7 @@ impl Aggregator {
                 Some(Line::Whole(text)) if text.iter().all(u8::is_ascii_whitespace) => {}
                 Some(Line::Whole(text)) if std::mem::take(&mut first) => seed::begin(self, &text),
                 Some(Line::Whole(text)) => self.take(&mut assembler, text),
-                Some(Line::TooLong { prefix, bytes }) => {
+                Some(Line::TooLong { prefix, bytes, .. }) => {
                     first = false;
                     let limit = worker::LINE_LIMIT;
                     self.complain(worker::salvage_id(&prefix), &format!("the line has {bytes} bytes; at most {limit} are read"));

@@ -3,6 +3,7 @@
 //! Nothing here ships. One command decides whether a change is good, and it is the same command everywhere.
 
 mod bench;
+mod campaign;
 mod check;
 mod codegen;
 mod conformance;
@@ -20,6 +21,7 @@ const VERBS: &[(&str, &str)] = &[
     ("deny", "dependencies: licences, sources, duplicates, and advisories where the database is at hand"),
     ("bench", "direct, floor and gate side by side; --quick for half a minute"),
     ("conformance", "the official MCP conformance suite; --help for what against"),
+    ("campaign", "what is too large for every change; without a name, the list"),
     ("codegen", "writes what is generated and shipped; --check only compares"),
 ];
 
@@ -42,6 +44,7 @@ fn dispatch(verb: &str, arguments: &[String]) -> Result<()> {
         "deny" => check::deny::run().map(drop),
         "bench" => bench::run(arguments),
         "conformance" => conformance::run(arguments),
+        "campaign" => campaign::run(arguments),
         "codegen" => codegen::run(arguments),
         _ => {
             say("usage: cargo xtask VERB");

@@ -118,7 +118,7 @@ impl Admin {
             return Err("a credential cannot approve its own call; use another operator's, or set `approvals.in_client`".into());
         }
         let answered = inner.answer_approval(id, approve, who.id(), self.checked(reason)?).await?;
-        Ok(approval_json(&answered))
+        Ok(self.approval_json(&answered))
     }
 
     /// A reason is kept and shown for good, so it holds no secret.
@@ -173,7 +173,7 @@ impl Admin {
     pub async fn approvals_json(&self, all: bool) -> Result<Vec<u8>, String> {
         let inner = self.gate.inner();
         let approvals = inner.state.approvals(all, inner.now_ms()).await.map_err(|error| error.to_string())?;
-        Ok(array(approvals.iter().map(approval_json)))
+        Ok(array(approvals.iter().map(|approval| self.approval_json(approval))))
     }
 
     /// Every definition of a server, and how it compares with what was approved.
@@ -186,20 +186,23 @@ impl Admin {
     pub async fn explain(&self, question: Json<'_>) -> Result<Vec<u8>, String> {
         crate::explain::explain(&self.gate, question)
     }
-}
 
-/// An approval with everything its answer is bound to. The arguments are escaped, so that no terminal or page is fooled by them.
-fn approval_json(approval: &Approval) -> Vec<u8> {
-    let texts = |list: &[String]| array(list.iter().map(|text| wire::write::quoted(text)));
-    let mut out = Object::new();
-    out.str("id", &approval.id).str("state", approval.state.as_str());
-    out.str("caller", &approval.caller).str("name", &approval.caller_name).str("action", &approval.action);
-    out.str("server", &approval.server).str("tool", &approval.target).str("definition", &approval.definition);
-    out.str("arguments", &audit::printable(&approval.arguments)).str("label", &approval.label);
-    out.raw("lineage", &texts(&approval.lineage)).raw("why", &texts(&approval.why)).str("bundle", &approval.bundle);
-    out.u64("asked_ms", approval.asked_ms).u64("expires_ms", approval.expires_ms);
-    if !approval.answered_by.is_empty() {
-        out.str("answered_by", &approval.answered_by).str("reason", &approval.reason).u64("answered_ms", approval.answered_ms);
+    /// An approval with everything its answer is bound to. The arguments are escaped, so that no terminal or page is fooled by them.
+    fn approval_json(&self, approval: &Approval) -> Vec<u8> {
+        let texts = |list: &[String]| array(list.iter().map(|text| wire::write::quoted(text)));
+        let mut out = Object::new();
+        out.str("id", &approval.id).str("state", approval.state.as_str());
+        out.str("caller", &approval.caller).str("name", &approval.caller_name).str("action", &approval.action);
+        out.str("server", &approval.server).str("tool", &approval.target).str("definition", &approval.definition);
+        out.str("arguments", &audit::printable(&approval.arguments)).str("label", &approval.label);
+        out.raw("lineage", &texts(&approval.lineage)).raw("why", &texts(&approval.why)).str("bundle", &approval.bundle);
+        out.bool("awaited", self.gate.inner().awaited.has(&approval.id));
+        out.u64("asked_ms", approval.asked_ms).u64("expires_ms", approval.expires_ms);
+        if !approval.answered_by.is_empty() {
+            out.str("answered_by", &approval.answered_by)
+                .str("reason", &approval.reason)
+                .u64("answered_ms", approval.answered_ms);
+        }
+        out.finish()
     }
-    out.finish()
 }

@@ -153,6 +153,7 @@ fn unavailable(error: impl std::fmt::Display) -> Stop {
 /// same call made again takes up its answer.
 async fn wait(case: Case<'_>, approval: &Approval, wires: &mut Wires) -> Result<(), Stop> {
     let gate = case.gate;
+    let _awaited = gate.awaited.begin(&approval.id);
     let news = gate.state.watch(&approval.id).await.map_err(unavailable)?;
     let mut news = news.ok_or_else(|| unavailable("the question is gone"))?;
     if case.rules.approvals.in_client && approval.state == ApprovalState::Pending && can_elicit(case.ask) {
@@ -193,7 +194,9 @@ async fn wait(case: Case<'_>, approval: &Approval, wires: &mut Wires) -> Result<
             }
             _ = reminder.tick() => {
                 let mut out = Object::new();
-                out.u64("progress", reminded).str("message", &format!("waiting for a person to answer approval {}", approval.id));
+                let id = &approval.id;
+                let message = format!("waiting for a person to answer approval {id}; see it with: portcullis approvals show {id}");
+                out.u64("progress", reminded).str("message", &message);
                 wires.mention(Event::Progress(Words::own(out.finish())));
                 reminded += 1;
             }
@@ -224,7 +227,7 @@ fn can_elicit(ask: &Ask) -> bool {
 fn question(approval: &Approval) -> Bytes {
     let shown = audit::printable(&approval.arguments);
     let message = format!(
-        "Approve this call?\n\n{} of server {}\narguments: {shown}\nsession label: {}\nwhy you are asked: {}\napproval {}",
+        "Accept to make this call, once. Decline to refuse it.\n\n{} of server {}\narguments: {shown}\nsession label: {}\nwhy you are asked: {}\napproval {}",
         audit::printable(&approval.target),
         approval.server,
         approval.label,
@@ -232,10 +235,8 @@ fn question(approval: &Approval) -> Bytes {
         approval.id,
     );
     let mut out = Object::new();
-    out.str("mode", "form").str("message", &message).raw(
-        "requestedSchema",
-        br#"{"type":"object","properties":{"approve":{"type":"boolean","title":"Approve","description":"Make this call, once"}},"required":["approve"]}"#,
-    );
+    // Nothing to fill in: accepting approves, declining denies, and who dismisses the question leaves it to others.
+    out.str("mode", "form").str("message", &message).raw("requestedSchema", br#"{"type":"object","properties":{}}"#);
     out.finish().into()
 }
 
@@ -244,7 +245,7 @@ async fn answered(case: Case<'_>, approval: &Approval, answer: &Answer) -> Resul
     let Answer::Result(result) = answer else { return Ok(()) };
     let result = Json::checked_before(result);
     let is_approved = match result.get("action").and_then(Json::as_str).as_deref() {
-        Some("accept") => result.path(&["content", "approve"]).and_then(Json::as_bool) == Some(true),
+        Some("accept") => true,
         Some("decline") => false,
         _ => return Ok(()),
     };

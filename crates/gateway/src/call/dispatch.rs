@@ -71,6 +71,9 @@ pub(super) async fn dispatch(
         Exchange { case, target, link: &link, id, wires, slots, decide, pass: None, asked: Vec::new(), is_cancelled: false };
     let raw = exchange.run(words, time).await;
     link.forget(id);
+    if matches!(&raw, Err(Stop::Failed(Fault { kind: FaultKind::Upstream, .. }))) {
+        upstream.doubt();
+    }
     Ok(raw.unwrap_or_else(Raw::Stopped))
 }
 

@@ -4,11 +4,13 @@ use std::borrow::Cow;
 
 use policy::Budget;
 use vocab::{Rule, Stop, Violation};
-use wire::{Json, Text, json, write};
+use wire::{Json, json, write};
 
 use super::{
     Case, Target,
+    adapt::Anew,
     dispatch::Raw,
+    links,
     receive::{Address, Received},
     server_error, shape,
 };
@@ -64,14 +66,15 @@ pub(super) fn inspect(
     let (result, remark) = gate.redacted(&target.spec, result);
     // What takes the place of a result takes its room too.
     let result = if remark.is_some() { ask.caller.counted(result.into_bytes()).into() } else { result };
-    let json = Json::checked_before(&result);
     let mut found = Found::default();
-    for (key, value) in result.fields() {
+    let fields = result.fields();
+    for &(key, value) in &fields {
         match &*json::decode_key(key) {
             "requestState" => found.state = Some(value),
             "taskId" => found.task = value.as_str(),
             "task" => found.nested = Some(value),
             "structuredContent" => found.structured = Some(value),
+            "_meta" => found.meta = Some(value),
             "isError" => found.is_error = value.as_bool() == Some(true),
             _ => {}
         }
@@ -84,8 +87,14 @@ pub(super) fn inspect(
     }
     as_declared(ask, target, &found)?;
     let is_error = found.is_error;
-    let sealed = seal(gate, ask, received, target, json, found).map(|text| Text::from(ask.caller.counted(text)));
-    Ok(Inspected { outcome: Outcome::Result(sealed.unwrap_or(result)), is_error, remark })
+    let mut anew = Anew::default();
+    let misfit = anew.meta(case, target, &found);
+    links::rename(case, received, target, &fields, &mut anew);
+    if let Some((field, value)) = seal(gate, ask, received, target, found) {
+        anew.set(field, value);
+    }
+    let remark = [remark, misfit].into_iter().flatten().reduce(|first, second| format!("{first}; {second}"));
+    Ok(Inspected { outcome: Outcome::Result(anew.apply(ask, result)), is_error, remark })
 }
 
 /// A finished result of a tool that declares an output schema satisfies it.
@@ -106,16 +115,17 @@ fn as_declared(ask: &Ask, target: &Target, found: &Found<'_>) -> Result<(), Viol
 
 /// What matters to us in a result, found in one walk over it.
 #[derive(Default)]
-struct Found<'a> {
+pub(super) struct Found<'a> {
     state: Option<Json<'a>>,
     task: Option<Cow<'a, str>>,
     nested: Option<Json<'a>>,
-    structured: Option<Json<'a>>,
-    is_error: bool,
+    pub(super) structured: Option<Json<'a>>,
+    pub(super) meta: Option<Json<'a>>,
+    pub(super) is_error: bool,
 }
 
-/// The result with request state and task ids sealed, or `None` when there is nothing to seal and it is forwarded as it is.
-fn seal(gate: &Inner, ask: &Ask, received: &Received<'_>, target: &Target, json: Json<'_>, found: Found<'_>) -> Option<Vec<u8>> {
+/// The field with request state or task ids, sealed; `None` when there is nothing to seal.
+fn seal(gate: &Inner, ask: &Ask, received: &Received<'_>, target: &Target, found: Found<'_>) -> Option<(&'static str, Vec<u8>)> {
     let Found { state, task, nested, .. } = found;
     let show = |id: &str| match &received.address {
         // The caller's own words for a task it asked about.
@@ -136,7 +146,7 @@ fn seal(gate: &Inner, ask: &Ask, received: &Received<'_>, target: &Target, json:
             out.str("taskId", &show(&id));
         }))
     };
-    let (name, value) = if let Some(state) = state {
+    Some(if let Some(state) = state {
         let sealed = tokens::seal_state(&gate.seal, shape::bound(ask, received, target), gate.now_ms(), state.as_bytes());
         ("requestState", write::quoted(&sealed))
     } else if let Some(task) = task {
@@ -145,8 +155,5 @@ fn seal(gate: &Inner, ask: &Ask, received: &Received<'_>, target: &Target, json:
         ("task", rename(task)?)
     } else {
         return None;
-    };
-    Some(write::replace_fields(json, &[name], |out| {
-        out.raw(name, &value);
-    }))
+    })
 }

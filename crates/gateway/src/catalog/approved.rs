@@ -12,7 +12,7 @@ use wire::json::decode_key;
 
 use super::{
     Catalog, Face, Item, Listed, Mounted, Target,
-    build::{Basis, both, claims, renamed_raw},
+    build::{Basis, OUTPUT, both, claims, renamed_raw},
     definition::{Definition, Kind},
     headers, reparse,
 };
@@ -121,6 +121,7 @@ fn absent(mounted: &Mounted, face: &Face, kind: Kind, name: &str, raw: &Bytes, b
         era: Some(face.era),
         header_params: headers::of_tool(reparse(raw)),
         definition: Some(Arc::new(Definition::new(raw.clone()))),
+        is_typed: reparse(raw).get(OUTPUT).is_some(),
         standing: Standing::Approved,
         effect,
         is_open_world: mounted.is_open_world,

@@ -21,6 +21,9 @@ use crate::{
     settings::ServerSpec,
 };
 
+/// The field of a tool's definition that says what its structured content is.
+pub(super) const OUTPUT: &str = "outputSchema";
+
 /// What a catalog is built on besides the servers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Basis<'a> {
@@ -137,6 +140,7 @@ impl Catalog {
             era: Some(face.era),
             header_params: headers::of_tool(reparse(&item.raw)),
             definition: Some(Arc::clone(&item.definition)),
+            is_typed: item.definition.json().get(OUTPUT).is_some() || basis.pins.declares(&spec.id, &item.name, OUTPUT),
             standing,
             effect,
             is_open_world: mounted.is_open_world,
@@ -195,6 +199,11 @@ impl Catalog {
         let is_approved =
             |item: &&Item| basis.pins.standing(&spec, Kind::Template, &item.name, &item.definition) == Standing::Approved;
         let templates: Vec<&Item> = face.templates.iter().filter(is_approved).collect();
+        let mut begins: Vec<&str> = templates.iter().filter_map(|item| template_begin(&item.name)).collect();
+        // The shortest says what the longer ones do.
+        begins.sort_unstable();
+        begins.dedup_by(|longer, shorter| longer.starts_with(*shorter));
+        self.templates_begin.extend(begins.into_iter().map(|begin| (begin.into(), spec.id.clone())));
         let resources: Vec<&Item> = face.resources.iter().collect();
         for (items, list, field) in [(resources, ListKind::Resources, "uri"), (templates, ListKind::Templates, "uriTemplate")] {
             for item in items {
@@ -221,6 +230,12 @@ pub(super) fn both(mounted: &Mounted, list: ListKind, own: &str, raw: &Bytes, fi
 fn keeps_something(spec: &ServerSpec) -> bool {
     let mut rules = spec.rules.values().chain([&spec.default_rule]);
     !spec.access.is_open() || rules.any(|rule| rule.permission == Permission::Restricted || !rule.access.is_open())
+}
+
+/// What every address that a template makes begins with, if that says at least its scheme.
+fn template_begin(template: &str) -> Option<&str> {
+    let begin = template.split('{').next()?;
+    begin.contains(':').then_some(begin)
 }
 
 /// Whether flat names of the longer id lie among those of the shorter one: `mcp_a_b_c` could be of `a` or of `a_b`.

@@ -32,16 +32,24 @@ pub(crate) struct Face {
     pub(crate) templates: Vec<Item>,
     /// What was cut or dropped while listing; for the operator.
     pub(crate) remarks: Vec<String>,
+    /// Every list is the server's own answer. What it could not list is not gone.
+    pub(crate) is_whole: bool,
 }
 
 impl Face {
-    /// Reads the worker's answers to `connect` and `catalog`.
-    pub(crate) fn read(connected: &Bytes, catalog: &Bytes) -> Option<Self> {
+    /// Reads the worker's answers to `connect` and `catalog`. A list that the server could not give is as it was before.
+    pub(crate) fn read(connected: &Bytes, catalog: &Bytes, before: Option<&Self>) -> Option<Self> {
         let hello = reparse(connected);
         let lists = reparse(catalog);
         let text = |key: &str| hello.get(key).and_then(Json::as_str);
         let era = if text("era")? == "modern" { Era::Modern } else { Era::Legacy };
-        let list = |key: &str, name: &str| -> Vec<Item> { items(catalog, lists.get(key), name) };
+        let failed = lists.get("failed").filter(|failed| failed.fields().next().is_some());
+        let list = |key: &str, name: &str, kept: fn(&Self) -> &Vec<Item>| -> Vec<Item> {
+            match before.map(kept).filter(|kept| !kept.is_empty() && failed.is_some_and(|failed| failed.get(key).is_some())) {
+                Some(kept) => kept.clone(),
+                None => items(catalog, lists.get(key), name),
+            }
+        };
         Some(Self {
             protocol: text("protocol")?.into_owned(),
             era,
@@ -50,11 +58,12 @@ impl Face {
                 let definition = Definition::new(write::quoted(&text).into());
                 (text.into_owned(), Arc::new(definition))
             }),
-            tools: list("tools", "name"),
-            prompts: list("prompts", "name"),
-            resources: list("resources", "uri"),
-            templates: list("templates", "uriTemplate"),
+            tools: list("tools", "name", |face| &face.tools),
+            prompts: list("prompts", "name", |face| &face.prompts),
+            resources: list("resources", "uri", |face| &face.resources),
+            templates: list("templates", "uriTemplate", |face| &face.templates),
             remarks: remarks(lists),
+            is_whole: failed.is_none(),
         })
     }
 

@@ -42,7 +42,7 @@ impl Snapshots {
             return None;
         }
         let part = |key: &str| json.get(key).map(|json| Bytes::copy_from_slice(json.as_bytes()));
-        Face::read(&part("connected")?, &part("catalog")?)
+        Face::read(&part("connected")?, &part("catalog")?, None)
     }
 
     /// Keeps a snapshot. Losing one costs only a wait at the next start, so a failure is logged and no more.

@@ -119,7 +119,7 @@ fn instructions_are_shown_only_as_approved() {
     let id = ServerId::parse("s").unwrap();
     assert_eq!(bench.build(&one(&face(TOOL))).instructions(&id, &sight()), Some("be nice"));
     let hello = bytes::Bytes::from_static(br#"{"protocol":"2025-11-25","era":"legacy","instructions":"be bad"}"#);
-    let changed = Arc::new(Face::read(&hello, &r#"{"tools":[]}"#.into()).unwrap());
+    let changed = Arc::new(Face::read(&hello, &r#"{"tools":[]}"#.into(), None).unwrap());
     assert_eq!(bench.build(&one(&changed)).instructions(&id, &sight()), None);
 }
 

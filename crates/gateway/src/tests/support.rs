@@ -53,7 +53,7 @@ pub(super) fn face(tools: &str) -> Arc<Face> {
         br#"{"protocol":"2025-11-25","era":"legacy","instructions":"be nice","capabilities":{"tools":{},"tasks":{"x":1},"extensions":{}}}"#,
     );
     let lists = format!(r#"{{"tools":[{tools}],"resources":[{{"uri":"demo://a","name":"a"}}],"templates":[],"prompts":[]}}"#);
-    Arc::new(Face::read(&hello, &lists.into()).unwrap())
+    Arc::new(Face::read(&hello, &lists.into(), None).unwrap())
 }
 
 /// Pins and a ledger in a directory of their own.

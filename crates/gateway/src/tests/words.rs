@@ -108,7 +108,7 @@ impl Dice {
             r#"{{"protocol":"2025-11-25","era":"legacy","instructions":"{word}-{server}","capabilities":{{"tools":{{"x":"new-{server}"}},"new-{server}":{{}},"tasks":{{"list":{{"x":"new-{server}"}}}}}}}}"#
         );
         let lists = format!(r#"{{"tools":[{tools}],"prompts":[{prompts}],"resources":[{resources}],"templates":[{templates}]}}"#);
-        Arc::new(Face::read(&Bytes::from(hello), &Bytes::from(lists)).unwrap())
+        Arc::new(Face::read(&Bytes::from(hello), &Bytes::from(lists), None).unwrap())
     }
 }
 

@@ -10,7 +10,7 @@ use wire::{worker::method, write::Object};
 
 use super::{Hub, Upstream};
 use crate::{
-    link::{Link, Word},
+    link::{ErrorKind, Link, Word},
     settings::{ServerSpec, Text, Transport},
 };
 
@@ -153,14 +153,23 @@ fn request(hub: &Hub, spec: &ServerSpec, generation: u64, patience: Duration) ->
     Ok(out.finish())
 }
 
+/// Why a connected server's lists could not be read.
+#[derive(Debug)]
+pub(super) struct Unlisted {
+    pub(super) error: String,
+    /// Nobody is there any more.
+    pub(super) is_lost: bool,
+}
+
 /// Asks for the lists of a connected server.
-pub(super) async fn catalog(link: &Link, spec: &ServerSpec) -> Result<Bytes, String> {
+pub(super) async fn catalog(link: &Link, spec: &ServerSpec) -> Result<Bytes, Unlisted> {
+    let unlisted = |error: String, kind| Unlisted { error, is_lost: kind == Some(ErrorKind::Upstream) };
     let mut params = Object::new();
     params.str("server", spec.id.as_str());
     match link.ask_within(method::CATALOG, &params.finish(), CATALOG_PATIENCE).await {
         Word::Result(lists) => Ok(lists.into_bytes()),
-        Word::Error { text, .. } => Err(format!("cannot list what it offers: {text}")),
-        _ => Err("the worker was lost while listing".into()),
+        Word::Error { text, kind, .. } => Err(unlisted(format!("cannot list what it offers: {text}"), Some(kind))),
+        _ => Err(unlisted("the worker was lost while listing".into(), None)),
     }
 }
 

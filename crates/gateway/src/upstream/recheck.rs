@@ -9,7 +9,11 @@ use vocab::{Fault, FaultKind, Stop};
 use wire::{Json, worker::method, write::Object};
 
 use super::{Hub, Listing, Status, Upstream, lock, tend};
-use crate::{catalog::reparse, link::Word, settings::ServerSpec};
+use crate::{
+    catalog::reparse,
+    link::{ErrorKind, Word},
+    settings::ServerSpec,
+};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -51,9 +55,11 @@ impl Hub {
         });
         let lists = match link.ask_within(method::CATALOG, &params.finish(), PATIENCE + Duration::from_secs(1)).await {
             Word::Result(lists) => lists,
-            Word::Error { text, .. } => {
-                let detail = format!("`{}` could not show its definitions again before the call: {text}", spec.id);
-                return Err(Fault::new(FaultKind::Upstream, detail).into());
+            Word::Error { text, kind, .. } => {
+                if kind == ErrorKind::Upstream {
+                    upstream.doubt();
+                }
+                return Err(unshown(spec, &text));
             }
             _ => return Err(Fault::new(FaultKind::Worker, "the worker was lost before the call").into()),
         };
@@ -63,11 +69,18 @@ impl Hub {
             }
             return Ok(false);
         }
-        tend::list(self, &upstream, &link, &listing.hello, listing.generation)
-            .await
-            .map_err(|error| Stop::from(Fault::new(FaultKind::Upstream, error)))?;
+        let listed = tend::list(self, &upstream, &link, &listing.hello, listing.generation).await;
+        listed.map_err(|unlisted| unshown(spec, &unlisted.error))?;
+        if reparse(&lists).path(&["failed", "tools"]).is_some() {
+            return Err(unshown(spec, "it answers the question for them with an error"));
+        }
         Ok(true)
     }
+}
+
+fn unshown(spec: &ServerSpec, why: &str) -> Stop {
+    let detail = format!("`{}` could not show its definitions again before the call: {why}", spec.id);
+    Fault::new(FaultKind::Upstream, detail).into()
 }
 
 fn unreachable(upstream: &Upstream) -> Stop {

@@ -10,7 +10,7 @@ use wire::{Json, worker::method, write::Object};
 
 use super::{
     Hub, Listing, QUIET, Status, Upstream,
-    connect::{self, Connection},
+    connect::{self, Connection, Unlisted},
     lock,
     presence::Presence,
 };
@@ -105,7 +105,7 @@ async fn stay(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Arc<Link>, connec
             left
         }
         Err(_) if link.is_severed() => Left::WorkerLost,
-        Err(error) => Left::Lost(error),
+        Err(unlisted) => Left::Lost(unlisted.error),
     };
     *lock(&upstream.generation) = None;
     *lock(&upstream.listed) = None;
@@ -137,7 +137,10 @@ async fn watch(
                 is_stale = false;
                 let done = list(hub, upstream, link, &connection.hello, connection.generation).await;
                 listed = tokio::time::Instant::now();
-                if let Err(error) = done {
+                if let Err(Unlisted { error, is_lost }) = done {
+                    if is_lost && !link.is_severed() {
+                        return Left::Lost(error);
+                    }
                     tracing::warn!(server = %upstream.spec().id, error, "cannot refresh the catalog");
                 }
             }
@@ -169,15 +172,16 @@ async fn check_health(upstream: &Upstream, link: &Link, health: Health) -> Resul
     }
 }
 
-/// Fetches the lists and puts them into the catalog. Others' tools stay where they are meanwhile, and so does the thread that serves
-/// calls: a long list is read and entered on another one.
+/// Fetches the lists and puts them into the catalog. Only a list that the server gave replaces the one before: what a server that
+/// cannot be reached offered stays, and calling it says that the server is not available. Others' tools stay where they are meanwhile,
+/// and so does the thread that serves calls: a long list is read and entered on another one.
 pub(super) async fn list(
     hub: &Arc<Hub>,
     upstream: &Arc<Upstream>,
     link: &Link,
     hello: &Bytes,
     generation: u64,
-) -> Result<(), String> {
+) -> Result<(), Unlisted> {
     let spec = upstream.spec();
     let at = Instant::now();
     let lists = connect::catalog(link, &spec).await?;
@@ -185,7 +189,9 @@ pub(super) async fn list(
     let entered = tokio::task::spawn_blocking(move || {
         // Before anything is read from them: a credential that a server reflects is neither shown, pinned nor kept.
         let (hello, lists) = (hub.cleaned(&spec.id, hello), hub.cleaned(&spec.id, lists));
-        let face = Face::read(&hello, &lists).ok_or("the worker's description of the server could not be read")?;
+        let unread = "the worker's description of the server could not be read";
+        let face = Face::read(&hello, &lists, upstream.face().as_deref()).ok_or(unread)?;
+        let is_whole = face.is_whole;
         for remark in &face.remarks {
             tracing::warn!(server = %spec.id, remark, "catalog");
         }
@@ -193,11 +199,14 @@ pub(super) async fn list(
         hub.face_changed(&spec.id, before.as_deref(), upstream.face().as_deref());
         let tag = reparse(&lists).path(&["tags", "tools"]).and_then(Json::as_str).unwrap_or_default().into_owned();
         *lock(&upstream.listed) = Some(Listing { at, generation, hello: hello.clone(), tag });
-        // Nobody waits for the snapshot.
-        tokio::task::spawn_blocking(move || hub.snapshots().save(&spec, &hello, &lists));
-        Ok(())
+        if is_whole {
+            // Nobody waits for the snapshot.
+            tokio::task::spawn_blocking(move || hub.snapshots().save(&spec, &hello, &lists));
+        }
+        Ok::<_, String>(())
     });
-    entered.await.map_err(|error| error.to_string())?
+    let entered = entered.await.map_err(|error| error.to_string()).and_then(|entered| entered);
+    entered.map_err(|error| Unlisted { error, is_lost: false })
 }
 
 fn resubscribe(upstream: &Upstream, link: &Link) {

@@ -136,7 +136,7 @@ fn exit_of_error(error: &Value) -> Exit {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use vocab::Rule;
+    use vocab::{Rule, Stage};
 
     use super::{exit_of_error, read_arguments};
     use crate::{cli::Exit, online::result::Outcome};
@@ -145,12 +145,17 @@ mod tests {
         Outcome::new(result.to_string()).unwrap().exit()
     }
 
+    fn stopped(envelope: &serde_json::Value) -> serde_json::Value {
+        json!({ "isError": true, "_meta": { "portcullis/error": envelope } })
+    }
+
     #[test]
     fn every_refusal_exits_as_one_whether_it_is_a_result_or_an_error() {
         for rule in Rule::ALL {
             let envelope = json!({ "status": "error", "error_code": rule.error_code().as_str(), "violation": rule.code() });
-            assert_eq!(exit_of(&json!({ "isError": true, "structuredContent": envelope })), Exit::Refused, "{rule}");
-            assert_eq!(exit_of_error(&json!({ "code": -32602, "message": "no", "data": envelope })), Exit::Refused, "{rule}");
+            let exit = if rule.stage() < Stage::Dispatch { Exit::Refused } else { Exit::Upstream };
+            assert_eq!(exit_of(&stopped(&envelope)), exit, "{rule}");
+            assert_eq!(exit_of_error(&json!({ "code": -32602, "message": "no", "data": envelope })), exit, "{rule}");
         }
     }
 
@@ -158,11 +163,12 @@ mod tests {
     fn what_the_server_did_is_the_servers() {
         for (code, exit) in [("upstream_unavailable", Exit::Upstream), ("timeout", Exit::Upstream), ("internal", Exit::Failed)] {
             let envelope = json!({ "status": "error", "error_code": code });
-            assert_eq!(exit_of(&json!({ "isError": true, "structuredContent": envelope })), exit);
+            assert_eq!(exit_of(&stopped(&envelope)), exit);
             assert_eq!(exit_of_error(&json!({ "code": -31002, "message": "no", "data": envelope })), exit);
         }
         assert_eq!(exit_of(&json!({ "isError": true, "content": [] })), Exit::Upstream);
-        assert_eq!(exit_of(&json!({ "isError": true, "structuredContent": { "violation": "Mine" } })), Exit::Upstream);
+        let posed = json!({ "isError": true, "structuredContent": { "violation": "PolicyDenied" } });
+        assert_eq!(exit_of(&posed), Exit::Upstream, "a server cannot say that the gate refused");
         assert_eq!(exit_of(&json!({ "content": [] })), Exit::Done);
         assert_eq!(exit_of_error(&json!({ "code": -32000, "message": "own" })), Exit::Upstream);
         assert_eq!(exit_of_error(&json!({ "code": gateway::REFUSED, "message": "revoked" })), Exit::Refused);

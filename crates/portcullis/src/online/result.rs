@@ -4,7 +4,7 @@
 use std::{borrow::Cow, path::Path};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use vocab::Rule;
+use vocab::{Rule, Stage};
 use wire::{Json, Limits};
 
 use crate::{
@@ -45,9 +45,9 @@ impl Outcome {
         self.json().path(path).and_then(Json::as_str).unwrap_or_default()
     }
 
-    /// The rule that refused the call, if one did.
+    /// The rule by which the gate stopped the call, if it did. A server cannot write here.
     pub(super) fn violation(&self) -> Cow<'_, str> {
-        self.word(&["structuredContent", "violation"])
+        self.word(&["_meta", gateway::ERROR_META, "violation"])
     }
 
     /// Whether it was delivered, refused, or is a failure.
@@ -55,7 +55,7 @@ impl Outcome {
         if self.json().get("isError").and_then(Json::as_bool) != Some(true) {
             return Exit::Done;
         }
-        match &*self.word(&["structuredContent", "error_code"]) {
+        match &*self.word(&["_meta", gateway::ERROR_META, "error_code"]) {
             _ if is_refusal(&self.violation()) => Exit::Refused,
             "internal" => Exit::Failed,
             _ => Exit::Upstream,
@@ -82,6 +82,8 @@ impl Outcome {
         let violation = self.violation();
         if is_refusal(&violation) {
             write!(out, "refused ({violation}): ")?;
+        } else if !violation.is_empty() {
+            write!(out, "done, but its result is withheld ({}): ", tame(&violation))?;
         }
         let parts = self.parts();
         let mut is_line_open = false;
@@ -107,7 +109,7 @@ impl Outcome {
             (is_line_open, is_empty) = (true, false);
         }
         // What ends without a new line does so in a file, too.
-        let is_ours = is_refusal(&violation);
+        let is_ours = !violation.is_empty();
         match out.is_for_a_person() {
             true if is_empty => writeln!(out, "(no content)")?,
             is_terminal if is_line_open && (is_terminal || is_ours) => writeln!(out)?,
@@ -181,7 +183,7 @@ impl<'a> Part<'a> {
 
 /// Whether this is the code of a rule that refuses calls.
 pub(super) fn is_refusal(violation: &str) -> bool {
-    Rule::ALL.iter().any(|rule| rule.code() == violation)
+    Rule::ALL.iter().any(|rule| rule.code() == violation && rule.stage() < Stage::Dispatch)
 }
 
 #[cfg(test)]

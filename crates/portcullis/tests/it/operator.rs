@@ -91,7 +91,7 @@ pub(crate) async fn caller(gate: &Gate, name: &str, options: &[&str], era: Era) 
 pub(crate) fn assert_refused(called: &Called, violation: &str, words: &str) {
     assert!(called.is_error, "{}", called.answer);
     assert_eq!(called.violation(), Some(violation), "{}", called.answer);
-    let said = called.answer.pointer("/result/structuredContent/error").and_then(Value::as_str).unwrap_or(&called.text);
+    let said = called.envelope().and_then(|envelope| envelope["error"].as_str()).unwrap_or(&called.text);
     assert!(said.starts_with(words), "'{said}' does not start with '{words}': {}", called.answer);
 }
 

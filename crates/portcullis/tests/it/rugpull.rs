@@ -249,7 +249,7 @@ async fn a_call_does_not_slip_in_while_a_changed_server_reconnects() {
     .await;
     up.speak();
     let answer = call.answer().await.unwrap();
-    assert_eq!(answer.pointer("/result/structuredContent/violation"), Some(&json!("DefinitionChanged")), "{answer}");
+    assert_eq!(answer.pointer("/result/_meta/portcullis~1error/violation"), Some(&json!("DefinitionChanged")), "{answer}");
     assert_eq!(up.calls_of("say").len(), 0);
 }
 

@@ -105,7 +105,11 @@ async fn one_round(client: &Client, fixture: &HttpFixture, pid: u32, how: Signal
         let answer = call.answer().await.expect("a pending call gets a definite answer");
         slowest = slowest.max(killed.elapsed());
         assert_eq!(answer.pointer("/result/isError"), Some(&json!(true)), "{answer}");
-        assert_eq!(answer.pointer("/result/structuredContent/error_code"), Some(&json!("upstream_unavailable")), "{answer}");
+        assert_eq!(
+            answer.pointer("/result/_meta/portcullis~1error/error_code"),
+            Some(&json!("upstream_unavailable")),
+            "{answer}"
+        );
     }
     let text = format!("round {round}");
     loop {

@@ -7,13 +7,13 @@ use gateway::{Caller, Era};
 use tokio::{sync::mpsc, task::JoinSet};
 use vocab::ServerId;
 use wire::{
-    Json, Limits,
+    Json, Limits, Skim,
     line::Line,
     mcp::{Revision, code, meta as keys},
     rpc::{self, Id, Message},
 };
 
-use super::{Reader, operator, salvage, seal};
+use super::{Reader, operator, seal};
 use crate::{
     door::Door,
     mcp::{
@@ -92,19 +92,29 @@ impl Talk {
             };
             let Some(line) = line else { break Ending::HungUp };
             if !self.caller.is_active() {
-                let (Line::Whole(text) | Line::TooLong { prefix: text, .. }) = &line;
-                self.complain(salvage::id(text), &Problem::new(gateway::REFUSED, "Unknown or revoked credential")).await;
+                let skim = match line {
+                    Line::Whole(text) => Skim::of(&text),
+                    Line::TooLong { mut skim, .. } => {
+                        skim.finish();
+                        *skim
+                    }
+                };
+                self.complain(skim.id().cloned(), &Problem::new(gateway::REFUSED, "Unknown or revoked credential")).await;
                 break Ending::Revoked;
             }
             match line {
                 Line::Whole(line) => self.line(line).await,
-                Line::TooLong { prefix, bytes } => {
+                Line::TooLong { mut skim, bytes, .. } => {
+                    while skim.lags() {
+                        skim.step();
+                        tokio::task::yield_now().await;
+                    }
                     let limit = self.door.gate.settings().max_body_bytes;
                     let problem = Problem::new(
                         code::INVALID_REQUEST,
                         &format!("Invalid request: a line of {bytes} bytes; the limit is {limit}"),
                     );
-                    self.complain(salvage::id(&prefix), &problem).await;
+                    self.complain(skim.id().cloned(), &problem).await;
                 }
             }
         };
@@ -167,7 +177,7 @@ impl Talk {
             Ok(json) => json,
             Err(error) => {
                 let problem = Problem::new(code::PARSE_ERROR, &format!("Parse error: {error}"));
-                return self.complain(salvage::id(&line), &problem).await;
+                return self.complain(Skim::of(&line).id().cloned(), &problem).await;
             }
         };
         if json.is_array() {

@@ -234,7 +234,8 @@ impl Call {
             Outcome::Result(text) => Some(text.bytes().clone()),
             _ => None,
         };
-        match (self.shape.answer(outcome), before) {
+        let is_untyped = |tool: &str| self.client.sees_untyped(&self.gate, tool);
+        match (self.shape.answer(outcome, is_untyped), before) {
             (Answer::Result { fields, body }, Some(before)) if !before.as_ptr_range().contains(&body.as_ptr()) => {
                 Answer::Result { fields, body: self.client.caller.counted(body) }
             }

@@ -153,12 +153,19 @@ impl Watch {
         Some(std::mem::take(&mut self.pending))
     }
 
-    /// The URI by which this door shows an updated resource.
-    pub(crate) fn shown<'a>(&self, change: &'a Change) -> Option<&'a str> {
-        match change {
-            Change::Updated { uri, .. } if self.mount.is_some() => Some(uri),
-            Change::Updated { exposed, .. } => Some(exposed),
-            _ => None,
+    /// The URI by which an updated resource was asked for at this door: as the door shows it, or by the server's own address where that
+    /// leads to the same server.
+    pub(crate) fn shown<'a>(
+        &self,
+        change: &'a Change,
+        is_asked: impl Fn(&str) -> bool,
+        leads_to: impl Fn(&str, &ServerId) -> bool,
+    ) -> Option<&'a str> {
+        let Change::Updated { server, uri, exposed } = change else { return None };
+        match &self.mount {
+            Some(_) => Some(&**uri).filter(|uri| is_asked(uri)),
+            None if is_asked(exposed) => Some(exposed),
+            None => Some(&**uri).filter(|uri| is_asked(uri) && leads_to(uri, server)),
         }
     }
 
@@ -176,10 +183,12 @@ impl Watch {
                     (rpc::notification("notifications/message", Some(params)).into(), false)
                 }
                 Change::ElicitationComplete { server, visit } if peer.has_visited(server, visit) => (completed(visit), true),
-                change => match self.shown(change).filter(|uri| peer.is_subscribed(uri)) {
-                    Some(uri) => (updated(uri, None), true),
-                    None => continue,
-                },
+                change => {
+                    match self.shown(change, |uri| peer.is_subscribed(uri), |uri, id| gate.catalog().leads_to(uri, id, caller)) {
+                        Some(uri) => (updated(uri, None), true),
+                        None => continue,
+                    }
+                }
             };
             if let Some(pass) = gate.deliver(caller, change, is_awaited).await {
                 heard.push(Parcel::new(message, pass));

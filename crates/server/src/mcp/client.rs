@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::{Action, Ask, Caller, ClientFace, Era, Proof};
+use gateway::{Action, Ask, Caller, ClientFace, Era, Gate, Proof};
 use vocab::ServerId;
 use wire::Text;
 
@@ -24,6 +24,11 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    /// Whether this client is shown a tool of this name that declares no output schema.
+    pub(crate) fn sees_untyped(&self, gate: &Gate, tool: &str) -> bool {
+        gate.catalog().is_untyped(self.mount.as_ref(), &self.caller, tool)
+    }
+
     pub(crate) fn ask(&self, action: Action, params: impl Into<Text>, progress: bool) -> Ask {
         Ask {
             caller: self.caller.clone(),

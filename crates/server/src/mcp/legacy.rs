@@ -80,8 +80,8 @@ impl Handshake {
             .object("serverInfo", |info| {
                 info.str("name", settings.name).str("version", settings.version);
             });
-        if let Some(instructions) = mount.and_then(|mount| catalog.instructions(mount, &sight)) {
-            result.str("instructions", instructions);
+        if let Some(instructions) = door.gate.instructions(&sight, mount) {
+            result.str("instructions", &instructions);
         }
         (Answer::result(result.finish()), sight.pass())
     }

@@ -117,7 +117,11 @@ impl Filter {
         }
         let mut told: Vec<Parcel> = told.into_iter().map(Parcel::from).collect();
         for change in &news.words {
-            let Some(uri) = watch.shown(change).filter(|uri| self.uris.contains(*uri)) else { continue };
+            let Some(uri) =
+                watch.shown(change, |uri| self.uris.contains(uri), |uri, id| door.gate.catalog().leads_to(uri, id, caller))
+            else {
+                continue;
+            };
             if let Some(pass) = door.gate.deliver(caller, change, true).await {
                 told.push(Parcel::new(changes::updated(uri, Some(meta)), pass));
             }

@@ -90,7 +90,8 @@ fn call(door: &Door, client: &Client, action: Action, meta: Meta, incoming: &Inc
         Some(Ok(running)) => Call::over(running, &door.gate, client, errand),
         Some(Err(violation)) => {
             let shape = Shape { era: Era::Modern, action, params: errand.params.into_bytes() };
-            return shape.answer(Outcome::Stopped(Stop::Refused(violation))).into();
+            let is_untyped = |tool: &str| client.sees_untyped(&door.gate, tool);
+            return shape.answer(Outcome::Stopped(Stop::Refused(violation)), is_untyped).into();
         }
     };
     Turn::Call(Box::new(call))
@@ -105,8 +106,8 @@ fn discover(door: &Door, client: &Client) -> (Answer, Pass) {
         .str("resultType", "complete")
         .raw("supportedVersions", &spoken_json())
         .raw("capabilities", &catalog.capabilities(mount, Era::Modern, &sight));
-    if let Some(instructions) = mount.and_then(|mount| catalog.instructions(mount, &sight)) {
-        result.str("instructions", instructions);
+    if let Some(instructions) = door.gate.instructions(&sight, mount) {
+        result.str("instructions", &instructions);
     }
     result.u64("ttlMs", DISCOVER_TTL_MS).str("cacheScope", "private").object("_meta", |meta| {
         meta.object(keys::SERVER_INFO, |info| {

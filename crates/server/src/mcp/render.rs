@@ -1,7 +1,8 @@
 //! How the end of a call looks on the MCP door. The only file that turns a [`Stop`] into MCP.
 //!
 //! An agent reads stable codes and plain sentences; causes stay in the operator's log. Results pass byte for byte except where the two
-//! eras disagree about a field.
+//! eras disagree about a field. What the gate says itself never breaks the output schema of a tool: a client that checks one would show
+//! its own complaint instead of the reason.
 
 use bytes::Bytes;
 use gateway::{Action, Era, Outcome};
@@ -15,7 +16,7 @@ use wire::{
 use super::answer::{Answer, Problem};
 
 pub(crate) use gateway::REFUSED;
-use gateway::{TIMED_OUT, UPSTREAM_FAILED};
+use gateway::{ERROR_META, TIMED_OUT, UPSTREAM_FAILED};
 
 const COMPLETE: &str = "\"resultType\":\"complete\"";
 /// A client may keep what a server let it keep, but not longer than this.
@@ -30,12 +31,14 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    pub(crate) fn answer(&self, outcome: Outcome) -> Answer {
+    /// `is_untyped` says whether the client was shown a tool of this name that declares no output schema. It is asked only about calls
+    /// that were stopped.
+    pub(crate) fn answer(&self, outcome: Outcome, is_untyped: impl FnOnce(&str) -> bool) -> Answer {
         match outcome {
             Outcome::Result(text) => self.result(text),
             Outcome::Rpc(object) => self.upstream_error(object).into(),
-            Outcome::Stopped(Stop::Refused(violation)) => self.refused(&violation),
-            Outcome::Stopped(Stop::Failed(fault)) => self.failed(&fault),
+            Outcome::Stopped(Stop::Refused(violation)) => self.refused(&violation, is_untyped),
+            Outcome::Stopped(Stop::Failed(fault)) => self.failed(&fault, is_untyped),
         }
     }
 
@@ -68,14 +71,14 @@ impl Shape {
         }
     }
 
-    fn refused(&self, violation: &Violation) -> Answer {
+    fn refused(&self, violation: &Violation, is_untyped: impl FnOnce(&str) -> bool) -> Answer {
         let public = violation.public();
         let code = match violation.rule {
             Rule::Unauthenticated => return Answer::Unauthenticated,
             Rule::Malformed => code::INVALID_PARAMS,
             Rule::ToolNotFound => return self.not_found(violation).into(),
             _ if self.action == Action::CallTool => {
-                return self.tool_error(&public, violation.rule.error_code(), Some(violation.rule));
+                return self.tool_error(&public, violation.rule.error_code(), Some(violation.rule), is_untyped);
             }
             Rule::InvalidParameters => code::INVALID_PARAMS,
             Rule::InvalidResult | Rule::ResultDropped | Rule::ResultTooLarge => UPSTREAM_FAILED,
@@ -105,9 +108,9 @@ impl Shape {
         Problem::with_data(code, &message, &self.envelope(&message, violation.rule.error_code(), Some(violation.rule)))
     }
 
-    fn failed(&self, fault: &Fault) -> Answer {
+    fn failed(&self, fault: &Fault, is_untyped: impl FnOnce(&str) -> bool) -> Answer {
         if self.action == Action::CallTool {
-            return self.tool_error(fault.public(), fault.error_code(), None);
+            return self.tool_error(fault.public(), fault.error_code(), None, is_untyped);
         }
         let code = match fault.kind {
             FaultKind::Timeout => TIMED_OUT,
@@ -118,15 +121,24 @@ impl Shape {
         Problem::with_data(code, fault.public(), &self.envelope(fault.public(), fault.error_code(), None)).into()
     }
 
-    /// A tool's failure is a result the model reads, not a protocol error.
-    fn tool_error(&self, public: &str, code: ErrorCode, rule: Option<Rule>) -> Answer {
+    /// A tool's failure is a result the model reads, not a protocol error. Programs find the envelope in `_meta`, and in the structured
+    /// content too where no schema says what that must be.
+    fn tool_error(&self, public: &str, code: ErrorCode, rule: Option<Rule>, is_untyped: impl FnOnce(&str) -> bool) -> Answer {
         let mut text = Object::new();
         text.str("type", "text").str("text", public);
         let mut content = vec![b'['];
         content.extend_from_slice(&text.finish());
         content.push(b']');
+        let envelope = self.envelope(public, code, rule);
         let mut result = Object::new();
-        result.raw("content", &content).bool("isError", true).raw("structuredContent", &self.envelope(public, code, rule));
+        result.raw("content", &content).bool("isError", true);
+        let tool = Json::checked_before(&self.params).get("name").and_then(Json::as_str);
+        if tool.is_some_and(|tool| is_untyped(&tool)) {
+            result.raw("structuredContent", &envelope);
+        }
+        result.object("_meta", |meta| {
+            meta.raw(ERROR_META, &envelope);
+        });
         self.result(result.finish().into())
     }
 

@@ -19,14 +19,17 @@ pub struct Called {
 impl Called {
     /// The `violation` of the error envelope, or the JSON-RPC error's.
     pub fn violation(&self) -> Option<&str> {
-        let envelope = self.answer.pointer("/result/structuredContent").or_else(|| self.answer.pointer("/error/data"))?;
-        envelope.get("violation")?.as_str()
+        self.envelope()?.get("violation")?.as_str()
     }
 
     /// The `error_code` of the error envelope.
     pub fn error_code(&self) -> Option<&str> {
-        let envelope = self.answer.pointer("/result/structuredContent").or_else(|| self.answer.pointer("/error/data"))?;
-        envelope.get("error_code")?.as_str()
+        self.envelope()?.get("error_code")?.as_str()
+    }
+
+    /// What the gate says of a call it stopped.
+    pub fn envelope(&self) -> Option<&Value> {
+        self.answer.pointer("/result/_meta/portcullis~1error").or_else(|| self.answer.pointer("/error/data"))
     }
 
     /// The code of a JSON-RPC error.

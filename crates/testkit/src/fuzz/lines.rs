@@ -18,7 +18,7 @@ pub fn worker_lines(data: &[u8]) {
     let mut assembler = Assembler::new(SMALL_TOTAL);
     for line in &lines {
         match line {
-            Line::TooLong { prefix, bytes } => {
+            Line::TooLong { prefix, bytes, .. } => {
                 assert!(*bytes > SHORT_LINE && prefix.len() <= 256 && prefix.len() < *bytes);
                 salvage(prefix);
             }

@@ -81,6 +81,7 @@ fn call(params: &Value, tools: &[Value]) -> Value {
             let value = argument("value").cloned().unwrap_or(Value::Null);
             json!({"content": [{"type": "text", "text": value.to_string()}], "structuredContent": value})
         }
+        "answer" => argument("result").cloned().unwrap_or_default(),
         "fail" => json!({"content": [{"type": "text", "text": text.unwrap_or("it failed")}], "isError": true}),
         _ => {
             let text = text.unwrap_or(name);

@@ -1,7 +1,7 @@
 //! An upstream whose definitions change on command, and which writes down everything it hears.
 //!
 //! It is an ordinary server of the older era on HTTP. Its tools do what their arguments say: `say` answers with the given
-//! text, `give` with the given structured value, and any other name with its own name. What differs from call to call is
+//! text, `give` with the given structured value, `answer` with the given result, and any other name with its own name. What differs from call to call is
 //! only what it *shows*: tools, prompts, templates and instructions, replaced by the test at any moment, announced or not.
 //! Its books ([`Heard`]) count bytes and messages where they arrive, so that "nothing was sent" can be counted.
 

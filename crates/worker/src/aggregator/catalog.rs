@@ -17,7 +17,7 @@ use super::{
     plan::Plan,
 };
 use crate::{
-    failure::{Failure, clip},
+    failure::{self, Failure, clip},
     fair::Turn,
 };
 
@@ -71,20 +71,25 @@ pub(crate) struct Catalog {
     pub(crate) prompts: Vec<Bytes>,
     truncated: Vec<&'static str>,
     failed: Vec<(&'static str, String)>,
+    /// Why there is no answer at all: then nothing is known of what the server offers now.
+    lost: Option<Failure>,
     dropped: Vec<(String, String)>,
     /// Of each list that was read.
     tags: Vec<(&'static str, String)>,
 }
 
-/// The answer to `catalog`.
-pub(crate) async fn answer(conn: &Rc<Connection>, wanted: &Wanted) -> Vec<u8> {
+/// The answer to `catalog`. A server that could not be asked has not shown an empty list.
+pub(crate) async fn answer(conn: &Rc<Connection>, wanted: &Wanted) -> Result<Vec<u8>, Failure> {
     let mut catalog = Box::pin(Catalog::list(conn, wanted)).await;
+    if let Some(failure) = catalog.lost {
+        return Err(failure);
+    }
     let is_had = wanted.is_had(&catalog);
     // The gate may have a list that the connection has forgotten: it changed meanwhile, and changed back.
     if !is_had || !catalog.is_planned(conn) {
         catalog.plan(conn).await;
     }
-    if is_had { b"{\"unchanged\":true}".to_vec() } else { catalog.to_json(wanted) }
+    Ok(if is_had { b"{\"unchanged\":true}".to_vec() } else { catalog.to_json(wanted) })
 }
 
 impl Catalog {
@@ -119,7 +124,11 @@ impl Catalog {
         match listing.failed {
             // Templates are an optional part of resources; not knowing the method is no failure.
             Some(failure) if name != "templates" || failure.code() != Some(code::METHOD_NOT_FOUND) => {
-                self.failed.push((name, failure.text));
+                self.failed.push((name, failure.text.clone()));
+                let is_unanswered = name == "tools" && failure.rpc.is_none() && failure.kind != failure::Kind::Invalid;
+                if is_unanswered || failure.unreachable {
+                    self.lost.get_or_insert(failure);
+                }
             }
             _ => self.tags.push((name, listing.tag)),
         }

@@ -106,10 +106,7 @@ impl Listing {
 
     /// What was read so far is kept, and known to be incomplete.
     fn give_up(&mut self, failure: Failure) {
-        if self.items.is_empty() {
-            self.failed = Some(failure);
-        } else {
-            self.truncated = true;
-        }
+        self.truncated = !self.items.is_empty();
+        self.failed = Some(failure);
     }
 }

@@ -162,7 +162,7 @@ fn list_offer(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>)
     let wanted = Wanted::read(params);
     with_server(aggregator, id, params, |conn| {
         let wanted = wanted?;
-        Ok(async move { Ok(Done::Result(Box::pin(catalog::answer(&conn, &wanted)).await.into())) })
+        Ok(async move { Box::pin(catalog::answer(&conn, &wanted)).await.map(|lists| Done::Result(lists.into())) })
     });
 }
 

@@ -3,10 +3,17 @@
 use std::{collections::VecDeque, rc::Rc, time::Duration};
 
 use tokio::time::sleep;
-use wire::sse::{Decoder, Event};
+use wire::{
+    Skim,
+    sse::{Decoder, Event},
+};
 
 use super::{connection::Connection, http::HttpLink, incoming::Incoming};
-use crate::{failure::Failure, fair::Turn, net::Exchange};
+use crate::{
+    failure::{Failure, Kind},
+    fair::Turn,
+    net::Exchange,
+};
 
 /// How long to wait before resuming a stream, unless the server says.
 const RETRY: Duration = Duration::from_secs(1);
@@ -23,8 +30,6 @@ pub(crate) struct Events {
     decoder: Decoder,
     ready: VecDeque<Event>,
     decoded: Vec<Event>,
-    /// Bytes of the event that is still arriving.
-    unfinished: usize,
     turn: Turn,
 }
 
@@ -36,31 +41,24 @@ impl std::fmt::Debug for Events {
 
 impl Events {
     pub(crate) fn new(exchange: Exchange, max_event: usize) -> Self {
-        Self {
-            exchange,
-            decoder: Decoder::new(max_event),
-            ready: VecDeque::new(),
-            decoded: Vec::new(),
-            unfinished: 0,
-            turn: Turn::default(),
-        }
+        Self { exchange, decoder: Decoder::new(max_event), ready: VecDeque::new(), decoded: Vec::new(), turn: Turn::default() }
     }
 
     /// The next event; `None` when the stream has ended. Nothing is lost if the future is dropped.
     pub(crate) async fn next(&mut self) -> Result<Option<Event>, Failure> {
         loop {
             self.turn.pass().await;
+            if let Some(skim) = self.decoder.lagging().or_else(|| self.ready.front_mut().and_then(lagging)) {
+                self.turn.spend(skim.step());
+                continue;
+            }
             if let Some(event) = self.ready.pop_front() {
                 self.turn.spend(event.data.len());
                 return Ok(Some(event));
             }
             let Some(chunk) = self.exchange.chunk().await? else { return Ok(None) };
-            self.unfinished = match last_blank_line(&chunk) {
-                Some(end) => chunk.len() - end,
-                None => self.unfinished + chunk.len(),
-            };
-            self.exchange.hold(self.unfinished)?;
-            self.decoder.feed(&chunk, &mut self.decoded).map_err(|error| Failure::too_large(error.to_string()))?;
+            self.decoder.feed(&chunk, &mut self.decoded);
+            self.exchange.hold(self.decoder.held())?;
             self.ready.extend(self.decoded.drain(..));
         }
     }
@@ -70,11 +68,13 @@ impl Events {
     }
 }
 
-/// Where the last event in this chunk ends, judged by its last line break. What is missed only overstates what is held.
-fn last_blank_line(chunk: &[u8]) -> Option<usize> {
-    let last = memchr::memrchr(b'\n', chunk)?;
-    let before = chunk.get(..last)?;
-    (before.ends_with(b"\n") || before.ends_with(b"\n\r")).then_some(last + 1)
+fn lagging(event: &mut Event) -> Option<&mut Skim> {
+    event.too_large.as_deref_mut().filter(|skim| skim.lags())
+}
+
+/// What is said of an event above the cap.
+pub(crate) fn too_large(limit: usize) -> Failure {
+    Failure::too_large(format!("the server sent an event that is larger than {limit} bytes"))
 }
 
 /// What a server told us about resuming a stream.
@@ -123,6 +123,15 @@ impl PostStream {
             let ended = match events.next().await {
                 Ok(Some(mut event)) => {
                     self.resume.note(&mut event);
+                    if let Some(skim) = event.too_large {
+                        let failure = too_large(conn.options.max_result);
+                        conn.unread(&skim, &failure);
+                        if skim.has_method() {
+                            continue;
+                        }
+                        // What is no word of the server's own is the answer to the one request of this stream.
+                        return Err(failure);
+                    }
                     if event.data.is_empty() {
                         continue;
                     }
@@ -133,7 +142,9 @@ impl PostStream {
                 Err(failure) => Some(failure),
             };
             self.events = None;
-            if !self.resumable || self.resume.last_id.is_none() {
+            // Fetched again, what is too large would be so again.
+            let is_final = ended.as_ref().is_some_and(|failure| failure.kind == Kind::TooLarge);
+            if is_final || !self.resumable || self.resume.last_id.is_none() {
                 return Err(ended.unwrap_or_else(|| Failure::upstream("the server closed the stream without a reply")));
             }
         }

@@ -5,9 +5,10 @@ use std::{rc::Rc, time::Duration};
 use bytes::Bytes;
 use tokio::time::sleep;
 use wire::{
-    Json,
+    Json, Skim,
     mcp::{code, meta},
     rpc::{self, Id},
+    sse::Event,
     write,
 };
 
@@ -16,6 +17,7 @@ use super::{
     connection::{Connection, Pending},
     inbox::Inbox,
     incoming::{Incoming, known},
+    post_stream::too_large,
 };
 use crate::failure::Failure;
 
@@ -106,8 +108,39 @@ impl Connection {
         self.hub.out.room().await;
     }
 
+    /// A message that cannot be read, because it is too long or broken. Whom it claims to answer has its answer: a broken one. A server
+    /// that asks something is told. False if it is nobody's.
+    pub(crate) fn unread(self: &Rc<Self>, skim: &Skim, failure: &Failure) -> bool {
+        if let Some(id) = skim.asks() {
+            let error = rpc::error_object(code::INVALID_REQUEST, &failure.text, None);
+            self.post_later(rpc::error(Some(id), &error));
+        }
+        skim.answers().filter_map(Id::as_u64).fold(false, |known, id| self.fail(id, failure) | known)
+    }
+
+    /// Takes in an event of a stream that belongs to no request.
+    pub(crate) async fn take(self: &Rc<Self>, event: Event) {
+        let limit = self.options.max_result;
+        if let Some(skim) = event.too_large {
+            let failure = too_large(limit);
+            if !self.unread(&skim, &failure) {
+                self.hub.stray(&self.server, &failure.text);
+            }
+            return;
+        }
+        if event.data.is_empty() {
+            return;
+        }
+        let data = Bytes::from(event.data);
+        match Incoming::parse(data.clone(), limit) {
+            Ok(message) => self.route(message).await,
+            Err(failure) if self.unread(&Skim::of(&data), &failure) => {}
+            Err(failure) => self.hub.stray(&self.server, &failure.text),
+        }
+    }
+
     /// Fails one request. False if nobody waits for it.
-    pub(crate) fn fail(&self, id: u64, failure: &Failure) -> bool {
+    fn fail(&self, id: u64, failure: &Failure) -> bool {
         let inbox = self.inbox_of(id);
         if let Some(inbox) = &inbox {
             inbox.close(failure.clone());

@@ -7,7 +7,7 @@ use std::{
 
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, header, uri::PathAndQuery};
 
-use super::{connection::Connection, incoming::Incoming, post_stream::Events};
+use super::{connection::Connection, post_stream::Events};
 use crate::{
     failure::Failure,
     net::{Client, Net, Payload, Target},
@@ -101,12 +101,8 @@ async fn read(conn: Weak<Connection>, mut events: Events) {
             Err(failure) => break failure,
             Ok(Some(event)) => {
                 let Some(conn) = conn.upgrade() else { return };
-                if event.data.is_empty() || event.event.as_deref().is_some_and(|name| name != "message") {
-                    continue;
-                }
-                match Incoming::parse(event.data.into(), conn.options.max_result) {
-                    Ok(message) => conn.route(message).await,
-                    Err(failure) => conn.hub.stray(&conn.server, &failure.text),
+                if event.event.as_deref().is_none_or(|name| name == "message") {
+                    conn.take(event).await;
                 }
             }
         }

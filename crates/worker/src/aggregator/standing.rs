@@ -10,10 +10,8 @@ use tokio::{
 use super::{
     connection::Connection,
     http::HttpLink,
-    incoming::Incoming,
     post_stream::{Events, Resume},
 };
-use crate::failure::Failure;
 
 /// How long connecting waits for the stream to be open. Some servers send no headers before the first event.
 const OPENING: Duration = Duration::from_millis(500);
@@ -67,9 +65,7 @@ async fn read(conn: &Rc<Connection>, mut events: Events, resume: &mut Resume) {
         match events.next().await {
             Ok(Some(mut event)) => {
                 resume.note(&mut event);
-                if !event.data.is_empty() {
-                    deliver(conn, Incoming::parse(event.data.into(), conn.options.max_result)).await;
-                }
+                conn.take(event).await;
             }
             Ok(None) => return,
             Err(failure) => {
@@ -77,12 +73,5 @@ async fn read(conn: &Rc<Connection>, mut events: Events, resume: &mut Resume) {
                 return;
             }
         }
-    }
-}
-
-async fn deliver(conn: &Rc<Connection>, message: Result<Incoming, Failure>) {
-    match message {
-        Ok(message) => conn.route(message).await,
-        Err(failure) => conn.hub.stray(&conn.server, &failure.text),
     }
 }

@@ -17,7 +17,10 @@ use tokio::{
     sync::Notify,
     time::sleep,
 };
-use wire::line::{Line, Lines};
+use wire::{
+    Skim,
+    line::{Line, Lines},
+};
 
 use super::{connection::Connection, incoming::Incoming};
 use crate::{descriptor::nonblocking, failure::Failure, fair::Turn, net::Payload};
@@ -143,8 +146,12 @@ async fn read(conn: Weak<Connection>, mut stdout: pipe::Receiver) {
                 Line::Whole(text) => text.len(),
                 Line::TooLong { bytes, .. } => *bytes,
             });
-            take(&conn, line, limit, &mut garbage).await;
+            take(&conn, line, limit, &mut garbage, &mut turn).await;
             drop(conn);
+            turn.pass().await;
+        }
+        while let Some(skim) = lines.lagging() {
+            turn.spend(skim.step());
             turn.pass().await;
         }
         lines.buffer().reserve(CHUNK);
@@ -160,24 +167,28 @@ async fn read(conn: Weak<Connection>, mut stdout: pipe::Receiver) {
     }
 }
 
-async fn take(conn: &Rc<Connection>, line: Line, limit: usize, garbage: &mut u64) {
+async fn take(conn: &Rc<Connection>, line: Line, limit: usize, garbage: &mut u64, turn: &mut Turn) {
     let problem = match line {
         Line::Whole(text) if text.iter().all(u8::is_ascii_whitespace) => return,
-        Line::Whole(text) => {
-            let head = text.slice(..text.len().min(256));
-            match Incoming::parse(text, limit) {
-                Ok(message) => return conn.route(message).await,
-                Err(failure) => (wire::worker::salvage_id(&head), failure),
+        Line::Whole(text) => match Incoming::parse(text.clone(), limit) {
+            Ok(message) => return conn.route(message).await,
+            Err(failure) => {
+                let mut skim = Skim::default();
+                skim.feed(&text);
+                (skim, failure)
             }
-        }
-        Line::TooLong { prefix, bytes } => {
+        },
+        Line::TooLong { skim, bytes, .. } => {
             let failure = Failure::too_large(format!("the server sent a line of {bytes} bytes; at most {limit} are read"));
-            (wire::worker::salvage_id(&prefix), failure)
+            (*skim, failure)
         }
     };
-    let (id, failure) = problem;
-    // If the line claims to answer a request of ours, that request has its answer: a broken one.
-    if id.is_some_and(|id| conn.fail(id, &failure)) {
+    let (mut skim, failure) = problem;
+    while skim.lags() {
+        turn.spend(skim.step());
+        turn.pass().await;
+    }
+    if conn.unread(&skim, &failure) {
         return;
     }
     *garbage += 1;

@@ -7,6 +7,8 @@ mod hostile;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod oversized;
+#[cfg(test)]
 mod process;
 #[cfg(test)]
 mod relist;

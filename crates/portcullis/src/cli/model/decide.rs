@@ -81,6 +81,8 @@ pub struct ApprovalView {
     pub lineage: Vec<String>,
     /// Every policy and check that asked, in its own words.
     pub why: Vec<String>,
+    /// Whether a call waits for the answer at this moment.
+    pub awaited: bool,
     pub asked_ms: u64,
     pub expires_ms: u64,
     pub answered_by: Option<String>,

@@ -131,14 +131,25 @@ pub fn approvals(approvals: &[ApprovalView], now_ms: u64, style: Style) -> Strin
     if approvals.iter().any(|approval| approval.state == "pending") {
         out.push_str("\nSee one in full before you answer: portcullis approvals show APPROVAL\n");
     }
+    if approvals.iter().any(is_given_up) {
+        out.push_str(GIVEN_UP);
+    }
     out
+}
+
+const GIVEN_UP: &str = "Where the client gave up, your answer holds for the same call if it is made again in time.\n";
+
+/// A question that nobody waits for any more.
+fn is_given_up(approval: &ApprovalView) -> bool {
+    approval.state == "pending" && !approval.awaited
 }
 
 fn approval_state(approval: &ApprovalView, now_ms: u64) -> Cell {
     match approval.state.as_str() {
         "pending" => {
             let left = approval.expires_ms.saturating_sub(now_ms) / 1_000;
-            painted(format!("pending, {} left", span(left)), Paint::Yellow)
+            let given_up = if is_given_up(approval) { ", the client gave up" } else { "" };
+            painted(format!("pending, {} left{given_up}", span(left)), Paint::Yellow)
         }
         "approved" | "used" => painted(&approval.state, Paint::Green),
         "denied" => painted("denied", Paint::Red),
@@ -164,6 +175,10 @@ pub fn approval(approval: &ApprovalView, now_ms: u64, style: Style) -> String {
         ("because", approval.reason.as_deref().map(tame).unwrap_or_default()),
     ];
     out.extend(facts.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| fact(name, value, style)));
+    if is_given_up(approval) {
+        out.push('\n');
+        out.push_str(GIVEN_UP);
+    }
     out.push_str("\nWhy it was asked\n");
     out.extend(approval.why.iter().map(|why| format!("  {}\n", visible(why))));
     out.push_str("\nWhat the session has read, latest first\n");

@@ -106,12 +106,26 @@ fn approval() -> ApprovalView {
         label: "INTERNAL, untrusted".to_owned(),
         lineage: vec!["19a8c-17 notes/search".to_owned(), "19a8c-12 web/fetch".to_owned()],
         why: vec!["ask-on-post: Posting is seen by everyone\nWhy it was asked".to_owned()],
+        awaited: true,
         asked_ms: 1_794_740_520_000,
         expires_ms: 1_794_741_420_000,
         bundle: "balanced@3f9a".to_owned(),
         definition: "77aa".to_owned(),
         ..ApprovalView::default()
     }
+}
+
+#[test]
+fn an_approval_whose_client_gave_up_says_so() {
+    let now = approval().asked_ms + 60_000;
+    let given_up = ApprovalView { awaited: false, ..approval() };
+    for shown in [render::approval(&given_up, now, Style::PLAIN), render::approvals(&[given_up.clone()], now, Style::PLAIN)] {
+        assert!(shown.contains("pending, 14m 0s left, the client gave up"), "{shown}");
+        assert!(shown.contains("your answer holds for the same call if it is made again in time"), "{shown}");
+    }
+    assert!(!render::approvals(&[approval()], now, Style::PLAIN).contains("gave up"));
+    let denied = ApprovalView { state: "denied".to_owned(), ..given_up };
+    assert!(!render::approval(&denied, now, Style::PLAIN).contains("gave up"));
 }
 
 #[test]

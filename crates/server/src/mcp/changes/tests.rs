@@ -32,7 +32,7 @@ async fn equal_news_is_told_once() {
     }
     let news = watch.next().await.unwrap();
     assert!(!news.missed);
-    let shown: Vec<_> = news.words.iter().filter_map(|change| watch.shown(change)).collect();
+    let shown: Vec<_> = news.words.iter().filter_map(|change| watch.shown(change, |_| true, |_, _| false)).collect();
     assert_eq!(shown, ["portcullis://a/x", "portcullis://b/x"]);
     assert_eq!(of_lists(&news, [true; 3]), [&br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#[..]]);
     assert!(of_lists(&news, [false, true, true]).is_empty());
@@ -48,7 +48,7 @@ async fn a_mount_hears_only_of_its_server_under_its_own_names() {
     let news = watch.next().await.unwrap();
     assert_eq!(of_lists(&news, [true; 3]).len(), 1);
     assert_eq!(of_lists(&news, [true, true, false]).len(), 0);
-    assert_eq!(news.words.iter().filter_map(|change| watch.shown(change)).collect::<Vec<_>>(), ["x"]);
+    assert_eq!(news.words.iter().filter_map(|change| watch.shown(change, |_| true, |_, _| false)).collect::<Vec<_>>(), ["x"]);
 }
 
 #[tokio::test]

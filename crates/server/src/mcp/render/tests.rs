@@ -5,7 +5,20 @@ use wire::{Json, Limits, rpc::Id};
 
 use super::{Answer, Shape};
 
-fn shape(era: Era, action: Action) -> Shape {
+/// A shape of which nobody was shown an output schema.
+struct Plain(Shape);
+
+impl Plain {
+    fn answer(&self, outcome: Outcome) -> Answer {
+        self.0.answer(outcome, |_| true)
+    }
+}
+
+fn shape(era: Era, action: Action) -> Plain {
+    Plain(typed(era, action))
+}
+
+fn typed(era: Era, action: Action) -> Shape {
     Shape { era, action, params: Bytes::from_static(br#"{"name":"who","uri":"a://b","taskId":"t"}"#) }
 }
 
@@ -40,9 +53,27 @@ fn a_refused_tool_call_is_a_result_with_the_envelope() {
         let text = read(&answer);
         let sentence = "Would violate write-down";
         assert!(text.contains(&format!(
-            r#""content":[{{"type":"text","text":"{sentence}"}}],"isError":true,"structuredContent":{{"status":"error","error_code":"permission_denied","error":"{sentence}","violation":"WouldViolateWriteDown"}}"#
+            r#""content":[{{"type":"text","text":"{sentence}"}}],"isError":true,"structuredContent":{{"status":"error","error_code":"permission_denied","error":"{sentence}","violation":"WouldViolateWriteDown"}},"_meta":{{"portcullis/error":{{"status":"error","#
         )), "{text}");
         assert_eq!(text.contains("resultType"), era == Era::Modern);
+    }
+}
+
+#[test]
+fn what_the_gate_says_itself_never_breaks_an_output_schema() {
+    let every = Rule::ALL.iter().map(|rule| refused(*rule));
+    let faults = [FaultKind::Timeout, FaultKind::Upstream, FaultKind::Worker, FaultKind::Cancelled, FaultKind::Gate];
+    for outcome in every.chain(faults.into_iter().map(failed)) {
+        let answer = typed(Era::Legacy, Action::CallTool).answer(outcome, |tool| tool != "who");
+        if matches!(answer, Answer::Unauthenticated) {
+            continue;
+        }
+        let text = read(&answer);
+        assert!(!text.contains("structuredContent"), "{text}");
+        assert!(
+            code(&answer).is_some() || text.contains(r#""_meta":{"portcullis/error":{"status":"error","error_code":"#),
+            "{text}"
+        );
     }
 }
 

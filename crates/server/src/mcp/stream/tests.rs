@@ -12,7 +12,7 @@ fn drain(receiver: &mut Receiver<Parcel>) -> Vec<(String, String)> {
     let mut decoder = sse::Decoder::new(1 << 24);
     let mut events = Vec::new();
     while let Ok(frame) = receiver.try_recv() {
-        decoder.feed(&frame.to_vec(), &mut events).unwrap();
+        decoder.feed(&frame.to_vec(), &mut events);
     }
     events.into_iter().map(|event| (event.id.unwrap_or_default(), String::from_utf8(event.data).unwrap())).collect()
 }
