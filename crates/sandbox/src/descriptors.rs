@@ -6,14 +6,19 @@ use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+/// More than this is of no use: it is enough for every connection that a gate takes, and where the kernel cannot close many at once,
+/// whoever starts a process goes through all of them.
+const ENOUGH: u64 = 65_536;
+
 /// The limit this process was started with, once it was raised.
 static BEFORE: OnceLock<(Option<u64>, Option<u64>)> = OnceLock::new();
 
-/// Raises the limit of open descriptors to what the system allows and says what it is now. Says what it was where that is refused.
+/// Raises the limit of open descriptors to what the system allows, or to what is enough, and says what it is now.
 pub fn raise() -> u64 {
     let before = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: before.maximum, maximum: before.maximum };
-    if before.current != before.maximum && setrlimit(Resource::Nofile, raised).is_ok() {
+    let aim = before.maximum.unwrap_or(ENOUGH).min(ENOUGH);
+    let raised = Rlimit { current: Some(aim), maximum: before.maximum };
+    if before.current.is_some_and(|current| current < aim) && setrlimit(Resource::Nofile, raised).is_ok() {
         let _ = BEFORE.set((before.current, before.maximum));
     }
     most()
@@ -35,7 +40,8 @@ mod tests {
     #[test]
     fn the_limit_is_raised_to_what_is_allowed_and_is_the_same_the_second_time() {
         let raised = super::raise();
-        assert_eq!(Some(raised), rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum.or(Some(u64::MAX)));
+        let allowed = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum.unwrap_or(u64::MAX);
+        assert!(raised >= allowed.min(super::ENOUGH));
         assert_eq!(super::raise(), raised);
     }
 }

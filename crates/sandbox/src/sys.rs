@@ -51,10 +51,11 @@ impl Prelude {
         rustix::thread::set_no_new_privs(true)?;
         set_limit(Resource::Core, 0)?;
         set_limit(Resource::Locks, self.mark.value())?;
+        close_on_exec_from(HANDOVER_FD)?;
+        // Not before: the descriptors above this limit are closed too.
         if let Some((current, maximum)) = self.descriptors {
             rustix::process::setrlimit(Resource::Nofile, Rlimit { current, maximum })?;
         }
-        close_on_exec_from(HANDOVER_FD)?;
         match self.handover {
             Some(fd) => place_handover(fd),
             None => Ok(()),
