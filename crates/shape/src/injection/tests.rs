@@ -240,3 +240,24 @@ proptest! {
         let _hit = scan(Json::checked_before(&text));
     }
 }
+
+/// A rule whose words are not in all it matches would be deaf to the rest.
+#[test]
+fn everything_a_pattern_matches_holds_one_of_its_words() {
+    use proptest::{
+        strategy::{Strategy, ValueTree},
+        string::string_regex,
+        test_runner::TestRunner,
+    };
+    let mut runner = TestRunner::deterministic();
+    for rule in RULES.iter().filter(|rule| rule.family != Family::Hidden) {
+        // As it stands in a folded text: one space at most, and nothing but ASCII.
+        let plain = [(r"\b", ""), (r"\s*", " ?"), (r"\s+", " "), (r"[-\s]", "[- ]"), (r"\w", "[a-z]"), (r"\S", "[a-z]")];
+        let pattern = plain.iter().fold(rule.pattern.to_owned(), |text, (from, to)| text.replace(from, to));
+        let matches = string_regex(&pattern).unwrap_or_else(|error| panic!("{}: {error}", rule.name));
+        for _ in 0..400 {
+            let text = matches.new_tree(&mut runner).unwrap().current();
+            assert!(rule.words.iter().any(|word| text.contains(word)), "`{}` matches {text:?}", rule.name);
+        }
+    }
+}

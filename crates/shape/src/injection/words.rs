@@ -168,7 +168,8 @@ fn changes_in_fold(text: &[u8], stretch: Range<usize>) -> bool {
 fn is_written(text: &[u8], at: usize, before: &[u8], rest: &[u8]) -> bool {
     // The place is after the backslash that a slash may have.
     let back = usize::from(rest.first() == Some(&b'/') && text.get(..at).is_some_and(|text| text.ends_with(b"\\")));
-    begins_with(text, at, rest) && ends_with(text, at - back, before)
+    // Words share parts, so what differs is looked at first.
+    ends_with(text, at - back, before) && begins_with(text, at, rest)
 }
 
 /// Whether this part of a word is written in a raw text from `at` on.

@@ -26,7 +26,7 @@ pub(super) const PROSE: [&str; 12] = [
      operating system until the process listens again, which takes less than a second on ordinary hardware. Users notice nothing but a \
      short delay. If the configuration cannot be read, the old process goes on working and says so in its log.",
     "My grandmother kept bees, and she talked to them. She told them who had been born and who had died, since bees that are not told \
-     will leave, or so she believed. I assumed for years that everybody did this. In the autumn she gave jars of honey to the whole \
+     will leave, or so she believed. I thought for years that everybody did this. In the autumn she gave jars of honey to the whole \
      street, and nobody was allowed to pay for them, although Mr Novak tried each time.",
     "The results agree with those of earlier studies, with two exceptions. Participants who slept less than six hours made more errors \
      in the second task than in the first, and the effect of coffee was smaller than reported before. Both may be due to the small \
