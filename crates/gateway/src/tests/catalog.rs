@@ -77,7 +77,7 @@ fn names_that_break_the_grammar_or_look_alike_are_refused_with_a_reason() {
 fn digits_and_pairs_of_letters_do_not_pass_for_a_letter() {
     let tools = r#"{"name":"say"},{"name":"5ay"},{"name":"mail"},{"name":"rnail"},{"name":"write"},{"name":"vvrite"},{"name":"s_1"},{"name":"s_2"}"#;
     let catalog = build(&[(spec("s", Some(Level::Public)), Some(face(tools)))]);
-    let shown: Vec<_> = catalog.tools(None, View::Double).iter().map(|tool| tool.name.as_str()).collect();
+    let shown: Vec<_> = catalog.live(ListKind::Tools, None, View::Double).iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(shown, ["s__say", "s__mail", "s__write", "s__s_1", "s__s_2"]);
 }
 
