@@ -118,10 +118,12 @@ impl Target {
             era: self.era,
             header_params: Vec::new(),
             definition: self.definition.clone(),
+            is_typed: self.is_typed,
             standing: self.standing.clone(),
             effect: Effect::Read,
             is_open_world: self.is_open_world,
             meters,
+            is_absent: self.is_absent,
         }
     }
 

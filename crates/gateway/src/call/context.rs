@@ -109,7 +109,7 @@ impl NamesOf {
                 None => Self { asked: method(), others: Vec::new() },
             },
             // What is no tool has the name of its method: `resources.read`, `prompts.get`. Denials of its server hold for it too.
-            _ => Self { asked: method, others: vec![View::Double.expose(&target.spec.id, &target.name)] },
+            _ => Self { asked: method(), others: vec![View::Double.expose(&target.spec.id, &target.name)] },
         }
     }
 
