@@ -271,8 +271,10 @@ async fn a_fresh_home_works_at_once() {
     assert_eq!(ended.code(), Some(0));
     let mut printed = String::new();
     tokio::io::AsyncReadExt::read_to_string(&mut child.stdout.take().unwrap(), &mut printed).await.unwrap();
+    assert!(printed.contains("clients show"), "{printed}");
+    let clients = run(&portcullis(), home.path(), &["clients", "list"], "").await.unwrap().stdout;
     for client in ["claude", "cursor", "code", "codex", "gemini", "opencode"] {
-        assert!(printed.to_lowercase().contains(client), "no snippet for {client} in\n{printed}");
+        assert!(clients.to_lowercase().contains(client), "no form for {client} in\n{clients}");
     }
 }
 

@@ -52,7 +52,8 @@ async fn questions_are_answered_with_and_without_a_gate() {
         let influences = found(&gate, &["--lineage", last]).await;
         assert_eq!(influences.len(), 6, "it, and what its session was shown before: {influences:?}");
         let story = done(&gate, &["audit", "show", last]).await.stdout;
-        assert!(story.contains("✓ Dispatch") && story.contains("session") && story.contains("\"text\": \"number 5\""), "{story}");
+        assert!(story.contains("✓ Dispatch") && story.contains("session"), "{story}");
+        assert!(story.contains(r#"{"text":"number 5"}"#), "a pipe gets the arguments as they were kept: {story}");
         // The second time nobody is there to ask.
         if gate.is_running() {
             gate.stop().await.unwrap();
