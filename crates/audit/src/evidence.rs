@@ -136,6 +136,15 @@ impl Opened {
         Ok(())
     }
 
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Ends the call without a record of its own; it is counted instead.
+    pub(crate) fn forgo(&mut self) {
+        self.concluded = true;
+    }
+
     /// Microseconds since the call was opened.
     pub fn elapsed_us(&self) -> u64 {
         self.ledger.now().mono_us.saturating_sub(self.opened_us)

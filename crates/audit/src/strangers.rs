@@ -11,17 +11,27 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 const REASONS: usize = 32;
-const MINUTE_MS: u64 = 60_000;
+pub(crate) const MINUTE_MS: u64 = 60_000;
 
 #[derive(Debug, Default)]
 pub struct StrangerCounter {
-    tally: Mutex<Tally>,
+    tally: Mutex<Tally<Kind>>,
 }
 
-#[derive(Debug, Default)]
-struct Tally {
+/// The door, and why.
+type Kind = (&'static str, &'static str);
+
+/// What is counted in one minute.
+#[derive(Debug)]
+pub(crate) struct Tally<K> {
     minute: u64,
-    counts: BTreeMap<(&'static str, &'static str), u64>,
+    counts: BTreeMap<K, u64>,
+}
+
+impl<K> Default for Tally<K> {
+    fn default() -> Self {
+        Self { minute: 0, counts: BTreeMap::new() }
+    }
 }
 
 impl StrangerCounter {
@@ -35,7 +45,7 @@ impl StrangerCounter {
         let finished = {
             let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
             let finished = tally.finish_before(minute);
-            tally.add(door, reason, 1);
+            tally.add((door, reason), 1, REASONS, || ("", "other"));
             finished
         };
         self.write(ledger, finished)
@@ -54,7 +64,7 @@ impl StrangerCounter {
         self.write(ledger, finished)
     }
 
-    fn write(&self, ledger: &Ledger, finished: Finished) -> Result<(), LedgerUnavailable> {
+    fn write(&self, ledger: &Ledger, finished: Vec<(Kind, u64)>) -> Result<(), LedgerUnavailable> {
         if finished.is_empty() {
             return Ok(());
         }
@@ -73,31 +83,31 @@ impl StrangerCounter {
         if result.is_err() {
             // Not lost: they count into the next summary that can be written.
             let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-            for ((door, reason), count) in finished {
-                tally.add(door, reason, count);
+            for (kind, count) in finished {
+                tally.add(kind, count, REASONS, || ("", "other"));
             }
         }
         result
     }
 }
 
-type Finished = BTreeMap<(&'static str, &'static str), u64>;
-
-impl Tally {
-    fn finish_before(&mut self, minute: u64) -> Finished {
+impl<K: Ord> Tally<K> {
+    /// The counts of an earlier minute.
+    pub(crate) fn finish_before(&mut self, minute: u64) -> Vec<(K, u64)> {
         if self.minute >= minute {
-            return Finished::new();
+            return Vec::new();
         }
         if minute != u64::MAX {
             self.minute = minute;
         }
-        std::mem::take(&mut self.counts)
+        std::mem::take(&mut self.counts).into_iter().collect()
     }
 
-    fn add(&mut self, door: &'static str, reason: &'static str, by: u64) {
-        let known = self.counts.contains_key(&(door, reason));
-        let key = if known || self.counts.len() < REASONS { (door, reason) } else { ("", "other") };
-        let count = self.counts.entry(key).or_default();
+    /// Beyond `most` kinds, further ones count as `other`.
+    pub(crate) fn add(&mut self, kind: K, by: u64, most: usize, other: impl FnOnce() -> K) {
+        let known = self.counts.contains_key(&kind);
+        let kind = if known || self.counts.len() < most { kind } else { other() };
+        let count = self.counts.entry(kind).or_default();
         *count = count.saturating_add(by);
     }
 }

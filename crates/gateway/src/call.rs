@@ -31,8 +31,10 @@ use vocab::{Effect, Fault, FaultKind, Mark, Rule, ServerId, Stop, Violation};
 
 use crate::{
     Ask, Proof,
+    aside::Turn,
     catalog::Target,
     gate::Inner,
+    meters::Charge,
     running::{Event, Outcome, Wires},
     settings::Rules,
     tokens::OpenState,
@@ -78,6 +80,7 @@ impl<'a> Case<'a> {
 /// Runs one call from Receive to Conclude and tells the door how it ended.
 pub(crate) async fn call(gate: Arc<Inner>, ask: Ask, mut wires: Wires) {
     let _flight = gate.flights.begin();
+    gate.aside.note(&ask.caller, || gate.now_us());
     let rules = gate.rules();
     let mut opened = gate.ledger.open(conclude::facts(&gate, &ask, &rules));
     let step = Step::new(&opened.facts.call, ask.caller.session());
@@ -94,7 +97,7 @@ async fn attempt(case: Case<'_>, opened: &mut Opened, wires: &mut Wires) -> Resu
     let place = Place::take(&case.ask.caller, &target);
     let state = shape::request_state(case, &received, &target)?;
     let case = Case { so_far: place.so_far(), state: state.as_ref(), begun: Instant::now(), ..case };
-    /// Changes nothing but the limits it counts, so it can run again: on rewritten arguments, and after a person took their time.
+    /// Changes nothing that is not given back, so it can run again: on rewritten arguments, and after a person took their time.
     fn decide(case: Case<'_>, received: &Received<'_>, target: &Target, count: Count) -> Result<Decided, Violation> {
         let names = NamesOf::new(&case, received, target);
         let others = names.others();
@@ -104,27 +107,38 @@ async fn attempt(case: Case<'_>, opened: &mut Opened, wires: &mut Wires) -> Resu
         let boundary = boundary.as_ref();
         let findings = find(case, target);
         let meters = context::meters(&case.ask.caller, target, boundary);
-        context::counting(count, &meters, |meter| {
+        context::looking(count, &meters, |meter| {
             let facts = findings.facts(target, &sent, (names.asked(), boundary), influence(case), meter);
-            let (admitted, slots) = admit(case, &facts)?;
+            let (admitted, slots) = admit(case, &facts, target)?;
             let bounded = bound(case, &facts, target)?;
             let weighed = weigh(case, &facts)?;
             let (shaped, args) = shape::shape(case, received, target, &sent, &facts)?;
             let judged = judge(case, received, target, &facts, Evidence { admitted, bounded, weighed, shaped }, args.digest)?;
-            Ok(Decided { judged, args, slots })
+            Ok(Decided { judged, args, slots, charge: context::charge(count, &meters)? })
         })
     }
-    let decided = decide(case, &received, &target, Count::Once)?;
+    let its_turn = turn(case, case.ask.params.len(), wires).await;
+    let mut decided = decide(case, &received, &target, Count::Once)?;
+    drop(its_turn);
+    let charge = decided.charge.take();
     place.keep(case).await?;
     served(&target)?;
     let settled = consent::consent(case, opened, &received, target, decided, decide, wires).await?;
     let Settled { permit, args, target, mut slots, begun, is_approved } = settled;
     let case = Case { begun, is_approved, ..case };
     let intent = intend(case, opened, &target, &permit, &args).await?;
+    charge.into_iter().for_each(Charge::keep);
     let budget = permit.budget();
     let raw = dispatch::dispatch(case, &target, (permit, intent, args), &mut slots, (decide, wires)).await?;
+    let its_turn = turn(case, raw.len(), wires).await;
     let inspected = inspect::inspect(case, &received, &target, raw, budget);
+    drop(its_turn);
     absorb(case, &target, inspected).await
+}
+
+/// The caller's turn to work on a text of this length; a call that has a long one goes on where it keeps nobody waiting.
+async fn turn(case: Case<'_>, bytes: usize, wires: &Wires) -> Turn {
+    case.gate.aside.turn(&case.ask.caller, bytes, || case.gate.now_us(), wires).await
 }
 
 /// What there is to know about who calls what.
@@ -138,6 +152,8 @@ struct Decided {
     judged: Judged,
     args: Args,
     slots: Slots,
+    /// What it counts against its limits, unless it was counted before.
+    charge: Option<Charge>,
 }
 
 /// What Consent leaves: a permit that needs nobody's word any more, and the target it is for.

@@ -12,11 +12,13 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use state::SavedSession;
+use tokio::sync::Semaphore;
 use vocab::{ServerId, View};
 
 use crate::{
     meters::SessionMeters,
     places::Places,
+    refusals::Refusals,
     room::{Account, Rooms},
     settings::Access,
     signed::SignedSession,
@@ -95,6 +97,9 @@ struct Shared {
     kept: Arc<Account>,
     counts: Counts,
     meters: SessionMeters,
+    refusals: Refusals,
+    /// Its turn among its own long texts: one at a time.
+    long_texts: Arc<Semaphore>,
 }
 
 /// How often each target was called, for policies that count.
@@ -260,6 +265,20 @@ impl Caller {
         self.0.signed.as_deref().map_or(&self.0.shared.meters, |session| &session.meters)
     }
 
+    /// What of its refusals is on record one by one.
+    pub(crate) fn refusals(&self) -> &Refusals {
+        &self.0.shared.refusals
+    }
+
+    pub(crate) fn long_texts(&self) -> &Arc<Semaphore> {
+        &self.0.shared.long_texts
+    }
+
+    /// The same number for everyone who calls under this credential, never 0, and no other's as long as it is known.
+    pub(crate) fn key(&self) -> usize {
+        Arc::as_ptr(&self.0.shared) as usize
+    }
+
     pub(crate) fn counts(&self) -> &Counts {
         &self.0.shared.counts
     }
@@ -347,6 +366,8 @@ impl Callers {
                     kept: Account::under(&self.kept),
                     counts: Counts::default(),
                     meters: SessionMeters::default(),
+                    refusals: Refusals::default(),
+                    long_texts: Arc::new(Semaphore::new(1)),
                 })
             }
         };

@@ -12,7 +12,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use audit::{Clock, EventFilter, Ledger, Place, StrangerCounter};
+use audit::{Clock, EventFilter, Ledger, Place, RefusalCounter, StrangerCounter};
 use state::{Approval, ApprovalState, SavedSession, State};
 use tokio::sync::{broadcast, watch};
 use vocab::{Redacted, ServerId};
@@ -20,6 +20,7 @@ use wire::{Text, write::Object};
 
 use crate::{
     Admin, Ask, Caller, Catalog, Change, Credential, DoorSettings, Pins, Running, Seal,
+    aside::Aside,
     awaited::Awaited,
     call,
     caller::Callers,
@@ -84,6 +85,8 @@ pub(crate) struct Inner {
     parking: Parking,
     pub(crate) states: SpentStates,
     strangers: StrangerCounter,
+    pub(crate) refusals: RefusalCounter,
+    pub(crate) aside: Aside,
     /// How many records survive a power cut; what listeners are woken by.
     durable: watch::Sender<u64>,
     call_ids: AtomicU64,
@@ -111,6 +114,10 @@ impl std::fmt::Debug for Gate {
 impl Inner {
     pub(crate) fn next_call_id(&self) -> String {
         format!("{}-{}", self.run, self.call_ids.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn now_us(&self) -> u64 {
+        (self.clock)().mono_us
     }
 
     pub(crate) fn now_ms(&self) -> u64 {
@@ -247,6 +254,8 @@ impl Gate {
             parking: Parking::default(),
             states,
             strangers: StrangerCounter::new(),
+            refusals: RefusalCounter::default(),
+            aside: Aside::default(),
             call_ids: AtomicU64::new(1),
             reload: OnceLock::new(),
             editor: OnceLock::new(),
@@ -271,6 +280,12 @@ impl Gate {
         }
         hub.apply(settings.servers);
         gate
+    }
+
+    /// Whether work on a text of this length would keep others waiting, so that it belongs on a thread of its own.
+    #[must_use]
+    pub fn is_long(&self, bytes: usize) -> bool {
+        self.0.aside.is_long(bytes, || self.0.now_us())
     }
 
     /// Who presents this bearer token; `None` if nobody we know.
@@ -524,9 +539,11 @@ impl Gate {
         self.0.flights.hurry();
     }
 
-    /// The last words of a gate that shuts down: what strangers did, and everything to the disk.
+    /// The last words of a gate that shuts down: what was only counted, and everything to the disk.
     pub fn close(&self) {
-        let closed = self.0.strangers.close(&self.0.ledger).and_then(|()| self.0.ledger.sync().map(drop));
+        let ledger = &self.0.ledger;
+        let counted = self.0.strangers.close(ledger).and_then(|()| self.0.refusals.close(ledger));
+        let closed = counted.and_then(|()| ledger.sync().map(drop));
         if let Err(error) = closed {
             tracing::error!(%error, "the ledger could not be closed cleanly");
         }

@@ -6,6 +6,7 @@
 //! This crate must never parse a byte that came straight from an upstream, open a connection, or read a file it was not handed.
 
 mod admin;
+mod aside;
 mod ask;
 mod awaited;
 mod call;
@@ -24,6 +25,7 @@ mod oauth;
 mod parking;
 mod pins;
 mod places;
+mod refusals;
 mod room;
 mod running;
 mod seal;
@@ -47,6 +49,7 @@ pub use gate::{Edit, Editor, Gate, Reload, SinksReport};
 pub use identity::Envelope;
 pub use oauth::{PROOF_WINDOW, Presented, Unaccepted};
 pub use pins::Pins;
+pub use refusals::DoorRefusal;
 pub use running::{Answer, Event, Outcome, Reply, Running};
 pub use seal::Seal;
 pub use settings::DoorSettings;

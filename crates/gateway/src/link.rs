@@ -41,6 +41,8 @@ const KEPT: usize = 4 << 20;
 /// Bytes that may wait for the worker to read.
 const MAX_UNSENT: usize = 128 << 20;
 
+pub(crate) const UNREADABLE: &str = "the worker's answer could not be read";
+
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 /// One message from the worker about one request.
@@ -51,7 +53,7 @@ pub(crate) enum Word {
         message: Bytes,
     },
     Result(Text),
-    /// A result that the caller has no room for yet.
+    /// A result that nobody has looked at, or that the caller has no room for yet.
     Waits(Waits),
     Done,
     Error {
@@ -184,7 +186,13 @@ impl Link {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         self.shard(id).insert(id, Waiter::Once(sender));
         self.send(id, method, params);
-        receiver.await.unwrap_or(Word::Lost)
+        match receiver.await.unwrap_or(Word::Lost) {
+            Word::Waits(Waits::There(left)) => {
+                let read = tokio::task::spawn_blocking(move || left.read()).await;
+                read.ok().flatten().map_or_else(unreadable, Word::Result)
+            }
+            word => word,
+        }
     }
 
     /// Like [`Link::ask`], with a deadline of our own for a worker that does not answer.
@@ -414,24 +422,15 @@ impl Link {
         }
     }
 
-    /// An answer whose result is in memory that the worker can still write to: it is copied first, and only the copy is looked at. It is
-    /// copied when there is room for it; until then it stays where it is.
+    /// An answer whose result is in memory that the worker can still write to: it is copied first, and only the copy is looked at. Whoever
+    /// waits for it copies it, when there is room for it and where that keeps nobody waiting; until then it stays where it is.
     fn hear_attached(&self, attached: &Attached) {
         let Some(memory) = &self.memory else { return };
         let id = Json::skim_fields(&attached.message).ok().and_then(|fields| json::find(&fields, "id")?.as_u64());
         let left = Left::new(memory, &self.unsent, attached.offset, attached.length);
-        let account = id.and_then(|id| self.account(id));
-        let result = match account.map(|account| account.take(attached.length)) {
-            None => left.read(),
-            Some(Some(room)) => left.fetch(room),
-            Some(None) => return self.finish(id.unwrap_or_default(), Word::Waits(Waits::There(left))),
-        };
-        match (id, result) {
-            (Some(id), Some(result)) => self.finish(id, Word::Result(result)),
-            (id, _) => {
-                tracing::warn!("the worker sent a long result that cannot be read");
-                self.spoil(id);
-            }
+        match id {
+            Some(id) => self.finish(id, Word::Waits(Waits::There(left))),
+            None => tracing::warn!("the worker sent a long result that cannot be read"),
         }
     }
 
@@ -465,8 +464,7 @@ impl Link {
     /// An answer that cannot be read is an answer all the same: its caller must not hang.
     fn spoil(&self, id: Option<u64>) {
         if let Some(id) = id {
-            let text = "the worker's answer could not be read".to_owned();
-            self.finish(id, Word::Error { text, kind: ErrorKind::Invalid, rpc: None });
+            self.finish(id, unreadable());
         }
     }
 
@@ -510,6 +508,11 @@ impl Link {
             self.finish(id, Word::Error { text, kind: ErrorKind::Refused, rpc: None });
         }
     }
+}
+
+/// What became of an answer that cannot be read.
+fn unreadable() -> Word {
+    Word::Error { text: UNREADABLE.to_owned(), kind: ErrorKind::Invalid, rpc: None }
 }
 
 #[derive(Default)]

@@ -18,7 +18,10 @@ use policy::{Exceeded, Meter};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use vocab::ServerId;
 
-use crate::settings::{Rate, ServerSpec};
+use crate::{
+    places::Places,
+    settings::{Rate, ServerSpec},
+};
 pub(crate) use calls::{Calls, Limits};
 
 #[derive(Debug)]
@@ -37,15 +40,33 @@ impl Bucket {
 
     /// Counts a call that comes now.
     pub(crate) fn take(&self) -> Result<(), Exceeded> {
-        self.count(Instant::now(), true)
+        self.take_many(1)
+    }
+
+    /// Counts several at once: all of them, or none.
+    pub(crate) fn take_many(&self, calls: u64) -> Result<(), Exceeded> {
+        self.count_many(Instant::now(), true, calls)
+    }
+
+    /// A call that was counted is not made after all.
+    fn give_back(&self) {
+        let earlier = |due: u64| Some(due.saturating_sub(self.step()));
+        let _ = self.due.fetch_update(Ordering::AcqRel, Ordering::Acquire, earlier);
+    }
+
+    fn step(&self) -> u64 {
+        nanos(self.rate.per) / u64::from(self.rate.calls.max(1))
+    }
+
+    fn count(&self, now: Instant, is_counted: bool) -> Result<(), Exceeded> {
+        self.count_many(now, is_counted, 1)
     }
 
     /// A whole burst may come at once; after that, calls are let in at the rate's pace.
-    fn count(&self, now: Instant, is_counted: bool) -> Result<(), Exceeded> {
-        let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    fn count_many(&self, now: Instant, is_counted: bool, calls: u64) -> Result<(), Exceeded> {
         let now = nanos(now.saturating_duration_since(self.born));
         let window = nanos(self.rate.per);
-        let step = window / u64::from(self.rate.calls.max(1));
+        let step = self.step().saturating_mul(calls);
         let next = |due: u64| {
             let next = due.max(now).saturating_add(step);
             (next <= now.saturating_add(window)).then_some(next)
@@ -65,34 +86,63 @@ impl Bucket {
     }
 }
 
-/// The limits one call counts against.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Metered(Arc<[Arc<Bucket>]>);
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
 
-impl Meter for Metered {
-    fn count(&self) -> Result<(), Exceeded> {
-        self.run(true)
+/// The limits one call counts against, and the places of the server it goes to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Metered {
+    buckets: Arc<[Arc<Bucket>]>,
+    places: Arc<Places>,
+}
+
+/// A call that was counted against its limits. Given back unless it is kept: what is refused in the end uses up nothing that others need.
+#[derive(Debug)]
+#[must_use = "a charge that is dropped is given back"]
+pub(crate) struct Charge(Option<Metered>);
+
+impl Charge {
+    /// The call is made.
+    pub(crate) fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.0.iter().flat_map(|metered| metered.buckets.iter()).for_each(|bucket| bucket.give_back());
     }
 }
 
 impl Metered {
     /// These limits and one more.
     pub(crate) fn and(&self, bucket: Arc<Bucket>) -> Self {
-        Self(self.0.iter().cloned().chain([bucket]).collect())
+        Self { buckets: self.buckets.iter().cloned().chain([bucket]).collect(), places: Arc::clone(&self.places) }
+    }
+
+    /// The places of the server.
+    pub(crate) fn places(&self) -> &Arc<Places> {
+        &self.places
+    }
+
+    /// Counts a call that everything else has let through.
+    pub(crate) fn charge(&self) -> Result<Charge, Exceeded> {
+        self.run(true).map(|()| Charge((!self.buckets.is_empty()).then(|| self.clone())))
     }
 
     fn run(&self, is_counted: bool) -> Result<(), Exceeded> {
-        if self.0.is_empty() {
+        if self.buckets.is_empty() {
             return Ok(());
         }
         let now = Instant::now();
         // Looked at before any is counted, so that a call refused by one limit does not use up another.
-        self.0.iter().try_for_each(|bucket| bucket.count(now, false))?;
-        if is_counted { self.0.iter().try_for_each(|bucket| bucket.count(now, true)) } else { Ok(()) }
+        self.buckets.iter().try_for_each(|bucket| bucket.count(now, false))?;
+        if is_counted { self.buckets.iter().try_for_each(|bucket| bucket.count(now, true)) } else { Ok(()) }
     }
 }
 
-/// Looks at the limits without counting: for a call that was counted before, and for explaining.
+/// Looks at the limits without counting: a call is counted when everything else has let it through.
 #[derive(Debug)]
 pub(crate) struct Peek<'a>(pub(crate) &'a Metered);
 
@@ -141,16 +191,23 @@ type Limited = (ServerId, Option<String>);
 #[derive(Debug, Default)]
 pub(crate) struct Meters {
     buckets: Mutex<HashMap<Limited, Arc<Bucket>>>,
+    /// As many as there were servers since the gate was opened.
+    places: Mutex<HashMap<ServerId, Arc<Places>>>,
 }
 
 impl Meters {
     pub(crate) fn of_server(&self, spec: &ServerSpec) -> Metered {
-        Metered(self.bucket(spec, None, spec.rate).into_iter().collect())
+        Metered { buckets: self.bucket(spec, None, spec.rate).into_iter().collect(), places: self.places(spec) }
     }
 
     pub(crate) fn of_tool(&self, spec: &ServerSpec, tool: &str) -> Metered {
         let own = self.bucket(spec, Some(tool), spec.rule(tool).rate);
-        Metered(self.bucket(spec, None, spec.rate).into_iter().chain(own).collect())
+        Metered { buckets: self.bucket(spec, None, spec.rate).into_iter().chain(own).collect(), places: self.places(spec) }
+    }
+
+    fn places(&self, spec: &ServerSpec) -> Arc<Places> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(places.entry(spec.id.clone()).or_default())
     }
 
     /// The meter of a limit, the same one as before unless the limit changed.
@@ -196,6 +253,19 @@ mod tests {
         }
         assert!(bucket.count(bucket.born, true).is_ok());
         assert!(bucket.count(bucket.born, false).is_err());
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_taken_again() {
+        let bucket = Arc::new(Bucket::new("limit".into(), Rate { calls: 1, per: Duration::from_secs(3600) }));
+        let metered = Metered::default().and(Arc::clone(&bucket));
+        for _ in 0..10 {
+            drop(metered.charge().unwrap());
+        }
+        metered.charge().unwrap().keep();
+        assert!(metered.charge().is_err());
+        drop(metered.charge());
+        assert!(metered.charge().is_err(), "a charge that failed gives nothing back");
     }
 
     #[test]

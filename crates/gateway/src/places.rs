@@ -2,11 +2,18 @@
 //!
 //! A limit is said when a place is asked for, not when the places are made: it can be changed while some are taken, and nobody who
 //! has one loses it.
+//!
+//! **Invariant: whoever comes finds a place.** One party, a caller or a server, may hold at most twice as many places as are free. So the
+//! more are taken, the fewer anybody may add, and however many parties take all they can, some places are left: with one of them a third,
+//! with two a fifth, with `n` one in `2n + 1`.
 
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
+
+/// Fewer places than this are not worth sharing: first come, first served.
+const SHARED_FROM: usize = 16;
 
 #[derive(Debug, Default)]
 pub(crate) struct Places(AtomicUsize);
@@ -28,6 +35,13 @@ impl Places {
         Taken(Arc::clone(self))
     }
 
+    /// A place among those of one party, which share `all`.
+    pub(crate) fn take_share(self: &Arc<Self>, most: usize, all: &Self, of_all: usize) -> Option<Taken> {
+        let free = of_all.saturating_sub(all.taken());
+        let share = if of_all < SHARED_FROM { most } else { most.min(free.saturating_mul(2)) };
+        self.take(share)
+    }
+
     pub(crate) fn taken(&self) -> usize {
         self.0.load(Ordering::Acquire)
     }
@@ -44,6 +58,35 @@ mod tests {
     use std::sync::Arc;
 
     use super::Places;
+
+    /// Parties that take whatever they can get.
+    fn greedy(parties: usize, of_all: usize) -> (Arc<Places>, Vec<super::Taken>) {
+        let all = Arc::new(Places::default());
+        let shares: Vec<Arc<Places>> = (0..parties).map(|_| Arc::default()).collect();
+        let mut held = Vec::new();
+        loop {
+            let before = held.len();
+            for share in &shares {
+                if let Some(taken) = share.take_share(usize::MAX, &all, of_all) {
+                    held.extend([taken, all.take(of_all).unwrap()]);
+                }
+            }
+            if held.len() == before {
+                return (all, held);
+            }
+        }
+    }
+
+    #[test]
+    fn however_many_take_all_they_can_whoever_comes_finds_a_place() {
+        for parties in 1..40 {
+            let (all, _held) = greedy(parties, 256);
+            let free = 256 - all.taken();
+            assert!(free >= 256 / (2 * parties + 1), "{parties} leave {free}");
+            assert!(Arc::<Places>::default().take_share(64, &all, 256).is_some(), "{parties}");
+        }
+        assert_eq!(greedy(1, 4).0.taken(), 4, "a few places are not shared");
+    }
 
     #[test]
     fn a_limit_can_change_while_places_are_taken() {

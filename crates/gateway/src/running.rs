@@ -10,10 +10,11 @@ use std::{
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
+    sync::{Arc, OnceLock},
     task::{Context, Poll, ready},
 };
 
-use audit::Sealed;
+use audit::{Counted, Sealed};
 use bytes::Bytes;
 use tokio::{runtime::Handle, sync::mpsc};
 use vocab::{Fault, FaultKind, Rule, Stop, Violation};
@@ -59,6 +60,22 @@ pub enum Outcome {
     Stopped(Stop),
 }
 
+/// The ledger's proof that it knows how a call ended: by a record of its own, or, for one refusal among very many, in a count.
+#[derive(Debug)]
+pub(crate) struct OnRecord(());
+
+impl From<Sealed> for OnRecord {
+    fn from(_proof: Sealed) -> Self {
+        Self(())
+    }
+}
+
+impl From<Counted> for OnRecord {
+    fn from(_proof: Counted) -> Self {
+        Self(())
+    }
+}
+
 /// The answer to a call. Only Conclude makes one, and only from the ledger's proof that the outcome is recorded.
 #[derive(Debug)]
 pub struct Reply {
@@ -67,7 +84,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    pub(crate) fn new(outcome: Outcome, pass: Pass, _proof: Sealed) -> Self {
+    pub(crate) fn new(outcome: Outcome, pass: Pass, _proof: OnRecord) -> Self {
         Self { outcome, pass }
     }
 
@@ -98,7 +115,11 @@ pub(crate) enum Order {
 pub(crate) struct Wires {
     events: mpsc::Sender<Event>,
     pub(crate) orders: mpsc::Receiver<Order>,
+    elsewhere: Elsewhere,
 }
+
+/// Where the call goes on, once it has asked for other threads than those it began on.
+type Elsewhere = Arc<OnceLock<Handle>>;
 
 impl Wires {
     /// Whether something that may be lost would arrive.
@@ -122,6 +143,17 @@ impl Wires {
         async move { events.closed().await }
     }
 
+    /// From here on the call runs on these threads, whoever watches it.
+    pub(crate) async fn go_on(&self, threads: Handle) {
+        if self.elsewhere.set(threads).is_err() {
+            // It is there already.
+            return;
+        }
+        // Who sees that the call waits for nothing and has asked for this moves it.
+        let mut asked = false;
+        poll_fn(|_| if std::mem::replace(&mut asked, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+
     pub(crate) fn is_watched(&self) -> bool {
         !self.events.is_closed()
     }
@@ -130,9 +162,39 @@ impl Wires {
 /// The stages of a call, one after the other.
 type Stages = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// The stages in a task of their own, until they ask to be elsewhere.
+struct Parted {
+    stages: Option<Stages>,
+    elsewhere: Elsewhere,
+}
+
+impl Future for Parted {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        let Some(mut stages) = this.stages.take() else { return Poll::Ready(()) };
+        let was_here = this.elsewhere.get().is_none();
+        if stages.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        match this.elsewhere.get().filter(|_| was_here) {
+            Some(threads) => {
+                drop(threads.spawn(stages));
+                Poll::Ready(())
+            }
+            None => {
+                this.stages = Some(stages);
+                Poll::Pending
+            }
+        }
+    }
+}
+
 pub struct Running {
     /// The call itself, while whoever watches it moves it.
     stages: Option<Stages>,
+    elsewhere: Elsewhere,
     events: mpsc::Receiver<Event>,
     orders: mpsc::Sender<Order>,
     /// Questions shown to the door and not answered yet.
@@ -148,8 +210,9 @@ impl Running {
     {
         let (events_in, events) = mpsc::channel(EVENTS);
         let (orders, orders_out) = mpsc::channel(ORDERS);
-        let stages = call(Wires { events: events_in, orders: orders_out });
-        Self { stages: Some(Box::pin(stages)), events, orders, open: Vec::new(), again: VecDeque::new() }
+        let elsewhere = Elsewhere::default();
+        let stages = call(Wires { events: events_in, orders: orders_out, elsewhere: Arc::clone(&elsewhere) });
+        Self { stages: Some(Box::pin(stages)), elsewhere, events, orders, open: Vec::new(), again: VecDeque::new() }
     }
 
     /// The next event. After [`Event::Done`] there is none; asking again reports a fault rather than waiting for ever. Nothing is lost
@@ -172,7 +235,10 @@ impl Running {
         if let Some(mut stages) = self.stages.take() {
             // A call that panics costs that call, and not those that share its connection.
             match catch_unwind(AssertUnwindSafe(|| stages.as_mut().poll(cx))) {
-                Ok(Poll::Pending) => self.stages = Some(stages),
+                Ok(Poll::Pending) => match self.elsewhere.get() {
+                    Some(threads) => drop(threads.spawn(stages)),
+                    None => self.stages = Some(stages),
+                },
                 Ok(Poll::Ready(())) | Err(_) => {}
             }
         }
@@ -185,7 +251,7 @@ impl Running {
     pub fn part(&mut self) {
         let Some(stages) = self.stages.take() else { return };
         match Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn(stages)),
+            Ok(runtime) => drop(runtime.spawn(Parted { stages: Some(stages), elsewhere: Arc::clone(&self.elsewhere) })),
             Err(error) => tracing::error!(%error, "a call ended before it was concluded"),
         }
     }
@@ -286,6 +352,36 @@ mod tests {
         assert!(matches!(running.next().await, Event::Progress(_)));
         assert!(ends(&ended).await);
         assert!(matches!(running.next().await, Event::Done(_)));
+    }
+
+    /// Threads of their own, as long texts have them.
+    fn threads() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).thread_name("elsewhere").enable_time().build().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_call_that_asks_for_other_threads_goes_on_there_watched_or_not() {
+        for parts_first in [false, true] {
+            let elsewhere = threads();
+            let handle = elsewhere.handle().clone();
+            let mut running = Running::new(move |wires| async move {
+                wires.say(Event::Progress(Words::own(Bytes::new()))).await;
+                let here = || std::thread::current().name().map(str::to_owned);
+                assert_ne!(here().as_deref(), Some("elsewhere"));
+                wires.go_on(handle.clone()).await;
+                assert_eq!(here().as_deref(), Some("elsewhere"));
+                // Asking again changes nothing.
+                wires.go_on(handle).await;
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                wires.say(Event::Log(Words::own(Bytes::new()))).await;
+            });
+            if parts_first {
+                running.part();
+            }
+            assert!(matches!(running.next().await, Event::Progress(_)));
+            assert!(matches!(running.next().await, Event::Log(_)), "parted first: {parts_first}");
+            elsewhere.shutdown_background();
+        }
     }
 
     #[tokio::test]

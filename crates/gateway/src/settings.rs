@@ -217,6 +217,8 @@ pub struct Signing {
     pub sessions: Vec<state::SavedSigned>,
     /// What their executions have used up.
     pub used: Vec<state::UsedCalls>,
+    /// Workloads that were launched and may still attest.
+    pub workloads: Vec<state::Workload>,
 }
 
 /// What sessions of signed calls begin under. Replaced as a whole; sessions that have begun keep their time.

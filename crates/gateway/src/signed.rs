@@ -10,6 +10,7 @@
 mod asked;
 mod attest;
 mod gate;
+mod launched;
 mod used;
 mod verify;
 mod view;
@@ -37,13 +38,15 @@ use crate::{
     settings::{Rate, SealTerms, Signing},
 };
 
+use launched::Launched;
+
 pub use attest::{AttestError, AttestRequest, Attested, Evidence as AttestProof, Launchable, NewWorkload, SessionRequest};
 pub(crate) use verify::in_force;
 pub use view::Ended;
 
 /// Sessions in force at once; a new one beyond is refused.
 const MAX_SESSIONS: usize = 10_000;
-/// So often may one party attest, and so often may strangers try.
+/// So often may one party attest, and so often may strangers try and fail before they are told to wait.
 const ATTESTATIONS: Rate = Rate { calls: 120, per: Duration::from_secs(60) };
 const TRIES: Rate = Rate { calls: 600, per: Duration::from_secs(60) };
 /// Why a session ended that another one of its execution took the place of.
@@ -172,8 +175,9 @@ pub(crate) struct Signed {
     random: secrets::Entropy,
     /// Of this run and of earlier ones, by id; ended ones until they are cleared away.
     sessions: ArcSwap<HashMap<String, Caller>>,
-    /// Counts attestations without a bearer.
+    /// Counts attestations that prove nothing.
     tries: Bucket,
+    launched: Launched,
     /// Held while a session begins or ends, so that two cannot take one place.
     turn: tokio::sync::Mutex<()>,
     state: State,
@@ -188,7 +192,7 @@ impl std::fmt::Debug for Signed {
 
 impl Signed {
     pub(crate) fn new(signing: Signing, callers: &Callers, state: State, ledger: Ledger) -> Self {
-        let Signing { keys, terms, replay, tidy, random, sessions, used } = signing;
+        let Signing { keys, terms, replay, tidy, random, sessions, used, workloads } = signing;
         let signed = Self {
             keys: ArcSwap::from_pointee(keys),
             terms: ArcSwap::from_pointee(terms),
@@ -198,6 +202,7 @@ impl Signed {
             random,
             sessions: ArcSwap::default(),
             tries: Bucket::new("attestations without a credential".to_owned(), TRIES),
+            launched: Launched::new(&workloads),
             turn: tokio::sync::Mutex::new(()),
             state,
             ledger,

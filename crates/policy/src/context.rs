@@ -24,7 +24,7 @@ pub use examine::{Boundary, Call, Scope, examine};
 pub use mail::AccountPattern;
 pub use path::PathPattern;
 pub use pattern::ToolPattern;
-pub use refusal::too_many_at_once;
+pub use refusal::{too_many, too_many_at_once};
 
 use std::{collections::HashMap, fmt, time::Duration};
 

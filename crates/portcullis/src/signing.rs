@@ -108,6 +108,7 @@ pub(crate) async fn signing(home: &Home, resolved: &Resolved, state: &State, boo
         random: secrets::os_entropy(),
         sessions: state.signed_sessions().await.map_err(|error| error.to_string())?,
         used: state.used_calls().await.map_err(|error| error.to_string())?,
+        workloads: state.workloads(now_ms).await.map_err(|error| error.to_string())?,
     })
 }
 

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A client that cannot deliver its body in this time is not going to.
-const DEADLINE: Duration = Duration::from_secs(30);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A client that is still sending does not read our refusal, so a body that is only somewhat too large is read and thrown away.
 const DISCARDED: usize = 32 << 20;
@@ -44,8 +44,41 @@ pub(crate) async fn read(mut body: Incoming, limit: usize, diversion: Option<&Di
     }
     match tokio::time::timeout(DEADLINE, gather(body, limit, diversion)).await {
         Ok(read) => read,
-        Err(_) => Err(refusal(StatusCode::REQUEST_TIMEOUT, ErrorCode::InvalidInput, "The body took too long to arrive").into()),
+        Err(_) => Err(too_slow()),
     }
+}
+
+/// The first part of a body, at least so many bytes unless it ends before: little, so that whoever sends it may be a stranger.
+pub(crate) async fn begin(body: &mut Incoming, enough: usize) -> Result<Vec<u8>, Refused> {
+    let gathering = async {
+        let mut begun = Vec::new();
+        while begun.len() < enough
+            && let Some(frame) = body.frame().await
+        {
+            begun.extend_from_slice(&frame.map_err(|_| broke_off())?.into_data().unwrap_or_default());
+        }
+        Ok(begun)
+    };
+    tokio::time::timeout(DEADLINE, gathering).await.unwrap_or_else(|_| Err(too_slow()))
+}
+
+/// The whole body, of which the first part has come.
+pub(crate) async fn read_on(mut begun: Vec<u8>, mut body: Incoming, limit: usize, patience: Duration) -> Result<Bytes, Refused> {
+    let gathering = async {
+        while let Some(frame) = body.frame().await {
+            let chunk = frame.map_err(|_| broke_off())?.into_data().unwrap_or_default();
+            if begun.len() + chunk.len() > limit {
+                return Err(too_large(limit));
+            }
+            begun.extend_from_slice(&chunk);
+        }
+        if begun.len() > limit { Err(too_large(limit)) } else { Ok(begun.into()) }
+    };
+    tokio::time::timeout(patience, gathering).await.unwrap_or_else(|_| Err(too_slow()))
+}
+
+fn too_slow() -> Refused {
+    refusal(StatusCode::REQUEST_TIMEOUT, ErrorCode::InvalidInput, "The body took too long to arrive").into()
 }
 
 /// The rest of a long body whose length is known. Its frames are empty words; what they stand for was diverted.

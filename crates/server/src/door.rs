@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::{
     admin::events::MAX_STREAMS,
     mcp::{listen::Listeners, lists::Lists, session::Sessions},
-    seal::LONG_ENVELOPES,
+    seal::{KNOWN_ENVELOPES, LONG_ENVELOPES},
 };
 
 pub(crate) struct Door {
@@ -26,6 +26,8 @@ pub(crate) struct Door {
     pub(crate) event_streams: Arc<Semaphore>,
     /// Room for long bodies of people who have proven nothing yet.
     pub(crate) long_envelopes: Semaphore,
+    /// Room for those of sessions in force.
+    pub(crate) known_envelopes: Semaphore,
     /// Where we listen; what a `Host` header must name.
     pub(crate) address: Option<SocketAddr>,
     closing: watch::Receiver<bool>,
@@ -42,6 +44,7 @@ impl Door {
             listeners: Arc::default(),
             event_streams: Arc::new(Semaphore::new(MAX_STREAMS)),
             long_envelopes: Semaphore::new(LONG_ENVELOPES),
+            known_envelopes: Semaphore::new(KNOWN_ENVELOPES),
             address,
             closing,
             serial: AtomicU64::new(1),

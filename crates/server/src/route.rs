@@ -9,7 +9,7 @@ use vocab::ServerId;
 use crate::{
     admin, cors, crowd,
     door::Door,
-    guard, mcp, oauth,
+    guard, mcp, oauth, refused,
     reply::{self, Body, Reply},
     seal,
 };
@@ -113,15 +113,17 @@ async fn admitted(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
         Err(refused) => return *refused,
     };
     crowd::recognise(&parts, &caller);
-    match route {
-        Route::Mcp(mount) => mcp::http::answer(door, caller, mount, &parts, body).await,
+    let (kind, reply) = match route {
+        Route::Mcp(mount) => ("mcp-http", mcp::http::answer(door, caller.clone(), mount, &parts, body).await),
         Route::Admin(verb) => {
             let mut reply = admin::answer(door, &caller, verb, &parts, body).await;
             oauth::ask_for_operator_scope(door, &caller, &parts, &mut reply);
-            reply
+            ("admin", reply)
         }
-        Route::Healthy | Route::Ready | Route::WellKnown | Route::Seal(_) | Route::Nothing => reply::not_found(),
-    }
+        Route::Healthy | Route::Ready | Route::WellKnown | Route::Seal(_) | Route::Nothing => ("http", reply::not_found()),
+    };
+    refused::note(door, kind, &caller, &parts, &reply);
+    reply
 }
 
 /// The gate is ready before any upstream is, and stops being ready when it begins to drain.

@@ -12,13 +12,14 @@ mod sessions;
 mod tests;
 mod tools;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use gateway::Caller;
 use http::{HeaderMap, Method, StatusCode, header, request::Parts};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use vocab::ErrorCode;
 
 use crate::{
@@ -27,14 +28,18 @@ use crate::{
     door::Door,
     guard, oauth,
     parcel::Parcel,
+    refused,
     reply::{self, Body, Refused, Reply, Why},
 };
 use render::Said;
 
 /// A body that anyone may send.
 const SHORT: usize = 64 << 10;
-/// Longer ones that may be read at once.
+/// Longer ones of people who have shown nothing yet that may be read at once, and how long each may take.
 pub(crate) const LONG_ENVELOPES: usize = 32;
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Longer ones of sessions in force that may be read at once.
+pub(crate) const KNOWN_ENVELOPES: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verb {
@@ -58,6 +63,11 @@ impl Verb {
             "workloads" => Self::Workloads,
             _ => Self::Session(path.strip_prefix("sessions/").filter(|id| !id.is_empty() && !id.contains('/'))?.to_owned()),
         })
+    }
+
+    /// Whether what is refused here is on record already: attestations and calls record themselves.
+    pub(crate) const fn is_noted(&self) -> bool {
+        matches!(self, Self::Attest | Self::Invoke)
     }
 
     const fn is_for_operators(&self) -> bool {
@@ -89,6 +99,16 @@ pub(crate) struct Request {
 }
 
 pub(crate) async fn answer(door: &Door, verb: Verb, parts: &Parts, body: Incoming) -> Reply {
+    let is_noted = verb.is_noted();
+    let known = bearer(&parts.headers).and_then(|token| door.gate.identify(&token));
+    let reply = admitted(door, verb, parts, body).await;
+    if let Some(caller) = known.filter(|_| !is_noted) {
+        refused::note(door, "seal", &caller, parts, &reply);
+    }
+    reply
+}
+
+async fn admitted(door: &Door, verb: Verb, parts: &Parts, body: Incoming) -> Reply {
     let (methods, allow) = verb.methods();
     if !methods.contains(&parts.method) {
         return reply::wrong_method(allow);
@@ -143,18 +163,42 @@ pub(crate) fn reword(reply: &mut Reply) {
     *reply.body_mut() = Body::whole(body);
 }
 
-/// Reads a body. Nobody has proven anything yet, so long ones are read a few at a time.
-async fn read(door: &Door, verb: &Verb, parts: &Parts, body: Incoming) -> Result<Bytes, Refused> {
+/// Reads a body. Long ones are read a few at a time. Whose token is in force, in a header or at the beginning of the envelope, does not wait
+/// for those who have shown nothing: they cannot take the places of the known by sending slowly.
+async fn read(door: &Door, verb: &Verb, parts: &Parts, mut body: Incoming) -> Result<Bytes, Refused> {
     let most = door.gate.settings().max_body_bytes;
     let is_short = body.size_hint().upper().is_some_and(|bytes| bytes <= SHORT as u64);
     if *verb != Verb::Invoke || is_short {
         return body::read(body, most.min(SHORT), None).await;
     }
-    let Ok(_place) = door.long_envelopes.try_acquire() else {
+    let is_known = |token: &str| door.gate.recognise(token).is_ok_and(|caller| door.gate.in_force(&caller).is_ok());
+    if bearer(&parts.headers).is_some_and(|token| is_known(&token)) {
+        let _place = place(&door.known_envelopes)?;
+        return body::read(body, most, parts.extensions.get()).await;
+    }
+    let begun = body::begin(&mut body, SHORT.min(most)).await?;
+    if token_in(&begun).is_some_and(is_known) {
+        let _place = place(&door.known_envelopes)?;
+        return body::read_on(begun, body, most, body::DEADLINE).await;
+    }
+    let _place = place(&door.long_envelopes)?;
+    body::read_on(begun, body, most, PATIENCE).await
+}
+
+fn place(places: &Semaphore) -> Result<SemaphorePermit<'_>, Refused> {
+    places.try_acquire().map_err(|_| {
         let sentence = "Too many long envelopes at once; try again";
-        return Err(reply::refusal(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::UpstreamUnavailable, sentence).into());
-    };
-    body::read(body, most, parts.extensions.get()).await
+        reply::refusal(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::UpstreamUnavailable, sentence).into()
+    })
+}
+
+/// The token at the beginning of an envelope that has not come in full. Whether it is the envelope's own is found out when it has; here it
+/// only says in which line its sender waits.
+fn token_in(begun: &[u8]) -> Option<&str> {
+    let key = b"\"security_token\"";
+    let rest = begun.get(begun.windows(key.len()).position(|part| part == key)? + key.len()..)?.trim_ascii_start();
+    let text = rest.strip_prefix(b":")?.trim_ascii_start().strip_prefix(b"\"")?;
+    std::str::from_utf8(text.get(..text.iter().position(|byte| *byte == b'"')?)?).ok()
 }
 
 /// Answers a request of this door.

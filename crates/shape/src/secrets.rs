@@ -6,6 +6,7 @@
 
 mod finder;
 mod held;
+mod place;
 mod shapes;
 #[cfg(test)]
 mod tests;
@@ -16,10 +17,13 @@ use wire::{
     write,
 };
 
-use finder::{Finder, Reason, anything_in, suspects};
+use finder::{Reason, anything_in, spans, suspects};
 
 pub use held::Held;
 pub use shapes::{SHAPES, SecretShape};
+
+/// Longer numbers are none of ours.
+const MAX_DIGITS: usize = 18;
 
 /// What a redacted value of our own is called.
 pub const HELD: &str = "held-value";
@@ -40,12 +44,11 @@ pub fn redact(text: &[u8], held: &Held) -> Option<Redacted> {
 
 /// The text without the secrets that are among the suspects.
 fn rewritten(text: &[u8], held: &Held, mut suspects: Vec<(usize, Reason)>) -> Option<Redacted> {
-    let finder = Finder::get();
     if suspects.iter().any(|(_, reason)| *reason == Reason::Disguise) && !anything_in(&disguised(text, &suspects), held) {
         suspects.retain(|(_, reason)| *reason != Reason::Disguise);
     }
     let mut suspects = suspects.as_slice();
-    let mut rewriting = Rewriting { text, copied: 0, out: Vec::new(), found: Vec::new(), keys: 0 };
+    let mut rewriting = Rewriting { text, copied: 0, out: Vec::new(), found: Vec::new(), keys: None };
     let mut at = 0;
     while let Some((next, _)) = suspects.first() {
         let (open, end) = string_around(text, at, *next);
@@ -54,8 +57,8 @@ fn rewritten(text: &[u8], held: &Held, mut suspects: Vec<(usize, Reason)>) -> Op
             rewriting.numbers(held, at, open);
         }
         let inside = suspects.partition_point(|(place, _)| *place < end);
-        if let Some(reasons) = suspects.get(outside..inside).filter(|reasons| !reasons.is_empty()) {
-            rewriting.string(finder, held, open, end, reasons);
+        if inside > outside {
+            rewriting.string(held, open, end);
         }
         suspects = suspects.get(inside..).unwrap_or_default();
         at = end;
@@ -97,6 +100,17 @@ fn string_around(text: &[u8], mut at: usize, place: usize) -> (usize, usize) {
     (text.len(), text.len())
 }
 
+/// The highest number that stands in a text as we write it into keys.
+fn highest_number(text: &[u8]) -> u64 {
+    let number = |at: usize| {
+        let rest = text.get(at + 2..)?;
+        let digits = rest.iter().take(MAX_DIGITS + 1).take_while(|byte| byte.is_ascii_digit()).count();
+        let digits = rest.get(..digits).filter(|digits| digits.len() <= MAX_DIGITS && rest.get(digits.len()) == Some(&b']'))?;
+        std::str::from_utf8(digits).ok()?.parse().ok()
+    };
+    memmem::find_iter(text, " #").filter_map(number).max().unwrap_or(0)
+}
+
 /// The text being written anew, copied as it stands where nothing was found.
 struct Rewriting<'a> {
     text: &'a [u8],
@@ -104,8 +118,8 @@ struct Rewriting<'a> {
     copied: usize,
     out: Vec<u8>,
     found: Vec<&'static str>,
-    /// Keys that were changed; each gets a number, so that two of them never become one.
-    keys: usize,
+    /// The number of the last key that was changed; each gets one, so that two of them never become one.
+    keys: Option<u64>,
 }
 
 impl Rewriting<'_> {
@@ -118,11 +132,9 @@ impl Rewriting<'_> {
         self.copied = end;
     }
 
-    fn string(&mut self, finder: &Finder, held: &Held, open: usize, end: usize, reasons: &[(usize, Reason)]) {
+    fn string(&mut self, held: &Held, open: usize, end: usize) {
         let decoded = decode_key(self.text.get(open..end).unwrap_or_default());
-        let mut reasons: Vec<Reason> = reasons.iter().map(|(_, reason)| *reason).collect();
-        reasons.dedup();
-        let spans = finder.spans(&decoded, &reasons, held);
+        let spans = spans(&decoded, held);
         if spans.is_empty() {
             return;
         }
@@ -148,10 +160,12 @@ impl Rewriting<'_> {
         let in_number = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
         hits.sort_unstable();
         for (start, end) in hits {
-            let before = self.text.get(from..start).unwrap_or_default().iter().rev().take_while(in_number).count();
-            let after = self.text.get(end..to).unwrap_or_default().iter().take_while(in_number).count();
             let whole = self.text.get(start..end).unwrap_or_default().iter().all(|byte| in_number(&byte));
-            if whole && start - before >= self.copied {
+            // The rest of a number that was taken out is gone with it.
+            if whole && start >= self.copied.max(from) {
+                let before = self.text.get(self.copied.max(from)..start).unwrap_or_default();
+                let before = before.iter().rev().take_while(in_number).count();
+                let after = self.text.get(end..to).unwrap_or_default().iter().take_while(in_number).count();
                 self.skip(start - before, end + after);
                 write::quote(&mut self.out, &format!("[redacted: {HELD}]"));
                 self.found.push(HELD);
@@ -163,15 +177,11 @@ impl Rewriting<'_> {
         self.text.get(end..).unwrap_or_default().trim_ascii_start().first() == Some(&b':')
     }
 
-    /// A number that no key of this text has yet.
+    /// A number that no key of this text has yet: one more than any that the text itself has in such a place.
     fn next_key(&mut self) -> String {
-        loop {
-            self.keys += 1;
-            let number = format!(" #{}", self.keys);
-            if memmem::find(self.text, format!("{number}]").as_bytes()).is_none() {
-                return number;
-            }
-        }
+        let number = self.keys.unwrap_or_else(|| highest_number(self.text)) + 1;
+        self.keys = Some(number);
+        format!(" #{number}")
     }
 
     fn finish(mut self) -> Option<Redacted> {

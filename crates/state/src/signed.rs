@@ -162,6 +162,14 @@ impl State {
         turn.settle(done).await.map_err(|error| self.error(&error))
     }
 
+    /// Every workload that may still be used.
+    pub async fn workloads(&self, now_ms: u64) -> Result<Vec<Workload>, StateError> {
+        let mut turn = self.turn().await?;
+        let find = "SELECT * FROM workload WHERE uses_left > 0 AND expires_ms > ?";
+        let found = sqlx::query(find).bind(rows::to_file(now_ms)).fetch_all(turn.connection()).await;
+        found.and_then(|rows| rows.iter().map(workload).collect()).map_err(|error| self.error(&error))
+    }
+
     /// The workload of this id, with one use fewer left, if `proves` says that its secret was shown and it may still be used. A
     /// proven use is gone even if what follows fails; an unproven one writes nothing.
     pub async fn use_workload(

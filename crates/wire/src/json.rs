@@ -5,11 +5,13 @@
 //! are the bytes that travel. Numbers keep their text; nothing is ever rounded.
 
 mod scan;
+mod skim;
 mod strings;
 mod walk;
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, ops::Range};
 
+pub use skim::{Skim, Skimmed};
 pub use walk::{Fields, Heads, Items};
 
 /// What a text may cost before it is refused.
@@ -117,6 +119,52 @@ impl<'a> Outline<'a> {
         }
         let inside = value.0.as_ptr_range();
         self.inner.iter().filter(|(key, _)| inside.contains(&key.as_ptr())).copied().collect()
+    }
+}
+
+/// Where the parts of an [`Outline`] are in its text: what it takes to have it on another thread than the one that made it.
+#[derive(Debug, Clone)]
+pub struct Places {
+    json: Range<usize>,
+    one_line: bool,
+    outer: Vec<(Range<usize>, Range<usize>)>,
+    inner: Vec<(Range<usize>, Range<usize>)>,
+    complete: bool,
+}
+
+impl Outline<'_> {
+    /// Where everything is in `text`, which this was parsed from.
+    #[must_use]
+    pub fn places(&self, text: &[u8]) -> Places {
+        let place = |part: &[u8]| {
+            let start = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+            start..start + part.len()
+        };
+        let fields = |fields: &[RawField<'_>]| fields.iter().map(|(key, value)| (place(key), place(value.0))).collect();
+        Places {
+            json: place(self.json.0),
+            one_line: self.one_line,
+            outer: fields(&self.outer),
+            inner: fields(&self.inner),
+            complete: self.complete,
+        }
+    }
+}
+
+impl Places {
+    /// The outline again. Of another text it would be nonsense, and harmless.
+    #[must_use]
+    pub fn outline<'a>(&self, text: &'a [u8]) -> Outline<'a> {
+        let part = |place: &Range<usize>| text.get(place.clone()).unwrap_or_default();
+        let fields =
+            |places: &[(Range<usize>, Range<usize>)]| places.iter().map(|(key, value)| (part(key), Json(part(value)))).collect();
+        Outline {
+            json: Json(part(&self.json)),
+            one_line: self.one_line,
+            outer: fields(&self.outer),
+            inner: fields(&self.inner),
+            complete: self.complete,
+        }
     }
 }
 

@@ -24,6 +24,7 @@ const ROWS: &[(&str, &str, &str, Severity)] = &[
     ("seal.token_refreshed", SEAL, "SecurityTokenRefreshed", Severity::Info),
     ("body.erased", "ledger", "ArgumentsErased", Severity::Notice),
     ("strangers.refused", "stranger", "Refused", Severity::Warning),
+    ("credential.refused", "credential", "Refused", Severity::Warning),
     ("config.applied", "config", "Applied", Severity::Notice),
     ("definition.quarantined", "definition", "Quarantined", Severity::Warning),
     ("approval.denied", "approval", "Denied", Severity::Warning),

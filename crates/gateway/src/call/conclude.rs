@@ -15,7 +15,7 @@ use crate::{
     Ask, Caller, Proof,
     catalog::Target,
     gate::Inner,
-    running::{Outcome, Reply},
+    running::{OnRecord, Outcome, Reply},
     settings::Rules,
     words::Pass,
 };
@@ -122,7 +122,7 @@ fn keep_body(case: Case<'_>, opened: &mut Opened, arguments: &[u8], server: &str
     }
 }
 
-/// What was refused is worth knowing too: it can be explained, and judged by another bundle.
+/// What was refused is worth knowing too: it can be explained, and judged by another bundle. As much of it as one caller may have.
 fn keep_refused(case: Case<'_>, opened: &mut Opened) {
     let server = opened.facts.server.to_string();
     if !server.is_empty()
@@ -130,7 +130,10 @@ fn keep_refused(case: Case<'_>, opened: &mut Opened) {
         && let Ok(received) = receive(case.ask)
         && let Ok(sent) = Sent::new(case.ask, &received, None)
     {
-        keep_body(case, opened, &sent.kept(case.ask), &server);
+        let kept = sent.kept(case.ask);
+        if kept.len() <= MAX_BODY && case.ask.caller.refusals().may_keep(kept.len()) {
+            keep_body(case, opened, &kept, &server);
+        }
     }
 }
 
@@ -159,17 +162,12 @@ pub(super) fn conclude(case: Case<'_>, mut opened: Opened, outcome: Result<Deliv
     let (record, outcome, pass) = match delivered {
         Delivered { outcome: Outcome::Stopped(stop), pass, .. } => {
             let stop = scrubbed(gate, stop);
-            let label = current_label(ask).to_string();
-            let mut record = stopped(&stop, had_intent);
-            record.label_after = &label;
-            gate.count(record.verdict);
-            log(&stop, &opened);
-            keep_refused(case, &mut opened);
-            (gate.ledger.conclude(opened, &record), Outcome::Stopped(stop), pass)
+            gate.count(stopped(&stop, had_intent).verdict);
+            (stopped_record(case, opened, &stop), Outcome::Stopped(stop), pass)
         }
         delivered => {
             gate.count(verdict(&delivered));
-            (delivered_record(gate, opened, &delivered), delivered.outcome, delivered.pass)
+            (delivered_record(gate, opened, &delivered).map(OnRecord::from), delivered.outcome, delivered.pass)
         }
     };
     match record {
@@ -185,6 +183,24 @@ pub(super) fn conclude(case: Case<'_>, mut opened: Opened, outcome: Result<Deliv
             }
         }
     }
+}
+
+/// Records how a call was stopped. Refusals of one caller that come in numbers are counted instead, so that they do not fill the disk.
+fn stopped_record(case: Case<'_>, mut opened: Opened, stop: &Stop) -> Result<OnRecord, audit::LedgerUnavailable> {
+    let Case { gate, ask, .. } = case;
+    let had_intent = opened.has_intent();
+    if let Stop::Refused(violation) = stop
+        && !had_intent
+        && !ask.caller.refusals().may_record()
+    {
+        return gate.refusals.count(opened, ask.door.as_str(), violation.rule.code()).map(OnRecord::from);
+    }
+    let label = current_label(ask).to_string();
+    let mut record = stopped(stop, had_intent);
+    record.label_after = &label;
+    log(stop, &opened);
+    keep_refused(case, &mut opened);
+    gate.ledger.conclude(opened, &record).map(OnRecord::from)
 }
 
 fn delivered_record(gate: &Inner, opened: Opened, delivered: &Delivered) -> Result<audit::Sealed, audit::LedgerUnavailable> {

@@ -44,7 +44,7 @@ pub(super) async fn consent(
     decide: Decide,
     wires: &mut Wires,
 ) -> Result<Settled, Stop> {
-    let Decided { judged, args, slots } = settle_rewrite(case, &target, decided, decide)?;
+    let Decided { judged, args, slots, .. } = settle_rewrite(case, &target, decided, decide)?;
     if matches!(judged, Judged::Asked(_))
         && let Some(ask) = sent::untraced(case.ask)
     {
@@ -260,7 +260,7 @@ async fn spend(case: Case<'_>, received: &Received<'_>, decide: Decide) -> Resul
     in_force(case)?;
     let target = resolve::resolve(case, received).await?;
     let decided = decide(case, received, &target, Count::Look)?;
-    let Decided { judged, args, slots } = settle_rewrite(case, &target, decided, decide)?;
+    let Decided { judged, args, slots, .. } = settle_rewrite(case, &target, decided, decide)?;
     let Judged::Asked(asked) = judged else {
         return Err(changed("the rules changed while it waited").into());
     };

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     Caller, SignedSession,
     catalog::{Target, dotted_names},
-    meters::Metered,
+    meters::{Charge, Metered, Peek},
     settings::Rate,
     tokens,
 };
@@ -181,11 +181,21 @@ pub(crate) fn meters(caller: &Caller, target: &Target, boundary: Option<&Boundar
     target.meters.and(caller.meters().rate(format!("the rate limit of capability {index} of context `{context}`"), rate))
 }
 
-/// Counts against the limits, unless the call was counted before: then it has its place.
-pub(crate) fn counting<T>(count: Count, meters: &Metered, with: impl FnOnce(&dyn policy::Meter) -> T) -> T {
+/// The limits are looked at where they stand in the table of checks, unless the call was counted before: then it has its place.
+pub(crate) fn looking<T>(count: Count, meters: &Metered, with: impl FnOnce(&dyn policy::Meter) -> T) -> T {
     match count {
-        Count::Once => with(meters),
+        Count::Once => with(&Peek(meters)),
         Count::Look => with(&policy::Unmetered),
+    }
+}
+
+/// Counts a call that everything else has let through: what is refused for another reason uses up no limit that others share.
+pub(crate) fn charge(count: Count, meters: &Metered) -> Result<Option<Charge>, Violation> {
+    match count {
+        Count::Once => {
+            meters.charge().map(Some).map_err(|exceeded| context::too_many(&exceeded.limit, exceeded.calls, exceeded.retry_after))
+        }
+        Count::Look => Ok(None),
     }
 }
 

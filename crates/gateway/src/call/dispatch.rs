@@ -16,13 +16,14 @@ use super::{
     shape::Args,
     show,
     slots::Slots,
-    worker_lost,
+    turn, worker_lost,
 };
 use crate::{
     Action, Answer, Ask, Era,
     finish::{Phase, reached},
     gate::Inner,
     link::{ErrorKind, EventName, Link, Waits, Word},
+    room::Room,
     running::{Event, Order, Wires},
     upstream::{Status, Upstream},
     words::Pass,
@@ -37,9 +38,22 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) enum Raw {
     Result(Text),
+    /// A result that nobody has looked at, and the room for it.
+    Unread(Waits, Room),
     Rpc(Bytes),
     /// The call was sent and brought no answer. When and how, the server can choose.
     Stopped(Stop),
+}
+
+impl Raw {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Result(text) => text.len(),
+            Self::Unread(result, _) => result.len(),
+            Self::Rpc(error) => error.len(),
+            Self::Stopped(_) => 0,
+        }
+    }
 }
 
 /// `Err`: nothing was sent, and the server had no say in it.
@@ -227,7 +241,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// A result for which there is no room yet waits for it, within the call's own time. Its place is taken meanwhile, so that no more
+    /// A result waits until there is room for it, within the call's own time. Its place is taken meanwhile, so that no more
     /// calls begin than answers can be held.
     async fn await_room(&self, result: Waits, deadline: Instant) -> Result<Raw, Stop> {
         let account = self.case.ask.caller.room();
@@ -238,8 +252,7 @@ impl Exchange<'_> {
         let Some(room) = room else {
             return Err(dropped(&format!("{} bytes; {} of this caller wait to be read", result.len(), account.held())));
         };
-        let unreadable = || Violation::new(Rule::InvalidResult, "the worker's answer could not be read").into();
-        result.fetch(room).map(Raw::Result).ok_or_else(unreadable)
+        Ok(Raw::Unread(result, room))
     }
 
     /// Shows one event to the door, after raising the label: an event is part of the result.
@@ -252,9 +265,11 @@ impl Exchange<'_> {
             Some(pass) => pass.clone(),
             None => self.pass.insert(show(self.case, self.target).await?).clone(),
         };
+        let its_turn = turn(self.case, message.len(), self.wires).await;
         let json = Json::checked_before(message);
         let params = json.get("params").map_or_else(|| Bytes::from_static(b"{}"), |params| message.slice_ref(params.as_bytes()));
         let params = self.case.gate.words(&self.case.ask.caller, &self.target.spec, params, pass);
+        drop(its_turn);
         match name {
             EventName::Progress => self.wires.mention(Event::Progress(params)),
             EventName::Log => self.wires.mention(Event::Log(params)),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use policy::Budget;
 use vocab::{Rule, Stop, Violation};
-use wire::{Json, json, write};
+use wire::{Json, Limits, Text, json, worker, write};
 
 use super::{
     Case, Target,
@@ -14,7 +14,7 @@ use super::{
     receive::{Address, Received},
     server_error, shape,
 };
-use crate::{Action, Ask, gate::Inner, running::Outcome, tokens};
+use crate::{Action, Ask, gate::Inner, link::UNREADABLE, running::Outcome, tokens};
 
 /// What may go on to the caller.
 #[derive(Debug)]
@@ -46,20 +46,21 @@ pub(super) fn inspect(
             };
             return Ok(Inspected { outcome: Outcome::Rpc(object.into()), is_error: true, remark: Some(remark) });
         }
-        Raw::Result(result) => result,
+        raw => raw,
     };
+    let (actual, most) = (result.len(), budget.result_bytes);
     let limit = target.spec.max_result_bytes.min(gate.terms().ceiling.result_bytes);
-    if result.len() > limit {
-        let detail = format!("{} bytes from `{}`; the limit is {limit}", result.len(), target.spec.id);
+    if actual > limit {
+        let detail = format!("{actual} bytes from `{}`; the limit is {limit}", target.spec.id);
         return Err(Violation::new(Rule::ResultTooLarge, detail).into());
     }
-    if result.len() > budget.result_bytes {
+    if actual > most {
         // The server's entry would let it pass; the caller's context does not.
-        let (actual, most) = (result.len(), budget.result_bytes);
         let detail = format!("{actual} bytes from `{}`; the context allows {most}", target.spec.id);
         let payload = format!("{{\"actual_bytes\":{actual},\"max_bytes\":{most}}}");
         return Err(Violation::new(Rule::OutputSizeLimitExceeded, detail).with_payload(payload).into());
     }
+    let result = read(result)?;
     if !Json::checked_before(&result).is_object() {
         return Err(Violation::new(Rule::InvalidResult, "the result is not an object").into());
     }
@@ -94,7 +95,30 @@ pub(super) fn inspect(
         anew.set(field, value);
     }
     let remark = [remark, misfit].into_iter().flatten().reduce(|first, second| format!("{first}; {second}"));
-    Ok(Inspected { outcome: Outcome::Result(anew.apply(ask, result)), is_error, remark })
+    Ok(Inspected { outcome: Outcome::Result(digested(anew.apply(ask, result))), is_error, remark })
+}
+
+/// The text of a result, copied if nobody has done that yet, and validated.
+fn read(raw: Raw) -> Result<Text, Violation> {
+    let read = match raw {
+        // The worker says that it is JSON, and the worker is not believed.
+        Raw::Result(text) => Json::parse_line(&text, Limits::new(text.len(), worker::DEPTH)).is_ok().then_some(text),
+        Raw::Unread(result, room) => result.fetch(room),
+        // These are no results, and were dealt with before.
+        Raw::Rpc(_) | Raw::Stopped(_) => None,
+    };
+    read.ok_or_else(|| Violation::new(Rule::InvalidResult, UNREADABLE))
+}
+
+/// The record names the digest, and here nobody waits for it.
+fn digested(text: Text) -> Text {
+    match text.digest() {
+        Some(_) => text,
+        None => {
+            let digest = *blake3::hash(&text).as_bytes();
+            text.with_digest(digest)
+        }
+    }
 }
 
 /// A finished result of a tool that declares an output schema satisfies it.

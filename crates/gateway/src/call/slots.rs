@@ -11,7 +11,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use vocab::{Rule, Violation};
 
 use super::{Case, context};
-use crate::places::{Places, Taken};
+use crate::{
+    catalog::Target,
+    places::{Places, Taken},
+};
 
 /// Calls of one caller that may wait for somebody outside, those that ask the same included.
 pub(crate) const MAX_WAITING: usize = 64;
@@ -20,10 +23,12 @@ pub(crate) const MAX_WAITING_IN_ALL: usize = 1024;
 /// What every caller may have waiting, however many others there are.
 pub(crate) const FEW_WAITING: usize = 4;
 
-/// A place among the calls in flight, of the gate, of the caller and of its context; given back when the call ends.
+/// A place among the calls in flight, of the gate, of the caller, of the server and of its context; given back when the call ends.
 #[derive(Debug)]
 pub(super) struct Slots {
-    under_way: Option<[Taken; 2]>,
+    under_way: Option<[Taken; 3]>,
+    /// Of the server that the call goes to.
+    of_server: Arc<Places>,
     waiting: Option<Waiting>,
     _context: Option<OwnedSemaphorePermit>,
 }
@@ -62,32 +67,38 @@ impl Slots {
     /// Takes them again.
     pub(super) fn come_back(&mut self, case: Case<'_>) {
         if self.waiting.take().is_some() {
-            self.under_way = Some([case.ask.caller.slots().take_again(), case.gate.slots.take_again()]);
+            let places = [case.ask.caller.slots(), &self.of_server, &case.gate.slots];
+            self.under_way = Some(places.map(Places::take_again));
         }
     }
 }
 
-pub(super) fn admit(case: Case<'_>, facts: &Facts<'_>) -> Result<(Admitted, Slots), Violation> {
+pub(super) fn admit(case: Case<'_>, facts: &Facts<'_>, target: &Target) -> Result<(Admitted, Slots), Violation> {
     let admitted = policy::admit(facts)?;
+    let of_server = Arc::clone(target.meters.places());
     if case.answer.is_some() {
         // Its call has its places.
-        return Ok((admitted, Slots { under_way: None, waiting: None, _context: None }));
+        return Ok((admitted, Slots { under_way: None, of_server, waiting: None, _context: None }));
     }
-    let take = |places: &Arc<Places>, most: usize, limit: &str| {
-        places.take(most).ok_or_else(|| {
-            Violation::new(Rule::RateLimitExceeded, format!("`limits.{limit}` calls are in flight")).with_hint("too many at once")
-        })
-    };
     if case.ask.caller.room().is_full() {
         let detail = format!("{} bytes of answers wait to be read", case.ask.caller.room().held());
         return Err(Violation::new(Rule::RateLimitExceeded, detail).with_hint("answers to earlier calls wait to be read"));
     }
-    let terms = case.gate.terms();
+    let (terms, all) = (case.gate.terms(), &case.gate.slots);
+    let refused = |detail: &str| Violation::new(Rule::RateLimitExceeded, detail).with_hint("too many at once");
+    // Who has many of the places may take no more of those that are left: others need them.
+    let share = |places: &Arc<Places>, most: usize, detail: &str| {
+        places.take_share(most, all, terms.max_concurrent_calls).ok_or_else(|| refused(detail))
+    };
+    let own =
+        "the caller has `limits.max_concurrent_calls_per_caller` calls in flight, or its share of `limits.max_concurrent_calls`";
     let slots = Slots {
         under_way: Some([
-            take(case.ask.caller.slots(), terms.max_calls_per_caller, "max_concurrent_calls_per_caller")?,
-            take(&case.gate.slots, terms.max_concurrent_calls, "max_concurrent_calls")?,
+            share(case.ask.caller.slots(), terms.max_calls_per_caller, own)?,
+            share(&of_server, usize::MAX, "calls to this server have their share of `limits.max_concurrent_calls`")?,
+            all.take(terms.max_concurrent_calls).ok_or_else(|| refused("`limits.max_concurrent_calls` calls are in flight"))?,
         ]),
+        of_server,
         waiting: None,
         _context: match facts.boundary {
             Some(boundary) => context::concurrency(&case.ask.caller, boundary)?,

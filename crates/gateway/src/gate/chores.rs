@@ -72,7 +72,8 @@ pub(super) async fn keep_ledger(gate: Weak<Inner>) {
         let kept = tokio::task::spawn_blocking(move || {
             gate.ledger.tend()?;
             gate.wake_listeners();
-            gate.strangers.flush(&gate.ledger)
+            gate.strangers.flush(&gate.ledger)?;
+            gate.refusals.flush(&gate.ledger)
         });
         if let Ok(Err(error)) = kept.await {
             tracing::error!(%error, "the ledger is not available; no call has effects until it is");

@@ -145,10 +145,7 @@ impl Signed {
         let key = public_key(&request.public_key)?;
         let party = match evidence {
             Evidence::Bearer(caller) => bearer(caller, &request)?,
-            Evidence::Workload => {
-                self.tries.take().map_err(|_| AttestError::TooMany("too many attestations without a credential".to_owned()))?;
-                self.workload(callers, &request, now_ms).await?
-            }
+            Evidence::Workload => self.workload(callers, &request, now_ms).await?,
         };
         let is_vouched = party.is_vouched;
         let agent = match (party.agent, request.agent_id) {
@@ -244,6 +241,7 @@ impl Signed {
         };
         self.ledger.change(&change).map_err(unavailable)?;
         self.state.add_workload(&workload).await.map_err(unavailable)?;
+        self.launched.add(&workload);
         Ok(Launchable { id: Redacted::new(format!("{WORKLOAD}{id}.{secret}")), context: workload.context })
     }
 
@@ -253,6 +251,12 @@ impl Signed {
         let given = request.workload_id.as_ref().map(Redacted::expose).ok_or_else(no_proof)?;
         let (id, secret) = given.strip_prefix(WORKLOAD).and_then(|rest| rest.split_once('.')).ok_or_else(no_proof)?;
         let digest: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
+        if !self.launched.proves(id, &digest, now_ms) {
+            // Only what proves nothing is counted, so nobody can use up what a launched workload needs.
+            let too_many = |_| AttestError::TooMany("too many attestations without a credential".to_owned());
+            self.tries.take().map_err(too_many)?;
+            return Err(unproven());
+        }
         let proves = |known: &Workload| bool::from(known.digest.ct_eq(&digest));
         let known = self.state.use_workload(id, now_ms, proves).await.map_err(unavailable)?.ok_or_else(unproven)?;
         if request.security_context.as_ref().is_some_and(|asked| *asked != known.context) {

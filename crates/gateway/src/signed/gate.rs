@@ -31,13 +31,19 @@ impl Gate {
                 detail: &violation.detail,
                 ..caller.signed().map(|session| super::view::about(session)).unwrap_or_default()
             };
-            self.note(&change);
+            self.note(caller, &change);
         }
         verified
     }
 
-    fn note(&self, change: &audit::Change<'_>) {
-        if let Err(error) = self.ledger().change(change) {
+    /// One by one while they are few, and counted where they are many.
+    fn note(&self, caller: &Caller, change: &audit::Change<'_>) {
+        let noted = if caller.refusals().may_record() {
+            self.ledger().change(change).map(drop)
+        } else {
+            self.inner().refusals.note(self.ledger(), caller.id().to_owned(), "seal", "other").map(drop)
+        };
+        if let Err(error) = noted {
             tracing::error!(%error, action = change.action, "a refusal could not be recorded");
         }
     }
@@ -73,7 +79,7 @@ impl Gate {
             detail: &detail,
             ..audit::Change::default()
         };
-        self.note(&change);
+        self.note(caller, &change);
     }
 
     /// Begins a session of signed calls for somebody an operator vouches for.

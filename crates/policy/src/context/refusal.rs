@@ -70,7 +70,7 @@ pub(crate) fn spent(bucket: &str, limit: u64, current: u64, agent: &str) -> Viol
 }
 
 /// A limit over time.
-pub(crate) fn too_many(bucket: &str, limit: u64, retry_after: Duration) -> Violation {
+pub fn too_many(bucket: &str, limit: u64, retry_after: Duration) -> Violation {
     let seconds = u64::try_from(retry_after.as_millis().div_ceil(1000)).unwrap_or(u64::MAX);
     let violation = Violation::new(Rule::RateLimitExceeded, format!("{bucket} is reached; try again in {seconds} s"))
         .with_hint(format!("try again in {seconds} s"))

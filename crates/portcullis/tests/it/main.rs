@@ -36,6 +36,8 @@ mod events;
 #[cfg(test)]
 mod failures;
 #[cfg(test)]
+mod fair;
+#[cfg(test)]
 mod foreign;
 #[cfg(test)]
 mod full_disk;

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use gateway::Caller;
-use vocab::ServerId;
+use vocab::{ErrorCode, ServerId};
 use wire::{Json, Limits, line::Line, write::Object};
 
 use super::Reader;
-use crate::door::Door;
+use crate::{door::Door, refused};
 
 const DEADLINE: Duration = Duration::from_secs(10);
 const LIMITS: Limits = Limits::new(4096, 4);
@@ -36,7 +36,10 @@ pub(super) async fn greet(door: &Door, reader: &mut Reader) -> Result<(Caller, O
         None => None,
         Some(id) => {
             let known = ServerId::parse(&id).ok().filter(|id| door.gate.catalog().shows(id, &caller));
-            Some(known.ok_or_else(|| refusal("no such server to mount"))?)
+            Some(known.ok_or_else(|| {
+                refused::note_one(door, "mcp-stdio", &caller, "hello", ErrorCode::NotFound.as_str(), "no such server to mount");
+                refusal("no such server to mount")
+            })?)
         }
     };
     Ok((caller, mount))

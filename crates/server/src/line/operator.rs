@@ -1,7 +1,7 @@
 //! What an operator's own program asks on a line, besides MCP.
 
 use gateway::Caller;
-use vocab::ServerId;
+use vocab::{Rule, ServerId};
 use wire::Json;
 
 use crate::{
@@ -11,11 +11,13 @@ use crate::{
         answer::{Answer, Problem},
         legacy::Incoming,
     },
+    refused,
 };
 
 /// Performs a verb. For anyone else the method does not exist.
 pub(super) async fn answer(door: &Door, caller: &Caller, verb: &str, incoming: &Incoming<'_>) -> Answer {
     if !caller.is_operator() {
+        refused::note_one(door, "admin", caller, incoming.method, Rule::PermissionDenied.code(), "for operators only");
         return Problem::no_method(incoming.method).into();
     }
     let verb = match verb {
@@ -35,6 +37,9 @@ pub(super) async fn answer(door: &Door, caller: &Caller, verb: &str, incoming: &
     };
     match admin::perform(door, caller, verb, incoming.params_text().into_bytes()).await {
         Ok(body) => Answer::result(body),
-        Err(problem) => Problem::new(gateway::REFUSED, &problem).into(),
+        Err(problem) => {
+            refused::note_one(door, "admin", caller, incoming.method, Rule::Malformed.code(), &problem);
+            Problem::new(gateway::REFUSED, &problem).into()
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
         answer::{Answer, Problem},
         legacy::Incoming,
     },
-    seal,
+    refused, seal,
 };
 
 pub(super) async fn answer(door: &Door, caller: &Caller, verb: &str, incoming: &Incoming<'_>) -> (Answer, Pass) {
@@ -31,7 +31,11 @@ pub(super) async fn answer(door: &Door, caller: &Caller, verb: &str, incoming: &
         body: body.unwrap_or_else(|| Bytes::from_static(b"{}")),
         guest: None,
     };
+    let is_noted = request.verb.is_noted();
     let said = seal::perform(door, request).await;
+    if !is_noted && said.status.is_client_error() {
+        refused::note_one(door, "seal", caller, incoming.method, refused::rule(said.status), "");
+    }
     let mut out = Object::with_capacity(said.body.len() + 32);
     out.u64("status", said.status.as_u16().into()).raw("body", &said.body);
     (Answer::result(caller.counted(out.finish())), said.pass)

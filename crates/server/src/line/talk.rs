@@ -5,9 +5,10 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use gateway::{Caller, Era};
 use tokio::{sync::mpsc, task::JoinSet};
-use vocab::ServerId;
+use vocab::{Rule, ServerId};
 use wire::{
     Json, Limits, Skim,
+    json::JsonError,
     line::Line,
     mcp::{Revision, code, meta as keys},
     rpc::{self, Id, Message},
@@ -29,6 +30,7 @@ use crate::{
         peer::Peer,
     },
     parcel::Parcel,
+    refused,
 };
 
 /// What an operator's own program asks, besides MCP.
@@ -164,7 +166,9 @@ impl Talk {
         let _ = self.out.send(message).await;
     }
 
+    /// Refuses what is no message, or none that this conversation can take.
     async fn complain(&self, id: Option<Id>, problem: &Problem) {
+        refused::note_one(&self.door, "mcp-stdio", &self.caller, "line", Rule::Malformed.code(), &problem.sentence());
         self.send(rpc::error(id.as_ref(), &problem.object).into()).await;
     }
 
@@ -173,7 +177,7 @@ impl Talk {
             return;
         }
         let settings = self.door.gate.settings();
-        let json = match Json::parse(&line, Limits::new(settings.max_body_bytes, settings.max_depth)) {
+        let json = match validated(&self.door, &line, Limits::new(settings.max_body_bytes, settings.max_depth)).await {
             Ok(json) => json,
             Err(error) => {
                 let problem = Problem::new(code::PARSE_ERROR, &format!("Parse error: {error}"));
@@ -320,6 +324,20 @@ impl Talk {
                 }
             }
         });
+    }
+}
+
+/// Validates a line. A long one is validated where nobody else waits for it.
+async fn validated<'a>(door: &Door, line: &'a Bytes, limits: Limits) -> Result<Json<'a>, JsonError> {
+    if !door.gate.is_long(line.len()) {
+        return Json::parse(line, limits);
+    }
+    let text = line.clone();
+    match tokio::task::spawn_blocking(move || Json::parse(&text, limits).map(drop)).await {
+        Ok(Ok(())) => Ok(Json::checked_before(line.trim_ascii())),
+        Ok(Err(error)) => Err(error),
+        // It did not come to its end; then it is done here.
+        Err(_) => Json::parse(line, limits),
     }
 }
 

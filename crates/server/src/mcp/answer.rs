@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use gateway::Pass;
 use wire::{
-    Enclosed,
+    Enclosed, Json,
     mcp::code,
     rpc::{self, Id},
 };
@@ -33,6 +33,11 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
+    /// What the client is told.
+    pub(crate) fn sentence(&self) -> String {
+        Json::checked_before(&self.object).get("message").and_then(Json::as_str).unwrap_or_default().into_owned()
+    }
+
     pub(crate) fn new(code: i64, message: &str) -> Self {
         Self { code, object: rpc::error_object(code, message, None).into() }
     }

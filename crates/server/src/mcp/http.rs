@@ -15,7 +15,7 @@ use hyper::body::Incoming as HttpBody;
 use vocab::{ErrorCode, ServerId};
 use wire::{
     Json, Limits,
-    json::{self, Outline},
+    json::{self, JsonError, Outline},
     mcp::{Revision, code, meta as keys},
     rpc::{self, Id, Message},
 };
@@ -37,7 +37,7 @@ use crate::{
     door::Door,
     guard,
     inlet::Diversion,
-    reply::{self, Body, Refused, Reply, refusal},
+    reply::{self, Body, Refused, Reply, Why, refusal},
 };
 
 const SESSION_ID: &str = "mcp-session-id";
@@ -74,7 +74,7 @@ impl Visit<'_> {
         let settings = self.door.gate.settings();
         let body = body::read(body, settings.max_body_bytes, self.diversion).await?;
         let limits = Limits::new(settings.max_body_bytes, settings.max_depth);
-        let outline = Json::parse_fields(&body, limits).map_err(|error| {
+        let outline = outlined(self.door, &body, limits).await.map_err(|error| {
             errored(StatusCode::BAD_REQUEST, None, &Problem::new(code::PARSE_ERROR, &format!("Parse error: {error}")))
         })?;
         if outline.json.is_array() {
@@ -229,7 +229,26 @@ fn without_sessions(version: &str) -> Problem {
 }
 
 fn errored(status: StatusCode, id: Option<&Id>, problem: &Problem) -> Refused {
-    reply::json(status, Body::whole(rpc::error(id, &problem.object))).into()
+    let mut reply = reply::json(status, Body::whole(rpc::error(id, &problem.object)));
+    let sentence = problem.sentence();
+    reply.extensions_mut().insert(Why { code: ErrorCode::InvalidInput, sentence });
+    reply.into()
+}
+
+/// Validates a body. A long one is validated where nobody else waits for it.
+async fn outlined<'a>(door: &Door, body: &'a Bytes, limits: Limits) -> Result<Outline<'a>, JsonError> {
+    if !door.gate.is_long(body.len()) {
+        return Json::parse_fields(body, limits);
+    }
+    let text = body.clone();
+    let parsed =
+        tokio::task::spawn_blocking(move || Json::parse_fields(&text, limits).map(|outline| outline.places(&text))).await;
+    match parsed {
+        Ok(Ok(places)) => Ok(places.outline(body)),
+        Ok(Err(error)) => Err(error),
+        // It did not come to its end; then it is done here.
+        Err(_) => Json::parse_fields(body, limits),
+    }
 }
 
 fn client_of(session: &Session, caller: &Caller) -> Client {

@@ -10,7 +10,7 @@ use super::{
     render::{self, Said},
     tools,
 };
-use crate::door::Door;
+use crate::{door::Door, refused};
 
 pub(super) async fn answer(door: &Door, request: &Request) -> Said {
     let body = &request.body;
@@ -34,6 +34,11 @@ pub(super) async fn answer(door: &Door, request: &Request) -> Said {
     if let Some(guest) = &request.guest {
         guest.recognise(caller.id());
     }
+    // Of somebody we know: on record, as everything they are refused.
+    let malformed = |id: Option<Json<'_>>, message: &str| {
+        refused::note_one(door, "seal", &caller, "invoke", Rule::Malformed.code(), message);
+        malformed(id, message)
+    };
     let method = payload.get("method").and_then(Json::as_str).unwrap_or_default();
     if payload.get("jsonrpc").and_then(Json::as_str).as_deref() != Some("2.0") || id.is_none() {
         return malformed(id, "the payload must be a JSON-RPC 2.0 request with an id");
@@ -49,7 +54,7 @@ pub(super) async fn answer(door: &Door, request: &Request) -> Said {
             if action == Action::CallTool && params.get("name").and_then(Json::as_str).is_none_or(|name| name.is_empty()) {
                 return malformed(id, "the tool's name is missing");
             }
-            call(door, caller, action, body, params, id).await
+            call(door, caller.clone(), action, body, params, id).await
         }
         ("tools/call" | "resources/read" | "prompts/get", None) => malformed(id, "`params` must be an object"),
         (other, _) => {

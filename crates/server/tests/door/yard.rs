@@ -246,6 +246,7 @@ async fn signing(home: &std::path::Path, state: &state::State, now_ms: u64) -> S
         random: secrets::os_entropy(),
         sessions: state.signed_sessions().await.unwrap(),
         used: state.used_calls().await.unwrap(),
+        workloads: state.workloads(now_ms).await.unwrap(),
     }
 }
 

@@ -1,9 +1,11 @@
 //! Finding where a secret could be, and then whether it is one.
 
-use std::sync::LazyLock;
-
-use super::{HELD, Held, SHAPES, held::Found, shapes::RUN};
-use crate::pattern::Pattern;
+use super::{
+    HELD, Held, SHAPES, SecretShape,
+    held::Found,
+    place::{Memo, Place},
+    shapes::RUN,
+};
 
 /// How far apart two suspects may be to be taken for one.
 const NEAR: usize = 256;
@@ -21,62 +23,37 @@ pub(super) enum Reason {
 /// A part of a text to be redacted, and what it is.
 pub(super) type Span = (usize, usize, &'static str);
 
-/// All shapes.
-pub(super) struct Finder {
-    patterns: Vec<Pattern>,
-}
-
-/// Everything is ASCII, so a word boundary can be found without the tables of Unicode. At the beginning an underscore is one too: a
-/// secret may stand behind the name of a server.
-pub(super) fn bounded(pattern: &str) -> String {
-    let begun = match pattern.strip_prefix(r"\b") {
-        Some(rest) if rest.contains("(?<secret>") => format!("(?:_|\\b){rest}"),
-        Some(rest) => format!("(?:_|\\b)(?<secret>{rest})"),
-        None => pattern.to_owned(),
-    };
-    begun.replace(r"\b", r"(?-u:\b)")
-}
-
-impl Finder {
-    pub(super) fn get() -> &'static Self {
-        static FINDER: LazyLock<Finder> =
-            LazyLock::new(|| Finder { patterns: SHAPES.iter().map(|shape| Pattern::new(bounded(shape.pattern))).collect() });
-        &FINDER
-    }
-
-    /// The secrets in a decoded string that was suspected for these reasons.
-    pub(super) fn spans(&self, text: &str, reasons: &[Reason], held: &Held) -> Vec<Span> {
-        let suspected = |reason: &Reason| if let Reason::Shape(at) = reason { Some(*at) } else { None };
-        let mut shapes: Vec<usize> = reasons.iter().filter_map(suspected).collect();
-        let mut spans: Vec<Span> = Vec::new();
-        held.find(text.as_bytes(), |start, end, found| match (found, spans.last_mut()) {
-            (Found::Literal(shape), _) if plausible(text.as_bytes(), start, end, shape) => shapes.push(shape),
-            (Found::Literal(_) | Found::Escape, _) => {}
-            // A value that is repeated makes one span, not one for every place it begins at.
-            (Found::Value, Some(last)) if (last.0..last.1).contains(&start) => last.1 = last.1.max(end),
-            (Found::Value, _) => spans.push((start, end, HELD)),
-        });
-        shapes.sort_unstable();
-        shapes.dedup();
-        for (pattern, shape) in shapes.into_iter().filter_map(|at| Some((self.patterns.get(at)?, SHAPES.get(at)?))) {
-            let Some(pattern) = pattern.get() else {
-                spans.push((0, text.len(), shape.name));
-                continue;
-            };
-            if pattern.captures_len() == 1 {
-                spans.extend(pattern.find_iter(text).map(|hit| (hit.start(), hit.end(), shape.name)));
-            } else {
-                let groups = pattern.captures_iter(text).filter_map(|hit| hit.name("secret"));
-                spans.extend(groups.map(|hit| (hit.start(), hit.end(), shape.name)));
+/// The secrets in a decoded string.
+pub(super) fn spans(text: &str, held: &Held) -> Vec<Span> {
+    let mut memo = Memo::default();
+    // Where the last secret of each shape ended; what it consists of is not looked at again.
+    let mut over = [0; SHAPES.len()];
+    let mut values: Vec<Span> = Vec::new();
+    let mut tokens: Vec<Span> = Vec::new();
+    held.find(text.as_bytes(), |start, end, found| match (found, values.last_mut()) {
+        (Found::Literal(shape), _) => {
+            if let (Some(SecretShape { name, look, .. }), Some(over)) = (SHAPES.get(shape), over.get_mut(shape))
+                && start >= *over
+                && let Some(hit) = look(&mut Place { text, start, end, memo: &mut memo })
+            {
+                *over = hit.over;
+                tokens.push((hit.start, hit.end, name));
             }
         }
-        apart(spans)
-    }
+        (Found::Escape, _) => {}
+        // A value that is repeated makes one span, not one for every place it begins at.
+        (Found::Value, Some(last)) if (last.0..last.1).contains(&start) => last.1 = last.1.max(end),
+        (Found::Value, _) => values.push((start, end, HELD)),
+    });
+    values.append(&mut tokens);
+    apart(values)
 }
 
 /// Everything in a raw JSON text that makes a string worth decoding, in order.
 pub(super) fn suspects(text: &[u8], held: &Held) -> Vec<(usize, Reason)> {
     let mut suspects: Vec<(usize, Reason)> = Vec::new();
+    // After the last suspect, no quote stands before this place.
+    let mut unquoted_to = 0;
     held.find(text, |start, end, found| {
         let reason = match found {
             Found::Literal(shape) if plausible(text, start, end, shape) => Reason::Shape(shape),
@@ -85,10 +62,12 @@ pub(super) fn suspects(text: &[u8], held: &Held) -> Vec<(usize, Reason)> {
             Found::Value => Reason::Held,
         };
         // One of a kind is enough for a string, and a text of nothing else must not fill the memory.
-        let between = suspects.last().filter(|last| last.1 == reason).and_then(|last| text.get(last.0..start));
-        if between.is_none_or(|between| between.len() > NEAR || between.contains(&b'"')) {
+        let last = suspects.last().filter(|last| last.1 == reason && start <= last.0 + NEAR).map(|last| last.0.max(unquoted_to));
+        let between = last.map(|from| text.get(from..start).unwrap_or_default());
+        if between.is_none_or(|between| between.contains(&b'"')) {
             suspects.push((start, reason));
         }
+        unquoted_to = start;
     });
     suspects.sort_unstable();
     suspects

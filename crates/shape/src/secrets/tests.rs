@@ -2,10 +2,14 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use wire::{Json, Limits};
 
-use super::{finder::bounded, *};
+use super::*;
 use crate::pattern::Pattern;
 
 mod before;
+mod hostile;
+mod patterns;
+
+use patterns::bounded;
 
 /// A token of a kind, made here so that no scanner takes this file for a leak: a beginning, and as much as it needs of its alphabet.
 fn tokens() -> Vec<(&'static str, String)> {

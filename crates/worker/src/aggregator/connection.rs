@@ -14,7 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use tokio::{sync::Notify, task::AbortHandle, time::timeout};
-use wire::{Json, mcp::Revision, rpc, write};
+use wire::{Json, Limits, mcp::Revision, rpc, write};
 
 use super::{
     call::{Call, Stop},
@@ -174,7 +174,13 @@ impl Connection {
         };
         loop {
             match replies.next(self, &inbox).await? {
-                Incoming::Result { id, result } if id == Some(outgoing.id) => {
+                Incoming::Result { id, result, is_checked } if id == Some(outgoing.id) => {
+                    // What a call gets goes to the gate, which validates it. What we use ourselves is validated here.
+                    if call.is_none() && !is_checked {
+                        let limits = Limits::new(result.len(), wire::worker::DEPTH);
+                        Json::parse_line(&result, limits)
+                            .map_err(|error| Failure::invalid(format!("the server sent no acceptable JSON: {error}")))?;
+                    }
                     replies.finish();
                     if outgoing.awaits_logs {
                         self.last_words(&inbox, outgoing.id, call).await;

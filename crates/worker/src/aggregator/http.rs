@@ -135,7 +135,7 @@ impl HttpLink {
         match &*exchange.content_type() {
             "application/json" => {
                 let body = exchange.whole().await?;
-                let message = Incoming::parse(body, self.max_result.saturating_add(STREAM_SLACK))?;
+                let message = Incoming::read(body, self.max_result.saturating_add(STREAM_SLACK)).await?;
                 Ok(Replies::Document(Some(message)))
             }
             "text/event-stream" => {

@@ -136,7 +136,7 @@ impl PostStream {
                         continue;
                     }
                     self.empty_resumes = 0;
-                    return Incoming::parse(event.data.into(), conn.options.max_result);
+                    return Incoming::read(event.data.into(), conn.options.max_result).await;
                 }
                 Ok(None) => None,
                 Err(failure) => Some(failure),

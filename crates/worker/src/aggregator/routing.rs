@@ -132,7 +132,7 @@ impl Connection {
             return;
         }
         let data = Bytes::from(event.data);
-        match Incoming::parse(data.clone(), limit) {
+        match Incoming::read(data.clone(), limit).await {
             Ok(message) => self.route(message).await,
             Err(failure) if self.unread(&Skim::of(&data), &failure) => {}
             Err(failure) => self.hub.stray(&self.server, &failure.text),

@@ -170,7 +170,7 @@ async fn read(conn: Weak<Connection>, mut stdout: pipe::Receiver) {
 async fn take(conn: &Rc<Connection>, line: Line, limit: usize, garbage: &mut u64, turn: &mut Turn) {
     let problem = match line {
         Line::Whole(text) if text.iter().all(u8::is_ascii_whitespace) => return,
-        Line::Whole(text) => match Incoming::parse(text.clone(), limit) {
+        Line::Whole(text) => match Incoming::read(text.clone(), limit).await {
             Ok(message) => return conn.route(message).await,
             Err(failure) => {
                 let mut skim = Skim::default();

@@ -100,10 +100,28 @@ fn the_protocols_own_headers_cannot_be_configured() {
     }
 }
 
+/// A long result is found without being validated, and nothing else may be long.
+#[tokio::test]
+async fn of_a_long_message_only_the_result_may_be_long() {
+    let padding = "x".repeat(5 << 20);
+    let read = |text: String| Incoming::read(text.into(), 32 << 20);
+    let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\n\"result\":{{\"a\":\"{padding}\",\"b\":tru}}}}");
+    let Ok(Incoming::Result { id, result, is_checked }) = read(text).await else { panic!("not a result") };
+    assert_eq!((id, is_checked, result.len()), (Some(7), false, padding.len() + 16));
+    for (message, kind) in [
+        (format!("{{\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{{\"a\":\"{padding}\"}}}}"), Kind::TooLarge),
+        (format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"error\":{{\"code\":1,\"message\":\"{padding}\"}}}}"), Kind::TooLarge),
+        (format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":1,\"result\":{{\"a\":\"{padding}\"}}}}"), Kind::TooLarge),
+        (format!("{{\"jsonrpc\":\"2.0\",\"id\":{{,\"result\":{{\"a\":\"{padding}\"}}}}"), Kind::Invalid),
+    ] {
+        assert_eq!(read(message).await.unwrap_err().kind, kind);
+    }
+}
+
 #[test]
 fn messages_are_cut_from_their_own_bytes_and_put_on_one_line() {
     let text = Bytes::from_static(b"{\r\n \"jsonrpc\": \"2.0\",\n \"id\": 7,\n \"result\": {\n  \"n\": 1.50\n }\n}");
-    let Incoming::Result { id, result } = Incoming::parse(text, 1000).unwrap() else { panic!("not a result") };
+    let Incoming::Result { id, result, is_checked: true } = Incoming::parse(text, 1000).unwrap() else { panic!("not a result") };
     assert_eq!((id, &result[..]), (Some(7), &b"{   \"n\": 1.50  }"[..]));
     for (bad, kind) in [
         ("[]", Kind::Invalid),

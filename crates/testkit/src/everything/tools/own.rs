@@ -14,7 +14,11 @@ use super::{Answer, Call, failure, text, tool, tool_requiring};
 pub(super) fn tools() -> Vec<Tool> {
     let count = |about: &str| json!({"type": "integer", "minimum": 0, "description": about});
     vec![
-        tool("big", "Answers with a text of the asked number of bytes", json!({"bytes": count("size of the text")})),
+        tool(
+            "big",
+            "Answers with a text of the asked number of bytes",
+            json!({"bytes": count("size of the text"), "of": {"type": "string", "description": "what is repeated"}}),
+        ),
         tool("count_effects", "Answers with the counters of what calls really did", json!({})),
         tool_requiring("echo", "Answers with the given text", json!({"text": {"type": "string"}}), &["text"]),
         tool("effect", "Counts one effect, after an optional wait", json!({"ms": count("wait before the effect")})),
@@ -42,7 +46,11 @@ pub(super) async fn call(call: &Call<'_>) -> Answer {
             Some(said) => text(said),
             None => failure("echo needs a 'text' argument of type string"),
         },
-        "big" => text("x".repeat(usize::try_from(call.number("bytes").unwrap_or(0)).unwrap_or(0))),
+        "big" => {
+            let bytes = usize::try_from(call.number("bytes").unwrap_or(0)).unwrap_or(0);
+            let piece = call.text("of").filter(|piece| !piece.is_empty()).unwrap_or("x");
+            text(piece.repeat(bytes / piece.len()))
+        }
         "count_effects" => counters(call),
         "effect" => {
             pause(call.number("ms").unwrap_or(0)).await;
