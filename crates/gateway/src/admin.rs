@@ -11,7 +11,7 @@ use crate::{
     Gate, RefusedName,
     catalog::{Face, definition::Kind},
     link::Word,
-    pins::Standing,
+    pins::{self, Standing},
     settings::{HttpKind, Transport},
     upstream::{Status, Upstream},
 };
@@ -103,7 +103,8 @@ impl Admin {
         array(self.gate.hub().upstreams().iter().map(|upstream| {
             let (spec, face) = (upstream.spec(), upstream.face());
             let waiting = face.filter(|_| spec.approved().is_some()).map_or(0, |face| self.gate.pins().quarantined(&spec, &face));
-            let shown = server(upstream, catalog.refused_names(), waiting);
+            let is_open_world = catalog.is_open_world(&spec.id);
+            let shown = server(upstream, catalog.refused_names(), waiting, is_open_world);
             // A program may have told its own secret in its last words.
             self.gate.inner().without_secrets(&shown).unwrap_or(shown)
         }))
@@ -128,8 +129,10 @@ impl Admin {
                 }
                 let permission = spec.rule(&tool.name).permission;
                 let is_approved = pins.standing(&spec, Kind::Tool, &tool.name, &tool.definition) == Standing::Approved;
-                let effect = spec.rule(&tool.name).effect.or_else(|| pins.effect(&spec.id, &tool.name)).unwrap_or_default();
-                out.str("permission", permission.as_str()).str("effect", effect.as_str());
+                let (effect, source) = pins.effect_of(&spec, &tool.name);
+                out.str("permission", permission.as_str());
+                out.str("effect", effect.as_str()).str("effect_from", source.as_str());
+                out.bool("open_world", catalog.is_open_world(&spec.id));
                 out.str("admission", spec.admission().as_str());
                 out.bool("quarantined", spec.approved().is_some() && !is_approved);
                 let left_out = catalog.left_out(&spec.id, &tool);
@@ -171,7 +174,7 @@ fn measure(item: Json<'_>, applied: bool) -> Vec<u8> {
     out.finish()
 }
 
-fn server(upstream: &Arc<Upstream>, refused: &[RefusedName], quarantined: usize) -> Vec<u8> {
+fn server(upstream: &Arc<Upstream>, refused: &[RefusedName], quarantined: usize, is_open_world: bool) -> Vec<u8> {
     let spec = upstream.spec();
     let status = upstream.status.borrow().clone();
     let face = upstream.face();
@@ -196,6 +199,7 @@ fn server(upstream: &Arc<Upstream>, refused: &[RefusedName], quarantined: usize)
     if quarantined > 0 {
         out.u64("quarantined", quarantined as u64);
     }
+    pins::open_world(&mut out, &spec, face.as_deref(), is_open_world);
     if let (Some(face), Status::Connected) = (&face, &status) {
         out.str("protocol", &face.protocol);
     }

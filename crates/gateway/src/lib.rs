@@ -48,7 +48,7 @@ pub use events::{Missed, News, Subscription, Told};
 pub use gate::{Edit, Editor, Gate, Reload, SinksReport};
 pub use identity::Envelope;
 pub use oauth::{PROOF_WINDOW, Presented, Unaccepted};
-pub use pins::Pins;
+pub use pins::{Chosen, Pins};
 pub use refusals::DoorRefusal;
 pub use running::{Answer, Event, Outcome, Reply, Running};
 pub use seal::Seal;

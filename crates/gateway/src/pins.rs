@@ -1,10 +1,14 @@
 //! Pins: which definitions a person approved, and what became of them since.
 //!
-//! The first definitions a classified server shows are approved with it. One that changes later is quarantined, and stays so when it
-//! changes back, until a person approves what it is now. **Invariant:** a pin changes only after the ledger has the change, and what
-//! is not pinned as it is now is neither shown nor called.
+//! The first definitions that a server shows whose entry was written by hand with a classification are approved with it. One that was
+//! classified by a verb has an entry here from then on, so that only what a person was shown is approved. One that changes later is
+//! quarantined, and stays so when it changes back, until a person approves what it is now. **Invariant:** a pin changes only after the
+//! ledger has the change, and what is not pinned as it is now is neither shown nor called.
 
 mod file;
+mod review;
+
+pub(crate) use review::open_world;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -17,7 +21,7 @@ use arc_swap::ArcSwap;
 use audit::{Change, Ledger};
 use shape::definition::{Comparison, Verdict, compare, infer_effect, infer_open_world};
 use vocab::{Effect, ServerId};
-use wire::{Json, write::Object};
+use wire::Json;
 
 use crate::{
     catalog::{
@@ -129,6 +133,7 @@ impl Pins {
             return Standing::Quarantined("nobody has approved it yet".into());
         };
         match pins.get(&(kind, name.to_owned())) {
+            None if pins.is_empty() => Standing::Quarantined("nobody has approved it yet".into()),
             None => Standing::Quarantined("it is new since the server was classified".into()),
             Some(Pin { quarantined: Some(_), digest, .. }) if digest == definition.digest() => {
                 Standing::Quarantined("it changed since it was approved, and changed back".into())
@@ -162,6 +167,30 @@ impl Pins {
         pins.any(|((kind, _), pin)| *kind == Kind::Tool && pin.is_open_world())
     }
 
+    /// Whether anything was ever decided about what this server shows.
+    pub(crate) fn knows(&self, server: &ServerId) -> bool {
+        self.lock.load().servers.contains_key(server)
+    }
+
+    /// From now on nothing of this server is approved that a person has not been shown. For whoever classifies a server that has shown
+    /// nothing yet. This approves nothing, so there is nothing to record.
+    pub fn withhold(&self, server: &ServerId) -> Result<(), String> {
+        let _turn = self.turn();
+        let lock = self.lock.load_full();
+        if lock.servers.contains_key(server) {
+            return Ok(());
+        }
+        let mut next = (*lock).clone();
+        next.servers.insert(server.clone(), ServerPins::new());
+        self.put_into_force(next)
+    }
+
+    fn put_into_force(&self, next: Lock) -> Result<(), String> {
+        save(&self.file, &file::render(&next)).map_err(|error| format!("cannot write {}: {error}", self.file.display()))?;
+        self.lock.store(Arc::new(next));
+        Ok(())
+    }
+
     /// What the lock file says calling this tool does.
     pub(crate) fn effect(&self, server: &ServerId, tool: &str) -> Option<Effect> {
         self.lock.load().servers.get(server)?.get(&(Kind::Tool, tool.to_owned()))?.effect
@@ -184,8 +213,9 @@ impl Pins {
         let pins = lock.servers.get(&spec.id);
         let planned: Vec<Planned<'_>> =
             face.definitions().filter_map(|(kind, name, definition)| plan(spec, pins, kind, name, definition)).collect();
-        // A file from before looks were kept has none; then what is there now is what there was.
-        let look = (pins.is_none() || !lock.looks.contains_key(&spec.id)).then(|| Look::at(face));
+        // A file from before looks were kept has none; then what is there now is what there was. Where nothing is approved, nor is that.
+        let is_old = |pins: &ServerPins| !pins.is_empty() && !lock.looks.contains_key(&spec.id);
+        let look = pins.is_none_or(is_old).then(|| Look::at(face));
         let fresh = planned.into_iter().filter(|plan| plan.pin.is_some() || self.report(spec, plan));
         let done = self.carry_out(&lock, spec, look, fresh.collect(), &Who::default(), ledger);
         if let Err(error) = done {
@@ -203,24 +233,22 @@ impl Pins {
         reported.insert((spec.id.clone(), plan.key.clone(), plan.definition.digest().to_owned()))
     }
 
-    /// A person approves definitions as they are now: the named ones, or all.
+    /// A person approves definitions as they are now: those that were chosen.
     pub(crate) fn approve(
         &self,
         spec: &ServerSpec,
         face: &Face,
-        names: &[String],
+        chosen: &Chosen,
         who: &Who<'_>,
         ledger: &Ledger,
     ) -> Result<usize, String> {
         let _turn = self.turn();
         let lock = self.lock.load_full();
         let pins = lock.servers.get(&spec.id);
-        let wanted = |kind: Kind, name: &str| {
-            names.is_empty() || names.iter().any(|wanted| wanted == name || *wanted == format!("{}:{name}", kind.as_str()))
-        };
         let waiting = face.definitions().filter(|(kind, name, definition)| {
             let pin = pins.and_then(|pins| pins.get(&(*kind, (*name).to_owned())));
-            wanted(*kind, name) && pin.is_none_or(|pin| pin.quarantined.is_some() || pin.digest != definition.digest())
+            chosen.has(*kind, name, definition)
+                && pin.is_none_or(|pin| pin.quarantined.is_some() || pin.digest != definition.digest())
         });
         let planned: Vec<_> = waiting
             .map(|(kind, name, definition)| {
@@ -230,14 +258,15 @@ impl Pins {
                 Planned { key: (kind, name.to_owned()), action: "definition.approved", detail, pin: Some(pin), definition }
             })
             .collect();
-        if let Some(unknown) = names.iter().find(|wanted| {
+        if let Some(unknown) = chosen.names.iter().find(|wanted| {
             !face.definitions().any(|(kind, name, _)| **wanted == name || **wanted == format!("{}:{name}", kind.as_str()))
         }) {
             return Err(format!("server `{}` offers nothing called `{unknown}`", spec.id));
         }
         let count = planned.len();
-        // Who approves everything approves what else there is to see, too.
-        let look = (names.is_empty() || pins.is_none()).then(|| Look::at(face));
+        // Who approves everything approves what else there is to see, too; who was shown nothing approves nothing.
+        let approves_any = chosen.seen.as_ref().is_none_or(|seen| !seen.is_empty());
+        let look = (approves_any && (chosen.names.is_empty() || pins.is_none())).then(|| Look::at(face));
         self.carry_out(&lock, spec, look, planned, who, ledger)?;
         Ok(count)
     }
@@ -280,61 +309,7 @@ impl Pins {
                 pins.insert(plan.key, pin);
             }
         }
-        if next != *lock {
-            save(&self.file, &file::render(&next)).map_err(|error| format!("cannot write {}: {error}", self.file.display()))?;
-            self.lock.store(Arc::new(next));
-        }
-        Ok(())
-    }
-
-    /// Every definition of a server and how it compares with what was approved, as JSON.
-    pub(crate) fn review_json(&self, spec: &ServerSpec, face: Option<&Face>) -> Vec<u8> {
-        let lock = self.lock.load();
-        let none = ServerPins::new();
-        let pins = lock.servers.get(&spec.id).unwrap_or(&none);
-        let mut rows: Vec<Vec<u8>> = Vec::new();
-        let mut shown = HashSet::new();
-        for (kind, name, definition) in face.into_iter().flat_map(Face::definitions) {
-            shown.insert((kind, name.to_owned()));
-            rows.push(self.row(spec, kind, name, Some(definition), pins.get(&(kind, name.to_owned()))));
-        }
-        for ((kind, name), pin) in pins.iter().filter(|(key, _)| !shown.contains(*key)) {
-            rows.push(self.row(spec, *kind, name, None, Some(pin)));
-        }
-        let mut out = Object::new();
-        out.str("server", spec.id.as_str()).str("state", spec.state().as_str());
-        out.raw("definitions", &[b"[", rows.join(&b","[..]).as_slice(), b"]"].concat());
-        out.finish()
-    }
-
-    fn row(&self, spec: &ServerSpec, kind: Kind, name: &str, now: Option<&Definition>, pin: Option<&Pin>) -> Vec<u8> {
-        let mut out = Object::new();
-        out.str("kind", kind.as_str()).str("name", name);
-        let state = match (now, pin) {
-            (None, _) => "gone",
-            (Some(_), None) => "new",
-            (Some(now), Some(_)) if self.standing(spec, kind, name, now) == Standing::Approved => "pinned",
-            (Some(_), Some(_)) => "changed",
-        };
-        out.str("state", state);
-        if let Some(now) = now {
-            out.str("digest", now.digest());
-        }
-        if let Some(pin) = pin {
-            out.str("pinned_digest", &pin.digest);
-        }
-        if kind == Kind::Tool {
-            let effect = spec.rule(name).effect.or(pin.and_then(|pin| pin.effect)).unwrap_or_else(|| infer_effect(name));
-            out.str("effect", effect.as_str());
-        }
-        if let (Some(now), "new" | "changed") = (now, state) {
-            let before = pin.map(|pin| pin.definition.as_slice()).unwrap_or(b"null");
-            let Comparison { verdict, diff } = compare(kind.as_str(), before, &now.canonical());
-            out.str("verdict", if pin.is_none() { "new" } else { verdict.as_str() });
-            let lines: Vec<Vec<u8>> = diff.iter().map(|line| wire::write::quoted(line)).collect();
-            out.raw("diff", &[b"[", lines.join(&b","[..]).as_slice(), b"]"].concat());
-        }
-        out.finish()
+        if next != *lock { self.put_into_force(next) } else { Ok(()) }
     }
 
     /// How many definitions a server has that wait for a person.
@@ -343,6 +318,24 @@ impl Pins {
             self.standing(spec, *kind, name, definition) != Standing::Approved
         };
         face.definitions().filter(waits).count()
+    }
+}
+
+/// Which definitions a person approves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Chosen {
+    /// Names, or `kind:name`; none means all.
+    pub names: Vec<String>,
+    /// The digests that the person was shown, by `kind:name`, where they were. What is something else now is not approved.
+    pub seen: Option<BTreeMap<String, String>>,
+}
+
+impl Chosen {
+    fn has(&self, kind: Kind, name: &str, definition: &Definition) -> bool {
+        let whole = format!("{}:{name}", kind.as_str());
+        let is_named = self.names.is_empty() || self.names.iter().any(|wanted| wanted == name || *wanted == whole);
+        let was_seen = |seen: &BTreeMap<String, String>| seen.get(&whole).is_some_and(|digest| digest == definition.digest());
+        is_named && self.seen.as_ref().is_none_or(was_seen)
     }
 }
 

@@ -16,9 +16,12 @@ use crate::cli::{args::ColorChoice, style::wants_color, terminal::harmless};
 /// Knows which secrets it holds. Without one, only those of well-known shapes are found.
 static GATE: RwLock<Option<Gate>> = RwLock::new(None);
 
-/// `PORTCULLIS_LOG` chooses what is logged, such as `debug` or `gateway=debug`; warnings are by default.
+/// What is logged where nobody chose: warnings, and that a server has connected, which ends the warnings that it had not.
+const STANDARD: &str = "warn,portcullis::servers=info";
+
+/// `PORTCULLIS_LOG` chooses what is logged, such as `debug` or `gateway=debug`.
 pub(crate) fn to_stderr(choice: ColorChoice) {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("PORTCULLIS_LOG").unwrap_or_else(|_| "warn".into());
+    let filter = tracing_subscriber::EnvFilter::try_from_env("PORTCULLIS_LOG").unwrap_or_else(|_| STANDARD.into());
     let colored = wants_color(choice, &io::stderr());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colored).with_writer(Lines { colored });
     // Where the log cannot be written, as on a disk that is full, complaining about it on the same stream would panic in the middle of a call.

@@ -21,6 +21,7 @@ use crate::{
 };
 
 mod account_verbs;
+pub(crate) mod adding;
 mod client_verbs;
 mod config_verbs;
 mod policy_verbs;
@@ -33,7 +34,7 @@ mod token_verbs;
 
 pub(crate) use config_verbs::explain;
 pub(crate) use record::os_user;
-pub(crate) use server_verbs::change;
+pub(crate) use server_verbs::{change, new_server};
 pub use server_verbs::{configured, first_config};
 
 /// Where answers go.
@@ -152,9 +153,14 @@ pub fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Option<Result<Exi
 #[must_use]
 pub fn wants_reload(verb: &Verb) -> bool {
     match verb {
-        Verb::Servers(verb) => {
-            !matches!(verb, args::Servers::List | args::Servers::Retry(_) | args::Servers::Review(_) | args::Servers::Approve(_))
-        }
+        Verb::Servers(verb) => !matches!(
+            verb,
+            args::Servers::List
+                | args::Servers::Show(_)
+                | args::Servers::Retry(_)
+                | args::Servers::Review(_)
+                | args::Servers::Approve(_)
+        ),
         Verb::Token(verb) => !matches!(verb, args::Token::List),
         Verb::Secret(verb) => !matches!(verb, args::Secret::List),
         _ => false,

@@ -26,6 +26,7 @@ mod line;
 mod lineage;
 mod result;
 mod seal;
+mod servers;
 
 pub(crate) use line::Line;
 
@@ -36,7 +37,8 @@ pub(crate) fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Result<Exi
         Verb::Connect(args) => connect::run(args, home),
         Verb::Call(args) => call::run(args, home, screen),
         Verb::Status(args) => status(args, home, screen),
-        Verb::Servers(args::Servers::List) => servers(home, screen),
+        Verb::Servers(args::Servers::List) => list(home, screen),
+        Verb::Servers(args::Servers::Show(server)) => servers::show(&server.id, home, screen),
         Verb::Servers(args::Servers::Retry(server)) => retry(&server.id, home, screen),
         Verb::Servers(args::Servers::Review(server)) => decide::review(&server.id, home, screen),
         Verb::Servers(args::Servers::Approve(args)) => decide::approve_definitions(args, home, screen),
@@ -104,7 +106,7 @@ fn first_rows(text: &str) -> String {
     }
 }
 
-fn servers(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+fn list(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let servers: Vec<ServerView> = match Line::as_operator(home) {
         Ok(mut line) => line.ask("portcullis/servers")?,
         // Without a gate the file still says what there is.

@@ -158,11 +158,14 @@ pub(crate) async fn perform(door: &Door, caller: &Caller, verb: Verb, given: Byt
         Verb::Tools => Ok(admin.tools_json()),
         Verb::Retry(server) => admin.retry(&server).map(|()| done("trying again")),
         Verb::Reload => admin.reload().map(|detail| done(&detail)),
-        Verb::Classify(server) => admin.classify(caller, &server, params.level()?, &params.reason()?).await,
+        Verb::Classify(server) => admin.classify(caller, &server, params.level()?, params.seen()?, &params.reason()?).await,
         Verb::Block(server) => admin.block(caller, &server, &params.required_reason()?).await,
         Verb::Unblock(server) => admin.unblock(caller, &server, &params.reason()?).await,
         Verb::Definitions(server) => admin.definitions_json(&server),
-        Verb::ApproveDefinitions(server) => admin.approve_definitions(caller, &server, &params.names()?, &params.reason()?).await,
+        Verb::ApproveDefinitions(server) => {
+            let chosen = gateway::Chosen { names: params.names()?, seen: params.seen()? };
+            admin.approve_definitions(caller, &server, chosen, &params.reason()?).await
+        }
         Verb::Sessions => Ok(admin.sessions_json()),
         Verb::ResetSession(whose) => admin.reset_session(caller, &whose, &params.required_reason()?).await,
         Verb::Approvals => admin.approvals_json(params.flag("all")?).await,

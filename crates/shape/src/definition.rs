@@ -7,6 +7,7 @@
 mod diff;
 mod infer;
 mod narrow;
+mod suspect;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,7 @@ use serde_json::Value;
 use wire::{Json, Limits};
 
 pub use infer::{infer_effect, infer_open_world};
+pub use suspect::suspicions;
 
 /// Definitions come from a catalog whose texts are smaller.
 const LIMITS: Limits = Limits::new(4 << 20, 128);

@@ -1,19 +1,58 @@
 //! What an operator changes: server states, definitions, sessions, approvals. Each is on record, with who and why, before it holds.
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use state::Approval;
 use vocab::{Level, ServerId};
 use wire::{Json, write::Object};
 
 use super::{Admin, array};
-use crate::{Caller, Edit, pins::Who};
+use crate::{
+    Caller, Edit,
+    catalog::Face,
+    pins::{Chosen, Who},
+    settings::ServerSpec,
+};
 
 /// The longest reason that is recorded.
 const MAX_REASON: usize = 1000;
 
 impl Admin {
-    /// UNTRUSTED to CLASSIFIED, or another level.
-    pub async fn classify(&self, who: &Caller, id: &ServerId, level: Level, reason: &str) -> Result<Vec<u8>, String> {
-        self.edit(who, &format!("CLASSIFIED {level}"), reason, Edit::Classify { id: id.clone(), level }).await
+    /// UNTRUSTED to CLASSIFIED, or another level. The first time, the definitions that the operator was `shown` are approved with it, or
+    /// those that the server shows now where they do not say what they were shown. A server that shows none yet has none approved: what
+    /// it shows later waits for a person.
+    pub async fn classify(
+        &self,
+        who: &Caller,
+        id: &ServerId,
+        level: Level,
+        shown: Option<BTreeMap<String, String>>,
+        reason: &str,
+    ) -> Result<Vec<u8>, String> {
+        let is_first = !self.gate.pins().knows(id);
+        let upstream = self.gate.hub().upstream(id).ok_or_else(|| format!("there is no server `{id}`"))?;
+        // Approved before it is classified, so that nothing is quarantined in between.
+        let approved = match upstream.face().filter(|_| is_first || shown.is_some()) {
+            Some(face) => {
+                self.checked(reason)?;
+                let now = self.shown_now(&upstream.spec(), &face).await.unwrap_or(face);
+                self.approve(who, &upstream.spec(), now, Chosen { names: Vec::new(), seen: shown }, reason).await?
+            }
+            None => 0,
+        };
+        let (gate, server) = (self.gate.clone(), id.clone());
+        let withheld = tokio::task::spawn_blocking(move || gate.pins().withhold(&server));
+        withheld.await.map_err(|error| error.to_string())??;
+        self.edit(who, &format!("CLASSIFIED {level}"), reason, Edit::Classify { id: id.clone(), level }).await?;
+        let mut out = Object::new();
+        out.str("server", id.as_str()).str("state", &format!("CLASSIFIED {level}")).u64("approved", approved as u64);
+        Ok(out.finish())
+    }
+
+    /// What a server shows when it is asked again; nothing where it cannot be asked.
+    async fn shown_now(&self, spec: &ServerSpec, before: &Arc<Face>) -> Option<Arc<Face>> {
+        self.gate.hub().look_again(spec, std::time::Duration::ZERO).await.ok()?;
+        Some(self.gate.hub().upstream(&spec.id)?.face().unwrap_or_else(|| Arc::clone(before)))
     }
 
     /// BLOCKED, which beats everything.
@@ -51,12 +90,12 @@ impl Admin {
         Ok(out.finish())
     }
 
-    /// Approves definitions as the server shows them now: the named ones, or all.
+    /// Approves definitions as the server shows them now: those that were chosen.
     pub async fn approve_definitions(
         &self,
         who: &Caller,
         id: &ServerId,
-        names: &[String],
+        chosen: Chosen,
         reason: &str,
     ) -> Result<Vec<u8>, String> {
         let upstream = self.gate.hub().upstream(id).ok_or_else(|| format!("there is no server `{id}`"))?;
@@ -68,22 +107,33 @@ impl Admin {
         let face = upstream.face().ok_or_else(|| format!("server `{id}` has not shown what it offers yet"))?;
         // A person approves what they were shown, not what the server has slipped in since.
         self.gate.hub().look_again(&spec, std::time::Duration::ZERO).await.map_err(|stop| stop.to_string())?;
-        let now = upstream.face().unwrap_or_else(|| std::sync::Arc::clone(&face));
+        let now = upstream.face().unwrap_or_else(|| Arc::clone(&face));
         if !face.defines_the_same(&now) {
             return Err(format!("server `{id}` shows something else now; look again: portcullis servers review {id}"));
         }
-        let (gate, names) = (self.gate.clone(), names.to_vec());
-        let (caller, reason) = (who.id().to_owned(), self.checked(reason)?.to_owned());
-        let approved = tokio::task::spawn_blocking(move || {
-            let who = Who { caller: &caller, reason: &reason };
-            let count = gate.pins().approve(&spec, &face, &names, &who, gate.ledger())?;
-            gate.hub().announce(&spec.id);
-            Ok::<_, String>(count)
-        });
-        let count = approved.await.map_err(|error| error.to_string())??;
+        let count = self.approve(who, &spec, face, chosen, reason).await?;
         let mut out = Object::new();
         out.str("server", id.as_str()).u64("approved", count as u64);
         Ok(out.finish())
+    }
+
+    async fn approve(
+        &self,
+        who: &Caller,
+        spec: &Arc<ServerSpec>,
+        face: Arc<Face>,
+        chosen: Chosen,
+        reason: &str,
+    ) -> Result<usize, String> {
+        let (gate, spec) = (self.gate.clone(), Arc::clone(spec));
+        let (caller, reason) = (who.id().to_owned(), self.checked(reason)?.to_owned());
+        let approved = tokio::task::spawn_blocking(move || {
+            let who = Who { caller: &caller, reason: &reason };
+            let count = gate.pins().approve(&spec, &face, &chosen, &who, gate.ledger())?;
+            gate.hub().announce(&spec.id);
+            Ok::<_, String>(count)
+        });
+        approved.await.map_err(|error| error.to_string())?
     }
 
     /// Starts a caller's session clean. Its lineage stays in the ledger; what the label was is archived.
@@ -179,7 +229,8 @@ impl Admin {
     /// Every definition of a server, and how it compares with what was approved.
     pub fn definitions_json(&self, id: &ServerId) -> Result<Vec<u8>, String> {
         let upstream = self.gate.hub().upstream(id).ok_or_else(|| format!("there is no server `{id}`"))?;
-        Ok(self.gate.pins().review_json(&upstream.spec(), upstream.face().as_deref()))
+        let is_open_world = self.gate.catalog().is_open_world(id);
+        Ok(self.gate.pins().review_json(&upstream.spec(), upstream.face().as_deref(), is_open_world))
     }
 
     /// Every stage's verdict on a call, recorded or imagined. Reaches no server and changes nothing.

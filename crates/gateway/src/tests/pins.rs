@@ -10,6 +10,10 @@ use crate::{
     settings::{Arrivals, ServerSpec},
 };
 
+fn chosen(names: &[&str]) -> crate::pins::Chosen {
+    crate::pins::Chosen { names: names.iter().map(|name| (*name).to_owned()).collect(), seen: None }
+}
+
 const WHO: Who<'static> = Who { caller: "op", reason: "read it" };
 const TOOL: &str = r#"{"name":"send","title":"T","description":"Sends.","annotations":{"readOnlyHint":true},"_meta":{"a":1},
     "icons":[],"inputSchema":{"type":"object","properties":{"to":{"type":"string"}}},"outputSchema":{"type":"object"}}"#;
@@ -65,7 +69,7 @@ fn every_field_that_changes_is_quarantined_until_a_person_approves_it() {
         let standing = reopened.standing(&spec("s", Some(Level::Public)), Kind::Tool, "send", &face(TOOL).tools[0].definition);
         assert_ne!(standing, crate::pins::Standing::Approved, "a restart forgives nothing");
         let (spec, face) = (spec("s", Some(Level::Public)), face(TOOL));
-        assert_eq!(bench.pins.approve(&spec, &face, &["tool:send".into()], &WHO, &bench.ledger), Ok(1));
+        assert_eq!(bench.pins.approve(&spec, &face, &chosen(&["tool:send"]), &WHO, &bench.ledger), Ok(1));
         assert_eq!(shown(&bench.build(&one(&face))), ["s__send"]);
     }
 }
@@ -146,7 +150,7 @@ fn a_review_shows_what_changed() {
     bench.build(&one(&face(TOOL)));
     let changed = face(&TOOL.replace("Sends.", "Sends to all."));
     bench.build(&one(&changed));
-    let review = bench.pins.review_json(&spec("s", Some(Level::Public)), Some(&changed));
+    let review = bench.pins.review_json(&spec("s", Some(Level::Public)), Some(&changed), false);
     let review: serde_json::Value = serde_json::from_slice(&review).unwrap();
     let row = &review["definitions"][0];
     assert_eq!((row["name"].as_str(), row["state"].as_str()), (Some("send"), Some("changed")));
@@ -176,6 +180,25 @@ fn what_takes_addresses_once_stays_open_world_until_a_person_says_otherwise() {
     let other = r#"{"name":"fetch","description":"by id","inputSchema":{"type":"object"}}"#;
     let other = face(other);
     is_open_world(&other);
-    bench.pins.approve(&narrowing, &other, &[], &WHO, &bench.ledger).unwrap();
+    bench.pins.approve(&narrowing, &other, &chosen(&[]), &WHO, &bench.ledger).unwrap();
     assert!(!is_open_world(&other), "a person has looked");
+}
+
+#[test]
+fn only_what_a_person_was_shown_is_approved() {
+    let bench = Bench::new();
+    let (spec, face) = (spec("s", Some(Level::Public)), face(TOOL));
+    bench.pins.withhold(&spec.id).unwrap();
+    assert!(shown(&bench.build(&one(&face))).is_empty(), "an entry without pins approves nothing by itself");
+    let digest = face.tools[0].definition.digest().to_owned();
+    for (seen, count) in
+        [(vec![], 0), (vec![("tool:send", "another")], 0), (vec![("tool:sent", &*digest)], 0), (vec![("tool:send", &*digest)], 1)]
+    {
+        let seen = seen.iter().map(|(name, digest)| ((*name).to_owned(), (*digest).to_owned())).collect();
+        let chosen = crate::pins::Chosen { names: Vec::new(), seen: Some(seen) };
+        assert_eq!(bench.pins.approve(&spec, &face, &chosen, &WHO, &bench.ledger), Ok(count));
+    }
+    assert_eq!(shown(&bench.build(&one(&face))), ["s__send"]);
+    let reopened = Pins::open(bench.lock_file()).unwrap();
+    assert!(reopened.knows(&spec.id));
 }

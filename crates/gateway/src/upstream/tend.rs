@@ -96,6 +96,7 @@ async fn stay(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Arc<Link>, connec
         Ok(()) => {
             *lock(&upstream.last_error) = None;
             upstream.status.send_replace(Status::Connected);
+            announce(upstream);
             resubscribe(upstream, link);
             let presence = Presence::begin(hub, &upstream.spec().id, &connection);
             let left = watch(hub, upstream, link, &connection, &presence).await;
@@ -111,6 +112,13 @@ async fn stay(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Arc<Link>, connec
     *lock(&upstream.listed) = None;
     drop(connection);
     left
+}
+
+/// The last line about a server should not be that it did not connect.
+fn announce(upstream: &Upstream) {
+    let (spec, face) = (upstream.spec(), upstream.face());
+    let (tools, prompts) = face.map_or((0, 0), |face| (face.tools.len(), face.prompts.len()));
+    tracing::info!(target: "portcullis::servers", server = %spec.id, tools, prompts, "connected");
 }
 
 async fn watch(

@@ -7,10 +7,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 mod audit;
 mod decide;
 mod seal;
+mod servers;
 
 pub use audit::*;
 pub use decide::*;
 pub use seal::*;
+pub use servers::*;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -154,96 +156,6 @@ pub struct Who {
     /// Call with the token in this file, instead of the one in PORTCULLIS_TOKEN or the first client's
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Servers {
-    /// List servers and their state
-    List,
-    /// Add a server to portcullis.yaml
-    ///
-    /// Either a program (--command, its arguments after --) or an address (--url). Without --classification the server is
-    /// connected and shown, but none of its tools can be called.
-    #[command(after_help = ADD_EXAMPLES)]
-    Add(Add),
-    /// Remove a server from portcullis.yaml
-    Remove(ServerName),
-    /// Connect a server that was disabled
-    Enable(ServerName),
-    /// Keep a server's entry but disconnect it
-    Disable(ServerName),
-    /// Try a failed server again now
-    Retry(ServerName),
-    /// Set how secret a server's data is, and what may be sent to it
-    ///
-    /// This is what lets its tools be called at all, and it approves the definitions the server shows at that time: what it changes later
-    /// waits for `portcullis servers approve`.
-    Classify(Classify),
-    /// Stop using a server: it is not started and none of its tools can be called
-    Block(Block),
-    /// Let a blocked server be used again as it is classified
-    Unblock(Unblock),
-    /// Show a server's definitions, and how they differ from what was approved
-    Review(ServerName),
-    /// Approve changed or new definitions as they are now
-    #[command(after_help = APPROVE_EXAMPLES)]
-    Approve(ApproveDefinitions),
-}
-
-const ADD_EXAMPLES: &str = "\
-Examples:
-  portcullis servers add time --command uvx --classification PUBLIC -- mcp-server-time
-  portcullis servers add github --command npx --env GITHUB_TOKEN=keychain:github-pat \\
-      --classification CONFIDENTIAL -- -y @modelcontextprotocol/server-github
-  portcullis servers add search --url https://mcp.example.com/mcp --bearer env:SEARCH_TOKEN";
-
-#[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("where").required(true).args(["command", "url"]))]
-pub struct Add {
-    /// The server's id: lower-case words joined by single - or _
-    pub id: String,
-    /// Program to start; it speaks MCP on its standard input and output
-    #[arg(long, value_name = "CMD")]
-    pub command: Option<String>,
-    /// Variable for the program: text, env:NAME, keychain:name or secret:engine/path#field
-    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, conflicts_with = "url")]
-    pub env: Vec<(String, String)>,
-    /// Directory the program starts in
-    #[arg(long, value_name = "DIR", conflicts_with = "url")]
-    pub cwd: Option<PathBuf>,
-    /// Address of a remote server
-    #[arg(long, value_name = "URL")]
-    pub url: Option<String>,
-    /// Secret reference of the token to send to the address
-    #[arg(long, value_name = "REF", conflicts_with = "command")]
-    pub bearer: Option<String>,
-    /// Header to send to the address; its value may be a secret reference
-    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, conflicts_with = "command")]
-    pub header: Vec<(String, String)>,
-    /// How secret the server's data is: PUBLIC, INTERNAL, CONFIDENTIAL or RESTRICTED
-    #[arg(long, value_name = "LEVEL", value_parser = level)]
-    pub classification: Option<vocab::Level>,
-    /// Arguments of the program
-    #[arg(last = true, value_name = "ARGS", conflicts_with = "url")]
-    pub args: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-pub struct ServerName {
-    /// The server's id
-    pub id: String,
-}
-
-#[derive(Debug, Args)]
-pub struct Classify {
-    /// The server's id
-    pub id: String,
-    /// PUBLIC, INTERNAL, CONFIDENTIAL or RESTRICTED
-    #[arg(value_parser = level)]
-    pub level: vocab::Level,
-    /// Why, for whoever reads the ledger later
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    pub reason: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

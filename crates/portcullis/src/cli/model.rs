@@ -61,6 +61,11 @@ pub struct ServerView {
     pub classification: Option<String>,
     /// Why nothing of it may be used, if so.
     pub blocked: Option<String>,
+    /// Whether what it returns may be anyone's words, and why that is thought.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_world_why: Option<String>,
     /// Definitions that wait for `portcullis servers approve`.
     pub quarantined: u64,
     pub tools: u64,
@@ -88,10 +93,13 @@ pub struct ToolView {
     pub description: Option<String>,
     /// `permitted`, `restricted` or `blocked`.
     pub permission: String,
-    /// `read` or `consequential`, as the operator says.
+    /// `read` or `consequential`.
     pub effect: String,
     /// How its server stands: `CLASSIFIED`, `UNTRUSTED`, `BLOCKED` or `DISABLED`.
     pub admission: String,
+    /// Who says so: `entry`, `lock` or `name`.
+    pub effect_from: String,
+    pub open_world: Option<bool>,
     /// Not as approved, so nobody sees it until a person has looked.
     pub quarantined: bool,
     /// Whether callers see it at all.

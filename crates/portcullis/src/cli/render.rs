@@ -11,9 +11,12 @@ use super::{
 };
 
 mod decide;
+mod offer;
 mod sinks;
 
 pub use sinks::sinks;
+
+pub use offer::{hint, offer, server};
 
 pub use decide::{approval, approvals, explanation, review, session, sessions, visible};
 
@@ -55,6 +58,7 @@ fn details(server: &ServerView, style: Style) -> String {
         out.push_str(&format!("\n{id} wrote to standard error:\n"));
         let last = said.iter().skip(said.len().saturating_sub(STDERR_LINES));
         out.extend(last.map(|line| format!("  {}\n", cut(&tame(line), style.width.saturating_sub(2)))));
+        out.push_str(&format!("  portcullis servers show {id} has it whole\n"));
     }
     out
 }
@@ -97,6 +101,7 @@ fn note(server: &ServerView) -> String {
         ServerState::Connected if server.quarantined > 0 => {
             format!("{} to review; portcullis servers review {}", server.quarantined, server.id)
         }
+        ServerState::Connected if server.open_world == Some(true) => "open world".to_owned(),
         ServerState::Connected => String::new(),
         ServerState::Failed => format!("{error}; portcullis servers retry {}", server.id),
         ServerState::Connecting | ServerState::Disconnected => match server.next_retry_ms {
@@ -129,7 +134,7 @@ pub fn tools(tools: &[ToolView], style: Style) -> String {
                 "blocked" => painted("blocked", Paint::Red),
                 other => painted(other, Paint::Yellow),
             };
-            let effect = if tool.effect.is_empty() { "-" } else { &tool.effect };
+            let effect = offer::effect(&tool.effect, &tool.effect_from);
             let description = tool.description.as_deref().unwrap_or_default();
             vec![painted(&tool.name, Paint::Bold), permission, cell(effect), cell(description)]
         })

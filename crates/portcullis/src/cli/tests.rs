@@ -254,6 +254,7 @@ fs wrote to standard error:
   line 6 [31m
   line 7 [31m
   line 8 [31m
+  portcullis servers show fs has it whole
 "
     );
 }

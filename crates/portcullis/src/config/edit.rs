@@ -12,7 +12,10 @@ use super::{
 };
 
 mod entry;
+mod keys;
 mod verify;
+
+pub use keys::{Changes, edit_server, set_effect, set_open_world};
 
 pub use entry::{NewServer, NewTransport, scalar as yaml_scalar};
 
@@ -21,12 +24,25 @@ pub enum EditError {
     /// The file was broken before the edit, or would be after it.
     #[error("{0}")]
     Invalid(Report),
-    #[error("the server `{0}` already exists; remove it first, or choose another id")]
+    #[error("the server `{0}` already exists; change it with `portcullis servers edit {0}`, or choose another id")]
     Exists(String),
     #[error("there is no server `{id}`{hint}")]
     Unknown { id: String, hint: String },
+    /// The edit would make the file wrong.
+    #[error("{0}")]
+    Refused(String),
+    #[error("the file was changed meanwhile; nothing was changed here")]
+    Meanwhile,
     #[error("line {line} is written in a way that cannot be edited safely; change it by hand")]
     Style { line: usize },
+}
+
+impl EditError {
+    /// There is no server of this id among these.
+    pub fn unknown<'a>(id: &str, known: impl Iterator<Item = &'a str>) -> Self {
+        let hint = nearest(id, known).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+        Self::Unknown { id: id.to_owned(), hint }
+    }
 }
 
 /// Adds an entry after the last one.
@@ -111,9 +127,15 @@ struct Found<'a> {
 
 impl Source {
     fn read(text: &str) -> Result<Self, EditError> {
+        let source = Self::read_loosely(text)?;
+        source.raw.resolve().map_err(EditError::Invalid)?;
+        Ok(source)
+    }
+
+    /// The same for a text that is on its way from one good state to another.
+    fn read_loosely(text: &str) -> Result<Self, EditError> {
         let body = text.strip_prefix('\u{feff}').unwrap_or(text);
         let raw = Raw::parse(std::path::Path::new("portcullis.yaml"), body).map_err(EditError::Invalid)?;
-        raw.resolve().map_err(EditError::Invalid)?;
         let newline = if body.contains("\r\n") { "\r\n" } else { "\n" };
         Ok(Self { newline, marked: body.len() != text.len(), raw })
     }
@@ -130,11 +152,7 @@ impl Source {
         let entries = entries(&self.raw.root);
         match entries.iter().find(|(name, ..)| *name == id) {
             Some((_, place, node)) => self.stands_alone(*place, node),
-            None => {
-                let hint = nearest(id, entries.iter().map(|(name, ..)| *name));
-                let hint = hint.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-                Err(EditError::Unknown { id: id.to_owned(), hint })
-            }
+            None => Err(EditError::unknown(id, entries.iter().map(|(name, ..)| *name))),
         }
     }
 

@@ -85,12 +85,35 @@ pub struct Report {
 }
 
 impl Report {
+    /// Of a file that could not be read as YAML, so that nobody knows which of its words are credentials.
     #[must_use]
-    pub fn new(file: &str, source: &str, mut findings: Vec<Finding>) -> Self {
+    pub fn new(file: &str, source: &str, findings: Vec<Finding>) -> Self {
+        let cautious: Vec<String> = source.lines().map(without_named_values).collect();
+        Self::of_lines(file, &cautious, findings)
+    }
+
+    /// Credentials stand at these places; no excerpt shows them, whatever it was made for.
+    #[must_use]
+    pub fn hiding(file: &str, source: &str, findings: Vec<Finding>, credentials: &[Place]) -> Self {
+        let mut lines: Vec<Vec<char>> = source.lines().map(|line| line.chars().collect()).collect();
+        for place in credentials {
+            for number in place.line..=place.end_line {
+                let Some(line) = lines.get_mut(number.saturating_sub(1)) else { continue };
+                let from = if number == place.line { place.column.saturating_sub(1) } else { 0 };
+                let to = if number == place.end_line { place.end_column.saturating_sub(1) } else { line.len() };
+                // One for one, so that what points into the line still does.
+                line.iter_mut().take(to).skip(from).for_each(|c| *c = '*');
+            }
+        }
+        let lines: Vec<String> = lines.into_iter().map(|line| line.into_iter().collect()).collect();
+        Self::of_lines(file, &lines, findings)
+    }
+
+    fn of_lines(file: &str, lines: &[String], mut findings: Vec<Finding>) -> Self {
         findings.sort_by_key(|finding| (finding.place.line, finding.place.column));
         findings.dedup();
         for finding in &mut findings {
-            let line = source.lines().nth(finding.place.line.saturating_sub(1)).unwrap_or_default();
+            let line = lines.get(finding.place.line.saturating_sub(1)).map_or("", String::as_str);
             finding.excerpt = presentable(line).chars().take(MAX_EXCERPT).collect();
             finding.what = presentable(&finding.what).into();
             finding.fix = presentable(&finding.fix).into();
@@ -124,6 +147,24 @@ impl fmt::Display for Report {
 
 /// Longer lines are cut here: an excerpt is for finding the place, not for reading the file.
 const MAX_EXCERPT: usize = 160;
+
+/// Names after which a credential is to be expected.
+const TELLING: [&str; 9] =
+    ["authorization", "token", "secret", "password", "passwd", "api_key", "apikey", "api-key", "credential"];
+
+/// A line that is not YAML, up to the first value that its name says is a credential.
+fn without_named_values(line: &str) -> String {
+    let lower = line.to_ascii_lowercase();
+    let after = |name: &&str| {
+        let found = lower.find(*name)? + name.len();
+        let colon = lower.get(found..)?.find([':', '='])?;
+        Some(found + colon + 1)
+    };
+    match TELLING.iter().filter_map(after).min() {
+        Some(end) => format!("{} (hidden)", line.get(..end).unwrap_or_default()),
+        None => line.to_owned(),
+    }
+}
 
 /// Control characters would let a file paint on the terminal of whoever checks it, and a credential written by mistake must not
 /// travel on into logs and screenshots.

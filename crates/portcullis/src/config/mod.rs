@@ -76,7 +76,9 @@ impl Raw {
     /// The findings with the file's name and lines.
     #[must_use]
     pub fn report(&self, findings: Vec<Finding>) -> Report {
-        Report::new(&self.file.display().to_string(), &self.text, findings)
+        let mut credentials = Vec::new();
+        secret::find(&self.root, "", &mut credentials);
+        Report::hiding(&self.file.display().to_string(), &self.text, findings, &credentials)
     }
 }
 

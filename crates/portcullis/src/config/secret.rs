@@ -2,7 +2,10 @@
 
 use secrets::{Reason, RefError, SecretRef, looks_like_credential};
 
-use super::{finding::Finding, tree::Node};
+use super::{
+    finding::{Finding, Place},
+    tree::{Node, Value},
+};
 
 pub(super) const FORMS: &str =
     "use `env:NAME`, `keychain:name` (stored with `portcullis secret set name`) or `secret:engine/path#field`";
@@ -25,6 +28,27 @@ pub fn parse_reference(text: &str) -> Option<Result<SecretRef, RefError>> {
     match parsed {
         Err(RefError::NotAReference) => None,
         other => Some(other),
+    }
+}
+
+/// A user name, or a query: whatever is wrong with such an address, it is not shown.
+pub(super) fn may_hold_credential(url: &str) -> bool {
+    url.contains(['@', '?'])
+}
+
+/// Every place where a credential is written out, wherever in the file that is.
+pub(super) fn find(node: &Node, name: &str, found: &mut Vec<Place>) {
+    match &node.value {
+        Value::Map(entries) => entries.iter().for_each(|(key, value)| find(value, &key.name, found)),
+        Value::List(items) => items.iter().for_each(|item| find(item, name, found)),
+        _ => {
+            let text = node.text().unwrap_or_default();
+            let is_reference = parse_reference(text).is_some_and(|parsed| parsed.is_ok());
+            let in_url = name == "url" && may_hold_credential(text);
+            if in_url || !is_reference && (looks_like_credential(name, text).is_some() || looks_like_token(text)) {
+                found.push(node.place);
+            }
+        }
     }
 }
 

@@ -168,7 +168,8 @@ impl<'a> Entry<'a> {
     fn http(&self, url: &Node, findings: &mut Vec<Finding>) -> Option<Http> {
         let text = url.text()?;
         if let Err((what, fix)) = check_url(text) {
-            findings.push(Finding::error(url.place, format!("`{}.url` {what}", self.path), fix).hidden());
+            findings.push(bad_url(url, format!("`{}.url` {what}", self.path), fix));
+            self.headers(findings);
             return None;
         }
         let headers = self.headers(findings);
@@ -272,6 +273,12 @@ impl<'a> Entry<'a> {
         let fields = self.fields.table("resource_limits");
         Some(Resources { cpu_millicores: fields.count("cpu_millicores"), memory_mb: fields.count("memory_mb") })
     }
+}
+
+/// What is wrong with an address. It is shown, since it is what must be corrected, unless it may hold a credential.
+pub(super) fn bad_url(node: &Node, what: String, fix: &str) -> Finding {
+    let finding = Finding::error(node.place, what, fix);
+    if secret::may_hold_credential(node.text().unwrap_or_default()) { finding.hidden() } else { finding }
 }
 
 pub(super) fn check_url(text: &str) -> Result<(), (&'static str, &'static str)> {

@@ -16,7 +16,7 @@ use super::{
     model::Trust,
     resolve::path_at,
     secret,
-    server::{check_url, in_clear},
+    server::{bad_url, check_url, in_clear},
     tree::Node,
 };
 
@@ -200,7 +200,7 @@ impl<'a> Entry<'a> {
         let node = self.needed("url", "as in `https://host/path`", findings)?;
         let text = node.text()?;
         if let Err((what, fix)) = check_url(text) {
-            findings.push(Finding::error(node.place, format!("`{}.url` {what}", self.path), fix).hidden());
+            findings.push(bad_url(node, format!("`{}.url` {what}", self.path), fix));
             return None;
         }
         if in_clear(text) {

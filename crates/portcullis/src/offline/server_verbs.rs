@@ -1,10 +1,10 @@
-//! `portcullis servers add|remove|enable|disable|classify|block|unblock`: edits of `portcullis.yaml`.
+//! `portcullis servers add|edit|set|remove|enable|disable|classify|block|unblock`: edits of `portcullis.yaml`.
 
 use std::{fs, io, path::Path};
 
 use serde_json::json;
 
-use super::{Screen, Trouble, record};
+use super::{Screen, Trouble, adding, record};
 use crate::{
     cli::{
         Exit, args,
@@ -20,14 +20,37 @@ use crate::{
 
 /// `None` for the verbs that ask the gate.
 pub(super) fn run(verb: &args::Servers, home: &Home, screen: &mut Screen<'_>) -> Option<Result<Exit, Trouble>> {
+    if let args::Servers::Edit(args) = verb
+        && is_without_changes(args)
+    {
+        return Some(in_editor(args, home, screen));
+    }
     let planned = Planned::of(verb)?;
-    Some(planned.carry_out(home).and_then(|resolved| {
+    if let args::Servers::Add(args) = verb {
+        if let Err(trouble) = adding::refuse_sentence(args.command.as_deref()) {
+            return Some(Err(trouble));
+        }
+        let doubts = adding::doubts(args.command.as_deref(), &adding::values(args), home);
+        doubts.iter().for_each(|doubt| screen.warn(doubt));
+    }
+    // Before the file says that it is classified: a gate that starts then finds that nothing was approved.
+    let classified = match verb {
+        args::Servers::Add(args) => args.classification.is_some(),
+        args::Servers::Classify(_) => true,
+        _ => false,
+    };
+    Some(planned.carry_out(home, classified).and_then(|resolved| {
         let (id, done) = (planned.id, planned.done);
         let untrusted = resolved.server(id).is_some_and(|server| server.classification.is_none());
-        let advice = if done == "added" && untrusted {
-            format!("It has no classification yet, so none of its tools can be called: portcullis servers classify {id} LEVEL\n")
-        } else {
-            String::new()
+        let advice = match done {
+            "added" if untrusted => {
+                format!("It has no classification yet, so none of its tools can be called: portcullis servers classify {id} LEVEL\n")
+            }
+            "added" | "classified" if is_waiting(home, id) => format!(
+                "No gate runs, so nobody has seen what it offers. When one does, look and approve:\n  portcullis servers review {id}\n  \
+                 portcullis servers approve {id}\n"
+            ),
+            _ => String::new(),
         };
         let file = home.config_file();
         screen.show(
@@ -69,7 +92,22 @@ impl<'a> Planned<'a> {
             ..plain(id, done, edit)
         };
         Some(match verb {
-            args::Servers::Add(args) => plain(&args.id, "added", Box::new(|text| edit::add_server(text, &new_server(args)))),
+            args::Servers::Add(args) => {
+                plain(&args.id, "added", Box::new(|text| edit::add_server(text, &new_server(args, args.classification))))
+            }
+            args::Servers::Edit(args) => {
+                plain(&args.id, "edited", Box::new(|text| edit::edit_server(text, &args.id, &changes(args))))
+            }
+            args::Servers::Set(args) => {
+                let detail = match &args.what {
+                    args::SetWhat::Effect(effects) => {
+                        let effects = effects.effects.iter().map(|(tool, effect)| format!("{tool}={effect}"));
+                        format!("effect {}", effects.collect::<Vec<_>>().join(" "))
+                    }
+                    args::SetWhat::OpenWorld(value) => format!("open-world {:?}", value.value).to_lowercase(),
+                };
+                Self { detail, ..plain(&args.id, "set", Box::new(|text| set(text, args))) }
+            }
             args::Servers::Remove(args) => plain(&args.id, "removed", Box::new(|text| edit::remove_server(text, &args.id))),
             args::Servers::Enable(args) => plain(&args.id, "enabled", Box::new(|text| edit::set_enabled(text, &args.id, true))),
             args::Servers::Disable(args) => {
@@ -87,13 +125,20 @@ impl<'a> Planned<'a> {
                 let edit = Box::new(|text: &str| edit::set_blocked(text, &args.id, None));
                 state(&args.id, "unblocked", "unblocked", args.reason.as_deref(), edit)
             }
-            args::Servers::List | args::Servers::Retry(_) | args::Servers::Review(_) | args::Servers::Approve(_) => return None,
+            args::Servers::List
+            | args::Servers::Show(_)
+            | args::Servers::Retry(_)
+            | args::Servers::Review(_)
+            | args::Servers::Approve(_) => return None,
         })
     }
 
     /// Edits the home's file, and says so in the ledger first where no gate runs that would.
-    fn carry_out(&self, home: &Home) -> Result<Resolved, Trouble> {
+    fn carry_out(&self, home: &Home, classified: bool) -> Result<Resolved, Trouble> {
         change(home, &*self.edit, || {
+            if classified {
+                withhold(home, self.id)?;
+            }
             let change = audit::Change {
                 action: &self.action,
                 door: "cli",
@@ -107,7 +152,103 @@ impl<'a> Planned<'a> {
     }
 }
 
-fn new_server(args: &args::Add) -> NewServer {
+/// Nothing of this server is approved before a person has been shown it. Without a gate nobody can be.
+fn withhold(home: &Home, id: &str) -> Result<(), Trouble> {
+    let id = vocab::ServerId::parse(id).map_err(Trouble::usage)?;
+    gateway::Pins::open(home.lock_file()).and_then(|pins| pins.withhold(&id)).map_err(Trouble::failed)
+}
+
+fn is_waiting(home: &Home, id: &str) -> bool {
+    let text = fs::read(home.lock_file()).unwrap_or_default();
+    let lock: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    let pins = lock.get("servers").and_then(|servers| servers.get(id)).and_then(serde_json::Value::as_object);
+    pins.is_some_and(serde_json::Map::is_empty)
+}
+
+fn changes(args: &args::EditServer) -> edit::Changes {
+    edit::Changes {
+        command: args.command.clone(),
+        args: (!args.args.is_empty()).then(|| args.args.clone()),
+        env: args.env.clone(),
+        unset_env: args.unset_env.clone(),
+        cwd: args.cwd.as_deref().map(whole),
+        url: args.url.clone(),
+        bearer: args.bearer.clone(),
+        headers: args.header.clone(),
+    }
+}
+
+fn is_without_changes(args: &args::EditServer) -> bool {
+    changes(args) == edit::Changes::default()
+}
+
+fn set(text: &str, args: &args::SetServer) -> Result<String, EditError> {
+    match &args.what {
+        args::SetWhat::Effect(effects) => effects
+            .effects
+            .iter()
+            .try_fold(text.to_owned(), |text, (tool, effect)| edit::set_effect(&text, &args.id, tool, *effect)),
+        args::SetWhat::OpenWorld(value) => {
+            let value = match value.value {
+                args::OpenWorld::True => Some(true),
+                args::OpenWorld::False => Some(false),
+                args::OpenWorld::Auto => None,
+            };
+            edit::set_open_world(text, &args.id, value)
+        }
+    }
+}
+
+/// Opens a copy of the file in the person's editor, and takes it only if it is good.
+fn in_editor(args: &args::EditServer, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let file = home.config_file();
+    let (_, resolved) = super::load(&file)?;
+    let Some(entry) = resolved.server(&args.id) else {
+        return Err(Trouble::usage(EditError::unknown(&args.id, resolved.servers.iter().map(|server| server.id.as_str()))));
+    };
+    let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|text| !text.trim().is_empty()));
+    let Some(editor) = editor else {
+        return Err(Trouble::usage(format!(
+            "say what to change (see --help), or set EDITOR; the entry is at {}:{}",
+            file.display(),
+            entry.place.line
+        )));
+    };
+    let before = fs::read_to_string(&file)?;
+    let draft = home.state.join("portcullis.draft.yaml");
+    private_file::replace(&draft, before.as_bytes())?;
+    let mut words = editor.split_whitespace();
+    let status = std::process::Command::new(words.next().unwrap_or_default()).args(words).arg(&draft).status();
+    let status = status.map_err(|error| Trouble::failed(format!("cannot start {editor}: {error}")))?;
+    if !status.success() {
+        return Err(Trouble::failed(format!("{editor} ended with {status}; nothing was changed")));
+    }
+    let after = fs::read_to_string(&draft)?;
+    config::parse(&draft, &after)
+        .map_err(|report| Trouble::usage(format!("{report}\nnothing was changed; what you wrote is in {}", draft.display())))?;
+    let id = &args.id;
+    let edit = Planned {
+        id,
+        done: "edited",
+        action: "server.edited".to_owned(),
+        detail: String::new(),
+        reason: "",
+        edit: Box::new(move |now: &str| if now == before { Ok(after.clone()) } else { Err(EditError::Meanwhile) }),
+    };
+    edit.carry_out(home, false)?;
+    fs::remove_file(&draft)?;
+    screen.show(
+        &json!({ "server": id, "done": "edited", "file": file }),
+        &format!("Server {id} edited in {}.\n", file.display()),
+    )?;
+    Ok(Exit::Done)
+}
+
+fn whole(dir: &Path) -> String {
+    std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()).to_string_lossy().into_owned()
+}
+
+pub(crate) fn new_server(args: &args::Add, classification: Option<vocab::Level>) -> NewServer {
     let transport = match (&args.command, &args.url) {
         (_, Some(url)) => NewTransport::Http { url: url.clone(), bearer: args.bearer.clone(), headers: args.header.clone() },
         (command, None) => NewTransport::Stdio {
@@ -115,13 +256,10 @@ fn new_server(args: &args::Add) -> NewServer {
             args: args.args.clone(),
             env: args.env.clone(),
             // The file is read from elsewhere, so a relative directory must be made whole here.
-            cwd: args
-                .cwd
-                .as_ref()
-                .map(|dir| std::path::absolute(dir).unwrap_or_else(|_| dir.clone()).to_string_lossy().into_owned()),
+            cwd: args.cwd.as_deref().map(whole),
         },
     };
-    NewServer { id: args.id.clone(), transport, classification: args.classification }
+    NewServer { id: args.id.clone(), transport, classification }
 }
 
 /// Edits the home's file under a lock, creating the home's first file if there is none. `record` comes between knowing that the edit

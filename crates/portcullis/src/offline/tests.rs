@@ -44,7 +44,12 @@ fn servers_are_edited_in_the_file() {
                 .to_owned()
         )
     );
-    assert_eq!(said("portcullis servers classify time PUBLIC").1, "Server time classified in HOME/portcullis.yaml.\n");
+    assert_eq!(
+        said("portcullis servers classify time PUBLIC").1,
+        "Server time classified in HOME/portcullis.yaml.\n\
+         No gate runs, so nobody has seen what it offers. When one does, look and approve:\n  portcullis servers review time\n  \
+         portcullis servers approve time\n"
+    );
     assert_eq!(said("portcullis servers disable time").0, 0);
     assert_eq!(said("portcullis servers remove demo-web").0, 0);
     let (_, resolved) = load(&house.home.config_file()).unwrap();

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{Line, lineage};
+use super::{Line, lineage, servers};
 use crate::{
     caller_names::CallerNames,
     cli::{
@@ -29,9 +29,8 @@ const MOST_READ: usize = 100;
 /// The edits that a running gate makes itself, so that it records who and why. `None`: it is another verb, or no gate runs.
 pub(super) fn change_server(verb: &args::Servers, home: &Home, screen: &mut Screen<'_>) -> Result<Option<Exit>, Trouble> {
     let (id, word, done, params) = match verb {
-        args::Servers::Classify(args) => {
-            (&args.id, "classify", "classified", json!({ "level": args.level.as_str(), "reason": args.reason }))
-        }
+        args::Servers::Classify(args) => (&args.id, "classify", "classified", json!({})),
+        args::Servers::Add(args) => (&args.id, "add", "added", json!({})),
         args::Servers::Block(args) => (&args.id, "block", "blocked", json!({ "reason": args.reason })),
         args::Servers::Unblock(args) => (&args.id, "unblock", "unblocked", json!({ "reason": args.reason })),
         _ => return Ok(None),
@@ -41,7 +40,13 @@ pub(super) fn change_server(verb: &args::Servers, home: &Home, screen: &mut Scre
         Err(trouble) if trouble.exit == Exit::NotRunning => return Ok(None),
         Err(trouble) => return Err(trouble),
     };
+    if let args::Servers::Add(args) = verb {
+        return servers::add(args, &mut line, home, screen).map(Some);
+    }
     known_server(&mut line, id)?;
+    if let args::Servers::Classify(args) = verb {
+        return servers::classify(args, &mut line, home, screen).map(Some);
+    }
     line.request(&format!("portcullis/servers/{id}/{word}"), &params)?;
     let file = home.config_file();
     screen.show(&json!({ "server": id, "done": done, "file": file }), &format!("Server {id} {done} in {}.\n", file.display()))?;

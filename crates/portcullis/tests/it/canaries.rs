@@ -192,7 +192,8 @@ impl World {
         // What lives in the vault: a secret that a server added later uses, and users' own accounts.
         let set = gate.cli_with_input(&["secret", "set", "later"], &held(8)).await.unwrap();
         assert_eq!(set.code, Some(0), "{set:?}");
-        let add = ["servers", "add", "late", "--url", &up.url(), "--bearer", "keychain:later", "--classification", "INTERNAL"];
+        let add =
+            ["servers", "add", "late", "--url", &up.url(), "--bearer", "keychain:later", "--classification", "INTERNAL", "--yes"];
         done(&gate, &add).await;
         await_state(&gate, "late", "connected", SOON).await;
         for (n, user) in [(9, "ann"), (10, "bob")] {

@@ -21,10 +21,24 @@ fn assert_done(said: &Said) {
 async fn servers_are_added_listed_disabled_enabled_and_removed() {
     let fixture = fixture().await;
     let gate = gate("# my own comment\nmcp_servers: {}\n").await;
-    assert_done(&gate.cli(&["servers", "add", "remote", "--url", &fixture.url(), "--classification", "PUBLIC"]).await.unwrap());
+    assert_done(
+        &gate.cli(&["servers", "add", "remote", "--url", &fixture.url(), "--classification", "PUBLIC", "--yes"]).await.unwrap(),
+    );
     let everything = program("everything");
-    let add =
-        ["servers", "add", "local", "--command", &everything, "--env", "A=b", "--classification", "INTERNAL", "--", "--stdio"];
+    let add = [
+        "servers",
+        "add",
+        "local",
+        "--yes",
+        "--command",
+        &everything,
+        "--env",
+        "A=b",
+        "--classification",
+        "INTERNAL",
+        "--",
+        "--stdio",
+    ];
     assert_done(&gate.cli(&add).await.unwrap());
     for id in ["remote", "local"] {
         await_state(&gate, id, "connected", Duration::from_secs(10)).await;

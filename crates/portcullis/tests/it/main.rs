@@ -3,6 +3,8 @@
 //! Nothing here reaches into the gate's code. Upstreams are the everything fixture, the hostile upstream and other
 //! people's servers; clients are a plain JSON client and other people's SDKs.
 
+#[cfg(test)]
+mod adding;
 #[cfg(all(test, feature = "campaign"))]
 mod agents;
 #[cfg(test)]

@@ -66,7 +66,7 @@ async fn content_that_is_no_text_is_described_and_can_be_saved() {
     let arguments = json!({ "content": content });
     assert_eq!(
         call(&gate, &arguments).await,
-        "[1: image, image/png, 4 bytes]\n[2: resource_link, plan, demo://plan, text/plain, 9 bytes]\n"
+        "[1: image, image/png, 4 bytes]\n[2: resource_link, plan, portcullis://mirror/demo://plan, text/plain, 9 bytes]\n"
     );
     let file = gate.home().join("picture.png");
     let arguments = arguments.to_string();

@@ -1,5 +1,7 @@
 //! What comes with an operator's verb: bounded, and refused in a sentence where it does not fit.
 
+use std::collections::BTreeMap;
+
 use vocab::Level;
 use wire::Json;
 
@@ -7,6 +9,8 @@ use wire::Json;
 const MAX_REASON: usize = 500;
 const MAX_NAMES: usize = 1_000;
 const MAX_NAME: usize = 512;
+/// More than the gate lists of one server.
+const MAX_SEEN: usize = 20_000;
 
 /// A JSON object of parameters.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +57,17 @@ impl<'a> Params<'a> {
             None => Ok(false),
             Some(given) => given.as_bool().ok_or_else(|| format!("`{key}` must be true or false")),
         }
+    }
+
+    /// What the operator was shown, as `{"tool:name": digest}`. Absent means that they do not say.
+    pub(super) fn seen(self) -> Result<Option<BTreeMap<String, String>>, String> {
+        let Some(given) = self.given("seen") else { return Ok(None) };
+        let wrong = || format!("`seen` must be an object of at most {MAX_SEEN} digests");
+        if !given.is_object() || given.fields().nth(MAX_SEEN).is_some() {
+            return Err(wrong());
+        }
+        let digests = given.fields().map(|(name, digest)| Some((name.into_owned(), digest.as_str()?.into_owned())));
+        digests.collect::<Option<_>>().map(Some).ok_or_else(wrong)
     }
 
     /// Absent is none, which means all.

@@ -10,7 +10,19 @@ pub struct ReviewView {
     pub server: String,
     /// `UNTRUSTED`, `CLASSIFIED` or `BLOCKED`.
     pub state: String,
+    pub classification: Option<String>,
+    pub open_world: bool,
+    pub open_world_why: String,
     pub definitions: Vec<DefinitionView>,
+}
+
+impl ReviewView {
+    /// What waits for a person, by `kind:name`, with the digest it has here.
+    #[must_use]
+    pub fn waiting(&self) -> std::collections::BTreeMap<String, String> {
+        let waiting = self.definitions.iter().filter(|definition| definition.waits());
+        waiting.filter_map(|one| Some((format!("{}:{}", one.kind, one.name), one.digest.clone()?))).collect()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -25,6 +37,13 @@ pub struct DefinitionView {
     pub pinned_digest: Option<String>,
     /// Of tools only: `read` or `consequential`.
     pub effect: Option<String>,
+    /// Who says so: `entry`, `lock` or `name`.
+    pub effect_from: String,
+    pub description: Option<String>,
+    pub takes_address: bool,
+    /// What a person should look at twice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub suspicions: Vec<String>,
     /// `same`, `narrowed`, `widened` or `reworded`.
     pub verdict: Option<String>,
     /// Lines that begin with `- ` were approved, with `+ ` are there now.

@@ -18,6 +18,16 @@ pub fn review(review: &ReviewView, style: Style) -> String {
     }
     let rows: Vec<Vec<Cell>> = review.definitions.iter().map(definition_row).collect();
     let mut out = table(&["KIND", "NAME", "STATE", "EFFECT", "DIGEST"], &rows, style);
+    if !review.open_world_why.is_empty() {
+        out.push_str(&format!(
+            "\n{}",
+            fact("open world", &super::offer::open_world(review.open_world, &review.open_world_why), style)
+        ));
+    }
+    for one in &review.definitions {
+        let said = one.suspicions.iter().map(|what| format!("{} {} {}", one.kind, tame(&one.name), visible(what)));
+        out.extend(said.map(|line| format!("  {}\n", style.paint(&format!("LOOK: {line}"), Paint::Red))));
+    }
     let waiting: Vec<&DefinitionView> = review.definitions.iter().filter(|definition| definition.waits()).collect();
     for definition in &waiting {
         out.push_str(&difference(definition, style));
@@ -50,7 +60,7 @@ fn definition_row(definition: &DefinitionView) -> Vec<Cell> {
         cell(&definition.kind),
         painted(&definition.name, Paint::Bold),
         state,
-        cell(definition.effect.as_deref().unwrap_or("-")),
+        cell(definition.effect.as_deref().map_or("-".to_owned(), |effect| super::offer::effect(effect, &definition.effect_from))),
         cell(digest.chars().take(12).collect::<String>()),
     ]
 }
@@ -269,7 +279,7 @@ fn paint_of(verdict: &str) -> Paint {
     }
 }
 
-fn fact(name: &str, value: &str, style: Style) -> String {
+pub(super) fn fact(name: &str, value: &str, style: Style) -> String {
     format!("  {} {value}\n", style.paint(&format!("{name:<11}"), Paint::Dim))
 }
 

@@ -31,6 +31,7 @@ fn a_review_shows_what_changed() {
             },
             DefinitionView { digest: None, pinned_digest: Some("77aa".to_owned()), ..definition("prompt", "triage", "gone") },
         ],
+        ..ReviewView::default()
     };
     assert_eq!(
         render::review(&review, Style::PLAIN),

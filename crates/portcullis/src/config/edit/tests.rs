@@ -151,7 +151,7 @@ fn refusals_say_what_to_do() {
     assert_eq!(says(remove_server("", "x")), "there is no server `x`");
     assert_eq!(
         says(add_server(FILE, &stdio("github"))),
-        "the server `github` already exists; remove it first, or choose another id"
+        "the server `github` already exists; change it with `portcullis servers edit github`, or choose another id"
     );
     let flow = "mcp_servers: {a: {command: x}, b: {command: y}}\n";
     assert_eq!(says(remove_server(flow, "b")), "line 1 is written in a way that cannot be edited safely; change it by hand");

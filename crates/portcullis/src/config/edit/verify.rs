@@ -1,11 +1,19 @@
 //! The proof that an edit did what it says and nothing else.
 
-use super::{EditError, Raw, Source, entries};
+use super::{EditError, Raw, Report, Source, entries};
+use crate::config::finding::Severity;
+
+/// What is wrong with an edit that was not made: its lines are in no file, so they are not named.
+fn in_words(report: &Report) -> String {
+    let mistakes = report.findings.iter().filter(|finding| finding.severity == Severity::Error);
+    mistakes.map(|finding| format!("{}; {}", finding.what, finding.fix)).collect::<Vec<_>>().join("\n")
+}
 
 /// `edited` must resolve, and differ from the source in the entry `id` only.
 pub(super) fn only_entry_changed(source: &Source, edited: &str, id: &str) -> Result<(), EditError> {
-    let after = Raw::parse(&source.raw.file, edited).map_err(EditError::Invalid)?;
-    after.resolve().map_err(EditError::Invalid)?;
+    let refused = |report| EditError::Refused(in_words(&report));
+    let after = Raw::parse(&source.raw.file, edited).map_err(refused)?;
+    after.resolve().map_err(refused)?;
     let (before, after) = (&source.raw.root, &after.root);
 
     let keys = |root: &super::Node| -> Vec<String> {

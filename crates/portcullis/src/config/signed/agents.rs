@@ -12,6 +12,7 @@ use super::{
         keys::{self, Kind},
         model::{AgentEntry, ServerEntry},
         resolve::path_at,
+        secret,
         tree::{self, Key, Node},
     },
     FAMILIES, count, idle, pattern, patterns, size, subcommands, tenant,
@@ -203,6 +204,8 @@ pub fn read_manifest(file: &str, text: &str) -> Result<AgentTools, Report> {
         security_context: spec.and_then(|spec| spec.get("security_context")).and_then(Node::text).map(str::to_owned),
         ..AgentTools::default()
     };
-    let report = Report::new(file, text, findings);
+    let mut credentials = Vec::new();
+    secret::find(&root, "", &mut credentials);
+    let report = Report::hiding(file, text, findings, &credentials);
     if report.has_errors() { Err(report) } else { Ok(agent) }
 }
