@@ -150,7 +150,8 @@ async fn what_a_known_caller_is_refused_at_a_door_is_on_record() {
     let modern = ("mcp-protocol-version", "2026-07-28");
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}});
     let call = call.to_string().into_bytes();
-    let tried: Vec<(&str, &str, Vec<(&str, &str)>, Vec<u8>)> = vec![
+    type Tried<'a> = (&'a str, &'a str, Vec<(&'a str, &'a str)>, Vec<u8>);
+    let tried: Vec<Tried<'_>> = vec![
         ("POST", "/v1/admin/approvals/abc/approve", vec![json_type], b"{}".to_vec()),
         ("POST", "/v1/admin/sessions/first-client/reset", vec![json_type], b"{}".to_vec()),
         ("POST", "/v1/admin/servers/up/classify", vec![json_type], b"{}".to_vec()),
@@ -200,7 +201,7 @@ async fn bogus_attestations_do_not_keep_a_launched_workload_out() {
     let id = launched["workload_id"].as_str().unwrap_or_else(|| panic!("{launched}")).to_owned();
     let (known, _) = id.split_once('.').unwrap();
     let almost = format!("{known}.{}", "0".repeat(64));
-    let bogus = |at: usize| if at % 2 == 0 { almost.clone() } else { format!("wl_{at:016x}.{}", "1".repeat(64)) };
+    let bogus = |at: usize| if at.is_multiple_of(2) { almost.clone() } else { format!("wl_{at:016x}.{}", "1".repeat(64)) };
     let mut trying: tokio::task::JoinSet<u16> = tokio::task::JoinSet::new();
     for at in 0..700 {
         trying.spawn(attest(gate.url().to_owned(), bogus(at)));

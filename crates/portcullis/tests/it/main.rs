@@ -45,6 +45,7 @@ mod foreign;
 mod full_disk;
 #[cfg(test)]
 mod holding;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod inspect;
@@ -86,6 +87,7 @@ mod reload;
 mod rugpull;
 #[cfg(test)]
 mod seal;
+#[cfg(test)]
 mod sent;
 #[cfg(test)]
 mod servers;

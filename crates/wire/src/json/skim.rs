@@ -76,11 +76,7 @@ impl<'a> Skim<'a> {
                     return if is_whole { Skimmed::Done } else { Skimmed::Failed };
                 }
                 b'}' | b']' => self.depth -= 1,
-                b',' if self.depth == 1 => {
-                    if !self.field() {
-                        return Skimmed::Failed;
-                    }
-                }
+                b',' if self.depth == 1 && !self.field() => return Skimmed::Failed,
                 b':' if self.depth == 1 && !self.in_value => (self.in_value, self.begins) = (true, self.at + 1),
                 b'\n' | b'\r' => self.one_line = false,
                 _ => {}

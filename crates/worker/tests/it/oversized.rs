@@ -66,7 +66,7 @@ fn an_answer_that_cannot_be_read_is_told_at_once_wherever_its_id_stands() {
     for broken in [r#"{"n":NaN}"#, r#"{"a":1,"a":2}"#, r#"{"text":"\ud800"}"#, &"[".repeat(300)] {
         let id = call(&mut worker, "p");
         let asked = server.read();
-        let closed = broken.starts_with('[').then(|| "]".repeat(300)).unwrap_or_default();
+        let closed = if broken.starts_with('[') { "]".repeat(300) } else { String::new() };
         server.raw(format!("{{\"result\":{broken}{closed},\"jsonrpc\":\"2.0\",\"id\":{}}}\n", asked["id"]).as_bytes());
         let end = worker.end(id);
         assert_eq!(end["kind"], "invalid", "{broken}: {end}");

@@ -120,7 +120,9 @@ fn approval() -> ApprovalView {
 fn an_approval_whose_client_gave_up_says_so() {
     let now = approval().asked_ms + 60_000;
     let given_up = ApprovalView { awaited: false, ..approval() };
-    for shown in [render::approval(&given_up, now, Style::PLAIN), render::approvals(&[given_up.clone()], now, Style::PLAIN)] {
+    for shown in
+        [render::approval(&given_up, now, Style::PLAIN), render::approvals(std::slice::from_ref(&given_up), now, Style::PLAIN)]
+    {
         assert!(shown.contains("pending, 14m 0s left, the client gave up"), "{shown}");
         assert!(shown.contains("your answer holds for the same call if it is made again in time"), "{shown}");
     }
