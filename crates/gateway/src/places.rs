@@ -67,8 +67,8 @@ mod tests {
         loop {
             let before = held.len();
             for share in &shares {
-                if let Some(taken) = share.take_share(usize::MAX, &all, of_all) {
-                    held.extend([taken, all.take(of_all).unwrap()]);
+                if let (Some(own), Some(one)) = (share.take_share(usize::MAX, &all, of_all), all.take(of_all)) {
+                    held.extend([own, one]);
                 }
             }
             if held.len() == before {
