@@ -97,7 +97,7 @@ impl<'a> Call<'a> {
                 with("result", &result.unwrap_or_default())
             }
             Stage::Absorb => self.end.map(rise).unwrap_or_default(),
-            Stage::Conclude => self.end.map(written).unwrap_or_default(),
+            Stage::Conclude => self.end.map(concluded).unwrap_or_default(),
             Stage::Bound | Stage::Dispatch => String::new(),
         }
     }
@@ -180,6 +180,13 @@ fn rise(end: &Record) -> String {
         after => format!("session {before} → {after}"),
     };
     join(&[&label, &with("from", &printable(&end.origins))])
+}
+
+/// A failure that was delivered like a result stopped no stage, so what it was is told here.
+fn concluded(end: &Record) -> String {
+    let is_told_here = end.verdict != "permitted" && end.stage == Stage::Conclude.to_string();
+    let failure = if is_told_here { join(&[&printable(&end.violation), &printable(&end.detail)]) } else { String::new() };
+    join(&[&failure, &written(end)])
 }
 
 fn written(record: &Record) -> String {

@@ -31,8 +31,6 @@ pub enum EditError {
     /// The edit would make the file wrong.
     #[error("{0}")]
     Refused(String),
-    #[error("the file was changed meanwhile; nothing was changed here")]
-    Meanwhile,
     #[error("line {line} is written in a way that cannot be edited safely; change it by hand")]
     Style { line: usize },
 }

@@ -23,7 +23,7 @@ pub(super) fn run(verb: &args::Servers, home: &Home, screen: &mut Screen<'_>) ->
     if let args::Servers::Edit(args) = verb
         && is_without_changes(args)
     {
-        return Some(in_editor(args, home, screen));
+        return Some(Err(nothing_to_change(args, home)));
     }
     let planned = Planned::of(verb)?;
     if let args::Servers::Add(args) = verb {
@@ -199,49 +199,21 @@ fn set(text: &str, args: &args::SetServer) -> Result<String, EditError> {
     }
 }
 
-/// Opens a copy of the file in the person's editor, and takes it only if it is good.
-fn in_editor(args: &args::EditServer, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+/// Nothing was said to be changed: the person is told what can be, and where the entry stands.
+fn nothing_to_change(args: &args::EditServer, home: &Home) -> Trouble {
     let file = home.config_file();
-    let (_, resolved) = super::load(&file)?;
-    let Some(entry) = resolved.server(&args.id) else {
-        return Err(Trouble::usage(EditError::unknown(&args.id, resolved.servers.iter().map(|server| server.id.as_str()))));
+    let resolved = match super::load(&file) {
+        Ok((_, resolved)) => resolved,
+        Err(trouble) => return trouble,
     };
-    let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|text| !text.trim().is_empty()));
-    let Some(editor) = editor else {
-        return Err(Trouble::usage(format!(
-            "say what to change (see --help), or set EDITOR; the entry is at {}:{}",
+    match resolved.server(&args.id) {
+        Some(entry) => Trouble::usage(format!(
+            "say what to change (see --help), or edit the entry yourself: it is at {}:{}",
             file.display(),
             entry.place.line
-        )));
-    };
-    let before = fs::read_to_string(&file)?;
-    let draft = home.state.join("portcullis.draft.yaml");
-    private_file::replace(&draft, before.as_bytes())?;
-    let mut words = editor.split_whitespace();
-    let status = std::process::Command::new(words.next().unwrap_or_default()).args(words).arg(&draft).status();
-    let status = status.map_err(|error| Trouble::failed(format!("cannot start {editor}: {error}")))?;
-    if !status.success() {
-        return Err(Trouble::failed(format!("{editor} ended with {status}; nothing was changed")));
+        )),
+        None => Trouble::usage(EditError::unknown(&args.id, resolved.servers.iter().map(|server| server.id.as_str()))),
     }
-    let after = fs::read_to_string(&draft)?;
-    config::parse(&draft, &after)
-        .map_err(|report| Trouble::usage(format!("{report}\nnothing was changed; what you wrote is in {}", draft.display())))?;
-    let id = &args.id;
-    let edit = Planned {
-        id,
-        done: "edited",
-        action: "server.edited".to_owned(),
-        detail: String::new(),
-        reason: "",
-        edit: Box::new(move |now: &str| if now == before { Ok(after.clone()) } else { Err(EditError::Meanwhile) }),
-    };
-    edit.carry_out(home, false)?;
-    fs::remove_file(&draft)?;
-    screen.show(
-        &json!({ "server": id, "done": "edited", "file": file }),
-        &format!("Server {id} edited in {}.\n", file.display()),
-    )?;
-    Ok(Exit::Done)
 }
 
 fn whole(dir: &Path) -> String {

@@ -205,7 +205,7 @@ async fn a_refusal_is_explained_under_the_name_that_was_asked_for() {
         let noes: Vec<&str> = explained.stdout.lines().filter(|line| line.trim_start().starts_with("NO ")).collect();
         assert!(noes.len() == 1 && noes[0].contains(check), "{}", explained.stdout);
         assert!(explained.stdout.contains(&format!("{tool} (up__{tool})")), "{}", explained.stdout);
-        assert!(explained.stdout.contains("in context coder: refused"), "{}", explained.stdout);
+        assert!(explained.stdout.contains("in context coder, judged now: refused"), "{}", explained.stdout);
     }
     let imagine = async |more: &[&str]| {
         let asked = ["policy", "explain", "--tool", "fs.write", "--arguments", r#"{"path":"/workspace/a","content":"x"}"#];

@@ -351,7 +351,8 @@ async fn clients_that_do_not_read_delay_nobody() {
     assert!(p99 < Duration::from_millis(100), "p99 was {p99:?}");
     let mib = testkit::procfs::peak_resident_bytes(gate.pid()) >> 20;
     println!("p99 {p99:?}; gate peak {mib} MiB");
-    assert!(mib <= 96, "the gate took {mib} MiB for 48 MiB that nobody reads");
+    // All of it is the gate's own: the kernel is given no more of each answer than its reader takes.
+    assert!(mib <= 112, "the gate took {mib} MiB for 48 MiB that nobody reads");
     drop(idle);
 }
 

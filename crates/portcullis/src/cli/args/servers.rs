@@ -21,7 +21,7 @@ pub enum Servers {
     Add(Add),
     /// Change a server's entry: its program, address, variables or headers
     ///
-    /// What is not named stays. Without any option the file is opened in $VISUAL or $EDITOR, and checked before it is taken.
+    /// What is not named stays as it is.
     #[command(after_help = EDIT_EXAMPLES)]
     Edit(EditServer),
     /// Say what a tool does, or whether strangers can write what a server returns
@@ -99,8 +99,7 @@ const EDIT_EXAMPLES: &str = "\
 Examples:
   portcullis servers edit time --env SSL_CERT_FILE=/etc/ssl/corp.pem
   portcullis servers edit github -- -y @modelcontextprotocol/server-github@2026.8.31
-  portcullis servers edit search --url https://mcp.example.com/v2/mcp
-  portcullis servers edit time                              in your editor";
+  portcullis servers edit search --url https://mcp.example.com/v2/mcp";
 
 #[derive(Debug, Args)]
 pub struct EditServer {
