@@ -122,7 +122,11 @@ async fn attempt(case: Case<'_>, opened: &mut Opened, wires: &mut Wires) -> Resu
     drop(its_turn);
     let charge = decided.charge.take();
     place.keep(case).await?;
-    served(&target)?;
+    if let Err(unserved) = served(&target) {
+        // It passed everything else, so it counts as a call does: against its execution, and against its rate.
+        charge.into_iter().for_each(Charge::keep);
+        return Err(unserved.into());
+    }
     let settled = consent::consent(case, opened, &received, target, decided, decide, wires).await?;
     let Settled { permit, args, target, mut slots, begun, is_approved } = settled;
     let case = Case { begun, is_approved, ..case };

@@ -92,6 +92,12 @@ impl Index {
         failure(&self.file, error)
     }
 
+    /// Closes the file now; dropping an index closes it a little later.
+    #[cfg(test)]
+    pub(crate) async fn close(self) {
+        self.connection.close().await.unwrap();
+    }
+
     fn unreadable(&self, source: io::Error) -> IndexError {
         IndexError::Ledger { dir: self.ledger.clone(), source }
     }

@@ -6,6 +6,7 @@ use testkit::gate::{Gate, Setup};
 use testkit::shifty::{Shifty, Shown, tool};
 
 use crate::operator::{FLOOR_ONLY, SOON, assert_allowed, assert_refused, done, shifty};
+use crate::pty::on_terminal;
 use crate::support::{await_state, client, config, gate, http, portcullis, records};
 
 /// Shapes of tokens that everybody knows; none of these was ever issued.
@@ -163,11 +164,14 @@ async fn control_bytes_never_reach_a_terminal() {
         &["audit", "tail"][..],
         &["audit", "show", &call],
         &["session", "show"],
-        &["call", "up__say", "--arguments", &json!({"text": text}).to_string()],
+        &["call", "up__say", &json!({"text": text}).to_string()],
     ] {
-        let said = gate.cli(args).await.unwrap();
+        let (home, args) = (gate.home().to_owned(), [&["--color", "never"], args].concat().join("\n"));
+        let shown = tokio::task::spawn_blocking(move || on_terminal(&home, &args.split('\n').collect::<Vec<_>>(), &[]));
+        let (code, shown) = shown.await.unwrap();
+        assert!(code == Some(0) && !shown.is_empty(), "{shown}");
         for byte in ['\u{1b}', '\u{7}', '\u{202e}', '\u{9b}'] {
-            assert!(!said.stdout.contains(byte) && !said.stderr.contains(byte), "{byte:?} in {args:?}: {said:?}");
+            assert!(!shown.contains(byte), "{byte:?} in {shown}");
         }
     }
     done(&gate, &["status"]).await;

@@ -191,7 +191,7 @@ async fn an_index_can_be_lost_damaged_or_of_another_version() {
     (0..20).for_each(|n| call(&ledger, facts(&format!("call-{n}"), "c-1", "search", ""), false));
     let file = dir.path().join("index.db");
     for damage in ["gone", "noise", "torn", "version"] {
-        drop(opened(dir.path()).await);
+        opened(dir.path()).await.close().await;
         match damage {
             "gone" => fs::remove_file(&file).unwrap(),
             "noise" => fs::write(&file, "this was never a database, and is long enough to show it".repeat(100)).unwrap(),

@@ -69,7 +69,7 @@ fn answers_share_one_account_and_give_their_share_back() {
     let account = Account::default();
     let (mut one, mut two) = (account.open(), account.open());
     one.set(150 << 20).unwrap();
-    assert_eq!(two.set(50 << 20).unwrap_err().kind, Kind::TooLarge);
+    assert_eq!(two.set(50 << 20).unwrap_err().kind, Kind::NoRoom);
     two.set(10 << 20).unwrap();
     drop(one);
     two.set(150 << 20).unwrap();
