@@ -39,7 +39,8 @@ pub(super) fn inspect(
         Raw::Rpc(error) => {
             let (error, redacted) = gate.redacted(&target.spec, error.into());
             let scrub = |text: &str| gate.text_without_secrets(text);
-            let server_error::Told { object, cause } = server_error::told(Json::checked_before(&error), scrub);
+            let asked = Json::checked_before(&case.ask.params).get("uri").and_then(Json::as_str);
+            let server_error::Told { object, cause } = server_error::told(Json::checked_before(&error), asked.as_deref(), scrub);
             let remark = match redacted {
                 Some(redacted) => format!("{cause}; {redacted}"),
                 None => cause,

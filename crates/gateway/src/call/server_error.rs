@@ -23,8 +23,8 @@ pub(super) struct Told {
     pub(super) cause: String,
 }
 
-/// `error` is what the server answered; `scrub` takes secrets out of what the operator reads.
-pub(super) fn told(error: Json<'_>, scrub: impl Fn(&str) -> Option<String>) -> Told {
+/// `error` is what the server answered; `asked` is the resource that the caller wanted, if any, in its own words; `scrub` takes secrets out of what the operator reads.
+pub(super) fn told(error: Json<'_>, asked: Option<&str>, scrub: impl Fn(&str) -> Option<String>) -> Told {
     let given = error.get("code").and_then(Json::as_i64).unwrap_or(code::INTERNAL_ERROR);
     // No server speaks for the gate: our own codes mean what the gate did.
     let shown = if [REFUSED, TIMED_OUT].contains(&given) { UPSTREAM_FAILED } else { given };
@@ -34,6 +34,9 @@ pub(super) fn told(error: Json<'_>, scrub: impl Fn(&str) -> Option<String>) -> T
     let said = error.get("data");
     if let Some((key, value)) = protocol_data(shown).and_then(|key| Some((key, said?.get(key)?))) {
         data.json(key, value);
+    }
+    if let (Some(uri), code::RESOURCE_NOT_FOUND | code::INVALID_PARAMS) = (asked, shown) {
+        data.str("uri", uri);
     }
     let mut object = Object::new();
     object.i64("code", shown).str("message", sentence).raw("data", &data.finish());
@@ -85,8 +88,9 @@ mod tests {
     use super::*;
 
     fn read(error: &str) -> (serde_json::Value, String) {
-        let told =
-            told(Json::checked_before(error.as_bytes()), |text| text.contains("hunter2").then(|| text.replace("hunter2", "***")));
+        let told = told(Json::checked_before(error.as_bytes()), None, |text| {
+            text.contains("hunter2").then(|| text.replace("hunter2", "***"))
+        });
         (serde_json::from_slice(&told.object).unwrap(), told.cause)
     }
 
