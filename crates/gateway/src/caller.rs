@@ -19,7 +19,7 @@ use crate::{
     meters::SessionMeters,
     places::Places,
     refusals::Refusals,
-    room::{Account, Rooms},
+    room::{Account, RequestRoom, Rooms},
     settings::Access,
     signed::SignedSession,
 };
@@ -95,6 +95,8 @@ struct Shared {
     /// Room for answers that it has not read yet, and for those that are kept for when it was cut off.
     room: Arc<Account>,
     kept: Arc<Account>,
+    /// Room for what it sends.
+    requests: Arc<Account>,
     counts: Counts,
     meters: SessionMeters,
     refusals: Refusals,
@@ -256,6 +258,11 @@ impl Caller {
         Some(self.0.shared.kept.take(text.len())?.hold(text))
     }
 
+    /// Waits for room for a request of this length; whoever reads it has the clock.
+    pub async fn room_for_request(&self, bytes: usize) -> RequestRoom {
+        RequestRoom::take(&self.0.shared.requests, bytes).await
+    }
+
     pub(crate) fn waiting(&self) -> &Arc<Places> {
         &self.0.shared.waiting
     }
@@ -317,9 +324,10 @@ pub(crate) struct Callers {
     /// Those whom an identity provider vouched for in this run, by id.
     vouched: ArcSwap<HashMap<String, Caller>>,
     vouching: Mutex<()>,
-    /// What all of them may hold together: unread, and kept for a second time.
-    pub(crate) rooms: Arc<Rooms>,
+    /// What all of them may hold together: unread, kept for a second time, and sent to us.
+    rooms: Arc<Rooms>,
     kept: Arc<Rooms>,
+    requests: Arc<Rooms>,
 }
 
 /// What one caller's streams may keep is four times this, and what those of all callers may is sixteen times this.
@@ -340,6 +348,7 @@ impl Callers {
             vouching: Mutex::default(),
             rooms: Arc::default(),
             kept: Arc::default(),
+            requests: Arc::default(),
         };
         callers.kept.set_largest(KEPT);
         // So that an operator can see and reset their labels before they come again.
@@ -347,6 +356,17 @@ impl Callers {
         let vouched = ids.map(|id| (id.clone(), callers.admit(Credential::vouched(id), None))).collect();
         callers.vouched.store(Arc::new(vouched));
         callers
+    }
+
+    /// The largest text that there can be, in either direction.
+    pub(crate) fn set_largest(&self, bytes: usize) {
+        self.rooms.set_largest(bytes);
+        self.requests.set_largest(bytes);
+    }
+
+    /// Bytes of answers that nobody has read yet, and of requests that are being read or worked on.
+    pub(crate) fn held(&self) -> (usize, usize) {
+        (self.rooms.held(), self.requests.held())
     }
 
     fn admit(&self, credential: Credential, before: Option<&Caller>) -> Caller {
@@ -364,6 +384,7 @@ impl Callers {
                     waiting: Arc::default(),
                     room: Account::under(&self.rooms),
                     kept: Account::under(&self.kept),
+                    requests: Account::under(&self.requests),
                     counts: Counts::default(),
                     meters: SessionMeters::default(),
                     refusals: Refusals::default(),

@@ -226,7 +226,7 @@ impl Gate {
         let hub = Hub::new(&settings, Arc::clone(&workers), ledger.clone());
         ledger.scrub_with(scrub(&hub));
         let callers = Callers::new(sessions);
-        callers.rooms.set_largest(settings.terms.ceiling.result_bytes);
+        callers.set_largest(settings.terms.ceiling.result_bytes);
         callers.replace(credentials);
         let providers = Providers::new(settings.rules.oauth.as_ref(), settings.proofs);
         callers.allow_anonymous(!settings.terms.door.requires_credential);
@@ -377,7 +377,8 @@ impl Gate {
         let in_flight = self.0.slots.taken();
         let mut out = Object::new();
         out.u64("in_flight", in_flight as u64).u64("waiting", self.0.waiting.taken() as u64);
-        out.u64("parked", self.0.parking.count() as u64).u64("unread_bytes", self.0.callers.rooms.held() as u64);
+        let (unread, requests) = self.0.callers.held();
+        out.u64("parked", self.0.parking.count() as u64).u64("unread_bytes", unread as u64).u64("request_bytes", requests as u64);
         out.u64("answered", read(&self.0.answered));
         out.u64("refused", read(&self.0.refused)).u64("failed", read(&self.0.failed));
         out.u64("withheld", self.0.unheard.count());
@@ -466,7 +467,7 @@ impl Gate {
         recorded.map_err(|error| error.to_string())?;
         self.0.callers.allow_anonymous(!terms.door.requires_credential);
         self.0.hub.set_attempts(terms.attempts);
-        self.0.callers.rooms.set_largest(terms.ceiling.result_bytes);
+        self.0.callers.set_largest(terms.ceiling.result_bytes);
         self.0.terms.store(Arc::new(terms));
         self.0.awaiting_restart.store(Arc::new(awaiting_restart));
         self.0.providers.apply(rules.oauth.as_ref());

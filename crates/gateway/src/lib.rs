@@ -50,6 +50,7 @@ pub use identity::Envelope;
 pub use oauth::{PROOF_WINDOW, Presented, Unaccepted};
 pub use pins::{Chosen, Pins};
 pub use refusals::DoorRefusal;
+pub use room::RequestRoom;
 pub use running::{Answer, Event, Outcome, Reply, Running};
 pub use seal::Seal;
 pub use settings::DoorSettings;

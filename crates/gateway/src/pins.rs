@@ -104,9 +104,18 @@ struct Planned<'a> {
     key: Key,
     action: &'static str,
     detail: String,
-    /// `None`: only worth a record.
-    pin: Option<Pin>,
-    definition: &'a Definition,
+    becomes: Becomes,
+    /// Of the definition as the server shows it now; empty where it shows none.
+    digest: &'a str,
+}
+
+/// What becomes of a pin.
+enum Becomes {
+    /// It stays; the change is only worth a record.
+    Same,
+    Pinned(Pin),
+    /// The server no longer offers it, and a person said that this is as it should be.
+    Removed,
 }
 
 impl Pins {
@@ -216,7 +225,7 @@ impl Pins {
         // A file from before looks were kept has none; then what is there now is what there was. Where nothing is approved, nor is that.
         let is_old = |pins: &ServerPins| !pins.is_empty() && !lock.looks.contains_key(&spec.id);
         let look = pins.is_none_or(is_old).then(|| Look::at(face));
-        let fresh = planned.into_iter().filter(|plan| plan.pin.is_some() || self.report(spec, plan));
+        let fresh = planned.into_iter().filter(|plan| !matches!(plan.becomes, Becomes::Same) || self.report(spec, plan));
         let done = self.carry_out(&lock, spec, look, fresh.collect(), &Who::default(), ledger);
         if let Err(error) = done {
             tracing::error!(server = %spec.id, error, "its definitions stay quarantined");
@@ -230,7 +239,7 @@ impl Pins {
             tracing::warn!(server = %spec.id, name = plan.key.1, "quarantined, and no longer recorded one by one");
             return false;
         }
-        reported.insert((spec.id.clone(), plan.key.clone(), plan.definition.digest().to_owned()))
+        reported.insert((spec.id.clone(), plan.key.clone(), plan.digest.to_owned()))
     }
 
     /// A person approves definitions as they are now: those that were chosen.
@@ -255,11 +264,15 @@ impl Pins {
                 let before = pins.and_then(|pins| pins.get(&(kind, name.to_owned())));
                 let pin = pinned(kind, name, definition, before.and_then(|pin| pin.effect));
                 let detail = format!("{} `{name}` approved as {}", kind.as_str(), definition.digest());
-                Planned { key: (kind, name.to_owned()), action: "definition.approved", detail, pin: Some(pin), definition }
+                let key = (kind, name.to_owned());
+                Planned { key, action: "definition.approved", detail, becomes: Becomes::Pinned(pin), digest: definition.digest() }
             })
+            .chain(gone(pins, face, chosen))
             .collect();
         if let Some(unknown) = chosen.names.iter().find(|wanted| {
-            !face.definitions().any(|(kind, name, _)| **wanted == name || **wanted == format!("{}:{name}", kind.as_str()))
+            let is = |(kind, name): (Kind, &str)| **wanted == name || **wanted == format!("{}:{name}", kind.as_str());
+            let is_pinned = || pins.into_iter().flatten().any(|((kind, name), _)| is((*kind, name)));
+            !face.definitions().any(|(kind, name, _)| is((kind, name))) && !is_pinned()
         }) {
             return Err(format!("server `{}` offers nothing called `{unknown}`", spec.id));
         }
@@ -305,8 +318,10 @@ impl Pins {
                 ..Change::default()
             };
             ledger.change(&change).map_err(|error| error.to_string())?;
-            if let Some(pin) = plan.pin {
-                pins.insert(plan.key, pin);
+            match plan.becomes {
+                Becomes::Same => {}
+                Becomes::Pinned(pin) => drop(pins.insert(plan.key, pin)),
+                Becomes::Removed => drop(pins.remove(&plan.key)),
             }
         }
         if next != *lock { self.put_into_force(next) } else { Ok(()) }
@@ -333,9 +348,13 @@ pub struct Chosen {
 impl Chosen {
     fn has(&self, kind: Kind, name: &str, definition: &Definition) -> bool {
         let whole = format!("{}:{name}", kind.as_str());
-        let is_named = self.names.is_empty() || self.names.iter().any(|wanted| wanted == name || *wanted == whole);
         let was_seen = |seen: &BTreeMap<String, String>| seen.get(&whole).is_some_and(|digest| digest == definition.digest());
-        is_named && self.seen.as_ref().is_none_or(was_seen)
+        (self.names.is_empty() || self.names(kind, name)) && self.seen.as_ref().is_none_or(was_seen)
+    }
+
+    /// Whether this one was chosen by its name.
+    fn names(&self, kind: Kind, name: &str) -> bool {
+        self.names.iter().any(|wanted| wanted == name || *wanted == format!("{}:{name}", kind.as_str()))
     }
 }
 
@@ -356,6 +375,21 @@ fn pinned(kind: Kind, name: &str, definition: &Definition, effect: Option<Effect
     }
 }
 
+/// Approved definitions that the server no longer offers and that a person named: they are forgotten.
+fn gone<'a>(pins: Option<&'a ServerPins>, face: &'a Face, chosen: &'a Chosen) -> impl Iterator<Item = Planned<'a>> {
+    let missing = pins
+        .into_iter()
+        .flatten()
+        .filter(|((kind, name), _)| !face.definitions().any(|(other, called, _)| other == *kind && called == name));
+    missing.filter(|((kind, name), _)| chosen.names(*kind, name)).map(|((kind, name), _)| Planned {
+        key: (*kind, name.clone()),
+        action: "definition.removed",
+        detail: format!("{} `{name}` is no longer offered, and no longer approved", kind.as_str()),
+        becomes: Becomes::Removed,
+        digest: "",
+    })
+}
+
 /// What becomes of one definition that an approved server shows. `None`: it is as approved, or known to be quarantined.
 fn plan<'a>(
     spec: &ServerSpec,
@@ -366,7 +400,10 @@ fn plan<'a>(
 ) -> Option<Planned<'a>> {
     let key = (kind, name.to_owned());
     let what = kind.as_str();
-    let planned = |action, detail, pin| Some(Planned { key: key.clone(), action, detail, pin, definition });
+    let planned = |action, detail, pin: Option<Pin>| {
+        let becomes = pin.map_or(Becomes::Same, Becomes::Pinned);
+        Some(Planned { key: key.clone(), action, detail, becomes, digest: definition.digest() })
+    };
     let Some(pin) = pins.map(|pins| pins.get(&key)) else {
         let detail = format!("{what} `{name}` approved with its server, as {}", definition.digest());
         return planned("definition.pinned", detail, Some(pinned(kind, name, definition, None)));

@@ -3,7 +3,8 @@
 //! **Invariant (nothing is held without an owner).** A text from a server that a call is to show is counted to its caller for exactly as
 //! long as any slice of it exists, wherever it waits: the text owns its [`Room`], so no door can forget to give it back. A caller has at
 //! most [`PER_CALLER`] times the largest result, all callers together [`IN_ALL`] times, and nobody more than half of what the others
-//! leave. [`FLOOR`] is everybody's own, so ordinary answers are never kept waiting by those who do not read theirs.
+//! leave. [`FLOOR`] is everybody's own, so ordinary answers are never kept waiting by those who do not read theirs. The texts of requests
+//! are counted in the same way and apart from answers, from the moment they are more than one read.
 
 use std::sync::{
     Arc,
@@ -83,18 +84,19 @@ impl Account {
 
     /// Waits for room until `deadline`.
     pub(crate) async fn take_until(self: &Arc<Self>, bytes: usize, deadline: Instant) -> Option<Room> {
-        let waiting = async {
-            loop {
-                let freed = self.rooms.freed.notified();
-                tokio::pin!(freed);
-                freed.as_mut().enable();
-                if let Some(room) = self.take(bytes) {
-                    return room;
-                }
-                freed.await;
+        tokio::time::timeout_at(deadline, self.wait_for(bytes)).await.ok()
+    }
+
+    async fn wait_for(self: &Arc<Self>, bytes: usize) -> Room {
+        loop {
+            let freed = self.rooms.freed.notified();
+            tokio::pin!(freed);
+            freed.as_mut().enable();
+            if let Some(room) = self.take(bytes) {
+                return room;
             }
-        };
-        tokio::time::timeout_at(deadline, waiting).await.ok()
+            freed.await;
+        }
     }
 
     /// Whether not even a short answer would find room.
@@ -123,6 +125,29 @@ impl Drop for Room {
     }
 }
 
+/// Room for a request that is longer than what is read at once.
+#[derive(Debug)]
+pub struct RequestRoom(Room);
+
+impl RequestRoom {
+    /// Waits for room; the door that reads the request has the clock.
+    pub(crate) async fn take(account: &Arc<Account>, bytes: usize) -> Self {
+        Self(account.wait_for(bytes).await)
+    }
+
+    /// Room for so many more bytes of the same request.
+    pub async fn grow(&mut self, bytes: usize) {
+        let mut more = self.0.account.wait_for(bytes).await;
+        self.0.bytes += std::mem::take(&mut more.bytes);
+    }
+
+    /// The request, which from now on owns its room.
+    #[must_use]
+    pub fn hold(self, text: Bytes) -> Bytes {
+        self.0.hold(text)
+    }
+}
+
 struct Counted {
     text: Bytes,
     _room: Room,
@@ -141,7 +166,7 @@ mod tests {
     use bytes::Bytes;
     use tokio::time::Instant;
 
-    use super::{Account, FLOOR, IN_ALL, PER_CALLER, Rooms};
+    use super::{Account, FLOOR, IN_ALL, PER_CALLER, RequestRoom, Rooms};
 
     const LARGEST: usize = 32 << 20;
 
@@ -182,6 +207,19 @@ mod tests {
         drop(held);
         assert_eq!(rooms.held(), 0);
         assert!(polite.take(LARGEST).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_request_that_grows_gives_everything_back() {
+        let rooms = rooms();
+        let account = Account::under(&rooms);
+        let mut room = RequestRoom::take(&account, 5).await;
+        room.grow(7).await;
+        assert_eq!((account.held(), rooms.held()), (12, 12));
+        let text = room.hold(Bytes::from_static(b"twelve bytes"));
+        assert_eq!(rooms.held(), 12);
+        drop(text);
+        assert_eq!((account.held(), rooms.held()), (0, 0));
     }
 
     #[tokio::test(start_paused = true)]

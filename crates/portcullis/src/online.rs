@@ -40,7 +40,7 @@ pub(crate) fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Result<Exi
         Verb::Servers(args::Servers::List) => list(home, screen),
         Verb::Servers(args::Servers::Show(server)) => servers::show(&server.id, home, screen),
         Verb::Servers(args::Servers::Retry(server)) => retry(&server.id, home, screen),
-        Verb::Servers(args::Servers::Review(server)) => decide::review(&server.id, home, screen),
+        Verb::Servers(args::Servers::Review(args)) => decide::review(args, home, screen),
         Verb::Servers(args::Servers::Approve(args)) => decide::approve_definitions(args, home, screen),
         Verb::Session(verb) => decide::session(verb, home, screen),
         Verb::Approvals(verb) => decide::approvals(verb, home, screen),

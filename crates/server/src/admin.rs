@@ -125,7 +125,7 @@ pub(crate) async fn answer(door: &Arc<Door>, caller: &Caller, verb: Verb, parts:
     }
     let given = match verb.only_looks() {
         true => params_of_query(parts.uri.query().unwrap_or_default()),
-        false => match body::read(body, door.gate.settings().max_body_bytes, None).await {
+        false => match body::read(body, door.gate.settings().max_body_bytes, None, Some(caller)).await {
             Ok(body) => body,
             Err(refused) => return *refused,
         },

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use gateway::{Caller, RequestRoom};
 use http::{Request, StatusCode};
 use http_body::Body as _;
 use http_body_util::BodyExt;
@@ -32,7 +33,13 @@ pub(crate) fn may_divert(request: &mut Request<Incoming>, diversion: &Diversion)
     }
 }
 
-pub(crate) async fn read(mut body: Incoming, limit: usize, diversion: Option<&Diversion>) -> Result<Bytes, Refused> {
+/// A body that does not come at once is counted to `caller` for as long as it exists; without room it waits, unread, within the deadline.
+pub(crate) async fn read(
+    mut body: Incoming,
+    limit: usize,
+    diversion: Option<&Diversion>,
+    caller: Option<&Caller>,
+) -> Result<Bytes, Refused> {
     let announced = body.size_hint().lower();
     if announced > limit as u64 {
         if announced <= DISCARDED as u64 {
@@ -42,7 +49,7 @@ pub(crate) async fn read(mut body: Incoming, limit: usize, diversion: Option<&Di
         }
         return Err(too_large(limit));
     }
-    match tokio::time::timeout(DEADLINE, gather(body, limit, diversion)).await {
+    match tokio::time::timeout(DEADLINE, gather(body, limit, diversion, caller)).await {
         Ok(read) => read,
         Err(_) => Err(too_slow()),
     }
@@ -96,9 +103,15 @@ async fn divert(mut body: Incoming, first: &[u8], missing: usize, diversion: &Di
     }
 }
 
-async fn gather(mut body: Incoming, limit: usize, diversion: Option<&Diversion>) -> Result<Bytes, Refused> {
+async fn gather(
+    mut body: Incoming,
+    limit: usize,
+    diversion: Option<&Diversion>,
+    caller: Option<&Caller>,
+) -> Result<Bytes, Refused> {
     let mut first = Bytes::new();
     let mut rest: Option<Vec<u8>> = None;
+    let mut room: Option<RequestRoom> = None;
     while let Some(frame) = body.frame().await {
         let Ok(chunk) = frame.map_err(|_| broke_off())?.into_data() else { continue };
         let so_far = rest.as_ref().map_or(first.len(), Vec::len);
@@ -108,12 +121,22 @@ async fn gather(mut body: Incoming, limit: usize, diversion: Option<&Diversion>)
         if first.is_empty() {
             first = chunk;
             let missing = body.size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok());
+            if let (Some(caller), false) = (caller, body.is_end_stream()) {
+                room = Some(caller.room_for_request(first.len() + missing.unwrap_or(0)).await);
+            }
             if let (Some(missing @ LONG..), Some(diversion)) = (missing, diversion)
                 && missing <= limit - first.len()
             {
-                return divert(body, &first, missing, diversion).await;
+                let whole = divert(body, &first, missing, diversion).await?;
+                return Ok(match room {
+                    Some(room) => room.hold(whole),
+                    None => whole,
+                });
             }
         } else {
+            if let (Some(room), None) = (&mut room, body.size_hint().exact()) {
+                room.grow(chunk.len()).await;
+            }
             let expected = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
             let whole = rest.get_or_insert_with(|| {
                 let mut whole = buffers::take(first.len() + chunk.len() + expected);
@@ -123,7 +146,11 @@ async fn gather(mut body: Incoming, limit: usize, diversion: Option<&Diversion>)
             whole.extend_from_slice(&chunk);
         }
     }
-    Ok(rest.map_or(first, buffers::freeze))
+    let whole = rest.map_or(first, buffers::freeze);
+    Ok(match room {
+        Some(room) => room.hold(whole),
+        None => whole,
+    })
 }
 
 fn broke_off() -> Refused {

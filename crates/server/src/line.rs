@@ -8,10 +8,10 @@ mod operator;
 mod seal;
 mod talk;
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 
 use bytes::Buf as _;
-use gateway::Gate;
+use gateway::{Caller, Gate, RequestRoom};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf},
     net::{UnixListener, UnixStream},
@@ -71,8 +71,14 @@ pub async fn serve_lines(gate: Gate, listener: UnixListener, shutdown: impl Futu
 async fn converse(door: Arc<Door>, stream: UnixStream, guest: Arc<Guest>) {
     let (read, write) = tokio::io::split(stream);
     let mut write = Patient::new(write, door.gate.settings().write_timeout);
-    let mut reader =
-        Reader { read, lines: Lines::new(door.gate.settings().max_body_bytes), gate: door.gate.clone(), ended: false };
+    let mut reader = Reader {
+        read,
+        lines: Lines::new(door.gate.settings().max_body_bytes),
+        gate: door.gate.clone(),
+        ended: false,
+        caller: None,
+        room: None,
+    };
     let greeted = tokio::select! {
         greeted = hello::greet(&door, &mut reader) => greeted,
         () = guest.dismissed() => return,
@@ -89,6 +95,7 @@ async fn converse(door: Arc<Door>, stream: UnixStream, guest: Arc<Guest>) {
             return;
         }
     };
+    reader.caller = Some(caller.clone());
     let (out, queue) = mpsc::channel(QUEUE);
     let writer = tokio::spawn(write_lines(write, queue));
     talk::Talk::new(door, caller, mount, out).run(reader).await;
@@ -104,6 +111,9 @@ pub(super) struct Reader {
     lines: Lines,
     gate: Gate,
     ended: bool,
+    /// Who says it, once that is known, and the room for a line that does not come at once.
+    caller: Option<Caller>,
+    room: Option<RequestRoom>,
 }
 
 impl Reader {
@@ -111,11 +121,20 @@ impl Reader {
     pub(super) async fn next(&mut self) -> Option<Line> {
         loop {
             if let Some(line) = self.lines.next_line() {
-                return Some(line);
+                return Some(match (line, self.room.take()) {
+                    (Line::Whole(text), Some(room)) => Line::Whole(room.hold(text)),
+                    (line, _) => line,
+                });
+            }
+            if let (Some(caller), None, true) = (&self.caller, &self.room, self.lines.is_long()) {
+                self.room = Some(caller.room_for_request(self.gate.settings().max_body_bytes).await);
             }
             let buffer = self.lines.buffer();
             buffer.reserve(READ_CHUNK);
-            match self.read.read_buf(buffer).await {
+            // A long line that is not finished holds room that others of its caller may need.
+            let patience = if self.room.is_some() { crate::body::DEADLINE } else { Duration::MAX };
+            let Ok(read) = tokio::time::timeout(patience, self.read.read_buf(buffer)).await else { return None };
+            match read {
                 Ok(0) if !self.ended => {
                     self.ended = true;
                     // A last line without a line break still counts.

@@ -169,12 +169,12 @@ async fn read(door: &Door, verb: &Verb, parts: &Parts, mut body: Incoming) -> Re
     let most = door.gate.settings().max_body_bytes;
     let is_short = body.size_hint().upper().is_some_and(|bytes| bytes <= SHORT as u64);
     if *verb != Verb::Invoke || is_short {
-        return body::read(body, most.min(SHORT), None).await;
+        return body::read(body, most.min(SHORT), None, None).await;
     }
     let is_known = |token: &str| door.gate.recognise(token).is_ok_and(|caller| door.gate.in_force(&caller).is_ok());
     if bearer(&parts.headers).is_some_and(|token| is_known(&token)) {
         let _place = place(&door.known_envelopes)?;
-        return body::read(body, most, parts.extensions.get()).await;
+        return body::read(body, most, parts.extensions.get(), None).await;
     }
     let begun = body::begin(&mut body, SHORT.min(most)).await?;
     if token_in(&begun).is_some_and(is_known) {

@@ -4,14 +4,14 @@
 //! name. After that a [`Json`] is a slice that can be walked cheaply and forwarded byte for byte, so the bytes that were judged
 //! are the bytes that travel. Numbers keep their text; nothing is ever rounded.
 
+mod field_search;
 mod scan;
-mod skim;
 mod strings;
 mod walk;
 
 use std::{borrow::Cow, fmt, ops::Range};
 
-pub use skim::{Skim, Skimmed};
+pub use field_search::{FieldSearch, SearchStep};
 pub use walk::{Fields, Heads, Items};
 
 /// What a text may cost before it is refused.

@@ -75,6 +75,12 @@ impl Lines {
         &mut self.buffer
     }
 
+    /// Whether the line that is not complete yet needs more than the first room.
+    #[must_use]
+    pub fn is_long(&self) -> bool {
+        self.buffer.len() >= CHUNK
+    }
+
     /// What of an over-long line is to be read before more of it comes.
     pub fn lagging(&mut self) -> Option<&mut Skim> {
         self.discarding.as_mut().map(|discarded| &mut *discarded.skim).filter(|skim| skim.lags())

@@ -8,6 +8,7 @@ mod decide;
 mod judge;
 mod level;
 mod matrix;
+mod neighbours;
 mod places;
 mod report;
 #[cfg(test)]
@@ -66,8 +67,8 @@ impl Options {
     fn profile(&self) -> &'static str {
         match (self.extent, self.level) {
             (Extent::Smoke, _) => "debug",
-            (_, None) => "release",
-            (_, Some(_)) => "bench-fast",
+            (_, None) => "dist",
+            (_, Some(_)) => "bench-level",
         }
     }
 }
@@ -131,6 +132,7 @@ fn plan(extent: Extent) -> Plan {
             rounds: 5,
             seconds: 1.2,
             starts: 5,
+            neighbours: 3,
         },
         Extent::Quick => Plan {
             cells: [
@@ -142,12 +144,14 @@ fn plan(extent: Extent) -> Plan {
             rounds: 3,
             seconds: 0.5,
             starts: 3,
+            neighbours: 1,
         },
         Extent::Smoke => Plan {
             cells: [cells(Upstream::Http, &[2], &[100, 1_000_000]), cells(Upstream::Stdio, &[2], &[100])].concat(),
             rounds: 1,
             seconds: 0.2,
             starts: 1,
+            neighbours: 0,
         },
     }
 }

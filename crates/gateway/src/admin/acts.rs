@@ -247,6 +247,12 @@ impl Admin {
         out.str("server", &approval.server).str("tool", &approval.target).str("definition", &approval.definition);
         out.str("arguments", &audit::printable(&approval.arguments)).str("label", &approval.label);
         out.raw("lineage", &texts(&approval.lineage)).raw("why", &texts(&approval.why)).str("bundle", &approval.bundle);
+        if let Some(upstream) = ServerId::parse(&approval.server).ok().and_then(|id| self.gate.hub().upstream(&id)) {
+            let spec = upstream.spec();
+            let (effect, source) = self.gate.pins().effect_of(&spec, &approval.target);
+            out.str("effect", effect.as_str()).str("effect_from", source.as_str());
+            out.bool("open_world", self.gate.catalog().is_open_world(&spec.id));
+        }
         out.bool("awaited", self.gate.inner().awaited.has(&approval.id));
         out.u64("asked_ms", approval.asked_ms).u64("expires_ms", approval.expires_ms);
         if !approval.answered_by.is_empty() {

@@ -74,6 +74,25 @@ fn every_field_that_changes_is_quarantined_until_a_person_approves_it() {
     }
 }
 
+/// A tool that the server took away is forgotten when a person names it, and not before.
+#[test]
+fn what_a_server_removed_is_forgotten_by_name_only() {
+    let bench = Bench::new();
+    bench.build(&one(&face(TOOL)));
+    let (spec, empty) = (spec("s", Some(Level::Public)), face(""));
+    bench.build(&one(&empty));
+    let approve = |names: &[&str]| bench.pins.approve(&spec, &empty, &chosen(names), &WHO, &bench.ledger);
+    assert_eq!(approve(&[]), Ok(0));
+    let is_approved = || bench.pins.approved(&spec.id).iter().any(|(_, name, _)| name == "send");
+    assert!(is_approved(), "approving everything forgets nothing");
+    assert!(approve(&["sent"]).is_err());
+    assert_eq!(approve(&["send"]), Ok(1));
+    assert!(!is_approved());
+    assert!(bench.changes().contains(&("definition.removed".into(), "send".into())));
+    // Should it come back, it is new.
+    assert!(shown(&bench.build(&one(&face(TOOL)))).is_empty());
+}
+
 #[test]
 fn a_new_tool_waits_unless_the_entry_accepts_new_ones() {
     let bench = Bench::new();

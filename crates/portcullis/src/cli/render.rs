@@ -18,7 +18,7 @@ pub use sinks::sinks;
 
 pub use offer::{hint, offer, server};
 
-pub use decide::{approval, approvals, explanation, review, session, sessions, visible};
+pub use decide::{Extent, approval, approvals, explanation, review, session, sessions, visible};
 
 /// `MCP 2/3`: connected of wanted. Green when all are, red when none is, yellow between; nothing when none is wanted.
 #[must_use]
@@ -136,10 +136,11 @@ pub fn tools(tools: &[ToolView], style: Style) -> String {
             };
             let effect = offer::effect(&tool.effect, &tool.effect_from);
             let description = tool.description.as_deref().unwrap_or_default();
-            vec![painted(&tool.name, Paint::Bold), permission, cell(effect), cell(description)]
+            let open_world = tool.open_world.map_or("-", |is_open| if is_open { "yes" } else { "no" });
+            vec![painted(&tool.name, Paint::Bold), permission, cell(effect), cell(open_world), cell(description)]
         })
         .collect();
-    let mut out = table(&["TOOL", "PERMISSION", "EFFECT", "DESCRIPTION"], &rows, style);
+    let mut out = table(&["TOOL", "PERMISSION", "EFFECT", "OPEN WORLD", "DESCRIPTION"], &rows, style);
     if !left_out.is_empty() {
         let rows: Vec<Vec<Cell>> = left_out
             .iter()

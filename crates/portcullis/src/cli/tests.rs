@@ -282,17 +282,21 @@ fn tools_as_a_table() {
         ..ToolView::default()
     };
     let tools = [
-        ToolView { effect: "read".to_owned(), ..tool("demo-notes__echo", "permitted", "Says it back.\nSecond line.") },
+        ToolView {
+            effect: "read".to_owned(),
+            open_world: Some(false),
+            ..tool("demo-notes__echo", "permitted", "Says it back.\nSecond line.")
+        },
         tool("github__delete_repo", "blocked", "\u{202e}Deletes\u{7} a repository"),
         ToolView { quarantined: true, ..tool("github__new", "permitted", "") },
     ];
     assert_eq!(
         render::tools(&tools, Style::PLAIN),
         "\
-TOOL                 PERMISSION  EFFECT  DESCRIPTION
-demo-notes__echo     permitted   read    Says it back. Second line.
-github__delete_repo  blocked     -       \u{fffd}Deletes a repository
-github__new          to review   -
+TOOL                 PERMISSION  EFFECT  OPEN WORLD  DESCRIPTION
+demo-notes__echo     permitted   read    no          Says it back. Second line.
+github__delete_repo  blocked     -       -           \u{fffd}Deletes a repository
+github__new          to review   -       -
 "
     );
 }

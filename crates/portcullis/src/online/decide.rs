@@ -64,11 +64,20 @@ pub(super) fn known_server(line: &mut Line, id: &str) -> Result<(), Trouble> {
     Err(Trouble::usage(format!("there is no server `{id}`{hint}")))
 }
 
-pub(super) fn review(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let mut line = Line::as_operator(home)?;
+pub(super) fn review(args: &args::Review, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let (mut line, id) = (Line::as_operator(home)?, &args.id);
     known_server(&mut line, id)?;
-    let review: ReviewView = line.ask(&format!("portcullis/servers/{id}/definitions"))?;
-    screen.show(&review, &render::review(&review, screen.style))?;
+    let mut review: ReviewView = line.ask(&format!("portcullis/servers/{id}/definitions"))?;
+    for name in &args.names {
+        let names = || review.definitions.iter().map(|definition| definition.name.as_str());
+        if !names().any(|known| known == name) {
+            let hint = nearest(name, names()).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            return Err(Trouble::usage(format!("`{id}` has no `{name}`{hint}")));
+        }
+    }
+    let extent = if args.names.is_empty() { render::Extent::Overview } else { render::Extent::Full };
+    review.definitions.retain(|definition| args.names.is_empty() || args.names.contains(&definition.name));
+    screen.show(&review, &render::review(&review, extent, screen.style))?;
     Ok(Exit::Done)
 }
 

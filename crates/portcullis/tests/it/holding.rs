@@ -163,19 +163,24 @@ struct Unread(TcpStream);
 
 impl Unread {
     async fn call(target: &Target, headers: &str, body: &Value) -> Self {
+        let body = body.to_string();
+        let mut this = Self::begin(target, headers, body.len()).await;
+        this.0.write_all(body.as_bytes()).await.unwrap();
+        this
+    }
+
+    /// The head of a request whose body is yet to come.
+    async fn begin(target: &Target, headers: &str, length: usize) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4096).unwrap();
         let mut stream = socket.connect(target.address).await.unwrap();
-        let body = body.to_string();
         let token = target.token.as_deref().unwrap_or_default();
-        let request = format!(
+        let head = format!(
             "POST {} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n\
-             accept: application/json, text/event-stream\r\n{headers}content-length: {}\r\n\r\n{body}",
-            target.path,
-            target.address,
-            body.len()
+             accept: application/json, text/event-stream\r\n{headers}content-length: {length}\r\n\r\n",
+            target.path, target.address,
         );
-        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
         Self(stream)
     }
 
@@ -295,6 +300,51 @@ async fn unread_answers_are_bounded_by_a_stated_figure() {
     // Besides unread answers: what is being worked on, and the memory shared with the worker.
     assert!(most < before + 256 * MIB, "{} MiB, {} before", most / MIB, before / MIB);
     drop(unread);
+}
+
+/// Many connections of one caller that send all of a long request but its end: the gate holds what it says it may, and another caller is
+/// served meanwhile.
+#[tokio::test]
+async fn requests_that_do_not_end_are_bounded_by_a_stated_figure() {
+    let (gate, _public, _secret) = two_levels("limits: { max_result_bytes: 4 MiB }\n").await;
+    let greedy = caller(&gate, "greedy", &[], Era::Modern).await;
+    let polite = caller(&gate, "polite", &[], Era::Modern).await;
+    let before = procfs::resident_bytes(gate.pid());
+    let mut open = Vec::new();
+    for _ in 0..64 {
+        let target = greedy.target().clone();
+        // What the gate does not take stays with us; none of them is ever finished.
+        open.push(tokio::spawn(async move {
+            let headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: ping\r\n";
+            let mut unfinished = Unread::begin(&target, headers, 3 * MIB as usize).await;
+            let _ = unfinished.0.write_all(&vec![b' '; 3 * MIB as usize - 64]).await;
+            std::future::pending::<()>().await;
+        }));
+    }
+    let held = || async {
+        admin(&gate, "GET", "status").await.pointer("/calls/request_bytes").and_then(Value::as_u64).unwrap_or(u64::MAX)
+    };
+    eventually("the attack to work", SOON, || async {
+        let bytes = held().await;
+        if bytes > 8 * MIB { Ok(()) } else { Err(format!("{bytes} bytes held")) }
+    })
+    .await;
+    let (began, mut most) = (Instant::now(), 0);
+    while began.elapsed() < Duration::from_secs(3) {
+        most = most.max(procfs::resident_bytes(gate.pid()));
+        let bytes = held().await;
+        assert!(bytes <= 16 * MIB + MIB, "one caller holds {bytes}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(most < before + 96 * MIB, "{} MiB, {} before", most / MIB, before / MIB);
+    let called = polite.call("public__echo", json!({"text": "a".repeat(1 << 20)})).await.unwrap();
+    assert!(!called.is_error, "{}", called.answer);
+    open.iter().for_each(tokio::task::JoinHandle::abort);
+    eventually("room again", SOON, || async {
+        let bytes = held().await;
+        if bytes == 0 { Ok(()) } else { Err(format!("{bytes} bytes held")) }
+    })
+    .await;
 }
 
 /// A result that finds no room is told as what it is: the call was carried out, and nothing was too large.

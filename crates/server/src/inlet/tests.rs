@@ -25,7 +25,7 @@ async fn echo(listener: TcpListener) {
         body::may_divert(&mut request, &diversion);
         async move {
             let (parts, incoming) = request.into_parts();
-            let read = body::read(incoming, LIMIT, parts.extensions.get::<Diversion>()).await;
+            let read = body::read(incoming, LIMIT, parts.extensions.get::<Diversion>(), None).await;
             let text = read.unwrap_or_else(|_| Bytes::from_static(b"refused"));
             Ok::<_, Infallible>(Response::new(Full::new(text)))
         }

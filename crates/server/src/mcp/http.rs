@@ -72,7 +72,7 @@ impl Visit<'_> {
         guard::sends_json(self.headers)?;
         guard::accepts(self.headers, &[JSON_TYPE, EVENTS_TYPE])?;
         let settings = self.door.gate.settings();
-        let body = body::read(body, settings.max_body_bytes, self.diversion).await?;
+        let body = body::read(body, settings.max_body_bytes, self.diversion, Some(&self.caller)).await?;
         let limits = Limits::new(settings.max_body_bytes, settings.max_depth);
         let outline = outlined(self.door, &body, limits).await.map_err(|error| {
             errored(StatusCode::BAD_REQUEST, None, &Problem::new(code::PARSE_ERROR, &format!("Parse error: {error}")))

@@ -126,8 +126,12 @@ impl Long {
             ensure!(black_box(Json::parse(black_box(text), LONG)).is_ok(), "a valid text was refused");
             Ok(())
         };
+        // Of those that repeat how a secret begins, some have what looks like one.
+        let has_secret = secrets::redact(text, held).is_some();
         let redact = move || {
-            ensure!(black_box(secrets::redact(black_box(text), held)).is_none(), "a secret was found and none is there");
+            let found = black_box(secrets::redact(black_box(text), held)).is_some();
+            ensure!(found == has_secret, "the same text was searched with another result");
+            ensure!(!found || self.text.is_hostile(), "a secret was found and none is there");
             Ok(())
         };
         [

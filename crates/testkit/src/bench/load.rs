@@ -93,6 +93,36 @@ pub async fn http(address: Address, plan: Plan) -> Result<Measured> {
         .await
 }
 
+/// Opens connections that each ask for something and never read the answer; the memory it says is the most that was seen meanwhile.
+pub async fn unread(address: Address, plan: Plan) -> Result<Measured> {
+    let mut open = Vec::with_capacity(plan.connections);
+    let mut most = Measured::default();
+    let mut refused = 0;
+    for _ in 0..plan.connections {
+        match ask_and_forget(&address, plan.size).await {
+            Ok(line) => open.push(line),
+            Err(_) => refused += 1,
+        }
+        most.resident_bytes = most.resident_bytes.max(meter::usage(&plan.pids).resident_bytes);
+    }
+    let started = Instant::now();
+    while started.elapsed() < plan.measure {
+        sleep(Duration::from_millis(50)).await;
+        most.resident_bytes = most.resident_bytes.max(meter::usage(&plan.pids).resident_bytes);
+    }
+    ensure!(refused < plan.connections, "no connection was taken");
+    most.calls = open.len();
+    most.seconds = started.elapsed().as_secs_f64();
+    Ok(most)
+}
+
+async fn ask_and_forget(address: &Address, size: usize) -> Result<Line> {
+    let mut line = Line::open(address).await?;
+    let mut call = address.call(line.session.clone().as_deref(), size);
+    line.stream.write_all(call.stamped(FIRST_ID + 1)).await?;
+    Ok(line)
+}
+
 /// Opens and closes the measured time, and says what happened in it.
 pub(super) async fn measure(tape: &Tape, plan: &Plan) -> Measured {
     sleep(plan.warm_up).await;

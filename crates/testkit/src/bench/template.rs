@@ -27,6 +27,8 @@ pub struct Address {
     pub era: Era,
     /// What its calls are about.
     pub text: Text,
+    /// How long an answer is asked for; as long as the call where this is `None`.
+    pub fill: Option<usize>,
 }
 
 impl Address {
@@ -42,6 +44,7 @@ impl Address {
             tool: owned(tool),
             era,
             text: Text::Prose,
+            fill: None,
         })
     }
 
@@ -70,16 +73,24 @@ impl Address {
         [head.as_bytes(), body].concat()
     }
 
-    /// A call of the echo tool with `size` bytes of text, over HTTP.
+    /// A call of the echo tool with `size` bytes of text, or of the tool that fills, over HTTP.
     #[must_use]
     pub fn call(&self, session: Option<&str>, size: usize) -> Template {
-        Template::new(self.request("tools/call", session, &call_body(&self.tool, self.era, self.text, size)))
+        let body = match self.fill {
+            None => call_body(&self.tool, self.era, self.text, size),
+            Some(bytes) => body(&self.tool, self.era, &format!(r#","bytes":{bytes},"of":"{}""#, self.text.name()), ""),
+        };
+        Template::new(self.request("tools/call", session, &body))
     }
 }
 
 /// A JSON-RPC call of `tool` with `size` bytes of text; the id and the first digits of the text are to be stamped.
 #[must_use]
 pub fn call_body(tool: &str, era: Era, text: Text, size: usize) -> Vec<u8> {
+    body(tool, era, "", &text.escaped(size.saturating_sub(DIGITS)))
+}
+
+fn body(tool: &str, era: Era, more: &str, text: &str) -> Vec<u8> {
     let meta = match era {
         Era::Legacy => "",
         Era::Modern => concat!(
@@ -87,9 +98,8 @@ pub fn call_body(tool: &str, era: Era, text: Text, size: usize) -> Vec<u8> {
             r#""io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}"#
         ),
     };
-    let text = text.escaped(size.saturating_sub(DIGITS));
     format!(
-        r#"{{"jsonrpc":"2.0","id":{FIRST_ID},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"{FIRST_ID}{text}"}}{meta}}}}}"#
+        r#"{{"jsonrpc":"2.0","id":{FIRST_ID},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"{FIRST_ID}{text}"{more}}}{meta}}}}}"#
     )
     .into_bytes()
 }

@@ -30,11 +30,32 @@ pub enum Text {
     Almost,
     /// Every word that makes a rule look closer, and no rule that then refuses.
     Words,
+    /// The beginning of a token of a messenger, again and again: every place could be one.
+    Slack,
+    /// The middle of a key of a cloud.
+    Azure,
+    /// The beginning of another cloud's key.
+    Aws,
+    /// The beginning of a signed token.
+    Jwt,
 }
 
 impl Text {
-    pub const ALL: [Self; 9] =
-        [Self::Prose, Self::Quotes, Self::Code, Self::Rows, Self::Base64, Self::German, Self::Russian, Self::Almost, Self::Words];
+    pub const ALL: [Self; 13] = [
+        Self::Prose,
+        Self::Quotes,
+        Self::Code,
+        Self::Rows,
+        Self::Base64,
+        Self::German,
+        Self::Russian,
+        Self::Almost,
+        Self::Words,
+        Self::Slack,
+        Self::Azure,
+        Self::Aws,
+        Self::Jwt,
+    ];
 
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -48,7 +69,17 @@ impl Text {
             Self::Russian => "russian",
             Self::Almost => "almost",
             Self::Words => "words",
+            Self::Slack => "slack",
+            Self::Azure => "azure",
+            Self::Aws => "aws",
+            Self::Jwt => "jwt",
         }
+    }
+
+    /// Whether somebody made it so that it is dear to search.
+    #[must_use]
+    pub const fn is_hostile(self) -> bool {
+        matches!(self, Self::Almost | Self::Words | Self::Slack | Self::Azure | Self::Aws | Self::Jwt)
     }
 
     pub fn named(name: &str) -> Result<Self> {
@@ -87,6 +118,10 @@ impl Text {
             Self::Russian => among(&passages::RUSSIAN),
             Self::Almost => almost(),
             Self::Words => words(),
+            Self::Slack => "xoxb-".to_owned(),
+            Self::Azure => "8Q~".to_owned(),
+            Self::Aws => "AKIA".to_owned(),
+            Self::Jwt => "-eyJaaaaaaaa".to_owned(),
         }
     }
 }

@@ -1,6 +1,7 @@
-//! An MCP server with one tool, `echo`, over HTTP or pipes. Legacy and stateless: it remembers nobody.
+//! An MCP server over HTTP or pipes. Its tool `echo` says again what it is told, `fill` answers with as much of a text as it is asked for.
+//! Legacy and stateless: it remembers nobody.
 
-use std::{convert::Infallible, net::SocketAddr};
+use std::{cell::RefCell, collections::HashMap, convert::Infallible, net::SocketAddr, rc::Rc};
 
 use anyhow::Result;
 use bytes::{Bytes, BytesMut};
@@ -22,8 +23,15 @@ use wire::{
     rpc::{self, Id, Message},
 };
 
+use super::texts::Text;
+
 const LIMITS: Limits = Limits::new(16 << 20, 64);
-const TOOLS: &[u8] = br#"{"tools":[{"name":"echo","description":"Says it again.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]},"annotations":{"readOnlyHint":true}}]}"#;
+/// The longest text that `fill` makes.
+const LONGEST: u64 = 64 << 20;
+const TOOLS: &[u8] = br#"{"tools":[
+{"name":"echo","description":"Says it again.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]},"annotations":{"readOnlyHint":true}},
+{"name":"fill","description":"Answers with a long text.","inputSchema":{"type":"object","properties":{"text":{"type":"string"},"bytes":{"type":"integer"},"of":{"type":"string"}},"required":["text","bytes","of"]},"annotations":{"readOnlyHint":true}}
+]}"#;
 const SERVER: &[u8] =
     br#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"bench-upstream","version":"1"}}"#;
 
@@ -87,7 +95,7 @@ pub fn answer(message: &[u8]) -> Option<Vec<u8>> {
     let Ok(json) = Json::parse(message, LIMITS) else { return Some(failure(None, -32700, "not JSON")) };
     match rpc::read(json) {
         Ok(Message::Request { id, method, params }) => Some(match &*method {
-            "tools/call" => echo(&id, params),
+            "tools/call" => call(&id, params),
             "tools/list" => rpc::result(&id, TOOLS),
             "initialize" => rpc::result(&id, SERVER),
             "ping" => rpc::result(&id, b"{}"),
@@ -102,13 +110,33 @@ fn failure(id: Option<&Id>, code: i64, message: &str) -> Vec<u8> {
     rpc::error(id, &rpc::error_object(code, message, None))
 }
 
-/// The text of the arguments, exactly as it was written.
-fn echo(id: &Id, params: Option<Json<'_>>) -> Vec<u8> {
-    let text = params.and_then(|params| params.path(&["arguments", "text"])).filter(|text| text.as_bytes().starts_with(b"\""));
+/// The text of the arguments, exactly as it was written, and behind it what `fill` was asked for.
+fn call(id: &Id, params: Option<Json<'_>>) -> Vec<u8> {
+    let argument = |name| params.and_then(|params| params.path(&["arguments", name]));
+    let text = argument("text").map(Json::as_bytes).and_then(|text| text.strip_prefix(b"\"")?.strip_suffix(b"\""));
     let Some(text) = text else { return failure(Some(id), -32602, "`text` is missing") };
-    let mut result = Vec::with_capacity(text.as_bytes().len() + 64);
-    result.extend_from_slice(br#"{"content":[{"type":"text","text":"#);
-    result.extend_from_slice(text.as_bytes());
-    result.extend_from_slice(br#"}],"isError":false}"#);
+    let filling = match argument("bytes") {
+        None => Rc::default(),
+        Some(bytes) => match filling(bytes, argument("of")) {
+            Some(filling) => filling,
+            None => return failure(Some(id), -32602, "`bytes` or `of` is nothing this server has"),
+        },
+    };
+    let mut result = Vec::with_capacity(text.len() + filling.len() + 64);
+    result.extend_from_slice(br#"{"content":[{"type":"text","text":""#);
+    result.extend_from_slice(text);
+    result.extend_from_slice(filling.as_bytes());
+    result.extend_from_slice(br#""}],"isError":false}"#);
     rpc::result(id, &result)
+}
+
+thread_local! {
+    /// Long texts are made once.
+    static MADE: RefCell<HashMap<(&'static str, usize), Rc<str>>> = RefCell::default();
+}
+
+fn filling(bytes: Json<'_>, of: Option<Json<'_>>) -> Option<Rc<str>> {
+    let bytes = bytes.as_u64().filter(|bytes| *bytes <= LONGEST)? as usize;
+    let text = Text::named(&of?.as_str()?).ok()?;
+    Some(MADE.with_borrow_mut(|made| Rc::clone(made.entry((text.name(), bytes)).or_insert_with(|| text.escaped(bytes).into()))))
 }

@@ -7,12 +7,12 @@ use std::ops::Range;
 
 use super::{Json, RawField};
 
-/// Fields an object may have to be skimmed; a message has four.
+/// Fields an object may have to be searched; a message has four.
 const MAX_FIELDS: usize = 64;
 
 /// A look at an object that can be interrupted.
 #[derive(Debug)]
-pub struct Skim<'a> {
+pub struct FieldSearch<'a> {
     text: &'a [u8],
     at: usize,
     depth: usize,
@@ -29,7 +29,7 @@ pub struct Skim<'a> {
 
 /// How far a look has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Skimmed {
+pub enum SearchStep {
     /// There is more to look at.
     More,
     Done,
@@ -37,7 +37,7 @@ pub enum Skimmed {
     Failed,
 }
 
-impl<'a> Skim<'a> {
+impl<'a> FieldSearch<'a> {
     #[must_use]
     pub fn new(text: &'a [u8]) -> Self {
         let text = text.trim_ascii();
@@ -56,16 +56,16 @@ impl<'a> Skim<'a> {
     }
 
     /// Looks at about so many bytes more.
-    pub fn go_on(&mut self, bytes: usize) -> Skimmed {
+    pub fn go_on(&mut self, bytes: usize) -> SearchStep {
         let stop = self.at.saturating_add(bytes).min(self.text.len());
         while self.at < stop {
             if self.in_string {
                 self.string(stop);
                 continue;
             }
-            let Some(byte) = self.text.get(self.at) else { return Skimmed::Failed };
+            let Some(byte) = self.text.get(self.at) else { return SearchStep::Failed };
             if self.depth == 0 && (*byte != b'{' || self.at > 0) {
-                return Skimmed::Failed;
+                return SearchStep::Failed;
             }
             match byte {
                 b'"' => (self.in_string, self.begins) = (true, if self.in_value { self.begins } else { self.at }),
@@ -73,17 +73,17 @@ impl<'a> Skim<'a> {
                 b'}' | b']' if self.depth == 1 => {
                     let is_last = self.at + 1 == self.text.len();
                     let is_whole = self.field() && *byte == b'}' && is_last;
-                    return if is_whole { Skimmed::Done } else { Skimmed::Failed };
+                    return if is_whole { SearchStep::Done } else { SearchStep::Failed };
                 }
                 b'}' | b']' => self.depth -= 1,
-                b',' if self.depth == 1 && !self.field() => return Skimmed::Failed,
+                b',' if self.depth == 1 && !self.field() => return SearchStep::Failed,
                 b':' if self.depth == 1 && !self.in_value => (self.in_value, self.begins) = (true, self.at + 1),
                 b'\n' | b'\r' => self.one_line = false,
                 _ => {}
             }
             self.at += 1;
         }
-        if self.at < self.text.len() { Skimmed::More } else { Skimmed::Failed }
+        if self.at < self.text.len() { SearchStep::More } else { SearchStep::Failed }
     }
 
     /// Steps over a string, or as far as `stop`.
@@ -128,13 +128,13 @@ mod tests {
     use super::*;
     use crate::Limits;
 
-    fn skimmed(text: &[u8], piece: usize) -> Option<Vec<RawField<'_>>> {
-        let mut skim = Skim::new(text);
+    fn found(text: &[u8], piece: usize) -> Option<Vec<RawField<'_>>> {
+        let mut search = FieldSearch::new(text);
         loop {
-            match skim.go_on(piece) {
-                Skimmed::More => {}
-                Skimmed::Done => return Some(skim.fields()),
-                Skimmed::Failed => return None,
+            match search.go_on(piece) {
+                SearchStep::More => {}
+                SearchStep::Done => return Some(search.fields()),
+                SearchStep::Failed => return None,
             }
         }
     }
@@ -144,11 +144,11 @@ mod tests {
         let text = br#" {"jsonrpc":"2.0", "id" : 7,"result":{"a\"}":["]}\\",{"b":"\u0022,"}],"c":-1.5e3}, "x":[ ] } "#;
         let json = Json::parse(text, Limits::default()).unwrap();
         for piece in 1..200 {
-            assert_eq!(skimmed(text, piece).unwrap(), json.raw_fields(), "{piece}");
+            assert_eq!(found(text, piece).unwrap(), json.raw_fields(), "{piece}");
         }
-        assert_eq!(skimmed(b"{}", 1), Some(Vec::new()));
+        assert_eq!(found(b"{}", 1), Some(Vec::new()));
         for bad in ["", "[]", "{", "{\"a\":1", "{\"a\":1}}", "{\"a\":1} {}", "1", "{\"a\":\"", "{\"a\":1]"] {
-            assert_eq!(skimmed(bad.as_bytes(), 3), None, "{bad}");
+            assert_eq!(found(bad.as_bytes(), 3), None, "{bad}");
         }
     }
 
@@ -156,13 +156,13 @@ mod tests {
         #[test]
         fn what_is_valid_has_the_fields_it_has(text in r#"\{("[a-c]{1,2}":(1|"[\\\\"a]{0,3}"|\[\]|\{"x":"\}"\}),?){0,4}\}"#, piece in 1_usize..9) {
             if let Ok(json) = Json::parse(text.as_bytes(), Limits::default()) {
-                prop_assert_eq!(skimmed(text.as_bytes(), piece), Some(json.raw_fields()));
+                prop_assert_eq!(found(text.as_bytes(), piece), Some(json.raw_fields()));
             }
         }
 
         #[test]
         fn no_text_makes_it_panic_or_run_for_ever(text: Vec<u8>, piece in 1_usize..9) {
-            let _ = skimmed(&text, piece);
+            let _ = found(&text, piece);
         }
     }
 }

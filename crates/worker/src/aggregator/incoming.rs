@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tokio::task::yield_now;
 use wire::{
     Json, Limits,
-    json::{Skim, Skimmed, decode_key},
+    json::{FieldSearch, SearchStep, decode_key},
     rpc::{self, Id, Message},
 };
 
@@ -49,18 +49,18 @@ impl Incoming {
         if text.len() < LONG || text.len() > limit {
             return Self::parse(text, limit);
         }
-        let mut skim = Skim::new(&text);
+        let mut search = FieldSearch::new(&text);
         loop {
-            match skim.go_on(PIECE) {
-                Skimmed::More => yield_now().await,
-                Skimmed::Done => break,
-                Skimmed::Failed => return Err(Failure::invalid("the server sent something that is not acceptable JSON")),
+            match search.go_on(PIECE) {
+                SearchStep::More => yield_now().await,
+                SearchStep::Done => break,
+                SearchStep::Failed => return Err(Failure::invalid("the server sent something that is not acceptable JSON")),
             }
         }
-        if !skim.one_line {
+        if !search.one_line {
             return Box::pin(Self::read(on_one_line_in_pieces(&text).await, limit)).await;
         }
-        let fields = skim.fields();
+        let fields = search.fields();
         let is_result = |key: &[u8]| decode_key(key) == "result";
         let rest = || fields.iter().filter(|(key, _)| !is_result(key));
         let known = Limits::new(MAX_REST, DEPTH);

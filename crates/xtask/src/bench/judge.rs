@@ -6,6 +6,8 @@ use super::{
     decide::{WORKS, gains},
     level::Level,
     matrix::{CROWD_CELL, Cell, Measured, Place, Results, Upstream, median},
+    neighbours::Neighbour,
+    report::MIB,
 };
 
 /// One target and how the run did.
@@ -17,7 +19,8 @@ pub(super) struct Target {
     pub(super) met: bool,
 }
 
-const MIB: f64 = 1024.0 * 1024.0;
+/// What decision 0024 allows unread answers, what is being worked on beside them, and an idle gate.
+const UNREAD_MIB: f64 = 512.0;
 
 /// Every target the run has numbers for.
 pub(super) fn judge(results: &Results) -> Vec<Target> {
@@ -52,6 +55,14 @@ pub(super) fn judge(results: &Results) -> Vec<Target> {
         let cost = work.among(&results.costs).zip(work.bound);
         targets.extend(cost.and_then(|(cost, bound)| at_most(format!("{}, µs", cost.name()), Some(cost.median()), bound)));
     }
+    let long = results.neighbours.iter().filter(|neighbour| neighbour.is_long());
+    let worst = long.map(Neighbour::beside_ms).max_by(f64::total_cmp);
+    targets.extend(at_most("p99 beside 30 MiB results of any text, ms".to_owned(), worst, 50.0));
+    let busy = results.neighbours.iter().find(|neighbour| !neighbour.is_long());
+    targets.extend(at_most("p99 beside a greedy caller, × alone".to_owned(), busy.map(Neighbour::ratio), 3.0));
+    let unread = &results.unread;
+    let memory = (unread.connections > 0).then_some(unread.resident_bytes as f64 / MIB);
+    targets.extend(at_most(format!("memory, {} connections unread, MiB", unread.connections), memory, UNREAD_MIB));
     if results.level != Level::Plain {
         targets.extend(gains(&results.costs).filter_map(|(name, value, bound)| at_most(name, Some(value), bound)));
     }

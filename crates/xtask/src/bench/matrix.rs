@@ -5,7 +5,12 @@ use std::{thread::sleep, time::Duration};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use super::{decide::Cost, level::Level, places::Stand};
+use super::{
+    decide::Cost,
+    level::Level,
+    neighbours::{self, Neighbour, Unread},
+    places::Stand,
+};
 use crate::say;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -44,6 +49,8 @@ pub(super) struct Plan {
     pub(super) rounds: usize,
     pub(super) seconds: f64,
     pub(super) starts: usize,
+    /// Rounds of a caller beside another; none where this is 0.
+    pub(super) neighbours: usize,
 }
 
 /// What `bench-load` says about one run.
@@ -87,6 +94,8 @@ pub(super) struct Results {
     pub(super) idle_gate_bytes: u64,
     pub(super) costs: Vec<Cost>,
     pub(super) level: Level,
+    pub(super) neighbours: Vec<Neighbour>,
+    pub(super) unread: Unread,
 }
 
 impl Results {
@@ -139,6 +148,9 @@ pub(super) fn measure(mut stand: Stand, plan: &Plan) -> Result<Results> {
                 results.add(*cell, place, stand.load(place, cell.upstream, &options)?);
             }
         }
+    }
+    if plan.neighbours > 0 {
+        (results.neighbours, results.unread) = neighbours::measure(&stand, plan.neighbours, plan.seconds)?;
     }
     Ok(results)
 }

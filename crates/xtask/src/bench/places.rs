@@ -17,8 +17,12 @@ use super::matrix::{Measured, Place, Upstream};
 const READY_WITHIN: Duration = Duration::from_secs(30);
 const STOP_WITHIN: Duration = Duration::from_secs(8);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// How long a greedy caller is at it before the polite one comes.
+const HEAD_START: Duration = Duration::from_millis(800);
 /// Servers of the crowded gate, the two that are called among them.
 const CROWD: usize = 200;
+/// Connections of one caller that never read.
+pub(super) const CONNECTIONS_UNREAD: usize = 4096;
 
 /// What takes part.
 pub(super) const PROGRAMS: [&str; 6] =
@@ -97,6 +101,8 @@ pub(super) struct Gate {
     program: PathBuf,
     listen: String,
     token: String,
+    /// Of a second caller.
+    another: String,
 }
 
 impl Gate {
@@ -105,12 +111,26 @@ impl Gate {
         fs::create_dir_all(&home)?;
         fs::write(home.join("portcullis.yaml"), configuration(programs, upstream, servers))?;
         let listen = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
-        let mut gate = Self { process: None, home, program: programs.path("portcullis"), listen, token: String::new() };
+        let mut gate = Self {
+            process: None,
+            home,
+            program: programs.path("portcullis"),
+            listen,
+            token: String::new(),
+            another: String::new(),
+        };
         gate.up()?;
         let token = gate.home.join("state").join("client.token");
         let text = fs::read_to_string(&token).with_context(|| format!("cannot read {}", token.display()))?;
         gate.token = text.trim().to_owned();
+        gate.another = gate.new_token("another")?;
         Ok(gate)
+    }
+
+    fn new_token(&self, name: &str) -> Result<String> {
+        let said = output(Command::new(&self.program).arg("--home").arg(&self.home).args(["--json", "token", "new", name]))?;
+        let said: Value = serde_json::from_str(&said).with_context(|| format!("`token new` said {said}"))?;
+        Ok(said.get("token").and_then(Value::as_str).context("`token new` said no token")?.to_owned())
     }
 
     fn command(&self) -> Vec<String> {
@@ -275,6 +295,51 @@ impl Stand {
         };
         let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
         load.args(["--pids", &pids.join(",")]);
+    }
+
+    /// A caller with one call in flight.
+    pub(super) fn polite(&self, seconds: f64) -> Result<Measured> {
+        let mut load = Command::new(self.programs.path("bench-load"));
+        load.args(["http", "--measure", &seconds.to_string()]);
+        self.address(&mut load, Place::Gate, Upstream::Http);
+        json(&mut load)
+    }
+
+    /// The polite caller beside another one, who begins before it and ends after it.
+    pub(super) fn beside(&self, options: &[(&str, String)], seconds: f64) -> Result<(Measured, Measured)> {
+        let mut load = Command::new(self.programs.path("bench-load"));
+        load.arg("http");
+        self.as_another(&mut load, options);
+        load.args(["--warm-up", &HEAD_START.as_secs_f64().to_string(), "--measure", &(seconds + 0.5).to_string()]);
+        let greedy = load.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        sleep(HEAD_START);
+        let polite = self.polite(seconds);
+        let output = greedy.wait_with_output()?;
+        ensure!(output.status.success(), "the other caller failed: {}", String::from_utf8_lossy(&output.stderr));
+        Ok((polite?, serde_json::from_slice(&output.stdout)?))
+    }
+
+    /// Connections of one caller that ask for a long result and never read it.
+    pub(super) fn unread(&self, bytes: usize, seconds: f64) -> Result<Measured> {
+        let mut load = Command::new(self.programs.path("bench-load"));
+        load.arg("unread");
+        let options = [
+            ("connections", CONNECTIONS_UNREAD.to_string()),
+            ("tool", "echo__fill".to_owned()),
+            ("fill", bytes.to_string()),
+            ("measure", (seconds + 2.0).to_string()),
+        ];
+        self.as_another(&mut load, &options);
+        json(&mut load).context("connections that never read")
+    }
+
+    /// As another caller than the rest; the first of two options with the same name counts.
+    fn as_another(&self, load: &mut Command, options: &[(&str, String)]) {
+        for (name, value) in options {
+            load.arg(format!("--{name}")).arg(value);
+        }
+        load.args(["--bearer", &self.gate.another]);
+        self.address(load, Place::Gate, Upstream::Http);
     }
 
     /// Resident memory of the floor, and of the gate and its worker together, in bytes.

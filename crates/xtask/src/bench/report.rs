@@ -12,10 +12,11 @@ use super::{
     decide::Cost,
     judge::Target,
     matrix::{Cell, Measured, Place, Results, Row, Upstream, median},
+    neighbours,
 };
 use crate::say;
 
-const MIB: f64 = 1024.0 * 1024.0;
+pub(super) const MIB: f64 = 1024.0 * 1024.0;
 
 pub(super) fn show(results: &Results, targets: &[Target]) {
     let mut last: Option<(Upstream, usize)> = None;
@@ -35,6 +36,7 @@ pub(super) fn show(results: &Results, targets: &[Target]) {
         median(results.first_call_ms.clone())
     ));
     decisions(&results.costs);
+    neighbours::show(&results.neighbours, &results.unread);
     if !targets.is_empty() {
         say("");
     }

@@ -85,8 +85,8 @@ fn options_of_the_bench_are_read() {
     let read =
         |words: &str| Options::read(&words.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect::<Vec<_>>());
     let options = read("--quick --level avx2 --text german").unwrap();
-    assert_eq!((options.level, options.text.as_str(), options.profile()), (Some(Level::Avx2), "german", "bench-fast"));
-    assert_eq!(read("").unwrap().profile(), "release");
+    assert_eq!((options.level, options.text.as_str(), options.profile()), (Some(Level::Avx2), "german", "bench-level"));
+    assert_eq!(read("").unwrap().profile(), "dist");
     for wrong in ["--level", "--level avx9", "--smoke --level avx2", "german"] {
         assert!(read(wrong).is_err(), "{wrong}");
     }

@@ -34,7 +34,7 @@ Examples:
 pub struct ApproveDefinitions {
     /// The server's id
     pub id: String,
-    /// Which, as `portcullis servers review` shows them; without names, all that wait
+    /// Which, as `portcullis servers review` shows them; one that is gone is forgotten. Without names, all that wait
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// Why, for whoever reads the ledger later

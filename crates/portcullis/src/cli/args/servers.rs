@@ -45,7 +45,7 @@ pub enum Servers {
     /// Let a blocked server be used again as it is classified
     Unblock(Unblock),
     /// Show a server's definitions, and how they differ from what was approved
-    Review(ServerName),
+    Review(Review),
     /// Approve changed or new definitions as they are now
     #[command(after_help = APPROVE_EXAMPLES)]
     Approve(ApproveDefinitions),
@@ -186,6 +186,14 @@ fn effect(text: &str) -> Result<(String, vocab::Effect), String> {
 pub struct ServerName {
     /// The server's id
     pub id: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Review {
+    /// The server's id
+    pub id: String,
+    /// Which definitions to show in full; without names, all, long ones in part
+    pub names: Vec<String>,
 }
 
 #[derive(Debug, Args)]

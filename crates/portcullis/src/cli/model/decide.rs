@@ -100,6 +100,13 @@ pub struct ApprovalView {
     pub lineage: Vec<String>,
     /// Every policy and check that asked, in its own words.
     pub why: Vec<String>,
+    /// `read` or `consequential`, who says so, and whether strangers can write what its server returns; absent where it has gone.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub effect: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub effect_from: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
     /// Whether a call waits for the answer at this moment.
     pub awaited: bool,
     pub asked_ms: u64,

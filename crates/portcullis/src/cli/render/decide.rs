@@ -3,15 +3,31 @@
 //! Arguments, reasons and diffs hold what agents and servers wrote. They are shown whole, because a person decides by them, and
 //! tamed, because they would otherwise decide what the person sees.
 
-use super::{span, utc};
+use super::{
+    offer::{effect, open_world},
+    span, utc,
+};
 use crate::cli::{
     model::{ApprovalView, CheckView, DefinitionView, ExplainView, ReviewView, SessionView},
     style::{Cell, Paint, Style, cell, painted, table, tame},
 };
 
+/// How much of a review is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// Long differences in part, so that the table and what to do stay on the screen.
+    Overview,
+    Full,
+}
+
+/// Lines of all differences together that an overview shows.
+const MOST_LINES: usize = 60;
+/// Lines of one difference that it shows where there are more.
+const FIRST_LINES: usize = 6;
+
 /// What a server offers; differences below, line by line.
 #[must_use]
-pub fn review(review: &ReviewView, style: Style) -> String {
+pub fn review(review: &ReviewView, extent: Extent, style: Style) -> String {
     let id = tame(&review.server);
     if review.definitions.is_empty() {
         return format!("{id} has shown nothing yet. `portcullis servers list` says whether it is connected.\n");
@@ -19,18 +35,23 @@ pub fn review(review: &ReviewView, style: Style) -> String {
     let rows: Vec<Vec<Cell>> = review.definitions.iter().map(definition_row).collect();
     let mut out = table(&["KIND", "NAME", "STATE", "EFFECT", "DIGEST"], &rows, style);
     if !review.open_world_why.is_empty() {
-        out.push_str(&format!(
-            "\n{}",
-            fact("open world", &super::offer::open_world(review.open_world, &review.open_world_why), style)
-        ));
+        out.push_str(&format!("\n{}", fact("open world", &open_world(review.open_world, &review.open_world_why), style)));
     }
     for one in &review.definitions {
         let said = one.suspicions.iter().map(|what| format!("{} {} {}", one.kind, tame(&one.name), visible(what)));
         out.extend(said.map(|line| format!("  {}\n", style.paint(&format!("LOOK: {line}"), Paint::Red))));
     }
     let waiting: Vec<&DefinitionView> = review.definitions.iter().filter(|definition| definition.waits()).collect();
+    let lines: usize = waiting.iter().map(|definition| definition.diff.len()).sum();
+    let most = if extent == Extent::Overview && lines > MOST_LINES { FIRST_LINES } else { usize::MAX };
     for definition in &waiting {
-        out.push_str(&difference(definition, style));
+        out.push_str(&difference(definition, most, style));
+        let left = definition.diff.len().saturating_sub(most);
+        if left > 0 {
+            let name = tame(&definition.name);
+            let lines = if left == 1 { "line" } else { "lines" };
+            out.push_str(&format!("  … {left} more {lines}: portcullis servers review {id} {name}\n"));
+        }
     }
     out.push('\n');
     out.push_str(&match (review.state.as_str(), waiting.len()) {
@@ -60,15 +81,15 @@ fn definition_row(definition: &DefinitionView) -> Vec<Cell> {
         cell(&definition.kind),
         painted(&definition.name, Paint::Bold),
         state,
-        cell(definition.effect.as_deref().map_or("-".to_owned(), |effect| super::offer::effect(effect, &definition.effect_from))),
+        cell(definition.effect.as_deref().map_or("-".to_owned(), |is| effect(is, &definition.effect_from))),
         cell(digest.chars().take(12).collect::<String>()),
     ]
 }
 
-fn difference(definition: &DefinitionView, style: Style) -> String {
+fn difference(definition: &DefinitionView, most: usize, style: Style) -> String {
     let title = format!("{} {}", tame(&definition.kind), tame(&definition.name));
     let mut out = format!("\n{}\n", style.paint(&title, Paint::Bold));
-    for line in &definition.diff {
+    for line in definition.diff.iter().take(most) {
         let paint = match line.chars().next() {
             Some('-') => Paint::Red,
             Some('+') => Paint::Green,
@@ -179,6 +200,8 @@ pub fn approval(approval: &ApprovalView, now_ms: u64, style: Style) -> String {
         ("asked", utc(approval.asked_ms / 1_000)),
         ("caller", tame(&approval.caller)),
         ("has seen", tame(&approval.label)),
+        ("effect", if approval.effect.is_empty() { String::new() } else { effect(&approval.effect, &approval.effect_from) }),
+        ("open world", approval.open_world.map(|is_open| open_world(is_open, "")).unwrap_or_default()),
         ("bundle", tame(&approval.bundle)),
         ("definition", tame(&approval.definition)),
         ("answered by", approval.answered_by.as_deref().map(tame).unwrap_or_default()),

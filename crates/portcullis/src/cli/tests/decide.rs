@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cli::model::{ApprovalView, CheckView, DefinitionView, ExplainView, ReviewView, SessionView, StageView};
+use crate::cli::render::Extent;
 
 fn definition(kind: &str, name: &str, state: &str) -> DefinitionView {
     DefinitionView {
@@ -34,7 +35,7 @@ fn a_review_shows_what_changed() {
         ..ReviewView::default()
     };
     assert_eq!(
-        render::review(&review, Style::PLAIN),
+        render::review(&review, Extent::Overview, Style::PLAIN),
         "\
 KIND    NAME          STATE              EFFECT         DIGEST
 tool    list_issues   approved           read           3f9ac21b77d0
@@ -50,9 +51,23 @@ One waits for you. If it is what you want callers to have:
 "
     );
     let quiet = ReviewView { definitions: vec![definition("tool", "a", "pinned")], ..review.clone() };
-    assert!(render::review(&quiet, Style::PLAIN).ends_with("\nEverything is as it was approved.\n"));
+    assert!(render::review(&quiet, Extent::Overview, Style::PLAIN).ends_with("\nEverything is as it was approved.\n"));
     let fresh = ReviewView { state: "UNTRUSTED".to_owned(), ..review };
-    assert!(render::review(&fresh, Style::PLAIN).contains("portcullis servers classify github LEVEL"));
+    assert!(render::review(&fresh, Extent::Overview, Style::PLAIN).contains("portcullis servers classify github LEVEL"));
+}
+
+#[test]
+fn a_long_review_is_an_overview_until_a_definition_is_named() {
+    let long = |name: &str| DefinitionView {
+        diff: (0..40).map(|line| format!("+ line {line}")).collect(),
+        ..definition("tool", name, "new")
+    };
+    let review = ReviewView { server: "github".to_owned(), definitions: vec![long("one"), long("two")], ..ReviewView::default() };
+    let overview = render::review(&review, Extent::Overview, Style::PLAIN);
+    assert!(overview.contains("  + line 5\n  … 34 more lines: portcullis servers review github two\n"), "{overview}");
+    assert!(!overview.contains("line 6") && overview.lines().count() < 30, "{overview}");
+    let full = render::review(&review, Extent::Full, Style::PLAIN);
+    assert!(full.contains("  + line 39\n") && !full.contains("more lines"), "{full}");
 }
 
 fn session() -> SessionView {

@@ -1,4 +1,4 @@
-//! `bench-load http|signed|stdio|first`: loads one thing for a fixed time and prints what it measured as one line of JSON.
+//! `bench-load http|signed|stdio|unread|first`: loads one thing for a fixed time and prints what it measured as one line of JSON.
 
 use std::{io::Write as _, time::Duration};
 
@@ -22,13 +22,14 @@ async fn main() -> Result<()> {
             let context = options.get("context").unwrap_or("bench").to_owned();
             serde_json::to_string(&signed::http(address(&options)?, &context, plan(&options)?).await?)?
         }
+        "unread" => serde_json::to_string(&load::unread(address(&options)?, plan(&options)?).await?)?,
         "stdio" => serde_json::to_string(&pipe::run(&options.rest, plan(&options)?).await?)?,
         "first" => {
             let took = start::first_call(&options.rest, &address(&options)?).await?;
             format!("{{\"milliseconds\":{:.1}}}", took.as_secs_f64() * 1e3)
         }
         _ => bail!(
-            "usage: bench-load http|signed --url URL … | bench-load stdio … -- COMMAND | bench-load first --url URL -- COMMAND"
+            "usage: bench-load http|signed|unread --url URL … | bench-load stdio … -- COMMAND | bench-load first --url URL -- COMMAND"
         ),
     };
     writeln!(std::io::stdout().lock(), "{text}")?;
@@ -43,7 +44,9 @@ fn address(options: &Options) -> Result<Address> {
     };
     let text = Text::named(options.get("text").unwrap_or("prose"))?;
     let address = Address::new(options.need("url")?, options.get("bearer"), options.get("tool").unwrap_or("echo"), era)?;
-    Ok(Address { text, ..address })
+    let fill =
+        options.get("fill").map(|bytes| bytes.parse().with_context(|| format!("--fill cannot be `{bytes}`"))).transpose()?;
+    Ok(Address { text, fill, ..address })
 }
 
 fn plan(options: &Options) -> Result<Plan> {
