@@ -15,10 +15,15 @@ use vocab::Stage;
 const CALLS: u32 = 200_000;
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
-    let base = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
+    let base = std::env::args_os()
+        .nth(1)
+        .map_or_else(std::env::temp_dir, PathBuf::from);
     let mut out = std::io::stdout().lock();
     for (threads, body) in [(1, 0), (2, 0), (4, 0), (1, 1024), (4, 1024)] {
-        let dir = base.join(format!("append-cost-{}-{threads}-{body}", std::process::id()));
+        let dir = base.join(format!(
+            "append-cost-{}-{threads}-{body}",
+            std::process::id()
+        ));
         let result = measure(&dir, threads, body, &mut out);
         std::fs::remove_dir_all(&dir)?;
         result?;
@@ -29,12 +34,21 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     result
 }
 
-fn measure(dir: &Path, threads: u32, body: usize, out: &mut impl Write) -> Result<(), Box<dyn Error + Send + Sync>> {
+fn measure(
+    dir: &Path,
+    threads: u32,
+    body: usize,
+    out: &mut impl Write,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
     let ledger = Ledger::at(dir)?;
     let (start, cpu) = (Instant::now(), cpu_ticks()?);
     std::thread::scope(|scope| {
-        let running: Vec<_> = (0..threads).map(|_| scope.spawn(|| calls(&ledger, CALLS / threads, &vec![b'x'; body]))).collect();
-        running.into_iter().try_for_each(|thread| thread.join().unwrap_or(Err("a thread panicked".into())))
+        let running: Vec<_> = (0..threads)
+            .map(|_| scope.spawn(|| calls(&ledger, CALLS / threads, &vec![b'x'; body])))
+            .collect();
+        running
+            .into_iter()
+            .try_for_each(|thread| thread.join().unwrap_or(Err("a thread panicked".into())))
     })?;
     let records = ledger.status().records;
     let per_record = start.elapsed().as_nanos() / u128::from(records.max(1));
@@ -122,14 +136,23 @@ fn durable(dir: &Path, out: &mut impl Write) -> Result<(), Box<dyn Error + Send 
     let fsync = one_sync(&ledger)?;
     let (start, before) = (Instant::now(), ledger.status().records);
     let waits = std::thread::scope(|scope| {
-        let running: Vec<_> = (0..2).map(|_| scope.spawn(|| in_flight(&ledger, IN_FLIGHT, 20_000))).collect();
-        let joined = running.into_iter().map(|thread| thread.join().unwrap_or(Err("a thread panicked".into())));
+        let running: Vec<_> = (0..2)
+            .map(|_| scope.spawn(|| in_flight(&ledger, IN_FLIGHT, 20_000)))
+            .collect();
+        let joined = running
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or(Err("a thread panicked".into())));
         joined.collect::<Result<Vec<_>, _>>()
     })?;
     let rate = (ledger.status().records - before) as f64 / start.elapsed().as_secs_f64();
     let mut waits: Vec<_> = waits.into_iter().flatten().collect();
     waits.sort_unstable();
-    let at = |part: usize| waits.get(waits.len() * part / 100).copied().unwrap_or_default();
+    let at = |part: usize| {
+        waits
+            .get(waits.len() * part / 100)
+            .copied()
+            .unwrap_or_default()
+    };
     writeln!(
         out,
         "durable, 128 in flight: {rate:.0} records/s; an intent waits {:.1?} (p50), {:.1?} (p99); one sync takes {fsync:.1?}",
@@ -143,7 +166,10 @@ fn durable(dir: &Path, out: &mut impl Write) -> Result<(), Box<dyn Error + Send 
 fn one_sync(ledger: &Ledger) -> Result<Duration, Box<dyn Error + Send + Sync>> {
     let mut times = Vec::new();
     for _ in 0..21 {
-        ledger.change(&audit::Change { action: "config.reloaded", ..audit::Change::default() })?;
+        ledger.change(&audit::Change {
+            action: "config.reloaded",
+            ..audit::Change::default()
+        })?;
         let start = Instant::now();
         ledger.sync()?;
         times.push(start.elapsed());
@@ -154,7 +180,11 @@ fn one_sync(ledger: &Ledger) -> Result<Duration, Box<dyn Error + Send + Sync>> {
 
 type Waits = Vec<Duration>;
 
-fn in_flight(ledger: &Ledger, width: u32, count: u32) -> Result<Waits, Box<dyn Error + Send + Sync>> {
+fn in_flight(
+    ledger: &Ledger,
+    width: u32,
+    count: u32,
+) -> Result<Waits, Box<dyn Error + Send + Sync>> {
     let digest = "7f".repeat(32);
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut context = Context::from_waker(&waker);

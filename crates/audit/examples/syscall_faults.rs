@@ -5,7 +5,9 @@
 //! its system calls, then once per call and fault: killed at it, or answered with EIO, ENOSPC or EINTR; and once per size that a file may
 //! reach, so that writes are short at every such place. Each time the ledger must open again, verify, and agree with what was told.
 
-use audit::{Change, Facts, Keep, Ledger, Options, Outcome, RealDisk, Verdict, read, system_clock, verify};
+use audit::{
+    Change, Facts, Keep, Ledger, Options, Outcome, RealDisk, Verdict, read, system_clock, verify,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
@@ -16,7 +18,17 @@ use vocab::Stage;
 
 type Outcomes<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-const CALLS: [&str; 9] = ["write", "pwrite64", "fdatasync", "fsync", "rename", "openat", "unlink", "ftruncate", "mkdir"];
+const CALLS: [&str; 9] = [
+    "write",
+    "pwrite64",
+    "fdatasync",
+    "fsync",
+    "rename",
+    "openat",
+    "unlink",
+    "ftruncate",
+    "mkdir",
+];
 const FAULTS: [&str; 4] = ["signal=KILL", "error=EIO", "error=ENOSPC", "error=EINTR"];
 /// Sizes of files at which a write is cut short, in bytes.
 const SIZES: std::ops::Range<u64> = 100..3_000;
@@ -26,19 +38,27 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 const CHILD: &str = "SYSCALL_FAULTS_SOCKET";
 
 fn main() -> Outcomes<()> {
-    let base = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
+    let base = std::env::args_os()
+        .nth(1)
+        .map_or_else(std::env::temp_dir, PathBuf::from);
     if let Ok(socket) = std::env::var(CHILD) {
         return child(&base, &mut TcpStream::connect(socket)?);
     }
     let chosen: Vec<String> = std::env::args().skip(2).collect();
     let mut out = std::io::stdout().lock();
     let (mut runs, mut acknowledged) = (0, 0);
-    for call in CALLS.into_iter().filter(|call| chosen.is_empty() || chosen.iter().any(|name| name == call)) {
+    for call in CALLS
+        .into_iter()
+        .filter(|call| chosen.is_empty() || chosen.iter().any(|name| name == call))
+    {
         let instances = count(&base, call)?;
         for fault in FAULTS {
             for when in 1..=instances {
                 let dir = base.join(format!("syscall-faults-{}", std::process::id()));
-                let told = run(&dir, strace(&["-e", &format!("inject={call}:{fault}:when={when}")]))?;
+                let told = run(
+                    &dir,
+                    strace(&["-e", &format!("inject={call}:{fault}:when={when}")]),
+                )?;
                 let verdict = reconcile(&dir, &told);
                 std::fs::remove_dir_all(&dir)?;
                 verdict.map_err(|error| format!("{fault} at {call} number {when}: {error}"))?;
@@ -46,9 +66,16 @@ fn main() -> Outcomes<()> {
                 acknowledged += told.acknowledged.len();
             }
         }
-        writeln!(out, "{call:<10} {instances:>4} instances, {} faults each: nothing lost", FAULTS.len())?;
+        writeln!(
+            out,
+            "{call:<10} {instances:>4} instances, {} faults each: nothing lost",
+            FAULTS.len()
+        )?;
     }
-    for size in SIZES.step_by(BETWEEN_SIZES).filter(|_| chosen.is_empty() || chosen.iter().any(|name| name == "short")) {
+    for size in SIZES
+        .step_by(BETWEEN_SIZES)
+        .filter(|_| chosen.is_empty() || chosen.iter().any(|name| name == "short"))
+    {
         let dir = base.join(format!("syscall-faults-{}", std::process::id()));
         let told = run(&dir, limited(size))?;
         let verdict = reconcile(&dir, &told);
@@ -57,7 +84,10 @@ fn main() -> Outcomes<()> {
         runs += 1;
         acknowledged += told.acknowledged.len();
     }
-    writeln!(out, "{runs} runs, {acknowledged} acknowledged records, all found; every ledger verified")?;
+    writeln!(
+        out,
+        "{runs} runs, {acknowledged} acknowledged records, all found; every ledger verified"
+    )?;
     Ok(())
 }
 
@@ -82,7 +112,11 @@ fn strace(options: &[&str]) -> Command {
 /// With a limit on the size of files. The signal that a longer one sends is ignored, so that the write is short, and then fails.
 fn limited(size: u64) -> Command {
     let mut command = Command::new("sh");
-    command.args(["-c", "trap '' XFSZ; exec prlimit --fsize=\"$0\" \"$@\"", &size.to_string()]);
+    command.args([
+        "-c",
+        "trap '' XFSZ; exec prlimit --fsize=\"$0\" \"$@\"",
+        &size.to_string(),
+    ]);
     command
 }
 
@@ -90,14 +124,19 @@ fn limited(size: u64) -> Command {
 fn run(dir: &Path, mut command: Command) -> Outcomes<Told> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;
-    command.arg(std::env::current_exe()?).arg(dir).env(CHILD, listener.local_addr()?.to_string());
+    command
+        .arg(std::env::current_exe()?)
+        .arg(dir)
+        .env(CHILD, listener.local_addr()?.to_string());
     let mut strace = command.stderr(Stdio::null()).spawn()?;
     let mut told = Told::default();
     // A child that was stopped before it could connect tells nothing.
     let stream = loop {
         match listener.accept() {
             Ok((stream, _)) => break Some(stream),
-            Err(_) if strace.try_wait()?.is_some() => break listener.accept().ok().map(|(stream, _)| stream),
+            Err(_) if strace.try_wait()?.is_some() => {
+                break listener.accept().ok().map(|(stream, _)| stream);
+            }
             Err(_) => std::thread::sleep(std::time::Duration::from_millis(1)),
         }
     };
@@ -121,7 +160,9 @@ fn end(tracer: &mut std::process::Child, child: Option<u32>) -> Outcomes<()> {
     let mut child = child;
     while tracer.try_wait()?.is_none() {
         if let Some(pid) = child.take_if(|_| std::time::Instant::now() > deadline) {
-            Command::new("kill").args(["-9", &pid.to_string()]).status()?;
+            Command::new("kill")
+                .args(["-9", &pid.to_string()])
+                .status()?;
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
@@ -132,7 +173,9 @@ impl Told {
     /// The last line may be half of one: only those that end in a dot count.
     fn take(&mut self, line: &str) -> Outcomes<()> {
         match line.split(' ').collect::<Vec<_>>().as_slice() {
-            ["exec", call, seq, "."] => drop(self.executed.insert((*call).to_owned(), seq.parse()?)),
+            ["exec", call, seq, "."] => {
+                drop(self.executed.insert((*call).to_owned(), seq.parse()?))
+            }
             ["refused", call, "."] => drop(self.refused.insert((*call).to_owned())),
             ["ack", seq, hash, "."] => self.acknowledged.push((seq.parse()?, (*hash).to_owned())),
             ["done", "."] => self.finished = true,
@@ -147,7 +190,15 @@ impl Told {
 fn count(base: &Path, call: &str) -> Outcomes<u64> {
     let dir = base.join(format!("syscall-faults-{}", std::process::id()));
     let trace = base.join(format!("syscall-faults-{}.trace", std::process::id()));
-    let told = run(&dir, strace(&["-o", &trace.to_string_lossy(), "-e", &format!("trace={call}")]))?;
+    let told = run(
+        &dir,
+        strace(&[
+            "-o",
+            &trace.to_string_lossy(),
+            "-e",
+            &format!("trace={call}"),
+        ]),
+    )?;
     reconcile(&dir, &told)?;
     if !told.finished {
         return Err("the child does not finish without a fault either".into());
@@ -155,7 +206,10 @@ fn count(base: &Path, call: &str) -> Outcomes<u64> {
     let text = std::fs::read_to_string(&trace)?;
     std::fs::remove_dir_all(&dir)?;
     std::fs::remove_file(&trace)?;
-    Ok(text.lines().filter(|line| line.contains(&format!(" {call}("))).count() as u64)
+    Ok(text
+        .lines()
+        .filter(|line| line.contains(&format!(" {call}(")))
+        .count() as u64)
 }
 
 /// The ledger opens, verifies, and agrees with what was told.
@@ -177,12 +231,25 @@ fn reconcile(dir: &Path, told: &Told) -> Outcomes<()> {
             return Err(format!("acknowledged record {seq} is lost").into());
         }
     }
-    let intended: BTreeSet<&str> = records.iter().filter(|r| r.kind == "intent").map(|r| &*r.call).collect();
-    let mut left = told.executed.iter().filter(|(_, seq)| **seq >= first).map(|(call, _)| call);
+    let intended: BTreeSet<&str> = records
+        .iter()
+        .filter(|r| r.kind == "intent")
+        .map(|r| &*r.call)
+        .collect();
+    let mut left = told
+        .executed
+        .iter()
+        .filter(|(_, seq)| **seq >= first)
+        .map(|(call, _)| call);
     let unintended = left.find(|call| !intended.contains(call.as_str()));
-    let both = told.executed.keys().find(|call| told.refused.contains(*call));
+    let both = told
+        .executed
+        .keys()
+        .find(|call| told.refused.contains(*call));
     match unintended.or(both) {
-        Some(call) => Err(format!("{call} was executed without an intent, or although it was refused").into()),
+        Some(call) => {
+            Err(format!("{call} was executed without an intent, or although it was refused").into())
+        }
         None => Ok(()),
     }
 }
@@ -192,7 +259,9 @@ fn child(dir: &Path, teller: &mut TcpStream) -> Outcomes<()> {
     teller.set_nodelay(true)?;
     writeln!(teller, "pid {} .", std::process::id())?;
     for life in 0..2 {
-        let options = Options { segment_bytes: 2_000 };
+        let options = Options {
+            segment_bytes: 2_000,
+        };
         let Ok(ledger) = Ledger::with(dir, Box::new(RealDisk), system_clock(), options) else {
             continue;
         };
@@ -203,13 +272,28 @@ fn child(dir: &Path, teller: &mut TcpStream) -> Outcomes<()> {
                     break;
                 }
             }
-            if let Ok(place) = ledger.change(&Change { action: "server.state", server: "github", ..Change::default() }) {
+            if let Ok(place) = ledger.change(&Change {
+                action: "server.state",
+                server: "github",
+                ..Change::default()
+            }) {
                 writeln!(teller, "ack {} {} .", place.seq, place.hash)?;
             }
         }
         let _ = ledger.checkpoint();
-        let _ = ledger.erase_body(&Change { call: "0-0", reason: "a test", ..Change::default() });
-        let _ = ledger.retain(&Keep { since_ms: None, max_bytes: Some(6_000), read_from: None }, &Change::default());
+        let _ = ledger.erase_body(&Change {
+            call: "0-0",
+            reason: "a test",
+            ..Change::default()
+        });
+        let _ = ledger.retain(
+            &Keep {
+                since_ms: None,
+                max_bytes: Some(6_000),
+                read_from: None,
+            },
+            &Change::default(),
+        );
         drop(ledger);
         tear(dir);
     }
@@ -218,15 +302,26 @@ fn child(dir: &Path, teller: &mut TcpStream) -> Outcomes<()> {
 
 /// Leaves half a record at the end, as an interrupted write does.
 fn tear(dir: &Path) {
-    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return;
+    };
     let segments = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let Some(last) = segments.filter(|path| path.extension().is_some_and(|e| e == "log")).max() else { return };
+    let Some(last) = segments
+        .filter(|path| path.extension().is_some_and(|e| e == "log"))
+        .max()
+    else {
+        return;
+    };
     let file = std::fs::OpenOptions::new().append(true).open(last);
     let _ = file.and_then(|mut file| file.write_all(b"{\"v\":1,\"seq\":"));
 }
 
 fn one_call(ledger: &Ledger, call: &str, durable: bool, teller: &mut TcpStream) -> Outcomes<()> {
-    let mut opened = ledger.open(Facts { call: call.to_owned().into(), tool: "act".into(), ..Facts::default() });
+    let mut opened = ledger.open(Facts {
+        call: call.to_owned().into(),
+        tool: "act".into(),
+        ..Facts::default()
+    });
     opened.keep_body(b"{\"a\":1}")?;
     let intended = ledger.intend(&mut opened).and_then(|intent| {
         if durable {
@@ -239,9 +334,18 @@ fn one_call(ledger: &Ledger, call: &str, durable: bool, teller: &mut TcpStream) 
         let _ = ledger.conclude(opened, &Outcome::new(Verdict::Refused, Stage::Intend));
         return Ok(());
     };
-    write!(teller, "exec {call} {0} .\nack {0} {1} .\n", intent.seq, intent.hash)?;
+    write!(
+        teller,
+        "exec {call} {0} .\nack {0} {1} .\n",
+        intent.seq, intent.hash
+    )?;
     if let Ok(sealed) = ledger.conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb)) {
-        writeln!(teller, "ack {} {} .", sealed.position().seq, sealed.position().hash)?;
+        writeln!(
+            teller,
+            "ack {} {} .",
+            sealed.position().seq,
+            sealed.position().hash
+        )?;
     }
     Ok(())
 }

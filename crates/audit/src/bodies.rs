@@ -80,13 +80,21 @@ impl Bodies {
 
     /// Seals a body; it is written together with the next record. Returns the digest that its record must name.
     pub(crate) fn keep(&self, call: &str, redacted: &[u8]) -> Result<Hash, LedgerUnavailable> {
-        let unavailable = |reason: String| LedgerUnavailable { reason: reason.into() };
-        let key = self.keys.fresh().map_err(|error| unavailable(format!("no key for the arguments: {error}")))?;
-        let sealed = seal(&key, call, redacted).ok_or_else(|| unavailable("the arguments could not be sealed".to_owned()))?;
+        let unavailable = |reason: String| LedgerUnavailable {
+            reason: reason.into(),
+        };
+        let key = self
+            .keys
+            .fresh()
+            .map_err(|error| unavailable(format!("no key for the arguments: {error}")))?;
+        let sealed = seal(&key, call, redacted)
+            .ok_or_else(|| unavailable("the arguments could not be sealed".to_owned()))?;
         let digest = Hash::of(&sealed);
         let mut pending = self.pending();
         if pending.sealed.len() + sealed.len() > PENDING_LIMIT {
-            return Err(unavailable("too many arguments wait to be written".to_owned()));
+            return Err(unavailable(
+                "too many arguments wait to be written".to_owned(),
+            ));
         }
         let slot = Slot::new(call, pending.sealed.len() as u64, sealed.len(), key);
         pending.sealed.extend_from_slice(&sealed);
@@ -114,7 +122,14 @@ impl Bodies {
         Ok(())
     }
 
-    fn write(&self, open: &mut Option<Part>, taken: &Pending, disk: &dyn Disk, dir: &Path, next_seq: u64) -> io::Result<()> {
+    fn write(
+        &self,
+        open: &mut Option<Part>,
+        taken: &Pending,
+        disk: &dyn Disk,
+        dir: &Path,
+        next_seq: u64,
+    ) -> io::Result<()> {
         if let Some(full) = open.take_if(|part| part.size >= self.part_bytes) {
             full.sync()?;
         }
@@ -145,7 +160,9 @@ impl Bodies {
         let mut pending = self.pending();
         let by = taken.sealed.len() as u64;
         taken.sealed.extend_from_slice(&pending.sealed);
-        taken.slots.extend(pending.slots.iter().map(|slot| slot.moved_by(by)));
+        taken
+            .slots
+            .extend(pending.slots.iter().map(|slot| slot.moved_by(by)));
         *pending = taken;
     }
 
@@ -166,7 +183,10 @@ impl Bodies {
     /// Destroys the keys of every body kept for `call`; returns how many there were.
     pub(crate) fn erase(&self, disk: &dyn Disk, dir: &Path, call: &str) -> io::Result<u64> {
         let mut erased = 0;
-        let _turn = self.destroying.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self
+            .destroying
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         for number in parts(disk, dir)? {
             let path = keys_path(dir, number);
             let keys = disk.read(&path)?;
@@ -183,12 +203,21 @@ impl Part {
     /// A new pair, named after the record the ledger had reached, or one above the last pair.
     fn create(disk: &dyn Disk, dir: &Path, next_seq: u64) -> io::Result<Part> {
         disk.create_dir(&dir.join(BODIES))?;
-        let above = parts(disk, dir)?.into_iter().max().map_or(0, |last| last + 1);
+        let above = parts(disk, dir)?
+            .into_iter()
+            .max()
+            .map_or(0, |last| last + 1);
         let number = next_seq.max(above);
         let bodies = disk.open(&bodies_path(dir, number))?;
         let keys = disk.open(&keys_path(dir, number))?;
         disk.sync_dir(&dir.join(BODIES))?;
-        Ok(Part { number, size: 0, bodies, keys, unsynced: false })
+        Ok(Part {
+            number,
+            size: 0,
+            bodies,
+            keys,
+            unsynced: false,
+        })
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -80,7 +80,10 @@ pub fn project(record: &Record) -> Vec<Event> {
         "intent" | "outcome" | "refusal" => calls::told(record),
         _ => changes::told(record),
     };
-    told.into_iter().zip(0..).map(|(told, index)| told.event(record, index)).collect()
+    told.into_iter()
+        .zip(0..)
+        .map(|(told, index)| told.event(record, index))
+        .collect()
 }
 
 /// An event without what every event of the record shares.
@@ -92,14 +95,27 @@ struct Told {
 }
 
 impl Told {
-    fn new(family: &'static str, name: impl Into<String>, severity: Severity, payload: Payload) -> Told {
-        Told { family, name: name.into(), severity, payload }
+    fn new(
+        family: &'static str,
+        name: impl Into<String>,
+        severity: Severity,
+        payload: Payload,
+    ) -> Told {
+        Told {
+            family,
+            name: name.into(),
+            severity,
+            payload,
+        }
     }
 
     fn event(self, record: &Record, index: u16) -> Event {
         let (kind, family) = names::family(self.family);
         Event {
-            position: Place { seq: record.seq, index },
+            position: Place {
+                seq: record.seq,
+                index,
+            },
             event: format!("{kind}::{}", self.name),
             family,
             time: record.time.clone(),

@@ -83,7 +83,11 @@ impl Hash {
 }
 
 pub(crate) fn hex_digit(nibble: u8) -> u8 {
-    if nibble < 10 { b'0' + nibble } else { b'a' + (nibble & 15) - 10 }
+    if nibble < 10 {
+        b'0' + nibble
+    } else {
+        b'a' + (nibble & 15) - 10
+    }
 }
 
 fn hex_value(digit: u8) -> Option<u8> {

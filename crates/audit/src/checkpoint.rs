@@ -62,17 +62,27 @@ struct Latest {
 
 impl Heads {
     pub(crate) fn new(signer: Option<Signer>, size: u64) -> Heads {
-        Heads { signer: Mutex::new(signer), latest: Mutex::new(Latest { size, signed_us: 0 }) }
+        Heads {
+            signer: Mutex::new(signer),
+            latest: Mutex::new(Latest { size, signed_us: 0 }),
+        }
     }
 }
 
 impl Shared {
     /// A new head, if there is something new to sign and the last one is old enough.
     pub(crate) fn sign_if_due(&self) -> Result<(), LedgerUnavailable> {
-        let latest = *self.heads.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = *self
+            .heads
+            .latest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let now = (self.writer.clock)().mono_us;
         // A head over nothing, as a new ledger has it, is always old enough.
-        if latest.size > 0 && latest.signed_us > 0 && now.saturating_sub(latest.signed_us) < PERIOD_US {
+        if latest.size > 0
+            && latest.signed_us > 0
+            && now.saturating_sub(latest.signed_us) < PERIOD_US
+        {
             return Ok(());
         }
         self.sign_if_new()
@@ -80,7 +90,11 @@ impl Shared {
 
     /// A last head when the ledger is closed.
     pub(crate) fn sign_if_new(&self) -> Result<(), LedgerUnavailable> {
-        let latest = *self.heads.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = *self
+            .heads
+            .latest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if self.writer.written() == latest.size {
             return Ok(());
         }
@@ -90,12 +104,29 @@ impl Shared {
     pub(crate) fn checkpoint(&self) -> Result<String, LedgerUnavailable> {
         let tree = self.writer.lock().tree.clone();
         self.sync()?;
-        let mut signer = self.heads.signer.lock().unwrap_or_else(PoisonError::into_inner);
-        let note = self.store(&mut signer, &tree).map_err(|error| LedgerUnavailable {
-            reason: format!("signing its head in {} failed: {error}", self.writer.dir.display()).into(),
-        })?;
+        let mut signer = self
+            .heads
+            .signer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let note = self
+            .store(&mut signer, &tree)
+            .map_err(|error| LedgerUnavailable {
+                reason: format!(
+                    "signing its head in {} failed: {error}",
+                    self.writer.dir.display()
+                )
+                .into(),
+            })?;
         let signed_us = (self.writer.clock)().mono_us.max(1);
-        *self.heads.latest.lock().unwrap_or_else(PoisonError::into_inner) = Latest { size: tree.size(), signed_us };
+        *self
+            .heads
+            .latest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Latest {
+            size: tree.size(),
+            signed_us,
+        };
         Ok(note)
     }
 
@@ -128,7 +159,10 @@ impl Signer {
         let seed = Keys::default().fresh()?;
         let signer = Signer::from_seed(&seed)?;
         // The public half first: a private key that exists has been published.
-        disk.replace(&dir.join(PUBLIC_KEY), format!("{}\n", signer.public_key()).as_bytes())?;
+        disk.replace(
+            &dir.join(PUBLIC_KEY),
+            format!("{}\n", signer.public_key()).as_bytes(),
+        )?;
         disk.replace(&dir.join(PRIVATE_KEY), signer.private_key(&seed).as_bytes())?;
         Ok(signer)
     }
@@ -139,7 +173,10 @@ impl Signer {
             return Ok(None);
         };
         let seed = private_seed(&bytes).ok_or_else(|| {
-            let text = format!("{} is no Ed25519 key; restore it, or move it aside for a new one", path.display());
+            let text = format!(
+                "{} is no Ed25519 key; restore it, or move it aside for a new one",
+                path.display()
+            );
             io::Error::new(io::ErrorKind::InvalidData, text)
         })?;
         Signer::from_seed(&seed).map(Some)
@@ -151,17 +188,24 @@ impl Signer {
             return Ok((None, None));
         };
         let note = if_there(disk.read(&checkpoint_path(dir)))?.unwrap_or_default();
-        let size = std::str::from_utf8(&note).ok().and_then(|note| signer.covers(note));
+        let size = std::str::from_utf8(&note)
+            .ok()
+            .and_then(|note| signer.covers(note));
         Ok((Some(signer), size))
     }
 
     fn from_seed(seed: &[u8; 32]) -> io::Result<Signer> {
-        let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|error| io::Error::other(error.to_string()))?;
+        let pair = Ed25519KeyPair::from_seed_unchecked(seed)
+            .map_err(|error| io::Error::other(error.to_string()))?;
         let public = pair.public_key().as_ref();
         let digest = Hash::of(public).to_string();
         let name = format!("portcullis/{}", digest.get(..16).unwrap_or(&digest));
         let named = [name.as_bytes(), b"\n", &[ED25519], public].concat();
-        let id = Hash::of(&named).bytes().first_chunk().copied().unwrap_or_default();
+        let id = Hash::of(&named)
+            .bytes()
+            .first_chunk()
+            .copied()
+            .unwrap_or_default();
         Ok(Signer { pair, name, id })
     }
 
@@ -172,7 +216,12 @@ impl Signer {
     }
 
     fn private_key(&self, seed: &[u8; 32]) -> String {
-        format!("PRIVATE+KEY+{}+{}+{}\n", self.name, self.hex_id(), BASE64.encode([&[ED25519], &seed[..]].concat()))
+        format!(
+            "PRIVATE+KEY+{}+{}+{}\n",
+            self.name,
+            self.hex_id(),
+            BASE64.encode([&[ED25519], &seed[..]].concat())
+        )
     }
 
     fn hex_id(&self) -> String {
@@ -181,7 +230,12 @@ impl Signer {
 
     /// The signed head of `tree`.
     pub(crate) fn sign(&self, tree: &Tree) -> String {
-        let text = format!("{}\n{}\n{}\n", self.name, tree.size(), BASE64.encode(tree.root().bytes()));
+        let text = format!(
+            "{}\n{}\n{}\n",
+            self.name,
+            tree.size(),
+            BASE64.encode(tree.root().bytes())
+        );
         let signature = [&self.id, self.pair.sign(text.as_bytes()).as_ref()].concat();
         format!("{text}\n— {} {}\n", self.name, BASE64.encode(signature))
     }
@@ -190,11 +244,18 @@ impl Signer {
     pub(crate) fn covers(&self, note: &str) -> Option<u64> {
         let (text, signatures) = note.split_once("\n\n")?;
         let size = text.split('\n').nth(1)?.parse().ok()?;
-        let signature = signatures.strip_prefix("— ")?.strip_prefix(&*self.name)?.strip_prefix(' ')?.strip_suffix('\n')?;
+        let signature = signatures
+            .strip_prefix("— ")?
+            .strip_prefix(&*self.name)?
+            .strip_prefix(' ')?
+            .strip_suffix('\n')?;
         let signature = BASE64.decode(signature).ok()?;
         let signature = signature.strip_prefix(&self.id)?;
         let signed = format!("{text}\n");
-        let key = ring::signature::UnparsedPublicKey::new(&ring::signature::ED25519, self.pair.public_key());
+        let key = ring::signature::UnparsedPublicKey::new(
+            &ring::signature::ED25519,
+            self.pair.public_key(),
+        );
         key.verify(signed.as_bytes(), signature).ok()?;
         Some(size)
     }
@@ -202,7 +263,9 @@ impl Signer {
 
 impl fmt::Debug for Signer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Signer").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Signer")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -215,7 +278,10 @@ fn if_there(read: io::Result<Vec<u8>>) -> io::Result<Option<Vec<u8>>> {
 
 /// `PRIVATE+KEY+name+id+seed`.
 fn private_seed(bytes: &[u8]) -> Option<[u8; 32]> {
-    let text = std::str::from_utf8(bytes).ok()?.trim_end().strip_prefix("PRIVATE+KEY+")?;
+    let text = std::str::from_utf8(bytes)
+        .ok()?
+        .trim_end()
+        .strip_prefix("PRIVATE+KEY+")?;
     // The name may hold no `+`, but base64 may.
     let encoded = text.splitn(3, '+').nth(2)?;
     let key = BASE64.decode(encoded).ok()?;

@@ -20,7 +20,9 @@ pub fn system_clock() -> Clock {
     Arc::new(move || Moment {
         unix_ms: SystemTime::now()
             .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
+            .map_or(0, |since| {
+                u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+            }),
         mono_us: u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
     })
 }
@@ -66,7 +68,11 @@ fn civil(days: u64) -> (u64, u64, u64) {
     let in_year = in_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let march_month = (5 * in_year + 2) / 153;
     let day = in_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let month = if march_month < 10 {
+        march_month + 3
+    } else {
+        march_month - 9
+    };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     (year, month, day)
 }

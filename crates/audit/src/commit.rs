@@ -53,7 +53,11 @@ impl Place {
 
 impl Synced {
     pub(crate) fn new(ledger: Ledger, seq: u64) -> Synced {
-        Synced { ledger, seq, place: None }
+        Synced {
+            ledger,
+            seq,
+            place: None,
+        }
     }
 }
 
@@ -75,7 +79,10 @@ impl Future for Synced {
         if let Some(answer) = status {
             return Poll::Ready(answer);
         }
-        let place = Arc::new(Place(Mutex::new(Waiting { answer: None, waker: Some(context.waker().clone()) })));
+        let place = Arc::new(Place(Mutex::new(Waiting {
+            answer: None,
+            waker: Some(context.waker().clone()),
+        })));
         self.place = Some(Arc::clone(&place));
         match self.ledger.commits().join(&self.ledger, place) {
             Ok(()) => Poll::Pending,
@@ -114,9 +121,13 @@ impl Commits {
         let mut queued = self.queue.lock();
         if !queued.running {
             let (queue, weak) = (Arc::clone(&self.queue), ledger.downgrade());
-            let spawned = std::thread::Builder::new().name("ledger-sync".to_owned()).spawn(move || serve(&queue, &weak));
+            let spawned = std::thread::Builder::new()
+                .name("ledger-sync".to_owned())
+                .spawn(move || serve(&queue, &weak));
             if let Err(error) = spawned {
-                return Err(LedgerUnavailable { reason: format!("no thread to sync it: {error}").into() });
+                return Err(LedgerUnavailable {
+                    reason: format!("no thread to sync it: {error}").into(),
+                });
             }
             queued.running = true;
         }
@@ -139,7 +150,9 @@ fn serve(queue: &Queue, ledger: &WeakLedger) {
         let answer = match ledger.upgrade() {
             // The handle is gone before anybody is woken: a waiter may close the ledger and open it again at once.
             Some(ledger) => ledger.sync().map(drop),
-            None => Err(LedgerUnavailable { reason: "it was closed".into() }),
+            None => Err(LedgerUnavailable {
+                reason: "it was closed".into(),
+            }),
         };
         for place in round {
             place.answer(answer.clone());
@@ -157,6 +170,9 @@ fn next_round(queue: &Queue) -> Option<Vec<Arc<Place>>> {
         if queued.closed {
             return None;
         }
-        queued = queue.called.wait(queued).unwrap_or_else(PoisonError::into_inner);
+        queued = queue
+            .called
+            .wait(queued)
+            .unwrap_or_else(PoisonError::into_inner);
     }
 }

@@ -53,11 +53,18 @@ impl Disk for RealDisk {
     }
 
     fn lock(&self, dir: &Path) -> io::Result<Lock> {
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(dir.join(LOCK))?;
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(dir.join(LOCK))?;
         match file.try_lock() {
             Ok(()) => {
                 // For whoever finds it taken. The lock holds without it, so a full disk does not matter here.
-                let _ = file.set_len(0).and_then(|()| file.write_all_at(std::process::id().to_string().as_bytes(), 0));
+                let _ = file
+                    .set_len(0)
+                    .and_then(|()| file.write_all_at(std::process::id().to_string().as_bytes(), 0));
                 Ok(Box::new(Held(file)))
             }
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
@@ -66,7 +73,9 @@ impl Disk for RealDisk {
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        std::fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+        std::fs::read_dir(dir)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect()
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
@@ -74,7 +83,11 @@ impl Disk for RealDisk {
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn SegmentFile>> {
-        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(path)?;
         Ok(Arc::new(RealFile(file)))
     }
 
@@ -86,7 +99,12 @@ impl Disk for RealDisk {
 
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let new = path.with_added_extension("new");
-        let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&new)?;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&new)?;
         file.write_all(bytes)?;
         file.sync_data()?;
         std::fs::rename(&new, path)?;

@@ -33,10 +33,18 @@ pub(crate) fn fields(out: &mut Vec<u8>, unix_ms: u64, draft: &Draft<'_>) {
     text(out, b",\"context\":", draft.context);
     text(out, b",\"signature\":", draft.signature);
     text(out, b",\"target\":", draft.target);
-    text(out, b",\"effect\":", draft.effect.map_or("", |e| e.as_str()));
+    text(
+        out,
+        b",\"effect\":",
+        draft.effect.map_or("", |e| e.as_str()),
+    );
     text(out, b",\"definition\":", draft.definition);
     text(out, b",\"stage\":", draft.stage.map_or("", |s| s.as_str()));
-    text(out, b",\"verdict\":", draft.verdict.map_or("", |v| v.as_str()));
+    text(
+        out,
+        b",\"verdict\":",
+        draft.verdict.map_or("", |v| v.as_str()),
+    );
     text(out, b",\"violation\":", draft.violation);
     bounded(out, b",\"payload\":", draft.payload, DETAIL_LIMIT);
     bounded(out, b",\"detail\":", draft.detail, DETAIL_LIMIT);

@@ -24,13 +24,21 @@ pub enum OpenError {
         pid: Option<u32>,
     },
     #[error("{what} {} failed", path.display())]
-    Disk { what: &'static str, path: PathBuf, source: io::Error },
+    Disk {
+        what: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
     #[error(
         "{}, line {line}: {reason}, and whole records follow it, so this is damage and not an interrupted write; \
          run `portcullis audit verify`, keep a copy, and move the ledger directory aside to start a new one",
         path.display()
     )]
-    Corrupt { path: PathBuf, line: u64, reason: String },
+    Corrupt {
+        path: PathBuf,
+        line: u64,
+        reason: String,
+    },
     #[error(
         "the disk no longer holds record {acknowledged}, which was acknowledged; restart the gate to go on from what \
          is left, and compare with your last copy of the ledger"
@@ -41,12 +49,19 @@ pub enum OpenError {
          copy was put back; restore the ledger, or move its file `checkpoint` aside to go on from what is left",
         dir.display()
     )]
-    RolledBack { dir: PathBuf, checkpoint: u64, found: u64 },
+    RolledBack {
+        dir: PathBuf,
+        checkpoint: u64,
+        found: u64,
+    },
 }
 
 impl OpenError {
     /// For `map_err`: which step, on which file.
-    pub(crate) fn disk(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> OpenError {
+    pub(crate) fn disk(
+        what: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> OpenError {
         let path = path.into();
         move |source| OpenError::Disk { what, path, source }
     }

@@ -109,7 +109,16 @@ pub struct Outcome<'a> {
 impl<'a> Outcome<'a> {
     /// An outcome with only a verdict and a stage; fill in the rest with struct update.
     pub fn new(verdict: Verdict, stage: Stage) -> Outcome<'a> {
-        Outcome { verdict, stage, violation: "", payload: "", detail: "", label_after: "", result: "", result_bytes: None }
+        Outcome {
+            verdict,
+            stage,
+            violation: "",
+            payload: "",
+            detail: "",
+            label_after: "",
+            result: "",
+            result_bytes: None,
+        }
     }
 }
 
@@ -132,7 +141,11 @@ impl Opened {
 
     /// Keeps the call's redacted arguments, sealed and apart from the chain; the records from here on name their digest.
     pub fn keep_body(&mut self, redacted: &[u8]) -> Result<(), LedgerUnavailable> {
-        self.facts.body = self.ledger.keep_body(&self.facts.call, redacted)?.to_string().into();
+        self.facts.body = self
+            .ledger
+            .keep_body(&self.facts.call, redacted)?
+            .to_string()
+            .into();
         Ok(())
     }
 
@@ -156,7 +169,11 @@ impl Opened {
         let refused_before_effect = outcome.verdict == Verdict::Refused && self.intent.is_none();
         let now = self.ledger.now();
         let draft = Draft {
-            kind: if refused_before_effect { Kind::Refusal } else { Kind::Outcome },
+            kind: if refused_before_effect {
+                Kind::Refusal
+            } else {
+                Kind::Outcome
+            },
             intent: self.intent,
             stage: Some(outcome.stage),
             verdict: Some(outcome.verdict),
@@ -214,17 +231,29 @@ impl Sealed {
 impl Ledger {
     /// Begins a call. Nothing is written yet.
     pub fn open(&self, facts: Facts) -> Opened {
-        Opened { facts, opened_us: self.now().mono_us, ledger: self.clone(), intent: None, concluded: false }
+        Opened {
+            facts,
+            opened_us: self.now().mono_us,
+            ledger: self.clone(),
+            intent: None,
+            concluded: false,
+        }
     }
 
     /// Writes that the call is about to have its effect. No record, no action. A call intends once: its second intent
     /// would leave the first without an outcome, so it is refused.
     pub fn intend(&self, opened: &mut Opened) -> Result<Intent, LedgerUnavailable> {
         if opened.intent.is_some() {
-            return Err(LedgerUnavailable { reason: "this call already has an intent".into() });
+            return Err(LedgerUnavailable {
+                reason: "this call already has an intent".into(),
+            });
         }
-        let draft =
-            Draft { kind: Kind::Intent, stage: Some(Stage::Intend), verdict: Some(Verdict::Permitted), ..opened.facts.draft() };
+        let draft = Draft {
+            kind: Kind::Intent,
+            stage: Some(Stage::Intend),
+            verdict: Some(Verdict::Permitted),
+            ..opened.facts.draft()
+        };
         let position = self.record(&draft)?;
         opened.intent = Some(position.seq);
         Ok(Intent { position })
@@ -239,7 +268,11 @@ impl Ledger {
     }
 
     /// Writes how the call ended. Only then may it be answered.
-    pub fn conclude(&self, mut opened: Opened, outcome: &Outcome<'_>) -> Result<Sealed, LedgerUnavailable> {
+    pub fn conclude(
+        &self,
+        mut opened: Opened,
+        outcome: &Outcome<'_>,
+    ) -> Result<Sealed, LedgerUnavailable> {
         let position = opened.write_outcome(outcome)?;
         Ok(Sealed { position })
     }

@@ -28,7 +28,9 @@ pub struct Options {
 impl Default for Options {
     /// 16 MiB, because opening the ledger reads the last segment and must not delay the first call.
     fn default() -> Options {
-        Options { segment_bytes: 16 << 20 }
+        Options {
+            segment_bytes: 16 << 20,
+        }
     }
 }
 
@@ -71,7 +73,9 @@ pub(crate) struct WeakLedger(Weak<Shared>);
 
 impl WeakLedger {
     pub(crate) fn upgrade(&self) -> Option<Ledger> {
-        Some(Ledger { shared: self.0.upgrade()? })
+        Some(Ledger {
+            shared: self.0.upgrade()?,
+        })
     }
 }
 
@@ -120,8 +124,12 @@ impl Ledger {
 
     /// Encodes `draft` anew without its secrets, if `fields`, as it was encoded, holds any.
     fn scrub(&self, fields: &mut Vec<u8>, unix_ms: u64, draft: &Draft<'_>) {
-        let Some(scrub) = self.shared.scrub.get() else { return };
-        let Some((_, members)) = fields.split_first() else { return };
+        let Some(scrub) = self.shared.scrub.get() else {
+            return;
+        };
+        let Some((_, members)) = fields.split_first() else {
+            return;
+        };
         let object = [b"{", members, b"}"].concat();
         let Some(clean) = scrub(&object) else { return };
         // What cannot be read back is not worth a secret: then the free texts are left out.
@@ -136,7 +144,11 @@ impl Ledger {
     }
 
     /// [`Ledger::record`] by a caller who has just looked at the clock.
-    pub(crate) fn record_at(&self, now: Moment, draft: &Draft<'_>) -> Result<Position, LedgerUnavailable> {
+    pub(crate) fn record_at(
+        &self,
+        now: Moment,
+        draft: &Draft<'_>,
+    ) -> Result<Position, LedgerUnavailable> {
         let writer = &self.shared.writer;
         let written = with_scratch(|scratch| {
             encode::fields(scratch, now.unix_ms, draft);
@@ -160,7 +172,11 @@ impl Ledger {
             })
             .collect();
         let pairs = drafts.iter().zip(encoded.iter().map(Vec::as_slice));
-        let (last, head) = self.shared.writer.submit(pairs)?.ok_or_else(nothing_written)?;
+        let (last, head) = self
+            .shared
+            .writer
+            .submit(pairs)?
+            .ok_or_else(nothing_written)?;
         let first = last + 1 - drafts.len() as u64;
         Ok(Appended { first, last, head })
     }
@@ -176,11 +192,21 @@ impl Ledger {
     /// record of the call stands, and so does the proof of it. Returns how many bodies were erased.
     pub fn erase_body(&self, change: &Change<'_>) -> Result<u64, LedgerUnavailable> {
         // The record comes first; writing it also brings a body that is still in memory to its file.
-        self.change(&Change { action: "body.erased", ..*change })?;
+        self.change(&Change {
+            action: "body.erased",
+            ..*change
+        })?;
         let writer = &self.shared.writer;
-        writer.bodies.erase(&*writer.disk, &writer.dir, change.call).map_err(|error| LedgerUnavailable {
-            reason: format!("destroying the key of the arguments of {} failed: {error}", change.call).into(),
-        })
+        writer
+            .bodies
+            .erase(&*writer.disk, &writer.dir, change.call)
+            .map_err(|error| LedgerUnavailable {
+                reason: format!(
+                    "destroying the key of the arguments of {} failed: {error}",
+                    change.call
+                )
+                .into(),
+            })
     }
 
     /// Makes everything acknowledged so far survive a power cut; returns how many records that is.
@@ -213,11 +239,16 @@ impl Ledger {
     /// What a blocking thread calls now and then: sync and sign the head, or try to recover.
     pub fn tend(&self) -> Result<(), LedgerUnavailable> {
         if self.status().broken.is_some() {
-            return self.reopen().map_err(|error| LedgerUnavailable { reason: with_cause(&error).into() });
+            return self.reopen().map_err(|error| LedgerUnavailable {
+                reason: with_cause(&error).into(),
+            });
         }
         self.sync()?;
         let writer = &self.shared.writer;
-        writer.bodies.sync().map_err(|error| writer.break_down("syncing the bodies beside", &error, None))?;
+        writer
+            .bodies
+            .sync()
+            .map_err(|error| writer.break_down("syncing the bodies beside", &error, None))?;
         self.shared.sign_if_due()
     }
 
@@ -266,7 +297,10 @@ impl Shared {
             return Ok(written);
         }
         // A segment that was finished since its last sync was synced when it was finished.
-        segment.file.sync().map_err(|error| writer.break_down("syncing", &error, Some(segment.first_seq)))?;
+        segment
+            .file
+            .sync()
+            .map_err(|error| writer.break_down("syncing", &error, Some(segment.first_seq)))?;
         self.synced.fetch_max(written, Ordering::AcqRel);
         Ok(written)
     }
@@ -282,7 +316,10 @@ impl Drop for Shared {
 
 impl fmt::Debug for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ledger").field("dir", &self.dir()).field("status", &self.status()).finish()
+        f.debug_struct("Ledger")
+            .field("dir", &self.dir())
+            .field("status", &self.status())
+            .finish()
     }
 }
 
@@ -298,7 +335,9 @@ fn with_scratch<T>(use_it: impl FnOnce(&mut Vec<u8>) -> T) -> T {
 }
 
 fn nothing_written() -> LedgerUnavailable {
-    LedgerUnavailable { reason: "there was nothing to write".into() }
+    LedgerUnavailable {
+        reason: "there was nothing to write".into(),
+    }
 }
 
 fn with_cause(error: &OpenError) -> String {

@@ -44,8 +44,8 @@ mod write;
 
 pub use bodies::{BODY_LIMIT, Body, BodyReader, BodyReport, body, verify_bodies};
 pub use bus::{
-    Batch, Event, EventFilter, Feed, NoPlace, Payload, Place, Severity, event_families, newest_events, project, render_event,
-    render_event_head,
+    Batch, Event, EventFilter, Feed, NoPlace, Payload, Place, Severity, event_families,
+    newest_events, project, render_event, render_event_head,
 };
 pub use chain::Hash;
 pub use checkpoint::{read_checkpoint, read_public_key};
@@ -57,7 +57,9 @@ pub use error::{LedgerUnavailable, OpenError};
 pub use evidence::{Facts, Intent, Opened, Outcome, Sealed};
 pub use ledger::{Appended, Ledger, Options, Position, Scrub, Status};
 pub use places::{LineReader, Places, Spot, oldest};
-pub use proof::{ExportError, Exported, ProofError, Proven, check_export, check_proof, export, prove};
+pub use proof::{
+    ExportError, Exported, ProofError, Proven, check_export, check_proof, export, prove,
+};
 pub use read::{Filter, Follow, Records, read, tail};
 pub use record::{Change, Kind, Record, TOOL_ERROR, UPSTREAM_ERROR, Verdict};
 pub use refusals::{Counted, RefusalCounter};

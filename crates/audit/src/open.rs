@@ -21,18 +21,39 @@ use std::sync::{Arc, OnceLock};
 impl Ledger {
     /// Opens or creates the ledger in `dir`, takes it for this process, cuts a torn tail and records what it found:
     /// the cut, and every intent whose outcome will never be known.
-    pub fn with(dir: impl Into<PathBuf>, disk: Box<dyn Disk>, clock: Clock, options: Options) -> Result<Ledger, OpenError> {
+    pub fn with(
+        dir: impl Into<PathBuf>,
+        disk: Box<dyn Disk>,
+        clock: Clock,
+        options: Options,
+    ) -> Result<Ledger, OpenError> {
         let dir = dir.into();
-        disk.create_dir(&dir).map_err(OpenError::disk("creating the ledger directory", &dir))?;
+        disk.create_dir(&dir)
+            .map_err(OpenError::disk("creating the ledger directory", &dir))?;
         let lock = disk.lock(&dir).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => OpenError::InUse { pid: holder(&*disk, &dir), dir: dir.clone() },
+            io::ErrorKind::WouldBlock => OpenError::InUse {
+                pid: holder(&*disk, &dir),
+                dir: dir.clone(),
+            },
             _ => OpenError::disk("locking the ledger directory", &dir)(error),
         })?;
-        let (signer, covered) = Signer::known(&*disk, &dir).map_err(OpenError::disk("reading the signed head in", &dir))?;
+        let (signer, covered) = Signer::known(&*disk, &dir)
+            .map_err(OpenError::disk("reading the signed head in", &dir))?;
         let durable = covered.unwrap_or(0);
-        let tail = recover::find_tail(&*disk, &dir, Known { expected: None, durable })?;
+        let tail = recover::find_tail(
+            &*disk,
+            &dir,
+            Known {
+                expected: None,
+                durable,
+            },
+        )?;
         if tail.next_seq < durable {
-            return Err(OpenError::RolledBack { dir, checkpoint: durable, found: tail.next_seq });
+            return Err(OpenError::RolledBack {
+                dir,
+                checkpoint: durable,
+                found: tail.next_seq,
+            });
         }
         let segment = segment_at(&*disk, &dir, &tail)?;
         if tail.next_seq > durable {
@@ -40,8 +61,13 @@ impl Ledger {
         }
         let state = State::new(segment, tail.next_seq, tail.head, tail.tree.clone());
         let writer = Writer::new(disk, dir, clock, options.segment_bytes, state);
-        let unsigned = (covered.is_none() && tail.next_seq > 0).then(|| describe_unsigned(tail.next_seq));
-        let missing = unsigned.as_ref().map(|detail| Draft { action: "ledger.head_missing", detail, ..Draft::default() });
+        let unsigned =
+            (covered.is_none() && tail.next_seq > 0).then(|| describe_unsigned(tail.next_seq));
+        let missing = unsigned.as_ref().map(|detail| Draft {
+            action: "ledger.head_missing",
+            detail,
+            ..Draft::default()
+        });
         write_findings(&writer, &mut writer.lock(), &tail, missing.as_slice())?;
         let synced = AtomicU64::new(writer.written());
         let heads = Heads::new(signer, durable);
@@ -73,7 +99,14 @@ impl Ledger {
         };
         let expected = state.acknowledged;
         // No power was cut, so nothing may be missing before something that is there.
-        let tail = recover::find_tail(&*writer.disk, &writer.dir, Known { expected, durable: u64::MAX })?;
+        let tail = recover::find_tail(
+            &*writer.disk,
+            &writer.dir,
+            Known {
+                expected,
+                durable: u64::MAX,
+            },
+        )?;
         if let (false, Some((acknowledged, _))) = (tail.holds_expected, expected) {
             return Err(OpenError::Lost { acknowledged });
         }
@@ -82,17 +115,30 @@ impl Ledger {
             write_again(&*writer.disk, &writer.dir, suspect, &tail)?;
         }
         // Bodies that still cannot be written would break it again at once, with a record each time.
-        let flushed = writer.bodies.flush(&*writer.disk, &writer.dir, tail.next_seq);
-        flushed.map_err(OpenError::disk("writing the kept arguments below", &writer.dir))?;
+        let flushed = writer
+            .bodies
+            .flush(&*writer.disk, &writer.dir, tail.next_seq);
+        flushed.map_err(OpenError::disk(
+            "writing the kept arguments below",
+            &writer.dir,
+        ))?;
         state.resume_at(segment, tail.next_seq, tail.head, tail.tree.clone());
         writer.set_written(tail.next_seq);
         let unrecorded = std::mem::take(&mut state.unrecorded);
         let detail = describe_outage(&reason, unrecorded);
         let count = (unrecorded > 0).then_some(unrecorded);
-        let recovered = Draft { action: "ledger.recovered", detail: &detail, count, ..Draft::default() };
+        let recovered = Draft {
+            action: "ledger.recovered",
+            detail: &detail,
+            count,
+            ..Draft::default()
+        };
         let result = write_findings(writer, &mut state, &tail, &[recovered]);
         match result {
-            Ok(()) => self.shared.synced.store(writer.written(), Ordering::Release),
+            Ok(()) => self
+                .shared
+                .synced
+                .store(writer.written(), Ordering::Release),
             Err(_) => {
                 state.unrecorded += unrecorded;
                 state.break_again(reason);
@@ -104,15 +150,23 @@ impl Ledger {
 
 /// The process that says it has the ledger.
 fn holder(disk: &dyn Disk, dir: &Path) -> Option<u32> {
-    String::from_utf8(disk.read(&dir.join(LOCK)).ok()?).ok()?.trim().parse().ok()
+    String::from_utf8(disk.read(&dir.join(LOCK)).ok()?)
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
 }
 
 /// Why it failed, and what nobody will find in it.
 fn describe_outage(reason: &str, unrecorded: u64) -> String {
     match unrecorded {
         0 => reason.to_owned(),
-        1 => format!("{reason}; 1 call was answered with LedgerUnavailable meanwhile and is not recorded"),
-        count => format!("{reason}; {count} calls were answered with LedgerUnavailable meanwhile and are not recorded"),
+        1 => format!(
+            "{reason}; 1 call was answered with LedgerUnavailable meanwhile and is not recorded"
+        ),
+        count => format!(
+            "{reason}; {count} calls were answered with LedgerUnavailable meanwhile and are not recorded"
+        ),
     }
 }
 
@@ -127,13 +181,18 @@ fn describe_unsigned(records: u64) -> String {
 /// Opens the segment that `tail` ends in, without what was torn. The cut is synced with the record that tells of it.
 fn segment_at(disk: &dyn Disk, dir: &Path, tail: &Tail) -> Result<Segment, OpenError> {
     let path = segment_path(dir, tail.segment);
-    let mut segment = new_segment(disk, dir, tail.segment).map_err(OpenError::disk("opening the ledger segment", &path))?;
+    let mut segment = new_segment(disk, dir, tail.segment)
+        .map_err(OpenError::disk("opening the ledger segment", &path))?;
     if let Some(torn) = &tail.torn {
         if torn.records > 0 {
             let aside = dir.join(tail.name_of_cut());
-            disk.replace(&aside, &torn.bytes).map_err(OpenError::disk("keeping the torn tail in", aside))?;
+            disk.replace(&aside, &torn.bytes)
+                .map_err(OpenError::disk("keeping the torn tail in", aside))?;
         }
-        segment.file.truncate(tail.size).map_err(OpenError::disk("cutting the torn tail of", &path))?;
+        segment
+            .file
+            .truncate(tail.size)
+            .map_err(OpenError::disk("cutting the torn tail of", &path))?;
     }
     segment.size = tail.size;
     Ok(segment)
@@ -143,13 +202,18 @@ fn segment_at(disk: &dyn Disk, dir: &Path, tail: &Tail) -> Result<Segment, OpenE
 /// last but one, because a segment is synced before the next one is begun.
 fn in_doubt(disk: &dyn Disk, dir: &Path, durable: u64) -> Result<u64, OpenError> {
     let segments = segments(disk, dir)?;
-    let last_signed = segments.iter().rev().find(|first_seq| **first_seq <= durable);
+    let last_signed = segments
+        .iter()
+        .rev()
+        .find(|first_seq| **first_seq <= durable);
     let last_but_one = segments.iter().rev().nth(1);
     Ok(last_signed.max(last_but_one).copied().unwrap_or(0))
 }
 
 fn segments(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>, OpenError> {
-    let names = disk.list(dir).map_err(OpenError::disk("listing the ledger directory", dir))?;
+    let names = disk
+        .list(dir)
+        .map_err(OpenError::disk("listing the ledger directory", dir))?;
     let mut segments: Vec<u64> = names.iter().filter_map(|name| segment_seq(name)).collect();
     segments.sort_unstable();
     Ok(segments)
@@ -158,23 +222,41 @@ fn segments(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>, OpenError> {
 /// After a failed sync the kernel may hold pages that it no longer means to write, and another process cannot know. So everything from the
 /// segment `suspect` on is written again, in place, and synced.
 fn write_again(disk: &dyn Disk, dir: &Path, suspect: u64, tail: &Tail) -> Result<(), OpenError> {
-    for first_seq in segments(disk, dir)?.into_iter().filter(|first_seq| *first_seq >= suspect) {
+    for first_seq in segments(disk, dir)?
+        .into_iter()
+        .filter(|first_seq| *first_seq >= suspect)
+    {
         let path = segment_path(dir, first_seq);
-        let mut bytes = disk.read(&path).map_err(OpenError::disk("reading the ledger segment", &path))?;
+        let mut bytes = disk
+            .read(&path)
+            .map_err(OpenError::disk("reading the ledger segment", &path))?;
         if first_seq == tail.segment {
             bytes.truncate(usize::try_from(tail.size).unwrap_or(usize::MAX));
         }
-        disk.overwrite(&path, 0, &bytes).map_err(OpenError::disk("writing the ledger segment again", &path))?;
+        disk.overwrite(&path, 0, &bytes)
+            .map_err(OpenError::disk("writing the ledger segment again", &path))?;
     }
     Ok(())
 }
 
 /// Records what recovery found: first `extra`, then the cut, then one outcome per intent that nobody can conclude.
-fn write_findings(writer: &Writer, state: &mut State, tail: &Tail, extra: &[Draft<'_>]) -> Result<(), OpenError> {
+fn write_findings(
+    writer: &Writer,
+    state: &mut State,
+    tail: &Tail,
+    extra: &[Draft<'_>],
+) -> Result<(), OpenError> {
     let mut drafts = extra.to_vec();
     let cut = tail.describe_cut();
-    drafts.extend(cut.as_ref().map(|detail| Draft { action: "ledger.torn_tail_cut", detail, ..Draft::default() }));
-    let lost = tail.outstanding.iter().filter(|(seq, _)| !state.live.contains_key(*seq));
+    drafts.extend(cut.as_ref().map(|detail| Draft {
+        action: "ledger.torn_tail_cut",
+        detail,
+        ..Draft::default()
+    }));
+    let lost = tail
+        .outstanding
+        .iter()
+        .filter(|(seq, _)| !state.live.contains_key(*seq));
     let lost = lost.map(|(seq, call)| (*seq, call.clone())).collect();
     let orphans = orphans::find(&*writer.disk, &writer.dir, &lost);
     drafts.extend(orphans.iter().map(Orphan::outcome));
@@ -182,5 +264,7 @@ fn write_findings(writer: &Writer, state: &mut State, tail: &Tail, extra: &[Draf
         return Ok(());
     }
     let path = segment_path(&writer.dir, state.segment.first_seq);
-    writer.write_alone(state, &drafts).map_err(OpenError::disk("recording the recovery in", path))
+    writer
+        .write_alone(state, &drafts)
+        .map_err(OpenError::disk("recording the recovery in", path))
 }

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use vocab::Stage;
 
-const UNKNOWN: &str = "no outcome could be recorded for this intent; the effect may or may not have happened";
+const UNKNOWN: &str =
+    "no outcome could be recorded for this intent; the effect may or may not have happened";
 
 /// One intent without an outcome.
 pub(crate) struct Orphan {
@@ -21,8 +22,14 @@ pub(crate) struct Orphan {
 
 /// The intents with these numbers and calls. Each segment that holds some is read once.
 pub(crate) fn find(disk: &dyn Disk, dir: &Path, wanted: &BTreeMap<u64, String>) -> Vec<Orphan> {
-    let mut orphans: Vec<Orphan> =
-        wanted.iter().map(|(seq, call)| Orphan { seq: *seq, call: call.clone(), intent: Record::default() }).collect();
+    let mut orphans: Vec<Orphan> = wanted
+        .iter()
+        .map(|(seq, call)| Orphan {
+            seq: *seq,
+            call: call.clone(),
+            intent: Record::default(),
+        })
+        .collect();
     let names = disk.list(dir).unwrap_or_default();
     let mut segments: Vec<u64> = names.iter().filter_map(|name| segment_seq(name)).collect();
     segments.sort_unstable();
@@ -31,13 +38,22 @@ pub(crate) fn find(disk: &dyn Disk, dir: &Path, wanted: &BTreeMap<u64, String>) 
         if wanted.range(*first_seq..end).next().is_none() {
             continue;
         }
-        let bytes = disk.read(&segment_path(dir, *first_seq)).unwrap_or_default();
+        let bytes = disk
+            .read(&segment_path(dir, *first_seq))
+            .unwrap_or_default();
         let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
-        for orphan in orphans.iter_mut().filter(|orphan| (*first_seq..end).contains(&orphan.seq)) {
-            let line = usize::try_from(orphan.seq - first_seq).ok().and_then(|line| lines.get(line));
+        for orphan in orphans
+            .iter_mut()
+            .filter(|orphan| (*first_seq..end).contains(&orphan.seq))
+        {
+            let line = usize::try_from(orphan.seq - first_seq)
+                .ok()
+                .and_then(|line| lines.get(line));
             let record = line.and_then(|line| serde_json::from_slice::<Record>(line).ok());
             // A carried call has lost its spaces, so the number alone decides.
-            orphan.intent = record.filter(|record| record.seq == orphan.seq && record.kind == "intent").unwrap_or_default();
+            orphan.intent = record
+                .filter(|record| record.seq == orphan.seq && record.kind == "intent")
+                .unwrap_or_default();
         }
     }
     orphans
@@ -49,7 +65,11 @@ impl Orphan {
         let intent = &self.intent;
         Draft {
             kind: Kind::Outcome,
-            call: if intent.call.is_empty() { &self.call } else { &intent.call },
+            call: if intent.call.is_empty() {
+                &self.call
+            } else {
+                &intent.call
+            },
             intent: Some(self.seq),
             door: &intent.door,
             action: &intent.action,

@@ -38,10 +38,17 @@ impl Places {
     /// From the oldest record there is, or from the line behind `after`.
     pub fn new(dir: &Path, after: Option<Spot>) -> io::Result<Places> {
         let mut files: VecDeque<(u64, PathBuf)> = segments(dir)?.into();
-        let mut places = Places { files: VecDeque::new(), open: None, at: 0, line: Vec::new() };
+        let mut places = Places {
+            files: VecDeque::new(),
+            open: None,
+            at: 0,
+            line: Vec::new(),
+        };
         if let Some(after) = after {
             files.retain(|(segment, _)| *segment >= after.segment);
-            if files.front().is_some_and(|(segment, _)| *segment == after.segment)
+            if files
+                .front()
+                .is_some_and(|(segment, _)| *segment == after.segment)
                 && let Some((segment, path)) = files.pop_front()
             {
                 let mut file = File::open(path)?;
@@ -60,12 +67,18 @@ impl Places {
             if self.open.is_none() && !self.open_next()? {
                 return Ok(None);
             }
-            let Some((segment, reader)) = &mut self.open else { return Ok(None) };
+            let Some((segment, reader)) = &mut self.open else {
+                return Ok(None);
+            };
             self.line.clear();
             reader.read_until(b'\n', &mut self.line)?;
             if let Some((b'\n', _)) = self.line.split_last() {
                 let length = u32::try_from(self.line.len()).unwrap_or(u32::MAX);
-                let place = Spot { segment: *segment, at: self.at, length };
+                let place = Spot {
+                    segment: *segment,
+                    at: self.at,
+                    length,
+                };
                 self.at += self.line.len() as u64;
                 return Ok(self.line.split_last().map(|(_, text)| (place, text)));
             }
@@ -104,7 +117,10 @@ pub struct LineReader {
 
 impl LineReader {
     pub fn new(dir: &Path) -> LineReader {
-        LineReader { dir: dir.to_owned(), open: None }
+        LineReader {
+            dir: dir.to_owned(),
+            open: None,
+        }
     }
 
     /// The line at `place` without its end; `None` if its segment is gone, is shorter, or has no line there.
@@ -112,14 +128,20 @@ impl LineReader {
         if place.length > LONGEST {
             return Ok(None);
         }
-        if self.open.as_ref().is_none_or(|(segment, _)| *segment != place.segment) {
+        if self
+            .open
+            .as_ref()
+            .is_none_or(|(segment, _)| *segment != place.segment)
+        {
             match File::open(segment_path(&self.dir, place.segment)) {
                 Ok(file) => self.open = Some((place.segment, file)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 Err(error) => return Err(error),
             }
         }
-        let Some((_, file)) = &self.open else { return Ok(None) };
+        let Some((_, file)) = &self.open else {
+            return Ok(None);
+        };
         let mut line = vec![0; place.length as usize];
         match file.read_exact_at(&mut line, place.at) {
             Ok(()) => Ok((line.pop() == Some(b'\n')).then_some(line)),

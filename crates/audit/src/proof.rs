@@ -42,7 +42,9 @@ pub struct Proven {
 pub enum ProofError {
     #[error("reading the ledger failed: {0}")]
     Disk(#[from] io::Error),
-    #[error("record {seq} is not covered by a signed checkpoint yet; try again in a second, with the gate running")]
+    #[error(
+        "record {seq} is not covered by a signed checkpoint yet; try again in a second, with the gate running"
+    )]
     NotCovered { seq: u64 },
     #[error("there is no record {seq}; the newest is {newest}")]
     NoRecord { seq: u64, newest: u64 },
@@ -66,7 +68,10 @@ pub fn prove(dir: &Path, seq: u64) -> Result<String, ProofError> {
     let head = Head::verified(&note, &key)?;
     if seq >= head.size {
         return Err(match tail(dir, &Filter::default(), 1)?.pop() {
-            Some(newest) if newest.seq < seq => ProofError::NoRecord { seq, newest: newest.seq },
+            Some(newest) if newest.seq < seq => ProofError::NoRecord {
+                seq,
+                newest: newest.seq,
+            },
             _ => ProofError::NotCovered { seq },
         });
     }
@@ -76,7 +81,10 @@ pub fn prove(dir: &Path, seq: u64) -> Result<String, ProofError> {
     }
     let mut siblings = Vec::new();
     sibling_ranges(seq, 0..head.size, &mut siblings);
-    let mut siblings: Vec<(Range<u64>, Tree)> = siblings.into_iter().map(|range| base.begin(range)).collect();
+    let mut siblings: Vec<(Range<u64>, Tree)> = siblings
+        .into_iter()
+        .map(|range| base.begin(range))
+        .collect();
     let mut line = None;
     base.fill(dir, head.size, &mut siblings, |at, text| {
         if at == seq {
@@ -85,7 +93,10 @@ pub fn prove(dir: &Path, seq: u64) -> Result<String, ProofError> {
         Ok(())
     })?;
     let line = line.ok_or(ProofError::Damaged)?;
-    let mut text = format!("{FIRST_LINE}\nextra {}\nindex {seq}\n", BASE64.encode(&line));
+    let mut text = format!(
+        "{FIRST_LINE}\nextra {}\nindex {seq}\n",
+        BASE64.encode(&line)
+    );
     for (_, tree) in &siblings {
         let _ = writeln!(text, "{}", BASE64.encode(tree.root().bytes()));
     }
@@ -103,8 +114,11 @@ fn sibling_ranges(seq: u64, within: Range<u64>, found: &mut Vec<Range<u64>>) {
         return;
     }
     let middle = within.start + (width.next_power_of_two() / 2);
-    let (mine, sibling) =
-        if seq < middle { (within.start..middle, middle..within.end) } else { (middle..within.end, within.start..middle) };
+    let (mine, sibling) = if seq < middle {
+        (within.start..middle, middle..within.end)
+    } else {
+        (middle..within.end, within.start..middle)
+    };
     sibling_ranges(seq, mine, found);
     found.push(sibling);
 }
@@ -117,25 +131,35 @@ fn hash_of(line: &[u8]) -> Option<Hash> {
 
 /// Checks a proof against the ledger's public key (`name+id+key`), without the ledger, and says what it shows.
 pub fn check_proof(proof: &str, key: &str) -> Result<Proven, ProofError> {
-    let (parts, note) = proof.split_once("\n\n").ok_or(ProofError::Malformed("it has no checkpoint"))?;
+    let (parts, note) = proof
+        .split_once("\n\n")
+        .ok_or(ProofError::Malformed("it has no checkpoint"))?;
     let mut lines = parts.lines();
     if lines.next() != Some(FIRST_LINE) {
         return Err(ProofError::Malformed("its first line is another"));
     }
     let extra = lines.next().and_then(|line| line.strip_prefix("extra "));
-    let line = extra.and_then(|extra| BASE64.decode(extra).ok()).ok_or(ProofError::Malformed("it does not hold the record"))?;
-    let index = lines.next().and_then(|line| line.strip_prefix("index ")?.parse().ok());
+    let line = extra
+        .and_then(|extra| BASE64.decode(extra).ok())
+        .ok_or(ProofError::Malformed("it does not hold the record"))?;
+    let index = lines
+        .next()
+        .and_then(|line| line.strip_prefix("index ")?.parse().ok());
     let index: u64 = index.ok_or(ProofError::Malformed("it does not say which record"))?;
     let path: Option<Vec<Hash>> = lines.map(decode_hash).collect();
     let path = path.ok_or(ProofError::Malformed("a line of its path is no hash"))?;
 
     let head = Head::verified(note, key)?;
-    let hash = recomputed(&line).ok_or(ProofError::Malformed("the record does not fit its own hash"))?;
+    let hash = recomputed(&line).ok_or(ProofError::Malformed(
+        "the record does not fit its own hash",
+    ))?;
     if root_from(index, head.size, Hash::leaf(&hash), &path) != Some(head.root) {
         return Err(ProofError::Wrong);
     }
-    let record: Record = serde_json::from_slice(&line).map_err(|_| ProofError::Malformed("the record is no record"))?;
-    let line = String::from_utf8(line).map_err(|_| ProofError::Malformed("the record is no text"))?;
+    let record: Record = serde_json::from_slice(&line)
+        .map_err(|_| ProofError::Malformed("the record is no record"))?;
+    let line =
+        String::from_utf8(line).map_err(|_| ProofError::Malformed("the record is no text"))?;
     if record.seq != index {
         return Err(ProofError::Wrong);
     }
@@ -152,7 +176,8 @@ fn recomputed(line: &[u8]) -> Option<Hash> {
     let body = line.get(..line.len().checked_sub(75)?)?;
     let digits = body.strip_suffix(b"\"")?;
     let (before, previous) = digits.split_at_checked(digits.len().checked_sub(64)?)?;
-    let well_formed = before.ends_with(b",\"prev\":\"") && line.get(body.len()..)?.starts_with(b",\"hash\":\"");
+    let well_formed =
+        before.ends_with(b",\"prev\":\"") && line.get(body.len()..)?.starts_with(b",\"hash\":\"");
     (well_formed && Hash::link(&Hash::from_hex(previous)?, body) == stated).then_some(stated)
 }
 

@@ -57,7 +57,9 @@ impl Filter {
         record.seq >= self.from
             && record.ms >= self.since_ms
             && (self.until_ms == 0 || record.ms < self.until_ms)
-            && conditions.iter().all(|(wanted, found)| wanted.is_empty() || wanted == found)
+            && conditions
+                .iter()
+                .all(|(wanted, found)| wanted.is_empty() || wanted == found)
     }
 }
 
@@ -76,14 +78,24 @@ pub fn read(dir: &Path, filter: Filter) -> io::Result<Records> {
     // The last segment that begins at or before the wanted `seq` is the first one worth reading.
     let first = segments.partition_point(|(seq, _)| *seq <= filter.from);
     segments.drain(..first.saturating_sub(1));
-    Ok(Records { filter, files: segments.into_iter().map(|(_, path)| path).collect(), reader: None, line: Vec::new() })
+    Ok(Records {
+        filter,
+        files: segments.into_iter().map(|(_, path)| path).collect(),
+        reader: None,
+        line: Vec::new(),
+    })
 }
 
 /// The newest `limit` records that pass `filter`, oldest first; reads no more segments than it must.
 pub fn tail(dir: &Path, filter: &Filter, limit: usize) -> io::Result<Vec<Record>> {
     let mut found: VecDeque<Record> = VecDeque::new();
     for (_, path) in segments(dir)?.into_iter().rev() {
-        let records = Records { filter: filter.clone(), files: VecDeque::from([path]), reader: None, line: Vec::new() };
+        let records = Records {
+            filter: filter.clone(),
+            files: VecDeque::from([path]),
+            reader: None,
+            line: Vec::new(),
+        };
         let wanted = limit - found.len().min(limit);
         let mut newest: VecDeque<Record> = VecDeque::new();
         for record in records {
@@ -117,7 +129,12 @@ pub(crate) fn segments(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 impl Records {
     /// Everything in one segment.
     pub(crate) fn of_segment(path: PathBuf) -> Records {
-        Records { filter: Filter::default(), files: VecDeque::from([path]), reader: None, line: Vec::new() }
+        Records {
+            filter: Filter::default(),
+            files: VecDeque::from([path]),
+            reader: None,
+            line: Vec::new(),
+        }
     }
 
     /// The next line with its end, or `None` at the end of the last file.
@@ -181,7 +198,12 @@ pub struct Follow {
 impl Follow {
     /// Starts at record `filter.from`.
     pub fn new(dir: &Path, filter: Filter) -> Follow {
-        Follow { dir: dir.to_owned(), next_seq: filter.from, filter, file: None }
+        Follow {
+            dir: dir.to_owned(),
+            next_seq: filter.from,
+            filter,
+            file: None,
+        }
     }
 
     /// Everything new that passes the filter, without waiting.
@@ -206,12 +228,17 @@ impl Follow {
                 }
                 Ok(_) => return Ok(found),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    if segments(&self.dir)?.first().is_none_or(|(oldest, _)| *oldest <= self.next_seq) {
+                    if segments(&self.dir)?
+                        .first()
+                        .is_none_or(|(oldest, _)| *oldest <= self.next_seq)
+                    {
                         return Ok(found);
                     }
                     // It has been removed already, and others with it: goes on where the ledger now begins.
                     self.file = None;
-                    return self.poll().map(|rest| found.into_iter().chain(rest).collect());
+                    return self
+                        .poll()
+                        .map(|rest| found.into_iter().chain(rest).collect());
                 }
                 Err(error) => return Err(error),
             }

@@ -44,18 +44,30 @@ pub(crate) struct Torn {
 impl Tail {
     /// Where the cut bytes are kept when whole records are among them.
     pub(crate) fn name_of_cut(&self) -> String {
-        let digest = self.torn.as_ref().map_or(Hash::GENESIS, |torn| Hash::of(&torn.bytes)).to_string();
-        format!("{:020}-{}.cut", self.next_seq, digest.get(..16).unwrap_or_default())
+        let digest = self
+            .torn
+            .as_ref()
+            .map_or(Hash::GENESIS, |torn| Hash::of(&torn.bytes))
+            .to_string();
+        format!(
+            "{:020}-{}.cut",
+            self.next_seq,
+            digest.get(..16).unwrap_or_default()
+        )
     }
 
     pub(crate) fn describe_cut(&self) -> Option<String> {
         let torn = self.torn.as_ref()?;
         let (bytes, digest) = (torn.bytes.len(), Hash::of(&torn.bytes));
-        let mut text =
-            format!("cut {bytes} bytes of an interrupted write after {} records; sha256 of the cut {digest}", self.next_seq);
+        let mut text = format!(
+            "cut {bytes} bytes of an interrupted write after {} records; sha256 of the cut {digest}",
+            self.next_seq
+        );
         if torn.records > 0 {
             let (records, name) = (torn.records, self.name_of_cut());
-            text += &format!("; {records} whole records follow the bytes that never arrived, kept in {name}");
+            text += &format!(
+                "; {records} whole records follow the bytes that never arrived, kept in {name}"
+            );
         }
         Some(text)
     }
@@ -85,7 +97,9 @@ pub(crate) struct Known {
 /// Finds the tail of the ledger in `dir`.
 pub(crate) fn find_tail(disk: &dyn Disk, dir: &Path, known: Known) -> Result<Tail, OpenError> {
     let expected = known.expected;
-    let names = disk.list(dir).map_err(OpenError::disk("listing the ledger directory", dir))?;
+    let names = disk
+        .list(dir)
+        .map_err(OpenError::disk("listing the ledger directory", dir))?;
     let mut segments: Vec<u64> = names.iter().filter_map(|name| segment_seq(name)).collect();
     segments.sort_unstable();
 
@@ -97,13 +111,17 @@ pub(crate) fn find_tail(disk: &dyn Disk, dir: &Path, known: Known) -> Result<Tai
             return Err(OpenError::Corrupt {
                 path: segment_path(dir, *first_seq),
                 line: scan.lines + 1,
-                reason: format!("{} bytes that are no record end a finished segment", torn.bytes.len()),
+                reason: format!(
+                    "{} bytes that are no record end a finished segment",
+                    torn.bytes.len()
+                ),
             });
         }
         let reaches_expected = expected.is_none_or(|(seq, _)| seq >= *first_seq);
         // Ledgers of before the tree have rotation records without one: then every segment is read, once.
         let knows_tree = scan.carried_tree.is_some();
-        let tells_everything = scan.head.is_some() && scan.opens_with_rotation && knows_tree && reaches_expected;
+        let tells_everything =
+            scan.head.is_some() && scan.opens_with_rotation && knows_tree && reaches_expected;
         scans.push(scan);
         if tells_everything {
             break;
@@ -113,7 +131,11 @@ pub(crate) fn find_tail(disk: &dyn Disk, dir: &Path, known: Known) -> Result<Tai
 }
 
 /// Puts the scans, newest first, together in order.
-fn join(dir: &Path, mut scans: Vec<Scan>, expected: Option<(u64, Hash)>) -> Result<Tail, OpenError> {
+fn join(
+    dir: &Path,
+    mut scans: Vec<Scan>,
+    expected: Option<(u64, Hash)>,
+) -> Result<Tail, OpenError> {
     let mut tail = Tail {
         segment: 0,
         size: 0,
@@ -200,8 +222,13 @@ struct Scan {
 impl Scan {
     fn of(disk: &dyn Disk, dir: &Path, first_seq: u64, known: Known) -> Result<Scan, OpenError> {
         let path = segment_path(dir, first_seq);
-        let bytes = disk.read(&path).map_err(OpenError::disk("reading the ledger segment", &path))?;
-        let mut scan = Scan { first_seq, ..Scan::default() };
+        let bytes = disk
+            .read(&path)
+            .map_err(OpenError::disk("reading the ledger segment", &path))?;
+        let mut scan = Scan {
+            first_seq,
+            ..Scan::default()
+        };
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             match scan.take_line(rest, known.expected) {
@@ -209,9 +236,16 @@ impl Scan {
                 Err(reason) => {
                     let records = whole_records(rest);
                     if records > 0 && first_seq + scan.lines < known.durable {
-                        return Err(OpenError::Corrupt { path, line: scan.lines + 1, reason });
+                        return Err(OpenError::Corrupt {
+                            path,
+                            line: scan.lines + 1,
+                            reason,
+                        });
                     }
-                    scan.torn = Some(Torn { bytes: rest.to_vec(), records });
+                    scan.torn = Some(Torn {
+                        bytes: rest.to_vec(),
+                        records,
+                    });
                     break;
                 }
             }
@@ -226,12 +260,20 @@ impl Scan {
         {
             *tree = carried.clone();
         }
-        let known = usize::try_from(tree.size().saturating_sub(self.first_seq)).unwrap_or(usize::MAX);
-        self.leaves.iter().skip(known).for_each(|leaf| tree.push(leaf));
+        let known =
+            usize::try_from(tree.size().saturating_sub(self.first_seq)).unwrap_or(usize::MAX);
+        self.leaves
+            .iter()
+            .skip(known)
+            .for_each(|leaf| tree.push(leaf));
     }
 
     /// Accepts the first line of `rest` and returns what follows it, or says why it is not the next record.
-    fn take_line<'a>(&mut self, rest: &'a [u8], expected: Option<(u64, Hash)>) -> Result<&'a [u8], String> {
+    fn take_line<'a>(
+        &mut self,
+        rest: &'a [u8],
+        expected: Option<(u64, Hash)>,
+    ) -> Result<&'a [u8], String> {
         let (text, after) = split_line(rest).ok_or("the line has no end")?;
         let (line, hash) = self_consistent(text).ok_or("the line does not match its hash")?;
         let seq = self.first_seq + self.lines;
@@ -295,7 +337,11 @@ fn whole_records(mut bytes: &[u8]) -> u64 {
     let mut records = 0;
     while let Some((text, after)) = split_line(bytes) {
         // A hole reads as zeros, and may end in the middle of a line.
-        let text = text.iter().position(|b| *b == b'{').and_then(|start| text.get(start..)).unwrap_or_default();
+        let text = text
+            .iter()
+            .position(|b| *b == b'{')
+            .and_then(|start| text.get(start..))
+            .unwrap_or_default();
         records += u64::from(self_consistent(text).is_some());
         bytes = after;
     }

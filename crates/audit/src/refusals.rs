@@ -34,9 +34,16 @@ pub struct Counted(());
 
 impl RefusalCounter {
     /// Ends a call that was refused before it had an effect, without a record of its own. A call that has an intent is not for counting.
-    pub fn count(&self, mut opened: Opened, door: &'static str, rule: &'static str) -> Result<Counted, LedgerUnavailable> {
+    pub fn count(
+        &self,
+        mut opened: Opened,
+        door: &'static str,
+        rule: &'static str,
+    ) -> Result<Counted, LedgerUnavailable> {
         if opened.has_intent() {
-            return Err(LedgerUnavailable { reason: "a call that has an intent cannot be counted".into() });
+            return Err(LedgerUnavailable {
+                reason: "a call that has an intent cannot be counted".into(),
+            });
         }
         let (ledger, caller) = (opened.ledger().clone(), opened.facts.caller.to_string());
         opened.forgo();
@@ -58,7 +65,9 @@ impl RefusalCounter {
         let finished = {
             let mut tally = self.tally();
             let finished = tally.finish_before(minute);
-            tally.add((caller, door, rule), 1, KINDS, || (String::new(), "", OTHER));
+            tally.add((caller, door, rule), 1, KINDS, || {
+                (String::new(), "", OTHER)
+            });
             finished
         };
         self.write(ledger, finished).map(|()| Counted(()))

@@ -10,7 +10,10 @@ use std::fmt::Write;
 
 /// The titles above lines of [`render_line`].
 pub fn render_head(colours: bool) -> String {
-    let head = format!("{:<19}  {:<13}  {:<16}  {:<32}  {:<9}  DETAIL", "TIME (UTC)", "RESULT", "CALLER", "WHAT", "STAGE");
+    let head = format!(
+        "{:<19}  {:<13}  {:<16}  {:<32}  {:<9}  DETAIL",
+        "TIME (UTC)", "RESULT", "CALLER", "WHAT", "STAGE"
+    );
     Paint(colours).dim(&head)
 }
 
@@ -19,7 +22,11 @@ pub fn render_line(record: &Record, colours: bool) -> String {
     let mut line = String::with_capacity(160);
     let paint = Paint(colours);
     let clock = record.time.get(..19).unwrap_or(&record.time);
-    let _ = write!(line, "{}  ", paint.dim(&printable(&clock.replace('T', " "))));
+    let _ = write!(
+        line,
+        "{}  ",
+        paint.dim(&printable(&clock.replace('T', " ")))
+    );
     let word = word(record);
     let _ = write!(line, "{}  ", paint.verdict(word, &format!("{word:<13}")));
     if record.kind == "change" {
@@ -76,7 +83,12 @@ pub fn render_records(records: &[Record], colours: bool) -> String {
             ("hash", &record.hash),
         ];
         for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
-            let _ = writeln!(story, "    {} {}", paint.dim(&format!("{name:<10}")), printable(value));
+            let _ = writeln!(
+                story,
+                "    {} {}",
+                paint.dim(&format!("{name:<10}")),
+                printable(value)
+            );
         }
     }
     story
@@ -94,7 +106,11 @@ fn word(record: &Record) -> &str {
 
 /// Verdicts are ours; a word from a newer or damaged ledger is not trusted with the terminal.
 fn known(verdict: &str) -> &str {
-    if verdict.bytes().all(|byte| byte.is_ascii_lowercase()) { verdict } else { "?" }
+    if verdict.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        verdict
+    } else {
+        "?"
+    }
 }
 
 fn call(record: &Record) -> String {
@@ -120,7 +136,14 @@ fn change(record: &Record) -> String {
     let caller = or_dash(&record.caller);
     let what = or_dash(&record.action);
     let mut text = format!("{caller:<16}  {what:<32}");
-    for part in [&record.session, &record.server, &record.tool, &record.target, &record.approval, &record.violation] {
+    for part in [
+        &record.session,
+        &record.server,
+        &record.tool,
+        &record.target,
+        &record.approval,
+        &record.violation,
+    ] {
         if !part.is_empty() {
             let _ = write!(text, "  {}", printable(part));
         }
@@ -139,7 +162,8 @@ fn change(record: &Record) -> String {
 
 /// A person recognises a digest by its first digits; `audit show` has it whole.
 fn short_digests(text: &str) -> String {
-    let is_digest = |word: &str| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_digest =
+        |word: &str| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let mut out = String::with_capacity(text.len());
     for piece in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
         let word = piece.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
@@ -152,7 +176,11 @@ fn short_digests(text: &str) -> String {
 }
 
 fn or_dash(text: &str) -> String {
-    if text.is_empty() { "-".to_owned() } else { printable(text) }
+    if text.is_empty() {
+        "-".to_owned()
+    } else {
+        printable(text)
+    }
 }
 
 fn duration(us: u64) -> String {
@@ -168,7 +196,11 @@ struct Paint(bool);
 
 impl Paint {
     fn with(&self, code: &str, text: &str) -> String {
-        if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.0 {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 
     fn dim(&self, text: &str) -> String {

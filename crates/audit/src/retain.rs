@@ -51,7 +51,11 @@ pub enum RetainError {
     #[error(transparent)]
     Unavailable(#[from] LedgerUnavailable),
     #[error("{what} {} failed: {source}", path.display())]
-    Disk { what: &'static str, path: PathBuf, source: io::Error },
+    Disk {
+        what: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
     #[error("nothing was removed: {} does not follow from the segments before it; run `portcullis audit verify`", path.display())]
     Damaged { path: PathBuf },
 }
@@ -79,31 +83,50 @@ impl Ledger {
     pub fn retain(&self, keep: &Keep, change: &Change<'_>) -> Result<Option<Trimmed>, RetainError> {
         let writer = &self.shared.writer;
         let (disk, dir) = (&*writer.disk, writer.dir.as_path());
-        let Some(plan) = plan(disk, dir, keep)? else { return Ok(None) };
+        let Some(plan) = plan(disk, dir, keep)? else {
+            return Ok(None);
+        };
         self.announce(&plan, change)?;
-        let forgotten = writer.bodies.forget(disk, dir, &plan.calls, plan.trimmed.first_kept);
+        let forgotten = writer
+            .bodies
+            .forget(disk, dir, &plan.calls, plan.trimmed.first_kept);
         forgotten.map_err(RetainError::disk("forgetting the arguments below", dir))?;
         remove_cuts(disk, dir, plan.trimmed.first_kept)?;
         for first_seq in &plan.segments {
             let path = segment_path(dir, *first_seq);
-            disk.remove(&path).map_err(RetainError::disk("removing", &path))?;
+            disk.remove(&path)
+                .map_err(RetainError::disk("removing", &path))?;
             // One after the other: a power cut must not leave a hole between two that are there.
-            disk.sync_dir(dir).map_err(RetainError::disk("syncing the ledger directory", dir))?;
+            disk.sync_dir(dir)
+                .map_err(RetainError::disk("syncing the ledger directory", dir))?;
         }
         Ok(Some(plan.trimmed))
     }
 
     /// The record of the removal, durable and signed.
     fn announce(&self, plan: &Plan, change: &Change<'_>) -> Result<(), LedgerUnavailable> {
-        let Trimmed { first_kept, records, segments, bytes } = plan.trimmed;
+        let Trimmed {
+            first_kept,
+            records,
+            segments,
+            bytes,
+        } = plan.trimmed;
         let detail = format!(
             "removed {records} records in {segments} segments, {bytes} bytes: {} to {}",
             first_kept - records,
             first_kept - 1
         );
         let tree = plan.tree.to_hex();
-        let change = Change { action: TRIMMED, detail: &detail, count: Some(first_kept), ..*change };
-        self.record(&Draft { tree: &tree, ..change.draft() })?;
+        let change = Change {
+            action: TRIMMED,
+            detail: &detail,
+            count: Some(first_kept),
+            ..*change
+        };
+        self.record(&Draft {
+            tree: &tree,
+            ..change.draft()
+        })?;
         self.checkpoint().map(drop)
     }
 }
@@ -114,29 +137,44 @@ pub fn removable(dir: &Path, keep: &Keep) -> Result<Option<Trimmed>, RetainError
 }
 
 fn plan(disk: &dyn Disk, dir: &Path, keep: &Keep) -> Result<Option<Plan>, RetainError> {
-    let names = disk.list(dir).map_err(RetainError::disk("listing the ledger directory", dir))?;
+    let names = disk
+        .list(dir)
+        .map_err(RetainError::disk("listing the ledger directory", dir))?;
     let mut segments: Vec<u64> = names.iter().filter_map(|name| segment_seq(name)).collect();
     segments.sort_unstable();
     let mut sizes = Sizes::of(disk, dir, &segments)?;
-    let mut plan = Plan { trimmed: Trimmed::default(), segments: Vec::new(), tree: Tree::default(), calls: HashSet::new() };
+    let mut plan = Plan {
+        trimmed: Trimmed::default(),
+        segments: Vec::new(),
+        tree: Tree::default(),
+        calls: HashSet::new(),
+    };
     let read = |first_seq: u64| {
         let path = segment_path(dir, first_seq);
-        disk.read(&path).map(|bytes| Contents::of(first_seq, &bytes)).map_err(RetainError::disk("reading", &path))
+        disk.read(&path)
+            .map(|bytes| Contents::of(first_seq, &bytes))
+            .map_err(RetainError::disk("reading", &path))
     };
     for pair in segments.windows(2) {
-        let &[first_seq, next_seq] = pair else { continue };
+        let &[first_seq, next_seq] = pair else {
+            continue;
+        };
         let too_much = keep.max_bytes.is_some_and(|most| sizes.taken > most);
         if !too_much && keep.since_ms.is_none() {
             break;
         }
         let contents = read(first_seq)?;
         let is_read = keep.read_from.is_some_and(|from| next_seq > from);
-        let too_old = !is_read && keep.since_ms.is_some_and(|since| contents.newest_ms < since);
+        let too_old = !is_read
+            && keep
+                .since_ms
+                .is_some_and(|since| contents.newest_ms < since);
         if !too_old && !too_much {
             break;
         }
         contents.extend_tree(&mut plan.tree);
-        plan.calls.extend(contents.calls.iter().map(|call| tag(call)));
+        plan.calls
+            .extend(contents.calls.iter().map(|call| tag(call)));
         plan.segments.push(first_seq);
         plan.trimmed.first_kept = next_seq;
         plan.trimmed.records += next_seq - first_seq;
@@ -149,7 +187,9 @@ fn plan(disk: &dyn Disk, dir: &Path, keep: &Keep) -> Result<Option<Plan>, Retain
     }
     // What follows must carry on from exactly this tree, or nothing would verify afterwards.
     if !read(plan.trimmed.first_kept)?.follows(&plan.tree) {
-        return Err(RetainError::Damaged { path: segment_path(dir, plan.trimmed.first_kept) });
+        return Err(RetainError::Damaged {
+            path: segment_path(dir, plan.trimmed.first_kept),
+        });
     }
     Ok(Some(plan))
 }
@@ -166,9 +206,12 @@ impl Sizes {
         let mut taken = 0;
         for first_seq in segments {
             let path = segment_path(dir, *first_seq);
-            taken += disk.size(&path).map_err(RetainError::disk("measuring", &path))?;
+            taken += disk
+                .size(&path)
+                .map_err(RetainError::disk("measuring", &path))?;
         }
-        let bodies = crate::bodies::sizes(disk, dir).map_err(RetainError::disk("measuring the arguments below", dir))?;
+        let bodies = crate::bodies::sizes(disk, dir)
+            .map_err(RetainError::disk("measuring the arguments below", dir))?;
         taken += bodies.iter().map(|(_, bytes)| bytes).sum::<u64>();
         let ends = bodies.iter().skip(1).map(|(number, _)| *number);
         let mut pairs: Vec<(u64, u64)> = ends.zip(bodies.iter().map(|(_, bytes)| *bytes)).collect();
@@ -187,14 +230,20 @@ impl Sizes {
 
 /// Tails that recovery cut and kept aside, of the time that is removed.
 fn remove_cuts(disk: &dyn Disk, dir: &Path, first_kept: u64) -> Result<(), RetainError> {
-    let names = disk.list(dir).map_err(RetainError::disk("listing the ledger directory", dir))?;
+    let names = disk
+        .list(dir)
+        .map_err(RetainError::disk("listing the ledger directory", dir))?;
     let is_old = |name: &&String| {
-        let seq = name.strip_suffix(".cut").and_then(|name| name.split_once('-')).and_then(|(seq, _)| seq.parse::<u64>().ok());
+        let seq = name
+            .strip_suffix(".cut")
+            .and_then(|name| name.split_once('-'))
+            .and_then(|(seq, _)| seq.parse::<u64>().ok());
         seq.is_some_and(|seq| seq < first_kept)
     };
     for name in names.iter().filter(is_old) {
         let path = dir.join(name);
-        disk.remove(&path).map_err(RetainError::disk("removing", &path))?;
+        disk.remove(&path)
+            .map_err(RetainError::disk("removing", &path))?;
     }
     Ok(())
 }

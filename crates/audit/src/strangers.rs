@@ -30,7 +30,10 @@ pub(crate) struct Tally<K> {
 
 impl<K> Default for Tally<K> {
     fn default() -> Self {
-        Self { minute: 0, counts: BTreeMap::new() }
+        Self {
+            minute: 0,
+            counts: BTreeMap::new(),
+        }
     }
 }
 
@@ -40,7 +43,12 @@ impl StrangerCounter {
     }
 
     /// Counts one refusal. The first one of a new minute writes the summary of the minute before.
-    pub fn note(&self, ledger: &Ledger, door: &'static str, reason: &'static str) -> Result<(), LedgerUnavailable> {
+    pub fn note(
+        &self,
+        ledger: &Ledger,
+        door: &'static str,
+        reason: &'static str,
+    ) -> Result<(), LedgerUnavailable> {
         let minute = ledger.now().unix_ms / MINUTE_MS;
         let finished = {
             let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,13 +62,21 @@ impl StrangerCounter {
     /// Writes a finished minute's summary; call it every few seconds so that the last one does not wait for a visitor.
     pub fn flush(&self, ledger: &Ledger) -> Result<(), LedgerUnavailable> {
         let minute = ledger.now().unix_ms / MINUTE_MS;
-        let finished = self.tally.lock().unwrap_or_else(PoisonError::into_inner).finish_before(minute);
+        let finished = self
+            .tally
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .finish_before(minute);
         self.write(ledger, finished)
     }
 
     /// Writes what is counted so far, at shutdown.
     pub fn close(&self, ledger: &Ledger) -> Result<(), LedgerUnavailable> {
-        let finished = self.tally.lock().unwrap_or_else(PoisonError::into_inner).finish_before(u64::MAX);
+        let finished = self
+            .tally
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .finish_before(u64::MAX);
         self.write(ledger, finished)
     }
 
@@ -106,7 +122,11 @@ impl<K: Ord> Tally<K> {
     /// Beyond `most` kinds, further ones count as `other`.
     pub(crate) fn add(&mut self, kind: K, by: u64, most: usize, other: impl FnOnce() -> K) {
         let known = self.counts.contains_key(&kind);
-        let kind = if known || self.counts.len() < most { kind } else { other() };
+        let kind = if known || self.counts.len() < most {
+            kind
+        } else {
+            other()
+        };
         let count = self.counts.entry(kind).or_default();
         *count = count.saturating_add(by);
     }

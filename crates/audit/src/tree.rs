@@ -57,7 +57,10 @@ impl Tree {
     /// How many records each peak covers, widest first.
     fn widths(&self) -> impl Iterator<Item = u64> {
         let size = self.size;
-        (0..u64::BITS).rev().map(|bit| 1_u64 << bit).filter(move |width| size & width != 0)
+        (0..u64::BITS)
+            .rev()
+            .map(|bit| 1_u64 << bit)
+            .filter(move |width| size & width != 0)
     }
 
     /// The peaks in hex, as a `ledger.rotated` record carries them.

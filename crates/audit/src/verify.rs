@@ -33,8 +33,15 @@ pub fn verify(dir: &Path) -> io::Result<Report> {
 
 /// [`verify`], where `key` is the ledger's public key, kept outside: the ledger's own signed head must be signed with it.
 pub fn verify_signed(dir: &Path, key: &str) -> io::Result<Report> {
-    Head::check_key(key).map_err(|bad| io::Error::new(io::ErrorKind::InvalidInput, bad.to_string()))?;
-    verify_folder(dir, &Asked { heads: Vec::new(), key: Some(key.to_owned()) })
+    Head::check_key(key)
+        .map_err(|bad| io::Error::new(io::ErrorKind::InvalidInput, bad.to_string()))?;
+    verify_folder(
+        dir,
+        &Asked {
+            heads: Vec::new(),
+            key: Some(key.to_owned()),
+        },
+    )
 }
 
 /// A running gate may remove a segment between our seeing its name and our opening it: then the names are read again.
@@ -56,8 +63,17 @@ pub fn verify_against(dir: &Path, checkpoint: &str, key: &str) -> io::Result<Rep
         Ok(head) => head,
         Err(bad) => return Err(io::Error::new(io::ErrorKind::InvalidInput, bad.to_string())),
     };
-    let given = Expected { head, place: PathBuf::from("the given checkpoint") };
-    verify_folder(dir, &Asked { heads: vec![given], key: Some(key.to_owned()) })
+    let given = Expected {
+        head,
+        place: PathBuf::from("the given checkpoint"),
+    };
+    verify_folder(
+        dir,
+        &Asked {
+            heads: vec![given],
+            key: Some(key.to_owned()),
+        },
+    )
 }
 
 /// What the reader knows from elsewhere.
@@ -85,7 +101,11 @@ pub(crate) fn verify_files(files: &dyn Files, asked: Asked) -> io::Result<Report
     let mut segments = files.names()?;
     segments.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
     segments.sort();
-    if let Some(first) = segments.first().and_then(|path| first_seq(path)).filter(|first| *first > 0) {
+    if let Some(first) = segments
+        .first()
+        .and_then(|path| first_seq(path))
+        .filter(|first| *first > 0)
+    {
         check.begin_at(first);
     }
     check.compare_heads();
@@ -106,7 +126,10 @@ pub(crate) fn verify_files(files: &dyn Files, asked: Asked) -> io::Result<Report
 
 /// The number in a segment's name.
 fn first_seq(path: &Path) -> Option<u64> {
-    let digits = path.file_stem()?.to_str().filter(|digits| digits.len() == 20)?;
+    let digits = path
+        .file_stem()?
+        .to_str()
+        .filter(|digits| digits.len() == 20)?;
     digits.parse().ok()
 }
 
@@ -172,7 +195,10 @@ impl Check {
         self.remember_start();
         self.lines(&mut reader, last)?;
         if self.front.waits_for_tree && self.report.finding.is_none() {
-            self.found("the records before it are missing, and it does not carry the hash tree over them", false);
+            self.found(
+                "the records before it are missing, and it does not carry the hash tree over them",
+                false,
+            );
         }
         if self.line == 0 && !last {
             self.found("the segment is empty, and another follows", false);
@@ -224,7 +250,9 @@ impl Check {
         if fields.action == b"ledger.trimmed" {
             self.trimmed(&fields)?;
         } else if !fields.tree.is_empty() && fields.tree != self.levels.peaks_in_hex().as_bytes() {
-            return Err("the record carries another hash tree than the records before it make".to_owned());
+            return Err(
+                "the record carries another hash tree than the records before it make".to_owned(),
+            );
         }
         self.account(seq, &fields)?;
         self.report.records += 1;
@@ -247,7 +275,9 @@ impl Check {
             }
             (b"outcome", intent) => {
                 report.outcomes += 1;
-                if intent.is_some_and(|intent| !self.open.remove(&intent) && !self.ends_before_front(intent)) {
+                if intent.is_some_and(|intent| {
+                    !self.open.remove(&intent) && !self.ends_before_front(intent)
+                }) {
                     return Err("the outcome ends an intent that is not open".to_owned());
                 }
             }

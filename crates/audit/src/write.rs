@@ -44,7 +44,13 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(disk: Box<dyn Disk>, dir: PathBuf, clock: Clock, segment_limit: u64, state: State) -> Writer {
+    pub(crate) fn new(
+        disk: Box<dyn Disk>,
+        dir: PathBuf,
+        clock: Clock,
+        segment_limit: u64,
+        state: State,
+    ) -> Writer {
         Writer {
             disk,
             dir,
@@ -89,7 +95,10 @@ impl Writer {
             for (draft, _) in drafts {
                 state.unrecorded += u64::from(is_answer(draft));
                 // Nobody tries again to conclude these: recovery must, and says `indeterminate`.
-                draft.intent.into_iter().for_each(|intent| drop(state.live.remove(&intent)));
+                draft
+                    .intent
+                    .into_iter()
+                    .for_each(|intent| drop(state.live.remove(&intent)));
             }
             return Err(unavailable);
         }
@@ -111,13 +120,18 @@ impl Writer {
     }
 
     /// Returns when record `seq` is written, writing it if nobody else does.
-    fn settle<'a>(&'a self, mut state: MutexGuard<'a, State>, seq: u64) -> Result<(), LedgerUnavailable> {
+    fn settle<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        seq: u64,
+    ) -> Result<(), LedgerUnavailable> {
         let failures = state.failures;
         let mut may_look = true;
         loop {
             if state.failures != failures {
                 let reason = state.broken.clone();
-                let reason = reason.unwrap_or_else(|| "it failed while this record was waiting".into());
+                let reason =
+                    reason.unwrap_or_else(|| "it failed while this record was waiting".into());
                 return Err(LedgerUnavailable { reason });
             }
             if self.written() > seq {
@@ -147,7 +161,10 @@ impl Writer {
 
     fn sleep<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.waiting += 1;
-        let mut state = self.turn.wait(state).unwrap_or_else(PoisonError::into_inner);
+        let mut state = self
+            .turn
+            .wait(state)
+            .unwrap_or_else(PoisonError::into_inner);
         state.waiting -= 1;
         state
     }
@@ -183,7 +200,12 @@ impl Writer {
         }
         let spare = std::mem::take(&mut state.spare);
         let batch = std::mem::replace(&mut state.pending, spare);
-        let (first_seq, next_seq, head, count) = (self.written(), state.next_seq, state.head, state.leaves.len());
+        let (first_seq, next_seq, head, count) = (
+            self.written(),
+            state.next_seq,
+            state.head,
+            state.leaves.len(),
+        );
         let mut segment = state.segment.clone();
         let answers = std::mem::take(&mut state.pending_answers);
         drop(state);
@@ -221,11 +243,20 @@ impl Writer {
     }
 
     /// [`Writer::fail`] by a caller who does not hold the lock.
-    pub(crate) fn break_down(&self, doing: &str, error: &io::Error, segment: Option<u64>) -> LedgerUnavailable {
+    pub(crate) fn break_down(
+        &self,
+        doing: &str,
+        error: &io::Error,
+        segment: Option<u64>,
+    ) -> LedgerUnavailable {
         let mut state = self.lock_idle();
         self.fail(&mut state, doing, error);
-        segment.into_iter().for_each(|first_seq| state.suspect_from(first_seq));
-        LedgerUnavailable { reason: state.broken.clone().unwrap_or_default() }
+        segment
+            .into_iter()
+            .for_each(|first_seq| state.suspect_from(first_seq));
+        LedgerUnavailable {
+            reason: state.broken.clone().unwrap_or_default(),
+        }
     }
 
     /// From here on nothing is acknowledged until the tail has been read again.
@@ -270,7 +301,11 @@ fn is_answer(draft: &Draft<'_>) -> bool {
 pub(crate) fn new_segment(disk: &dyn Disk, dir: &Path, first_seq: u64) -> io::Result<Segment> {
     let file = disk.open(&segment_path(dir, first_seq))?;
     disk.sync_dir(dir)?;
-    Ok(Segment { first_seq, size: 0, file })
+    Ok(Segment {
+        first_seq,
+        size: 0,
+        file,
+    })
 }
 
 pub(crate) fn append_all(file: &dyn SegmentFile, mut bytes: &[u8]) -> io::Result<()> {

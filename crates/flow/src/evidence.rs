@@ -21,7 +21,14 @@ pub struct WriteDown {
 
 impl Weighed {
     pub(crate) fn decide(before: Mark, ceiling: Level) -> Result<Self, WriteDown> {
-        if before.secrecy.flows_to(ceiling) { Ok(Self { before }) } else { Err(WriteDown { session: before, ceiling }) }
+        if before.secrecy.flows_to(ceiling) {
+            Ok(Self { before })
+        } else {
+            Err(WriteDown {
+                session: before,
+                ceiling,
+            })
+        }
     }
 
     /// The label the decision was made on, integrity included.
@@ -48,7 +55,12 @@ pub struct Showable(Absorbed);
 
 impl Absorbed {
     pub(crate) fn new(session: &Arc<Session>, ticket: u64, version: u64, after: Mark) -> Self {
-        Self { session: Arc::clone(session), ticket, version, after }
+        Self {
+            session: Arc::clone(session),
+            ticket,
+            version,
+            after,
+        }
     }
 
     /// The label afterwards.
@@ -65,7 +77,11 @@ impl Absorbed {
 
     /// The evidence that it may be shown, if a label that includes it is durable.
     pub fn durable(self) -> Result<Showable, Self> {
-        if self.session.is_durable(self.version) { Ok(Showable(self)) } else { Err(self) }
+        if self.session.is_durable(self.version) {
+            Ok(Showable(self))
+        } else {
+            Err(self)
+        }
     }
 }
 
@@ -85,6 +101,8 @@ impl Showable {
 
 impl fmt::Debug for Absorbed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Absorbed").field("after", &self.after).finish_non_exhaustive()
+        f.debug_struct("Absorbed")
+            .field("after", &self.after)
+            .finish_non_exhaustive()
     }
 }

@@ -81,7 +81,11 @@ pub fn backward(id: &str, mut lookup: impl FnMut(&str) -> Option<Node>, limit: u
 }
 
 /// Everything that `id` may have influenced, in the order of `nodes`, at most `limit` of them.
-pub fn forward<'a>(id: &'a str, nodes: impl IntoIterator<Item = &'a Node> + Clone, limit: usize) -> Trace {
+pub fn forward<'a>(
+    id: &'a str,
+    nodes: impl IntoIterator<Item = &'a Node> + Clone,
+    limit: usize,
+) -> Trace {
     let later = shown_from(id, nodes.clone());
     let mut trace = Trace::default();
     let mut is_known = false;
@@ -105,7 +109,10 @@ pub fn forward<'a>(id: &'a str, nodes: impl IntoIterator<Item = &'a Node> + Clon
 /// The head of a lineage whose head was once `saved`: the last of those that follow it, one after the other. `nodes` are results that
 /// were shown; a call that failed before is none.
 pub fn tip<'a>(saved: &'a str, nodes: impl IntoIterator<Item = &'a Node>) -> &'a str {
-    let followers: BTreeMap<&str, &str> = nodes.into_iter().map(|node| (node.follows.as_str(), node.id.as_str())).collect();
+    let followers: BTreeMap<&str, &str> = nodes
+        .into_iter()
+        .map(|node| (node.follows.as_str(), node.id.as_str()))
+        .collect();
     let mut walked = BTreeSet::new();
     let mut head = saved;
     while let Some(next) = followers.get(head).filter(|next| walked.insert(**next)) {
@@ -118,7 +125,10 @@ pub fn tip<'a>(saved: &'a str, nodes: impl IntoIterator<Item = &'a Node>) -> &'a
 fn shown_from<'a>(id: &'a str, nodes: impl IntoIterator<Item = &'a Node>) -> BTreeSet<&'a str> {
     let mut followers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for node in nodes {
-        followers.entry(node.follows.as_str()).or_default().push(node.id.as_str());
+        followers
+            .entry(node.follows.as_str())
+            .or_default()
+            .push(node.id.as_str());
     }
     let mut found = BTreeSet::from([id]);
     let mut open = vec![id];

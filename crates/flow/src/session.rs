@@ -82,7 +82,14 @@ impl Session {
     #[must_use]
     pub fn restore(label: Label, epoch: u64, head: &str) -> Self {
         let head = (!head.is_empty()).then(|| head.into());
-        Self { known: Mutex::new(Known { epoch, label, head, ..Known::default() }) }
+        Self {
+            known: Mutex::new(Known {
+                epoch,
+                label,
+                head,
+                ..Known::default()
+            }),
+        }
     }
 
     /// The label that decisions read.
@@ -106,7 +113,8 @@ impl Session {
     /// The call whose result was shown last in this epoch, or nothing.
     #[must_use]
     pub fn head(&self) -> Arc<str> {
-        self.known(|known| known.head.clone()).unwrap_or_else(|| "".into())
+        self.known(|known| known.head.clone())
+            .unwrap_or_else(|| "".into())
     }
 
     /// How many calls passed Weigh in this epoch, as far as this process knows.
@@ -124,11 +132,19 @@ impl Session {
     pub fn weigh_step(&self, ceiling: Level, step: &Step) -> Result<Weighed, WriteDown> {
         self.known(|known| {
             let is_from_before = step.arrived() != known.epoch;
-            let before = if is_from_before { known.label.mark.join(known.past) } else { known.label.mark };
+            let before = if is_from_before {
+                known.label.mark.join(known.past)
+            } else {
+                known.label.mark
+            };
             let weighed = Weighed::decide(before, ceiling);
             let is_first = step.links(|links| {
                 let is_first = links.after.is_none();
-                let head = if is_from_before && is_first { &known.past_head } else { &known.head };
+                let head = if is_from_before && is_first {
+                    &known.past_head
+                } else {
+                    &known.head
+                };
                 links.after = Some(head.clone().unwrap_or_else(|| "".into()));
                 if links.follows.is_none() {
                     links.epoch = known.epoch;
@@ -143,8 +159,16 @@ impl Session {
     /// For a call that ends without having been weighed: notes what may have influenced it all the same.
     pub fn place_step(&self, step: &Step) {
         self.known(|known| {
-            let head = if step.arrived() == known.epoch { &known.head } else { &known.past_head };
-            step.links(|links| _ = links.after.get_or_insert_with(|| head.clone().unwrap_or_else(|| "".into())));
+            let head = if step.arrived() == known.epoch {
+                &known.head
+            } else {
+                &known.past_head
+            };
+            step.links(|links| {
+                _ = links
+                    .after
+                    .get_or_insert_with(|| head.clone().unwrap_or_else(|| "".into()))
+            });
         });
     }
 
@@ -168,7 +192,8 @@ impl Session {
 
     /// Holds the label as it is while something leaves that it includes: a reset meanwhile washes nothing of it off.
     pub fn hold(self: &Arc<Self>, origin: &ServerId) -> Absorbed {
-        let (ticket, version, after) = self.known(|known| known.let_leave(known.label.mark, origin));
+        let (ticket, version, after) =
+            self.known(|known| known.let_leave(known.label.mark, origin));
         Absorbed::new(self, ticket, version, after)
     }
 
@@ -178,14 +203,20 @@ impl Session {
         self.take_in(mark, origin, |known| {
             step.links(|links| {
                 if links.follows.is_none() {
-                    links.follows = Some(known.head.replace(step.head()).unwrap_or_else(|| "".into()));
+                    links.follows =
+                        Some(known.head.replace(step.head()).unwrap_or_else(|| "".into()));
                     links.epoch = known.epoch;
                 }
             });
         })
     }
 
-    fn take_in(self: &Arc<Self>, mark: Mark, origin: &ServerId, advance: impl FnOnce(&mut Known)) -> Absorbed {
+    fn take_in(
+        self: &Arc<Self>,
+        mark: Mark,
+        origin: &ServerId,
+        advance: impl FnOnce(&mut Known),
+    ) -> Absorbed {
         let (ticket, version, after) = self.known(|known| {
             known.raise(mark, origin);
             advance(known);
@@ -197,7 +228,12 @@ impl Session {
     /// The join of everything that was absorbed and may not have left yet: what a reset at this moment would begin with.
     #[must_use]
     pub fn on_its_way(&self) -> Mark {
-        self.known(|known| known.leaving.iter().fold(Mark::default(), |mark, leaving| mark.join(leaving.mark)))
+        self.known(|known| {
+            known
+                .leaving
+                .iter()
+                .fold(Mark::default(), |mark, leaving| mark.join(leaving.mark))
+        })
     }
 
     /// What must be saved before anything absorbed so far may be shown; nothing if all of it is durable.
@@ -229,7 +265,10 @@ impl Session {
                 known.label.mark = known.label.mark.join(leaving.mark);
                 known.label.origins.insert(leaving.origin.clone());
             }
-            Reset { ended, begun: known.snapshot() }
+            Reset {
+                ended,
+                begun: known.snapshot(),
+            }
         })
     }
 
@@ -261,7 +300,11 @@ impl Known {
     /// Notes that something absorbed is on its way out.
     fn let_leave(&mut self, mark: Mark, origin: &ServerId) -> (u64, u64, Mark) {
         self.tickets += 1;
-        self.leaving.push(Leaving { ticket: self.tickets, mark, origin: origin.clone() });
+        self.leaving.push(Leaving {
+            ticket: self.tickets,
+            mark,
+            origin: origin.clone(),
+        });
         (self.tickets, self.version, self.label.mark)
     }
 
@@ -280,13 +323,21 @@ impl Known {
 
     fn snapshot(&self) -> Snapshot {
         let head = self.head.as_deref().unwrap_or_default().to_owned();
-        Snapshot { epoch: self.epoch, label: self.label.clone(), head, version: self.version }
+        Snapshot {
+            epoch: self.epoch,
+            label: self.label.clone(),
+            head,
+            version: self.version,
+        }
     }
 }
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let snapshot = self.known(|known| known.snapshot());
-        f.debug_struct("Session").field("epoch", &snapshot.epoch).field("label", &snapshot.label).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("epoch", &snapshot.epoch)
+            .field("label", &snapshot.label)
+            .finish_non_exhaustive()
     }
 }

@@ -28,7 +28,14 @@ impl Step {
     #[must_use]
     pub fn new(call: &str, session: &Session) -> Self {
         let arrived = session.epoch();
-        Self { call: call.into(), arrived, links: Mutex::new(Links { epoch: arrived, ..Links::default() }) }
+        Self {
+            call: call.into(),
+            arrived,
+            links: Mutex::new(Links {
+                epoch: arrived,
+                ..Links::default()
+            }),
+        }
     }
 
     #[must_use]
@@ -40,13 +47,15 @@ impl Step {
     /// influenced the call.
     #[must_use]
     pub fn after(&self) -> Arc<str> {
-        self.links(|links| links.after.clone()).unwrap_or_else(|| "".into())
+        self.links(|links| links.after.clone())
+            .unwrap_or_else(|| "".into())
     }
 
     /// The result that was shown just before this one, or nothing. The same as [`Step::after`] unless calls overlapped.
     #[must_use]
     pub fn follows(&self) -> Arc<str> {
-        self.links(|links| links.follows.clone().or_else(|| links.after.clone())).unwrap_or_else(|| "".into())
+        self.links(|links| links.follows.clone().or_else(|| links.after.clone()))
+            .unwrap_or_else(|| "".into())
     }
 
     /// Has anything of the result been shown? Only then does it stand among the results.

@@ -8,7 +8,11 @@ use vocab::{Integrity, Level, Mark, ServerId};
 fn any_mark() -> impl Strategy<Value = Mark> {
     (0u8..4, any::<bool>()).prop_map(|(rank, untrusted)| Mark {
         secrecy: Level::from_rank(rank).unwrap(),
-        integrity: if untrusted { Integrity::Untrusted } else { Integrity::Trusted },
+        integrity: if untrusted {
+            Integrity::Untrusted
+        } else {
+            Integrity::Trusted
+        },
     })
 }
 

@@ -24,7 +24,12 @@ pub struct Admin {
 }
 
 fn array(items: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
-    [b"[", items.collect::<Vec<_>>().join(&b","[..]).as_slice(), b"]"].concat()
+    [
+        b"[",
+        items.collect::<Vec<_>>().join(&b","[..]).as_slice(),
+        b"]",
+    ]
+    .concat()
 }
 
 impl Admin {
@@ -39,29 +44,57 @@ impl Admin {
         let state = ledger.status();
         let confinement = self.confinement().await;
         let mut out = Object::with_capacity(4096);
-        out.str("version", door.version).u64("pid", u64::from(std::process::id())).str("url", self.gate.url());
+        out.str("version", door.version)
+            .u64("pid", u64::from(std::process::id()))
+            .str("url", self.gate.url());
         out.u64("uptime_ms", self.gate.uptime_ms());
-        out.str("authentication", if door.requires_credential { "bearer" } else { "none" });
+        out.str(
+            "authentication",
+            if door.requires_credential {
+                "bearer"
+            } else {
+                "none"
+            },
+        );
         if let Some(oauth) = self.gate.oauth_json() {
             out.raw("oauth", &oauth);
         }
-        out.raw("awaiting_restart", &array(self.gate.awaiting_restart().iter().map(|key| wire::write::quoted(key))));
+        out.raw(
+            "awaiting_restart",
+            &array(
+                self.gate
+                    .awaiting_restart()
+                    .iter()
+                    .map(|key| wire::write::quoted(key)),
+            ),
+        );
         out.raw("servers", &self.servers_json());
         out.raw(
             "callers",
             &array(self.gate.callers().into_iter().map(|caller| {
                 let mut out = Object::new();
-                out.str("id", caller.id()).str("name", caller.name()).str("label", &caller.session().mark().to_string());
+                out.str("id", caller.id())
+                    .str("name", caller.name())
+                    .str("label", &caller.session().mark().to_string());
                 out.finish()
             })),
         );
         out.raw("calls", &self.gate.counts_json());
         let inner = self.gate.inner();
-        let waiting = inner.state.approvals(false, inner.now_ms()).await.unwrap_or_default();
-        let pending = waiting.iter().filter(|approval| approval.state == state::ApprovalState::Pending).count();
-        out.str("bundle", inner.rules().bundle.version()).u64("pending_approvals", pending as u64);
+        let waiting = inner
+            .state
+            .approvals(false, inner.now_ms())
+            .await
+            .unwrap_or_default();
+        let pending = waiting
+            .iter()
+            .filter(|approval| approval.state == state::ApprovalState::Pending)
+            .count();
+        out.str("bundle", inner.rules().bundle.version())
+            .u64("pending_approvals", pending as u64);
         out.object("ledger", |out| {
-            out.str("path", &ledger.dir().to_string_lossy()).u64("records", state.records);
+            out.str("path", &ledger.dir().to_string_lossy())
+                .u64("records", state.records);
             if let Some(broken) = &state.broken {
                 out.str("broken", broken);
             }
@@ -71,21 +104,33 @@ impl Admin {
             if let Some(link) = self.gate.hub().workers().link() {
                 out.u64("pid", u64::from(link.pid));
             }
-            out.u64("restarts", self.gate.hub().workers().respawns()).raw("confinement", &confinement);
+            out.u64("restarts", self.gate.hub().workers().respawns())
+                .raw("confinement", &confinement);
         });
         out.finish()
     }
 
     /// What the worker says it is confined by.
     async fn confinement(&self) -> Vec<u8> {
-        let Some(link) = self.gate.hub().workers().link() else { return b"[]".to_vec() };
+        let Some(link) = self.gate.hub().workers().link() else {
+            return b"[]".to_vec();
+        };
         match link.ask_within(method::CONFINEMENT, b"{}", PATIENCE).await {
             Word::Result(report) => {
                 let report = Json::checked_before(&report);
                 let list = |key: &str, applied: bool| {
-                    report.get(key).into_iter().flat_map(Json::items).map(move |item| measure(item, applied)).collect::<Vec<_>>()
+                    report
+                        .get(key)
+                        .into_iter()
+                        .flat_map(Json::items)
+                        .map(move |item| measure(item, applied))
+                        .collect::<Vec<_>>()
                 };
-                array(list("applied", true).into_iter().chain(list("refused", false)))
+                array(
+                    list("applied", true)
+                        .into_iter()
+                        .chain(list("refused", false)),
+                )
             }
             _ => b"[]".to_vec(),
         }
@@ -102,7 +147,9 @@ impl Admin {
         let catalog = self.gate.catalog();
         array(self.gate.hub().upstreams().iter().map(|upstream| {
             let (spec, face) = (upstream.spec(), upstream.face());
-            let waiting = face.filter(|_| spec.approved().is_some()).map_or(0, |face| self.gate.pins().quarantined(&spec, &face));
+            let waiting = face
+                .filter(|_| spec.approved().is_some())
+                .map_or(0, |face| self.gate.pins().quarantined(&spec, &face));
             let is_open_world = catalog.is_open_world(&spec.id);
             let shown = server(upstream, catalog.refused_names(), waiting, is_open_world);
             // A program may have told its own secret in its last words.
@@ -117,21 +164,29 @@ impl Admin {
         let catalog = self.gate.catalog();
         array(upstreams.iter().flat_map(|upstream| {
             let spec = upstream.spec();
-            let tools = upstream.face().map(|face| face.tools.clone()).unwrap_or_default();
+            let tools = upstream
+                .face()
+                .map(|face| face.tools.clone())
+                .unwrap_or_default();
             let (pins, catalog) = (Arc::clone(self.gate.pins()), Arc::clone(&catalog));
             tools.into_iter().map(move |tool| {
                 let mut out = Object::new();
                 out.str("name", &View::Double.expose(&spec.id, &tool.name))
                     .str("server", spec.id.as_str())
                     .str("original", &tool.name);
-                if let Some(text) = Json::checked_before(&tool.raw).get("description").and_then(Json::as_str) {
+                if let Some(text) = Json::checked_before(&tool.raw)
+                    .get("description")
+                    .and_then(Json::as_str)
+                {
                     out.str("description", &text);
                 }
                 let permission = spec.rule(&tool.name).permission;
-                let is_approved = pins.standing(&spec, Kind::Tool, &tool.name, &tool.definition) == Standing::Approved;
+                let is_approved = pins.standing(&spec, Kind::Tool, &tool.name, &tool.definition)
+                    == Standing::Approved;
                 let (effect, source) = pins.effect_of(&spec, &tool.name);
                 out.str("permission", permission.as_str());
-                out.str("effect", effect.as_str()).str("effect_from", source.as_str());
+                out.str("effect", effect.as_str())
+                    .str("effect_from", source.as_str());
                 out.bool("open_world", catalog.is_open_world(&spec.id));
                 out.str("admission", spec.admission().as_str());
                 out.bool("quarantined", spec.approved().is_some() && !is_approved);
@@ -139,7 +194,8 @@ impl Admin {
                 if let Some(reason) = left_out {
                     out.str("left_out", reason);
                 }
-                let may_be_shown = is_approved && left_out.is_none() && permission != policy::Permission::Blocked;
+                let may_be_shown =
+                    is_approved && left_out.is_none() && permission != policy::Permission::Blocked;
                 out.bool("shown", spec.approved().is_some() && may_be_shown);
                 out.finish()
             })
@@ -148,7 +204,11 @@ impl Admin {
 
     /// Tries a server again now, however often it has failed.
     pub fn retry(&self, id: &ServerId) -> Result<(), String> {
-        let upstream = self.gate.hub().upstream(id).ok_or_else(|| format!("no server `{id}`"))?;
+        let upstream = self
+            .gate
+            .hub()
+            .upstream(id)
+            .ok_or_else(|| format!("no server `{id}`"))?;
         let status = upstream.status.borrow().as_str();
         if matches!(status, "disabled" | "blocked" | "skipped") {
             return Err(format!("server `{id}` is {status}"));
@@ -168,23 +228,36 @@ impl Admin {
 fn measure(item: Json<'_>, applied: bool) -> Vec<u8> {
     let text = item.as_str().unwrap_or_default();
     let (name, rest) = text.split_once(": ").unwrap_or((&text, ""));
-    let detail = rest.split_once(" (").map_or(rest, |(_, detail)| detail.strip_suffix(')').unwrap_or(detail));
+    let detail = rest.split_once(" (").map_or(rest, |(_, detail)| {
+        detail.strip_suffix(')').unwrap_or(detail)
+    });
     let mut out = Object::new();
-    out.str("name", name).bool("applied", applied).str("detail", detail);
+    out.str("name", name)
+        .bool("applied", applied)
+        .str("detail", detail);
     out.finish()
 }
 
-fn server(upstream: &Arc<Upstream>, refused: &[RefusedName], quarantined: usize, is_open_world: bool) -> Vec<u8> {
+fn server(
+    upstream: &Arc<Upstream>,
+    refused: &[RefusedName],
+    quarantined: usize,
+    is_open_world: bool,
+) -> Vec<u8> {
     let spec = upstream.spec();
     let status = upstream.status.borrow().clone();
     let face = upstream.face();
     let mut out = Object::new();
-    out.str("id", spec.id.as_str()).str("state", status.as_str());
+    out.str("id", spec.id.as_str())
+        .str("state", status.as_str());
     out.str(
         "transport",
         match &spec.transport {
             Transport::Stdio { .. } => "stdio",
-            Transport::Http { kind: HttpKind::Sse, .. } => "sse",
+            Transport::Http {
+                kind: HttpKind::Sse,
+                ..
+            } => "sse",
             Transport::Http { .. } => "http",
             Transport::Nothing => "none",
         },
@@ -205,15 +278,25 @@ fn server(upstream: &Arc<Upstream>, refused: &[RefusedName], quarantined: usize,
     }
     let count = |pick: fn(&Face) -> usize| face.as_deref().map_or(0, pick) as u64;
     out.u64("tools", count(|face| face.tools.len()));
-    out.u64("resources", count(|face| face.resources.len() + face.templates.len()));
+    out.u64(
+        "resources",
+        count(|face| face.resources.len() + face.templates.len()),
+    );
     out.u64("prompts", count(|face| face.prompts.len()));
     match &status {
         Status::Connecting { attempt } => {
             out.u64("attempt", u64::from(*attempt));
         }
-        Status::Disconnected { error, attempt, retry_at } => {
+        Status::Disconnected {
+            error,
+            attempt,
+            retry_at,
+        } => {
             let wait = retry_at.saturating_duration_since(std::time::Instant::now());
-            out.u64("attempt", u64::from(*attempt)).u64("next_retry_ms", u64::try_from(wait.as_millis()).unwrap_or(0));
+            out.u64("attempt", u64::from(*attempt)).u64(
+                "next_retry_ms",
+                u64::try_from(wait.as_millis()).unwrap_or(0),
+            );
             out.str("last_error", error);
         }
         Status::Failed { error } => {
@@ -233,9 +316,18 @@ fn server(upstream: &Arc<Upstream>, refused: &[RefusedName], quarantined: usize,
     }
     let mut remarks = face.map(|face| face.remarks.clone()).unwrap_or_default();
     let refused = refused.iter().filter(|name| name.server == spec.id);
-    remarks.extend(refused.map(|name| format!("`{}` is left out: {}", audit::printable(&name.name), name.reason)));
+    remarks.extend(refused.map(|name| {
+        format!(
+            "`{}` is left out: {}",
+            audit::printable(&name.name),
+            name.reason
+        )
+    }));
     if !remarks.is_empty() {
-        out.raw("remarks", &array(remarks.iter().map(|remark| wire::write::quoted(remark))));
+        out.raw(
+            "remarks",
+            &array(remarks.iter().map(|remark| wire::write::quoted(remark))),
+        );
     }
     out.finish()
 }

@@ -66,7 +66,8 @@ impl Aside {
         if last != key {
             self.last.store(key, Ordering::Relaxed);
             if last != 0 {
-                self.crowded_until_us.store(now_us().saturating_add(PRESENCE_US), Ordering::Relaxed);
+                self.crowded_until_us
+                    .store(now_us().saturating_add(PRESENCE_US), Ordering::Relaxed);
             }
         }
     }
@@ -77,7 +78,13 @@ impl Aside {
     }
 
     /// The caller's turn to work on a text of this length. If it is a long one, the call goes on aside.
-    pub(crate) async fn turn(&self, caller: &Caller, bytes: usize, now_us: impl FnOnce() -> u64, wires: &Wires) -> Turn {
+    pub(crate) async fn turn(
+        &self,
+        caller: &Caller,
+        bytes: usize,
+        now_us: impl FnOnce() -> u64,
+        wires: &Wires,
+    ) -> Turn {
         if !self.is_long(bytes, now_us) {
             return Turn { _held: None };
         }
@@ -87,17 +94,25 @@ impl Aside {
         if let Some(threads) = self.threads() {
             wires.go_on(threads).await;
         }
-        Turn { _held: own.ok().zip(any.ok()) }
+        Turn {
+            _held: own.ok().zip(any.ok()),
+        }
     }
 
     fn threads(&self) -> Option<Handle> {
         let build = || {
             // One more than turns, for calls that are done with their long text.
-            let threads =
-                Builder::new_multi_thread().worker_threads(TURNS + 1).thread_name("portcullis-long").enable_time().build();
+            let threads = Builder::new_multi_thread()
+                .worker_threads(TURNS + 1)
+                .thread_name("portcullis-long")
+                .enable_time()
+                .build();
             threads.inspect_err(|error| tracing::warn!(%error, "no threads for long texts; they are worked on in place")).ok()
         };
-        self.threads.get_or_init(build).as_ref().map(|threads| threads.handle().clone())
+        self.threads
+            .get_or_init(build)
+            .as_ref()
+            .map(|threads| threads.handle().clone())
     }
 }
 
@@ -112,7 +127,9 @@ impl Drop for Aside {
 
 impl std::fmt::Debug for Aside {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Aside").field("turns", &self.turns.available_permits()).finish_non_exhaustive()
+        f.debug_struct("Aside")
+            .field("turns", &self.turns.available_permits())
+            .finish_non_exhaustive()
     }
 }
 

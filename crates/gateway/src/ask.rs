@@ -75,7 +75,10 @@ impl Action {
 
     #[must_use]
     pub const fn is_of_task(self) -> bool {
-        matches!(self, Self::TaskGet | Self::TaskUpdate | Self::TaskCancel | Self::TaskResult)
+        matches!(
+            self,
+            Self::TaskGet | Self::TaskUpdate | Self::TaskCancel | Self::TaskResult
+        )
     }
 }
 

@@ -19,7 +19,10 @@ pub(crate) struct Waiting {
 impl Awaited {
     pub(crate) fn begin(&self, approval: &str) -> Waiting {
         *self.lock().entry(approval.to_owned()).or_default() += 1;
-        Waiting { awaited: self.clone(), approval: approval.to_owned() }
+        Waiting {
+            awaited: self.clone(),
+            approval: approval.to_owned(),
+        }
     }
 
     pub(crate) fn has(&self, approval: &str) -> bool {

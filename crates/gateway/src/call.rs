@@ -72,8 +72,24 @@ pub(crate) struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    pub(crate) fn new(gate: &'a Arc<Inner>, ask: &'a Ask, step: &'a Step, rules: &'a Rules, so_far: SoFar) -> Self {
-        Self { gate, ask, step, rules, so_far, state: None, answer: None, is_approved: false, begun: Instant::now() }
+    pub(crate) fn new(
+        gate: &'a Arc<Inner>,
+        ask: &'a Ask,
+        step: &'a Step,
+        rules: &'a Rules,
+        so_far: SoFar,
+    ) -> Self {
+        Self {
+            gate,
+            ask,
+            step,
+            rules,
+            so_far,
+            state: None,
+            answer: None,
+            is_approved: false,
+            begun: Instant::now(),
+        }
     }
 }
 
@@ -86,19 +102,37 @@ pub(crate) async fn call(gate: Arc<Inner>, ask: Ask, mut wires: Wires) {
     let step = Step::new(&opened.facts.call, ask.caller.session());
     let case = Case::new(&gate, &ask, &step, &rules, SoFar::default());
     let outcome = attempt(case, &mut opened, &mut wires).await;
-    wires.say(Event::Done(conclude::conclude(case, opened, outcome))).await;
+    wires
+        .say(Event::Done(conclude::conclude(case, opened, outcome)))
+        .await;
 }
 
-async fn attempt(case: Case<'_>, opened: &mut Opened, wires: &mut Wires) -> Result<Delivered, Stop> {
+async fn attempt(
+    case: Case<'_>,
+    opened: &mut Opened,
+    wires: &mut Wires,
+) -> Result<Delivered, Stop> {
     let received = receive(case.ask)?;
     verify(case)?;
-    let target = resolve::resolve(case, &received).await.inspect_err(|_| conclude::unresolved(opened, &received))?;
+    let target = resolve::resolve(case, &received)
+        .await
+        .inspect_err(|_| conclude::unresolved(opened, &received))?;
     conclude::name(case, opened, &received, &target);
     let place = Place::take(&case.ask.caller, &target);
     let state = shape::request_state(case, &received, &target)?;
-    let case = Case { so_far: place.so_far(), state: state.as_ref(), begun: Instant::now(), ..case };
+    let case = Case {
+        so_far: place.so_far(),
+        state: state.as_ref(),
+        begun: Instant::now(),
+        ..case
+    };
     /// Changes nothing that is not given back, so it can run again: on rewritten arguments, and after a person took their time.
-    fn decide(case: Case<'_>, received: &Received<'_>, target: &Target, count: Count) -> Result<Decided, Violation> {
+    fn decide(
+        case: Case<'_>,
+        received: &Received<'_>,
+        target: &Target,
+        count: Count,
+    ) -> Result<Decided, Violation> {
         let names = NamesOf::new(&case, received, target);
         let others = names.others();
         let sent = Sent::new(case.ask, received, Some(target))?.with(case.answer, received)?;
@@ -108,13 +142,36 @@ async fn attempt(case: Case<'_>, opened: &mut Opened, wires: &mut Wires) -> Resu
         let findings = find(case, target);
         let meters = context::meters(&case.ask.caller, target, boundary);
         context::looking(count, &meters, |meter| {
-            let facts = findings.facts(target, &sent, (names.asked(), boundary), influence(case), meter);
+            let facts = findings.facts(
+                target,
+                &sent,
+                (names.asked(), boundary),
+                influence(case),
+                meter,
+            );
             let (admitted, slots) = admit(case, &facts, target)?;
             let bounded = bound(case, &facts, target)?;
             let weighed = weigh(case, &facts)?;
             let (shaped, args) = shape::shape(case, received, target, &sent, &facts)?;
-            let judged = judge(case, received, target, &facts, Evidence { admitted, bounded, weighed, shaped }, args.digest)?;
-            Ok(Decided { judged, args, slots, charge: context::charge(count, &meters)? })
+            let judged = judge(
+                case,
+                received,
+                target,
+                &facts,
+                Evidence {
+                    admitted,
+                    bounded,
+                    weighed,
+                    shaped,
+                },
+                args.digest,
+            )?;
+            Ok(Decided {
+                judged,
+                args,
+                slots,
+                charge: context::charge(count, &meters)?,
+            })
         })
     }
     let its_turn = turn(case, case.ask.params.len(), wires).await;
@@ -128,12 +185,30 @@ async fn attempt(case: Case<'_>, opened: &mut Opened, wires: &mut Wires) -> Resu
         return Err(unserved.into());
     }
     let settled = consent::consent(case, opened, &received, target, decided, decide, wires).await?;
-    let Settled { permit, args, target, mut slots, begun, is_approved } = settled;
-    let case = Case { begun, is_approved, ..case };
+    let Settled {
+        permit,
+        args,
+        target,
+        mut slots,
+        begun,
+        is_approved,
+    } = settled;
+    let case = Case {
+        begun,
+        is_approved,
+        ..case
+    };
     let intent = intend(case, opened, &target, &permit, &args).await?;
     charge.into_iter().for_each(Charge::keep);
     let budget = permit.budget();
-    let raw = dispatch::dispatch(case, &target, (permit, intent, args), &mut slots, (decide, wires)).await?;
+    let raw = dispatch::dispatch(
+        case,
+        &target,
+        (permit, intent, args),
+        &mut slots,
+        (decide, wires),
+    )
+    .await?;
     let its_turn = turn(case, raw.len(), wires).await;
     let inspected = inspect::inspect(case, &received, &target, raw, budget);
     drop(its_turn);
@@ -142,7 +217,10 @@ async fn attempt(case: Case<'_>, opened: &mut Opened, wires: &mut Wires) -> Resu
 
 /// The caller's turn to work on a text of this length; a call that has a long one goes on where it keeps nobody waiting.
 async fn turn(case: Case<'_>, bytes: usize, wires: &Wires) -> Turn {
-    case.gate.aside.turn(&case.ask.caller, bytes, || case.gate.now_us(), wires).await
+    case.gate
+        .aside
+        .turn(&case.ask.caller, bytes, || case.gate.now_us(), wires)
+        .await
 }
 
 /// What there is to know about who calls what.
@@ -188,11 +266,17 @@ fn verify(case: Case<'_>) -> Result<(), Violation> {
     in_force(case)?;
     match (ask.caller.signed(), &ask.proof) {
         (None, Proof::Bearer) => Ok(()),
-        (Some(session), Proof::Envelope(envelope)) => gate.signed.verify(session, envelope, gate.now_ms()),
-        (Some(_), Proof::Bearer) => Err(Violation::new(Rule::Unauthenticated, "a session of signed calls, without a signature")),
-        (None, Proof::Envelope(_)) => {
-            Err(Violation::new(Rule::Unauthenticated, "an envelope, without a session of signed calls"))
+        (Some(session), Proof::Envelope(envelope)) => {
+            gate.signed.verify(session, envelope, gate.now_ms())
         }
+        (Some(_), Proof::Bearer) => Err(Violation::new(
+            Rule::Unauthenticated,
+            "a session of signed calls, without a signature",
+        )),
+        (None, Proof::Envelope(_)) => Err(Violation::new(
+            Rule::Unauthenticated,
+            "an envelope, without a session of signed calls",
+        )),
     }
 }
 
@@ -200,14 +284,23 @@ fn verify(case: Case<'_>) -> Result<(), Violation> {
 fn in_force(case: Case<'_>) -> Result<(), Violation> {
     let caller = &case.ask.caller;
     if !caller.is_active() {
-        return Err(Violation::new(Rule::Unauthenticated, format!("credential `{}` was revoked", caller.id())));
+        return Err(Violation::new(
+            Rule::Unauthenticated,
+            format!("credential `{}` was revoked", caller.id()),
+        ));
     }
-    caller.signed().map_or(Ok(()), |session| crate::signed::in_force(session, case.gate.now_ms()))
+    caller.signed().map_or(Ok(()), |session| {
+        crate::signed::in_force(session, case.gate.now_ms())
+    })
 }
 
 /// What untrusted data may lead to is decided when a call is made. A question of its own server makes no other call of it.
 fn influence(case: Case<'_>) -> Influence {
-    if case.answer.is_some() { Influence::Off } else { case.rules.untrusted_influence }
+    if case.answer.is_some() {
+        Influence::Off
+    } else {
+        case.rules.untrusted_influence
+    }
 }
 
 fn bound(case: Case<'_>, facts: &Facts<'_>, target: &Target) -> Result<Bounded, Violation> {
@@ -215,7 +308,9 @@ fn bound(case: Case<'_>, facts: &Facts<'_>, target: &Target) -> Result<Bounded, 
 }
 
 fn weigh(case: Case<'_>, facts: &Facts<'_>) -> Result<Weighed, Violation> {
-    policy::weigh(facts, |ceiling| case.ask.caller.session().weigh_step(ceiling, case.step))
+    policy::weigh(facts, |ceiling| {
+        case.ask.caller.session().weigh_step(ceiling, case.step)
+    })
 }
 
 fn judge(
@@ -227,8 +322,19 @@ fn judge(
     digest: [u8; 32],
 ) -> Result<Judged, Violation> {
     let caller = conclude::bound_caller(&case.ask.caller);
-    let binding = Binding { caller: &caller, action: case.ask.action.method(), definition: target.digest() };
-    policy::judge(facts, evidence, &case.rules.bundle, question(&case, received, target, facts.sent), binding, digest)
+    let binding = Binding {
+        caller: &caller,
+        action: case.ask.action.method(),
+        definition: target.digest(),
+    };
+    policy::judge(
+        facts,
+        evidence,
+        &case.rules.bundle,
+        question(&case, received, target, facts.sent),
+        binding,
+        digest,
+    )
 }
 
 /// What nothing executes is not asked about and not begun. It is judged first: what is refused anyway is refused by its own rule.
@@ -236,12 +342,21 @@ fn served(target: &Target) -> Result<(), Violation> {
     if target.spec.id != ServerId::built_in() {
         return Ok(());
     }
-    let detail = format!("nothing here executes `{}`; a server that declares it among its `capabilities` would", target.name);
+    let detail = format!(
+        "nothing here executes `{}`; a server that declares it among its `capabilities` would",
+        target.name
+    );
     Err(Violation::new(Rule::ToolNotServed, detail))
 }
 
 /// No record, no action; and what changes something is on the disk first.
-async fn intend(case: Case<'_>, opened: &mut Opened, target: &Target, permit: &Permit, args: &Args) -> Result<Intent, Violation> {
+async fn intend(
+    case: Case<'_>,
+    opened: &mut Opened,
+    target: &Target,
+    permit: &Permit,
+    args: &Args,
+) -> Result<Intent, Violation> {
     conclude::weighed(case, opened, target, permit, args);
     let (ledger, states) = (&case.gate.ledger, &case.gate.states);
     if let Some(state) = case.state {
@@ -261,17 +376,43 @@ async fn intend(case: Case<'_>, opened: &mut Opened, target: &Target, permit: &P
 
 /// Raises the session's label, durably, before anything of the result leaves the gate. Why there is no result to show, where there is
 /// none, is the server's choice too, and is told like a result.
-async fn absorb(case: Case<'_>, target: &Target, inspected: Result<inspect::Inspected, Stop>) -> Result<Delivered, Stop> {
+async fn absorb(
+    case: Case<'_>,
+    target: &Target,
+    inspected: Result<inspect::Inspected, Stop>,
+) -> Result<Delivered, Stop> {
     let pass = show(case, target).await?;
     Ok(match inspected {
-        Ok(inspect::Inspected { outcome, is_error, remark }) => Delivered { outcome, is_error, remark, pass },
-        Err(stop) => Delivered { outcome: Outcome::Stopped(stop), is_error: true, remark: None, pass },
+        Ok(inspect::Inspected {
+            outcome,
+            is_error,
+            remark,
+        }) => Delivered {
+            outcome,
+            is_error,
+            remark,
+            pass,
+        },
+        Err(stop) => Delivered {
+            outcome: Outcome::Stopped(stop),
+            is_error: true,
+            remark: None,
+            pass,
+        },
     })
 }
 
 /// Evidence that words of this server may be shown to the caller.
 async fn show(case: Case<'_>, target: &Target) -> Result<Pass, Stop> {
-    Ok(case.gate.pass(&case.ask.caller, &target.spec, target.mark(), Occasion::Call(case.step)).await?)
+    Ok(case
+        .gate
+        .pass(
+            &case.ask.caller,
+            &target.spec,
+            target.mark(),
+            Occasion::Call(case.step),
+        )
+        .await?)
 }
 
 /// The label a call is recorded under when it ended before it was weighed.
@@ -280,5 +421,9 @@ fn current_label(ask: &Ask) -> Mark {
 }
 
 fn worker_lost() -> Stop {
-    Fault::new(FaultKind::Worker, "the worker was lost while the call was in flight").into()
+    Fault::new(
+        FaultKind::Worker,
+        "the worker was lost while the call was in flight",
+    )
+    .into()
 }

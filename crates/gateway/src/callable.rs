@@ -21,12 +21,24 @@ impl Gate {
     /// The tools a caller may call by name, within a security context: dotted names first, then those of single servers. Behind a door
     /// that shows one server, that server's.
     #[must_use]
-    pub fn callable(&self, sight: &Sight, context: Option<&str>, mount: Option<&ServerId>) -> Vec<Listed> {
+    pub fn callable(
+        &self,
+        sight: &Sight,
+        context: Option<&str>,
+        mount: Option<&ServerId>,
+    ) -> Vec<Listed> {
         let (inner, caller) = (self.inner(), sight.caller());
         let (rules, catalog) = (inner.rules(), inner.hub.catalog());
         let lists = Lists::of(&rules.contexts, caller, context);
-        let routed = if mount.is_none() { catalog.routed(sight) } else { Vec::new() };
-        let named = catalog.listed(ListKind::Tools, mount, sight).into_iter().cloned();
+        let routed = if mount.is_none() {
+            catalog.routed(sight)
+        } else {
+            Vec::new()
+        };
+        let named = catalog
+            .listed(ListKind::Tools, mount, sight)
+            .into_iter()
+            .cloned();
         let shown = |listed: &Listed| match &lists {
             Lists::Everything => true,
             Lists::Nothing => false,
@@ -49,7 +61,11 @@ impl Gate {
     /// Whether there is a security context of this name for a caller.
     #[must_use]
     pub fn has_context(&self, caller: &Caller, name: &str) -> bool {
-        self.inner().rules().contexts.context(name).is_some_and(|context| context.admits_tenant(caller.tenant()))
+        self.inner()
+            .rules()
+            .contexts
+            .context(name)
+            .is_some_and(|context| context.admits_tenant(caller.tenant()))
     }
 }
 
@@ -63,9 +79,13 @@ impl Inner {
             Lists::Of(lists) => lists,
         };
         let catalog = self.hub.catalog();
-        let mut tools = catalog.live(ListKind::Tools, Some(&spec.id), View::Raw).iter();
+        let mut tools = catalog
+            .live(ListKind::Tools, Some(&spec.id), View::Raw)
+            .iter();
         tools.any(|listed| lists.name(listed, caller, &catalog, Some(&spec.id)))
-            || ["resources.read", "prompts.get"].iter().any(|method| lists.allow(method, &[], Some(&spec.id)))
+            || ["resources.read", "prompts.get"]
+                .iter()
+                .any(|method| lists.allow(method, &[], Some(&spec.id)))
     }
 }
 
@@ -89,38 +109,76 @@ enum Lists<'a> {
 
 impl<'a> Lists<'a> {
     fn of(contexts: &'a Contexts, caller: &'a Caller, context: Option<&str>) -> Self {
-        let Some(name) = context else { return Self::Everything };
-        let known = contexts.context(name).filter(|context| context.admits_tenant(caller.tenant()));
-        let Some(context) = known else { return Self::Nothing };
+        let Some(name) = context else {
+            return Self::Everything;
+        };
+        let known = contexts
+            .context(name)
+            .filter(|context| context.admits_tenant(caller.tenant()));
+        let Some(context) = known else {
+            return Self::Nothing;
+        };
         let agent = caller.agent_name().and_then(|agent| contexts.agent(agent));
-        if agent.and_then(|agent| agent.security_context.as_deref()).is_some_and(|wanted| wanted != name) {
+        if agent
+            .and_then(|agent| agent.security_context.as_deref())
+            .is_some_and(|wanted| wanted != name)
+        {
             return Self::Nothing;
         }
         let session = caller.signed().map(|session| session.patterns.as_slice());
-        Self::Of(OwnLists { context, agent, disabled: &contexts.ceilings().disabled, session })
+        Self::Of(OwnLists {
+            context,
+            agent,
+            disabled: &contexts.ceilings().disabled,
+            session,
+        })
     }
 }
 
 impl OwnLists<'_> {
-    fn name(&self, listed: &Listed, caller: &Caller, catalog: &Catalog, mount: Option<&ServerId>) -> bool {
-        let names = Names { mount, view: caller.view(), tenant: caller.tenant() };
-        let Found::Target(target) = catalog.tool(names, &listed.name) else { return false };
+    fn name(
+        &self,
+        listed: &Listed,
+        caller: &Caller,
+        catalog: &Catalog,
+        mount: Option<&ServerId>,
+    ) -> bool {
+        let names = Names {
+            mount,
+            view: caller.view(),
+            tenant: caller.tenant(),
+        };
+        let Found::Target(target) = catalog.tool(names, &listed.name) else {
+            return false;
+        };
         let names = NamesOf::tool(mount.is_some(), &listed.name, &target);
         self.allow(names.asked(), &names.others(), Some(&listed.server))
     }
 
     fn allow(&self, asked: &str, others: &[&str], server: Option<&ServerId>) -> bool {
-        let is_listed = |patterns: &[ToolPattern]| patterns.iter().any(|pattern| pattern.matches(asked));
+        let is_listed =
+            |patterns: &[ToolPattern]| patterns.iter().any(|pattern| pattern.matches(asked));
         let has_agent = |agent: &AgentTools| {
             agent.tools.iter().any(|entry| {
-                let own_server = entry.server.as_deref().is_none_or(|own| server.is_some_and(|server| server.as_str() == own));
+                let own_server = entry
+                    .server
+                    .as_deref()
+                    .is_none_or(|own| server.is_some_and(|server| server.as_str() == own));
                 entry.pattern.matches(asked) && own_server
             })
         };
         let mut all = std::iter::once(asked).chain(others.iter().copied());
         let is_off = |name: &str| {
-            self.disabled.iter().any(|off| off.matches(name)) || self.context.deny_list.iter().any(|own| own.denies_all_of(name))
+            self.disabled.iter().any(|off| off.matches(name))
+                || self
+                    .context
+                    .deny_list
+                    .iter()
+                    .any(|own| own.denies_all_of(name))
         };
-        self.context.may_call(asked) && self.session.is_none_or(is_listed) && self.agent.is_none_or(has_agent) && !all.any(is_off)
+        self.context.may_call(asked)
+            && self.session.is_none_or(is_listed)
+            && self.agent.is_none_or(has_agent)
+            && !all.any(is_off)
     }
 }

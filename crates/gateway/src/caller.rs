@@ -57,7 +57,10 @@ pub(crate) const VOUCHED: &str = "oauth:";
 impl Credential {
     /// Somebody an identity provider vouched for in an earlier run, by what the id says.
     fn vouched(id: &str) -> Self {
-        let subject = id.strip_prefix(VOUCHED).and_then(|rest| rest.split_once(':')).map_or(id, |(_, subject)| subject);
+        let subject = id
+            .strip_prefix(VOUCHED)
+            .and_then(|rest| rest.split_once(':'))
+            .map_or(id, |(_, subject)| subject);
         Self {
             id: id.to_owned(),
             name: subject.to_owned(),
@@ -191,7 +194,8 @@ impl Caller {
     /// The agent by name, also where only the agent itself says so: for records, and for lists of tools, which can only narrow.
     #[must_use]
     pub fn agent_name(&self) -> Option<&str> {
-        self.agent().or_else(|| self.signed().map(|session| session.agent.as_str()))
+        self.agent()
+            .or_else(|| self.signed().map(|session| session.agent.as_str()))
     }
 
     /// The same party, calling in a session of signed calls: never an operator, and under its own context.
@@ -200,17 +204,32 @@ impl Caller {
         credential.role = Role::Client;
         credential.context = Some(session.context.clone());
         credential.tenant = Some(session.tenant.clone()).filter(|tenant| !tenant.is_empty());
-        Self(Arc::new(Known { credential, shared: Arc::clone(&self.0.shared), signed: Some(session) }))
+        Self(Arc::new(Known {
+            credential,
+            shared: Arc::clone(&self.0.shared),
+            signed: Some(session),
+        }))
     }
 
     /// The same party as it would be in another context, as another agent or of another tenant: for explaining, never for calling.
-    pub(crate) fn supposed(&self, context: Option<&str>, agent: Option<&str>, tenant: Option<&str>) -> Self {
+    pub(crate) fn supposed(
+        &self,
+        context: Option<&str>,
+        agent: Option<&str>,
+        tenant: Option<&str>,
+    ) -> Self {
         let mut credential = self.0.credential.clone();
         credential.role = Role::Client;
         credential.context = context.map(str::to_owned).or(credential.context);
-        credential.agent = agent.map(str::to_owned).or_else(|| self.agent_name().map(str::to_owned));
+        credential.agent = agent
+            .map(str::to_owned)
+            .or_else(|| self.agent_name().map(str::to_owned));
         credential.tenant = tenant.map(str::to_owned);
-        Self(Arc::new(Known { credential, shared: Arc::clone(&self.0.shared), signed: None }))
+        Self(Arc::new(Known {
+            credential,
+            shared: Arc::clone(&self.0.shared),
+            signed: None,
+        }))
     }
 
     #[must_use]
@@ -230,10 +249,15 @@ impl Caller {
 
     /// Is the caller's user, agent or one of its departments listed?
     pub(crate) fn is_listed(&self, access: &Access) -> bool {
-        let has = |list: &[String], name: Option<&str>| name.is_some_and(|name| list.iter().any(|listed| listed == name));
+        let has = |list: &[String], name: Option<&str>| {
+            name.is_some_and(|name| list.iter().any(|listed| listed == name))
+        };
         has(&access.users, self.user())
             || has(&access.agents, self.agent())
-            || self.departments().iter().any(|department| has(&access.departments, Some(department)))
+            || self
+                .departments()
+                .iter()
+                .any(|department| has(&access.departments, Some(department)))
     }
 
     pub(crate) fn slots(&self) -> &Arc<Places> {
@@ -269,7 +293,10 @@ impl Caller {
 
     /// What its security context counts its calls against.
     pub(crate) fn meters(&self) -> &SessionMeters {
-        self.0.signed.as_deref().map_or(&self.0.shared.meters, |session| &session.meters)
+        self.0
+            .signed
+            .as_deref()
+            .map_or(&self.0.shared.meters, |session| &session.meters)
     }
 
     /// What of its refusals is on record one by one.
@@ -338,7 +365,10 @@ const MAX_VOUCHED: usize = 16_384;
 
 impl Callers {
     pub(crate) fn new(saved: Vec<SavedSession>) -> Self {
-        let saved = saved.into_iter().map(|session| (session.caller.clone(), session)).collect();
+        let saved = saved
+            .into_iter()
+            .map(|session| (session.caller.clone(), session))
+            .collect();
         let callers = Self {
             known: ArcSwap::default(),
             anonymous: OnceLock::new(),
@@ -353,7 +383,9 @@ impl Callers {
         callers.kept.set_largest(KEPT);
         // So that an operator can see and reset their labels before they come again.
         let ids = callers.saved.keys().filter(|id| id.starts_with(VOUCHED));
-        let vouched = ids.map(|id| (id.clone(), callers.admit(Credential::vouched(id), None))).collect();
+        let vouched = ids
+            .map(|id| (id.clone(), callers.admit(Credential::vouched(id), None)))
+            .collect();
         callers.vouched.store(Arc::new(vouched));
         callers
     }
@@ -374,7 +406,9 @@ impl Callers {
             Some(Caller(known)) => Arc::clone(&known.shared),
             None => {
                 let session = match self.saved.get(&credential.id) {
-                    Some(saved) => flow::Session::restore(saved.label.clone(), saved.epoch, &saved.head),
+                    Some(saved) => {
+                        flow::Session::restore(saved.label.clone(), saved.epoch, &saved.head)
+                    }
                     None => flow::Session::new(),
                 };
                 Arc::new(Shared {
@@ -392,16 +426,33 @@ impl Callers {
                 })
             }
         };
-        Caller(Arc::new(Known { credential, shared, signed: None }))
+        Caller(Arc::new(Known {
+            credential,
+            shared,
+            signed: None,
+        }))
     }
 
     /// Nobody in particular, who has seen nothing: for explaining, never for calling.
     pub(crate) fn nobody(&self) -> Caller {
-        self.admit(Credential { name: "nobody".to_owned(), user: None, ..Credential::vouched("nobody") }, None)
+        self.admit(
+            Credential {
+                name: "nobody".to_owned(),
+                user: None,
+                ..Credential::vouched("nobody")
+            },
+            None,
+        )
     }
 
     /// Somebody without a bearer of their own, whose label is kept under this id: the same one each time.
-    pub(crate) fn guest(&self, id: &str, name: &str, tenant: Option<&str>, agent: Option<&str>) -> Caller {
+    pub(crate) fn guest(
+        &self,
+        id: &str,
+        name: &str,
+        tenant: Option<&str>,
+        agent: Option<&str>,
+    ) -> Caller {
         let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(guest) = guests.get(id) {
             return guest.clone();
@@ -428,7 +479,9 @@ impl Callers {
     /// too many.
     pub(crate) fn vouched(&self, credential: Credential) -> Option<Caller> {
         let as_before = |known: &HashMap<String, Caller>| {
-            let before = known.get(&credential.id).filter(|before| before.0.credential == credential)?;
+            let before = known
+                .get(&credential.id)
+                .filter(|before| before.0.credential == credential)?;
             before.is_active().then(|| before.clone())
         };
         if let Some(caller) = as_before(&self.vouched.load()) {
@@ -457,7 +510,12 @@ impl Callers {
 
     /// Those whose provider is no longer named are inactive at once. They are not forgotten: their labels would be.
     pub(crate) fn keep_vouched(&self, stays: impl Fn(&str) -> bool) {
-        for caller in self.vouched.load().values().filter(|caller| !stays(caller.id())) {
+        for caller in self
+            .vouched
+            .load()
+            .values()
+            .filter(|caller| !stays(caller.id()))
+        {
             caller.0.shared.active.store(false, Ordering::Release);
         }
     }
@@ -482,13 +540,28 @@ impl Callers {
     }
 
     pub(crate) fn anonymous(&self) -> Option<Caller> {
-        self.anonymous.get().filter(|caller| caller.is_active()).cloned()
+        self.anonymous
+            .get()
+            .filter(|caller| caller.is_active())
+            .cloned()
     }
 
     /// Everyone, in the order of their ids.
     pub(crate) fn all(&self) -> Vec<Caller> {
-        let mut all: Vec<Caller> = self.known.load().values().chain(self.anonymous.get()).cloned().collect();
-        all.extend(self.guests.lock().unwrap_or_else(PoisonError::into_inner).values().cloned());
+        let mut all: Vec<Caller> = self
+            .known
+            .load()
+            .values()
+            .chain(self.anonymous.get())
+            .cloned()
+            .collect();
+        all.extend(
+            self.guests
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .values()
+                .cloned(),
+        );
         all.extend(self.vouched.load().values().cloned());
         all.sort_by(|a, b| a.id().cmp(b.id()));
         all
@@ -502,7 +575,11 @@ impl Callers {
     ) -> Result<(), audit::LedgerUnavailable> {
         let before = self.known.load_full();
         let record = |action: &str, credential: &Credential| {
-            let role = if credential.role == Role::Operator { "operator" } else { "client" };
+            let role = if credential.role == Role::Operator {
+                "operator"
+            } else {
+                "client"
+            };
             let change = audit::Change {
                 action,
                 target: &credential.id,
@@ -515,7 +592,10 @@ impl Callers {
             ledger.change(&change).map(drop)
         };
         let known = |id: &str| before.values().any(|caller| caller.id() == id);
-        for credential in credentials.iter().filter(|credential| !known(&credential.id)) {
+        for credential in credentials
+            .iter()
+            .filter(|credential| !known(&credential.id))
+        {
             record("credential.created", credential)?;
         }
         let stays = |id: &str| credentials.iter().any(|credential| credential.id == id);
@@ -528,16 +608,28 @@ impl Callers {
     /// Replaces the set. Credentials that stay keep their label; those that go are inactive at once, in calls under way too.
     pub(crate) fn replace(&self, credentials: Vec<Credential>) {
         let before = self.known.load_full();
-        let sessions: HashMap<&str, &Caller> = before.values().map(|caller| (caller.id(), caller)).collect();
+        let sessions: HashMap<&str, &Caller> = before
+            .values()
+            .map(|caller| (caller.id(), caller))
+            .collect();
         let mut after = HashMap::new();
         for credential in credentials {
             let digest = credential.digest;
-            let caller = self.admit(credential.clone(), sessions.get(credential.id.as_str()).copied());
+            let caller = self.admit(
+                credential.clone(),
+                sessions.get(credential.id.as_str()).copied(),
+            );
             after.insert(digest, caller);
         }
-        let kept: Vec<String> = after.values().map(|caller| caller.id().to_owned()).collect();
+        let kept: Vec<String> = after
+            .values()
+            .map(|caller| caller.id().to_owned())
+            .collect();
         self.known.store(Arc::new(after));
-        for caller in before.values().filter(|caller| !kept.iter().any(|id| id == caller.id())) {
+        for caller in before
+            .values()
+            .filter(|caller| !kept.iter().any(|id| id == caller.id()))
+        {
             caller.0.shared.active.store(false, Ordering::Release);
         }
     }

@@ -89,7 +89,13 @@ pub(crate) struct Target {
 
 impl Target {
     /// Something of a server that has no definition of its own: a resource, or what has not been shown yet.
-    fn plain(spec: Arc<ServerSpec>, name: &str, era: Option<Era>, is_open_world: bool, meters: Metered) -> Self {
+    fn plain(
+        spec: Arc<ServerSpec>,
+        name: &str,
+        era: Option<Era>,
+        is_open_world: bool,
+        meters: Metered,
+    ) -> Self {
         Self {
             spec,
             name: name.to_owned(),
@@ -241,15 +247,34 @@ impl Catalog {
 
     /// What servers list now and a person approved. For the gate itself; callers are shown what [`Catalog::listed`] gives.
     pub(crate) fn live(&self, kind: ListKind, mount: Option<&ServerId>, view: View) -> &[Listed] {
-        self.tables(Names { mount, view, tenant: None }).map_or(&[], |tables| tables.lists.of(kind))
+        self.tables(Names {
+            mount,
+            view,
+            tenant: None,
+        })
+        .map_or(&[], |tables| tables.lists.of(kind))
     }
 
     /// What a caller is shown of a list, in the order of the servers.
     #[must_use]
     pub fn listed(&self, kind: ListKind, mount: Option<&ServerId>, sight: &Sight) -> Vec<&Listed> {
-        let Some(tables) = self.tables(Names { mount, view: sight.caller().view(), tenant: None }) else { return Vec::new() };
-        let live = tables.lists.of(kind).iter().filter(|listed| sight.shows_live(&listed.about));
-        let approved = tables.approved.of(kind).iter().filter(|listed| sight.shows_approved(&listed.about));
+        let Some(tables) = self.tables(Names {
+            mount,
+            view: sight.caller().view(),
+            tenant: None,
+        }) else {
+            return Vec::new();
+        };
+        let live = tables
+            .lists
+            .of(kind)
+            .iter()
+            .filter(|listed| sight.shows_live(&listed.about));
+        let approved = tables
+            .approved
+            .of(kind)
+            .iter()
+            .filter(|listed| sight.shows_approved(&listed.about));
         let mut listed: Vec<&Listed> = live.chain(approved).collect();
         listed.sort_by_key(|listed| listed.about.place);
         listed
@@ -259,8 +284,12 @@ impl Catalog {
     #[must_use]
     pub fn unlisted(&self, mount: Option<&ServerId>, sight: &Sight) -> Vec<&ServerId> {
         let is_asked = |id: &ServerId| mount.is_none_or(|mount| mount == id);
-        let servers = self.servers.values().filter(|mounted| is_asked(&mounted.spec.id) && mounted.spec.approved().is_some());
-        let above = servers.filter(|mounted| sight.is_for(&mounted.spec) && !sight.reaches(mounted.mark()));
+        let servers = self
+            .servers
+            .values()
+            .filter(|mounted| is_asked(&mounted.spec.id) && mounted.spec.approved().is_some());
+        let above =
+            servers.filter(|mounted| sight.is_for(&mounted.spec) && !sight.reaches(mounted.mark()));
         let mut ids: Vec<&ServerId> = above.map(|mounted| &mounted.spec.id).collect();
         ids.sort();
         ids
@@ -268,14 +297,27 @@ impl Catalog {
 
     /// What everybody is shown of a server's list. Resources are not shown to everybody; their templates are.
     pub(crate) fn approved_lines(&self, kind: ListKind, id: &ServerId) -> Vec<Bytes> {
-        let kind = if kind == ListKind::Resources { ListKind::Templates } else { kind };
-        let lines = self.servers.get(id).map(|mounted| mounted.tables.approved.of(kind));
-        lines.into_iter().flatten().map(|listed| listed.raw.clone()).collect()
+        let kind = if kind == ListKind::Resources {
+            ListKind::Templates
+        } else {
+            kind
+        };
+        let lines = self
+            .servers
+            .get(id)
+            .map(|mounted| mounted.tables.approved.of(kind));
+        lines
+            .into_iter()
+            .flatten()
+            .map(|listed| listed.raw.clone())
+            .collect()
     }
 
     /// Whether a server lists resources now.
     pub(crate) fn has_resources(&self, id: &ServerId) -> bool {
-        self.servers.get(id).is_some_and(|mounted| !mounted.resources.is_empty())
+        self.servers
+            .get(id)
+            .is_some_and(|mounted| !mounted.resources.is_empty())
     }
 
     /// Whether everybody may use everything that exists for them.
@@ -292,7 +334,9 @@ impl Catalog {
     /// Whether a server exists for this caller.
     #[must_use]
     pub fn shows(&self, id: &ServerId, caller: &Caller) -> bool {
-        self.servers.get(id).is_some_and(|mounted| caller.sees(mounted.spec.tenant.as_deref()))
+        self.servers
+            .get(id)
+            .is_some_and(|mounted| caller.sees(mounted.spec.tenant.as_deref()))
     }
 
     /// Dotted names by which a caller can call tools too, with what they lead to.
@@ -303,8 +347,15 @@ impl Catalog {
     /// What a server tells its clients, as far as a caller is shown it.
     #[must_use]
     pub fn instructions(&self, mount: &ServerId, sight: &Sight) -> Option<&str> {
-        let mounted = self.servers.get(mount).filter(|mounted| sight.is_for(&mounted.spec))?;
-        let shown = if sight.covers(mounted.mark()) { &mounted.instructions } else { &mounted.approved_instructions };
+        let mounted = self
+            .servers
+            .get(mount)
+            .filter(|mounted| sight.is_for(&mounted.spec))?;
+        let shown = if sight.covers(mounted.mark()) {
+            &mounted.instructions
+        } else {
+            &mounted.approved_instructions
+        };
         shown.as_deref()
     }
 
@@ -321,16 +372,27 @@ impl Catalog {
 
     /// Whether a server lists a resource of this address.
     pub(crate) fn lists_resource(&self, id: &ServerId, uri: &str) -> bool {
-        self.servers.get(id).is_some_and(|mounted| mounted.resources.contains_key(uri))
+        self.servers
+            .get(id)
+            .is_some_and(|mounted| mounted.resources.contains_key(uri))
     }
 
     /// Why nobody is shown or can call a tool that its server lists, where its name is the reason.
     pub(crate) fn left_out(&self, id: &ServerId, tool: &Item) -> Option<&str> {
-        let known = self.servers.get(id)?.tables.tools.get(tool.name.as_str()).and_then(|target| target.definition.as_ref());
+        let known = self
+            .servers
+            .get(id)?
+            .tables
+            .tools
+            .get(tool.name.as_str())
+            .and_then(|target| target.definition.as_ref());
         if known.is_some_and(|definition| Arc::ptr_eq(definition, &tool.definition)) {
             return None;
         }
-        let refused = self.refused.iter().find(|refused| refused.server == *id && refused.name == tool.name);
+        let refused = self
+            .refused
+            .iter()
+            .find(|refused| refused.server == *id && refused.name == tool.name);
         refused.map(|refused| refused.reason.as_str())
     }
 
@@ -340,15 +402,30 @@ impl Catalog {
 
     /// Headers that must repeat arguments of this tool.
     #[must_use]
-    pub fn header_params(&self, mount: Option<&ServerId>, view: View, tool: &str) -> &[HeaderParam] {
-        let target = self.tables(Names { mount, view, tenant: None }).and_then(|tables| tables.tools.get(tool));
+    pub fn header_params(
+        &self,
+        mount: Option<&ServerId>,
+        view: View,
+        tool: &str,
+    ) -> &[HeaderParam] {
+        let target = self
+            .tables(Names {
+                mount,
+                view,
+                tenant: None,
+            })
+            .and_then(|tables| tables.tools.get(tool));
         target.map_or(&[], |target| &target.header_params)
     }
 
     /// Whether a caller knows a tool of this name, and knows of no output schema of it.
     #[must_use]
     pub fn is_untyped(&self, mount: Option<&ServerId>, caller: &Caller, tool: &str) -> bool {
-        let names = Names { mount, view: caller.view(), tenant: caller.tenant() };
+        let names = Names {
+            mount,
+            view: caller.view(),
+            tenant: caller.tenant(),
+        };
         matches!(self.tool(names, tool), Found::Target(target) if !target.is_typed)
     }
 
@@ -366,7 +443,10 @@ impl Catalog {
     }
 
     pub(crate) fn prompt(&self, names: Names<'_>, name: &str) -> Found {
-        match self.tables(names).and_then(|tables| tables.prompts.get(name)) {
+        match self
+            .tables(names)
+            .and_then(|tables| tables.prompts.get(name))
+        {
             Some(target) => Found::Target(Arc::clone(target)),
             None => self.absent_named(names, name),
         }
@@ -376,7 +456,8 @@ impl Catalog {
         let id = match names.mount {
             Some(id) => Some(id.clone()),
             None => {
-                let double = split_double(name).and_then(|(server, _)| ServerId::parse(server).ok());
+                let double =
+                    split_double(name).and_then(|(server, _)| ServerId::parse(server).ok());
                 double.or_else(|| self.flat_owner(name))
             }
         };
@@ -385,7 +466,10 @@ impl Catalog {
 
     /// The server among whose flat names this one lies. Only asked for names that are in no table.
     fn flat_owner(&self, name: &str) -> Option<ServerId> {
-        let owners = self.servers.keys().filter(|id| name.starts_with(&View::Flat.expose(id, "")));
+        let owners = self
+            .servers
+            .keys()
+            .filter(|id| name.starts_with(&View::Flat.expose(id, "")));
         owners.max_by_key(|id| id.as_str().len()).cloned()
     }
 
@@ -399,22 +483,38 @@ impl Catalog {
 
     /// What a URI leads to. Without the name of its server it leads to the only one of those that `is_known` to the caller: what
     /// others list must make no difference.
-    pub(crate) fn resource(&self, mount: Option<&ServerId>, uri: &str, is_known: impl Fn(&Target) -> bool) -> Found {
+    pub(crate) fn resource(
+        &self,
+        mount: Option<&ServerId>,
+        uri: &str,
+        is_known: impl Fn(&Target) -> bool,
+    ) -> Found {
         if let Some(id) = mount {
             return self.on_server(id, uri);
         }
-        let inside = uri.strip_prefix(SCHEME).or_else(|| uri.strip_prefix(SCHEME_ALIAS));
+        let inside = uri
+            .strip_prefix(SCHEME)
+            .or_else(|| uri.strip_prefix(SCHEME_ALIAS));
         if let Some((server, original)) = inside.and_then(|rest| rest.split_once('/')) {
-            return ServerId::parse(server).map_or(Found::Nothing, |id| self.on_server(&id, original));
+            return ServerId::parse(server)
+                .map_or(Found::Nothing, |id| self.on_server(&id, original));
         }
-        let mut known = self.uris.get(uri).into_iter().flatten().filter(|target| is_known(target));
+        let mut known = self
+            .uris
+            .get(uri)
+            .into_iter()
+            .flatten()
+            .filter(|target| is_known(target));
         match (known.next(), known.next()) {
             (Some(target), None) => return Found::Target(Arc::clone(target)),
             (Some(_), Some(_)) => return Found::Nothing,
             (None, _) => {}
         }
         // Nothing lists it. A template of one server alone may make it; what two may make is nobody's.
-        let begun = self.templates_begin.iter().filter(|(begin, _)| uri.starts_with(&**begin));
+        let begun = self
+            .templates_begin
+            .iter()
+            .filter(|(begin, _)| uri.starts_with(&**begin));
         let mut makers = begun.filter_map(|(_, id)| match self.on_server(id, uri) {
             Found::Target(target) if is_known(&target) => Some(target),
             _ => None,
@@ -434,18 +534,30 @@ impl Catalog {
 
     /// A resource need not be listed to be read: templates make more URIs than any list holds.
     fn on_server(&self, id: &ServerId, uri: &str) -> Found {
-        let Some(mounted) = self.servers.get(id) else { return Found::Nothing };
+        let Some(mounted) = self.servers.get(id) else {
+            return Found::Nothing;
+        };
         if let Some(target) = mounted.resources.get(uri) {
             return Found::Target(Arc::clone(target));
         }
-        let Some(face) = &mounted.face else { return Found::NotYet(Arc::clone(&mounted.spec)) };
+        let Some(face) = &mounted.face else {
+            return Found::NotYet(Arc::clone(&mounted.spec));
+        };
         let (spec, meters) = (Arc::clone(&mounted.spec), mounted.meters.clone());
-        Found::Target(Arc::new(Target::plain(spec, uri, Some(face.era), mounted.is_open_world, meters)))
+        Found::Target(Arc::new(Target::plain(
+            spec,
+            uri,
+            Some(face.era),
+            mounted.is_open_world,
+            meters,
+        )))
     }
 
     /// What a task belongs to: the tool whose call it is. Looking at it only reads, and counts against the server's limit alone.
     pub(crate) fn task(&self, id: &ServerId, tool: &str, changes: bool) -> Found {
-        let Some(mounted) = self.servers.get(id) else { return Found::Nothing };
+        let Some(mounted) = self.servers.get(id) else {
+            return Found::Nothing;
+        };
         match mounted.tables.tools.get(tool) {
             Some(target) if changes => Found::Target(Arc::clone(target)),
             Some(target) => Found::Target(Arc::new(target.looked_at(mounted.meters.clone()))),
@@ -455,7 +567,9 @@ impl Catalog {
 
     /// Whether what this server says may be anyone's words.
     pub(crate) fn is_open_world(&self, id: &ServerId) -> bool {
-        self.servers.get(id).is_none_or(|mounted| mounted.is_open_world)
+        self.servers
+            .get(id)
+            .is_none_or(|mounted| mounted.is_open_world)
     }
 
     /// How a resource of a server is shown to callers of the aggregate door.
@@ -468,7 +582,9 @@ impl Catalog {
     /// caller's label includes the server's words, from what it says now.
     #[must_use]
     pub fn capabilities(&self, mount: Option<&ServerId>, era: Era, sight: &Sight) -> Bytes {
-        let mounted = mount.and_then(|id| self.servers.get(id)).filter(|mounted| sight.is_for(&mounted.spec));
+        let mounted = mount
+            .and_then(|id| self.servers.get(id))
+            .filter(|mounted| sight.is_for(&mounted.spec));
         match mounted.and_then(|mounted| mounted.abilities(sight)) {
             Some(abilities) => abilities.capabilities(era),
             None => self.aggregate_capabilities(era, sight),
@@ -482,8 +598,14 @@ impl Catalog {
             .raw("prompts", br#"{"listChanged":true}"#)
             .raw("completions", b"{}")
             .raw("logging", b"{}");
-        let usable = self.servers.values().filter(|mounted| sight.is_for(&mounted.spec));
-        if let Some(abilities) = usable.filter_map(|mounted| mounted.abilities(sight)).find(|able| able.has_tasks(era)) {
+        let usable = self
+            .servers
+            .values()
+            .filter(|mounted| sight.is_for(&mounted.spec));
+        if let Some(abilities) = usable
+            .filter_map(|mounted| mounted.abilities(sight))
+            .find(|able| able.has_tasks(era))
+        {
             abilities.write_tasks(&mut out, era);
         }
         out.finish().into()
@@ -497,7 +619,11 @@ impl Mounted {
     }
 
     fn abilities(&self, sight: &Sight) -> Option<&Abilities> {
-        let live = self.face.as_deref().map(|face| &face.abilities).filter(|_| sight.covers(self.mark()));
+        let live = self
+            .face
+            .as_deref()
+            .map(|face| &face.abilities)
+            .filter(|_| sight.covers(self.mark()));
         live.or(self.approved_abilities.as_ref())
     }
 }

@@ -19,7 +19,11 @@ pub enum Change {
     /// A caller sees more of its servers' lists than before.
     Sight { caller: Arc<str> },
     /// A resource somebody subscribed to: by its own URI, and as the aggregate door shows it.
-    Updated { server: ServerId, uri: Arc<str>, exposed: Arc<str> },
+    Updated {
+        server: ServerId,
+        uri: Arc<str>,
+        exposed: Arc<str>,
+    },
     /// A log message that belongs to no single call.
     Log { server: ServerId, params: Bytes },
     /// A visit to an address that a server asked somebody for is done; by the server's id for it.

@@ -33,7 +33,10 @@ pub struct Delivered {
 impl Courier {
     #[must_use]
     pub fn new(settings: WorkerSettings) -> Self {
-        Self { settings, workers: OnceLock::new() }
+        Self {
+            settings,
+            workers: OnceLock::new(),
+        }
     }
 
     /// POSTs `body` to `url`. The text of an error is for the operator and holds no header.
@@ -56,15 +59,30 @@ impl Courier {
             _ => None,
         };
         let link = link.ok_or("the worker that sends it does not start")?;
-        match link.ask_within(method::POST, &params(url, headers, body, patience), patience + SPARE).await {
-            Word::Result(answer) => read(Json::checked_before(&answer)).ok_or_else(|| "the worker answered nonsense".to_owned()),
+        match link
+            .ask_within(
+                method::POST,
+                &params(url, headers, body, patience),
+                patience + SPARE,
+            )
+            .await
+        {
+            Word::Result(answer) => read(Json::checked_before(&answer))
+                .ok_or_else(|| "the worker answered nonsense".to_owned()),
             Word::Error { text, .. } => Err(text),
-            Word::Lost | Word::Done | Word::Waits(_) | Word::Event { .. } => Err("the worker that sends it was lost".to_owned()),
+            Word::Lost | Word::Done | Word::Waits(_) | Word::Event { .. } => {
+                Err("the worker that sends it was lost".to_owned())
+            }
         }
     }
 }
 
-fn params(url: &str, headers: &[(String, Redacted<String>)], body: &str, patience: Duration) -> Vec<u8> {
+fn params(
+    url: &str,
+    headers: &[(String, Redacted<String>)],
+    body: &str,
+    patience: Duration,
+) -> Vec<u8> {
     let mut out = Object::with_capacity(body.len() + 512);
     out.str("url", url);
     out.object("headers", |out| {
@@ -72,11 +90,22 @@ fn params(url: &str, headers: &[(String, Redacted<String>)], body: &str, patienc
             out.str(name, value.expose());
         }
     });
-    out.u64("timeout_ms", u64::try_from(patience.as_millis()).unwrap_or(u64::MAX)).str("body", body);
+    out.u64(
+        "timeout_ms",
+        u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
+    )
+    .str("body", body);
     out.finish()
 }
 
 fn read(answer: Json<'_>) -> Option<Delivered> {
-    let status = answer.get("status").and_then(Json::as_u64)?.try_into().ok()?;
-    Some(Delivered { status, body: answer.get("body").and_then(Json::as_str)?.into_owned() })
+    let status = answer
+        .get("status")
+        .and_then(Json::as_u64)?
+        .try_into()
+        .ok()?;
+    Some(Delivered {
+        status,
+        body: answer.get("body").and_then(Json::as_str)?.into_owned(),
+    })
 }

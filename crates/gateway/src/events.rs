@@ -42,10 +42,28 @@ pub struct Missed {
 
 impl News {
     fn of(batch: Batch, begin: Place) -> Self {
-        let Batch { events, next, missed, .. } = batch;
-        let missed = (missed > 0).then_some(Missed { records: missed, from: begin });
-        let events = events.iter().map(|event| Told { position: event.position, line: event.line() }).collect();
-        Self { events, missed, next }
+        let Batch {
+            events,
+            next,
+            missed,
+            ..
+        } = batch;
+        let missed = (missed > 0).then_some(Missed {
+            records: missed,
+            from: begin,
+        });
+        let events = events
+            .iter()
+            .map(|event| Told {
+                position: event.position,
+                line: event.line(),
+            })
+            .collect();
+        Self {
+            events,
+            missed,
+            next,
+        }
     }
 }
 
@@ -60,10 +78,20 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    pub(crate) fn new(ledger: &Ledger, durable: watch::Receiver<u64>, from: Option<Place>, filter: EventFilter) -> Self {
+    pub(crate) fn new(
+        ledger: &Ledger,
+        durable: watch::Receiver<u64>,
+        from: Option<Place>,
+        filter: EventFilter,
+    ) -> Self {
         let start = from.unwrap_or_else(|| Place::start_of(*durable.borrow()));
         let feed = Some(Feed::new(ledger.dir(), start));
-        Self { durable, feed, filter, max_lag: from.is_none().then_some(MAX_LAG) }
+        Self {
+            durable,
+            feed,
+            filter,
+            max_lag: from.is_none().then_some(MAX_LAG),
+        }
     }
 
     /// Waits until there is something to tell. `None`: the gate is gone.
@@ -82,22 +110,36 @@ impl Subscription {
     }
 
     async fn read(&mut self, until: u64) -> io::Result<News> {
-        let mut feed = self.feed.take().ok_or_else(|| io::Error::other("this listener was stopped while it was reading"))?;
+        let mut feed = self
+            .feed
+            .take()
+            .ok_or_else(|| io::Error::other("this listener was stopped while it was reading"))?;
         let begin = feed.next();
-        let skipped = self.max_lag.filter(|lag| until.saturating_sub(begin.seq) > *lag);
+        let skipped = self
+            .max_lag
+            .filter(|lag| until.saturating_sub(begin.seq) > *lag);
         if skipped.is_some() {
             feed.jump(Place::start_of(until));
         }
         if begin.seq >= until || skipped.is_some() {
             let next = feed.next();
             self.feed = Some(feed);
-            let missed = skipped.map(|_| Missed { records: until - begin.seq, from: begin });
-            return Ok(News { events: Vec::new(), missed, next });
+            let missed = skipped.map(|_| Missed {
+                records: until - begin.seq,
+                from: begin,
+            });
+            return Ok(News {
+                events: Vec::new(),
+                missed,
+                next,
+            });
         }
         let filter = self.filter.clone();
         // Reading and writing down take their time, and this thread may be the one that serves calls.
         let reading = tokio::task::spawn_blocking(move || {
-            let news = feed.read(until, BATCH, &filter).map(|batch| News::of(batch, begin));
+            let news = feed
+                .read(until, BATCH, &filter)
+                .map(|batch| News::of(batch, begin));
             (feed, news)
         });
         let (feed, news) = reading.await.map_err(io::Error::other)?;
@@ -120,8 +162,14 @@ mod tests {
     }
 
     fn write(ledger: &Ledger, changes: u64) {
-        let change = Change { action: "server.state", server: "github", ..Change::default() };
-        ledger.append(&vec![change; usize::try_from(changes).unwrap()]).unwrap();
+        let change = Change {
+            action: "server.state",
+            server: "github",
+            ..Change::default()
+        };
+        ledger
+            .append(&vec![change; usize::try_from(changes).unwrap()])
+            .unwrap();
         ledger.sync().unwrap();
     }
 
@@ -131,13 +179,24 @@ mod tests {
         let ledger = ledger(dir.path(), 3);
         let (durable, growth) = watch::channel(3);
         let mut live = Subscription::new(&ledger, growth.clone(), None, EventFilter::default());
-        let mut replay = Subscription::new(&ledger, growth, Some(Place::default()), EventFilter::default());
+        let mut replay = Subscription::new(
+            &ledger,
+            growth,
+            Some(Place::default()),
+            EventFilter::default(),
+        );
         assert_eq!(replay.next().await.unwrap().unwrap().events.len(), 3);
         write(&ledger, 2);
         durable.send(5).unwrap();
         for listener in [&mut live, &mut replay] {
             let news = listener.next().await.unwrap().unwrap();
-            assert_eq!(news.events.iter().map(|event| event.position.seq).collect::<Vec<_>>(), [3, 4]);
+            assert_eq!(
+                news.events
+                    .iter()
+                    .map(|event| event.position.seq)
+                    .collect::<Vec<_>>(),
+                [3, 4]
+            );
         }
         drop(durable);
         assert!(live.next().await.unwrap().is_none(), "the gate is gone");
@@ -149,15 +208,26 @@ mod tests {
         let ledger = ledger(dir.path(), 1);
         let (durable, growth) = watch::channel(1);
         let mut live = Subscription::new(&ledger, growth.clone(), None, EventFilter::default());
-        let mut patient = Subscription::new(&ledger, growth, Some(Place::start_of(1)), EventFilter::default());
+        let mut patient = Subscription::new(
+            &ledger,
+            growth,
+            Some(Place::start_of(1)),
+            EventFilter::default(),
+        );
         write(&ledger, MAX_LAG + 1);
         durable.send(MAX_LAG + 2).unwrap();
         let missed = live.next().await.unwrap().unwrap().missed.unwrap();
-        assert_eq!((missed.records, missed.from), (MAX_LAG + 1, Place::start_of(1)));
+        assert_eq!(
+            (missed.records, missed.from),
+            (MAX_LAG + 1, Place::start_of(1))
+        );
         let mut heard = 0;
         while heard < MAX_LAG + 1 {
             let news = patient.next().await.unwrap().unwrap();
-            assert!(news.missed.is_none(), "who asked for a place is not moved from it");
+            assert!(
+                news.missed.is_none(),
+                "who asked for a place is not moved from it"
+            );
             assert!(news.events.len() <= super::BATCH + 4, "one batch at a time");
             heard += news.events.len() as u64;
         }
@@ -168,7 +238,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let ledger = ledger(dir.path(), 5);
         let (_durable, growth) = watch::channel(2);
-        let mut replay = Subscription::new(&ledger, growth, Some(Place::default()), EventFilter::default());
+        let mut replay = Subscription::new(
+            &ledger,
+            growth,
+            Some(Place::default()),
+            EventFilter::default(),
+        );
         assert_eq!(replay.next().await.unwrap().unwrap().events.len(), 2);
         let more = tokio::time::timeout(std::time::Duration::from_millis(50), replay.next()).await;
         assert!(more.is_err(), "{more:?}");

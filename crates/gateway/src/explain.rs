@@ -22,7 +22,8 @@ use crate::{
 use page::Page;
 
 /// Said where the session of a call is not in memory any more.
-const FORGOTTEN: &str = "its session is forgotten, so it is explained without what that was opened for and had used up";
+const FORGOTTEN: &str =
+    "its session is forgotten, so it is explained without what that was opened for and had used up";
 
 /// A question about one call.
 struct Imagined {
@@ -57,35 +58,61 @@ fn judge(gate: &Gate, imagined: &Imagined) -> Result<Vec<u8>, String> {
     let label = ask.caller.session().mark();
     let Some(target) = look_up(gate, imagined, &received)? else {
         let asked = audit::printable(received.address.text());
-        let fix = "a server that offers it, or declares it among its `capabilities`, would be asked";
-        page.add(Stage::Resolve, "name_known", "refused", &format!("`{asked}` is not in the catalog"), fix);
+        let fix =
+            "a server that offers it, or declares it among its `capabilities`, would be asked";
+        page.add(
+            Stage::Resolve,
+            "name_known",
+            "refused",
+            &format!("`{asked}` is not in the catalog"),
+            fix,
+        );
         return Ok(page.finish(imagined, None, label));
     };
-    page.add(Stage::Resolve, "name_known", "ok", &format!("`{}` of server `{}`", target.name, target.spec.id), "");
+    page.add(
+        Stage::Resolve,
+        "name_known",
+        "ok",
+        &format!("`{}` of server `{}`", target.name, target.spec.id),
+        "",
+    );
     let rules = gate.inner().rules();
     let step = Step::new("explained", ask.caller.session());
-    let so_far = ask.caller.signed().map_or_else(SoFar::default, |session| session.so_far(&call::counted_as(&target)));
+    let so_far = ask.caller.signed().map_or_else(SoFar::default, |session| {
+        session.so_far(&call::counted_as(&target))
+    });
     let case = Case::new(gate.inner(), ask, &step, &rules, so_far);
     let findings = call::find(case, &target);
     let names = call::NamesOf::new(&case, &received, &target);
     let others = names.others();
-    let sent = call::Sent::new(ask, &received, Some(&target)).map_err(|violation| violation.public())?;
+    let sent =
+        call::Sent::new(ask, &received, Some(&target)).map_err(|violation| violation.public())?;
     let bounded = sent.bounded(&received);
-    let (boundary, unbounded) = match call::boundary(case, &target, names.asked(), &others, &bounded) {
-        Ok(boundary) => (boundary, None),
-        Err(violation) => (None, Some(violation)),
-    };
+    let (boundary, unbounded) =
+        match call::boundary(case, &target, names.asked(), &others, &bounded) {
+            Ok(boundary) => (boundary, None),
+            Err(violation) => (None, Some(violation)),
+        };
     let meters = call::meters(&ask.caller, &target, boundary.as_ref());
     let peek = Peek(&meters);
     let asked = (names.asked(), boundary.as_ref());
     let facts = findings.facts(&target, &sent, asked, rules.untrusted_influence, &peek);
     page.checks(&facts, label, imagined, unbounded.as_ref());
-    page.bundle(&case, call::question(&case, &received, &target, sent.judged()), label);
+    page.bundle(
+        &case,
+        call::question(&case, &received, &target, sent.judged()),
+        label,
+    );
     Ok(page.finish(imagined, Some(&target), label))
 }
 
-fn look_up(gate: &Gate, imagined: &Imagined, received: &Received<'_>) -> Result<Option<Arc<Target>>, String> {
-    let found = call::look_up(gate.inner(), &imagined.ask, received).map_err(|violation| violation.public())?;
+fn look_up(
+    gate: &Gate,
+    imagined: &Imagined,
+    received: &Received<'_>,
+) -> Result<Option<Arc<Target>>, String> {
+    let found = call::look_up(gate.inner(), &imagined.ask, received)
+        .map_err(|violation| violation.public())?;
     Ok(match found {
         Found::Target(target) => Some(target),
         Found::NotYet(spec) => Some(Arc::new(Target::unseen(spec, received.address.text()))),
@@ -97,11 +124,15 @@ fn look_up(gate: &Gate, imagined: &Imagined, received: &Received<'_>) -> Result<
 
 fn imagined(gate: &Gate, question: Json<'_>) -> Result<Imagined, String> {
     let text = |key: &str| question.get(key).and_then(Json::as_str);
-    let tool = text("tool").ok_or("say which call: `call` with its id, or `tool`, `arguments` and `caller` or `context`")?;
+    let tool = text("tool").ok_or(
+        "say which call: `call` with its id, or `tool`, `arguments` and `caller` or `context`",
+    )?;
     let (context, agent) = (text("context"), text("agent"));
     let caller = match (text("caller"), &context) {
         (Some(caller), _) => {
-            let found = gate.find_caller(&caller).or_else(|| gate.inner().signed.latest(&caller));
+            let found = gate
+                .find_caller(&caller)
+                .or_else(|| gate.inner().signed.latest(&caller));
             found.ok_or_else(|| format!("there is no caller and no execution `{caller}`"))?
         }
         (None, Some(_)) => gate.inner().callers.nobody(),
@@ -115,7 +146,10 @@ fn imagined(gate: &Gate, question: Json<'_>) -> Result<Imagined, String> {
     let rules = gate.inner().rules();
     let mut tenant = caller.tenant().map(str::to_owned);
     if let Some(name) = &context {
-        let known = rules.contexts.context(name).ok_or_else(|| format!("there is no security context `{name}`"))?;
+        let known = rules
+            .contexts
+            .context(name)
+            .ok_or_else(|| format!("there is no security context `{name}`"))?;
         tenant = tenant.or_else(|| known.tenant.clone());
     }
     let caller = match (&context, &agent) {
@@ -141,16 +175,29 @@ enum Recorded {
 
 fn recorded(gate: &Gate, call: &str) -> Result<Recorded, String> {
     let dir = gate.ledger().dir().to_owned();
-    let records = audit::read(&dir, Filter { call: call.to_owned(), ..Filter::default() }).map_err(|error| error.to_string())?;
+    let records = audit::read(
+        &dir,
+        Filter {
+            call: call.to_owned(),
+            ..Filter::default()
+        },
+    )
+    .map_err(|error| error.to_string())?;
     // A reset of its session, or the erasing of its arguments, names a call too.
-    let last = records.filter_map(Result::ok).filter(Record::is_of_a_call).last();
+    let last = records
+        .filter_map(Result::ok)
+        .filter(Record::is_of_a_call)
+        .last();
     let record = last.ok_or_else(|| format!("the ledger has no call `{call}`"))?;
-    let action = Action::from_method(&record.action).ok_or_else(|| format!("`{}` is not a call", record.action))?;
+    let action = Action::from_method(&record.action)
+        .ok_or_else(|| format!("`{}` is not a call", record.action))?;
     if record.server.is_empty() && record.tool.is_empty() {
         return Ok(Recorded::Unjudgeable(Page::of_record(&record)));
     }
     let (caller, mut remark) = who_called(gate, &record)?;
-    let body = audit::body(&dir, call).map_err(|error| error.to_string())?.bytes();
+    let body = audit::body(&dir, call)
+        .map_err(|error| error.to_string())?
+        .bytes();
     let has_arguments = body.is_some();
     if !has_arguments {
         remark = Some("its arguments were not kept, so it is explained without them");
@@ -163,35 +210,70 @@ fn recorded(gate: &Gate, call: &str) -> Result<Recorded, String> {
         // By the name that was used: lists of tools may have that one and not the other.
         _ => (None, &record.target),
     };
-    let ask = ask(caller, mount, action, name, body.as_deref().unwrap_or(b"{}"));
+    let ask = ask(
+        caller,
+        mount,
+        action,
+        name,
+        body.as_deref().unwrap_or(b"{}"),
+    );
     let is_signed = !record.execution.is_empty();
-    Ok(Recorded::Call(Box::new(Imagined { ask, recorded: Some(record), remark, has_arguments, is_signed })))
+    Ok(Recorded::Call(Box::new(Imagined {
+        ask,
+        recorded: Some(record),
+        remark,
+        has_arguments,
+        is_signed,
+    })))
 }
 
 /// Who made a call, as they are now: its own session, or what that session was, where it has been forgotten.
 fn who_called(gate: &Gate, record: &Record) -> Result<(Caller, Option<&'static str>), String> {
-    let gone = || format!("the credential `{}` is not in force any more", record.caller);
+    let gone = || {
+        format!(
+            "the credential `{}` is not in force any more",
+            record.caller
+        )
+    };
     if record.execution.is_empty() {
         return Ok((gate.find_caller(&record.caller).ok_or_else(gone)?, None));
     }
     let of_session = |caller: &Caller| {
-        caller.signed().is_some_and(|session| record.session.strip_prefix("seal:") == Some(session.id.as_str()))
+        caller.signed().is_some_and(|session| {
+            record.session.strip_prefix("seal:") == Some(session.id.as_str())
+        })
     };
     if let Some(caller) = gate.inner().signed.all().into_iter().find(of_session) {
         return Ok((caller, None));
     }
-    let owner = gate.find_caller(&record.caller).unwrap_or_else(|| gate.inner().callers.nobody());
+    let owner = gate
+        .find_caller(&record.caller)
+        .unwrap_or_else(|| gate.inner().callers.nobody());
     let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-    let (context, agent, tenant) = (given(&record.context), given(&record.agent), given(&record.tenant));
+    let (context, agent, tenant) = (
+        given(&record.context),
+        given(&record.agent),
+        given(&record.tenant),
+    );
     let caller = owner.supposed(context.as_deref(), agent.as_deref(), tenant.as_deref());
     Ok((caller, Some(FORGOTTEN)))
 }
 
-fn ask(caller: Caller, mount: Option<ServerId>, action: Action, name: &str, arguments: &[u8]) -> Ask {
+fn ask(
+    caller: Caller,
+    mount: Option<ServerId>,
+    action: Action,
+    name: &str,
+    arguments: &[u8],
+) -> Ask {
     let address = |params: &mut Object| {
         match action {
-            Action::ReadResource | Action::Subscribe | Action::Unsubscribe => params.str("uri", name),
-            Action::TaskGet | Action::TaskUpdate | Action::TaskCancel | Action::TaskResult => params.str("taskId", name),
+            Action::ReadResource | Action::Subscribe | Action::Unsubscribe => {
+                params.str("uri", name)
+            }
+            Action::TaskGet | Action::TaskUpdate | Action::TaskCancel | Action::TaskResult => {
+                params.str("taskId", name)
+            }
             Action::Complete => params.object("ref", |out| {
                 out.str("type", "ref/prompt").str("name", name);
             }),
@@ -199,7 +281,21 @@ fn ask(caller: Caller, mount: Option<ServerId>, action: Action, name: &str, argu
         };
     };
     let params = call::parameters_of(action, Json::checked_before(arguments), address);
-    let client = ClientFace { era: Era::Modern, capabilities: Bytes::from_static(b"{}"), log: None, progress: false };
+    let client = ClientFace {
+        era: Era::Modern,
+        capabilities: Bytes::from_static(b"{}"),
+        log: None,
+        progress: false,
+    };
     let params = params.into();
-    Ask { caller, door: Door::Cli, mount, session: "explain".into(), proof: Proof::Bearer, action, params, client }
+    Ask {
+        caller,
+        door: Door::Cli,
+        mount,
+        session: "explain".into(),
+        proof: Proof::Bearer,
+        action,
+        params,
+        client,
+    }
 }

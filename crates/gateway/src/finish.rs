@@ -56,7 +56,8 @@ impl Flights {
 
     /// Waits for the calls under way, `grace` for their own end and `then` for the end they are told to come to. How many are left.
     pub(crate) async fn finish(&self, grace: Duration, then: Duration) -> usize {
-        self.phase.send_modify(|phase| *phase = Phase::Closing.max(*phase));
+        self.phase
+            .send_modify(|phase| *phase = Phase::Closing.max(*phase));
         if self.landed(Instant::now() + grace, Phase::Closing).await {
             return 0;
         }
@@ -67,7 +68,8 @@ impl Flights {
 
     /// Says from now on that the gate is about to stop.
     pub(crate) fn drain(&self) {
-        self.phase.send_modify(|phase| *phase = Phase::Draining.max(*phase));
+        self.phase
+            .send_modify(|phase| *phase = Phase::Draining.max(*phase));
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -113,7 +115,11 @@ mod tests {
     async fn calls_get_their_time_and_are_then_told() {
         let flights = Arc::new(Flights::default());
         let (second, many) = (Duration::from_millis(40), Duration::from_millis(400));
-        assert_eq!(flights.finish(many, second).await, 0, "there is nothing to wait for");
+        assert_eq!(
+            flights.finish(many, second).await,
+            0,
+            "there is nothing to wait for"
+        );
         let quick = Arc::clone(&flights);
         let begun = flights.begin();
         tokio::spawn(async move {
@@ -140,6 +146,10 @@ mod tests {
             hurried.hurry();
         };
         tokio::join!(hurried.finish(100 * many, second), hurry);
-        assert!(began.elapsed() < 50 * many, "who is in a hurry does not wait: {:?}", began.elapsed());
+        assert!(
+            began.elapsed() < 50 * many,
+            "who is in a hurry does not wait: {:?}",
+            began.elapsed()
+        );
     }
 }

@@ -107,13 +107,19 @@ pub(crate) struct Inner {
 
 impl std::fmt::Debug for Gate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gate").field("hub", &self.0.hub).finish_non_exhaustive()
+        f.debug_struct("Gate")
+            .field("hub", &self.0.hub)
+            .finish_non_exhaustive()
     }
 }
 
 impl Inner {
     pub(crate) fn next_call_id(&self) -> String {
-        format!("{}-{}", self.run, self.call_ids.fetch_add(1, Ordering::Relaxed))
+        format!(
+            "{}-{}",
+            self.run,
+            self.call_ids.fetch_add(1, Ordering::Relaxed)
+        )
     }
 
     pub(crate) fn now_us(&self) -> u64 {
@@ -176,14 +182,33 @@ impl Inner {
     }
 
     /// Takes a person's answer to an open approval. Nothing is answered unrecorded.
-    pub(crate) async fn answer_approval(&self, id: &str, approve: bool, who: &str, reason: &str) -> Result<Approval, String> {
-        let open = self.state.get(id).await.map_err(|error| error.to_string())?;
-        let open = open.ok_or_else(|| format!("there is no approval `{id}`"))?.at(self.now_ms());
+    pub(crate) async fn answer_approval(
+        &self,
+        id: &str,
+        approve: bool,
+        who: &str,
+        reason: &str,
+    ) -> Result<Approval, String> {
+        let open = self
+            .state
+            .get(id)
+            .await
+            .map_err(|error| error.to_string())?;
+        let open = open
+            .ok_or_else(|| format!("there is no approval `{id}`"))?
+            .at(self.now_ms());
         if open.state != ApprovalState::Pending {
-            return Err(format!("approval {id} has already been answered: it is {}", open.state));
+            return Err(format!(
+                "approval {id} has already been answered: it is {}",
+                open.state
+            ));
         }
         let change = audit::Change {
-            action: if approve { "approval.approved" } else { "approval.denied" },
+            action: if approve {
+                "approval.approved"
+            } else {
+                "approval.denied"
+            },
             caller: who,
             reason,
             server: &open.server,
@@ -191,14 +216,20 @@ impl Inner {
             approval: &open.id,
             ..audit::Change::default()
         };
-        self.ledger.change(&change).map_err(|error| error.to_string())?;
-        self.state.answer(id, approve, who, reason, self.now_ms()).await.map_err(|error| error.to_string())
+        self.ledger
+            .change(&change)
+            .map_err(|error| error.to_string())?;
+        self.state
+            .answer(id, approve, who, reason, self.now_ms())
+            .await
+            .map_err(|error| error.to_string())
     }
 
     /// Tells listeners how far the ledger is durable now.
     fn wake_listeners(&self) {
         let synced = self.ledger.status().synced;
-        self.durable.send_if_modified(|known| std::mem::replace(known, synced) != synced);
+        self.durable
+            .send_if_modified(|known| std::mem::replace(known, synced) != synced);
     }
 
     /// Counts how a call ended.
@@ -230,7 +261,12 @@ impl Gate {
         callers.replace(credentials);
         let providers = Providers::new(settings.rules.oauth.as_ref(), settings.proofs);
         callers.allow_anonymous(!settings.terms.door.requires_credential);
-        let signed = Signed::new(settings.signing, &callers, settings.state.clone(), ledger.clone());
+        let signed = Signed::new(
+            settings.signing,
+            &callers,
+            settings.state.clone(),
+            ledger.clone(),
+        );
         let durable = watch::Sender::new(ledger.status().synced);
         let states = SpentStates::new(clock().unix_ms);
         let gate = Self(Arc::new(Inner {
@@ -376,11 +412,15 @@ impl Gate {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let in_flight = self.0.slots.taken();
         let mut out = Object::new();
-        out.u64("in_flight", in_flight as u64).u64("waiting", self.0.waiting.taken() as u64);
+        out.u64("in_flight", in_flight as u64)
+            .u64("waiting", self.0.waiting.taken() as u64);
         let (unread, requests) = self.0.callers.held();
-        out.u64("parked", self.0.parking.count() as u64).u64("unread_bytes", unread as u64).u64("request_bytes", requests as u64);
+        out.u64("parked", self.0.parking.count() as u64)
+            .u64("unread_bytes", unread as u64)
+            .u64("request_bytes", requests as u64);
         out.u64("answered", read(&self.0.answered));
-        out.u64("refused", read(&self.0.refused)).u64("failed", read(&self.0.failed));
+        out.u64("refused", read(&self.0.refused))
+            .u64("failed", read(&self.0.failed));
         out.u64("withheld", self.0.unheard.count());
         out.finish()
     }
@@ -417,7 +457,10 @@ impl Gate {
     }
 
     pub(crate) fn sinks_json(&self) -> Vec<u8> {
-        self.0.sinks.get().map_or_else(|| b"[]".to_vec(), |report| report())
+        self.0
+            .sinks
+            .get()
+            .map_or_else(|| b"[]".to_vec(), |report| report())
     }
 
     pub(crate) fn edit(&self, edit: &Edit) -> Result<(), String> {
@@ -450,10 +493,23 @@ impl Gate {
 
     /// Makes everything be exactly as this says, and records that it changed. Calls under way go on.
     pub fn apply(&self, configuration: Configuration) -> Result<(), String> {
-        let Configuration { servers, credentials, rules, terms, awaiting_restart } = configuration;
-        let mut detail = format!("{} servers, {} credentials", servers.len(), credentials.len());
+        let Configuration {
+            servers,
+            credentials,
+            rules,
+            terms,
+            awaiting_restart,
+        } = configuration;
+        let mut detail = format!(
+            "{} servers, {} credentials",
+            servers.len(),
+            credentials.len()
+        );
         if !awaiting_restart.is_empty() {
-            detail.push_str(&format!("; in force after a restart: {}", awaiting_restart.join(", ")));
+            detail.push_str(&format!(
+                "; in force after a restart: {}",
+                awaiting_restart.join(", ")
+            ));
         }
         let change = audit::Change {
             action: "config.applied",
@@ -461,11 +517,19 @@ impl Gate {
             bundle: rules.bundle.version(),
             ..audit::Change::default()
         };
-        self.0.ledger.change(&change).map_err(|error| error.to_string())?;
+        self.0
+            .ledger
+            .change(&change)
+            .map_err(|error| error.to_string())?;
         self.record_opt_outs(&servers)?;
-        let recorded = self.0.callers.record_replacement(&credentials, &self.0.ledger);
+        let recorded = self
+            .0
+            .callers
+            .record_replacement(&credentials, &self.0.ledger);
         recorded.map_err(|error| error.to_string())?;
-        self.0.callers.allow_anonymous(!terms.door.requires_credential);
+        self.0
+            .callers
+            .allow_anonymous(!terms.door.requires_credential);
         self.0.hub.set_attempts(terms.attempts);
         self.0.callers.set_largest(terms.ceiling.result_bytes);
         self.0.terms.store(Arc::new(terms));
@@ -473,7 +537,9 @@ impl Gate {
         self.0.providers.apply(rules.oauth.as_ref());
         self.0.rules.store(Arc::new(rules));
         self.0.callers.replace(credentials);
-        self.0.callers.keep_vouched(|id| self.0.providers.vouch_for(id));
+        self.0
+            .callers
+            .keep_vouched(|id| self.0.providers.vouch_for(id));
         self.0.signed.refresh(&self.0.callers);
         self.0.hub.apply(servers);
         Ok(())
@@ -482,12 +548,17 @@ impl Gate {
     /// A server whose arguments or results are no longer scanned is worth a record of its own, each time that is decided.
     fn record_opt_outs(&self, servers: &[ServerSpec]) -> Result<(), String> {
         for spec in servers {
-            let before = self.0.hub.upstream(&spec.id).map(|upstream| upstream.spec());
+            let before = self
+                .0
+                .hub
+                .upstream(&spec.id)
+                .map(|upstream| upstream.spec());
             let scans = before.as_ref().is_none_or(|before| before.injection_scan);
             let redacts = before.as_ref().is_none_or(|before| before.redact_results);
-            for (was, is, key) in
-                [(scans, spec.injection_scan, "injection_scan"), (redacts, spec.redact_results, "redact_results")]
-            {
+            for (was, is, key) in [
+                (scans, spec.injection_scan, "injection_scan"),
+                (redacts, spec.redact_results, "redact_results"),
+            ] {
                 if was && !is {
                     let detail = format!("`{key}` is off");
                     let change = audit::Change {
@@ -496,7 +567,10 @@ impl Gate {
                         detail: &detail,
                         ..audit::Change::default()
                     };
-                    self.0.ledger.change(&change).map_err(|error| error.to_string())?;
+                    self.0
+                        .ledger
+                        .change(&change)
+                        .map_err(|error| error.to_string())?;
                 }
             }
         }
@@ -511,8 +585,16 @@ impl Gate {
 
     /// Writes a change to the ledger; nothing changes unrecorded.
     pub fn record_change(&self, action: &str, detail: &str) -> Result<(), String> {
-        let change = audit::Change { action, detail, ..audit::Change::default() };
-        self.0.ledger.change(&change).map(drop).map_err(|error| error.to_string())
+        let change = audit::Change {
+            action,
+            detail,
+            ..audit::Change::default()
+        };
+        self.0
+            .ledger
+            .change(&change)
+            .map(drop)
+            .map_err(|error| error.to_string())
     }
 
     /// Waits for the calls under way; after a while they are cancelled, which is recorded and answered like any other end. Nobody may start
@@ -543,7 +625,11 @@ impl Gate {
     /// The last words of a gate that shuts down: what was only counted, and everything to the disk.
     pub fn close(&self) {
         let ledger = &self.0.ledger;
-        let counted = self.0.strangers.close(ledger).and_then(|()| self.0.refusals.close(ledger));
+        let counted = self
+            .0
+            .strangers
+            .close(ledger)
+            .and_then(|()| self.0.refusals.close(ledger));
         let closed = counted.and_then(|()| ledger.sync().map(drop));
         if let Err(error) = closed {
             tracing::error!(%error, "the ledger could not be closed cleanly");

@@ -55,7 +55,8 @@ pub use running::{Answer, Event, Outcome, Reply, Running};
 pub use seal::Seal;
 pub use settings::DoorSettings;
 pub use signed::{
-    AttestError, AttestProof, AttestRequest, Attested, Ended, Launchable, NewWorkload, SessionRequest, SignedSession,
+    AttestError, AttestProof, AttestRequest, Attested, Ended, Launchable, NewWorkload,
+    SessionRequest, SignedSession,
 };
 pub use state::SignedStatus;
 pub use words::{ListKind, Pass, Sight, SightKey, Source, Words};

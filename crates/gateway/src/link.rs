@@ -144,7 +144,9 @@ pub(crate) struct Link {
 
 impl std::fmt::Debug for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Link").field("pid", &self.pid).finish_non_exhaustive()
+        f.debug_struct("Link")
+            .field("pid", &self.pid)
+            .finish_non_exhaustive()
     }
 }
 
@@ -154,7 +156,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Link {
     pub(crate) fn new(handover: sandbox::handover::Sender, pid: u32) -> Self {
-        let memory = Memory::new(&handover).inspect_err(|error| tracing::debug!(%error, "no memory is shared with the worker"));
+        let memory = Memory::new(&handover)
+            .inspect_err(|error| tracing::debug!(%error, "no memory is shared with the worker"));
         Self {
             waiters: std::array::from_fn(|_| Mutex::default()),
             unsent: Arc::default(),
@@ -199,7 +202,11 @@ impl Link {
     pub(crate) async fn ask_within(&self, method: &str, params: &[u8], patience: Duration) -> Word {
         match tokio::time::timeout(patience, self.ask(method, params)).await {
             Ok(word) => word,
-            Err(_) => Word::Error { text: "the worker did not answer in time".into(), kind: ErrorKind::Timeout, rpc: None },
+            Err(_) => Word::Error {
+                text: "the worker did not answer in time".into(),
+                kind: ErrorKind::Timeout,
+                rpc: None,
+            },
         }
     }
 
@@ -212,7 +219,12 @@ impl Link {
 
     /// Passes a call on: `about` are the fields that describe it, `params` its own parameters, on one line already. They may be long,
     /// so they are copied only once. What comes back is counted to `account`.
-    pub(crate) fn forward(&self, mut about: Object, params: &Pieces, account: &Arc<Account>) -> (u64, mpsc::Receiver<Word>) {
+    pub(crate) fn forward(
+        &self,
+        mut about: Object,
+        params: &Pieces,
+        account: &Arc<Account>,
+    ) -> (u64, mpsc::Receiver<Word>) {
         let (id, receiver) = self.begin_stream(Some(Arc::clone(account)));
         let place = self.memory.as_ref().and_then(|memory| memory.lend(params));
         about.raw("params", if place.is_some() { b"null" } else { b"" });
@@ -244,7 +256,14 @@ impl Link {
         let (events, receiver) = mpsc::channel(EVENTS + 1);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         if let Ok(last) = events.clone().try_reserve_owned() {
-            self.shard(id).insert(id, Waiter::Stream { events, last, account });
+            self.shard(id).insert(
+                id,
+                Waiter::Stream {
+                    events,
+                    last,
+                    account,
+                },
+            );
         }
         (id, receiver)
     }
@@ -256,7 +275,10 @@ impl Link {
 
     fn send(&self, id: u64, method: &str, params: &[u8]) {
         let mut message = Object::with_capacity(params.len() + method.len() + 48);
-        message.u64("id", id).str("method", method).raw("params", params);
+        message
+            .u64("id", id)
+            .str("method", method)
+            .raw("params", params);
         let mut message = message.finish();
         // A client may send its JSON on many lines; ours goes on one.
         wire::write::flatten(&mut message);
@@ -329,12 +351,18 @@ impl Link {
 
     /// How long the worker has been silent.
     pub(crate) fn silence(&self) -> Duration {
-        self.born.elapsed().saturating_sub(Duration::from_micros(self.heard.load(Ordering::Relaxed)))
+        self.born
+            .elapsed()
+            .saturating_sub(Duration::from_micros(self.heard.load(Ordering::Relaxed)))
     }
 
     /// Whether any request is waiting for an answer, the endless `watch` aside.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.waiters.iter().map(|shard| lock(shard).len()).sum::<usize>() > 1
+        self.waiters
+            .iter()
+            .map(|shard| lock(shard).len())
+            .sum::<usize>()
+            > 1
     }
 
     /// Sends what was left for the next message to take along, if none came.
@@ -373,7 +401,8 @@ impl Link {
         while let Ok(1..) = pipe.read_buf(lines.buffer()).await {
             self.note_heard();
             while let Some(line) = lines.next_line() {
-                let is_long = is_alone && matches!(&line, Line::Whole(line) if worker::is_attached(line));
+                let is_long =
+                    is_alone && matches!(&line, Line::Whole(line) if worker::is_attached(line));
                 self.hear(line, &mut assembler);
                 if is_long {
                     // Whoever waits for a long result works on it while it is in the caches, before the next one is copied.
@@ -387,7 +416,9 @@ impl Link {
     }
 
     fn note_heard(&self) {
-        let now = u64::try_from(self.born.elapsed().as_micros()).unwrap_or(u64::MAX).max(1);
+        let now = u64::try_from(self.born.elapsed().as_micros())
+            .unwrap_or(u64::MAX)
+            .max(1);
         self.heard.store(now, Ordering::Relaxed);
     }
 
@@ -403,15 +434,30 @@ impl Link {
         match Shared::read(&line) {
             None => {}
             Some(Shared::Attached(attached)) => return self.hear_attached(&attached),
-            Some(Shared::Returned(offset)) => return self.memory.iter().for_each(|memory| memory.returned(offset)),
-            Some(Shared::Malformed) => return tracing::warn!("the worker sent a line about shared memory that cannot be read"),
+            Some(Shared::Returned(offset)) => {
+                return self
+                    .memory
+                    .iter()
+                    .for_each(|memory| memory.returned(offset));
+            }
+            Some(Shared::Malformed) => {
+                return tracing::warn!(
+                    "the worker sent a line about shared memory that cannot be read"
+                );
+            }
         }
         let text = match assembler.take(line.clone()) {
             Ok(Some(text)) => text,
             Ok(None) => return,
-            Err(PartError::TooLarge { id }) => return self.give_up(id, ErrorKind::TooLarge, "the answer is too long"),
-            Err(PartError::TooMany { id }) => return self.give_up(id, ErrorKind::NoRoom, "too many long answers at once"),
-            Err(PartError::Malformed) => return tracing::warn!("the worker sent a part that cannot be read"),
+            Err(PartError::TooLarge { id }) => {
+                return self.give_up(id, ErrorKind::TooLarge, "the answer is too long");
+            }
+            Err(PartError::TooMany { id }) => {
+                return self.give_up(id, ErrorKind::NoRoom, "too many long answers at once");
+            }
+            Err(PartError::Malformed) => {
+                return tracing::warn!("the worker sent a part that cannot be read");
+            }
         };
         match Json::skim_fields(&text) {
             Ok(fields) => self.dispatch(&text, &fields),
@@ -426,7 +472,9 @@ impl Link {
     /// waits for it copies it, when there is room for it and where that keeps nobody waiting; until then it stays where it is.
     fn hear_attached(&self, attached: &Attached) {
         let Some(memory) = &self.memory else { return };
-        let id = Json::skim_fields(&attached.message).ok().and_then(|fields| json::find(&fields, "id")?.as_u64());
+        let id = Json::skim_fields(&attached.message)
+            .ok()
+            .and_then(|fields| json::find(&fields, "id")?.as_u64());
         let left = Left::new(memory, &self.unsent, attached.offset, attached.length);
         match id {
             Some(id) => self.finish(id, Word::Waits(Waits::There(left))),
@@ -445,20 +493,35 @@ impl Link {
     /// A result that came in lines, counted to its caller. One that is long and finds no room is given up: the call was carried out, and
     /// its caller is told what became of the answer.
     fn counted(&self, id: u64, word: Word) -> Word {
-        let Word::Result(text) = word else { return word };
-        let Some(account) = self.account(id) else { return Word::Result(text) };
+        let Word::Result(text) = word else {
+            return word;
+        };
+        let Some(account) = self.account(id) else {
+            return Word::Result(text);
+        };
         match account.take(text.len()) {
             Some(room) => Word::Result(room.hold(text.into_bytes()).into()),
             None if text.len() < worker::LINE_LIMIT => Word::Waits(Waits::Here(text)),
             None => {
                 let text = format!("{} bytes, and too many answers wait to be read", text.len());
-                Word::Error { text, kind: ErrorKind::NoRoom, rpc: None }
+                Word::Error {
+                    text,
+                    kind: ErrorKind::NoRoom,
+                    rpc: None,
+                }
             }
         }
     }
 
     fn give_up(&self, id: u64, kind: ErrorKind, why: &str) {
-        self.finish(id, Word::Error { text: why.to_owned(), kind, rpc: None });
+        self.finish(
+            id,
+            Word::Error {
+                text: why.to_owned(),
+                kind,
+                rpc: None,
+            },
+        );
     }
 
     /// An answer that cannot be read is an answer all the same: its caller must not hang.
@@ -492,27 +555,42 @@ impl Link {
     }
 
     fn forward_event(&self, id: u64, event: Json<'_>, line: &Bytes) {
-        let Some(name) = event.as_str().as_deref().and_then(EventName::read) else { return };
+        let Some(name) = event.as_str().as_deref().and_then(EventName::read) else {
+            return;
+        };
         let message = match self.account(id) {
             None => Some(line.clone()),
             Some(account) => account.take(line.len()).map(|room| room.hold(line.clone())),
         };
         let full = match (self.shard(id).get(&id), message) {
-            (Some(Waiter::Stream { events, .. }), Some(message)) => events.try_send(Word::Event { name, message }).is_err(),
+            (Some(Waiter::Stream { events, .. }), Some(message)) => {
+                events.try_send(Word::Event { name, message }).is_err()
+            }
             (Some(_), None) => true,
             _ => false,
         };
         // Progress and logs may be lost; a question or a change may not, so its request ends instead.
         if full && !matches!(name, EventName::Progress | EventName::Log) {
             let text = "more questions than the caller could take".to_owned();
-            self.finish(id, Word::Error { text, kind: ErrorKind::Refused, rpc: None });
+            self.finish(
+                id,
+                Word::Error {
+                    text,
+                    kind: ErrorKind::Refused,
+                    rpc: None,
+                },
+            );
         }
     }
 }
 
 /// What became of an answer that cannot be read.
 fn unreadable() -> Word {
-    Word::Error { text: UNREADABLE.to_owned(), kind: ErrorKind::Invalid, rpc: None }
+    Word::Error {
+        text: UNREADABLE.to_owned(),
+        kind: ErrorKind::Invalid,
+        rpc: None,
+    }
 }
 
 #[derive(Default)]
@@ -530,10 +608,16 @@ impl Parts<'_> {
         if let Some(result) = self.result {
             return Word::Result(line.slice_ref(result.as_bytes()).into());
         }
-        let Some(error) = self.error else { return Word::Done };
+        let Some(error) = self.error else {
+            return Word::Done;
+        };
         Word::Error {
             text: error.as_str().map(Into::into).unwrap_or_default(),
-            kind: self.kind.and_then(Json::as_str).as_deref().map_or(ErrorKind::Upstream, ErrorKind::read),
+            kind: self
+                .kind
+                .and_then(Json::as_str)
+                .as_deref()
+                .map_or(ErrorKind::Upstream, ErrorKind::read),
             rpc: self.rpc.map(|rpc| line.slice_ref(rpc.as_bytes())),
         }
     }

@@ -35,7 +35,12 @@ pub(crate) struct Bucket {
 
 impl Bucket {
     pub(crate) fn new(name: String, rate: Rate) -> Self {
-        Self { name, rate, born: Instant::now(), due: AtomicU64::new(0) }
+        Self {
+            name,
+            rate,
+            born: Instant::now(),
+            due: AtomicU64::new(0),
+        }
     }
 
     /// Counts a call that comes now.
@@ -51,7 +56,9 @@ impl Bucket {
     /// A call that was counted is not made after all.
     fn give_back(&self) {
         let earlier = |due: u64| Some(due.saturating_sub(self.step()));
-        let _ = self.due.fetch_update(Ordering::AcqRel, Ordering::Acquire, earlier);
+        let _ = self
+            .due
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, earlier);
     }
 
     fn step(&self) -> u64 {
@@ -73,15 +80,20 @@ impl Bucket {
         };
         let due = self.due.load(Ordering::Acquire);
         let counted = if is_counted {
-            self.due.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).map(drop)
+            self.due
+                .fetch_update(Ordering::AcqRel, Ordering::Acquire, next)
+                .map(drop)
         } else {
             next(due).map(drop).ok_or(due)
         };
         counted.map_err(|due| Exceeded {
             limit: self.name.clone(),
             calls: self.rate.calls.into(),
-            retry_after: Duration::from_nanos(due.saturating_add(step).saturating_sub(now.saturating_add(window)))
-                .max(Duration::from_millis(1)),
+            retry_after: Duration::from_nanos(
+                due.saturating_add(step)
+                    .saturating_sub(now.saturating_add(window)),
+            )
+            .max(Duration::from_millis(1)),
         })
     }
 }
@@ -111,14 +123,20 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.0.iter().flat_map(|metered| metered.buckets.iter()).for_each(|bucket| bucket.give_back());
+        self.0
+            .iter()
+            .flat_map(|metered| metered.buckets.iter())
+            .for_each(|bucket| bucket.give_back());
     }
 }
 
 impl Metered {
     /// These limits and one more.
     pub(crate) fn and(&self, bucket: Arc<Bucket>) -> Self {
-        Self { buckets: self.buckets.iter().cloned().chain([bucket]).collect(), places: Arc::clone(&self.places) }
+        Self {
+            buckets: self.buckets.iter().cloned().chain([bucket]).collect(),
+            places: Arc::clone(&self.places),
+        }
     }
 
     /// The places of the server.
@@ -128,7 +146,8 @@ impl Metered {
 
     /// Counts a call that everything else has let through.
     pub(crate) fn charge(&self) -> Result<Charge, Exceeded> {
-        self.run(true).map(|()| Charge((!self.buckets.is_empty()).then(|| self.clone())))
+        self.run(true)
+            .map(|()| Charge((!self.buckets.is_empty()).then(|| self.clone())))
     }
 
     fn run(&self, is_counted: bool) -> Result<(), Exceeded> {
@@ -137,8 +156,16 @@ impl Metered {
         }
         let now = Instant::now();
         // Looked at before any is counted, so that a call refused by one limit does not use up another.
-        self.buckets.iter().try_for_each(|bucket| bucket.count(now, false))?;
-        if is_counted { self.buckets.iter().try_for_each(|bucket| bucket.count(now, true)) } else { Ok(()) }
+        self.buckets
+            .iter()
+            .try_for_each(|bucket| bucket.count(now, false))?;
+        if is_counted {
+            self.buckets
+                .iter()
+                .try_for_each(|bucket| bucket.count(now, true))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -175,7 +202,17 @@ impl SessionMeters {
     /// One of so many places, given back when it is dropped; `None` if all are taken.
     pub(crate) fn place(&self, name: String, limit: u32) -> Option<OwnedSemaphorePermit> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = || (limit, Arc::new(Semaphore::new(limit.try_into().unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS))));
+        let fresh = || {
+            (
+                limit,
+                Arc::new(Semaphore::new(
+                    limit
+                        .try_into()
+                        .unwrap_or(usize::MAX)
+                        .min(Semaphore::MAX_PERMITS),
+                )),
+            )
+        };
         let entry = places.entry(name).or_insert_with(fresh);
         if entry.0 != limit {
             *entry = fresh();
@@ -197,12 +234,22 @@ pub(crate) struct Meters {
 
 impl Meters {
     pub(crate) fn of_server(&self, spec: &ServerSpec) -> Metered {
-        Metered { buckets: self.bucket(spec, None, spec.rate).into_iter().collect(), places: self.places(spec) }
+        Metered {
+            buckets: self.bucket(spec, None, spec.rate).into_iter().collect(),
+            places: self.places(spec),
+        }
     }
 
     pub(crate) fn of_tool(&self, spec: &ServerSpec, tool: &str) -> Metered {
         let own = self.bucket(spec, Some(tool), spec.rule(tool).rate);
-        Metered { buckets: self.bucket(spec, None, spec.rate).into_iter().chain(own).collect(), places: self.places(spec) }
+        Metered {
+            buckets: self
+                .bucket(spec, None, spec.rate)
+                .into_iter()
+                .chain(own)
+                .collect(),
+            places: self.places(spec),
+        }
     }
 
     fn places(&self, spec: &ServerSpec) -> Arc<Places> {
@@ -211,7 +258,12 @@ impl Meters {
     }
 
     /// The meter of a limit, the same one as before unless the limit changed.
-    fn bucket(&self, spec: &ServerSpec, tool: Option<&str>, rate: Option<Rate>) -> Option<Arc<Bucket>> {
+    fn bucket(
+        &self,
+        spec: &ServerSpec,
+        tool: Option<&str>,
+        rate: Option<Rate>,
+    ) -> Option<Arc<Bucket>> {
         let rate = rate?;
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (spec.id.clone(), tool.map(str::to_owned));
@@ -234,7 +286,13 @@ mod tests {
 
     #[test]
     fn a_burst_passes_and_then_the_pace_holds() {
-        let bucket = Bucket::new("limit".into(), Rate { calls: 3, per: Duration::from_secs(3) });
+        let bucket = Bucket::new(
+            "limit".into(),
+            Rate {
+                calls: 3,
+                per: Duration::from_secs(3),
+            },
+        );
         let start = bucket.born;
         for _ in 0..3 {
             assert!(bucket.count(start, true).is_ok());
@@ -247,7 +305,13 @@ mod tests {
 
     #[test]
     fn looking_does_not_count() {
-        let bucket = Bucket::new("limit".into(), Rate { calls: 1, per: Duration::from_secs(1) });
+        let bucket = Bucket::new(
+            "limit".into(),
+            Rate {
+                calls: 1,
+                per: Duration::from_secs(1),
+            },
+        );
         for _ in 0..10 {
             assert!(bucket.count(bucket.born, false).is_ok());
         }
@@ -257,7 +321,13 @@ mod tests {
 
     #[test]
     fn what_is_given_back_can_be_taken_again() {
-        let bucket = Arc::new(Bucket::new("limit".into(), Rate { calls: 1, per: Duration::from_secs(3600) }));
+        let bucket = Arc::new(Bucket::new(
+            "limit".into(),
+            Rate {
+                calls: 1,
+                per: Duration::from_secs(3600),
+            },
+        ));
         let metered = Metered::default().and(Arc::clone(&bucket));
         for _ in 0..10 {
             drop(metered.charge().unwrap());
@@ -265,12 +335,21 @@ mod tests {
         metered.charge().unwrap().keep();
         assert!(metered.charge().is_err());
         drop(metered.charge());
-        assert!(metered.charge().is_err(), "a charge that failed gives nothing back");
+        assert!(
+            metered.charge().is_err(),
+            "a charge that failed gives nothing back"
+        );
     }
 
     #[test]
     fn many_threads_never_pass_more_than_the_burst() {
-        let bucket = Bucket::new("limit".into(), Rate { calls: 100, per: Duration::from_secs(3600) });
+        let bucket = Bucket::new(
+            "limit".into(),
+            Rate {
+                calls: 100,
+                per: Duration::from_secs(3600),
+            },
+        );
         let passed = AtomicU64::new(0);
         std::thread::scope(|scope| {
             for _ in 0..8 {

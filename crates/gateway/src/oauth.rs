@@ -85,7 +85,11 @@ impl std::fmt::Debug for Providers {
 
 impl Providers {
     pub(crate) fn new(oauth: Option<&Arc<OAuth>>, proofs: Proofs) -> Self {
-        let providers = Self { setup: ArcSwapOption::empty(), cache: TokenCache::new(KEPT_TOKENS), proofs };
+        let providers = Self {
+            setup: ArcSwapOption::empty(),
+            cache: TokenCache::new(KEPT_TOKENS),
+            proofs,
+        };
         providers.apply(oauth);
         providers
     }
@@ -96,28 +100,45 @@ impl Providers {
         let setup = oauth.map(|oauth| {
             let known = |issuer: &Issuer| {
                 let mut known = before.iter().flat_map(|setup| &setup.providers);
-                known.find(|provider| provider.issuer == *issuer).map(Arc::clone)
+                known
+                    .find(|provider| provider.issuer == *issuer)
+                    .map(Arc::clone)
             };
             let new = |issuer: &Issuer| Arc::new(Provider::new(issuer.clone()));
-            let providers = oauth.issuers.iter().map(|issuer| known(issuer).unwrap_or_else(|| new(issuer))).collect();
-            Arc::new(Setup { oauth: Arc::clone(oauth), providers })
+            let providers = oauth
+                .issuers
+                .iter()
+                .map(|issuer| known(issuer).unwrap_or_else(|| new(issuer)))
+                .collect();
+            Arc::new(Setup {
+                oauth: Arc::clone(oauth),
+                providers,
+            })
         });
         self.setup.store(setup);
     }
 
     pub(crate) fn settings(&self) -> Option<Arc<OAuth>> {
-        self.setup.load().as_ref().map(|setup| Arc::clone(&setup.oauth))
+        self.setup
+            .load()
+            .as_ref()
+            .map(|setup| Arc::clone(&setup.oauth))
     }
 
     /// Does an id belong to somebody of a provider that is still named?
     pub(crate) fn vouch_for(&self, id: &str) -> bool {
         let setup = self.setup.load();
-        setup.iter().flat_map(|setup| &setup.providers).any(|provider| id.starts_with(&provider.prefix()))
+        setup
+            .iter()
+            .flat_map(|setup| &setup.providers)
+            .any(|provider| id.starts_with(&provider.prefix()))
     }
 
     /// Fetches keys that are due; called every so often.
     pub(crate) async fn tend(&self, workers: &Workers, mono_ms: u64) {
-        let Some(setup) = self.setup.load_full() else { return };
+        let Some(setup) = self.setup.load_full() else {
+            return;
+        };
         for provider in &setup.providers {
             provider.keys.refresh_if_old(workers, mono_ms).await;
         }
@@ -135,9 +156,17 @@ impl Providers {
     pub(crate) fn json(&self, mono_ms: u64) -> Option<Vec<u8>> {
         let setup = self.setup.load_full()?;
         let mut out = Object::new();
-        out.str("resource", &setup.oauth.resource).str("dpop", setup.oauth.proofs.as_str());
-        let providers: Vec<Vec<u8>> = setup.providers.iter().map(|provider| provider.json(mono_ms)).collect();
-        out.raw("issuers", &[b"[", providers.join(&b","[..]).as_slice(), b"]"].concat());
+        out.str("resource", &setup.oauth.resource)
+            .str("dpop", setup.oauth.proofs.as_str());
+        let providers: Vec<Vec<u8>> = setup
+            .providers
+            .iter()
+            .map(|provider| provider.json(mono_ms))
+            .collect();
+        out.raw(
+            "issuers",
+            &[b"[", providers.join(&b","[..]).as_slice(), b"]"].concat(),
+        );
         Some(out.finish())
     }
 
@@ -149,12 +178,27 @@ impl Providers {
         mono_ms: u64,
     ) -> Result<Credential, Unaccepted> {
         let refused = |text: &str| Unaccepted::Token(text.to_owned());
-        let setup = self.setup.load_full().ok_or_else(|| refused("Unknown or revoked credential"))?;
-        let claimed = access::claimed_issuer(presented.token).ok_or_else(|| refused("Unknown or revoked credential"))?;
-        let provider = setup.providers.iter().find(|provider| provider.issuer.issuer == claimed);
-        let provider = provider.ok_or_else(|| refused("The access token comes from an issuer that is not accepted here"))?;
-        let access = self.verified(&setup, provider, presented.token, workers, now_ms, mono_ms).await?;
-        let missing = setup.oauth.scopes.iter().any(|scope| !access.has_scope(scope));
+        let setup = self
+            .setup
+            .load_full()
+            .ok_or_else(|| refused("Unknown or revoked credential"))?;
+        let claimed = access::claimed_issuer(presented.token)
+            .ok_or_else(|| refused("Unknown or revoked credential"))?;
+        let provider = setup
+            .providers
+            .iter()
+            .find(|provider| provider.issuer.issuer == claimed);
+        let provider = provider.ok_or_else(|| {
+            refused("The access token comes from an issuer that is not accepted here")
+        })?;
+        let access = self
+            .verified(&setup, provider, presented.token, workers, now_ms, mono_ms)
+            .await?;
+        let missing = setup
+            .oauth
+            .scopes
+            .iter()
+            .any(|scope| !access.has_scope(scope));
         if missing {
             return Err(Unaccepted::Scope(setup.oauth.scopes.clone()));
         }
@@ -172,43 +216,78 @@ impl Providers {
         now_ms: u64,
         mono_ms: u64,
     ) -> Result<Arc<Access>, Unaccepted> {
-        let audience = provider.issuer.audience.as_deref().unwrap_or(&setup.oauth.resource);
-        let expect = Expect { issuer: &provider.issuer.issuer, audience };
+        let audience = provider
+            .issuer
+            .audience
+            .as_deref()
+            .unwrap_or(&setup.oauth.resource);
+        let expect = Expect {
+            issuer: &provider.issuer.issuer,
+            audience,
+        };
         for last in [false, true] {
-            let keys = provider.keys.current(workers, mono_ms).await.map_err(Unaccepted::Unavailable)?;
+            let keys = provider
+                .keys
+                .current(workers, mono_ms)
+                .await
+                .map_err(Unaccepted::Unavailable)?;
             match access::verify_cached(&self.cache, token, &keys, &expect, now_ms) {
                 Ok(access) => return Ok(access),
-                Err(AccessError::Signed(JwsError::UnknownKey)) if !last && provider.keys.look_again(workers, mono_ms).await => {}
+                Err(AccessError::Signed(JwsError::UnknownKey))
+                    if !last && provider.keys.look_again(workers, mono_ms).await => {}
                 Err(error) => return Err(Unaccepted::Token(sentence(&error))),
             }
         }
-        Err(Unaccepted::Token(sentence(&AccessError::Signed(JwsError::UnknownKey))))
+        Err(Unaccepted::Token(sentence(&AccessError::Signed(
+            JwsError::UnknownKey,
+        ))))
     }
 
-    fn check_binding(&self, oauth: &OAuth, access: &Access, presented: &Presented<'_>, now_ms: u64) -> Result<(), Unaccepted> {
+    fn check_binding(
+        &self,
+        oauth: &OAuth,
+        access: &Access,
+        presented: &Presented<'_>,
+        now_ms: u64,
+    ) -> Result<(), Unaccepted> {
         let refused = |text: &str| Err(Unaccepted::Token(text.to_owned()));
         match (&access.bound_to, oauth.proofs) {
             (None, ProofDemand::Required) => {
-                return refused("This resource takes only access tokens that are bound to a key (DPoP)");
+                return refused(
+                    "This resource takes only access tokens that are bound to a key (DPoP)",
+                );
             }
-            (None, _) if presented.as_bound => return refused("The access token is not bound to a key; send it as a bearer"),
+            (None, _) if presented.as_bound => {
+                return refused("The access token is not bound to a key; send it as a bearer");
+            }
             (None, _) => return Ok(()),
             // Taking it without a proof would make a bearer of it again.
             (Some(_), ProofDemand::Off) => {
-                return refused("The access token is bound to a key, and this resource takes no proofs");
+                return refused(
+                    "The access token is bound to a key, and this resource takes no proofs",
+                );
             }
-            (Some(_), _) if !presented.as_bound => return refused("The access token is bound to a key; send it as `DPoP`"),
+            (Some(_), _) if !presented.as_bound => {
+                return refused("The access token is bound to a key; send it as `DPoP`");
+            }
             (Some(_), _) => {}
         }
         let (Some(bound_to), Some(proof)) = (&access.bound_to, presented.proof) else {
-            return Err(Unaccepted::Proof("Send one proof in the `DPoP` header".to_owned()));
+            return Err(Unaccepted::Proof(
+                "Send one proof in the `DPoP` header".to_owned(),
+            ));
         };
         // A proxy in front may have given the door another path; what clients know is the resource.
         let url = match presented.path {
             "/mcp" if !oauth.path().is_empty() => oauth.resource.clone(),
             path => format!("{}{path}", oauth.origin()),
         };
-        let request = dpop::Request { method: presented.method, url: &url, access_token: presented.token, bound_to };
+        let request = dpop::Request {
+            method: presented.method,
+            url: &url,
+            access_token: presented.token,
+            bound_to,
+        };
         dpop::verify(proof, &request, PROOF_WINDOW, &self.proofs.replay, now_ms)
             .map_err(|error| Unaccepted::Proof(sentence(&error)))
     }
@@ -220,8 +299,16 @@ pub const PROOF_WINDOW: Freshness = Freshness::new(300);
 impl Provider {
     fn new(issuer: Issuer) -> Self {
         let digest = Sha256::digest(issuer.issuer.as_bytes());
-        let short = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        Self { short, keys: Keys::new(&issuer.keys), issuer }
+        let short = digest
+            .iter()
+            .take(6)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        Self {
+            short,
+            keys: Keys::new(&issuer.keys),
+            issuer,
+        }
     }
 
     fn prefix(&self) -> String {
@@ -234,28 +321,53 @@ impl Provider {
         let named = |claim: &Option<String>| claim.as_deref().and_then(|claim| access.claim(claim));
         let user = match &issuer.user_claim {
             None => access.subject.clone(),
-            Some(_) => named(&issuer.user_claim)
-                .ok_or_else(|| Unaccepted::Token("The access token lacks the claim that names its user".to_owned()))?,
+            Some(_) => named(&issuer.user_claim).ok_or_else(|| {
+                Unaccepted::Token("The access token lacks the claim that names its user".to_owned())
+            })?,
         };
         let tenant = match &issuer.tenant_claim {
             None => None,
             // Without it, its holder would see what belongs to no tenant, which is more than the operator meant.
-            Some(_) => Some(
-                named(&issuer.tenant_claim)
-                    .ok_or_else(|| Unaccepted::Token("The access token lacks the claim that names its tenant".to_owned()))?,
-            ),
+            Some(_) => Some(named(&issuer.tenant_claim).ok_or_else(|| {
+                Unaccepted::Token(
+                    "The access token lacks the claim that names its tenant".to_owned(),
+                )
+            })?),
         };
-        let departments = issuer.departments_claim.as_deref().map(|claim| access.claim_list(claim)).unwrap_or_default();
-        let words = [Some(&access.subject), Some(&user), tenant.as_ref(), access.client.as_ref()];
+        let departments = issuer
+            .departments_claim
+            .as_deref()
+            .map(|claim| access.claim_list(claim))
+            .unwrap_or_default();
+        let words = [
+            Some(&access.subject),
+            Some(&user),
+            tenant.as_ref(),
+            access.client.as_ref(),
+        ];
         let printable = |text: &str| text.chars().all(|c| !c.is_control());
-        if !words.into_iter().flatten().chain(&departments).all(|text| printable(text)) {
-            return Err(Unaccepted::Token("The access token names somebody with characters that cannot be shown".to_owned()));
+        if !words
+            .into_iter()
+            .flatten()
+            .chain(&departments)
+            .all(|text| printable(text))
+        {
+            return Err(Unaccepted::Token(
+                "The access token names somebody with characters that cannot be shown".to_owned(),
+            ));
         }
-        let is_operator = issuer.operator_scope.as_deref().is_some_and(|scope| access.has_scope(scope));
+        let is_operator = issuer
+            .operator_scope
+            .as_deref()
+            .is_some_and(|scope| access.has_scope(scope));
         Ok(Credential {
             id: format!("{}{}", self.prefix(), access.subject),
             name: user.clone(),
-            role: if is_operator { Role::Operator } else { Role::Client },
+            role: if is_operator {
+                Role::Operator
+            } else {
+                Role::Client
+            },
             view: View::Double,
             grants: Vec::new(),
             user: Some(user),
@@ -279,7 +391,10 @@ impl Provider {
 fn sentence(error: &dyn std::fmt::Display) -> String {
     let text = error.to_string();
     let mut characters = text.chars();
-    characters.next().map(|first| first.to_uppercase().chain(characters).collect()).unwrap_or_default()
+    characters
+        .next()
+        .map(|first| first.to_uppercase().chain(characters).collect())
+        .unwrap_or_default()
 }
 
 impl Gate {
@@ -299,7 +414,10 @@ impl Gate {
         let inner = self.inner();
         let time = (inner.clock)();
         let workers = inner.hub.workers();
-        let credential = inner.providers.accept(presented, workers, time.unix_ms, time.mono_us / 1000).await?;
+        let credential = inner
+            .providers
+            .accept(presented, workers, time.unix_ms, time.mono_us / 1000)
+            .await?;
         let full = || Unaccepted::Unavailable("too many callers are known already".to_owned());
         inner.callers.vouched(credential).ok_or_else(full)
     }

@@ -39,9 +39,18 @@ pub(crate) struct Parking {
 
 /// What a parked call is bound to, so that nobody comes back with another one's answers.
 fn binding(caller: &Caller, action: Action, params: Json<'_>, handle: u64) -> Vec<u8> {
-    let name = params.get("name").or_else(|| params.get("uri")).and_then(Json::as_str).unwrap_or_default();
+    let name = params
+        .get("name")
+        .or_else(|| params.get("uri"))
+        .and_then(Json::as_str)
+        .unwrap_or_default();
     let digest = tokens::digest(&name, params.get("arguments").map_or(b"", Json::as_bytes));
-    join(&[caller.id().as_bytes(), action.method().as_bytes(), &digest, &handle.to_le_bytes()])
+    join(&[
+        caller.id().as_bytes(),
+        action.method().as_bytes(),
+        &digest,
+        &handle.to_le_bytes(),
+    ])
 }
 
 impl Parking {
@@ -53,7 +62,13 @@ impl Parking {
         let handle = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let mut calls = self.calls();
         if calls.len() < MAX_PARKED {
-            calls.insert(handle, Parked { running, since: Instant::now() });
+            calls.insert(
+                handle,
+                Parked {
+                    running,
+                    since: Instant::now(),
+                },
+            );
         } else {
             running.cancel();
         }
@@ -63,7 +78,11 @@ impl Parking {
     /// Cancels the calls that nobody came back for in time; they end by themselves then, and say so on record.
     pub(crate) fn expire(&self, patience: Duration) {
         let is_over = |_: &u64, parked: &mut Parked| parked.since.elapsed() >= patience;
-        let expired: Vec<Parked> = self.calls().extract_if(is_over).map(|(_, parked)| parked).collect();
+        let expired: Vec<Parked> = self
+            .calls()
+            .extract_if(is_over)
+            .map(|(_, parked)| parked)
+            .collect();
         for Parked { running, .. } in expired {
             running.cancel();
         }
@@ -81,32 +100,60 @@ impl Parking {
 impl Gate {
     /// Parks a call and returns the `requestState` under which its caller can come back to it.
     #[must_use]
-    pub fn park(&self, running: Running, caller: &Caller, action: Action, params: Json<'_>) -> String {
+    pub fn park(
+        &self,
+        running: Running,
+        caller: &Caller,
+        action: Action,
+        params: Json<'_>,
+    ) -> String {
         let handle = self.parking().put(running);
-        self.seal().seal(PURPOSE, &binding(caller, action, params, handle))
+        self.seal()
+            .seal(PURPOSE, &binding(caller, action, params, handle))
     }
 
     /// Takes a parked call up again if `params` names one. `None`: this is not about a parked call.
-    pub fn resume(&self, caller: &Caller, action: Action, params: Json<'_>) -> Option<Result<Running, Violation>> {
+    pub fn resume(
+        &self,
+        caller: &Caller,
+        action: Action,
+        params: Json<'_>,
+    ) -> Option<Result<Running, Violation>> {
         let state = params.get("requestState")?.as_str()?;
         let value = self.seal().open(PURPOSE, &state)?;
         Some(self.take_up(caller, action, params, &value))
     }
 
-    fn take_up(&self, caller: &Caller, action: Action, params: Json<'_>, value: &[u8]) -> Result<Running, Violation> {
-        let wrong =
-            |why: &str| Violation::new(Rule::Malformed, format!("requestState {why}")).with_hint(format!("requestState {why}"));
+    fn take_up(
+        &self,
+        caller: &Caller,
+        action: Action,
+        params: Json<'_>,
+        value: &[u8],
+    ) -> Result<Running, Violation> {
+        let wrong = |why: &str| {
+            Violation::new(Rule::Malformed, format!("requestState {why}"))
+                .with_hint(format!("requestState {why}"))
+        };
         let [_, _, _, handle] = split::<4>(value).ok_or_else(|| wrong("is damaged"))?;
         let handle = handle.try_into().map_or(0, u64::from_le_bytes);
         if binding(caller, action, params, handle) != value {
             return Err(wrong("was issued for another call"));
         }
-        let answers = params.get("inputResponses").filter(|json| json.kind() == Kind::Object);
+        let answers = params
+            .get("inputResponses")
+            .filter(|json| json.kind() == Kind::Object);
         let answers = answers.ok_or_else(|| wrong("needs `inputResponses`"))?;
-        let mut running = self.parking().take(handle).ok_or_else(|| wrong("has expired or was used already"))?;
+        let mut running = self
+            .parking()
+            .take(handle)
+            .ok_or_else(|| wrong("has expired or was used already"))?;
         for (key, answer) in answers.fields() {
             if running.is_open(&key) && answer.is_object() {
-                running.answer(&key, Answer::Result(bytes::Bytes::copy_from_slice(answer.as_bytes())));
+                running.answer(
+                    &key,
+                    Answer::Result(bytes::Bytes::copy_from_slice(answer.as_bytes())),
+                );
             }
         }
         running.ask_again();

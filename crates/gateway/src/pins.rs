@@ -76,8 +76,15 @@ struct Look {
 
 impl Look {
     fn at(face: &Face) -> Self {
-        let digests = face.resources.iter().take(MAX_RESOURCES).map(|item| item.definition.digest().to_owned());
-        Self { abilities: face.abilities.clone(), resources: digests.collect() }
+        let digests = face
+            .resources
+            .iter()
+            .take(MAX_RESOURCES)
+            .map(|item| item.definition.digest().to_owned());
+        Self {
+            abilities: face.abilities.clone(),
+            resources: digests.collect(),
+        }
     }
 }
 
@@ -122,7 +129,12 @@ impl Pins {
     /// Reads the file; one that does not exist holds no pins.
     pub fn open(file: PathBuf) -> Result<Arc<Self>, String> {
         let lock = load(&file)?;
-        Ok(Arc::new(Self { file, lock: ArcSwap::from_pointee(lock), changing: Mutex::default(), reported: Mutex::default() }))
+        Ok(Arc::new(Self {
+            file,
+            lock: ArcSwap::from_pointee(lock),
+            changing: Mutex::default(),
+            reported: Mutex::default(),
+        }))
     }
 
     /// Reads the file again; a bad one changes nothing.
@@ -136,7 +148,13 @@ impl Pins {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn standing(&self, spec: &ServerSpec, kind: Kind, name: &str, definition: &Definition) -> Standing {
+    pub(crate) fn standing(
+        &self,
+        spec: &ServerSpec,
+        kind: Kind,
+        name: &str,
+        definition: &Definition,
+    ) -> Standing {
         let lock = self.lock.load();
         let Some(pins) = lock.servers.get(&spec.id) else {
             return Standing::Quarantined("nobody has approved it yet".into());
@@ -144,7 +162,11 @@ impl Pins {
         match pins.get(&(kind, name.to_owned())) {
             None if pins.is_empty() => Standing::Quarantined("nobody has approved it yet".into()),
             None => Standing::Quarantined("it is new since the server was classified".into()),
-            Some(Pin { quarantined: Some(_), digest, .. }) if digest == definition.digest() => {
+            Some(Pin {
+                quarantined: Some(_),
+                digest,
+                ..
+            }) if digest == definition.digest() => {
                 Standing::Quarantined("it changed since it was approved, and changed back".into())
             }
             Some(pin) if pin.digest == definition.digest() => Standing::Approved,
@@ -155,18 +177,32 @@ impl Pins {
     /// What of a server is approved and waits for nobody, by kind and name: the text as it was approved.
     pub(crate) fn approved(&self, server: &ServerId) -> Vec<(Kind, String, Vec<u8>)> {
         let lock = self.lock.load();
-        let pins = lock.servers.get(server).into_iter().flatten().filter(|(_, pin)| pin.quarantined.is_none());
-        pins.map(|((kind, name), pin)| (*kind, name.clone(), pin.definition.clone())).collect()
+        let pins = lock
+            .servers
+            .get(server)
+            .into_iter()
+            .flatten()
+            .filter(|(_, pin)| pin.quarantined.is_none());
+        pins.map(|((kind, name), pin)| (*kind, name.clone(), pin.definition.clone()))
+            .collect()
     }
 
     /// What a server could do when it was approved.
     pub(crate) fn abilities(&self, server: &ServerId) -> Option<Abilities> {
-        self.lock.load().looks.get(server).map(|look| look.abilities.clone())
+        self.lock
+            .load()
+            .looks
+            .get(server)
+            .map(|look| look.abilities.clone())
     }
 
     /// Whether a server listed this resource, exactly so, when it was approved.
     pub(crate) fn knows_resource(&self, server: &ServerId, resource: &Definition) -> bool {
-        self.lock.load().looks.get(server).is_some_and(|look| look.resources.contains(resource.digest()))
+        self.lock
+            .load()
+            .looks
+            .get(server)
+            .is_some_and(|look| look.resources.contains(resource.digest()))
     }
 
     /// Whether any approved tool of a server takes addresses, listed now or not.
@@ -195,20 +231,29 @@ impl Pins {
     }
 
     fn put_into_force(&self, next: Lock) -> Result<(), String> {
-        save(&self.file, &file::render(&next)).map_err(|error| format!("cannot write {}: {error}", self.file.display()))?;
+        save(&self.file, &file::render(&next))
+            .map_err(|error| format!("cannot write {}: {error}", self.file.display()))?;
         self.lock.store(Arc::new(next));
         Ok(())
     }
 
     /// What the lock file says calling this tool does.
     pub(crate) fn effect(&self, server: &ServerId, tool: &str) -> Option<Effect> {
-        self.lock.load().servers.get(server)?.get(&(Kind::Tool, tool.to_owned()))?.effect
+        self.lock
+            .load()
+            .servers
+            .get(server)?
+            .get(&(Kind::Tool, tool.to_owned()))?
+            .effect
     }
 
     /// Whether the approved definition of a tool has this field.
     pub(crate) fn declares(&self, server: &ServerId, tool: &str, field: &str) -> bool {
         let lock = self.lock.load();
-        let pin = lock.servers.get(server).and_then(|pins| pins.get(&(Kind::Tool, tool.to_owned())));
+        let pin = lock
+            .servers
+            .get(server)
+            .and_then(|pins| pins.get(&(Kind::Tool, tool.to_owned())));
         pin.is_some_and(|pin| Json::checked_before(&pin.definition).get(field).is_some())
     }
 
@@ -220,12 +265,16 @@ impl Pins {
         let _turn = self.turn();
         let lock = self.lock.load_full();
         let pins = lock.servers.get(&spec.id);
-        let planned: Vec<Planned<'_>> =
-            face.definitions().filter_map(|(kind, name, definition)| plan(spec, pins, kind, name, definition)).collect();
+        let planned: Vec<Planned<'_>> = face
+            .definitions()
+            .filter_map(|(kind, name, definition)| plan(spec, pins, kind, name, definition))
+            .collect();
         // A file from before looks were kept has none; then what is there now is what there was. Where nothing is approved, nor is that.
         let is_old = |pins: &ServerPins| !pins.is_empty() && !lock.looks.contains_key(&spec.id);
         let look = pins.is_none_or(is_old).then(|| Look::at(face));
-        let fresh = planned.into_iter().filter(|plan| !matches!(plan.becomes, Becomes::Same) || self.report(spec, plan));
+        let fresh = planned
+            .into_iter()
+            .filter(|plan| !matches!(plan.becomes, Becomes::Same) || self.report(spec, plan));
         let done = self.carry_out(&lock, spec, look, fresh.collect(), &Who::default(), ledger);
         if let Err(error) = done {
             tracing::error!(server = %spec.id, error, "its definitions stay quarantined");
@@ -257,29 +306,51 @@ impl Pins {
         let waiting = face.definitions().filter(|(kind, name, definition)| {
             let pin = pins.and_then(|pins| pins.get(&(*kind, (*name).to_owned())));
             chosen.has(*kind, name, definition)
-                && pin.is_none_or(|pin| pin.quarantined.is_some() || pin.digest != definition.digest())
+                && pin.is_none_or(|pin| {
+                    pin.quarantined.is_some() || pin.digest != definition.digest()
+                })
         });
         let planned: Vec<_> = waiting
             .map(|(kind, name, definition)| {
                 let before = pins.and_then(|pins| pins.get(&(kind, name.to_owned())));
                 let pin = pinned(kind, name, definition, before.and_then(|pin| pin.effect));
-                let detail = format!("{} `{name}` approved as {}", kind.as_str(), definition.digest());
+                let detail = format!(
+                    "{} `{name}` approved as {}",
+                    kind.as_str(),
+                    definition.digest()
+                );
                 let key = (kind, name.to_owned());
-                Planned { key, action: "definition.approved", detail, becomes: Becomes::Pinned(pin), digest: definition.digest() }
+                Planned {
+                    key,
+                    action: "definition.approved",
+                    detail,
+                    becomes: Becomes::Pinned(pin),
+                    digest: definition.digest(),
+                }
             })
             .chain(gone(pins, face, chosen))
             .collect();
         if let Some(unknown) = chosen.names.iter().find(|wanted| {
-            let is = |(kind, name): (Kind, &str)| **wanted == name || **wanted == format!("{}:{name}", kind.as_str());
-            let is_pinned = || pins.into_iter().flatten().any(|((kind, name), _)| is((*kind, name)));
+            let is = |(kind, name): (Kind, &str)| {
+                **wanted == name || **wanted == format!("{}:{name}", kind.as_str())
+            };
+            let is_pinned = || {
+                pins.into_iter()
+                    .flatten()
+                    .any(|((kind, name), _)| is((*kind, name)))
+            };
             !face.definitions().any(|(kind, name, _)| is((kind, name))) && !is_pinned()
         }) {
-            return Err(format!("server `{}` offers nothing called `{unknown}`", spec.id));
+            return Err(format!(
+                "server `{}` offers nothing called `{unknown}`",
+                spec.id
+            ));
         }
         let count = planned.len();
         // Who approves everything approves what else there is to see, too; who was shown nothing approves nothing.
         let approves_any = chosen.seen.as_ref().is_none_or(|seen| !seen.is_empty());
-        let look = (approves_any && (chosen.names.is_empty() || pins.is_none())).then(|| Look::at(face));
+        let look =
+            (approves_any && (chosen.names.is_empty() || pins.is_none())).then(|| Look::at(face));
         self.carry_out(&lock, spec, look, planned, who, ledger)?;
         Ok(count)
     }
@@ -299,10 +370,19 @@ impl Pins {
         }
         let mut next = lock.clone();
         if let Some(look) = look.filter(|look| lock.looks.get(&spec.id) != Some(look)) {
-            let detail = format!("its abilities, and {} resources as they are", look.resources.len());
+            let detail = format!(
+                "its abilities, and {} resources as they are",
+                look.resources.len()
+            );
             let (caller, reason) = (who.caller, who.reason);
-            let change =
-                Change { action: "server.look", caller, reason, server: spec.id.as_str(), detail: &detail, ..Change::default() };
+            let change = Change {
+                action: "server.look",
+                caller,
+                reason,
+                server: spec.id.as_str(),
+                detail: &detail,
+                ..Change::default()
+            };
             ledger.change(&change).map_err(|error| error.to_string())?;
             next.looks.insert(spec.id.clone(), look);
         }
@@ -324,7 +404,11 @@ impl Pins {
                 Becomes::Removed => drop(pins.remove(&plan.key)),
             }
         }
-        if next != *lock { self.put_into_force(next) } else { Ok(()) }
+        if next != *lock {
+            self.put_into_force(next)
+        } else {
+            Ok(())
+        }
     }
 
     /// How many definitions a server has that wait for a person.
@@ -348,13 +432,18 @@ pub struct Chosen {
 impl Chosen {
     fn has(&self, kind: Kind, name: &str, definition: &Definition) -> bool {
         let whole = format!("{}:{name}", kind.as_str());
-        let was_seen = |seen: &BTreeMap<String, String>| seen.get(&whole).is_some_and(|digest| digest == definition.digest());
+        let was_seen = |seen: &BTreeMap<String, String>| {
+            seen.get(&whole)
+                .is_some_and(|digest| digest == definition.digest())
+        };
         (self.names.is_empty() || self.names(kind, name)) && self.seen.as_ref().is_none_or(was_seen)
     }
 
     /// Whether this one was chosen by its name.
     fn names(&self, kind: Kind, name: &str) -> bool {
-        self.names.iter().any(|wanted| wanted == name || *wanted == format!("{}:{name}", kind.as_str()))
+        self.names
+            .iter()
+            .any(|wanted| wanted == name || *wanted == format!("{}:{name}", kind.as_str()))
     }
 }
 
@@ -376,18 +465,28 @@ fn pinned(kind: Kind, name: &str, definition: &Definition, effect: Option<Effect
 }
 
 /// Approved definitions that the server no longer offers and that a person named: they are forgotten.
-fn gone<'a>(pins: Option<&'a ServerPins>, face: &'a Face, chosen: &'a Chosen) -> impl Iterator<Item = Planned<'a>> {
-    let missing = pins
-        .into_iter()
-        .flatten()
-        .filter(|((kind, name), _)| !face.definitions().any(|(other, called, _)| other == *kind && called == name));
-    missing.filter(|((kind, name), _)| chosen.names(*kind, name)).map(|((kind, name), _)| Planned {
-        key: (*kind, name.clone()),
-        action: "definition.removed",
-        detail: format!("{} `{name}` is no longer offered, and no longer approved", kind.as_str()),
-        becomes: Becomes::Removed,
-        digest: "",
-    })
+fn gone<'a>(
+    pins: Option<&'a ServerPins>,
+    face: &'a Face,
+    chosen: &'a Chosen,
+) -> impl Iterator<Item = Planned<'a>> {
+    let missing = pins.into_iter().flatten().filter(|((kind, name), _)| {
+        !face
+            .definitions()
+            .any(|(other, called, _)| other == *kind && called == name)
+    });
+    missing
+        .filter(|((kind, name), _)| chosen.names(*kind, name))
+        .map(|((kind, name), _)| Planned {
+            key: (*kind, name.clone()),
+            action: "definition.removed",
+            detail: format!(
+                "{} `{name}` is no longer offered, and no longer approved",
+                kind.as_str()
+            ),
+            becomes: Becomes::Removed,
+            digest: "",
+        })
 }
 
 /// What becomes of one definition that an approved server shows. `None`: it is as approved, or known to be quarantined.
@@ -402,18 +501,39 @@ fn plan<'a>(
     let what = kind.as_str();
     let planned = |action, detail, pin: Option<Pin>| {
         let becomes = pin.map_or(Becomes::Same, Becomes::Pinned);
-        Some(Planned { key: key.clone(), action, detail, becomes, digest: definition.digest() })
+        Some(Planned {
+            key: key.clone(),
+            action,
+            detail,
+            becomes,
+            digest: definition.digest(),
+        })
     };
     let Some(pin) = pins.map(|pins| pins.get(&key)) else {
-        let detail = format!("{what} `{name}` approved with its server, as {}", definition.digest());
-        return planned("definition.pinned", detail, Some(pinned(kind, name, definition, None)));
+        let detail = format!(
+            "{what} `{name}` approved with its server, as {}",
+            definition.digest()
+        );
+        return planned(
+            "definition.pinned",
+            detail,
+            Some(pinned(kind, name, definition, None)),
+        );
     };
     let Some(pin) = pin else {
         if spec.new_definitions == Arrivals::Accept {
             let detail = format!("new {what} `{name}` accepted, as the server's entry says");
-            return planned("definition.accepted", detail, Some(pinned(kind, name, definition, None)));
+            return planned(
+                "definition.accepted",
+                detail,
+                Some(pinned(kind, name, definition, None)),
+            );
         }
-        return planned("definition.quarantined", format!("{what} `{name}` is new since the server was classified"), None);
+        return planned(
+            "definition.quarantined",
+            format!("{what} `{name}` is new since the server was classified"),
+            None,
+        );
     };
     match &pin.quarantined {
         None if pin.digest == definition.digest() => return None,
@@ -421,20 +541,41 @@ fn plan<'a>(
         // It waits for a person already, whatever it shows meanwhile. One that changed and changed back is not what it was: nobody
         // knows what it did in between.
         Some(_) => {
-            let how = if pin.digest == definition.digest() { "changed back" } else { "changed again" };
-            return planned("definition.quarantined", format!("{what} `{name}` {how} to {}", definition.digest()), None);
+            let how = if pin.digest == definition.digest() {
+                "changed back"
+            } else {
+                "changed again"
+            };
+            return planned(
+                "definition.quarantined",
+                format!("{what} `{name}` {how} to {}", definition.digest()),
+                None,
+            );
         }
         None => {}
     }
     let Comparison { verdict, .. } = compare(what, &pin.definition, &definition.canonical());
     if verdict == Verdict::Narrowed && spec.narrowed_definitions == Arrivals::Accept {
-        let detail = format!("{what} `{name}` accepts less than before; accepted, as the server's entry says");
+        let detail = format!(
+            "{what} `{name}` accepts less than before; accepted, as the server's entry says"
+        );
         // Accepting less is no word on whose words come back.
-        let narrowed = Pin { was_open_world: pin.is_open_world(), ..pinned(kind, name, definition, pin.effect) };
+        let narrowed = Pin {
+            was_open_world: pin.is_open_world(),
+            ..pinned(kind, name, definition, pin.effect)
+        };
         return planned("definition.accepted", detail, Some(narrowed));
     }
-    let detail = format!("{what} `{name}` changed ({}) from {} to {}", verdict.as_str(), pin.digest, definition.digest());
-    let quarantined = Pin { quarantined: Some(definition.digest().to_owned()), ..pin.clone() };
+    let detail = format!(
+        "{what} `{name}` changed ({}) from {} to {}",
+        verdict.as_str(),
+        pin.digest,
+        definition.digest()
+    );
+    let quarantined = Pin {
+        quarantined: Some(definition.digest().to_owned()),
+        ..pin.clone()
+    };
     planned("definition.quarantined", detail, Some(quarantined))
 }
 

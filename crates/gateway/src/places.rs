@@ -26,7 +26,10 @@ impl Places {
     /// A place, unless as many as `most` are taken.
     pub(crate) fn take(self: &Arc<Self>, most: usize) -> Option<Taken> {
         let more = |taken: usize| (taken < most).then_some(taken + 1);
-        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok().map(|_| Taken(Arc::clone(self)))
+        self.0
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
+            .ok()
+            .map(|_| Taken(Arc::clone(self)))
     }
 
     /// A place for somebody who had one, stepped aside and comes back: never refused. Whoever is new waits until there are fewer again.
@@ -36,9 +39,18 @@ impl Places {
     }
 
     /// A place among those of one party, which share `all`.
-    pub(crate) fn take_share(self: &Arc<Self>, most: usize, all: &Self, of_all: usize) -> Option<Taken> {
+    pub(crate) fn take_share(
+        self: &Arc<Self>,
+        most: usize,
+        all: &Self,
+        of_all: usize,
+    ) -> Option<Taken> {
         let free = of_all.saturating_sub(all.taken());
-        let share = if of_all < SHARED_FROM { most } else { most.min(free.saturating_mul(2)) };
+        let share = if of_all < SHARED_FROM {
+            most
+        } else {
+            most.min(free.saturating_mul(2))
+        };
         self.take(share)
     }
 
@@ -67,7 +79,9 @@ mod tests {
         loop {
             let before = held.len();
             for share in &shares {
-                if let (Some(own), Some(one)) = (share.take_share(usize::MAX, &all, of_all), all.take(of_all)) {
+                if let (Some(own), Some(one)) =
+                    (share.take_share(usize::MAX, &all, of_all), all.take(of_all))
+                {
                     held.extend([own, one]);
                 }
             }
@@ -83,7 +97,10 @@ mod tests {
             let (all, _held) = greedy(parties, 256);
             let free = 256 - all.taken();
             assert!(free >= 256 / (2 * parties + 1), "{parties} leave {free}");
-            assert!(Arc::<Places>::default().take_share(64, &all, 256).is_some(), "{parties}");
+            assert!(
+                Arc::<Places>::default().take_share(64, &all, 256).is_some(),
+                "{parties}"
+            );
         }
         assert_eq!(greedy(1, 4).0.taken(), 4, "a few places are not shared");
     }
@@ -94,7 +111,10 @@ mod tests {
         let held: Vec<_> = (0..3).map(|_| places.take(3).unwrap()).collect();
         assert!(places.take(3).is_none());
         let fourth = places.take(4).unwrap();
-        assert!(places.take(1).is_none(), "a lower limit holds for who comes next");
+        assert!(
+            places.take(1).is_none(),
+            "a lower limit holds for who comes next"
+        );
         drop(held);
         assert_eq!(places.taken(), 1);
         assert!(places.take(1).is_none());

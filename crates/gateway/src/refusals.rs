@@ -9,9 +9,15 @@ use crate::{Caller, Gate, meters::Bucket, settings::Rate};
 
 const MINUTE: Duration = Duration::from_secs(60);
 /// Refusals of one caller that are on record one by one.
-const RECORDS: Rate = Rate { calls: 600, per: MINUTE };
+const RECORDS: Rate = Rate {
+    calls: 600,
+    per: MINUTE,
+};
 /// What is kept of their arguments, in units of [`UNIT`].
-const KEPT: Rate = Rate { calls: 256, per: MINUTE };
+const KEPT: Rate = Rate {
+    calls: 256,
+    per: MINUTE,
+};
 const UNIT: u64 = 4 << 10;
 /// Characters of a path or of a verb that are recorded.
 const MAX_PATH: usize = 200;
@@ -25,7 +31,10 @@ pub(crate) struct Refusals {
 
 impl Default for Refusals {
     fn default() -> Self {
-        Self { records: Bucket::new("refusals".to_owned(), RECORDS), kept: Bucket::new("arguments".to_owned(), KEPT) }
+        Self {
+            records: Bucket::new("refusals".to_owned(), RECORDS),
+            kept: Bucket::new("arguments".to_owned(), KEPT),
+        }
     }
 }
 
@@ -78,7 +87,10 @@ impl Gate {
             };
             inner.ledger.change(&change).map(drop)
         } else {
-            inner.refusals.note(&inner.ledger, caller.id().to_owned(), door, refusal.rule).map(drop)
+            inner
+                .refusals
+                .note(&inner.ledger, caller.id().to_owned(), door, refusal.rule)
+                .map(drop)
         };
         if let Err(error) = recorded {
             tracing::error!(%error, caller = caller.id(), "a refusal could not be recorded");

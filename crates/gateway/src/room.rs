@@ -56,7 +56,10 @@ pub(crate) struct Room {
 
 impl Account {
     pub(crate) fn under(rooms: &Arc<Rooms>) -> Arc<Self> {
-        Arc::new(Self { rooms: Arc::clone(rooms), held: AtomicUsize::new(0) })
+        Arc::new(Self {
+            rooms: Arc::clone(rooms),
+            held: AtomicUsize::new(0),
+        })
     }
 
     /// What this caller may hold now.
@@ -70,21 +73,35 @@ impl Account {
     /// Room for a text, if there is any.
     pub(crate) fn take(self: &Arc<Self>, bytes: usize) -> Option<Room> {
         let more = |own: usize| own.checked_add(bytes).filter(|sum| *sum <= self.most(own));
-        self.held.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
+        self.held
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
+            .ok()?;
         self.rooms.held.fetch_add(bytes, Ordering::AcqRel);
-        Some(Room { account: Arc::clone(self), bytes })
+        Some(Room {
+            account: Arc::clone(self),
+            bytes,
+        })
     }
 
     /// Room for what takes the place of a text that has some, or holds several together.
     pub(crate) fn take_anyway(self: &Arc<Self>, bytes: usize) -> Room {
         self.held.fetch_add(bytes, Ordering::AcqRel);
         self.rooms.held.fetch_add(bytes, Ordering::AcqRel);
-        Room { account: Arc::clone(self), bytes }
+        Room {
+            account: Arc::clone(self),
+            bytes,
+        }
     }
 
     /// Waits for room until `deadline`.
-    pub(crate) async fn take_until(self: &Arc<Self>, bytes: usize, deadline: Instant) -> Option<Room> {
-        tokio::time::timeout_at(deadline, self.wait_for(bytes)).await.ok()
+    pub(crate) async fn take_until(
+        self: &Arc<Self>,
+        bytes: usize,
+        deadline: Instant,
+    ) -> Option<Room> {
+        tokio::time::timeout_at(deadline, self.wait_for(bytes))
+            .await
+            .ok()
     }
 
     async fn wait_for(self: &Arc<Self>, bytes: usize) -> Room {
@@ -120,7 +137,10 @@ impl Room {
 impl Drop for Room {
     fn drop(&mut self) {
         self.account.held.fetch_sub(self.bytes, Ordering::AcqRel);
-        self.account.rooms.held.fetch_sub(self.bytes, Ordering::AcqRel);
+        self.account
+            .rooms
+            .held
+            .fetch_sub(self.bytes, Ordering::AcqRel);
         self.account.rooms.freed.notify_waiters();
     }
 }
@@ -201,7 +221,11 @@ mod tests {
             assert!(account.held() <= PER_CALLER * LARGEST);
             assert!(account.is_full());
         }
-        assert!(rooms.held() <= IN_ALL * LARGEST + greedy.len() * FLOOR, "{}", rooms.held());
+        assert!(
+            rooms.held() <= IN_ALL * LARGEST + greedy.len() * FLOOR,
+            "{}",
+            rooms.held()
+        );
         let polite = Account::under(&rooms);
         assert!(polite.take(FLOOR).is_some(), "ordinary answers find room");
         drop(held);
@@ -225,7 +249,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_waits_for_room_gets_it_or_is_told_in_time() {
         let account = Account::under(&rooms());
-        let held: Vec<_> = (0..PER_CALLER).map(|_| account.take(LARGEST).unwrap()).collect();
+        let held: Vec<_> = (0..PER_CALLER)
+            .map(|_| account.take(LARGEST).unwrap())
+            .collect();
         let soon = Instant::now() + Duration::from_secs(1);
         assert!(account.take_until(LARGEST, soon).await.is_none());
         assert_eq!(Instant::now(), soon);

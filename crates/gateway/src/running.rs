@@ -90,12 +90,18 @@ impl Reply {
 
     /// When the ledger cannot record the outcome, the caller learns only that: a result that is not on record is not delivered.
     pub(crate) fn unrecorded(detail: String) -> Self {
-        Self { outcome: Outcome::Stopped(Fault::new(FaultKind::Gate, detail).into()), pass: Pass::own() }
+        Self {
+            outcome: Outcome::Stopped(Fault::new(FaultKind::Gate, detail).into()),
+            pass: Pass::own(),
+        }
     }
 
     /// A call that had no effect and cannot be recorded: its caller may try again, and learns nothing that is on no record.
     pub(crate) fn refused_unrecorded(detail: String) -> Self {
-        Self { outcome: Outcome::Stopped(Violation::new(Rule::LedgerUnavailable, detail).into()), pass: Pass::own() }
+        Self {
+            outcome: Outcome::Stopped(Violation::new(Rule::LedgerUnavailable, detail).into()),
+            pass: Pass::own(),
+        }
     }
 
     /// How the call ended, and the evidence that this may be shown: to be held until it has left.
@@ -151,7 +157,14 @@ impl Wires {
         }
         // Who sees that the call waits for nothing and has asked for this moves it.
         let mut asked = false;
-        poll_fn(|_| if std::mem::replace(&mut asked, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+        poll_fn(|_| {
+            if std::mem::replace(&mut asked, true) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
     }
 
     pub(crate) fn is_watched(&self) -> bool {
@@ -173,7 +186,9 @@ impl Future for Parted {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        let Some(mut stages) = this.stages.take() else { return Poll::Ready(()) };
+        let Some(mut stages) = this.stages.take() else {
+            return Poll::Ready(());
+        };
         let was_here = this.elsewhere.get().is_none();
         if stages.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());
@@ -211,8 +226,19 @@ impl Running {
         let (events_in, events) = mpsc::channel(EVENTS);
         let (orders, orders_out) = mpsc::channel(ORDERS);
         let elsewhere = Elsewhere::default();
-        let stages = call(Wires { events: events_in, orders: orders_out, elsewhere: Arc::clone(&elsewhere) });
-        Self { stages: Some(Box::pin(stages)), elsewhere, events, orders, open: Vec::new(), again: VecDeque::new() }
+        let stages = call(Wires {
+            events: events_in,
+            orders: orders_out,
+            elsewhere: Arc::clone(&elsewhere),
+        });
+        Self {
+            stages: Some(Box::pin(stages)),
+            elsewhere,
+            events,
+            orders,
+            open: Vec::new(),
+            again: VecDeque::new(),
+        }
     }
 
     /// The next event. After [`Event::Done`] there is none; asking again reports a fault rather than waiting for ever. Nothing is lost
@@ -222,9 +248,18 @@ impl Running {
             return event;
         }
         match poll_fn(|cx| self.poll_event(cx)).await {
-            Some(Event::Ask { key, method, params }) => {
-                self.open.push((key.clone(), method.clone(), params.clone()));
-                Event::Ask { key, method, params }
+            Some(Event::Ask {
+                key,
+                method,
+                params,
+            }) => {
+                self.open
+                    .push((key.clone(), method.clone(), params.clone()));
+                Event::Ask {
+                    key,
+                    method,
+                    params,
+                }
             }
             Some(event) => event,
             None => Event::Done(Reply::unrecorded("the call ended without a reply".into())),
@@ -249,9 +284,14 @@ impl Running {
 
     /// From here on the call moves by itself.
     pub fn part(&mut self) {
-        let Some(stages) = self.stages.take() else { return };
+        let Some(stages) = self.stages.take() else {
+            return;
+        };
         match Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn(Parted { stages: Some(stages), elsewhere: Arc::clone(&self.elsewhere) })),
+            Ok(runtime) => drop(runtime.spawn(Parted {
+                stages: Some(stages),
+                elsewhere: Arc::clone(&self.elsewhere),
+            })),
             Err(error) => tracing::error!(%error, "a call ended before it was concluded"),
         }
     }
@@ -261,7 +301,10 @@ impl Running {
         let before = self.open.len();
         self.open.retain(|(open, ..)| open != key);
         if self.open.len() < before {
-            let _ = self.orders.try_send(Order::Answer { key: key.to_owned(), answer });
+            let _ = self.orders.try_send(Order::Answer {
+                key: key.to_owned(),
+                answer,
+            });
         }
     }
 
@@ -278,7 +321,13 @@ impl Running {
     /// Shows unanswered questions again.
     pub(crate) fn ask_again(&mut self) {
         let open = self.open.iter().cloned();
-        self.again = open.map(|(key, method, params)| Event::Ask { key, method, params }).collect();
+        self.again = open
+            .map(|(key, method, params)| Event::Ask {
+                key,
+                method,
+                params,
+            })
+            .collect();
     }
 }
 
@@ -292,7 +341,9 @@ impl Drop for Running {
 
 impl fmt::Debug for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").field("open", &self.open).finish_non_exhaustive()
+        f.debug_struct("Running")
+            .field("open", &self.open)
+            .finish_non_exhaustive()
     }
 }
 
@@ -356,7 +407,12 @@ mod tests {
 
     /// Threads of their own, as long texts have them.
     fn threads() -> tokio::runtime::Runtime {
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).thread_name("elsewhere").enable_time().build().unwrap()
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("elsewhere")
+            .enable_time()
+            .build()
+            .unwrap()
     }
 
     #[tokio::test]
@@ -379,7 +435,10 @@ mod tests {
                 running.part();
             }
             assert!(matches!(running.next().await, Event::Progress(_)));
-            assert!(matches!(running.next().await, Event::Log(_)), "parted first: {parts_first}");
+            assert!(
+                matches!(running.next().await, Event::Log(_)),
+                "parted first: {parts_first}"
+            );
             elsewhere.shutdown_background();
         }
     }
@@ -391,7 +450,9 @@ mod tests {
             assert!(!wires.has_room(), "on purpose");
         });
         assert!(matches!(running.next().await, Event::Progress(_)));
-        let Event::Done(reply) = running.next().await else { panic!("not the end") };
+        let Event::Done(reply) = running.next().await else {
+            panic!("not the end")
+        };
         assert!(matches!(reply.into_parts().0, Outcome::Stopped(_)));
     }
 }

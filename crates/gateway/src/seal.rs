@@ -29,20 +29,33 @@ impl fmt::Debug for Seal {
 impl Seal {
     #[must_use]
     pub fn new(key: &[u8; 32]) -> Self {
-        let cipher = XChaCha20Poly1305::new(&blake3::derive_key("portcullis seal 1 cipher", key).into());
-        Self { cipher, nonce_key: blake3::derive_key("portcullis seal 1 nonce", key) }
+        let cipher =
+            XChaCha20Poly1305::new(&blake3::derive_key("portcullis seal 1 cipher", key).into());
+        Self {
+            cipher,
+            nonce_key: blake3::derive_key("portcullis seal 1 nonce", key),
+        }
     }
 
     /// Seals a value for one purpose.
     #[must_use]
     pub fn seal(&self, purpose: &str, value: &[u8]) -> String {
         let mut hasher = blake3::Hasher::new_keyed(&self.nonce_key);
-        hasher.update(&(purpose.len() as u64).to_le_bytes()).update(purpose.as_bytes()).update(value);
+        hasher
+            .update(&(purpose.len() as u64).to_le_bytes())
+            .update(purpose.as_bytes())
+            .update(value);
         let mut nonce = [0; NONCE];
         hasher.finalize_xof().fill(&mut nonce);
-        let payload = Payload { msg: value, aad: purpose.as_bytes() };
+        let payload = Payload {
+            msg: value,
+            aad: purpose.as_bytes(),
+        };
         // Encryption fails only for values of many gigabytes; an empty text opens as nothing.
-        let sealed = self.cipher.encrypt(&XNonce::from(nonce), payload).unwrap_or_default();
+        let sealed = self
+            .cipher
+            .encrypt(&XNonce::from(nonce), payload)
+            .unwrap_or_default();
         URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat())
     }
 
@@ -55,7 +68,15 @@ impl Seal {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (nonce, sealed) = bytes.split_at_checked(NONCE)?;
         let nonce: [u8; NONCE] = nonce.try_into().ok()?;
-        self.cipher.decrypt(&XNonce::from(nonce), Payload { msg: sealed, aad: purpose.as_bytes() }).ok()
+        self.cipher
+            .decrypt(
+                &XNonce::from(nonce),
+                Payload {
+                    msg: sealed,
+                    aad: purpose.as_bytes(),
+                },
+            )
+            .ok()
     }
 }
 

@@ -10,7 +10,8 @@ use vocab::{Effect, Level, Redacted, ServerId};
 use crate::{Credential, Pins};
 
 /// A user's own credential for a server, if the user has connected an account there.
-pub type Accounts = Arc<dyn Fn(&ServerId, &str) -> Result<Option<Redacted<String>>, String> + Send + Sync>;
+pub type Accounts =
+    Arc<dyn Fn(&ServerId, &str) -> Result<Option<Redacted<String>>, String> + Send + Sync>;
 
 /// Turns a secret reference into its value, or into a sentence that says how to provide it.
 pub type Vault = Arc<dyn Fn(&str) -> Result<Redacted<String>, String> + Send + Sync>;
@@ -98,7 +99,9 @@ pub struct Proofs {
 
 impl fmt::Debug for Proofs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Proofs").field("replay", &self.replay).finish_non_exhaustive()
+        f.debug_struct("Proofs")
+            .field("replay", &self.replay)
+            .finish_non_exhaustive()
     }
 }
 
@@ -118,27 +121,41 @@ impl OAuth {
     #[must_use]
     pub fn origin(&self) -> &str {
         let after_scheme = self.resource.find("://").map_or(0, |at| at + 3);
-        let end = self.resource.get(after_scheme..).and_then(|rest| rest.find('/')).map(|slash| after_scheme + slash);
-        end.and_then(|end| self.resource.get(..end)).unwrap_or(&self.resource)
+        let end = self
+            .resource
+            .get(after_scheme..)
+            .and_then(|rest| rest.find('/'))
+            .map(|slash| after_scheme + slash);
+        end.and_then(|end| self.resource.get(..end))
+            .unwrap_or(&self.resource)
     }
 
     /// Host and port of the resource, as a `Host` header names them.
     #[must_use]
     pub fn authority(&self) -> &str {
-        self.origin().split_once("://").map_or("", |(_, authority)| authority)
+        self.origin()
+            .split_once("://")
+            .map_or("", |(_, authority)| authority)
     }
 
     /// The path of the resource; empty if it is the whole origin.
     #[must_use]
     pub fn path(&self) -> &str {
-        self.resource.strip_prefix(self.origin()).unwrap_or_default().trim_end_matches('/')
+        self.resource
+            .strip_prefix(self.origin())
+            .unwrap_or_default()
+            .trim_end_matches('/')
     }
 
     /// Every scope there is a use for here.
     #[must_use]
     pub fn all_scopes(&self) -> Vec<&str> {
         let mut all: Vec<&str> = self.scopes.iter().map(String::as_str).collect();
-        for scope in self.issuers.iter().filter_map(|issuer| issuer.operator_scope.as_deref()) {
+        for scope in self
+            .issuers
+            .iter()
+            .filter_map(|issuer| issuer.operator_scope.as_deref())
+        {
             if !all.contains(&scope) {
                 all.push(scope);
             }
@@ -254,19 +271,26 @@ pub struct ApprovalSettings {
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings").field("terms", &self.terms).field("servers", &self.servers).finish_non_exhaustive()
+        f.debug_struct("Settings")
+            .field("terms", &self.terms)
+            .field("servers", &self.servers)
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for WorkerSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkerSettings").field("program", &self.program).finish_non_exhaustive()
+        f.debug_struct("WorkerSettings")
+            .field("program", &self.program)
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for Signing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Signing").field("terms", &self.terms).finish_non_exhaustive()
+        f.debug_struct("Signing")
+            .field("terms", &self.terms)
+            .finish_non_exhaustive()
     }
 }
 
@@ -434,7 +458,8 @@ impl ServerSpec {
     /// The level, if a person has approved the server and nobody has blocked it or switched it off.
     #[must_use]
     pub fn approved(&self) -> Option<Level> {
-        self.classification.filter(|_| self.blocked.is_none() && self.standing != Standing::Disabled)
+        self.classification
+            .filter(|_| self.blocked.is_none() && self.standing != Standing::Disabled)
     }
 
     /// Whether the gate starts and connects it. What a person blocked or switched off is not started and gets no credential.
@@ -465,7 +490,10 @@ impl ServerSpec {
 
     #[must_use]
     pub fn budget(&self) -> Budget {
-        Budget { time: self.timeout, result_bytes: self.max_result_bytes }
+        Budget {
+            time: self.timeout,
+            result_bytes: self.max_result_bytes,
+        }
     }
 
     /// Does a change from `self` to `other` need a new connection, or only new rules?

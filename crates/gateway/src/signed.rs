@@ -40,15 +40,24 @@ use crate::{
 
 use launched::Launched;
 
-pub use attest::{AttestError, AttestRequest, Attested, Evidence as AttestProof, Launchable, NewWorkload, SessionRequest};
+pub use attest::{
+    AttestError, AttestRequest, Attested, Evidence as AttestProof, Launchable, NewWorkload,
+    SessionRequest,
+};
 pub(crate) use verify::in_force;
 pub use view::Ended;
 
 /// Sessions in force at once; a new one beyond is refused.
 const MAX_SESSIONS: usize = 10_000;
 /// So often may one party attest, and so often may strangers try and fail before they are told to wait.
-const ATTESTATIONS: Rate = Rate { calls: 120, per: Duration::from_secs(60) };
-const TRIES: Rate = Rate { calls: 600, per: Duration::from_secs(60) };
+const ATTESTATIONS: Rate = Rate {
+    calls: 120,
+    per: Duration::from_secs(60),
+};
+const TRIES: Rate = Rate {
+    calls: 600,
+    per: Duration::from_secs(60),
+};
 /// Why a session ended that another one of its execution took the place of.
 const REPLACED: &str = "replaced";
 /// Tokens whose signature is not verified again.
@@ -96,7 +105,11 @@ impl SignedSession {
             tenant: saved.tenant,
             attested_by: saved.attested_by,
             // One that cannot be read allows nothing.
-            patterns: saved.patterns.iter().filter_map(|text| ToolPattern::parse(text).ok()).collect(),
+            patterns: saved
+                .patterns
+                .iter()
+                .filter_map(|text| ToolPattern::parse(text).ok())
+                .collect(),
             created_ms: saved.created_ms,
             expires_ms: saved.expires_ms,
             key,
@@ -140,7 +153,11 @@ impl SignedSession {
             _ => (status, now_ms),
         };
         let (active, ended) = (SignedStatus::Active as u8, status as u8);
-        if self.status.compare_exchange(active, ended, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        if self
+            .status
+            .compare_exchange(active, ended, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+        {
             self.ended_ms.store(at, Ordering::Release);
         }
     }
@@ -160,7 +177,12 @@ impl SignedSession {
 fn owner_of(callers: &Callers, owner: &str, session: &SignedSession) -> Option<Caller> {
     let tenant = Some(session.tenant.as_str()).filter(|tenant| !tenant.is_empty());
     match attest::is_guest(owner) {
-        true => Some(callers.guest(owner, &session.agent, tenant, Some(&*session.vouched).filter(|agent| !agent.is_empty()))),
+        true => Some(callers.guest(
+            owner,
+            &session.agent,
+            tenant,
+            Some(&*session.vouched).filter(|agent| !agent.is_empty()),
+        )),
         false => callers.of_id(owner),
     }
 }
@@ -186,13 +208,24 @@ pub(crate) struct Signed {
 
 impl std::fmt::Debug for Signed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Signed").field("sessions", &self.sessions.load().len()).finish_non_exhaustive()
+        f.debug_struct("Signed")
+            .field("sessions", &self.sessions.load().len())
+            .finish_non_exhaustive()
     }
 }
 
 impl Signed {
     pub(crate) fn new(signing: Signing, callers: &Callers, state: State, ledger: Ledger) -> Self {
-        let Signing { keys, terms, replay, tidy, random, sessions, used, workloads } = signing;
+        let Signing {
+            keys,
+            terms,
+            replay,
+            tidy,
+            random,
+            sessions,
+            used,
+            workloads,
+        } = signing;
         let signed = Self {
             keys: ArcSwap::from_pointee(keys),
             terms: ArcSwap::from_pointee(terms),
@@ -208,7 +241,10 @@ impl Signed {
             ledger,
         };
         let mut meters = used::meters(used);
-        let known = sessions.into_iter().filter_map(|saved| signed.revive(callers, saved, &mut meters)).collect();
+        let known = sessions
+            .into_iter()
+            .filter_map(|saved| signed.revive(callers, saved, &mut meters))
+            .collect();
         signed.sessions.store(Arc::new(known));
         signed
     }
@@ -235,7 +271,9 @@ impl Signed {
         self.sessions.rcu(|sessions| {
             let mut fresh = HashMap::clone(sessions);
             for caller in fresh.values_mut() {
-                let Some(session) = caller.signed().cloned() else { continue };
+                let Some(session) = caller.signed().cloned() else {
+                    continue;
+                };
                 // Whose credential is gone keeps the one that is marked so, and is refused by it.
                 if let Some(owner) = owner_of(callers, caller.id(), &session) {
                     *caller = owner.sign(session);
@@ -256,7 +294,9 @@ impl Signed {
     }
 
     fn enter(&self, caller: Caller) {
-        let Some(session) = caller.signed() else { return };
+        let Some(session) = caller.signed() else {
+            return;
+        };
         let id = session.id.clone();
         self.sessions.rcu(|sessions| {
             let mut sessions = HashMap::clone(sessions);
@@ -277,14 +317,29 @@ impl Signed {
             let is_over = session.expires_ms <= now_ms || session.status() != SignedStatus::Active;
             if is_over
                 && !session.is_kept.load(Ordering::Acquire)
-                && let Err(error) = self.finish(session, End { status: SignedStatus::Expired, who: "", reason: "" }, now_ms).await
+                && let Err(error) = self
+                    .finish(
+                        session,
+                        End {
+                            status: SignedStatus::Expired,
+                            who: "",
+                            reason: "",
+                        },
+                        now_ms,
+                    )
+                    .await
             {
-                tracing::error!(error, execution = session.execution, "an expired session could not be recorded");
+                tracing::error!(
+                    error,
+                    execution = session.execution,
+                    "an expired session could not be recorded"
+                );
             }
         }
         let over = |caller: &Caller| {
             caller.signed().is_none_or(|session| {
-                session.is_kept.load(Ordering::Acquire) && session.expires_ms.saturating_add(FORGET_MS) < now_ms
+                session.is_kept.load(Ordering::Acquire)
+                    && session.expires_ms.saturating_add(FORGET_MS) < now_ms
             })
         };
         if all.values().any(over) {
@@ -298,7 +353,12 @@ impl Signed {
 
     /// Ends a session: in memory at once, then on record, then on disk. What could not be kept is tried again by whoever asks next, and
     /// every few seconds.
-    async fn finish(&self, session: &SignedSession, end: End<'_>, now_ms: u64) -> Result<(), String> {
+    async fn finish(
+        &self,
+        session: &SignedSession,
+        end: End<'_>,
+        now_ms: u64,
+    ) -> Result<(), String> {
         session.end(end.status, now_ms);
         let _turn = self.turn.lock().await;
         self.keep_end(session, end).await
@@ -311,16 +371,33 @@ impl Signed {
         }
         let (status, ended_ms) = (session.status(), session.ended_ms.load(Ordering::Acquire));
         // Time asks nobody.
-        let end = if status == SignedStatus::Expired { End { who: "", reason: "", ..end } } else { end };
+        let end = if status == SignedStatus::Expired {
+            End {
+                who: "",
+                reason: "",
+                ..end
+            }
+        } else {
+            end
+        };
         let change = audit::Change {
-            action: if status == SignedStatus::Expired { "seal.session_expired" } else { "seal.session_revoked" },
+            action: if status == SignedStatus::Expired {
+                "seal.session_expired"
+            } else {
+                "seal.session_revoked"
+            },
             caller: end.who,
             reason: end.reason,
             door: "seal",
             ..view::about(session)
         };
-        self.ledger.change(&change).map_err(|error| error.to_string())?;
-        self.state.end_signed(&session.id, status, end.reason, ended_ms).await.map_err(|error| error.to_string())?;
+        self.ledger
+            .change(&change)
+            .map_err(|error| error.to_string())?;
+        self.state
+            .end_signed(&session.id, status, end.reason, ended_ms)
+            .await
+            .map_err(|error| error.to_string())?;
         session.is_kept.store(true, Ordering::Release);
         // It can never come back, so neither can its calls.
         self.replay.forget(&session.id);

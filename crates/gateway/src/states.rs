@@ -29,7 +29,10 @@ struct Book {
 
 impl SpentStates {
     pub(crate) fn new(now_ms: u64) -> Self {
-        Self(Mutex::new(Book { floor_ms: now_ms, spent: HashMap::new() }))
+        Self(Mutex::new(Book {
+            floor_ms: now_ms,
+            spent: HashMap::new(),
+        }))
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
@@ -64,7 +67,10 @@ impl SpentStates {
 
 impl Book {
     fn check(&self, state: &OpenState) -> Result<(), Violation> {
-        match (state.issued_ms() < self.floor_ms, self.spent.contains_key(&state.digest)) {
+        match (
+            state.issued_ms() < self.floor_ms,
+            self.spent.contains_key(&state.digest),
+        ) {
             (true, _) => Err(wrong_state("has expired")),
             (false, true) => Err(wrong_state("was used already")),
             (false, false) => Ok(()),
@@ -96,7 +102,10 @@ mod tests {
     #[test]
     fn forgetting_never_makes_a_spent_state_good_again() {
         let spent = SpentStates::new(100);
-        assert!(spent.spend(&state(0, 99), 100).is_err(), "from before the gate was opened");
+        assert!(
+            spent.spend(&state(0, 99), 100).is_err(),
+            "from before the gate was opened"
+        );
         for number in 0..=MAX_SPENT as u64 {
             spent.spend(&state(number, 100), 200).unwrap();
         }
@@ -104,6 +113,9 @@ mod tests {
         for number in [0, 1, MAX_SPENT as u64 / 2, MAX_SPENT as u64 - 1] {
             assert!(spent.spend(&state(number, 100), 201).is_err(), "{number}");
         }
-        assert!(spent.spend(&state(7, 200), 201).is_ok(), "a state issued since is good");
+        assert!(
+            spent.spend(&state(7, 200), 201).is_ok(),
+            "a state issued since is good"
+        );
     }
 }

@@ -56,7 +56,11 @@ pub(crate) struct OpenState {
 impl OpenState {
     #[cfg(test)]
     pub(crate) fn new(digest: [u8; 32], issued_ms: u64, inner: Vec<u8>) -> Self {
-        Self { digest, expires_ms: issued_ms + STATE_LIFE_MS, inner }
+        Self {
+            digest,
+            expires_ms: issued_ms + STATE_LIFE_MS,
+            inner,
+        }
     }
 
     pub(crate) const fn issued_ms(&self) -> u64 {
@@ -65,24 +69,40 @@ impl OpenState {
 }
 
 pub(crate) fn wrong_state(why: &str) -> Violation {
-    Violation::new(Rule::Malformed, format!("requestState {why}")).with_hint("requestState is not valid for this call")
+    Violation::new(Rule::Malformed, format!("requestState {why}"))
+        .with_hint("requestState is not valid for this call")
 }
 
-pub(crate) fn open_state(seal: &Seal, bound: Bound<'_>, now_ms: u64, text: &str) -> Result<OpenState, Violation> {
+pub(crate) fn open_state(
+    seal: &Seal,
+    bound: Bound<'_>,
+    now_ms: u64,
+    text: &str,
+) -> Result<OpenState, Violation> {
     let wrong = wrong_state;
-    let value = seal.open(STATE, text).ok_or_else(|| wrong("was not issued here, or was changed"))?;
-    let [caller, server, method, digest, expiry, inner] = split::<6>(&value).ok_or_else(|| wrong("is damaged"))?;
+    let value = seal
+        .open(STATE, text)
+        .ok_or_else(|| wrong("was not issued here, or was changed"))?;
+    let [caller, server, method, digest, expiry, inner] =
+        split::<6>(&value).ok_or_else(|| wrong("is damaged"))?;
     if caller != bound.caller.id().as_bytes() {
         return Err(wrong("was issued to another caller"));
     }
-    if server != bound.server.as_str().as_bytes() || method != bound.action.method().as_bytes() || digest != bound.digest {
+    if server != bound.server.as_str().as_bytes()
+        || method != bound.action.method().as_bytes()
+        || digest != bound.digest
+    {
         return Err(wrong("was issued for another call"));
     }
     let expires_ms = expiry.try_into().map_or(0, u64::from_le_bytes);
     if now_ms > expires_ms {
         return Err(wrong("has expired"));
     }
-    Ok(OpenState { digest: *blake3::hash(text.as_bytes()).as_bytes(), expires_ms, inner: inner.to_vec() })
+    Ok(OpenState {
+        digest: *blake3::hash(text.as_bytes()).as_bytes(),
+        expires_ms,
+        inner: inner.to_vec(),
+    })
 }
 
 /// A task of an upstream, and the tool whose call it is: what is asked about it is judged as that tool.
@@ -99,7 +119,13 @@ pub(crate) struct Task {
 
 /// Equal tasks seal to equal ids, so a client can compare them.
 pub(crate) fn seal_task(seal: &Seal, caller: &Caller, task: &Task) -> String {
-    let fields = [caller.id(), task.server.as_str(), &task.tool, &task.asked, &task.id];
+    let fields = [
+        caller.id(),
+        task.server.as_str(),
+        &task.tool,
+        &task.asked,
+        &task.id,
+    ];
     seal.seal(TASK, &join(&fields.map(str::as_bytes)))
 }
 
@@ -107,10 +133,17 @@ pub(crate) fn seal_task(seal: &Seal, caller: &Caller, task: &Task) -> String {
 pub(crate) fn open_task(seal: &Seal, caller: &Caller, text: &str) -> Option<Task> {
     let value = seal.open(TASK, text)?;
     let fields = split::<5>(&value)?.map(std::str::from_utf8);
-    let [Ok(owner), Ok(server), Ok(tool), Ok(asked), Ok(id)] = fields else { return None };
+    let [Ok(owner), Ok(server), Ok(tool), Ok(asked), Ok(id)] = fields else {
+        return None;
+    };
     if owner != caller.id() {
         return None;
     }
     let server = ServerId::parse(server).ok()?;
-    Some(Task { server, tool: tool.to_owned(), asked: asked.to_owned(), id: id.to_owned() })
+    Some(Task {
+        server,
+        tool: tool.to_owned(),
+        asked: asked.to_owned(),
+        id: id.to_owned(),
+    })
 }

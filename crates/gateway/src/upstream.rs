@@ -105,7 +105,16 @@ struct Listing {
 }
 
 /// Levels of log messages, the most talkative first.
-const LOG_LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+const LOG_LEVELS: [&str; 8] = [
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+];
 /// Quieter than every level.
 const QUIET: u8 = u8::MAX;
 
@@ -119,7 +128,9 @@ impl Upstream {
             _ if spec.blocked.is_some() => Status::Blocked,
             Standing::Enabled => Status::Connecting { attempt: 0 },
             Standing::Disabled => Status::Disabled,
-            Standing::Skipped(reason) => Status::Skipped { reason: reason.clone() },
+            Standing::Skipped(reason) => Status::Skipped {
+                reason: reason.clone(),
+            },
         };
         Self {
             spec: ArcSwap::new(spec),
@@ -140,7 +151,11 @@ impl Upstream {
 
     /// Whether the server must be told to say more before a call that wants messages of this level. Asked once per level.
     pub(crate) fn must_say_more(&self, level: &str) -> bool {
-        let Some(rank) = LOG_LEVELS.iter().position(|name| *name == level).and_then(|rank| u8::try_from(rank).ok()) else {
+        let Some(rank) = LOG_LEVELS
+            .iter()
+            .position(|name| *name == level)
+            .and_then(|rank| u8::try_from(rank).ok())
+        else {
             return false;
         };
         self.log_rank.fetch_min(rank, Ordering::AcqRel) > rank
@@ -161,7 +176,11 @@ impl Upstream {
     /// The end of what the server wrote to stderr, safe to show.
     pub(crate) fn stderr_tail(&self) -> String {
         let bytes: Vec<u8> = lock(&self.stderr).iter().copied().collect();
-        String::from_utf8_lossy(&bytes).lines().map(audit::printable).collect::<Vec<_>>().join("\n")
+        String::from_utf8_lossy(&bytes)
+            .lines()
+            .map(audit::printable)
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     fn keep_stderr(&self, bytes: &[u8]) {

@@ -90,7 +90,10 @@ pub struct Words {
 impl Words {
     /// Words of the gate itself, that travel the same way.
     pub(crate) fn own(text: impl Into<Bytes>) -> Self {
-        Self { text: text.into(), pass: Pass::own() }
+        Self {
+            text: text.into(),
+            pass: Pass::own(),
+        }
     }
 
     /// The words, and the evidence to hold until they have left.
@@ -133,8 +136,12 @@ impl From<Withheld> for Stop {
     fn from(withheld: Withheld) -> Self {
         let detail = match withheld {
             Withheld::NotEntitled => "the caller may not be shown what this server says".to_owned(),
-            Withheld::WouldRaise => "nobody asked for it, and it would raise the session's label".to_owned(),
-            Withheld::Unsaved(error) => format!("the session's label could not be saved, so nothing is shown: {error}"),
+            Withheld::WouldRaise => {
+                "nobody asked for it, and it would raise the session's label".to_owned()
+            }
+            Withheld::Unsaved(error) => {
+                format!("the session's label could not be saved, so nothing is shown: {error}")
+            }
         };
         Fault::new(FaultKind::Gate, detail).into()
     }
@@ -152,8 +159,15 @@ impl Unheard {
 
 /// What everything a server says carries.
 pub(crate) fn mark_of(spec: &ServerSpec, is_open_world: bool) -> Mark {
-    let integrity = if is_open_world { Integrity::Untrusted } else { Integrity::Trusted };
-    Mark { secrecy: spec.classification.unwrap_or_default(), integrity }
+    let integrity = if is_open_world {
+        Integrity::Untrusted
+    } else {
+        Integrity::Trusted
+    };
+    Mark {
+        secrecy: spec.classification.unwrap_or_default(),
+        integrity,
+    }
 }
 
 /// Whether a label that stands at `label` includes words of this mark already.
@@ -172,28 +186,54 @@ impl Inner {
     ) -> Result<Pass, Withheld> {
         let session = caller.session();
         let before = session.mark();
-        let absorbed = absorb(caller, spec, mark, occasion, || self.lists_any_of(caller, spec))?;
+        let absorbed = absorb(caller, spec, mark, occasion, || {
+            self.lists_any_of(caller, spec)
+        })?;
         let kept = self.state.keep(caller.id(), absorbed).await;
         let showable = kept.map_err(|error| Withheld::Unsaved(error.to_string()))?;
         if showable.after() != before && !matches!(occasion, Occasion::Call(_)) {
             // A call is on record with its label; a rise outside of any has a record of its own.
             let label = showable.after().to_string();
             let (caller, server) = (caller.id(), spec.id.as_str());
-            let raised = audit::Change { action: "session.raised", caller, server, label: &label, ..audit::Change::default() };
-            self.ledger.change(&raised).map_err(|error| Withheld::Unsaved(error.to_string()))?;
+            let raised = audit::Change {
+                action: "session.raised",
+                caller,
+                server,
+                label: &label,
+                ..audit::Change::default()
+            };
+            self.ledger
+                .change(&raised)
+                .map_err(|error| Withheld::Unsaved(error.to_string()))?;
         }
         if showable.after() != before && self.hub.catalog().has_resources(&spec.id) {
             // Its resources are listed from now on.
             self.hub.tell_sight(caller.id());
         }
-        Ok(Pass::raised(showable, Source { server: spec.id.clone(), mark }))
+        Ok(Pass::raised(
+            showable,
+            Source {
+                server: spec.id.clone(),
+                mark,
+            },
+        ))
     }
 
     /// Text of a server for a caller, redacted, under a pass that was given for this server.
-    pub(crate) fn words(&self, caller: &Caller, spec: &ServerSpec, text: Bytes, pass: Pass) -> Words {
+    pub(crate) fn words(
+        &self,
+        caller: &Caller,
+        spec: &ServerSpec,
+        text: Bytes,
+        pass: Pass,
+    ) -> Words {
         let (text, remark) = self.redacted(spec, text.into());
         // What takes the place of a text takes its room too.
-        let text = if remark.is_some() { caller.counted(text.into_bytes()) } else { text.into_bytes() };
+        let text = if remark.is_some() {
+            caller.counted(text.into_bytes())
+        } else {
+            text.into_bytes()
+        };
         Words { text, pass }
     }
 }
@@ -219,7 +259,9 @@ pub(crate) fn absorb(
         return Err(Withheld::NotEntitled);
     }
     match occasion {
-        Occasion::Unasked => session.absorb_known(mark, &spec.id).ok_or(Withheld::WouldRaise),
+        Occasion::Unasked => session
+            .absorb_known(mark, &spec.id)
+            .ok_or(Withheld::WouldRaise),
         Occasion::Call(_) | Occasion::Awaited => Ok(session.absorb(mark, &spec.id)),
     }
 }
@@ -232,16 +274,31 @@ pub(crate) fn is_for(caller: &Caller, spec: &ServerSpec) -> bool {
 impl Gate {
     /// Must be asked before a change that carries a server's words is shown to a caller; `None`: it must not be shown. `is_awaited`
     /// says that this caller asked for exactly this. That a list changed is nobody's words.
-    pub async fn deliver(&self, caller: &Caller, change: &Change, is_awaited: bool) -> Option<Pass> {
-        let (Change::Updated { server, .. } | Change::Log { server, .. } | Change::ElicitationComplete { server, .. }) = change
+    pub async fn deliver(
+        &self,
+        caller: &Caller,
+        change: &Change,
+        is_awaited: bool,
+    ) -> Option<Pass> {
+        let (Change::Updated { server, .. }
+        | Change::Log { server, .. }
+        | Change::ElicitationComplete { server, .. }) = change
         else {
             return Some(Pass::own());
         };
         let inner = self.inner();
         let spec = inner.hub.upstream(server)?.spec();
         let mark = mark_of(&spec, inner.hub.catalog().is_open_world(server));
-        let occasion = if is_awaited { Occasion::Awaited } else { Occasion::Unasked };
-        self.noted(caller, server, inner.pass(caller, &spec, mark, occasion).await)
+        let occasion = if is_awaited {
+            Occasion::Awaited
+        } else {
+            Occasion::Unasked
+        };
+        self.noted(
+            caller,
+            server,
+            inner.pass(caller, &spec, mark, occasion).await,
+        )
     }
 
     /// For words that were shown once and kept: asks everything anew, against the label as it is now. `None`: they must not be shown
@@ -249,20 +306,36 @@ impl Gate {
     pub fn pass_kept(&self, caller: &Caller, source: &Source) -> Option<Pass> {
         let inner = self.inner();
         let spec = inner.hub.upstream(&source.server)?.spec();
-        let absorbed = absorb(caller, &spec, source.mark, Occasion::Unasked, || inner.lists_any_of(caller, &spec)).ok()?;
-        absorbed.durable().ok().map(|showable| Pass::raised(showable, source.clone()))
+        let absorbed = absorb(caller, &spec, source.mark, Occasion::Unasked, || {
+            inner.lists_any_of(caller, &spec)
+        })
+        .ok()?;
+        absorbed
+            .durable()
+            .ok()
+            .map(|showable| Pass::raised(showable, source.clone()))
     }
 
-    fn noted(&self, caller: &Caller, server: &ServerId, passed: Result<Pass, Withheld>) -> Option<Pass> {
+    fn noted(
+        &self,
+        caller: &Caller,
+        server: &ServerId,
+        passed: Result<Pass, Withheld>,
+    ) -> Option<Pass> {
         match passed {
             Ok(pass) => Some(pass),
             Err(withheld) => {
                 self.inner().unheard.0.fetch_add(1, Ordering::Relaxed);
                 match withheld {
                     Withheld::Unsaved(error) => {
-                        tracing::error!(error, "a session's label could not be saved, so nothing is shown")
+                        tracing::error!(
+                            error,
+                            "a session's label could not be saved, so nothing is shown"
+                        )
                     }
-                    withheld => tracing::debug!(%server, caller = caller.id(), ?withheld, "words were withheld"),
+                    withheld => {
+                        tracing::debug!(%server, caller = caller.id(), ?withheld, "words were withheld")
+                    }
                 }
                 None
             }

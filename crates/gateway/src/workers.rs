@@ -35,12 +35,19 @@ pub(crate) struct Workers {
 
 impl Workers {
     pub(crate) fn new(settings: WorkerSettings) -> Arc<Self> {
-        Arc::new(Self { settings, current: watch::Sender::new(None), spawned: AtomicU64::new(0) })
+        Arc::new(Self {
+            settings,
+            current: watch::Sender::new(None),
+            spawned: AtomicU64::new(0),
+        })
     }
 
     /// The living worker, if there is one right now.
     pub(crate) fn link(&self) -> Option<Arc<Link>> {
-        self.current.borrow().clone().filter(|link| !link.is_severed())
+        self.current
+            .borrow()
+            .clone()
+            .filter(|link| !link.is_severed())
     }
 
     pub(crate) fn subscribe(&self) -> watch::Receiver<Option<Arc<Link>>> {
@@ -71,13 +78,24 @@ impl Workers {
     }
 
     fn spawn(&self) -> Result<Life, String> {
-        let spawned =
-            jail::Worker::new(&self.settings.program).args(&self.settings.args).spawn().map_err(|error| error.to_string())?;
+        let spawned = jail::Worker::new(&self.settings.program)
+            .args(&self.settings.args)
+            .spawn()
+            .map_err(|error| error.to_string())?;
         self.spawned.fetch_add(1, Ordering::Relaxed);
-        let stdin = pipe::Sender::from_owned_fd(spawned.stdin).map_err(|error| error.to_string())?;
-        let stdout = pipe::Receiver::from_owned_fd(spawned.stdout).map_err(|error| error.to_string())?;
+        let stdin =
+            pipe::Sender::from_owned_fd(spawned.stdin).map_err(|error| error.to_string())?;
+        let stdout =
+            pipe::Receiver::from_owned_fd(spawned.stdout).map_err(|error| error.to_string())?;
         let link = Arc::new(Link::new(spawned.handover, spawned.child.pid()));
-        Ok(Life { child: spawned.child, stdin, stdout, stderr: spawned.stderr, link, total_bytes: self.settings.total_bytes })
+        Ok(Life {
+            child: spawned.child,
+            stdin,
+            stdout,
+            stderr: spawned.stderr,
+            link,
+            total_bytes: self.settings.total_bytes,
+        })
     }
 }
 
@@ -94,7 +112,14 @@ struct Life {
 impl Life {
     /// Returns whether the worker ever said anything.
     async fn run(self, workers: &Workers) -> bool {
-        let Self { child, stdin, stdout, stderr, link, total_bytes } = self;
+        let Self {
+            child,
+            stdin,
+            stdout,
+            stderr,
+            link,
+            total_bytes,
+        } = self;
         tokio::spawn(log_lines(stderr));
         link.open();
         let writer = tokio::spawn({
@@ -130,7 +155,9 @@ async fn until_hung(link: &Link) {
             vigil = Vigil::default();
             continue;
         }
-        let Some(pulse) = sandbox::inspect::pulse(link.pid) else { continue };
+        let Some(pulse) = sandbox::inspect::pulse(link.pid) else {
+            continue;
+        };
         match vigil.look(before.elapsed(), pulse, link.silence()) {
             Seen::Alive => {}
             Seen::Ask => link.tell(method::PING, b"{}"),
@@ -141,7 +168,9 @@ async fn until_hung(link: &Link) {
 
 /// The worker's own log, line by line, into ours.
 async fn log_lines(stderr: OwnedFd) {
-    let Ok(mut pipe) = pipe::Receiver::from_owned_fd(stderr) else { return };
+    let Ok(mut pipe) = pipe::Receiver::from_owned_fd(stderr) else {
+        return;
+    };
     let mut lines = wire::line::Lines::new(8 << 10);
     while let Ok(1..) = pipe.read_buf(lines.buffer()).await {
         while let Some(line) = lines.next_line() {

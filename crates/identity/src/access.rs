@@ -73,7 +73,12 @@ pub fn claimed_issuer(token: &str) -> Option<String> {
 }
 
 /// Verifies an access token with a provider's keys.
-pub fn verify(token: &str, keys: &Jwks, expect: &Expect<'_>, now_ms: u64) -> Result<Access, AccessError> {
+pub fn verify(
+    token: &str,
+    keys: &Jwks,
+    expect: &Expect<'_>,
+    now_ms: u64,
+) -> Result<Access, AccessError> {
     let (access, _) = read(token, keys)?;
     accept(&access, expect, now_ms)?;
     Ok(access)
@@ -102,16 +107,21 @@ impl Access {
     #[must_use]
     pub fn claim(&self, name: &str) -> Option<String> {
         let value = Json::checked_before(&self.payload).get(name)?;
-        value.as_str().filter(|text| !text.is_empty()).map(|text| text.into_owned())
+        value
+            .as_str()
+            .filter(|text| !text.is_empty())
+            .map(|text| text.into_owned())
     }
 
     /// The texts of a claim that is a list, or one text.
     #[must_use]
     pub fn claim_list(&self, name: &str) -> Vec<String> {
         match Json::checked_before(&self.payload).get(name) {
-            Some(value) if value.is_array() => {
-                value.items().filter_map(|item| item.as_str().map(|text| text.into_owned())).take(MAX_VALUES).collect()
-            }
+            Some(value) if value.is_array() => value
+                .items()
+                .filter_map(|item| item.as_str().map(|text| text.into_owned()))
+                .take(MAX_VALUES)
+                .collect(),
             _ => self.claim(name).into_iter().collect(),
         }
     }
@@ -119,7 +129,10 @@ impl Access {
 
 fn read(token: &str, keys: &Jwks) -> Result<(Access, Arc<str>), AccessError> {
     let (payload, key) = jws::verify(token, keys.ring(), &KINDS, KeyId::OptionalForOne)?;
-    let json = Json::parse(&payload, jws::PAYLOAD).ok().filter(|json| json.is_object()).ok_or(AccessError::Claim("{}"))?;
+    let json = Json::parse(&payload, jws::PAYLOAD)
+        .ok()
+        .filter(|json| json.is_object())
+        .ok_or(AccessError::Claim("{}"))?;
     let fail = AccessError::Claim;
     let demanded = |name| text(json, name).map_err(fail)?.ok_or(fail(name));
     let expires = seconds(json, "exp").map_err(fail)?.ok_or(fail("exp"))?;
@@ -135,7 +148,10 @@ fn read(token: &str, keys: &Jwks) -> Result<(Access, Arc<str>), AccessError> {
         client,
         scopes: scopes(json)?,
         bound_to: bound_to(json)?,
-        issued: seconds(json, "iat").map_err(fail)?.or(not_before).unwrap_or(0),
+        issued: seconds(json, "iat")
+            .map_err(fail)?
+            .or(not_before)
+            .unwrap_or(0),
         not_before,
         expires,
         payload: json.as_bytes().to_vec(),
@@ -147,7 +163,11 @@ fn accept(access: &Access, expect: &Expect<'_>, now_ms: u64) -> Result<(), Acces
     if access.issuer != expect.issuer {
         return Err(AccessError::Issuer);
     }
-    if !access.audience.iter().any(|audience| same_resource(audience, expect.audience)) {
+    if !access
+        .audience
+        .iter()
+        .any(|audience| same_resource(audience, expect.audience))
+    {
         return Err(AccessError::Audience);
     }
     // The lifetime is the provider's to choose, so it is not bounded here.
@@ -156,7 +176,11 @@ fn accept(access: &Access, expect: &Expect<'_>, now_ms: u64) -> Result<(), Acces
         return Err(AccessError::Expired);
     }
     let soonest = access.not_before.unwrap_or(0).max(access.issued);
-    if soonest > now + LEEWAY { Err(AccessError::NotYetValid) } else { Ok(()) }
+    if soonest > now + LEEWAY {
+        Err(AccessError::NotYetValid)
+    } else {
+        Ok(())
+    }
 }
 
 /// A resource with and without the last slash is the same one; nothing else is.
@@ -168,8 +192,14 @@ fn same_resource(a: &str, b: &str) -> bool {
 fn scopes(json: Json<'_>) -> Result<Vec<String>, AccessError> {
     let mut all = Vec::new();
     for name in ["scope", "scp"] {
-        let Some(value) = json.get(name) else { continue };
-        let texts: Vec<_> = if value.is_array() { value.items().collect() } else { vec![value] };
+        let Some(value) = json.get(name) else {
+            continue;
+        };
+        let texts: Vec<_> = if value.is_array() {
+            value.items().collect()
+        } else {
+            vec![value]
+        };
         for text in texts {
             let text = text.as_str().ok_or(AccessError::Claim(name))?;
             all.extend(text.split_ascii_whitespace().map(str::to_owned));
@@ -181,7 +211,14 @@ fn scopes(json: Json<'_>) -> Result<Vec<String>, AccessError> {
 
 /// `cnf.jkt`. A token that is bound in a way that is not known here is refused: accepting it would drop the binding.
 fn bound_to(json: Json<'_>) -> Result<Option<String>, AccessError> {
-    let Some(confirmation) = json.get("cnf") else { return Ok(None) };
-    let thumbprint = confirmation.get("jkt").and_then(Json::as_str).filter(|text| text.len() == 43);
-    thumbprint.map(|text| Some(text.into_owned())).ok_or(AccessError::Claim("cnf"))
+    let Some(confirmation) = json.get("cnf") else {
+        return Ok(None);
+    };
+    let thumbprint = confirmation
+        .get("jkt")
+        .and_then(Json::as_str)
+        .filter(|text| text.len() == 43);
+    thumbprint
+        .map(|text| Some(text.into_owned()))
+        .ok_or(AccessError::Claim("cnf"))
 }

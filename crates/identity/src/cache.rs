@@ -35,8 +35,16 @@ struct Known<C> {
 impl<C> TokenCache<C> {
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        let shards = std::array::from_fn(|_| Mutex::new(Shard { known: HashMap::new(), order: VecDeque::new() }));
-        Self { shards, per_shard: capacity.div_ceil(SHARDS).max(1) }
+        let shards = std::array::from_fn(|_| {
+            Mutex::new(Shard {
+                known: HashMap::new(),
+                order: VecDeque::new(),
+            })
+        });
+        Self {
+            shards,
+            per_shard: capacity.div_ceil(SHARDS).max(1),
+        }
     }
 
     /// The claims of a token: remembered, or else read and remembered if that succeeds.
@@ -48,9 +56,14 @@ impl<C> TokenCache<C> {
     ) -> Result<Arc<C>, E> {
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         let [first, ..] = digest;
-        let Some(shard) = self.shards.get(usize::from(first) % SHARDS) else { return read().map(|(claims, _)| Arc::new(claims)) };
+        let Some(shard) = self.shards.get(usize::from(first) % SHARDS) else {
+            return read().map(|(claims, _)| Arc::new(claims));
+        };
         let lock = || shard.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lock().known.get(&digest).map(|known| (Arc::clone(&known.claims), Arc::clone(&known.thumbprint)));
+        let known = lock()
+            .known
+            .get(&digest)
+            .map(|known| (Arc::clone(&known.claims), Arc::clone(&known.thumbprint)));
         if let Some((claims, thumbprint)) = known
             && ring.holds(&thumbprint)
         {
@@ -58,14 +71,30 @@ impl<C> TokenCache<C> {
         }
         let (claims, thumbprint) = read()?;
         let claims = Arc::new(claims);
-        lock().keep(digest, Known { claims: Arc::clone(&claims), thumbprint }, self.per_shard);
+        lock().keep(
+            digest,
+            Known {
+                claims: Arc::clone(&claims),
+                thumbprint,
+            },
+            self.per_shard,
+        );
         Ok(claims)
     }
 
     /// How many tokens are remembered.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner).known.len()).sum()
+        self.shards
+            .iter()
+            .map(|shard| {
+                shard
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .known
+                    .len()
+            })
+            .sum()
     }
 
     #[must_use]

@@ -41,12 +41,18 @@ impl Claims {
             [one] => out.str("aud", one),
             several => out.raw("aud", &strings(several)),
         };
-        out.str("sub", &self.sub).str("scp", &self.scp).str("wid", &self.wid);
+        out.str("sub", &self.sub)
+            .str("scp", &self.scp)
+            .str("wid", &self.wid);
         out.str("jti", &self.jti).str("exec_id", &self.exec_id);
         if let Some(tenant) = &self.tenant_id {
             out.str("tenant_id", tenant);
         }
-        if let Some(summary) = self.task_summary.as_ref().filter(|summary| summary.len() <= MAX_SUMMARY) {
+        if let Some(summary) = self
+            .task_summary
+            .as_ref()
+            .filter(|summary| summary.len() <= MAX_SUMMARY)
+        {
             out.str("task_summary", summary);
         }
         out.u64("iat", self.iat);
@@ -69,7 +75,8 @@ impl Claims {
             jti: demanded("jti")?,
             exec_id: demanded("exec_id")?,
             tenant_id: text(json, "tenant_id")?,
-            task_summary: text(json, "task_summary")?.filter(|summary| summary.len() <= MAX_SUMMARY),
+            task_summary: text(json, "task_summary")?
+                .filter(|summary| summary.len() <= MAX_SUMMARY),
             iat: seconds(json, "iat")?.ok_or("iat")?,
             nbf: seconds(json, "nbf")?,
             exp: seconds(json, "exp")?.ok_or("exp")?,
@@ -79,14 +86,21 @@ impl Claims {
 
 /// A claim that is text, not empty and not endless.
 pub(crate) fn text(json: Json<'_>, name: &'static str) -> Result<Option<String>, &'static str> {
-    let Some(value) = json.get(name) else { return Ok(None) };
-    let text = value.as_str().filter(|text| !text.is_empty() && text.len() <= MAX_TEXT).ok_or(name)?;
+    let Some(value) = json.get(name) else {
+        return Ok(None);
+    };
+    let text = value
+        .as_str()
+        .filter(|text| !text.is_empty() && text.len() <= MAX_TEXT)
+        .ok_or(name)?;
     Ok(Some(text.into_owned()))
 }
 
 /// A claim that is a time in whole seconds.
 pub(crate) fn seconds(json: Json<'_>, name: &'static str) -> Result<Option<u64>, &'static str> {
-    json.get(name).map(|value| value.as_u64().ok_or(name)).transpose()
+    json.get(name)
+        .map(|value| value.as_u64().ok_or(name))
+        .transpose()
 }
 
 /// The audiences: one text or a list of texts.
@@ -98,9 +112,15 @@ pub(crate) fn audience(json: Json<'_>) -> Result<Vec<String>, &'static str> {
     if !value.is_array() {
         return Err("aud");
     }
-    let all = value.items().map(|item| item.as_str().map(|text| text.into_owned()).ok_or("aud"));
+    let all = value
+        .items()
+        .map(|item| item.as_str().map(|text| text.into_owned()).ok_or("aud"));
     let all = all.take(MAX_AUDIENCES + 1).collect::<Result<Vec<_>, _>>()?;
-    if all.is_empty() || all.len() > MAX_AUDIENCES { Err("aud") } else { Ok(all) }
+    if all.is_empty() || all.len() > MAX_AUDIENCES {
+        Err("aud")
+    } else {
+        Ok(all)
+    }
 }
 
 fn strings(texts: &[String]) -> Vec<u8> {

@@ -5,16 +5,22 @@ use zeroize::Zeroizing;
 use crate::text64;
 
 /// `SubjectPublicKeyInfo` of an Ed25519 key, up to the 32 bytes.
-pub(crate) const ED25519_SPKI: &[u8] = &[0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+pub(crate) const ED25519_SPKI: &[u8] = &[
+    0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
+];
 /// PKCS#8 version 1 of an Ed25519 key, up to the 32 bytes of its seed.
-pub(crate) const ED25519_PKCS8: &[u8] =
-    &[0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
+pub(crate) const ED25519_PKCS8: &[u8] = &[
+    0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
+];
 /// The algorithm of a P-256 key: `id-ecPublicKey`, `prime256v1`.
 const P256_ALGORITHM: &[u8] = &[
-    0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07,
+    0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48,
+    0xce, 0x3d, 0x03, 0x01, 0x07,
 ];
 /// The algorithm of an RSA key: `rsaEncryption`, no parameters.
-const RSA_ALGORITHM: &[u8] = &[0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00];
+const RSA_ALGORITHM: &[u8] = &[
+    0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00,
+];
 
 /// Longer than the file of any key that is accepted.
 const MAX_FILE: usize = 32 << 10;
@@ -24,7 +30,10 @@ pub(crate) fn pem(text: &str) -> Option<(&str, Zeroizing<Vec<u8>>)> {
     if text.len() > MAX_FILE {
         return None;
     }
-    let (label, rest) = text.trim().strip_prefix("-----BEGIN ")?.split_once("-----")?;
+    let (label, rest) = text
+        .trim()
+        .strip_prefix("-----BEGIN ")?
+        .split_once("-----")?;
     let (body, end) = rest.split_once("-----END ")?;
     if end.strip_suffix("-----")? != label {
         return None;
@@ -84,7 +93,10 @@ pub(crate) fn rsa_public(der: &[u8]) -> Option<(&[u8], &[u8])> {
 /// A bit string that fills `der` and has no unused bits.
 fn bits(der: &[u8]) -> Option<&[u8]> {
     let (content, after) = element(der, 0x03)?;
-    after.is_empty().then(|| content.strip_prefix(&[0])).flatten()
+    after
+        .is_empty()
+        .then(|| content.strip_prefix(&[0]))
+        .flatten()
 }
 
 /// A positive integer, in the one way DER allows to write it.
@@ -99,14 +111,18 @@ fn unsigned(der: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// The content of the element with a tag that stands first, and what follows it.
 fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
-    let [first, length, rest @ ..] = der else { return None };
+    let [first, length, rest @ ..] = der else {
+        return None;
+    };
     if *first != tag {
         return None;
     }
     match (*length, rest) {
         (0..=0x7f, _) => rest.split_at_checked(usize::from(*length)),
         (0x81, [one @ 0x80..=0xff, rest @ ..]) => rest.split_at_checked(usize::from(*one)),
-        (0x82, [high @ 1..=0xff, low, rest @ ..]) => rest.split_at_checked(usize::from(u16::from_be_bytes([*high, *low]))),
+        (0x82, [high @ 1..=0xff, low, rest @ ..]) => {
+            rest.split_at_checked(usize::from(u16::from_be_bytes([*high, *low])))
+        }
         _ => None,
     }
 }

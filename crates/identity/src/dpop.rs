@@ -63,18 +63,41 @@ fn spent(spent: &Spent) -> String {
 }
 
 /// Verifies a proof and spends it.
-pub fn verify(proof: &str, request: &Request<'_>, freshness: Freshness, replay: &Replay, now_ms: u64) -> Result<(), ProofError> {
+pub fn verify(
+    proof: &str,
+    request: &Request<'_>,
+    freshness: Freshness,
+    replay: &Replay,
+    now_ms: u64,
+) -> Result<(), ProofError> {
     let compact = Compact::parse(proof)?;
     let header = compact.header()?;
-    let typed = header.kind.as_deref().is_some_and(|kind| kind.eq_ignore_ascii_case("dpop+jwt"));
-    let embedded = header.embedded.filter(|_| typed).ok_or(ProofError::Header)?;
+    let typed = header
+        .kind
+        .as_deref()
+        .is_some_and(|kind| kind.eq_ignore_ascii_case("dpop+jwt"));
+    let embedded = header
+        .embedded
+        .filter(|_| typed)
+        .ok_or(ProofError::Header)?;
     let key = jwk::read(embedded)?;
     compact.check(&header, &key)?;
-    if !bool::from(key.thumbprint().as_bytes().ct_eq(request.bound_to.as_bytes())) {
+    if !bool::from(
+        key.thumbprint()
+            .as_bytes()
+            .ct_eq(request.bound_to.as_bytes()),
+    ) {
         return Err(ProofError::OtherKey);
     }
-    let json = Json::parse(&compact.payload, PAYLOAD).ok().filter(|json| json.is_object()).ok_or(ProofError::Claim("{}"))?;
-    let demanded = |name| text(json, name).map_err(ProofError::Claim)?.ok_or(ProofError::Claim(name));
+    let json = Json::parse(&compact.payload, PAYLOAD)
+        .ok()
+        .filter(|json| json.is_object())
+        .ok_or(ProofError::Claim("{}"))?;
+    let demanded = |name| {
+        text(json, name)
+            .map_err(ProofError::Claim)?
+            .ok_or(ProofError::Claim(name))
+    };
     if demanded("htm")? != request.method || !same_address(&demanded("htu")?, request.url) {
         return Err(ProofError::OtherRequest);
     }
@@ -82,10 +105,21 @@ pub fn verify(proof: &str, request: &Request<'_>, freshness: Freshness, replay: 
     if !bool::from(demanded("ath")?.as_bytes().ct_eq(wanted.as_bytes())) {
         return Err(ProofError::OtherToken);
     }
-    let issued = seconds(json, "iat").map_err(ProofError::Claim)?.ok_or(ProofError::Claim("iat"))?;
+    let issued = seconds(json, "iat")
+        .map_err(ProofError::Claim)?
+        .ok_or(ProofError::Claim("iat"))?;
     freshness.check(issued, now_ms)?;
-    let digest = replay::digest(&[b"dpop", key.thumbprint().as_bytes(), demanded("jti")?.as_bytes()]);
-    replay.spend_digest(&format!("dpop:{}", key.thumbprint()), &digest, issued, now_ms)?;
+    let digest = replay::digest(&[
+        b"dpop",
+        key.thumbprint().as_bytes(),
+        demanded("jti")?.as_bytes(),
+    ]);
+    replay.spend_digest(
+        &format!("dpop:{}", key.thumbprint()),
+        &digest,
+        issued,
+        now_ms,
+    )?;
     Ok(())
 }
 
@@ -119,7 +153,14 @@ impl<'a> Address<'a> {
             _ => return None,
         };
         let authority = authority.to_ascii_lowercase();
-        let authority = authority.strip_suffix(default_port).unwrap_or(&authority).to_owned();
-        (!authority.is_empty() && !authority.contains('@')).then_some(Self { scheme, authority, path })
+        let authority = authority
+            .strip_suffix(default_port)
+            .unwrap_or(&authority)
+            .to_owned();
+        (!authority.is_empty() && !authority.contains('@')).then_some(Self {
+            scheme,
+            authority,
+            path,
+        })
     }
 }

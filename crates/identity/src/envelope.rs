@@ -46,7 +46,10 @@ pub enum Malformed {
     #[error("`{0}` is not a field of an envelope; only signed fields are accepted")]
     Unknown(String),
     #[error("`{field}` must be {wanted}")]
-    Wrong { field: &'static str, wanted: &'static str },
+    Wrong {
+        field: &'static str,
+        wanted: &'static str,
+    },
 }
 
 impl<'a> Envelope<'a> {
@@ -141,43 +144,83 @@ impl<'a> Found<'a> {
     fn read(self) -> Result<Envelope<'a>, Malformed> {
         let protocol = self.protocol.ok_or(Malformed::Missing("protocol"))?;
         if protocol.as_str().as_deref() != Some(PROTOCOL) {
-            return Err(Malformed::Wrong { field: "protocol", wanted: "`seal/v1`" });
+            return Err(Malformed::Wrong {
+                field: "protocol",
+                wanted: "`seal/v1`",
+            });
         }
         let token = self.token()?;
         let (signature_text, signature) = self.signature()?;
         let payload = self.payload.ok_or(Malformed::Missing("payload"))?;
         if !payload.is_object() {
-            return Err(Malformed::Wrong { field: "payload", wanted: "an object" });
+            return Err(Malformed::Wrong {
+                field: "payload",
+                wanted: "an object",
+            });
         }
         let seconds = self.seconds()?;
-        Ok(Envelope { token, payload, seconds, signature_text, signature })
+        Ok(Envelope {
+            token,
+            payload,
+            seconds,
+            signature_text,
+            signature,
+        })
     }
 
     fn token(&self) -> Result<Cow<'a, str>, Malformed> {
-        let wrong = Malformed::Wrong { field: "security_token", wanted: "a compact token of at most 8192 characters" };
-        let token = self.token.ok_or(Malformed::Missing("security_token"))?.as_str().ok_or(wrong.clone())?;
-        let plain = token.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
-        if plain && !token.is_empty() && token.len() <= MAX_TOKEN { Ok(token) } else { Err(wrong) }
+        let wrong = Malformed::Wrong {
+            field: "security_token",
+            wanted: "a compact token of at most 8192 characters",
+        };
+        let token = self
+            .token
+            .ok_or(Malformed::Missing("security_token"))?
+            .as_str()
+            .ok_or(wrong.clone())?;
+        let plain = token
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+        if plain && !token.is_empty() && token.len() <= MAX_TOKEN {
+            Ok(token)
+        } else {
+            Err(wrong)
+        }
     }
 
     fn signature(&self) -> Result<(Cow<'a, str>, [u8; 64]), Malformed> {
-        let wrong = || Malformed::Wrong { field: "signature", wanted: "the padded base64 of 64 bytes" };
-        let text = self.signature.ok_or(Malformed::Missing("signature"))?.as_str().ok_or_else(wrong)?;
+        let wrong = || Malformed::Wrong {
+            field: "signature",
+            wanted: "the padded base64 of 64 bytes",
+        };
+        let text = self
+            .signature
+            .ok_or(Malformed::Missing("signature"))?
+            .as_str()
+            .ok_or_else(wrong)?;
         if text.len() != SIGNATURE_TEXT {
             return Err(wrong());
         }
-        let bytes = text64::from_padded(&text).and_then(|bytes| bytes.try_into().ok()).ok_or_else(wrong)?;
+        let bytes = text64::from_padded(&text)
+            .and_then(|bytes| bytes.try_into().ok())
+            .ok_or_else(wrong)?;
         Ok((text, bytes))
     }
 
     fn seconds(&self) -> Result<u64, Malformed> {
         let timestamp = self.timestamp.ok_or(Malformed::Missing("timestamp"))?;
         let seconds = match timestamp.kind() {
-            Kind::Number => timestamp.as_u64().filter(|seconds| *seconds <= timestamp::LATEST),
-            Kind::String => timestamp.as_str().and_then(|text| timestamp::seconds(&text)),
+            Kind::Number => timestamp
+                .as_u64()
+                .filter(|seconds| *seconds <= timestamp::LATEST),
+            Kind::String => timestamp
+                .as_str()
+                .and_then(|text| timestamp::seconds(&text)),
             _ => None,
         };
-        seconds
-            .ok_or(Malformed::Wrong { field: "timestamp", wanted: "an ISO 8601 instant with its offset, or whole Unix seconds" })
+        seconds.ok_or(Malformed::Wrong {
+            field: "timestamp",
+            wanted: "an ISO 8601 instant with its offset, or whole Unix seconds",
+        })
     }
 }

@@ -18,7 +18,11 @@ pub struct Stale {
 }
 
 fn when(age: i64) -> String {
-    if age < 0 { format!("{} s in the future", age.unsigned_abs()) } else { format!("{age} s ago") }
+    if age < 0 {
+        format!("{} s in the future", age.unsigned_abs())
+    } else {
+        format!("{age} s ago")
+    }
 }
 
 impl Freshness {
@@ -41,8 +45,13 @@ impl Freshness {
         if now.abs_diff(signed_at) <= self.seconds {
             return Ok(());
         }
-        let age = i64::try_from(now).unwrap_or(i64::MAX).saturating_sub(i64::try_from(signed_at).unwrap_or(i64::MAX));
-        Err(Stale { age, window: self.seconds })
+        let age = i64::try_from(now)
+            .unwrap_or(i64::MAX)
+            .saturating_sub(i64::try_from(signed_at).unwrap_or(i64::MAX));
+        Err(Stale {
+            age,
+            window: self.seconds,
+        })
     }
 }
 

@@ -39,7 +39,10 @@ pub enum JwksError {
 impl Jwks {
     pub fn parse(text: &[u8]) -> Result<Self, JwksError> {
         let json = Json::parse(text, Limits::new(MAX_SET, 8)).map_err(|_| JwksError::NotASet)?;
-        let keys = json.get("keys").filter(|keys| keys.is_array()).ok_or(JwksError::NotASet)?;
+        let keys = json
+            .get("keys")
+            .filter(|keys| keys.is_array())
+            .ok_or(JwksError::NotASet)?;
         let mut set = Self::default();
         let mut twice = Vec::new();
         for (at, jwk) in keys.items().enumerate() {
@@ -53,7 +56,10 @@ impl Jwks {
                 set.unusable += 1;
                 continue;
             };
-            let id = jwk.get("kid").and_then(Json::as_str).map_or_else(|| key.thumbprint().to_owned(), |id| id.into_owned());
+            let id = jwk
+                .get("kid")
+                .and_then(Json::as_str)
+                .map_or_else(|| key.thumbprint().to_owned(), |id| id.into_owned());
             if let Err(error) = set.ring.add(&id, key) {
                 set.unusable += 1;
                 if error == KeyError::Twice {
@@ -65,7 +71,11 @@ impl Jwks {
         for id in twice {
             set.unusable += usize::from(set.ring.remove(&id));
         }
-        if set.ring.is_empty() { Err(JwksError::Empty) } else { Ok(set) }
+        if set.ring.is_empty() {
+            Err(JwksError::Empty)
+        } else {
+            Ok(set)
+        }
     }
 
     #[must_use]
@@ -76,7 +86,10 @@ impl Jwks {
 
 /// Does the key hold what only its owner may know?
 fn is_secret(jwk: Json<'_>) -> bool {
-    let symmetric = jwk.get("kty").and_then(Json::as_str).is_some_and(|kind| kind == "oct");
+    let symmetric = jwk
+        .get("kty")
+        .and_then(Json::as_str)
+        .is_some_and(|kind| kind == "oct");
     symmetric || jwk.get("k").is_some() || jwk.get("d").is_some()
 }
 
@@ -86,14 +99,28 @@ pub(crate) fn read(jwk: Json<'_>) -> Result<VerifyingKey, KeyError> {
     if is_secret(jwk) || jwk.get("use").is_some() && text("use").as_deref() != Some("sig") {
         return Err(KeyError::Unsupported);
     }
-    if jwk.get("key_ops").is_some_and(|uses| !uses.items().any(|item| item.as_str().as_deref() == Some("verify"))) {
+    if jwk.get("key_ops").is_some_and(|uses| {
+        !uses
+            .items()
+            .any(|item| item.as_str().as_deref() == Some("verify"))
+    }) {
         return Err(KeyError::Unsupported);
     }
     let said = match jwk.get("alg") {
         None => None,
-        Some(_) => Some(text("alg").as_deref().and_then(algorithm).ok_or(KeyError::Unsupported)?),
+        Some(_) => Some(
+            text("alg")
+                .as_deref()
+                .and_then(algorithm)
+                .ok_or(KeyError::Unsupported)?,
+        ),
     };
-    let bytes = |name| text(name).as_deref().and_then(text64::from_url).ok_or(KeyError::Unreadable);
+    let bytes = |name| {
+        text(name)
+            .as_deref()
+            .and_then(text64::from_url)
+            .ok_or(KeyError::Unreadable)
+    };
     let key = match (text("kty").as_deref(), text("crv").as_deref()) {
         (Some("OKP"), Some("Ed25519")) => {
             let key = bytes("x")?.try_into().map_err(|_| KeyError::Unreadable)?;
@@ -103,17 +130,31 @@ pub(crate) fn read(jwk: Json<'_>) -> Result<VerifyingKey, KeyError> {
             let point = [vec![4], coordinate(bytes("x")?)?, coordinate(bytes("y")?)?].concat();
             VerifyingKey::p256(point.try_into().map_err(|_| KeyError::Unreadable)?)?
         }
-        (Some("RSA"), None) => VerifyingKey::rsa(said.unwrap_or(Algorithm::Rs256), &bytes("n")?, &bytes("e")?)?,
+        (Some("RSA"), None) => {
+            VerifyingKey::rsa(said.unwrap_or(Algorithm::Rs256), &bytes("n")?, &bytes("e")?)?
+        }
         _ => return Err(KeyError::Unsupported),
     };
-    if said.is_some_and(|said| said != key.algorithm()) { Err(KeyError::Unsupported) } else { Ok(key) }
+    if said.is_some_and(|said| said != key.algorithm()) {
+        Err(KeyError::Unsupported)
+    } else {
+        Ok(key)
+    }
 }
 
 /// An algorithm as keys name it. RFC 9864 calls EdDSA on this curve by the curve's name.
 fn algorithm(name: &str) -> Option<Algorithm> {
-    if name == "Ed25519" { Some(Algorithm::EdDsa) } else { Algorithm::parse(name) }
+    if name == "Ed25519" {
+        Some(Algorithm::EdDsa)
+    } else {
+        Algorithm::parse(name)
+    }
 }
 
 fn coordinate(bytes: Vec<u8>) -> Result<Vec<u8>, KeyError> {
-    if bytes.len() == 32 { Ok(bytes) } else { Err(KeyError::Unreadable) }
+    if bytes.len() == 32 {
+        Ok(bytes)
+    } else {
+        Err(KeyError::Unreadable)
+    }
 }

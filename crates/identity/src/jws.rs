@@ -62,7 +62,12 @@ impl<'a> Compact<'a> {
         let decode = |part: &str| text64::from_url(part).ok_or(JwsError::NotCompact);
         // A second dot in the payload is no base64url, so there are three parts and no more.
         let (header, payload, signature) = (decode(header)?, decode(payload)?, decode(signature)?);
-        Ok(Self { signed: signed.as_bytes(), header, payload, signature })
+        Ok(Self {
+            signed: signed.as_bytes(),
+            header,
+            payload,
+            signature,
+        })
     }
 
     pub(crate) fn header(&self) -> Result<Header<'_>, JwsError> {
@@ -83,7 +88,12 @@ impl<'a> Compact<'a> {
         if key_id.as_ref().is_some_and(|id| id.len() > MAX_KEY_ID) {
             return Err(JwsError::UnknownKey);
         }
-        Ok(Header { algorithm, key_id, kind: text("typ")?, embedded: json.get("jwk") })
+        Ok(Header {
+            algorithm,
+            key_id,
+            kind: text("typ")?,
+            embedded: json.get("jwk"),
+        })
     }
 
     /// Checks the signature with a key that was found, not one that was offered.
@@ -91,7 +101,11 @@ impl<'a> Compact<'a> {
         if header.algorithm != key.algorithm().name() {
             return Err(JwsError::Algorithm);
         }
-        if key.verifies(self.signed, &self.signature) { Ok(()) } else { Err(JwsError::Signature) }
+        if key.verifies(self.signed, &self.signature) {
+            Ok(())
+        } else {
+            Err(JwsError::Signature)
+        }
     }
 }
 
@@ -123,7 +137,11 @@ pub(crate) fn verify<'k>(
     if header.embedded.is_some() {
         return Err(JwsError::Refused("jwk"));
     }
-    if header.kind.as_deref().is_some_and(|kind| !kinds.iter().any(|known| known.eq_ignore_ascii_case(kind))) {
+    if header
+        .kind
+        .as_deref()
+        .is_some_and(|kind| !kinds.iter().any(|known| known.eq_ignore_ascii_case(kind)))
+    {
         return Err(JwsError::Type);
     }
     let key = match &header.key_id {

@@ -23,7 +23,9 @@ use crate::{
 pub struct PublicKey([u8; 32]);
 
 /// How a signature would begin that was made with the number nought.
-const IDENTITY: [u8; 32] = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+const IDENTITY: [u8; 32] = [
+    1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+];
 
 /// Why a key cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -34,13 +36,17 @@ pub enum KeyError {
     NotAPoint,
     #[error("the key is not in its canonical form")]
     NotCanonical,
-    #[error("the key has a component of small order, so signatures under it prove nothing; generate a new one")]
+    #[error(
+        "the key has a component of small order, so signatures under it prove nothing; generate a new one"
+    )]
     SmallOrder,
     #[error("only Ed25519, RSA of 2048 to 8192 bits, and P-256 keys are used here")]
     Unsupported,
     #[error("the RSA key is shorter than 2048 bits; generate a longer one")]
     TooShort,
-    #[error("the RSA key comes from a generator whose keys can be factored (CVE-2017-15361); generate a new one")]
+    #[error(
+        "the RSA key comes from a generator whose keys can be factored (CVE-2017-15361); generate a new one"
+    )]
     Weak,
     #[error("another key of the ring has the same id")]
     Twice,
@@ -68,14 +74,18 @@ impl PublicKey {
     /// Reads the 44 bytes of `SubjectPublicKeyInfo`.
     pub fn from_der(bytes: &[u8]) -> Result<Self, KeyError> {
         match der::spki(bytes) {
-            Some(Spki::Ed25519(key)) => Self::from_bytes(key.try_into().map_err(|_| KeyError::Unreadable)?),
+            Some(Spki::Ed25519(key)) => {
+                Self::from_bytes(key.try_into().map_err(|_| KeyError::Unreadable)?)
+            }
             Some(_) => Err(KeyError::Unsupported),
             None => Err(KeyError::Unreadable),
         }
     }
 
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, KeyError> {
-        let point = CompressedEdwardsY(*bytes).decompress().ok_or(KeyError::NotAPoint)?;
+        let point = CompressedEdwardsY(*bytes)
+            .decompress()
+            .ok_or(KeyError::NotAPoint)?;
         if point.compress().to_bytes() != *bytes {
             return Err(KeyError::NotCanonical);
         }
@@ -110,7 +120,10 @@ impl PublicKey {
     /// Is this a signature over exactly these bytes?
     #[must_use]
     pub fn verifies_bytes(&self, message: &[u8], signature: &[u8; 64]) -> bool {
-        !signature.starts_with(&IDENTITY) && UnparsedPublicKey::new(&ED25519, &self.0).verify(message, signature).is_ok()
+        !signature.starts_with(&IDENTITY)
+            && UnparsedPublicKey::new(&ED25519, &self.0)
+                .verify(message, signature)
+                .is_ok()
     }
 }
 

@@ -6,9 +6,9 @@
 use std::{collections::HashMap, fmt, sync::Arc};
 
 use ring::signature::{
-    ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512,
-    RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, RsaParameters, RsaPublicKeyComponents,
-    UnparsedPublicKey,
+    ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA384,
+    RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384,
+    RSA_PSS_2048_8192_SHA512, RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey,
 };
 use sha2::{Digest, Sha256};
 
@@ -37,8 +37,16 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    pub const ALL: [Self; 8] =
-        [Self::EdDsa, Self::Es256, Self::Rs256, Self::Rs384, Self::Rs512, Self::Ps256, Self::Ps384, Self::Ps512];
+    pub const ALL: [Self; 8] = [
+        Self::EdDsa,
+        Self::Es256,
+        Self::Rs256,
+        Self::Rs384,
+        Self::Rs512,
+        Self::Ps256,
+        Self::Ps384,
+        Self::Ps512,
+    ];
 
     /// As RFC 7518 and RFC 8037 write it.
     #[must_use]
@@ -56,7 +64,9 @@ impl Algorithm {
     }
 
     pub(crate) fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
+        Self::ALL
+            .into_iter()
+            .find(|algorithm| algorithm.name() == name)
     }
 
     fn rsa(self) -> Option<&'static RsaParameters> {
@@ -97,31 +107,47 @@ impl VerifyingKey {
         let block = std::str::from_utf8(file).ok().and_then(der::pem);
         let key = match &block {
             Some(("PUBLIC KEY", der)) => der::spki(der),
-            Some(("RSA PUBLIC KEY", der)) => der::rsa_public(der).map(|(modulus, exponent)| Spki::Rsa(modulus, exponent)),
+            Some(("RSA PUBLIC KEY", der)) => {
+                der::rsa_public(der).map(|(modulus, exponent)| Spki::Rsa(modulus, exponent))
+            }
             Some(_) => None,
             None => der::spki(file),
         };
         match key.ok_or(KeyError::Unreadable)? {
-            Spki::Ed25519(key) => Self::ed25519(PublicKey::from_bytes(key.try_into().map_err(|_| KeyError::Unreadable)?)?),
+            Spki::Ed25519(key) => Self::ed25519(PublicKey::from_bytes(
+                key.try_into().map_err(|_| KeyError::Unreadable)?,
+            )?),
             Spki::P256(point) => Self::p256(point.try_into().map_err(|_| KeyError::Unreadable)?),
             Spki::Rsa(modulus, exponent) => Self::rsa(Algorithm::Rs256, modulus, exponent),
         }
     }
 
     pub(crate) fn ed25519(key: PublicKey) -> Result<Self, KeyError> {
-        let text = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#, text64::url(key.as_bytes()));
+        let text = format!(
+            r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#,
+            text64::url(key.as_bytes())
+        );
         Ok(Self::new(Algorithm::EdDsa, Material::Ed25519(key), &text))
     }
 
     pub(crate) fn p256(point: [u8; 65]) -> Result<Self, KeyError> {
-        let (Some(&4), Some(x), Some(y)) = (point.first(), point.get(1..33), point.get(33..)) else {
+        let (Some(&4), Some(x), Some(y)) = (point.first(), point.get(1..33), point.get(33..))
+        else {
             return Err(KeyError::Unreadable);
         };
-        let text = format!(r#"{{"crv":"P-256","kty":"EC","x":"{}","y":"{}"}}"#, text64::url(x), text64::url(y));
+        let text = format!(
+            r#"{{"crv":"P-256","kty":"EC","x":"{}","y":"{}"}}"#,
+            text64::url(x),
+            text64::url(y)
+        );
         Ok(Self::new(Algorithm::Es256, Material::P256(point), &text))
     }
 
-    pub(crate) fn rsa(algorithm: Algorithm, modulus: &[u8], exponent: &[u8]) -> Result<Self, KeyError> {
+    pub(crate) fn rsa(
+        algorithm: Algorithm,
+        modulus: &[u8],
+        exponent: &[u8],
+    ) -> Result<Self, KeyError> {
         if algorithm.rsa().is_none() {
             return Err(KeyError::Unsupported);
         }
@@ -130,7 +156,10 @@ impl VerifyingKey {
             Some(first) => modulus.len() * 8 - first.leading_zeros() as usize,
         };
         // An exponent of one signs nothing, an even one is no key; more than four bytes only make verifying slow.
-        let usable = matches!(exponent, [3..=255] | [1..=255, _] | [1..=255, _, _] | [1..=255, _, _, _]);
+        let usable = matches!(
+            exponent,
+            [3..=255] | [1..=255, _] | [1..=255, _, _] | [1..=255, _, _, _]
+        );
         let odd = |number: &[u8]| number.last().is_some_and(|byte| byte & 1 == 1);
         match bits {
             0..2048 => Err(KeyError::TooShort),
@@ -140,14 +169,21 @@ impl VerifyingKey {
             _ => {
                 let (e, n) = (text64::url(exponent), text64::url(modulus));
                 let text = format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#);
-                let material = Material::Rsa { modulus: modulus.to_vec(), exponent: exponent.to_vec() };
+                let material = Material::Rsa {
+                    modulus: modulus.to_vec(),
+                    exponent: exponent.to_vec(),
+                };
                 Ok(Self::new(algorithm, material, &text))
             }
         }
     }
 
     fn new(algorithm: Algorithm, material: Material, canonical: &str) -> Self {
-        Self { algorithm, material, thumbprint: text64::url(&Sha256::digest(canonical.as_bytes())).into() }
+        Self {
+            algorithm,
+            material,
+            thumbprint: text64::url(&Sha256::digest(canonical.as_bytes())).into(),
+        }
     }
 
     #[must_use]
@@ -168,10 +204,19 @@ impl VerifyingKey {
     #[must_use]
     pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         match &self.material {
-            Material::Ed25519(key) => signature.try_into().is_ok_and(|signature| key.verifies_bytes(message, signature)),
-            Material::P256(point) => UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(message, signature).is_ok(),
+            Material::Ed25519(key) => signature
+                .try_into()
+                .is_ok_and(|signature| key.verifies_bytes(message, signature)),
+            Material::P256(point) => UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
+                .verify(message, signature)
+                .is_ok(),
             Material::Rsa { modulus, exponent } => self.algorithm.rsa().is_some_and(|parameters| {
-                RsaPublicKeyComponents { n: modulus, e: exponent }.verify(parameters, message, signature).is_ok()
+                RsaPublicKeyComponents {
+                    n: modulus,
+                    e: exponent,
+                }
+                .verify(parameters, message, signature)
+                .is_ok()
             }),
         }
     }
@@ -180,22 +225,42 @@ impl VerifyingKey {
     #[must_use]
     pub fn to_jwk(&self) -> String {
         let parts = match &self.material {
-            Material::Ed25519(key) => format!(r#""kty":"OKP","crv":"Ed25519","x":"{}""#, text64::url(key.as_bytes())),
+            Material::Ed25519(key) => format!(
+                r#""kty":"OKP","crv":"Ed25519","x":"{}""#,
+                text64::url(key.as_bytes())
+            ),
             Material::P256(point) => {
                 let part = |range| text64::url(point.get(range).unwrap_or_default());
-                format!(r#""kty":"EC","crv":"P-256","x":"{}","y":"{}""#, part(1..33), part(33..65))
+                format!(
+                    r#""kty":"EC","crv":"P-256","x":"{}","y":"{}""#,
+                    part(1..33),
+                    part(33..65)
+                )
             }
             Material::Rsa { modulus, exponent } => {
-                format!(r#""kty":"RSA","n":"{}","e":"{}""#, text64::url(modulus), text64::url(exponent))
+                format!(
+                    r#""kty":"RSA","n":"{}","e":"{}""#,
+                    text64::url(modulus),
+                    text64::url(exponent)
+                )
             }
         };
-        format!(r#"{{{parts},"use":"sig","alg":"{}","kid":"{}"}}"#, self.algorithm.name(), self.thumbprint)
+        format!(
+            r#"{{{parts},"use":"sig","alg":"{}","kid":"{}"}}"#,
+            self.algorithm.name(),
+            self.thumbprint
+        )
     }
 }
 
 impl fmt::Debug for VerifyingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "VerifyingKey({} {})", self.algorithm.name(), self.thumbprint)
+        write!(
+            f,
+            "VerifyingKey({} {})",
+            self.algorithm.name(),
+            self.thumbprint
+        )
     }
 }
 

@@ -50,7 +50,12 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { window_seconds: 30, spent: 1 << 20, spent_per_session: 1 << 17, sessions: 1 << 16 }
+        Self {
+            window_seconds: 30,
+            spent: 1 << 20,
+            spent_per_session: 1 << 17,
+            sessions: 1 << 16,
+        }
     }
 }
 
@@ -59,7 +64,9 @@ impl Default for Bounds {
 pub enum Spent {
     #[error("this envelope was accepted before; sign a new one with another request id")]
     Replayed,
-    #[error("this envelope is older than what the gate remembers of its session; check the clock and sign a new one")]
+    #[error(
+        "this envelope is older than what the gate remembers of its session; check the clock and sign a new one"
+    )]
     BeforeHorizon,
     #[error("the gate cannot remember more envelopes at the moment; try again in a minute")]
     Full,
@@ -107,12 +114,29 @@ impl Replay {
     }
 
     /// Accepts an envelope, if nobody did before. Its freshness and its signature have been checked.
-    pub fn spend(&self, session: &str, signature: &[u8; 64], signed_at: u64, now_ms: u64) -> Result<(), Spent> {
-        self.spend_digest(session, &digest(&[session.as_bytes(), signature]), signed_at, now_ms)
+    pub fn spend(
+        &self,
+        session: &str,
+        signature: &[u8; 64],
+        signed_at: u64,
+        now_ms: u64,
+    ) -> Result<(), Spent> {
+        self.spend_digest(
+            session,
+            &digest(&[session.as_bytes(), signature]),
+            signed_at,
+            now_ms,
+        )
     }
 
     /// Accepts anything that has a digest and a time, once per session.
-    pub fn spend_digest(&self, session: &str, digest: &[u8; 32], at: u64, now_ms: u64) -> Result<(), Spent> {
+    pub fn spend_digest(
+        &self,
+        session: &str,
+        digest: &[u8; 32],
+        at: u64,
+        now_ms: u64,
+    ) -> Result<(), Spent> {
         let now = now_ms / 1000;
         let session = entry::session_key(session);
         self.make_room(now)?;
@@ -177,7 +201,12 @@ impl Replay {
         let mut used: Vec<u64> = self.all().flat_map(|shard| lock(shard).used()).collect();
         used.sort_unstable();
         let long_ago = now.saturating_sub(self.keep() + 1);
-        let Some(cutoff) = used.get(used.len() / 8).map(|cutoff| (*cutoff).min(long_ago)) else { return };
+        let Some(cutoff) = used
+            .get(used.len() / 8)
+            .map(|cutoff| (*cutoff).min(long_ago))
+        else {
+            return;
+        };
         // First the floor, then the sessions: nobody finds neither.
         self.raise_floor(cutoff.saturating_add(self.bounds.window_seconds + 1));
         for shard in self.all() {
@@ -202,9 +231,17 @@ impl Replay {
     }
 
     /// Takes in a journal, in any order. A half-written last entry was never told to anybody: leave it out.
-    pub fn restore(&self, entries: impl IntoIterator<Item = [u8; Entry::LEN]>, now_ms: u64) -> Restored {
+    pub fn restore(
+        &self,
+        entries: impl IntoIterator<Item = [u8; Entry::LEN]>,
+        now_ms: u64,
+    ) -> Restored {
         // What was won is never given up for a bound; it was within one when it was written.
-        let unbounded = Bounds { spent_per_session: usize::MAX, sessions: usize::MAX, ..self.bounds };
+        let unbounded = Bounds {
+            spent_per_session: usize::MAX,
+            sessions: usize::MAX,
+            ..self.bounds
+        };
         let mut restored = Restored::default();
         let mut newest = 0;
         for bytes in entries {
@@ -232,7 +269,10 @@ impl Replay {
     #[must_use]
     pub fn live_entries(&self) -> Vec<[u8; Entry::LEN]> {
         let floor = self.floor.load(Ordering::Acquire);
-        let mut entries: Vec<Entry> = (floor > 0).then(|| Entry::floor(floor)).into_iter().collect();
+        let mut entries: Vec<Entry> = (floor > 0)
+            .then(|| Entry::floor(floor))
+            .into_iter()
+            .collect();
         for shard in self.all() {
             entries.extend(lock(shard).entries());
         }
@@ -252,7 +292,11 @@ impl Replay {
 
     fn shard(&self, session: &[u8; 16]) -> MutexGuard<'_, Shard> {
         let [first, ..] = *session;
-        lock(self.shards.get(usize::from(first) % SHARDS).unwrap_or(&self.last_shard))
+        lock(
+            self.shards
+                .get(usize::from(first) % SHARDS)
+                .unwrap_or(&self.last_shard),
+        )
     }
 
     fn all(&self) -> impl Iterator<Item = &Mutex<Shard>> {

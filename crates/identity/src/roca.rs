@@ -4,11 +4,15 @@
 //! modulus passes all of these by chance once in many millions of keys.
 
 /// Small primes modulo which the powers of 65537 leave something out.
-const PRIMES: [u16; 20] = [3, 5, 7, 11, 13, 17, 19, 37, 53, 61, 71, 73, 79, 97, 103, 107, 109, 127, 151, 157];
+const PRIMES: [u16; 20] = [
+    3, 5, 7, 11, 13, 17, 19, 37, 53, 61, 71, 73, 79, 97, 103, 107, 109, 127, 151, 157,
+];
 
 pub(crate) fn is_vulnerable(modulus: &[u8]) -> bool {
     PRIMES.into_iter().all(|prime| {
-        let rest = modulus.iter().fold(0, |rest, byte| (rest * 256 + u32::from(*byte)) % u32::from(prime));
+        let rest = modulus.iter().fold(0, |rest, byte| {
+            (rest * 256 + u32::from(*byte)) % u32::from(prime)
+        });
         is_power(rest, u32::from(prime))
     })
 }

@@ -56,21 +56,34 @@ impl SigningKey {
                 }
                 Self::rsa(RsaKeyPair::from_pkcs8(der).map_err(|error| refused(&error))?)
             }
-            "RSA PRIVATE KEY" => Self::rsa(RsaKeyPair::from_der(der).map_err(|error| refused(&error))?),
+            "RSA PRIVATE KEY" => {
+                Self::rsa(RsaKeyPair::from_der(der).map_err(|error| refused(&error))?)
+            }
             _ => Err(KeyError::Unreadable),
         }
     }
 
     fn ed25519(pair: Ed25519KeyPair) -> Result<Self, KeyError> {
-        let public = pair.public_key().as_ref().try_into().map_err(|_| KeyError::Unreadable)?;
+        let public = pair
+            .public_key()
+            .as_ref()
+            .try_into()
+            .map_err(|_| KeyError::Unreadable)?;
         let public = VerifyingKey::ed25519(PublicKey::from_bytes(public)?)?;
-        Ok(Self { private: Private::Ed25519(pair), public })
+        Ok(Self {
+            private: Private::Ed25519(pair),
+            public,
+        })
     }
 
     fn rsa(pair: RsaKeyPair) -> Result<Self, KeyError> {
-        let (modulus, exponent) = der::rsa_public(pair.public().as_ref()).ok_or(KeyError::Unreadable)?;
+        let (modulus, exponent) =
+            der::rsa_public(pair.public().as_ref()).ok_or(KeyError::Unreadable)?;
         let public = VerifyingKey::rsa(Algorithm::Rs256, modulus, exponent)?;
-        Ok(Self { private: Private::Rsa(Box::new(pair)), public })
+        Ok(Self {
+            private: Private::Rsa(Box::new(pair)),
+            public,
+        })
     }
 
     #[must_use]
@@ -85,7 +98,13 @@ impl SigningKey {
             Private::Rsa(pair) => {
                 let mut signature = vec![0; pair.public().modulus_len()];
                 // The signature does not depend on it: it keeps the time that signing takes from telling about the key.
-                pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), message, &mut signature).ok()?;
+                pair.sign(
+                    &RSA_PKCS1_SHA256,
+                    &SystemRandom::new(),
+                    message,
+                    &mut signature,
+                )
+                .ok()?;
                 Some(signature)
             }
         }
@@ -120,12 +139,19 @@ impl AgentKey {
     /// Reads the file that [`SigningKey::seed_to_pem`] writes.
     pub fn parse(file: &[u8]) -> Result<Self, KeyError> {
         let block = std::str::from_utf8(file).ok().and_then(der::pem);
-        let Some(("PRIVATE KEY", der)) = &block else { return Err(KeyError::Unreadable) };
+        let Some(("PRIVATE KEY", der)) = &block else {
+            return Err(KeyError::Unreadable);
+        };
         Self::new(Ed25519KeyPair::from_pkcs8_maybe_unchecked(der).map_err(|error| refused(&error))?)
     }
 
     fn new(pair: Ed25519KeyPair) -> Result<Self, KeyError> {
-        let public = PublicKey::from_bytes(pair.public_key().as_ref().try_into().map_err(|_| KeyError::Unreadable)?)?;
+        let public = PublicKey::from_bytes(
+            pair.public_key()
+                .as_ref()
+                .try_into()
+                .map_err(|_| KeyError::Unreadable)?,
+        )?;
         Ok(Self { pair, public })
     }
 
@@ -141,7 +167,9 @@ impl AgentKey {
         let input = envelope::signing_input(payload, token, seconds, Order::CodePoint);
         let signature = text64::padded(self.pair.sign(&input).as_ref());
         let mut out = write::Object::with_capacity(input.len() + 160);
-        out.str("protocol", envelope::PROTOCOL).str("security_token", token).str("signature", &signature);
+        out.str("protocol", envelope::PROTOCOL)
+            .str("security_token", token)
+            .str("signature", &signature);
         out.json("payload", payload).u64("timestamp", seconds);
         out.finish()
     }

@@ -14,12 +14,16 @@ const fn strict(padding: DecodePaddingMode, encode_padding: bool) -> GeneralPurp
 }
 
 /// RFC 4648 §4, padded: signatures and keys of envelopes.
-const PADDED: GeneralPurpose = GeneralPurpose::new(&STANDARD, strict(DecodePaddingMode::RequireCanonical, true));
+const PADDED: GeneralPurpose =
+    GeneralPurpose::new(&STANDARD, strict(DecodePaddingMode::RequireCanonical, true));
 /// RFC 7515 §2: the parts of a token.
-const URL: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, strict(DecodePaddingMode::RequireNone, false));
+const URL: GeneralPurpose =
+    GeneralPurpose::new(&URL_SAFE, strict(DecodePaddingMode::RequireNone, false));
 /// Keys that people paste come with and without padding.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(&STANDARD, strict(DecodePaddingMode::Indifferent, true));
-const LENIENT_URL: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, strict(DecodePaddingMode::Indifferent, true));
+const LENIENT: GeneralPurpose =
+    GeneralPurpose::new(&STANDARD, strict(DecodePaddingMode::Indifferent, true));
+const LENIENT_URL: GeneralPurpose =
+    GeneralPurpose::new(&URL_SAFE, strict(DecodePaddingMode::Indifferent, true));
 
 pub(crate) fn padded(bytes: &[u8]) -> String {
     PADDED.encode(bytes)
@@ -39,5 +43,8 @@ pub(crate) fn from_url(text: &str) -> Option<Vec<u8>> {
 
 /// In either alphabet, padded or not.
 pub(crate) fn from_any(text: &str) -> Option<Vec<u8>> {
-    LENIENT.decode(text).or_else(|_| LENIENT_URL.decode(text)).ok()
+    LENIENT
+        .decode(text)
+        .or_else(|_| LENIENT_URL.decode(text))
+        .ok()
 }

@@ -34,7 +34,9 @@ pub enum TokenError {
     Issuer,
     #[error("the token is for another audience")]
     Audience,
-    #[error("the token's claims are not a JSON object, or its claim `{0}` is missing or not what it must be")]
+    #[error(
+        "the token's claims are not a JSON object, or its claim `{0}` is missing or not what it must be"
+    )]
     Claims(&'static str),
     #[error(transparent)]
     Signed(#[from] JwsError),
@@ -77,8 +79,12 @@ impl TokenKeys {
 
     /// A new key signs from now on; tokens of the old one stay good until they expire or [`TokenKeys::retire`] is called.
     pub fn rotate(mut self, signing: SigningKey) -> Result<Self, KeyError> {
-        self.ring.add(signing.public().thumbprint(), signing.public().clone())?;
-        Ok(Self { signing, ring: self.ring })
+        self.ring
+            .add(signing.public().thumbprint(), signing.public().clone())?;
+        Ok(Self {
+            signing,
+            ring: self.ring,
+        })
     }
 
     /// Tokens of a key are refused from now on. The key that signs stays.
@@ -100,7 +106,11 @@ impl TokenKeys {
     /// The public halves as a key set, the one that signs first.
     #[must_use]
     pub fn jwks(&self) -> String {
-        let mut others: Vec<_> = self.ring.iter().filter(|(id, _)| *id != self.signing_key_id()).collect();
+        let mut others: Vec<_> = self
+            .ring
+            .iter()
+            .filter(|(id, _)| *id != self.signing_key_id())
+            .collect();
         others.sort_by_key(|(id, _)| *id);
         let keys: Vec<String> = std::iter::once(self.signing.public())
             .chain(others.into_iter().map(|(_, key)| key))
@@ -113,15 +123,35 @@ impl TokenKeys {
     pub fn issue(&self, claims: &Claims, now_ms: u64) -> Result<String, TokenError> {
         in_time(claims.iat, claims.nbf, claims.exp, now_ms)?;
         let public = self.signing.public();
-        let header = format!(r#"{{"alg":"{}","typ":"JWT","kid":"{}"}}"#, public.algorithm().name(), public.thumbprint());
-        let mut token = format!("{}.{}", text64::url(header.as_bytes()), text64::url(&claims.to_json()));
-        let signature = self.signing.sign(token.as_bytes()).ok_or(TokenError::Signing)?;
+        let header = format!(
+            r#"{{"alg":"{}","typ":"JWT","kid":"{}"}}"#,
+            public.algorithm().name(),
+            public.thumbprint()
+        );
+        let mut token = format!(
+            "{}.{}",
+            text64::url(header.as_bytes()),
+            text64::url(&claims.to_json())
+        );
+        let signature = self
+            .signing
+            .sign(token.as_bytes())
+            .ok_or(TokenError::Signing)?;
         token.push('.');
         token.push_str(&text64::url(&signature));
-        if token.len() > jws::MAX_TOKEN { Err(TokenError::Signed(JwsError::TooLong)) } else { Ok(token) }
+        if token.len() > jws::MAX_TOKEN {
+            Err(TokenError::Signed(JwsError::TooLong))
+        } else {
+            Ok(token)
+        }
     }
 
-    pub fn verify(&self, token: &str, expect: &Expect<'_>, now_ms: u64) -> Result<Claims, TokenError> {
+    pub fn verify(
+        &self,
+        token: &str,
+        expect: &Expect<'_>,
+        now_ms: u64,
+    ) -> Result<Claims, TokenError> {
         let (claims, _) = self.read(token)?;
         accept(&claims, expect, now_ms)?;
         Ok(claims)
@@ -143,8 +173,14 @@ impl TokenKeys {
 
     fn read(&self, token: &str) -> Result<(Claims, Arc<str>), TokenError> {
         let (payload, key) = jws::verify(token, &self.ring, &["JWT"], KeyId::Demanded)?;
-        let json = Json::parse(&payload, jws::PAYLOAD).ok().filter(|json| json.is_object()).ok_or(TokenError::Claims("{}"))?;
-        Ok((Claims::read(json).map_err(TokenError::Claims)?, key.shared_thumbprint()))
+        let json = Json::parse(&payload, jws::PAYLOAD)
+            .ok()
+            .filter(|json| json.is_object())
+            .ok_or(TokenError::Claims("{}"))?;
+        Ok((
+            Claims::read(json).map_err(TokenError::Claims)?,
+            key.shared_thumbprint(),
+        ))
     }
 }
 
@@ -152,7 +188,11 @@ fn accept(claims: &Claims, expect: &Expect<'_>, now_ms: u64) -> Result<(), Token
     if claims.iss != expect.issuer {
         return Err(TokenError::Issuer);
     }
-    if !claims.aud.iter().any(|audience| audience == expect.audience) {
+    if !claims
+        .aud
+        .iter()
+        .any(|audience| audience == expect.audience)
+    {
         return Err(TokenError::Audience);
     }
     in_time(claims.iat, claims.nbf, claims.exp, now_ms)
@@ -163,7 +203,12 @@ fn lives_too_long(issued: u64, expires: u64) -> bool {
 }
 
 /// Is a token of these times valid now?
-pub(crate) fn in_time(issued: u64, not_before: Option<u64>, expires: u64, now_ms: u64) -> Result<(), TokenError> {
+pub(crate) fn in_time(
+    issued: u64,
+    not_before: Option<u64>,
+    expires: u64,
+    now_ms: u64,
+) -> Result<(), TokenError> {
     let now = now_ms / 1000;
     if lives_too_long(issued, expires) {
         return Err(TokenError::TooLongLived);
@@ -172,5 +217,9 @@ pub(crate) fn in_time(issued: u64, not_before: Option<u64>, expires: u64, now_ms
         return Err(TokenError::Expired);
     }
     let soonest = not_before.unwrap_or(0).max(issued);
-    if soonest > now + LEEWAY { Err(TokenError::NotYetValid) } else { Ok(()) }
+    if soonest > now + LEEWAY {
+        Err(TokenError::NotYetValid)
+    } else {
+        Ok(())
+    }
 }

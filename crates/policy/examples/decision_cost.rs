@@ -48,8 +48,13 @@ fn cost(mut run: impl FnMut(usize)) -> u128 {
 
 fn main() -> io::Result<()> {
     let bundle = bundle().ok_or_else(|| io::Error::other("the bundle does not load"))?;
-    let rows: Vec<String> = (0..20).map(|row| format!("{{\"id\":{row},\"name\":\"row number {row}\",\"ok\":true}}")).collect();
-    let arguments = format!("{{\"path\":\"/srv/reports/2026/november.csv\",\"rows\":[{}]}}", rows.join(","));
+    let rows: Vec<String> = (0..20)
+        .map(|row| format!("{{\"id\":{row},\"name\":\"row number {row}\",\"ok\":true}}"))
+        .collect();
+    let arguments = format!(
+        "{{\"path\":\"/srv/reports/2026/november.csv\",\"rows\":[{}]}}",
+        rows.join(",")
+    );
     let departments = ["eng".to_owned(), "d3".to_owned()];
     let question = Question {
         principal: Principal {
@@ -74,18 +79,45 @@ fn main() -> io::Result<()> {
         door: "mcp-http",
     };
     let mut out = io::stdout().lock();
-    writeln!(out, "{} policies, {} bytes of arguments", bundle.policy_count(), arguments.len())?;
-    let plain = Question { target: "t100", ..question };
-    let read = cost(|_| assert_eq!(black_box(bundle.decide(black_box(&question))), Decision::Allow));
+    writeln!(
+        out,
+        "{} policies, {} bytes of arguments",
+        bundle.policy_count(),
+        arguments.len()
+    )?;
+    let plain = Question {
+        target: "t100",
+        ..question
+    };
+    let read = cost(|_| {
+        assert_eq!(
+            black_box(bundle.decide(black_box(&question))),
+            Decision::Allow
+        )
+    });
     writeln!(out, "policies of the tool read the arguments: {read} ns")?;
-    let timed = cost(|_| drop(black_box(bundle.decide(black_box(&Question { level: Level::Confidential, ..plain })))));
+    let timed = cost(|_| {
+        drop(black_box(bundle.decide(black_box(&Question {
+            level: Level::Confidential,
+            ..plain
+        }))))
+    });
     writeln!(out, "policies of all tools read the time:     {timed} ns")?;
     let constant = cost(|_| drop(black_box(bundle.decide(black_box(&plain)))));
-    writeln!(out, "no policy reads the moment:              {constant} ns")?;
+    writeln!(
+        out,
+        "no policy reads the moment:              {constant} ns"
+    )?;
     let names: Vec<String> = (0..40_000).map(|at| format!("cred-{at}")).collect();
     let fresh = cost(|at| {
         let caller = names.get(at).map_or("", String::as_str);
-        drop(black_box(bundle.decide(&Question { principal: Principal { caller, ..question.principal }, ..question })));
+        drop(black_box(bundle.decide(&Question {
+            principal: Principal {
+                caller,
+                ..question.principal
+            },
+            ..question
+        })));
     });
     writeln!(out, "a caller not seen before:                {fresh} ns")
 }

@@ -63,11 +63,17 @@ table! {
 
 /// Runs the checks of one stage; the first refusal wins.
 pub(crate) fn run(stage: Stage, facts: &Facts<'_>) -> Result<(), Violation> {
-    CHECKS.iter().filter(|check| check.stage == stage).try_for_each(|check| (check.run)(facts))
+    CHECKS
+        .iter()
+        .filter(|check| check.stage == stage)
+        .try_for_each(|check| (check.run)(facts))
 }
 
 /// What every check says by itself, refusals after the first included. For explaining, never for deciding.
-pub fn findings<'a>(facts: &'a Facts<'a>, label: Mark) -> impl Iterator<Item = (&'static Check, Result<(), Violation>)> + 'a {
+pub fn findings<'a>(
+    facts: &'a Facts<'a>,
+    label: Mark,
+) -> impl Iterator<Item = (&'static Check, Result<(), Violation>)> + 'a {
     CHECKS.iter().map(move |check| match check.stage {
         Stage::Weigh if label.integrity == Integrity::Trusted => (check, Ok(())),
         _ => (check, (check.run)(facts)),

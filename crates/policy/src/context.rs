@@ -68,8 +68,13 @@ impl SecurityContext {
     /// Whether the context alone would let a tool of this name be called with some arguments: for lists of tools, never for deciding.
     #[must_use]
     pub fn may_call(&self, tool: &str) -> bool {
-        self.capabilities.iter().any(|capability| capability.tool_pattern.matches(tool))
-            && !self.deny_list.iter().any(|denial| denial.denies_all_of(tool))
+        self.capabilities
+            .iter()
+            .any(|capability| capability.tool_pattern.matches(tool))
+            && !self
+                .deny_list
+                .iter()
+                .any(|denial| denial.denies_all_of(tool))
     }
 }
 
@@ -189,8 +194,14 @@ impl Contexts {
         ceilings: Ceilings,
     ) -> Self {
         Self {
-            contexts: contexts.into_iter().map(|context| (context.name.clone(), context)).collect(),
-            agents: agents.into_iter().map(|agent| (agent.name.clone(), agent)).collect(),
+            contexts: contexts
+                .into_iter()
+                .map(|context| (context.name.clone(), context))
+                .collect(),
+            agents: agents
+                .into_iter()
+                .map(|agent| (agent.name.clone(), agent))
+                .collect(),
             ceilings,
         }
     }

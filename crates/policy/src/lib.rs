@@ -15,8 +15,8 @@ pub use cedar::{Act, Bundle, Principal, Question};
 pub use checks::{CHECKS, Check, findings};
 pub use context::{Boundary, Contexts, SecurityContext};
 pub use permit::{
-    Admitted, Asked, Binding, Bounded, Budget, Evidence, Judged, Permit, Rewritten, Shaped, Weighed, admit, bound, judge, shape,
-    weigh,
+    Admitted, Asked, Binding, Bounded, Budget, Evidence, Judged, Permit, Rewritten, Shaped,
+    Weighed, admit, bound, judge, shape, weigh,
 };
 
 use std::time::Duration;
@@ -160,7 +160,10 @@ pub struct Facts<'a> {
 
 impl std::fmt::Debug for Facts<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Facts").field("server", self.server).field("target", &self.target).finish_non_exhaustive()
+        f.debug_struct("Facts")
+            .field("server", self.server)
+            .field("target", &self.target)
+            .finish_non_exhaustive()
     }
 }
 

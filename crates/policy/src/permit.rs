@@ -107,7 +107,10 @@ impl Asked {
         if *binding == self.binding {
             return Ok(self.permit);
         }
-        Err(Violation::new(Rule::ApprovalDenied, "what was approved is not what is asked now"))
+        Err(Violation::new(
+            Rule::ApprovalDenied,
+            "what was approved is not what is asked now",
+        ))
     }
 }
 
@@ -153,7 +156,9 @@ impl Binding<'_> {
             bundle.as_bytes(),
         ];
         for field in fields {
-            hasher.update(&(field.len() as u64).to_le_bytes()).update(field);
+            hasher
+                .update(&(field.len() as u64).to_le_bytes())
+                .update(field);
         }
         *hasher.finalize().as_bytes()
     }
@@ -166,14 +171,24 @@ pub fn admit(facts: &Facts<'_>) -> Result<Admitted, Violation> {
 /// Fixes what the call may cost: what the server's entry asks for, never more than the node or the caller's context allows.
 pub fn bound(facts: &Facts<'_>, wanted: Budget, ceiling: Budget) -> Result<Bounded, Violation> {
     checks::run(Stage::Bound, facts)?;
-    let budget = Budget { time: wanted.time.min(ceiling.time), result_bytes: wanted.result_bytes.min(ceiling.result_bytes) };
-    Ok(Bounded(facts.boundary.map_or(budget, |boundary| boundary.narrow(budget))))
+    let budget = Budget {
+        time: wanted.time.min(ceiling.time),
+        result_bytes: wanted.result_bytes.min(ceiling.result_bytes),
+    };
+    Ok(Bounded(
+        facts
+            .boundary
+            .map_or(budget, |boundary| boundary.narrow(budget)),
+    ))
 }
 
 /// No write-down: what the caller has seen must not flow to a server below its level. Then, what untrusted data may lead to.
 ///
 /// `against` weighs the session against the ceiling it is given.
-pub fn weigh(facts: &Facts<'_>, against: impl FnOnce(Level) -> Result<flow::Weighed, WriteDown>) -> Result<Weighed, Violation> {
+pub fn weigh(
+    facts: &Facts<'_>,
+    against: impl FnOnce(Level) -> Result<flow::Weighed, WriteDown>,
+) -> Result<Weighed, Violation> {
     let server = facts.server;
     let ceiling = match facts.state {
         ServerState::Classified(level) => level,
@@ -191,8 +206,12 @@ pub fn weigh(facts: &Facts<'_>, against: impl FnOnce(Level) -> Result<flow::Weig
     if is_untrusted {
         checks::run(Stage::Weigh, facts)?;
     }
-    let is_influenced = is_untrusted && facts.influence == Influence::Ask && facts.effect == Effect::Consequential;
-    Ok(Weighed { inner, is_influenced })
+    let is_influenced =
+        is_untrusted && facts.influence == Influence::Ask && facts.effect == Effect::Consequential;
+    Ok(Weighed {
+        inner,
+        is_influenced,
+    })
 }
 
 pub fn shape(facts: &Facts<'_>) -> Result<Shaped, Violation> {
@@ -218,17 +237,30 @@ pub fn judge(
     binding: Binding<'_>,
     digest: [u8; 32],
 ) -> Result<Judged, Violation> {
-    let Evidence { admitted: Admitted(()), bounded: Bounded(budget), weighed, shaped: Shaped(()) } = evidence;
+    let Evidence {
+        admitted: Admitted(()),
+        bounded: Bounded(budget),
+        weighed,
+        shaped: Shaped(()),
+    } = evidence;
     let label = weighed.inner.before();
     question.label = label;
     let decision = bundle.decide(&question);
     if !decision.rewrites().is_empty() {
         let before = facts.arguments.unwrap_or(Json::EMPTY_OBJECT).as_bytes();
-        let arguments = cedar::rewrite(before, decision.rewrites())
-            .map_err(|problem| Violation::new(Rule::PolicyDenied, format!("a rewrite failed: {problem}")))?;
+        let arguments = cedar::rewrite(before, decision.rewrites()).map_err(|problem| {
+            Violation::new(Rule::PolicyDenied, format!("a rewrite failed: {problem}"))
+        })?;
         if arguments != before {
-            let policies = decision.rewrites().iter().map(|change| change.policy().to_owned()).collect();
-            return Ok(Judged::Rewritten(Rewritten { arguments, policies }));
+            let policies = decision
+                .rewrites()
+                .iter()
+                .map(|change| change.policy().to_owned())
+                .collect();
+            return Ok(Judged::Rewritten(Rewritten {
+                arguments,
+                policies,
+            }));
         }
     }
     let mut why: Vec<String> = match &decision {
@@ -237,15 +269,28 @@ pub fn judge(
         Decision::Allow | Decision::Rewrite(..) => Vec::new(),
     };
     if weighed.is_influenced {
-        why.push(format!("this session has read untrusted data and `{}` is consequential", facts.target));
+        why.push(format!(
+            "this session has read untrusted data and `{}` is consequential",
+            facts.target
+        ));
     }
-    let permit = Permit { budget, digest, label, policies: ids(decision.notes()) };
+    let permit = Permit {
+        budget,
+        digest,
+        label,
+        policies: ids(decision.notes()),
+    };
     if why.is_empty() {
         return Ok(Judged::Permitted(permit));
     }
     let sent = wire::canonical(facts.sent.unwrap_or(Json::EMPTY_OBJECT));
     let binding = binding.digest(facts, &sent, label, bundle.version());
-    Ok(Judged::Asked(Asked { permit, binding, why, sent }))
+    Ok(Judged::Asked(Asked {
+        permit,
+        binding,
+        why,
+        sent,
+    }))
 }
 
 fn ids(notes: &[Note]) -> Vec<String> {
@@ -261,8 +306,14 @@ fn reason(note: &Note) -> String {
 
 fn denied(note: &Note, bundle: &Bundle) -> Violation {
     let said = note.operator.as_deref().unwrap_or("no reason given");
-    let violation =
-        Violation::new(Rule::PolicyDenied, format!("policy `{}` of bundle {}: {said}", note.policy, bundle.version()));
+    let violation = Violation::new(
+        Rule::PolicyDenied,
+        format!(
+            "policy `{}` of bundle {}: {said}",
+            note.policy,
+            bundle.version()
+        ),
+    );
     match &note.agent {
         Some(text) => violation.with_hint(text.clone()),
         None => violation,

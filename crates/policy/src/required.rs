@@ -10,8 +10,14 @@ pub fn fields(tool: &str) -> &'static [&'static str] {
         "aegis.execute" => &["prompt"],
         "aegis.execute.intent" => &["intent"],
         "aegis.execute.status" => &["pipeline_execution_id"],
-        "aegis.agent.create" | "aegis.agent.update" | "aegis.workflow.create" | "aegis.workflow.update" => &["manifest_yaml"],
-        "aegis.agent.export" | "aegis.workflow.export" | "aegis.workflow.delete" | "aegis.workflow.run" => &["name"],
+        "aegis.agent.create"
+        | "aegis.agent.update"
+        | "aegis.workflow.create"
+        | "aegis.workflow.update" => &["manifest_yaml"],
+        "aegis.agent.export"
+        | "aegis.workflow.export"
+        | "aegis.workflow.delete"
+        | "aegis.workflow.run" => &["name"],
         "aegis.agent.delete" | "aegis.agent.logs" | "aegis.task.execute" => &["agent_id"],
         "aegis.agent.search" | "aegis.workflow.search" | "web.search" => &["query"],
         "aegis.agent.generate" | "aegis.workflow.generate" => &["input"],

@@ -16,15 +16,32 @@ impl CallerNames {
     /// Without a list of credentials, or with a damaged one, callers are shown by id.
     pub(crate) fn of(home: &Home) -> Self {
         let tokens = Tokens::load(&home.tokens_file());
-        Self::new(tokens.iter().flat_map(Tokens::list).map(|known| (known.id.as_str(), known.name.as_str())))
+        Self::new(
+            tokens
+                .iter()
+                .flat_map(Tokens::list)
+                .map(|known| (known.id.as_str(), known.name.as_str())),
+        )
     }
 
     pub(crate) fn new<'a>(credentials: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Self {
         let mut times: HashMap<&str, usize> = HashMap::new();
-        credentials.clone().for_each(|(_, name)| *times.entry(name).or_default() += 1);
+        credentials
+            .clone()
+            .for_each(|(_, name)| *times.entry(name).or_default() += 1);
         // Two credentials of one name are told apart by their ids.
-        let shown = |id: &str, name: &str| if times.get(name) == Some(&1) { name.to_owned() } else { format!("{name} ({id})") };
-        Self { names: credentials.map(|(id, name)| (id.to_owned(), shown(id, name))).collect() }
+        let shown = |id: &str, name: &str| {
+            if times.get(name) == Some(&1) {
+                name.to_owned()
+            } else {
+                format!("{name} ({id})")
+            }
+        };
+        Self {
+            names: credentials
+                .map(|(id, name)| (id.to_owned(), shown(id, name)))
+                .collect(),
+        }
     }
 
     /// The name of a caller; the id where there is none.
@@ -71,9 +88,24 @@ mod tests {
         assert_eq!(names.name("b2"), "build");
         assert_eq!(names.name("c3"), "laptop (c3)");
         assert_eq!(names.name("gone"), "gone");
-        assert_eq!((names.id("build"), names.id("a1"), names.id("laptop"), names.id("nobody")), ("b2", "a1", "laptop", "nobody"));
-        let record = Record { caller: "b2".into(), session: "c3".into(), ..Record::default() };
+        assert_eq!(
+            (
+                names.id("build"),
+                names.id("a1"),
+                names.id("laptop"),
+                names.id("nobody")
+            ),
+            ("b2", "a1", "laptop", "nobody")
+        );
+        let record = Record {
+            caller: "b2".into(),
+            session: "c3".into(),
+            ..Record::default()
+        };
         let shown = names.in_record(&record);
-        assert_eq!((shown.caller.as_str(), shown.session.as_str()), ("build", "laptop (c3)"));
+        assert_eq!(
+            (shown.caller.as_str(), shown.session.as_str()),
+            ("build", "laptop (c3)")
+        );
     }
 }

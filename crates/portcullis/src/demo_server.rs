@@ -43,7 +43,11 @@ struct Problem {
 
 impl Problem {
     fn new(code: i64, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: None }
+        Self {
+            code,
+            message: message.into(),
+            data: None,
+        }
     }
 }
 
@@ -59,7 +63,13 @@ pub fn serve(demo: Demo, mut input: impl BufRead, mut output: impl Write) -> io:
         let whole = line.ends_with(b"\n");
         if !whole && read as u64 == MAX_LINE {
             skip_line(&mut input)?;
-            send(&mut output, &failure(&Value::Null, &Problem::new(INVALID_REQUEST, "the line is too long")))?;
+            send(
+                &mut output,
+                &failure(
+                    &Value::Null,
+                    &Problem::new(INVALID_REQUEST, "the line is too long"),
+                ),
+            )?;
             continue;
         }
         if let Some(reply) = respond(demo, &line) {
@@ -95,9 +105,15 @@ fn respond(demo: Demo, line: &[u8]) -> Option<Value> {
         return None;
     }
     match serde_json::from_slice::<Value>(line) {
-        Err(_) => Some(failure(&Value::Null, &Problem::new(PARSE_ERROR, "this is not JSON"))),
+        Err(_) => Some(failure(
+            &Value::Null,
+            &Problem::new(PARSE_ERROR, "this is not JSON"),
+        )),
         Ok(Value::Array(batch)) => {
-            let replies: Vec<Value> = batch.iter().filter_map(|message| message_reply(demo, message)).collect();
+            let replies: Vec<Value> = batch
+                .iter()
+                .filter_map(|message| message_reply(demo, message))
+                .collect();
             (!replies.is_empty()).then_some(Value::Array(replies))
         }
         Ok(message) => message_reply(demo, &message),
@@ -110,7 +126,10 @@ fn message_reply(demo: Demo, message: &Value) -> Option<Value> {
         // An answer to something we never asked, or nonsense. Only nonsense with an id is worth a reply.
         let is_answer = message.get("result").is_some() || message.get("error").is_some();
         let id = id.filter(|_| !is_answer)?;
-        return Some(failure(id, &Problem::new(INVALID_REQUEST, "a request has a `method`")));
+        return Some(failure(
+            id,
+            &Problem::new(INVALID_REQUEST, "a request has a `method`"),
+        ));
     };
     let id = id?;
     let params = message.get("params").cloned().unwrap_or_else(|| json!({}));
@@ -129,11 +148,19 @@ fn failure(id: &Value, problem: &Problem) -> Value {
 }
 
 fn request(demo: Demo, method: &str, params: &Value) -> Answer {
-    let version = params.pointer("/_meta").and_then(|meta| meta.get(VERSION_KEY));
+    let version = params
+        .pointer("/_meta")
+        .and_then(|meta| meta.get(VERSION_KEY));
     let modern = version.is_some() || method == "server/discover";
     if let Some(requested) = version.filter(|version| version.as_str() != Some(MODERN)) {
         let data = Some(json!({ "supported": [MODERN], "requested": requested }));
-        return Err(Problem { data, ..Problem::new(UNSUPPORTED_VERSION, "this protocol version is not spoken here") });
+        return Err(Problem {
+            data,
+            ..Problem::new(
+                UNSUPPORTED_VERSION,
+                "this protocol version is not spoken here",
+            )
+        });
     }
     let result = match (method, modern) {
         ("initialize", false) => Ok(initialize(demo, params)),
@@ -144,16 +171,29 @@ fn request(demo: Demo, method: &str, params: &Value) -> Answer {
         _ if demo == Demo::Notes => notes::request(method, params),
         _ => Err(unknown_method(method)),
     }?;
-    Ok(if modern { modernised(method, result) } else { result })
+    Ok(if modern {
+        modernised(method, result)
+    } else {
+        result
+    })
 }
 
 fn unknown_method(method: &str) -> Problem {
-    Problem::new(METHOD_NOT_FOUND, format!("`{}` is not a method of this server", method.escape_debug()))
+    Problem::new(
+        METHOD_NOT_FOUND,
+        format!("`{}` is not a method of this server", method.escape_debug()),
+    )
 }
 
 fn initialize(demo: Demo, params: &Value) -> Value {
-    let asked = params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
-    let version = LEGACY.into_iter().find(|version| *version == asked).unwrap_or("2025-11-25");
+    let asked = params
+        .get("protocolVersion")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let version = LEGACY
+        .into_iter()
+        .find(|version| *version == asked)
+        .unwrap_or("2025-11-25");
     json!({
         "protocolVersion": version,
         "capabilities": demo.capabilities(),
@@ -175,7 +215,12 @@ fn discover(demo: Demo) -> Value {
 fn modernised(method: &str, mut result: Value) -> Value {
     let cacheable = matches!(
         method,
-        "server/discover" | "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" | "resources/read"
+        "server/discover"
+            | "tools/list"
+            | "prompts/list"
+            | "resources/list"
+            | "resources/templates/list"
+            | "resources/read"
     );
     if let Some(object) = result.as_object_mut() {
         object.insert("resultType".to_owned(), json!("complete"));
@@ -188,7 +233,10 @@ fn modernised(method: &str, mut result: Value) -> Value {
 }
 
 fn call(demo: Demo, params: &Value) -> Answer {
-    let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
+    let name = params
+        .get("name")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let nothing = Map::new();
     let arguments = match params.get("arguments") {
         Some(Value::Object(arguments)) => arguments,
@@ -200,10 +248,15 @@ fn call(demo: Demo, params: &Value) -> Answer {
         Demo::Web => web::call(name, arguments),
     };
     match outcome {
-        None => Err(Problem::new(INVALID_PARAMS, format!("Unknown tool: {}", name.escape_debug()))),
+        None => Err(Problem::new(
+            INVALID_PARAMS,
+            format!("Unknown tool: {}", name.escape_debug()),
+        )),
         Some(Ok(result)) => Ok(result),
         // What the model got wrong, it should read: a result, not a protocol error.
-        Some(Err(reason)) => Ok(json!({ "content": [{ "type": "text", "text": reason }], "isError": true })),
+        Some(Err(reason)) => {
+            Ok(json!({ "content": [{ "type": "text", "text": reason }], "isError": true }))
+        }
     }
 }
 
@@ -215,13 +268,23 @@ fn text_result(text: impl Into<String>) -> Value {
 }
 
 fn text_argument<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, String> {
-    arguments.get(name).and_then(Value::as_str).ok_or_else(|| format!("`{name}` is missing, or is not text"))
+    arguments
+        .get(name)
+        .and_then(Value::as_str)
+        .ok_or_else(|| format!("`{name}` is missing, or is not text"))
 }
 
 /// The schema of an object of text fields, all needed.
 fn text_fields(fields: &[(&str, &str)]) -> Value {
-    let properties: Map<String, Value> =
-        fields.iter().map(|(name, doc)| ((*name).to_owned(), json!({ "type": "string", "description": doc }))).collect();
+    let properties: Map<String, Value> = fields
+        .iter()
+        .map(|(name, doc)| {
+            (
+                (*name).to_owned(),
+                json!({ "type": "string", "description": doc }),
+            )
+        })
+        .collect();
     let required: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
     json!({ "type": "object", "properties": properties, "required": required })
 }
@@ -244,7 +307,9 @@ impl Demo {
 
     fn capabilities(self) -> Value {
         match self {
-            Self::Notes => json!({ "tools": {}, "resources": {}, "prompts": {}, "completions": {} }),
+            Self::Notes => {
+                json!({ "tools": {}, "resources": {}, "prompts": {}, "completions": {} })
+            }
             Self::Web => json!({ "tools": {} }),
         }
     }

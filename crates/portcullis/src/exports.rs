@@ -18,7 +18,11 @@ impl Exports {
     /// Starts them, and lets the gate say how they are doing.
     pub(crate) fn start(home: &Home, resolved: &Resolved, gate: &Gate) -> Result<Self, String> {
         let (ledger, durable) = gate.durable_records();
-        let source = Source { ledger, durable, cursors: home.sinks() };
+        let source = Source {
+            ledger,
+            durable,
+            cursors: home.sinks(),
+        };
         let outside = Outside {
             vault: wiring::vault(home),
             courier: Some(courier(Courier::new(wiring::courier(resolved)?))),
@@ -26,9 +30,15 @@ impl Exports {
             dice: Arc::new(dice),
             version: env!("CARGO_PKG_VERSION"),
         };
-        let exports = Self(Arc::new(Sinks::start(source, outside, resolved.sinks.clone())));
+        let exports = Self(Arc::new(Sinks::start(
+            source,
+            outside,
+            resolved.sinks.clone(),
+        )));
         let shown = exports.clone();
-        gate.on_sinks(Box::new(move || serde_json::to_vec(&shown.0.status()).unwrap_or_else(|_| b"[]".to_vec())));
+        gate.on_sinks(Box::new(move || {
+            serde_json::to_vec(&shown.0.status()).unwrap_or_else(|_| b"[]".to_vec())
+        }));
         Ok(exports)
     }
 
@@ -48,8 +58,13 @@ fn courier(courier: Courier) -> Arc<dyn Fn(Parcel) -> Sending + Send + Sync> {
     Arc::new(move |parcel: Parcel| -> Sending {
         let courier = Arc::clone(&courier);
         Box::pin(async move {
-            let delivered = courier.post(&parcel.url, &parcel.headers, &parcel.body, parcel.timeout).await?;
-            Ok(Receipt { status: delivered.status, body: delivered.body })
+            let delivered = courier
+                .post(&parcel.url, &parcel.headers, &parcel.body, parcel.timeout)
+                .await?;
+            Ok(Receipt {
+                status: delivered.status,
+                body: delivered.body,
+            })
         })
     })
 }

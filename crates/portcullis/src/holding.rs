@@ -42,7 +42,9 @@ impl From<Taken> for Trouble {
 }
 
 fn running(pid: u32) -> Trouble {
-    Trouble::failed(format!("a gate is running in this home already (process {pid}); stop it, or choose another --home"))
+    Trouble::failed(format!(
+        "a gate is running in this home already (process {pid}); stop it, or choose another --home"
+    ))
 }
 
 /// Opens the ledger of a home. Waits for verbs, and for no gate.
@@ -56,7 +58,9 @@ pub(crate) fn open_ledger(home: &Home) -> Result<Ledger, Taken> {
         };
         let gate = GateLock::holder(home);
         match gate {
-            Some(gate) if pid == Some(gate) && gate != std::process::id() => return Err(Taken::ByGate(gate)),
+            Some(gate) if pid == Some(gate) && gate != std::process::id() => {
+                return Err(Taken::ByGate(gate));
+            }
             _ if Instant::now() >= until => return Err(Taken::ByOther(error)),
             _ => std::thread::sleep(BETWEEN_TRIES),
         }
@@ -76,9 +80,14 @@ impl GateLock {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::Error(error)) => return Err(error.into()),
-                Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(BETWEEN_TRIES),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    std::thread::sleep(BETWEEN_TRIES)
+                }
                 Err(TryLockError::WouldBlock) => {
-                    return Err(said(home).map_or_else(|| Trouble::failed("another gate is starting in this home"), running));
+                    return Err(said(home).map_or_else(
+                        || Trouble::failed("another gate is starting in this home"),
+                        running,
+                    ));
                 }
             }
         }
@@ -109,7 +118,12 @@ fn path(home: &Home) -> PathBuf {
 }
 
 fn open(path: &std::path::Path) -> io::Result<File> {
-    OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
+    OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(path)
 }
 
 /// What the file says, whether or not it is true any more.
@@ -140,7 +154,13 @@ mod tests {
         let ours = GateLock::take(&home).unwrap();
         assert_eq!(GateLock::holder(&home), Some(std::process::id()));
         let second = GateLock::take(&home).unwrap_err();
-        assert!(second.message.contains(&format!("process {}", std::process::id())), "{}", second.message);
+        assert!(
+            second
+                .message
+                .contains(&format!("process {}", std::process::id())),
+            "{}",
+            second.message
+        );
         drop(ours);
         assert_eq!(GateLock::holder(&home), None);
     }

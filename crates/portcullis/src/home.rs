@@ -26,7 +26,9 @@ pub struct Home {
 
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
-    #[error("neither HOME nor the XDG variables say where to keep files; name a directory with --home DIR")]
+    #[error(
+        "neither HOME nor the XDG variables say where to keep files; name a directory with --home DIR"
+    )]
     Nowhere,
     #[error("cannot prepare {}: {source}", path.display())]
     Prepare { path: PathBuf, source: io::Error },
@@ -45,13 +47,24 @@ impl Home {
     #[must_use]
     pub fn at(dir: &Path) -> Self {
         let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
-        Self { state: dir.join("state"), ledger: dir.join("ledger"), run: dir.join("run"), config: dir }
+        Self {
+            state: dir.join("state"),
+            ledger: dir.join("ledger"),
+            run: dir.join("run"),
+            config: dir,
+        }
     }
 
     /// The XDG directories. `variable` looks up the environment.
-    pub fn from_environment(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, HomeError> {
+    pub fn from_environment(
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, HomeError> {
         // The specification says to ignore relative paths.
-        let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let absolute = |name: &str| {
+            variable(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
         let user = absolute("HOME");
         let base = |name: &str, below: &str| {
             absolute(name)
@@ -63,12 +76,20 @@ impl Home {
         let state = base("XDG_STATE_HOME", ".local/state")?;
         let runtime = absolute("XDG_RUNTIME_DIR").filter(|dir| dir.is_dir());
         let run = runtime.map_or_else(|| state.join("run"), |dir| dir.join("portcullis"));
-        Ok(Self { config, ledger: state.join("ledger"), run, state })
+        Ok(Self {
+            config,
+            ledger: state.join("ledger"),
+            run,
+            state,
+        })
     }
 
     /// The home that `--home` and the environment say.
     pub fn find(option: Option<&Path>) -> Result<Self, HomeError> {
-        option.map_or_else(|| Self::from_environment(|name| std::env::var_os(name)), |dir| Ok(Self::at(dir)))
+        option.map_or_else(
+            || Self::from_environment(|name| std::env::var_os(name)),
+            |dir| Ok(Self::at(dir)),
+        )
     }
 
     /// Creates what is missing and refuses what is not safe to use.
@@ -78,10 +99,17 @@ impl Home {
             return Err(HomeError::TooLong(socket));
         }
         for dir in [&self.config, &self.state, &self.ledger, &self.run] {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|source| match source.kind() {
-                io::ErrorKind::AlreadyExists => HomeError::NotDirectory(dir.clone()),
-                _ => HomeError::Prepare { path: dir.clone(), source },
-            })?;
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(dir)
+                .map_err(|source| match source.kind() {
+                    io::ErrorKind::AlreadyExists => HomeError::NotDirectory(dir.clone()),
+                    _ => HomeError::Prepare {
+                        path: dir.clone(),
+                        source,
+                    },
+                })?;
             check(dir)?;
         }
         Ok(())
@@ -153,7 +181,10 @@ impl Home {
 }
 
 fn check(dir: &Path) -> Result<(), HomeError> {
-    let metadata = fs::metadata(dir).map_err(|source| HomeError::Prepare { path: dir.to_owned(), source })?;
+    let metadata = fs::metadata(dir).map_err(|source| HomeError::Prepare {
+        path: dir.to_owned(),
+        source,
+    })?;
     if !metadata.is_dir() {
         return Err(HomeError::NotDirectory(dir.to_owned()));
     }

@@ -73,7 +73,10 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(exit) => exit.into(),
         Err(trouble) => {
-            complain(&trouble, cli.json && !matches!(cli.verb, Verb::Connect(_) | Verb::DemoServer(_)));
+            complain(
+                &trouble,
+                cli.json && !matches!(cli.verb, Verb::Connect(_) | Verb::DemoServer(_)),
+            );
             trouble.exit.into()
         }
     }
@@ -82,14 +85,26 @@ pub fn main() -> ExitCode {
 /// What went wrong: in words on standard error, and with `--json` as a document on standard output too.
 fn complain(trouble: &Trouble, json: bool) {
     // Where nobody listens there is nobody to tell.
-    let _ = writeln!(io::stderr(), "portcullis: {}", harmless(&trouble.message, false));
+    let _ = writeln!(
+        io::stderr(),
+        "portcullis: {}",
+        harmless(&trouble.message, false)
+    );
     if json {
-        let Trouble { exit, message, origin } = trouble;
+        let Trouble {
+            exit,
+            message,
+            origin,
+        } = trouble;
         let mut error = origin.clone().unwrap_or_default();
         error.insert("message".to_owned(), message.as_str().into());
         error.insert("exit_code".to_owned(), exit.code().into());
         error.insert("meaning".to_owned(), exit.meaning().into());
-        let _ = writeln!(Out::new(io::stdout(), true, false), "{:#}", serde_json::json!({ "error": error }));
+        let _ = writeln!(
+            Out::new(io::stdout(), true, false),
+            "{:#}",
+            serde_json::json!({ "error": error })
+        );
     }
 }
 
@@ -97,7 +112,10 @@ fn complain(trouble: &Trouble, json: bool) {
 fn misread(error: &clap::Error) -> ExitCode {
     if error.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
         let text = error.render().to_string();
-        complain(&Trouble::usage(text.trim_start_matches("error: ").trim_end()), true);
+        complain(
+            &Trouble::usage(text.trim_start_matches("error: ").trim_end()),
+            true,
+        );
         return Exit::Usage.into();
     }
     let _ = error.print();
@@ -110,7 +128,11 @@ fn run(cli: &Cli, out: &mut dyn Sheet) -> Result<Exit, Trouble> {
         Verb::DemoServer(_) | Verb::Completions(_) => home::Home::at(".".as_ref()),
         _ => home::Home::find(cli.home.as_deref())?,
     };
-    let mut screen = Screen { out, style: Style::of_stdout(cli.color), json: cli.json };
+    let mut screen = Screen {
+        out,
+        style: Style::of_stdout(cli.color),
+        json: cli.json,
+    };
     if let Verb::Up(args) = &cli.verb {
         log::to_stderr(cli.color);
         return up::run(args, &home, &mut screen);

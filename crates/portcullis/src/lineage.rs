@@ -50,7 +50,13 @@ pub(crate) struct Walk {
 impl Calls {
     /// Every call of one caller.
     pub(crate) fn of_caller(ledger: &Path, caller: &str) -> io::Result<Self> {
-        Self::read(ledger, Filter { caller: caller.to_owned(), ..Filter::default() })
+        Self::read(
+            ledger,
+            Filter {
+                caller: caller.to_owned(),
+                ..Filter::default()
+            },
+        )
     }
 
     fn read(ledger: &Path, filter: Filter) -> io::Result<Self> {
@@ -69,26 +75,38 @@ impl Calls {
         }
         let mut links = record.after.split_whitespace();
         let (first, last) = (links.next().unwrap_or_default(), links.next());
-        match self.place.get(&record.call).and_then(|place| self.nodes.get_mut(*place)) {
+        match self
+            .place
+            .get(&record.call)
+            .and_then(|place| self.nodes.get_mut(*place))
+        {
             Some(node) => {
                 node.follows = last.unwrap_or(first).to_owned();
                 node.digest.clone_from(&record.result);
             }
             None => {
                 self.place.insert(record.call.clone(), self.nodes.len());
-                self.nodes.push(node_of(&record, first, last.unwrap_or(first)));
+                self.nodes
+                    .push(node_of(&record, first, last.unwrap_or(first)));
             }
         }
-        let call = self.calls.entry(record.call.clone()).or_insert_with(|| Call {
-            call: record.call,
-            time: record.time,
-            caller: record.caller,
-            server: record.server,
-            tool: if record.tool.is_empty() { record.action } else { record.tool },
-            verdict: String::new(),
-            label: record.label,
-            label_after: String::new(),
-        });
+        let call = self
+            .calls
+            .entry(record.call.clone())
+            .or_insert_with(|| Call {
+                call: record.call,
+                time: record.time,
+                caller: record.caller,
+                server: record.server,
+                tool: if record.tool.is_empty() {
+                    record.action
+                } else {
+                    record.tool
+                },
+                verdict: String::new(),
+                label: record.label,
+                label_after: String::new(),
+            });
         if record.kind != "intent" {
             call.verdict = record.verdict;
             call.label_after = record.label_after;
@@ -101,7 +119,12 @@ impl Calls {
 
     /// What may have influenced `call`, latest first.
     pub(crate) fn back(&self, call: &str) -> Walk {
-        let lookup = |id: &str| self.place.get(id).and_then(|place| self.nodes.get(*place)).cloned();
+        let lookup = |id: &str| {
+            self.place
+                .get(id)
+                .and_then(|place| self.nodes.get(*place))
+                .cloned()
+        };
         self.walked(lineage::backward(call, lookup, MOST))
     }
 
@@ -116,14 +139,26 @@ impl Calls {
     pub(crate) fn shown_until(&self, head: &str) -> Vec<Call> {
         let node = |id: &str| self.place.get(id).and_then(|place| self.nodes.get(*place));
         let mut walked = BTreeSet::new();
-        let chain =
-            std::iter::successors(node(head), |last| node(&last.follows)).take_while(|node| walked.insert(node.id.as_str()));
-        chain.take(MOST).filter_map(|node| self.calls.get(&node.id)).cloned().collect()
+        let chain = std::iter::successors(node(head), |last| node(&last.follows))
+            .take_while(|node| walked.insert(node.id.as_str()));
+        chain
+            .take(MOST)
+            .filter_map(|node| self.calls.get(&node.id))
+            .cloned()
+            .collect()
     }
 
     fn walked(&self, trace: lineage::Trace) -> Walk {
         let whole = trace.is_complete();
-        Walk { calls: trace.nodes.iter().filter_map(|node| self.calls.get(&node.id)).cloned().collect(), whole }
+        Walk {
+            calls: trace
+                .nodes
+                .iter()
+                .filter_map(|node| self.calls.get(&node.id))
+                .cloned()
+                .collect(),
+            whole,
+        }
     }
 }
 
@@ -137,7 +172,12 @@ fn node_of(record: &Record, after: &str, follows: &str) -> Node {
         server: record.server.clone(),
         target: record.tool.clone(),
         // The record has the session's level, which is no lower than the server's.
-        level: record.label_after.split('+').next().and_then(|level| level.parse().ok()).unwrap_or(Level::Restricted),
+        level: record
+            .label_after
+            .split('+')
+            .next()
+            .and_then(|level| level.parse().ok())
+            .unwrap_or(Level::Restricted),
         digest: record.result.clone(),
         ms: record.ms,
     }
@@ -145,14 +185,25 @@ fn node_of(record: &Record, after: &str, follows: &str) -> Node {
 
 /// Gives sessions the heads they had: a head is saved only when its label rises, and calls went on after that. A caller that was shown
 /// nothing that raised its label has no saved session; it gets one here, so that its lineage does not begin anew with every start.
-pub(crate) fn catch_up(ledger: &audit::Ledger, sessions: &mut Vec<state::SavedSession>) -> io::Result<()> {
+pub(crate) fn catch_up(
+    ledger: &audit::Ledger,
+    sessions: &mut Vec<state::SavedSession>,
+) -> io::Result<()> {
     let records = ledger.status().records;
     for window in WINDOWS {
         let mut heads = Heads::default();
-        for record in audit::read(ledger.dir(), Filter { from: records.saturating_sub(window), ..Filter::default() })? {
+        for record in audit::read(
+            ledger.dir(),
+            Filter {
+                from: records.saturating_sub(window),
+                ..Filter::default()
+            },
+        )? {
             heads.take(record?);
         }
-        let reaches_all = sessions.iter().all(|session| session.head.is_empty() || heads.0.contains_key(&session.caller));
+        let reaches_all = sessions
+            .iter()
+            .all(|session| session.head.is_empty() || heads.0.contains_key(&session.caller));
         if reaches_all || window >= records {
             heads.give(sessions);
             return Ok(());
@@ -176,11 +227,17 @@ struct Open {
 impl Heads {
     fn take(&mut self, record: Record) {
         match record.kind.as_str() {
-            "change" if record.action == "session.reset" => _ = self.0.insert(record.target, Open::default()),
+            "change" if record.action == "session.reset" => {
+                _ = self.0.insert(record.target, Open::default())
+            }
             // Only what was shown can be a head, and a failed call may have shown something: what it delivered has a digest.
             "outcome" if !record.result.is_empty() => {
                 let open = self.0.entry(record.caller).or_default();
-                let follows = record.after.split_whitespace().next_back().unwrap_or_default();
+                let follows = record
+                    .after
+                    .split_whitespace()
+                    .next_back()
+                    .unwrap_or_default();
                 open.heads.retain(|head| *head != follows);
                 open.followed.insert(follows.to_owned());
                 if !open.followed.contains(&record.call) {
@@ -193,10 +250,17 @@ impl Heads {
 
     fn give(self, sessions: &mut Vec<state::SavedSession>) {
         for (caller, open) in self.0 {
-            let Some(head) = open.heads.into_iter().next_back() else { continue };
+            let Some(head) = open.heads.into_iter().next_back() else {
+                continue;
+            };
             match sessions.iter_mut().find(|session| session.caller == caller) {
                 Some(session) => session.head = head,
-                None => sessions.push(state::SavedSession { caller, epoch: 0, label: vocab::Label::default(), head }),
+                None => sessions.push(state::SavedSession {
+                    caller,
+                    epoch: 0,
+                    label: vocab::Label::default(),
+                    head,
+                }),
             }
         }
     }

@@ -21,23 +21,33 @@ const STANDARD: &str = "warn,portcullis::servers=info";
 
 /// `PORTCULLIS_LOG` chooses what is logged, such as `debug` or `gateway=debug`.
 pub(crate) fn to_stderr(choice: ColorChoice) {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("PORTCULLIS_LOG").unwrap_or_else(|_| STANDARD.into());
+    let filter = tracing_subscriber::EnvFilter::try_from_env("PORTCULLIS_LOG")
+        .unwrap_or_else(|_| STANDARD.into());
     let colored = wants_color(choice, &io::stderr());
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colored).with_writer(Lines { colored });
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(colored)
+        .with_writer(Lines { colored });
     // Where the log cannot be written, as on a disk that is full, complaining about it on the same stream would panic in the middle of a call.
     let _ = log.log_internal_errors(false).try_init();
 }
 
 /// From now on what this gate holds is left out too; `None` lets go of it.
 pub(crate) fn know(gate: Option<&Gate>) {
-    let before = std::mem::replace(&mut *GATE.write().unwrap_or_else(PoisonError::into_inner), gate.cloned());
+    let before = std::mem::replace(
+        &mut *GATE.write().unwrap_or_else(PoisonError::into_inner),
+        gate.cloned(),
+    );
     // Only now, without the lock: whatever goes with it may still want to say something.
     drop(before);
 }
 
 fn without_secrets(line: &str) -> Option<String> {
     let gate = GATE.read().unwrap_or_else(PoisonError::into_inner).clone();
-    gate.map_or_else(|| redact_text(line, &Held::default()), |gate| gate.without_secrets(line))
+    gate.map_or_else(
+        || redact_text(line, &Held::default()),
+        |gate| gate.without_secrets(line),
+    )
 }
 
 struct Lines {
@@ -48,7 +58,9 @@ impl<'a> MakeWriter<'a> for Lines {
     type Writer = Line;
 
     fn make_writer(&'a self) -> Line {
-        Line { colored: self.colored }
+        Line {
+            colored: self.colored,
+        }
     }
 }
 
@@ -61,7 +73,8 @@ impl Write for Line {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let line = String::from_utf8_lossy(bytes);
         let clean = without_secrets(&line);
-        io::stderr().write_all(harmless(clean.as_deref().unwrap_or(&line), self.colored).as_bytes())?;
+        io::stderr()
+            .write_all(harmless(clean.as_deref().unwrap_or(&line), self.colored).as_bytes())?;
         Ok(bytes.len())
     }
 

@@ -46,7 +46,10 @@ pub struct Screen<'a> {
 
 impl std::fmt::Debug for Screen<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Screen").field("style", &self.style).field("json", &self.json).finish_non_exhaustive()
+        f.debug_struct("Screen")
+            .field("style", &self.style)
+            .field("json", &self.json)
+            .finish_non_exhaustive()
     }
 }
 
@@ -61,7 +64,11 @@ pub struct Trouble {
 
 impl Trouble {
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), origin: None }
+        Self {
+            exit,
+            message: message.into(),
+            origin: None,
+        }
     }
 
     pub fn failed(error: impl std::fmt::Display) -> Self {
@@ -71,14 +78,20 @@ impl Trouble {
     /// With the error that the gate answered.
     #[must_use]
     pub fn about(mut self, error: serde_json::Value) -> Self {
-        self.origin = if let serde_json::Value::Object(fields) = error { Some(fields) } else { None };
+        self.origin = if let serde_json::Value::Object(fields) = error {
+            Some(fields)
+        } else {
+            None
+        };
         self
     }
 
     /// With what lies behind the error: what it was about is of little use without why.
     pub fn because(error: &dyn std::error::Error) -> Self {
         let causes = std::iter::successors(error.source(), |cause| cause.source());
-        Self::failed(causes.fold(error.to_string(), |message, cause| format!("{message}: {cause}")))
+        Self::failed(causes.fold(error.to_string(), |message, cause| {
+            format!("{message}: {cause}")
+        }))
     }
 
     pub fn usage(error: impl std::fmt::Display) -> Self {
@@ -115,7 +128,12 @@ impl Screen<'_> {
     /// Something that the person should know and that is no part of the answer.
     pub fn warn(&mut self, text: &str) {
         // Where nobody listens there is nobody to tell.
-        let _ = writeln!(io::stderr(), "{} {}", self.style.paint("note:", Paint::Yellow), harmless(text, false));
+        let _ = writeln!(
+            io::stderr(),
+            "{} {}",
+            self.style.paint("note:", Paint::Yellow),
+            harmless(text, false)
+        );
     }
 
     /// A document that has a format of its own: the same bytes as in a file.
@@ -135,15 +153,19 @@ pub fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Option<Result<Exi
         Verb::Policy(verb) => policy_verbs::run(verb, home, screen)?,
         Verb::ConnectAccount(args) => account_verbs::run(args, home, screen),
         Verb::Servers(verb) => server_verbs::run(verb, home, screen)?,
-        Verb::Completions(args) => {
-            screen.out.write_all(&args::completions(args.shell)).map(|()| Exit::Done).map_err(Trouble::from)
-        }
+        Verb::Completions(args) => screen
+            .out
+            .write_all(&args::completions(args.shell))
+            .map(|()| Exit::Done)
+            .map_err(Trouble::from),
         Verb::DemoServer(args) => {
             let demo = match args.name {
                 args::DemoName::Notes => demo_server::Demo::Notes,
                 args::DemoName::Web => demo_server::Demo::Web,
             };
-            demo_server::serve(demo, io::stdin().lock(), &mut *screen.out).map(|()| Exit::Done).map_err(Trouble::from)
+            demo_server::serve(demo, io::stdin().lock(), &mut *screen.out)
+                .map(|()| Exit::Done)
+                .map_err(Trouble::from)
         }
         _ => return None,
     })
@@ -179,7 +201,12 @@ pub fn load(file: &Path) -> Result<(config::Raw, config::Resolved), Trouble> {
 
 /// What is wrong with the files that a configuration names: manifests of agents, and the keys of the seal.
 pub fn mistakes_in_named_files(resolved: &config::Resolved) -> Vec<config::Finding> {
-    contexts::load(resolved).err().unwrap_or_default().into_iter().chain(signing::mistake(resolved)).collect()
+    contexts::load(resolved)
+        .err()
+        .unwrap_or_default()
+        .into_iter()
+        .chain(signing::mistake(resolved))
+        .collect()
 }
 
 /// The same as [`load`], the files that it names included.

@@ -41,7 +41,9 @@ pub(crate) fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Result<Exi
         Verb::Servers(args::Servers::Show(server)) => servers::show(&server.id, home, screen),
         Verb::Servers(args::Servers::Retry(server)) => retry(&server.id, home, screen),
         Verb::Servers(args::Servers::Review(args)) => decide::review(args, home, screen),
-        Verb::Servers(args::Servers::Approve(args)) => decide::approve_definitions(args, home, screen),
+        Verb::Servers(args::Servers::Approve(args)) => {
+            decide::approve_definitions(args, home, screen)
+        }
         Verb::Session(verb) => decide::session(verb, home, screen),
         Verb::Approvals(verb) => decide::approvals(verb, home, screen),
         Verb::Policy(args::Policy::Explain(args)) => decide::explain(args, home, screen),
@@ -56,7 +58,11 @@ pub(crate) fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Result<Exi
 }
 
 /// Lets a running gate make the change itself, or say what only it knows. `None`: it is for others to carry out.
-pub(crate) fn through_gate(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Result<Option<Exit>, Trouble> {
+pub(crate) fn through_gate(
+    cli: &Cli,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Option<Exit>, Trouble> {
     match &cli.verb {
         Verb::Servers(verb) => decide::change_server(verb, home, screen),
         Verb::Config(args::Config::Explain(args)) if args.file.is_none() => explain(home, screen),
@@ -66,14 +72,18 @@ pub(crate) fn through_gate(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> R
 
 /// The home's file, as far as the gate that runs there has taken it on.
 fn explain(home: &Home, screen: &mut Screen<'_>) -> Result<Option<Exit>, Trouble> {
-    let Ok(mut line) = Line::as_operator(home) else { return Ok(None) };
+    let Ok(mut line) = Line::as_operator(home) else {
+        return Ok(None);
+    };
     let status: StatusView = line.ask("portcullis/status")?;
     offline::explain(&home.config_file(), &status.awaiting_restart, screen).map(Some)
 }
 
 /// Tells a running gate to read its files again; says so when none runs, and what is wrong when it refuses.
 pub(crate) fn reload_if_running(home: &Home) -> Result<(), Trouble> {
-    let Ok(mut line) = Line::as_operator(home) else { return Ok(()) };
+    let Ok(mut line) = Line::as_operator(home) else {
+        return Ok(());
+    };
     line.request("portcullis/reload", &json!({})).map(drop)
 }
 
@@ -90,7 +100,9 @@ fn status(args: &args::Status, home: &Home, screen: &mut Screen<'_>) -> Result<E
             let document = serde_json::to_string(&view).map_err(Trouble::failed)?;
             writeln!(screen.out, "{document}")?;
         } else {
-            screen.out.write_all(format!("{REDRAW}{}", first_rows(&text)).as_bytes())?;
+            screen
+                .out
+                .write_all(format!("{REDRAW}{}", first_rows(&text)).as_bytes())?;
         }
         screen.out.flush()?;
         std::thread::sleep(REFRESH);
@@ -99,10 +111,15 @@ fn status(args: &args::Status, home: &Home, screen: &mut Screen<'_>) -> Result<E
 
 /// As much as the terminal shows at once: what scrolls away first would be what matters most.
 fn first_rows(text: &str) -> String {
-    let rows = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_row));
+    let rows =
+        rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_row));
     match rows.checked_sub(1) {
         None | Some(0) => text.to_owned(),
-        Some(rows) => text.lines().take(rows).map(|line| format!("{line}\n")).collect(),
+        Some(rows) => text
+            .lines()
+            .take(rows)
+            .map(|line| format!("{line}\n"))
+            .collect(),
     }
 }
 
@@ -123,7 +140,10 @@ fn list(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
 fn retry(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let mut line = Line::as_operator(home)?;
     line.request("portcullis/retry", &json!({ "server": id }))?;
-    screen.show(&json!({ "server": id, "retrying": true }), &format!("Trying {id} again now.\n"))?;
+    screen.show(
+        &json!({ "server": id, "retrying": true }),
+        &format!("Trying {id} again now.\n"),
+    )?;
     Ok(Exit::Done)
 }
 
@@ -140,5 +160,8 @@ fn tools(args: &args::ToolsList, home: &Home, screen: &mut Screen<'_>) -> Result
 
 /// Reads a text field.
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    value
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }

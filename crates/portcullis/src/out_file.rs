@@ -13,20 +13,33 @@ use crate::{offline::Trouble, private_file};
 
 /// Whether what is written goes where answers go, so that nothing else should.
 pub(crate) fn is_stdout(path: &Path) -> bool {
-    ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
+    ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"]
+        .iter()
+        .any(|name| path == Path::new(name))
 }
 
-pub(crate) fn write<T>(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<T, Trouble>) -> Result<T, Trouble> {
-    let unwritable = |error: io::Error| Trouble::failed(format!("cannot write {}: {error}", path.display()));
+pub(crate) fn write<T>(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> Result<T, Trouble>,
+) -> Result<T, Trouble> {
+    let unwritable =
+        |error: io::Error| Trouble::failed(format!("cannot write {}: {error}", path.display()));
     if is_stdout(path) {
         let mut out = io::stdout().lock();
         let made = fill(&mut out)?;
         return out.flush().map(|()| made).map_err(unwritable);
     }
     match fs::metadata(path) {
-        Ok(found) if found.is_dir() => Err(Trouble::usage(format!("{} is a directory", path.display()))),
+        Ok(found) if found.is_dir() => {
+            Err(Trouble::usage(format!("{} is a directory", path.display())))
+        }
         Ok(found) if !found.is_file() => {
-            let mut out = BufWriter::new(OpenOptions::new().write(true).open(path).map_err(unwritable)?);
+            let mut out = BufWriter::new(
+                OpenOptions::new()
+                    .write(true)
+                    .open(path)
+                    .map_err(unwritable)?,
+            );
             let made = fill(&mut out)?;
             out.flush().map(|()| made).map_err(unwritable)
         }
@@ -57,7 +70,11 @@ mod tests {
         put(&link, "two").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(target).unwrap(), "two");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left beside it");
+        assert_eq!(
+            fs::read_dir(dir.path()).unwrap().count(),
+            2,
+            "nothing is left beside it"
+        );
     }
 
     #[test]
@@ -81,16 +98,30 @@ mod tests {
         let link = dir.path().join("full");
         symlink("/dev/full", &link).unwrap();
         let failed = put(&link, "text").unwrap_err();
-        assert!(failed.message.contains("full") && failed.message.contains("No space left"), "{}", failed.message);
+        assert!(
+            failed.message.contains("full") && failed.message.contains("No space left"),
+            "{}",
+            failed.message
+        );
         assert!(fs::metadata(&link).unwrap().file_type().is_char_device());
-        assert_eq!(put(dir.path(), "text").unwrap_err().exit, crate::cli::Exit::Usage);
+        assert_eq!(
+            put(dir.path(), "text").unwrap_err().exit,
+            crate::cli::Exit::Usage
+        );
     }
 
     #[test]
     fn a_pipe_is_written_to_and_stays_one() {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("pipe");
-        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            0o600.into(),
+            0,
+        )
+        .unwrap();
         let reader = std::thread::spawn({
             let pipe = pipe.clone();
             move || fs::read_to_string(pipe).unwrap()

@@ -22,16 +22,28 @@ pub fn replace_with<T, E>(
     unwritable: impl Fn(io::Error) -> E,
 ) -> Result<T, E> {
     let target = followed(path);
-    let mode = fs::metadata(&target).map_or(OWNER_ONLY, |metadata| metadata.permissions().mode() & 0o777);
+    let mode =
+        fs::metadata(&target).map_or(OWNER_ONLY, |metadata| metadata.permissions().mode() & 0o777);
     let temporary = beside(&target).map_err(&unwritable)?;
     // Left behind only by a crash of a process with our id, which is gone.
     let _ = fs::remove_file(&temporary);
-    let written = OpenOptions::new().create_new(true).write(true).mode(mode).open(&temporary).map_err(&unwritable);
+    let written = OpenOptions::new()
+        .create_new(true)
+        .write(true)
+        .mode(mode)
+        .open(&temporary)
+        .map_err(&unwritable);
     let written = written.and_then(|file| {
         let mut out = BufWriter::new(file);
         let made = fill(&mut out)?;
-        let finished = out.flush().and_then(|()| out.get_ref().sync_all()).and_then(|()| fs::rename(&temporary, &target));
-        finished.and_then(|()| sync_directory(&target)).map(|()| made).map_err(&unwritable)
+        let finished = out
+            .flush()
+            .and_then(|()| out.get_ref().sync_all())
+            .and_then(|()| fs::rename(&temporary, &target));
+        finished
+            .and_then(|()| sync_directory(&target))
+            .map(|()| made)
+            .map_err(&unwritable)
     });
     written.inspect_err(|_| drop(fs::remove_file(&temporary)))
 }
@@ -41,8 +53,12 @@ fn followed(path: &Path) -> PathBuf {
     const MOST_LINKS: usize = 40;
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
-        let Ok(next) = fs::read_link(&path) else { break };
-        path = path.parent().map_or_else(|| next.clone(), |dir| dir.join(&next));
+        let Ok(next) = fs::read_link(&path) else {
+            break;
+        };
+        path = path
+            .parent()
+            .map_or_else(|| next.clone(), |dir| dir.join(&next));
     }
     path
 }
@@ -55,25 +71,43 @@ pub fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// A lock that other processes of ours respect, held until the file is dropped.
 pub fn lock(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(OWNER_ONLY).open(path)?;
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(OWNER_ONLY)
+        .open(path)?;
     file.lock()?;
     Ok(file)
 }
 
 fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let mut file = OpenOptions::new().create_new(true).write(true).mode(mode).open(path)?;
+    let mut file = OpenOptions::new()
+        .create_new(true)
+        .write(true)
+        .mode(mode)
+        .open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
 
 fn beside(path: &Path) -> io::Result<PathBuf> {
-    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"))?;
-    Ok(path.with_file_name(format!(".{}.{}.new", name.to_string_lossy(), std::process::id())))
+    let name = path
+        .file_name()
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"))?;
+    Ok(path.with_file_name(format!(
+        ".{}.{}.new",
+        name.to_string_lossy(),
+        std::process::id()
+    )))
 }
 
 /// A rename is durable once the directory is.
 fn sync_directory(path: &Path) -> io::Result<()> {
-    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+    match path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    {
         Some(parent) => File::open(parent)?.sync_all(),
         None => File::open(".")?.sync_all(),
     }

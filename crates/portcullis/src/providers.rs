@@ -26,7 +26,12 @@ pub(crate) fn oauth(oauth: Option<&config::OAuth>) -> Result<Option<OAuth>, Stri
         Dpop::Allowed => ProofDemand::Allowed,
         Dpop::Required => ProofDemand::Required,
     };
-    Ok(Some(OAuth { resource: oauth.resource.clone(), scopes: oauth.scopes.clone(), proofs, issuers }))
+    Ok(Some(OAuth {
+        resource: oauth.resource.clone(),
+        scopes: oauth.scopes.clone(),
+        proofs,
+        issuers,
+    }))
 }
 
 fn issuer(entry: &config::OAuthIssuer) -> Result<Issuer, String> {
@@ -47,16 +52,27 @@ fn issuer(entry: &config::OAuthIssuer) -> Result<Issuer, String> {
 fn read(file: &Path) -> Result<Jwks, String> {
     let unreadable = |error: std::io::Error| format!("cannot read {}: {error}", file.display());
     if fs::metadata(file).map_err(unreadable)?.len() > MAX_KEY_FILE {
-        return Err(format!("{} is longer than a set of keys can be", file.display()));
+        return Err(format!(
+            "{} is longer than a set of keys can be",
+            file.display()
+        ));
     }
-    Jwks::parse(&fs::read(file).map_err(unreadable)?).map_err(|error| format!("{}: {error}", file.display()))
+    Jwks::parse(&fs::read(file).map_err(unreadable)?)
+        .map_err(|error| format!("{}: {error}", file.display()))
 }
 
 /// The proofs that were spent, of earlier runs too.
 pub(crate) fn proofs(home: &Home, boot: &str, now_ms: u64) -> Result<Proofs, String> {
     let path = home.state.join("proofs.log");
-    let bounds = Bounds { window_seconds: PROOF_WINDOW.seconds(), ..Bounds::default() };
+    let bounds = Bounds {
+        window_seconds: PROOF_WINDOW.seconds(),
+        ..Bounds::default()
+    };
     let restored = ReplayFile::restore(path.clone(), bounds, boot, now_ms);
-    let (file, replay) = restored.map_err(|error| format!("cannot use {}: {error}", path.display()))?;
-    Ok(Proofs { replay: Arc::new(replay), tidy: Box::new(move |replay| file.tidy(replay)) })
+    let (file, replay) =
+        restored.map_err(|error| format!("cannot use {}: {error}", path.display()))?;
+    Ok(Proofs {
+        replay: Arc::new(replay),
+        tidy: Box::new(move |replay| file.tidy(replay)),
+    })
 }

@@ -38,19 +38,31 @@ impl Journal for Appends {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).mode(OWNER_ONLY).open(path)
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(OWNER_ONLY)
+        .open(path)
 }
 
 impl ReplayFile {
     /// The window as an earlier run left it. `boot` names this run of the machine.
-    pub(crate) fn restore(path: PathBuf, bounds: Bounds, boot: &str, now_ms: u64) -> io::Result<(Arc<Self>, Replay)> {
+    pub(crate) fn restore(
+        path: PathBuf,
+        bounds: Bounds,
+        boot: &str,
+        now_ms: u64,
+    ) -> io::Result<(Arc<Self>, Replay)> {
         let mut bytes = Vec::new();
         match File::open(&path) {
             Ok(mut file) => drop(file.read_to_end(&mut bytes)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        let file = Arc::new(Self { file: RwLock::new(open(&path)?), path });
+        let file = Arc::new(Self {
+            file: RwLock::new(open(&path)?),
+            path,
+        });
         let replay = Replay::new(Box::new(Appends(Arc::clone(&file))), bounds);
         let (entries, torn) = bytes.as_chunks::<{ Entry::LEN }>();
         let restored = replay.restore(entries.iter().copied(), now_ms);
@@ -75,8 +87,17 @@ impl ReplayFile {
 
     /// Writes the file anew if it has grown long.
     pub(crate) fn tidy(&self, replay: &Replay) -> io::Result<()> {
-        let length = self.file.read().unwrap_or_else(PoisonError::into_inner).metadata()?.len();
-        if length < LONG { Ok(()) } else { self.write_anew(replay) }
+        let length = self
+            .file
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .metadata()?
+            .len();
+        if length < LONG {
+            Ok(())
+        } else {
+            self.write_anew(replay)
+        }
     }
 
     /// Appends wait meanwhile. What they wait with is in the window already, so it is written here and once more after.
@@ -95,10 +116,18 @@ impl ReplayFile {
 
 /// The run of the machine that wrote last, and the second before which nothing is accepted.
 fn read_mark(mark: &Path) -> (Option<String>, u64) {
-    let Ok(text) = fs::read_to_string(mark) else { return (None, 0) };
+    let Ok(text) = fs::read_to_string(mark) else {
+        return (None, 0);
+    };
     let mut lines = text.lines();
     let boot = lines.next().unwrap_or_default().to_owned();
-    (Some(boot), lines.next().and_then(|floor| floor.parse().ok()).unwrap_or(0))
+    (
+        Some(boot),
+        lines
+            .next()
+            .and_then(|floor| floor.parse().ok())
+            .unwrap_or(0),
+    )
 }
 
 #[cfg(test)]
@@ -108,7 +137,13 @@ mod tests {
     const NOW: u64 = 1_800_000_000_000;
 
     fn at(dir: &tempfile::TempDir, boot: &str, now_ms: u64) -> (Arc<ReplayFile>, Replay) {
-        ReplayFile::restore(dir.path().join("replay.log"), Bounds::default(), boot, now_ms).unwrap()
+        ReplayFile::restore(
+            dir.path().join("replay.log"),
+            Bounds::default(),
+            boot,
+            now_ms,
+        )
+        .unwrap()
     }
 
     #[test]
@@ -118,7 +153,9 @@ mod tests {
         replay.spend("s", &[1; 64], NOW / 1000, NOW).unwrap();
         drop(replay);
         let (_, replay) = at(&dir, "a", NOW + 1000);
-        replay.spend("s", &[1; 64], NOW / 1000, NOW + 1000).unwrap_err();
+        replay
+            .spend("s", &[1; 64], NOW / 1000, NOW + 1000)
+            .unwrap_err();
         replay.spend("s", &[2; 64], NOW / 1000, NOW + 1000).unwrap();
     }
 
@@ -134,9 +171,13 @@ mod tests {
             replay.spend("s", &[9; 64], stamped, start).unwrap_err();
         }
         let (_, replay) = at(&dir, "b", NOW + 40_000);
-        replay.spend("s", &[9; 64], NOW / 1000 + 40, NOW + 40_000).unwrap();
+        replay
+            .spend("s", &[9; 64], NOW / 1000 + 40, NOW + 40_000)
+            .unwrap();
         let (_, replay) = at(&dir, "", NOW + 40_000);
-        replay.spend("s", &[8; 64], NOW / 1000 + 40, NOW + 40_000).unwrap_err();
+        replay
+            .spend("s", &[8; 64], NOW / 1000 + 40, NOW + 40_000)
+            .unwrap_err();
     }
 
     #[test]

@@ -34,7 +34,10 @@ const EARLIER: &str = "seal-token.earlier-";
 fn earlier_key_files(home: &Home) -> Vec<PathBuf> {
     let entries = fs::read_dir(&home.state).into_iter().flatten().flatten();
     let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(EARLIER));
-    named.map(|entry| entry.path()).filter(|path| is_recent(path)).collect()
+    named
+        .map(|entry| entry.path())
+        .filter(|path| is_recent(path))
+        .collect()
 }
 
 /// The keys as the files are now.
@@ -44,19 +47,27 @@ pub(crate) fn keys(home: &Home, resolved: &Resolved) -> Result<TokenKeys, String
     }
     let mut keys = usable(own_key(home)?)?;
     for earlier in earlier_key_files(home) {
-        keys =
-            keys.also_verify(read_key(&earlier)?.public().clone()).map_err(|error| format!("{}: {error}", earlier.display()))?;
+        keys = keys
+            .also_verify(read_key(&earlier)?.public().clone())
+            .map_err(|error| format!("{}: {error}", earlier.display()))?;
     }
     Ok(keys)
 }
 
 /// The keys in the files that the configuration names, or what is wrong with which of them.
-fn named_keys<'a>(private: &'a NamedFile, public: Option<&'a NamedFile>) -> Result<TokenKeys, (&'a NamedFile, String)> {
+fn named_keys<'a>(
+    private: &'a NamedFile,
+    public: Option<&'a NamedFile>,
+) -> Result<TokenKeys, (&'a NamedFile, String)> {
     let signs = check_mode(&private.path).and_then(|()| usable(read_key(&private.path)?));
     let keys = signs.map_err(|what| (private, what))?;
-    let Some(public) = public else { return Ok(keys) };
-    let failed = |error: &dyn std::fmt::Display| (public, format!("{}: {error}", public.path.display()));
-    let key = VerifyingKey::parse(&read(&public.path).map_err(|what| (public, what))?).map_err(|error| failed(&error))?;
+    let Some(public) = public else {
+        return Ok(keys);
+    };
+    let failed =
+        |error: &dyn std::fmt::Display| (public, format!("{}: {error}", public.path.display()));
+    let key = VerifyingKey::parse(&read(&public.path).map_err(|what| (public, what))?)
+        .map_err(|error| failed(&error))?;
     keys.also_verify(key).map_err(|error| failed(&error))
 }
 
@@ -68,14 +79,16 @@ fn usable(key: SigningKey) -> Result<TokenKeys, String> {
 pub(crate) fn mistake(resolved: &Resolved) -> Option<Finding> {
     let seal = &resolved.seal;
     let (file, what) = named_keys(seal.private_key.as_ref()?, seal.public_key.as_ref()).err()?;
-    let fix =
-        "name a PEM file with the key that only you can read, as `portcullis seal keygen FILE` makes one; or remove this entry";
+    let fix = "name a PEM file with the key that only you can read, as `portcullis seal keygen FILE` makes one; or remove this entry";
     Some(Finding::error(file.place, what, fix))
 }
 
 /// Names this run of the machine: what was written before a power cut may be lost, and this tells.
 pub(crate) fn boot() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+    fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }
 
 /// What sessions begin under.
@@ -91,24 +104,44 @@ pub(crate) fn terms(resolved: &Resolved) -> SealTerms {
 
 /// The files besides our own key that tokens are signed and recognised with.
 pub(crate) fn named_key_files(resolved: &Resolved) -> Vec<PathBuf> {
-    let named = resolved.seal.private_key.iter().chain(&resolved.seal.public_key);
+    let named = resolved
+        .seal
+        .private_key
+        .iter()
+        .chain(&resolved.seal.public_key);
     named.map(|file| file.path.clone()).collect()
 }
 
 /// What the gate needs for signed calls.
-pub(crate) async fn signing(home: &Home, resolved: &Resolved, state: &State, boot: &str, now_ms: u64) -> Result<Signing, String> {
+pub(crate) async fn signing(
+    home: &Home,
+    resolved: &Resolved,
+    state: &State,
+    boot: &str,
+    now_ms: u64,
+) -> Result<Signing, String> {
     let file = home.state.join("replay.log");
     let restored = ReplayFile::restore(file.clone(), Bounds::default(), boot, now_ms);
-    let (file, replay) = restored.map_err(|error| format!("cannot use {}: {error}", file.display()))?;
+    let (file, replay) =
+        restored.map_err(|error| format!("cannot use {}: {error}", file.display()))?;
     Ok(Signing {
         keys: keys(home, resolved)?,
         terms: terms(resolved),
         replay: Arc::new(replay),
         tidy: Box::new(move |replay| file.tidy(replay)),
         random: secrets::os_entropy(),
-        sessions: state.signed_sessions().await.map_err(|error| error.to_string())?,
-        used: state.used_calls().await.map_err(|error| error.to_string())?,
-        workloads: state.workloads(now_ms).await.map_err(|error| error.to_string())?,
+        sessions: state
+            .signed_sessions()
+            .await
+            .map_err(|error| error.to_string())?,
+        used: state
+            .used_calls()
+            .await
+            .map_err(|error| error.to_string())?,
+        workloads: state
+            .workloads(now_ms)
+            .await
+            .map_err(|error| error.to_string())?,
     })
 }
 
@@ -137,7 +170,8 @@ pub(crate) fn prepare(home: &Home) -> Result<(), String> {
     if file.exists() {
         return Ok(());
     }
-    private_file::create(&file, &new_key()?).map_err(|error| format!("cannot write {}: {error}", file.display()))
+    private_file::create(&file, &new_key()?)
+        .map_err(|error| format!("cannot write {}: {error}", file.display()))
 }
 
 fn own_key(home: &Home) -> Result<SigningKey, String> {
@@ -148,7 +182,8 @@ fn own_key(home: &Home) -> Result<SigningKey, String> {
 
 pub(crate) fn new_key() -> Result<Vec<u8>, String> {
     let mut seed = zeroize::Zeroizing::new([0; 32]);
-    getrandom::fill(seed.as_mut_slice()).map_err(|error| format!("the system gives no random numbers: {error}"))?;
+    getrandom::fill(seed.as_mut_slice())
+        .map_err(|error| format!("the system gives no random numbers: {error}"))?;
     Ok(SigningKey::seed_to_pem(&seed).as_bytes().to_vec())
 }
 
@@ -163,14 +198,25 @@ fn read_key(path: &Path) -> Result<SigningKey, String> {
 /// A key that others can read signs for them too.
 fn check_mode(path: &Path) -> Result<(), String> {
     use std::os::unix::fs::PermissionsExt as _;
-    let mode = fs::metadata(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?.permissions().mode();
+    let mode = fs::metadata(path)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))?
+        .permissions()
+        .mode();
     match mode & 0o077 {
         0 => Ok(()),
-        _ => Err(format!("{} can be read by others; fix it with: chmod 600 '{}'", path.display(), path.display())),
+        _ => Err(format!(
+            "{} can be read by others; fix it with: chmod 600 '{}'",
+            path.display(),
+            path.display()
+        )),
     }
 }
 
 fn is_recent(path: &Path) -> bool {
     let replaced = fs::metadata(path).and_then(|metadata| metadata.modified());
-    replaced.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age < OVERLAP))
+    replaced.is_ok_and(|at| {
+        SystemTime::now()
+            .duration_since(at)
+            .is_ok_and(|age| age < OVERLAP)
+    })
 }

@@ -122,14 +122,19 @@ pub enum TokenError {
     #[error("cannot use {}: {source}", file.display())]
     File { file: PathBuf, source: io::Error },
     #[error("{} is damaged ({source}); restore it from a backup, or delete it and make new credentials", file.display())]
-    Damaged { file: PathBuf, source: serde_json::Error },
+    Damaged {
+        file: PathBuf,
+        source: serde_json::Error,
+    },
     #[error("the system gives no random numbers: {0}")]
     Random(String),
     #[error("`{0}` is not a grant; write server__tool, or server__* for all tools of a server")]
     Grant(String),
     #[error("a credential's name has 1 to 64 printable characters")]
     Name,
-    #[error("`{0}` cannot be the name of a user, department or agent; it has 1 to 64 printable characters")]
+    #[error(
+        "`{0}` cannot be the name of a user, department or agent; it has 1 to 64 printable characters"
+    )]
     Holder(String),
     #[error("there is no credential `{0}`; `portcullis token list` shows them")]
     Unknown(String),
@@ -166,27 +171,48 @@ impl Tokens {
         let bytes = match fs::read(file) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(source) => return Err(TokenError::File { file: file.to_owned(), source }),
+            Err(source) => {
+                return Err(TokenError::File {
+                    file: file.to_owned(),
+                    source,
+                });
+            }
         };
         let stored: Stored =
-            serde_json::from_slice(&bytes).map_err(|source| TokenError::Damaged { file: file.to_owned(), source })?;
+            serde_json::from_slice(&bytes).map_err(|source| TokenError::Damaged {
+                file: file.to_owned(),
+                source,
+            })?;
         Ok(Self::from_list(stored.credentials))
     }
 
     /// Changes the list under a lock and writes it back. Nothing is written when `change` fails.
-    pub fn update<T>(file: &Path, change: impl FnOnce(&mut Self) -> Result<T, TokenError>) -> Result<T, TokenError> {
-        let unusable = |source| TokenError::File { file: file.to_owned(), source };
+    pub fn update<T>(
+        file: &Path,
+        change: impl FnOnce(&mut Self) -> Result<T, TokenError>,
+    ) -> Result<T, TokenError> {
+        let unusable = |source| TokenError::File {
+            file: file.to_owned(),
+            source,
+        };
         let _held = private_file::lock(&file.with_extension("lock")).map_err(unusable)?;
         let mut tokens = Self::load(file)?;
         let answer = change(&mut tokens)?;
-        let stored = Stored { version: 1, credentials: tokens.list };
+        let stored = Stored {
+            version: 1,
+            credentials: tokens.list,
+        };
         let bytes = serde_json::to_vec_pretty(&stored).map_err(|error| unusable(error.into()))?;
         private_file::replace(file, &bytes).map_err(unusable)?;
         Ok(answer)
     }
 
     fn from_list(list: Vec<Credential>) -> Self {
-        let index = list.iter().enumerate().map(|(place, credential)| (credential.sha256, place)).collect();
+        let index = list
+            .iter()
+            .enumerate()
+            .map(|(place, credential)| (credential.sha256, place))
+            .collect();
         Self { list, index }
     }
 
@@ -224,7 +250,9 @@ impl Tokens {
         let credential = Credential {
             id: text::short_id(&sha256),
             name: new.name,
-            created: now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            created: now
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |since| since.as_secs()),
             role: new.role,
             view: new.view,
             grants: new.grants,
@@ -245,14 +273,24 @@ impl Tokens {
     pub fn revoke(&mut self, id_or_name: &str) -> Result<Credential, TokenError> {
         let unknown = || TokenError::Unknown(id_or_name.to_owned());
         let named: Vec<usize> = (0..self.list.len())
-            .filter(|place| self.list.get(*place).is_some_and(|c| c.id == id_or_name || (c.name == id_or_name && !c.revoked)))
+            .filter(|place| {
+                self.list
+                    .get(*place)
+                    .is_some_and(|c| c.id == id_or_name || (c.name == id_or_name && !c.revoked))
+            })
             .collect();
         let place = match named.as_slice() {
             [] => return Err(unknown()),
             [place] => *place,
             several => {
-                let ids = several.iter().filter_map(|place| self.list.get(*place)).map(|credential| credential.id.clone());
-                return Err(TokenError::Ambiguous { name: id_or_name.to_owned(), ids: ids.collect() });
+                let ids = several
+                    .iter()
+                    .filter_map(|place| self.list.get(*place))
+                    .map(|credential| credential.id.clone());
+                return Err(TokenError::Ambiguous {
+                    name: id_or_name.to_owned(),
+                    ids: ids.collect(),
+                });
             }
         };
         let credential = self.list.get_mut(place).ok_or_else(unknown)?;
@@ -276,9 +314,27 @@ impl Tokens {
 
 /// Makes the credentials a new home starts with, where they are missing. Returns the first client's token, or nothing where that
 /// credential was revoked: what a person revoked does not come back by a restart.
-pub fn prepare_first(home: &Home, now: SystemTime, random: Random<'_>) -> Result<Option<TokenText>, TokenError> {
-    keep_or_issue(home, "operator", Role::Operator, &home.operator_token_file(), now, &mut *random)?;
-    keep_or_issue(home, "first-client", Role::Client, &home.client_token_file(), now, &mut *random)
+pub fn prepare_first(
+    home: &Home,
+    now: SystemTime,
+    random: Random<'_>,
+) -> Result<Option<TokenText>, TokenError> {
+    keep_or_issue(
+        home,
+        "operator",
+        Role::Operator,
+        &home.operator_token_file(),
+        now,
+        &mut *random,
+    )?;
+    keep_or_issue(
+        home,
+        "first-client",
+        Role::Client,
+        &home.client_token_file(),
+        now,
+        &mut *random,
+    )
 }
 
 fn keep_or_issue(
@@ -298,17 +354,28 @@ fn keep_or_issue(
     }
     let new = NewCredential::plain(name, role);
     let (_, token) = Tokens::update(&list, |tokens| tokens.issue(new, now, random))?;
-    private_file::replace(clear, format!("{}\n", token.expose()).as_bytes())
-        .map_err(|source| TokenError::File { file: clear.to_owned(), source })?;
+    private_file::replace(clear, format!("{}\n", token.expose()).as_bytes()).map_err(|source| {
+        TokenError::File {
+            file: clear.to_owned(),
+            source,
+        }
+    })?;
     Ok(Some(token))
 }
 
 /// Keeps a client's token in clear, for `connect` and `call` to use.
 pub fn keep(home: &Home, id: &str, token: &TokenText) -> Result<(), TokenError> {
     let file = home.kept_token_file(id);
-    let unusable = |source| TokenError::File { file: file.clone(), source };
+    let unusable = |source| TokenError::File {
+        file: file.clone(),
+        source,
+    };
     if let Some(dir) = file.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(unusable)?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)
+            .map_err(unusable)?;
     }
     private_file::replace(&file, format!("{}\n", token.expose()).as_bytes()).map_err(unusable)
 }
@@ -316,7 +383,10 @@ pub fn keep(home: &Home, id: &str, token: &TokenText) -> Result<(), TokenError> 
 /// A client's token that was kept; the first client's always is.
 #[must_use]
 pub fn read_kept(home: &Home, id: &str) -> Option<TokenText> {
-    let first = || read_clear(&home.client_token_file()).filter(|token| text::short_id(&hash(token.expose())) == id);
+    let first = || {
+        read_clear(&home.client_token_file())
+            .filter(|token| text::short_id(&hash(token.expose())) == id)
+    };
     read_clear(&home.kept_token_file(id)).or_else(first)
 }
 
@@ -324,7 +394,10 @@ pub fn read_kept(home: &Home, id: &str) -> Option<TokenText> {
 pub fn forget(home: &Home, id: &str) -> Result<(), TokenError> {
     let file = home.kept_token_file(id);
     match fs::remove_file(&file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(TokenError::File { file, source: error }),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(TokenError::File {
+            file,
+            source: error,
+        }),
         _ => Ok(()),
     }
 }
@@ -347,8 +420,9 @@ fn hash(token: &str) -> [u8; 32] {
 }
 
 fn is_grant(text: &str) -> bool {
-    vocab::split_double(text)
-        .is_some_and(|(server, tool)| ServerId::parse(server).is_ok() && (tool == "*" || ToolName::parse(tool).is_ok()))
+    vocab::split_double(text).is_some_and(|(server, tool)| {
+        ServerId::parse(server).is_ok() && (tool == "*" || ToolName::parse(tool).is_ok())
+    })
 }
 
 #[cfg(test)]

@@ -72,22 +72,34 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
     let credentials = wiring::credentials(home).map_err(Trouble::failed)?;
     sandbox::descriptors::raise();
     runtime()?.block_on(async {
-        let state = State::open(&home.state_file()).await.map_err(Trouble::failed)?;
+        let state = State::open(&home.state_file())
+            .await
+            .map_err(Trouble::failed)?;
         let mut sessions = state.sessions().await.map_err(Trouble::failed)?;
         lineage::catch_up(&ledger, &mut sessions)?;
         let now_ms = audit::system_clock()().unix_ms;
         let boot = signing::boot();
-        let signing = signing::signing(home, &prepared.resolved, &state, &boot, now_ms).await.map_err(Trouble::failed)?;
+        let signing = signing::signing(home, &prepared.resolved, &state, &boot, now_ms)
+            .await
+            .map_err(Trouble::failed)?;
         let proofs = providers::proofs(home, &boot, now_ms).map_err(Trouble::failed)?;
-        let settings = wiring::settings(home, &prepared.resolved, state, signing, proofs).map_err(Trouble::failed)?;
+        let settings = wiring::settings(home, &prepared.resolved, state, signing, proofs)
+            .map_err(Trouble::failed)?;
         let listener = bind(prepared.listen).await?;
         let lines = bind_lines(&home.socket())?;
         let keeper = tokio::spawn(retention::keep(ledger.clone(), files.clone()));
-        let gate = Gate::open(settings, credentials, sessions, ledger, audit::system_clock());
+        let gate = Gate::open(
+            settings,
+            credentials,
+            sessions,
+            ledger,
+            audit::system_clock(),
+        );
         log::know(Some(&gate));
         let address = listener.local_addr()?;
         gate.set_url(format!("http://{address}/mcp"));
-        gate.record_change("gate.opened", &format!("listening on {address}")).map_err(Trouble::failed)?;
+        gate.record_change("gate.opened", &format!("listening on {address}"))
+            .map_err(Trouble::failed)?;
         files.made_with(Fixed::of(&prepared.resolved, up.listen.is_some()));
         gate.on_reload(files.reload());
         gate.on_edit(files::editor(home.clone()));
@@ -122,14 +134,25 @@ fn prepare(up: &args::Up, home: &Home, files: &Files) -> Result<(Prepared, files
     }
     home.prepare()?;
     let is_new = offline::first_config(home)?;
-    let client = tokens::prepare_first(home, SystemTime::now(), &mut tokens::system_random).map_err(Trouble::failed)?;
+    let client = tokens::prepare_first(home, SystemTime::now(), &mut tokens::system_random)
+        .map_err(Trouble::failed)?;
     signing::prepare(home).map_err(Trouble::failed)?;
     let (resolved, looks) = files.first()?;
     let listen = match &up.listen {
-        Some(text) => config::parse_listen(text).map_err(|error| Trouble::usage(format!("--listen: {error}")))?,
+        Some(text) => config::parse_listen(text)
+            .map_err(|error| Trouble::usage(format!("--listen: {error}")))?,
         None => resolved.listen,
     };
-    Ok((Prepared { resolved, listen, client, is_new, unsigned: None }, looks))
+    Ok((
+        Prepared {
+            resolved,
+            listen,
+            client,
+            is_new,
+            unsigned: None,
+        },
+        looks,
+    ))
 }
 
 /// On a small machine one thread is fastest: a call then never waits to be handed from one to another.
@@ -139,23 +162,30 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
         0..=3 => tokio::runtime::Builder::new_current_thread(),
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
-    builder.worker_threads(cores / 2 + 1).max_blocking_threads(16).enable_all().build()
+    builder
+        .worker_threads(cores / 2 + 1)
+        .max_blocking_threads(16)
+        .enable_all()
+        .build()
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, Trouble> {
-    TcpListener::bind(address).await.map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            Trouble::failed(format!("{address} is in use; is a gate running already? Choose another with --listen ADDR"))
-        }
-        _ => Trouble::failed(format!("cannot listen on {address}: {error}")),
-    })
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::AddrInUse => Trouble::failed(format!(
+                "{address} is in use; is a gate running already? Choose another with --listen ADDR"
+            )),
+            _ => Trouble::failed(format!("cannot listen on {address}: {error}")),
+        })
 }
 
 fn bind_lines(socket: &Path) -> Result<UnixListener, Trouble> {
     // The ledger's lock shows that no other gate uses this home, so a socket here is a leftover.
     let _ = fs::remove_file(socket);
-    let listener =
-        UnixListener::bind(socket).map_err(|error| Trouble::failed(format!("cannot listen on {}: {error}", socket.display())))?;
+    let listener = UnixListener::bind(socket).map_err(|error| {
+        Trouble::failed(format!("cannot listen on {}: {error}", socket.display()))
+    })?;
     fs::set_permissions(socket, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     Ok(listener)
 }
@@ -170,7 +200,13 @@ fn announce(home: &Home, gate: &Gate) -> io::Result<()> {
     private_file::replace(&announcement(home), text.to_string().as_bytes())
 }
 
-async fn greet(up: &args::Up, home: &Home, prepared: &Prepared, gate: &Gate, screen: &mut Screen<'_>) -> Result<(), Trouble> {
+async fn greet(
+    up: &args::Up,
+    home: &Home,
+    prepared: &Prepared,
+    gate: &Gate,
+    screen: &mut Screen<'_>,
+) -> Result<(), Trouble> {
     if screen.json {
         let document = serde_json::json!({
             "url": gate.url(), "pid": std::process::id(), "config": home.config_file(), "ledger": home.ledger, "socket": home.socket(),
@@ -180,9 +216,17 @@ async fn greet(up: &args::Up, home: &Home, prepared: &Prepared, gate: &Gate, scr
     }
     let (url, config, ledger) = (gate.url(), home.config_file(), &home.ledger);
     writeln!(screen.out, "Portcullis is up at {url}. Ctrl-C stops it.")?;
-    writeln!(screen.out, "  servers  {}\n  ledger   {}", config.display(), ledger.display())?;
+    writeln!(
+        screen.out,
+        "  servers  {}\n  ledger   {}",
+        config.display(),
+        ledger.display()
+    )?;
     if prepared.resolved.authentication == config::Authentication::None {
-        writeln!(screen.out, "  WARNING  authentication is off: every program on this machine can call every tool")?;
+        writeln!(
+            screen.out,
+            "  WARNING  authentication is off: every program on this machine can call every tool"
+        )?;
     }
     if let Some(unsigned) = &prepared.unsigned {
         writeln!(screen.out, "  WARNING  {unsigned}")?;
@@ -201,41 +245,75 @@ async fn greet(up: &args::Up, home: &Home, prepared: &Prepared, gate: &Gate, scr
 fn next_steps(prepared: &Prepared) -> String {
     let mut steps = Vec::new();
     if prepared.is_new {
-        steps.push(("call demo-notes__search_notes '{\"query\": \"launch\"}'", "try one of the two demo servers"));
+        steps.push((
+            "call demo-notes__search_notes '{\"query\": \"launch\"}'",
+            "try one of the two demo servers",
+        ));
     }
     match prepared.client {
-        Some(_) => steps.push(("clients show claude-code", "what to paste; `clients list` names the others")),
-        None => steps.push(("token new NAME", "the first client's credential was revoked")),
+        Some(_) => steps.push((
+            "clients show claude-code",
+            "what to paste; `clients list` names the others",
+        )),
+        None => steps.push((
+            "token new NAME",
+            "the first client's credential was revoked",
+        )),
     }
-    steps.push(("servers add ID --command CMD -- ARGS", "put a server of yours behind the gate"));
+    steps.push((
+        "servers add ID --command CMD -- ARGS",
+        "put a server of yours behind the gate",
+    ));
     steps.push(("status --watch", "see what happens"));
-    let lines = steps.iter().map(|(verb, what)| format!("\n  portcullis {verb:<52}  {what}"));
-    format!("Now open a second terminal and type one of these:{}", lines.collect::<String>())
+    let lines = steps
+        .iter()
+        .map(|(verb, what)| format!("\n  portcullis {verb:<52}  {what}"));
+    format!(
+        "Now open a second terminal and type one of these:{}",
+        lines.collect::<String>()
+    )
 }
 
 /// What holds the worker back on this kernel, and what does not.
 async fn confinement(gate: &Gate) -> String {
     let mut measures = Vec::new();
     for _ in 0..WORKER_LOOKS {
-        let status: serde_json::Value = serde_json::from_slice(&gate.admin().status_json().await).unwrap_or_default();
-        measures = status.pointer("/worker/confinement").and_then(serde_json::Value::as_array).cloned().unwrap_or_default();
+        let status: serde_json::Value =
+            serde_json::from_slice(&gate.admin().status_json().await).unwrap_or_default();
+        measures = status
+            .pointer("/worker/confinement")
+            .and_then(serde_json::Value::as_array)
+            .cloned()
+            .unwrap_or_default();
         if !measures.is_empty() {
             break;
         }
         tokio::time::sleep(BETWEEN_LOOKS).await;
     }
-    let name =
-        |measure: &serde_json::Value| measure.get("name").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
-    let (applied, refused): (Vec<_>, Vec<_>) =
-        measures.iter().partition(|measure| measure.get("applied").and_then(serde_json::Value::as_bool) == Some(true));
+    let name = |measure: &serde_json::Value| {
+        measure
+            .get("name")
+            .and_then(serde_json::Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let (applied, refused): (Vec<_>, Vec<_>) = measures.iter().partition(|measure| {
+        measure.get("applied").and_then(serde_json::Value::as_bool) == Some(true)
+    });
     if measures.is_empty() {
         return "  worker   is starting; `portcullis doctor` shows how it is confined".to_owned();
     }
     let missing: Vec<String> = refused.iter().map(|measure| name(measure)).collect();
     match missing.as_slice() {
-        [] => format!("  worker   confined by {} measures; `portcullis doctor` lists them", applied.len()),
+        [] => format!(
+            "  worker   confined by {} measures; `portcullis doctor` lists them",
+            applied.len()
+        ),
         missing => {
-            format!("  WARNING  this kernel does not confine the worker by {}; see `portcullis doctor`", missing.join(", "))
+            format!(
+                "  WARNING  this kernel does not confine the worker by {}; see `portcullis doctor`",
+                missing.join(", ")
+            )
         }
     }
 }
@@ -252,9 +330,16 @@ impl Doors {
         let until = |mut stopping: watch::Receiver<bool>| async move {
             let _ = stopping.wait_for(|stop| *stop).await;
         };
-        let http = tokio::spawn(server::serve(gate.clone(), listener, until(stopping.clone())));
+        let http = tokio::spawn(server::serve(
+            gate.clone(),
+            listener,
+            until(stopping.clone()),
+        ));
         let lines = tokio::spawn(server::serve_lines(gate.clone(), lines, until(stopping)));
-        Self { stop, tasks: [http, lines] }
+        Self {
+            stop,
+            tasks: [http, lines],
+        }
     }
 
     /// Accepts nothing more and lets calls in flight finish.
@@ -268,7 +353,12 @@ impl Doors {
 }
 
 /// Lets calls under way end; whoever says it again does not want to wait for that.
-async fn finish(gate: &Gate, doors: Doors, told: Told, signals: &mut Signals) -> Result<(), Trouble> {
+async fn finish(
+    gate: &Gate,
+    doors: Doors,
+    told: Told,
+    signals: &mut Signals,
+) -> Result<(), Trouble> {
     gate.drain();
     if told == Told::Terminate {
         tokio::select! {

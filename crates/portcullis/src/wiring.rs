@@ -4,7 +4,9 @@ use std::{fs, io, path::Path, sync::Arc, time::Duration};
 
 use gateway::{
     Credential, DoorSettings, Pins, Role,
-    settings::{self, Proofs, Rules, ServerSpec, Settings, Signing, Standing, Terms, Vault, WorkerSettings},
+    settings::{
+        self, Proofs, Rules, ServerSpec, Settings, Signing, Standing, Terms, Vault, WorkerSettings,
+    },
 };
 use policy::{Budget, Influence, Permission};
 use secrets::{Resolver, SecretRef, Store as _};
@@ -39,7 +41,8 @@ pub(crate) fn settings(
         worker: worker(resolved)?,
         servers: servers(resolved),
         snapshots: home.state.join("catalog"),
-        seal_key: seal_key(&home.state.join("seal.key")).map_err(|error| format!("cannot use the sealing key: {error}"))?,
+        seal_key: seal_key(&home.state.join("seal.key"))
+            .map_err(|error| format!("cannot use the sealing key: {error}"))?,
         vault: vault(home),
         accounts: accounts(home),
         rules: rules(resolved)?,
@@ -69,7 +72,10 @@ pub(crate) fn terms(resolved: &Resolved) -> Terms {
             question_timeout: limits.question_timeout,
             descriptors: usize::try_from(sandbox::descriptors::most()).unwrap_or(usize::MAX),
         }),
-        ceiling: Budget { time: LONGEST_CALL, result_bytes: bytes(limits.max_result_bytes) },
+        ceiling: Budget {
+            time: LONGEST_CALL,
+            result_bytes: bytes(limits.max_result_bytes),
+        },
         max_concurrent_calls: limits.max_concurrent_calls,
         max_calls_per_caller: limits.max_concurrent_calls_per_caller,
         attempts: resolved.retry.attempts,
@@ -78,7 +84,9 @@ pub(crate) fn terms(resolved: &Resolved) -> Terms {
 
 /// The largest result that a worker started with this configuration can deliver.
 pub(crate) fn worker_result_bytes(resolved: &Resolved) -> usize {
-    usize::try_from(resolved.limits.max_result_bytes).unwrap_or(usize::MAX).max(4 << 20)
+    usize::try_from(resolved.limits.max_result_bytes)
+        .unwrap_or(usize::MAX)
+        .max(4 << 20)
 }
 
 /// The worker that talks to servers.
@@ -91,26 +99,49 @@ pub(crate) fn courier(resolved: &Resolved) -> Result<WorkerSettings, String> {
     worker_of("courier", 32 << 20, resolved)
 }
 
-fn worker_of(role: &str, total_bytes: usize, resolved: &Resolved) -> Result<WorkerSettings, String> {
-    let own = std::env::current_exe().map_err(|error| format!("cannot find this program's own file: {error}"))?;
+fn worker_of(
+    role: &str,
+    total_bytes: usize,
+    resolved: &Resolved,
+) -> Result<WorkerSettings, String> {
+    let own = std::env::current_exe()
+        .map_err(|error| format!("cannot find this program's own file: {error}"))?;
     let program = own.with_file_name(WORKER);
     if !program.is_file() {
-        return Err(format!("{} is missing; build it with `cargo build --release` or install both programs", program.display()));
+        return Err(format!(
+            "{} is missing; build it with `cargo build --release` or install both programs",
+            program.display()
+        ));
     }
-    let mut args = vec!["--role".to_owned(), role.to_owned(), "--total-bytes".to_owned(), total_bytes.to_string()];
+    let mut args = vec![
+        "--role".to_owned(),
+        role.to_owned(),
+        "--total-bytes".to_owned(),
+        total_bytes.to_string(),
+    ];
     for file in &resolved.trust.ca_files {
         args.extend(["--ca-file".to_owned(), file.to_string_lossy().into_owned()]);
     }
     // A little more than one answer, for what wraps it.
-    Ok(WorkerSettings { program, args, path: std::env::var("PATH").unwrap_or_default(), total_bytes: total_bytes + (1 << 20) })
+    Ok(WorkerSettings {
+        program,
+        args,
+        path: std::env::var("PATH").unwrap_or_default(),
+        total_bytes: total_bytes + (1 << 20),
+    })
 }
 
 /// Resolves references at the moment they are spent, so a secret stored later is found without a restart.
 pub(crate) fn vault(home: &Home) -> Vault {
-    let resolver = Resolver::new(std::env::vars(), secrets::Vault::in_home(home.vault(), secrets::os_entropy()));
+    let resolver = Resolver::new(
+        std::env::vars(),
+        secrets::Vault::in_home(home.vault(), secrets::os_entropy()),
+    );
     Arc::new(move |reference| {
         let reference = SecretRef::parse(reference).map_err(|error| error.to_string())?;
-        let lease = resolver.lease(&reference).map_err(|error| error.to_string())?;
+        let lease = resolver
+            .lease(&reference)
+            .map_err(|error| error.to_string())?;
         Ok(Redacted::new(lease.expose().to_owned()))
     })
 }
@@ -119,7 +150,9 @@ pub(crate) fn vault(home: &Home) -> Vault {
 fn accounts(home: &Home) -> settings::Accounts {
     let vault = secrets::Vault::in_home(home.vault(), secrets::os_entropy());
     Arc::new(move |server, user| {
-        let Some(name) = accounts::name(server, user) else { return Ok(None) };
+        let Some(name) = accounts::name(server, user) else {
+            return Ok(None);
+        };
         let token = vault.get(&name).map_err(|error| error.to_string())?;
         Ok(token.map(|token| Redacted::new(token.expose().to_owned())))
     })
@@ -134,22 +167,28 @@ pub(crate) fn rules(resolved: &Resolved) -> Result<Rules, String> {
             config::Influence::Ask => Influence::Ask,
             config::Influence::Block => Influence::Block,
         },
-        approvals: settings::ApprovalSettings { expiry: resolved.approvals.expiry, in_client: resolved.approvals.in_client },
+        approvals: settings::ApprovalSettings {
+            expiry: resolved.approvals.expiry,
+            in_client: resolved.approvals.in_client,
+        },
         contexts: Arc::new(contexts::load(resolved).map_err(|findings| mistakes(&findings))?),
         oauth: providers::oauth(resolved.oauth.as_ref())?.map(Arc::new),
     })
 }
 
 fn mistakes(findings: &[config::Finding]) -> String {
-    findings.iter().map(|finding| format!("{}; {}", finding.what, finding.fix)).collect::<Vec<_>>().join("\n")
+    findings
+        .iter()
+        .map(|finding| format!("{}; {}", finding.what, finding.fix))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// The key that seals what clients carry for us: kept, so that a restart does not void it.
 fn seal_key(file: &Path) -> io::Result<[u8; 32]> {
     match fs::read(file) {
-        Ok(bytes) => {
-            <[u8; 32]>::try_from(bytes).map_err(|_| io::Error::other(format!("{} is damaged; delete it", file.display())))
-        }
+        Ok(bytes) => <[u8; 32]>::try_from(bytes)
+            .map_err(|_| io::Error::other(format!("{} is damaged; delete it", file.display()))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut key = [0; 32];
             getrandom::fill(&mut key).map_err(|error| io::Error::other(error.to_string()))?;
@@ -163,7 +202,10 @@ fn seal_key(file: &Path) -> io::Result<[u8; 32]> {
 /// The credentials that are in force.
 pub(crate) fn credentials(home: &Home) -> Result<Vec<Credential>, tokens::TokenError> {
     let tokens = Tokens::load(&home.tokens_file())?;
-    let live = tokens.list().iter().filter(|credential| !credential.revoked);
+    let live = tokens
+        .list()
+        .iter()
+        .filter(|credential| !credential.revoked);
     Ok(live
         .map(|credential| Credential {
             id: credential.id.clone(),
@@ -204,7 +246,12 @@ fn server(entry: &config::ServerEntry) -> ServerSpec {
         access: access(&entry.access),
         rate: entry.rate.map(rate),
         default_rule: rule(&entry.tools.default),
-        rules: entry.tools.listed.iter().map(|(tool, own)| (tool.clone(), rule(own))).collect(),
+        rules: entry
+            .tools
+            .listed
+            .iter()
+            .map(|(tool, own)| (tool.clone(), rule(own)))
+            .collect(),
         open_world: entry.open_world,
         injection_scan: entry.injection_scan,
         redact_results: entry.redact_results,
@@ -213,7 +260,11 @@ fn server(entry: &config::ServerEntry) -> ServerSpec {
         recheck: entry.definitions.recheck,
         health: match entry.health {
             config::Health::Off => None,
-            config::Health::Every { interval, timeout, method } => Some(settings::Health {
+            config::Health::Every {
+                interval,
+                timeout,
+                method,
+            } => Some(settings::Health {
                 interval,
                 timeout,
                 method: match method {
@@ -222,18 +273,33 @@ fn server(entry: &config::ServerEntry) -> ServerSpec {
                 },
             }),
         },
-        allow: settings::Allow { sampling: entry.allow.sampling, roots: entry.allow.roots, elicitation: entry.allow.elicitation },
-        capabilities: entry.capabilities.iter().map(|capability| capability.name.clone()).collect(),
+        allow: settings::Allow {
+            sampling: entry.allow.sampling,
+            roots: entry.allow.roots,
+            elicitation: entry.allow.elicitation,
+        },
+        capabilities: entry
+            .capabilities
+            .iter()
+            .map(|capability| capability.name.clone())
+            .collect(),
         tenant: entry.tenant.clone(),
     }
 }
 
 fn access(access: &config::Access) -> settings::Access {
-    settings::Access { users: access.users.clone(), departments: access.departments.clone(), agents: access.agents.clone() }
+    settings::Access {
+        users: access.users.clone(),
+        departments: access.departments.clone(),
+        agents: access.agents.clone(),
+    }
 }
 
 fn rate(rate: config::Rate) -> settings::Rate {
-    settings::Rate { calls: rate.calls, per: rate.per }
+    settings::Rate {
+        calls: rate.calls,
+        per: rate.per,
+    }
 }
 
 fn arrivals(arrivals: config::Arrivals) -> settings::Arrivals {
@@ -248,7 +314,9 @@ fn rule(rule: &config::ToolRule) -> settings::ToolRule {
         permission: match rule.permission {
             // A rule that lists anyone is for those it lists.
             config::Permission::Permitted if rule.access.lists_nobody() => Permission::Permitted,
-            config::Permission::Permitted | config::Permission::Restricted => Permission::Restricted,
+            config::Permission::Permitted | config::Permission::Restricted => {
+                Permission::Restricted
+            }
             config::Permission::Blocked => Permission::Blocked,
         },
         access: access(&rule.access),
@@ -267,7 +335,11 @@ fn transport(transport: &config::Transport) -> settings::Transport {
         config::Transport::Stdio(stdio) => settings::Transport::Stdio {
             command: stdio.command.clone(),
             args: stdio.args.clone(),
-            env: stdio.env.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
+            env: stdio
+                .env
+                .iter()
+                .map(|(name, value)| (name.clone(), text(value)))
+                .collect(),
             cwd: stdio.cwd.clone(),
         },
         config::Transport::Http(http) => settings::Transport::Http {
@@ -277,8 +349,15 @@ fn transport(transport: &config::Transport) -> settings::Transport {
                 config::HttpKind::StreamableHttp => settings::HttpKind::Streamable,
                 config::HttpKind::Sse => settings::HttpKind::Sse,
             },
-            headers: http.headers.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
-            bearer: http.bearer.as_ref().map(|reference| settings::Text::Secret(reference.to_string())),
+            headers: http
+                .headers
+                .iter()
+                .map(|(name, value)| (name.clone(), text(value)))
+                .collect(),
+            bearer: http
+                .bearer
+                .as_ref()
+                .map(|reference| settings::Text::Secret(reference.to_string())),
         },
         config::Transport::Missing => settings::Transport::Nothing,
     }

@@ -90,7 +90,8 @@ impl Child {
         self.process.signal_group(Signal::KILL)?;
         let pid = self.pid();
         self.wait_timeout(KILL_PATIENCE)?.ok_or_else(|| {
-            let reason = format!("process {pid} is stuck inside the kernel and did not end after SIGKILL");
+            let reason =
+                format!("process {pid} is stuck inside the kernel and did not end after SIGKILL");
             io::Error::new(io::ErrorKind::TimedOut, reason)
         })
     }
@@ -117,7 +118,12 @@ impl Process {
     /// Takes charge of the child `pid`, which nobody has waited for.
     pub(crate) fn new(pid: Pid, mark: Mark) -> Self {
         let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok();
-        Self { pid, mark, pidfd, ended: Mutex::new(None) }
+        Self {
+            pid,
+            mark,
+            pidfd,
+            ended: Mutex::new(None),
+        }
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -211,6 +217,8 @@ impl Process {
 
 impl fmt::Debug for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Process").field("pid", &self.pid()).finish_non_exhaustive()
+        f.debug_struct("Process")
+            .field("pid", &self.pid())
+            .finish_non_exhaustive()
     }
 }

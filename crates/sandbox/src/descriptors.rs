@@ -17,8 +17,13 @@ static BEFORE: OnceLock<(Option<u64>, Option<u64>)> = OnceLock::new();
 pub fn raise() -> u64 {
     let before = getrlimit(Resource::Nofile);
     let aim = before.maximum.unwrap_or(ENOUGH).min(ENOUGH);
-    let raised = Rlimit { current: Some(aim), maximum: before.maximum };
-    if before.current.is_some_and(|current| current < aim) && setrlimit(Resource::Nofile, raised).is_ok() {
+    let raised = Rlimit {
+        current: Some(aim),
+        maximum: before.maximum,
+    };
+    if before.current.is_some_and(|current| current < aim)
+        && setrlimit(Resource::Nofile, raised).is_ok()
+    {
         let _ = BEFORE.set((before.current, before.maximum));
     }
     most()
@@ -40,7 +45,9 @@ mod tests {
     #[test]
     fn the_limit_is_raised_to_what_is_allowed_and_is_the_same_the_second_time() {
         let raised = super::raise();
-        let allowed = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum.unwrap_or(u64::MAX);
+        let allowed = rustix::process::getrlimit(rustix::process::Resource::Nofile)
+            .maximum
+            .unwrap_or(u64::MAX);
         assert!(raised >= allowed.min(super::ENOUGH));
         assert_eq!(super::raise(), raised);
     }

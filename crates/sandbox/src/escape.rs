@@ -90,7 +90,13 @@ impl fmt::Display for Finding {
 /// Makes every attempt of the table and says what came of each.
 #[must_use]
 pub fn probe_escape(aims: &Aims) -> Vec<Finding> {
-    ATTEMPTS.iter().map(|attempt| Finding { name: attempt.name, verdict: attempt.judge(aims) }).collect()
+    ATTEMPTS
+        .iter()
+        .map(|attempt| Finding {
+            name: attempt.name,
+            verdict: attempt.judge(aims),
+        })
+        .collect()
 }
 
 impl Attempt {

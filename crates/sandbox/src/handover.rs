@@ -10,8 +10,9 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
+    sendmsg, socketpair,
 };
 
 use crate::sys;
@@ -55,7 +56,12 @@ pub struct Receiver(OwnedFd);
 /// # Errors
 /// If no socket can be made.
 pub fn pair() -> io::Result<(Sender, Receiver)> {
-    let (sender, receiver) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    let (sender, receiver) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
     Ok((Sender(sender), Receiver(receiver)))
 }
 
@@ -66,19 +72,30 @@ impl Sender {
     /// `InvalidInput` if it is too large, `WouldBlock` if non-blocking and full, `BrokenPipe` if the receiver is gone.
     pub fn send(&self, tag: u64, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
         if bytes.len() > MAX_BYTES {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, PacketError::TooManyBytes));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                PacketError::TooManyBytes,
+            ));
         }
         if fds.len() > MAX_FDS {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, PacketError::TooManyDescriptors));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                PacketError::TooManyDescriptors,
+            ));
         }
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, PacketError::TooManyDescriptors));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                PacketError::TooManyDescriptors,
+            ));
         }
         let tag = tag.to_le_bytes();
         let parts = [IoSlice::new(&tag), IoSlice::new(bytes)];
-        rustix::io::retry_on_intr(|| sendmsg(&self.0, &parts, &mut ancillary, SendFlags::NOSIGNAL))?;
+        rustix::io::retry_on_intr(|| {
+            sendmsg(&self.0, &parts, &mut ancillary, SendFlags::NOSIGNAL)
+        })?;
         Ok(())
     }
 
@@ -97,7 +114,12 @@ impl Receiver {
     /// # Errors
     /// `NotFound` if this process was started without one, or it was taken already.
     pub fn inherited() -> io::Result<Self> {
-        let missing = || io::Error::new(io::ErrorKind::NotFound, "descriptor 3 is not a handover socket");
+        let missing = || {
+            io::Error::new(
+                io::ErrorKind::NotFound,
+                "descriptor 3 is not a handover socket",
+            )
+        };
         let fd = sys::take_handover().ok_or_else(missing)?;
         rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)?;
         Ok(Self(fd))
@@ -114,7 +136,12 @@ impl Receiver {
         // Dropping it closes every descriptor that was not taken out: each early return below relies on that.
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let received = rustix::io::retry_on_intr(|| {
-            recvmsg(&self.0, &mut [IoSliceMut::new(&mut buffer)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+            recvmsg(
+                &self.0,
+                &mut [IoSliceMut::new(&mut buffer)],
+                &mut ancillary,
+                RecvFlags::CMSG_CLOEXEC,
+            )
         })?;
         let refuse = |error| Err(io::Error::new(io::ErrorKind::InvalidData, error));
         if received.flags.contains(ReturnFlags::CTRUNC) {
@@ -127,12 +154,18 @@ impl Receiver {
             return Ok(None);
         }
         buffer.truncate(received.bytes);
-        let Some((tag, bytes)) = buffer.split_first_chunk::<TAG_BYTES>() else { return refuse(PacketError::NoTag) };
+        let Some((tag, bytes)) = buffer.split_first_chunk::<TAG_BYTES>() else {
+            return refuse(PacketError::NoTag);
+        };
         let fds = taken_out(&mut ancillary);
         if fds.len() > MAX_FDS {
             return refuse(PacketError::TooManyDescriptors);
         }
-        Ok(Some(Packet { tag: u64::from_le_bytes(*tag), bytes: bytes.to_vec(), fds }))
+        Ok(Some(Packet {
+            tag: u64::from_le_bytes(*tag),
+            bytes: bytes.to_vec(),
+            fds,
+        }))
     }
 
     /// Makes [`Receiver::receive`] answer `WouldBlock` instead of waiting.

@@ -14,7 +14,10 @@ pub fn children_of(pid: u32) -> io::Result<Vec<u32>> {
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
         // A thread may end between being listed and being read; its children then show under another thread.
         match std::fs::read_to_string(thread?.path().join("children")) {
-            Ok(list) => children.extend(list.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
+            Ok(list) => children.extend(
+                list.split_whitespace()
+                    .filter_map(|pid| pid.parse::<u32>().ok()),
+            ),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return children_by_scan(pid),
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
             Err(error) => return Err(error),
@@ -25,7 +28,10 @@ pub fn children_of(pid: u32) -> io::Result<Vec<u32>> {
 
 /// The same answer on kernels without the `children` file, from every process's own account of its parent.
 fn children_by_scan(parent: u32) -> io::Result<Vec<u32>> {
-    Ok(all_processes()?.into_iter().filter(|&pid| stat(pid).is_some_and(|stat| stat.parent == parent)).collect())
+    Ok(all_processes()?
+        .into_iter()
+        .filter(|&pid| stat(pid).is_some_and(|stat| stat.parent == parent))
+        .collect())
 }
 
 /// Every process below `pid`, nearest first; `pid` itself is not among them.
@@ -62,7 +68,13 @@ pub fn descriptors_of(pid: u32) -> io::Result<Vec<(u32, PathBuf)>> {
     let mut descriptors = Vec::new();
     for entry in std::fs::read_dir(format!("/proc/{pid}/fd"))? {
         let entry = entry?;
-        let Some(number) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Some(number) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
         descriptors.push((number, std::fs::read_link(entry.path()).unwrap_or_default()));
     }
     descriptors.sort_unstable();
@@ -102,7 +114,12 @@ fn parse_stat(text: &str) -> Option<Stat> {
 fn all_processes() -> io::Result<Vec<u32>> {
     let mut pids = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
-        pids.extend(entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
+        pids.extend(
+            entry?
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse::<u32>().ok()),
+        );
     }
     Ok(pids)
 }
@@ -114,12 +131,21 @@ mod tests {
     #[test]
     fn a_command_name_with_parentheses_does_not_confuse_the_parser() {
         let stat = parse_stat("42 (a) R 1 (b)) Z 7 42 42 0 -1").unwrap();
-        assert_eq!(stat, Stat { state: 'Z', parent: 7 });
+        assert_eq!(
+            stat,
+            Stat {
+                state: 'Z',
+                parent: 7
+            }
+        );
     }
 
     #[test]
     fn both_ways_to_list_children_agree() {
-        let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut sleeper = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
         let me = std::process::id();
         assert!(children_of(me).unwrap().contains(&sleeper.id()));
         assert!(children_by_scan(me).unwrap().contains(&sleeper.id()));
@@ -130,7 +156,11 @@ mod tests {
 
     #[test]
     fn our_own_standard_streams_are_among_our_descriptors() {
-        let numbers: Vec<u32> = descriptors_of(std::process::id()).unwrap().into_iter().map(|(number, _)| number).collect();
+        let numbers: Vec<u32> = descriptors_of(std::process::id())
+            .unwrap()
+            .into_iter()
+            .map(|(number, _)| number)
+            .collect();
         assert!(numbers.contains(&1) && numbers.contains(&2));
     }
 }
@@ -179,7 +209,13 @@ pub fn pulse(pid: u32) -> Option<Pulse> {
     let mut times = fields.skip(10).map_while(|field| field.parse::<u64>().ok());
     let ticks = times.next()? + times.next()?;
     let fine = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok();
-    let mut fine = fine.iter().flat_map(|text| text.split_ascii_whitespace()).map_while(|field| field.parse::<u64>().ok());
-    let (ran, waited) = (fine.next().unwrap_or(ticks.saturating_mul(TICK_NS)), fine.next().unwrap_or(0));
+    let mut fine = fine
+        .iter()
+        .flat_map(|text| text.split_ascii_whitespace())
+        .map_while(|field| field.parse::<u64>().ok());
+    let (ran, waited) = (
+        fine.next().unwrap_or(ticks.saturating_mul(TICK_NS)),
+        fine.next().unwrap_or(0),
+    );
     Some(Pulse { state, ran, waited })
 }

@@ -37,7 +37,11 @@ pub struct Spec {
 impl Spec {
     #[must_use]
     pub fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), max_descriptors: 4096, max_memory: None }
+        Self {
+            name: name.to_owned(),
+            max_descriptors: 4096,
+            max_memory: None,
+        }
     }
 }
 

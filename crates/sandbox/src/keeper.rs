@@ -24,7 +24,8 @@ pub(crate) fn run<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -
         // The other end waits below, so it cannot be gone.
         let _ = answer.send(job());
     });
-    let gone = || io::Error::other("the thread that spawns processes has stopped; restart the program");
+    let gone =
+        || io::Error::other("the thread that spawns processes has stopped; restart the program");
     jobs()?.send(job).map_err(|_| gone())?;
     answered.recv().map_err(|_| gone())
 }
@@ -34,10 +35,17 @@ fn jobs() -> io::Result<&'static Sender<Job>> {
     let started = JOBS.get_or_init(|| {
         let (sender, receiver) = mpsc::channel();
         let thread = std::thread::Builder::new().name("keeper".to_owned());
-        thread.spawn(move || keep(&receiver)).map_err(|error| error.kind())?;
+        thread
+            .spawn(move || keep(&receiver))
+            .map_err(|error| error.kind())?;
         Ok(sender)
     });
-    started.as_ref().map_err(|&kind| io::Error::new(kind, "the thread that spawns processes could not be started"))
+    started.as_ref().map_err(|&kind| {
+        io::Error::new(
+            kind,
+            "the thread that spawns processes could not be started",
+        )
+    })
 }
 
 fn keep(jobs: &Receiver<Job>) {
@@ -45,7 +53,11 @@ fn keep(jobs: &Receiver<Job>) {
     let _ = orphans::become_subreaper();
     let mut tended = Instant::now();
     loop {
-        let pause = if registry::is_empty() { TEND_WHEN_EMPTY } else { TEND_EVERY };
+        let pause = if registry::is_empty() {
+            TEND_WHEN_EMPTY
+        } else {
+            TEND_EVERY
+        };
         match jobs.recv_timeout(pause) {
             Ok(job) => job(),
             Err(RecvTimeoutError::Timeout) => {}

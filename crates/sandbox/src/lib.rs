@@ -47,5 +47,7 @@ pub fn set_nonblocking(fd: impl std::os::fd::AsFd) -> std::io::Result<()> {
 
 /// Takes a lock even if a thread panicked while holding it: the tables here are valid after every single write.
 pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -40,7 +40,9 @@ impl Mark {
     /// The mark of a running or dead-but-unreaped process; `None` if there is no such process.
     pub(crate) fn of(pid: u32) -> Option<Self> {
         let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
-        let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
+        let line = limits
+            .lines()
+            .find_map(|line| line.strip_prefix("Max file locks"))?;
         match line.split_whitespace().nth(1)? {
             "unlimited" => Some(Self(u64::MAX)),
             number => number.parse().ok().map(Self),

@@ -24,7 +24,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// # Errors
 /// If the kernel refuses (none since Linux 3.4 does).
 pub fn become_subreaper() -> io::Result<()> {
-    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+    Ok(rustix::process::set_child_subreaper(Some(
+        rustix::process::getpid(),
+    ))?)
 }
 
 /// Kills and reaps the strays among our children, and reaps dead orphans of living children.
@@ -58,11 +60,15 @@ fn sort_children(reaped: &mut usize) -> Vec<Pid> {
     let children = inspect::children_of(std::process::id()).unwrap_or_default();
     let mut strays = Vec::new();
     for number in children {
-        let Some(mark) = Mark::of(number).filter(|&mark| mark != Mark::own()) else { continue };
+        let Some(mark) = Mark::of(number).filter(|&mark| mark != Mark::own()) else {
+            continue;
+        };
         if registry::is_leader(number) {
             continue;
         }
-        let Some(pid) = i32::try_from(number).ok().and_then(Pid::from_raw) else { continue };
+        let Some(pid) = i32::try_from(number).ok().and_then(Pid::from_raw) else {
+            continue;
+        };
         if !registry::is_live(mark) {
             strays.push(pid);
         } else if inspect::is_zombie(number) && !is_being_born(mark) {
@@ -74,7 +80,9 @@ fn sort_children(reaped: &mut usize) -> Vec<Pid> {
 
 /// Whether the mark is reserved for a child whose number is not known yet: it must not be reaped under the spawner.
 fn is_being_born(mark: Mark) -> bool {
-    !registry::living().iter().any(|process| process.mark() == mark)
+    !registry::living()
+        .iter()
+        .any(|process| process.mark() == mark)
 }
 
 fn reap_by(pid: Pid, deadline: Instant) -> bool {

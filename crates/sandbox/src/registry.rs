@@ -43,7 +43,10 @@ pub(crate) fn is_empty() -> bool {
 
 /// Whether `pid` is itself a child in the registry, as opposed to something that descends from one.
 pub(crate) fn is_leader(pid: u32) -> bool {
-    lock(&LIVE).values().flatten().any(|process| process.pid() == pid)
+    lock(&LIVE)
+        .values()
+        .flatten()
+        .any(|process| process.pid() == pid)
 }
 
 pub(crate) fn living() -> Vec<Arc<Process>> {
@@ -60,7 +63,10 @@ pub fn kill_all() -> usize {
         let _ = process.signal_group(Signal::KILL);
     }
     let deadline = Instant::now() + KILL_ALL_PATIENCE;
-    let left = condemned.iter().filter(|process| !matches!(process.finish_by(deadline), Ok(Some(_)))).count();
+    let left = condemned
+        .iter()
+        .filter(|process| !matches!(process.finish_by(deadline), Ok(Some(_))))
+        .count();
     crate::orphans::reap_orphans();
     left
 }

@@ -17,7 +17,9 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, ftruncate, memfd_create};
+use rustix::fs::{
+    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, ftruncate, memfd_create,
+};
 
 use self::{blocks::Blocks, map::Map};
 use crate::lock;
@@ -34,7 +36,8 @@ impl Region {
     pub fn new(bytes: usize) -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         // Kernels before 6.3 do not know the flag that forbids executing it.
-        let fd = memfd_create(c"portcullis", flags | MemfdFlags::NOEXEC_SEAL).or_else(|_| memfd_create(c"portcullis", flags))?;
+        let fd = memfd_create(c"portcullis", flags | MemfdFlags::NOEXEC_SEAL)
+            .or_else(|_| memfd_create(c"portcullis", flags))?;
         ftruncate(&fd, u64::try_from(bytes).unwrap_or(u64::MAX))?;
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW)?;
         Ok(Self(fd))
@@ -45,7 +48,10 @@ impl Region {
     /// # Errors
     /// If the kernel refuses.
     pub fn seal_for_readers(&self) -> io::Result<()> {
-        Ok(fcntl_add_seals(&self.0, SealFlags::FUTURE_WRITE | SealFlags::SEAL)?)
+        Ok(fcntl_add_seals(
+            &self.0,
+            SealFlags::FUTURE_WRITE | SealFlags::SEAL,
+        )?)
     }
 }
 
@@ -77,7 +83,12 @@ impl Arena {
     #[must_use]
     pub fn block(self: &Arc<Self>, bytes: usize) -> Option<Block> {
         let start = lock(&self.blocks).take(bytes)?;
-        Some(Block { arena: Arc::clone(self), start, room: bytes, filled: 0 })
+        Some(Block {
+            arena: Arc::clone(self),
+            start,
+            room: bytes,
+            filled: 0,
+        })
     }
 
     /// Where in the region these bytes are, if they are in it.
@@ -138,7 +149,10 @@ impl Block {
 impl AsRef<[u8]> for Block {
     /// What was filled in.
     fn as_ref(&self) -> &[u8] {
-        self.arena.map.slice(self.start, self.filled).unwrap_or_default()
+        self.arena
+            .map
+            .slice(self.start, self.filled)
+            .unwrap_or_default()
     }
 }
 
@@ -160,7 +174,10 @@ impl View {
     pub fn over(region: impl AsFd) -> io::Result<Arc<Self>> {
         let seals = fcntl_get_seals(&region)?;
         if !seals.contains(SealFlags::SHRINK) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the size of the region is not sealed"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the size of the region is not sealed",
+            ));
         }
         Self::trusting(region)
     }
@@ -184,7 +201,11 @@ impl View {
     #[must_use]
     pub fn slice(self: &Arc<Self>, offset: usize, bytes: usize) -> Option<Slice> {
         self.0.slice(offset, bytes)?;
-        Some(Slice { view: Arc::clone(self), offset, bytes })
+        Some(Slice {
+            view: Arc::clone(self),
+            offset,
+            bytes,
+        })
     }
 }
 
@@ -198,7 +219,10 @@ pub struct Slice {
 
 impl AsRef<[u8]> for Slice {
     fn as_ref(&self) -> &[u8] {
-        self.view.0.slice(self.offset, self.bytes).unwrap_or_default()
+        self.view
+            .0
+            .slice(self.offset, self.bytes)
+            .unwrap_or_default()
     }
 }
 

@@ -40,16 +40,23 @@ pub struct Spawned {
 /// Why a program could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    #[error("command `{command}` was not found on the PATH `{path}`; install it or give its full path")]
+    #[error(
+        "command `{command}` was not found on the PATH `{path}`; install it or give its full path"
+    )]
     NotOnPath { command: String, path: String },
     #[error("command `{command}` does not exist; correct the path or install the program")]
     NoSuchFile { command: String },
-    #[error("command `{command}` exists, but the interpreter its first line (or the loader its header) names does not")]
+    #[error(
+        "command `{command}` exists, but the interpreter its first line (or the loader its header) names does not"
+    )]
     NoInterpreter { command: String },
     #[error("command `{command}` is not executable by this user; check its permissions (chmod +x)")]
     NotExecutable { command: String },
     #[error("working directory `{directory}` cannot be entered: {source}")]
-    Directory { directory: String, source: io::Error },
+    Directory {
+        directory: String,
+        source: io::Error,
+    },
     #[error("the socket that carries descriptors to the worker could not be made: {0}")]
     Handover(io::Error),
     #[error("command `{command}` could not be started: {source}")]
@@ -59,7 +66,13 @@ pub enum SpawnError {
 impl Command {
     /// `program` is a path, or a name to look up on the PATH given with [`Command::path`].
     pub fn new(program: impl AsRef<OsStr>) -> Self {
-        Self { program: program.as_ref().to_owned(), args: Vec::new(), path: None, env: Vec::new(), directory: None }
+        Self {
+            program: program.as_ref().to_owned(),
+            args: Vec::new(),
+            path: None,
+            env: Vec::new(),
+            directory: None,
+        }
     }
 
     #[must_use]
@@ -70,7 +83,8 @@ impl Command {
 
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
-        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self.args
+            .extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
         self
     }
 
@@ -84,7 +98,8 @@ impl Command {
     /// Declares one variable. A declared `PATH` wins over [`Command::path`].
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self.env
+            .push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
@@ -105,7 +120,8 @@ impl Command {
     /// The same, with one more descriptor for the child, which finds it as number 3.
     pub(crate) fn spawn_with(self, handover: Option<OwnedFd>) -> Result<Spawned, SpawnError> {
         let command = self.program.to_string_lossy().into_owned();
-        keeper::run(move || self.fork_and_exec(handover)).map_err(|source| SpawnError::Other { command, source })?
+        keeper::run(move || self.fork_and_exec(handover))
+            .map_err(|source| SpawnError::Other { command, source })?
     }
 
     fn fork_and_exec(self, handover: Option<OwnedFd>) -> Result<Spawned, SpawnError> {
@@ -114,13 +130,22 @@ impl Command {
         let mut command = self.to_std();
         let handover_fd = handover.as_ref().map(AsRawFd::as_raw_fd);
         let descriptors = crate::descriptors::inherited();
-        Prelude { parent: rustix::process::getpid(), mark, handover: handover_fd, descriptors }.attach(&mut command);
+        Prelude {
+            parent: rustix::process::getpid(),
+            mark,
+            handover: handover_fd,
+            descriptors,
+        }
+        .attach(&mut command);
         let _number_three = handover.as_ref().map(occupy_number_three);
 
         let spawned = command.spawn().map_err(|source| self.explain(source));
         let taken = spawned.and_then(|child| {
             let missing = || self.explain(io::Error::other("a pipe is missing"));
-            let raw = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(missing)?;
+            let raw = i32::try_from(child.id())
+                .ok()
+                .and_then(Pid::from_raw)
+                .ok_or_else(missing)?;
             let process = Arc::new(Process::new(raw, mark));
             registry::enter(&process);
             Ok(Spawned {
@@ -139,7 +164,10 @@ impl Command {
     fn to_std(&self) -> std::process::Command {
         let mut command = std::process::Command::new(&self.program);
         command.args(&self.args).env_clear();
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         if let Some(path) = &self.path {
             command.env("PATH", path);
         }
@@ -154,18 +182,32 @@ impl Command {
 
     /// Beforehand, because afterwards a missing directory and a missing program give the same error number.
     fn check_directory(&self) -> Result<(), SpawnError> {
-        let Some(directory) = &self.directory else { return Ok(()) };
-        let complain = |source| SpawnError::Directory { directory: directory.display().to_string(), source };
+        let Some(directory) = &self.directory else {
+            return Ok(());
+        };
+        let complain = |source| SpawnError::Directory {
+            directory: directory.display().to_string(),
+            source,
+        };
         let metadata = std::fs::metadata(directory).map_err(complain)?;
-        if metadata.is_dir() { Ok(()) } else { Err(complain(io::Error::from(io::ErrorKind::NotADirectory))) }
+        if metadata.is_dir() {
+            Ok(())
+        } else {
+            Err(complain(io::Error::from(io::ErrorKind::NotADirectory)))
+        }
     }
 
     fn explain(&self, source: io::Error) -> SpawnError {
         let command = self.program.to_string_lossy().into_owned();
         let is_path = command.contains('/');
         match source.kind() {
-            io::ErrorKind::NotFound if !is_path => SpawnError::NotOnPath { command, path: self.search_path() },
-            io::ErrorKind::NotFound if self.program_file().exists() => SpawnError::NoInterpreter { command },
+            io::ErrorKind::NotFound if !is_path => SpawnError::NotOnPath {
+                command,
+                path: self.search_path(),
+            },
+            io::ErrorKind::NotFound if self.program_file().exists() => {
+                SpawnError::NoInterpreter { command }
+            }
             io::ErrorKind::NotFound => SpawnError::NoSuchFile { command },
             io::ErrorKind::PermissionDenied => SpawnError::NotExecutable { command },
             _ => SpawnError::Other { command, source },
@@ -173,13 +215,23 @@ impl Command {
     }
 
     fn search_path(&self) -> String {
-        let declared = self.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value);
-        declared.or(self.path.as_ref()).map_or_else(String::new, |path| path.to_string_lossy().into_owned())
+        let declared = self
+            .env
+            .iter()
+            .rev()
+            .find(|(name, _)| name == "PATH")
+            .map(|(_, value)| value);
+        declared
+            .or(self.path.as_ref())
+            .map_or_else(String::new, |path| path.to_string_lossy().into_owned())
     }
 
     /// Where a program given as a path is looked for: a relative one counts from the child's directory.
     fn program_file(&self) -> PathBuf {
-        self.directory.clone().unwrap_or_default().join(&self.program)
+        self.directory
+            .clone()
+            .unwrap_or_default()
+            .join(&self.program)
     }
 }
 

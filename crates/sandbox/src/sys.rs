@@ -1,7 +1,10 @@
 //! The calls that have no safe wrapper: what runs between fork and exec, and a handful of raw system calls.
 //!
 //! Nothing here decides anything. Every `unsafe` block states why it is sound.
-#![expect(unsafe_code, reason = "pre_exec, close_range and adopting an inherited descriptor have no safe form")]
+#![expect(
+    unsafe_code,
+    reason = "pre_exec, close_range and adopting an inherited descriptor have no safe form"
+)]
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -77,12 +80,19 @@ fn give_up_capabilities() -> io::Result<()> {
     // Gone with the permitted set below in any case; the call itself is absent before Linux 4.3.
     let _ = rustix::thread::clear_ambient_capability_set();
     let none = CapabilitySet::empty();
-    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    let sets = CapabilitySets {
+        effective: none,
+        permitted: none,
+        inheritable: none,
+    };
     Ok(rustix::thread::set_capabilities(None, sets)?)
 }
 
 fn set_limit(resource: Resource, value: u64) -> io::Result<()> {
-    let limit = Rlimit { current: Some(value), maximum: Some(value) };
+    let limit = Rlimit {
+        current: Some(value),
+        maximum: Some(value),
+    };
     Ok(rustix::process::setrlimit(resource, limit)?)
 }
 
@@ -98,7 +108,15 @@ fn reset_signal_dispositions() {
         let old = std::ptr::null_mut::<libc::c_void>();
         // SAFETY: the kernel reads `default`, which is as large as its structure and outlives the call, and writes
         // nothing. For the signals that cannot be changed the call fails without effect.
-        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), old, SIGNAL_SET_BYTES) };
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                default.as_ptr(),
+                old,
+                SIGNAL_SET_BYTES,
+            )
+        };
     }
 }
 
@@ -122,8 +140,18 @@ fn close_on_exec_from(first: RawFd) -> io::Result<()> {
 fn place_handover(fd: RawFd) -> io::Result<()> {
     // SAFETY: `fd` is open in this process (the parent holds it until the spawn returns). The number it is copied to
     // belongs to nobody after the exec that follows.
-    let outcome = unsafe { if fd == HANDOVER_FD { libc::fcntl(fd, libc::F_SETFD, 0) } else { libc::dup2(fd, HANDOVER_FD) } };
-    if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    let outcome = unsafe {
+        if fd == HANDOVER_FD {
+            libc::fcntl(fd, libc::F_SETFD, 0)
+        } else {
+            libc::dup2(fd, HANDOVER_FD)
+        }
+    };
+    if outcome < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// Closes every descriptor from `first` on, for good.
@@ -146,13 +174,19 @@ pub(crate) fn close_from(first: RawFd) -> io::Result<()> {
 fn close_range(first: RawFd, flags: libc::c_uint) -> io::Result<()> {
     // SAFETY: three integers in, nothing borrowed. What it does to the descriptors is the caller's contract.
     let outcome = unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, flags) };
-    if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if outcome < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 fn descriptor_ceiling() -> RawFd {
     const WITHOUT_LIMIT: RawFd = 1 << 20;
     let limit = rustix::process::getrlimit(Resource::Nofile).current;
-    limit.and_then(|limit| RawFd::try_from(limit).ok()).unwrap_or(WITHOUT_LIMIT)
+    limit
+        .and_then(|limit| RawFd::try_from(limit).ok())
+        .unwrap_or(WITHOUT_LIMIT)
 }
 
 /// Takes ownership of the inherited [`HANDOVER_FD`]. `None` if it was taken before or is not what the gate passes.
@@ -168,14 +202,23 @@ pub(crate) fn take_handover() -> Option<OwnedFd> {
 
 /// Whether the inherited [`HANDOVER_FD`] is what the gate passes: a unix socket that keeps packets apart.
 pub(crate) fn handover_is_a_packet_socket() -> bool {
-    socket_option(libc::SO_DOMAIN) == Some(libc::AF_UNIX) && socket_option(libc::SO_TYPE) == Some(libc::SOCK_SEQPACKET)
+    socket_option(libc::SO_DOMAIN) == Some(libc::AF_UNIX)
+        && socket_option(libc::SO_TYPE) == Some(libc::SOCK_SEQPACKET)
 }
 
 fn socket_option(option: libc::c_int) -> Option<libc::c_int> {
     let mut value: libc::c_int = 0;
     let mut length = libc::socklen_t::try_from(size_of::<libc::c_int>()).ok()?;
     // SAFETY: `value` and `length` outlive the call, and `length` is the true size of `value`.
-    let outcome = unsafe { libc::getsockopt(HANDOVER_FD, libc::SOL_SOCKET, option, (&raw mut value).cast(), &raw mut length) };
+    let outcome = unsafe {
+        libc::getsockopt(
+            HANDOVER_FD,
+            libc::SOL_SOCKET,
+            option,
+            (&raw mut value).cast(),
+            &raw mut length,
+        )
+    };
     (outcome == 0).then_some(value)
 }
 
@@ -184,7 +227,14 @@ pub(crate) fn landlock_abi() -> Option<u32> {
     const LANDLOCK_CREATE_RULESET_VERSION: libc::c_uint = 1;
     let nothing = std::ptr::null::<libc::c_void>();
     // SAFETY: with this flag the kernel takes a null pointer and a zero size, and only answers a number.
-    let answer = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, nothing, 0_usize, LANDLOCK_CREATE_RULESET_VERSION) };
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            nothing,
+            0_usize,
+            LANDLOCK_CREATE_RULESET_VERSION,
+        )
+    };
     u32::try_from(answer).ok().filter(|&version| version > 0)
 }
 
@@ -192,6 +242,13 @@ pub(crate) fn landlock_abi() -> Option<u32> {
 pub(crate) fn seccomp_can_refuse() -> bool {
     let action: u32 = libc::SECCOMP_RET_ERRNO;
     // SAFETY: the kernel reads four bytes at `action`, which outlives the call.
-    let answer = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const action) };
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_GET_ACTION_AVAIL,
+            0,
+            &raw const action,
+        )
+    };
     answer == 0
 }

@@ -32,9 +32,16 @@ fn a_pipe_travels_with_its_tag_and_bytes() {
     sender.send(u64::MAX, b"github", &[reader.as_fd()]).unwrap();
     drop(reader);
     let packet = receiver.receive().unwrap().unwrap();
-    assert_eq!((packet.tag, packet.bytes.as_slice(), packet.fds.len()), (u64::MAX, b"github".as_slice(), 1));
+    assert_eq!(
+        (packet.tag, packet.bytes.as_slice(), packet.fds.len()),
+        (u64::MAX, b"github".as_slice(), 1)
+    );
     let fd = packet.fds.into_iter().next().unwrap();
-    assert!(rustix::io::fcntl_getfd(&fd).unwrap().contains(rustix::io::FdFlags::CLOEXEC));
+    assert!(
+        rustix::io::fcntl_getfd(&fd)
+            .unwrap()
+            .contains(rustix::io::FdFlags::CLOEXEC)
+    );
     writer.write_all(b"bytes").unwrap();
     drop(writer);
     let mut text = String::new();
@@ -48,22 +55,41 @@ fn packets_stay_apart() {
     let (sender, receiver) = pair().unwrap();
     for tag in 0..10 {
         let fds = vec![sender.as_fd(); usize::try_from(tag).unwrap() % (MAX_FDS + 1)];
-        sender.send(tag, &vec![7; usize::try_from(tag).unwrap() * 100], &fds).unwrap();
+        sender
+            .send(tag, &vec![7; usize::try_from(tag).unwrap() * 100], &fds)
+            .unwrap();
     }
     for tag in 0..10 {
         let packet = receiver.receive().unwrap().unwrap();
         let expected = usize::try_from(tag).unwrap();
-        assert_eq!((packet.tag, packet.bytes.len(), packet.fds.len()), (tag, expected * 100, expected % (MAX_FDS + 1)));
+        assert_eq!(
+            (packet.tag, packet.bytes.len(), packet.fds.len()),
+            (tag, expected * 100, expected % (MAX_FDS + 1))
+        );
     }
 }
 
 fn what_is_too_large_is_refused_before_it_is_sent() {
     let (sender, receiver) = pair().unwrap();
-    assert_eq!(sender.send(1, &[0; MAX_BYTES + 1], &[]).unwrap_err().kind(), ErrorKind::InvalidInput);
-    assert_eq!(sender.send(1, &[], &[sender.as_fd(); MAX_FDS + 1]).unwrap_err().kind(), ErrorKind::InvalidInput);
-    sender.send(2, &[9; MAX_BYTES], &[sender.as_fd(); MAX_FDS]).unwrap();
+    assert_eq!(
+        sender.send(1, &[0; MAX_BYTES + 1], &[]).unwrap_err().kind(),
+        ErrorKind::InvalidInput
+    );
+    assert_eq!(
+        sender
+            .send(1, &[], &[sender.as_fd(); MAX_FDS + 1])
+            .unwrap_err()
+            .kind(),
+        ErrorKind::InvalidInput
+    );
+    sender
+        .send(2, &[9; MAX_BYTES], &[sender.as_fd(); MAX_FDS])
+        .unwrap();
     let packet = receiver.receive().unwrap().unwrap();
-    assert_eq!((packet.tag, packet.bytes.len(), packet.fds.len()), (2, MAX_BYTES, MAX_FDS));
+    assert_eq!(
+        (packet.tag, packet.bytes.len(), packet.fds.len()),
+        (2, MAX_BYTES, MAX_FDS)
+    );
 }
 
 /// What a hostile or broken sender could do on the same socket, without our limits.
@@ -72,7 +98,13 @@ fn send_raw(to: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(64))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     assert!(fds.is_empty() || ancillary.push(SendAncillaryMessage::ScmRights(fds)));
-    sendmsg(to, &[std::io::IoSlice::new(bytes)], &mut ancillary, SendFlags::empty()).unwrap();
+    sendmsg(
+        to,
+        &[std::io::IoSlice::new(bytes)],
+        &mut ancillary,
+        SendFlags::empty(),
+    )
+    .unwrap();
 }
 
 fn packet_error(error: &std::io::Error) -> Option<PacketError> {
@@ -85,8 +117,16 @@ fn a_packet_with_too_many_descriptors_is_refused_whole() {
     for count in [MAX_FDS + 1, MAX_FDS + 2, 64] {
         send_raw(sender.as_fd(), &[0; 8], &vec![sender.as_fd(); count]);
         let error = receiver.receive().unwrap_err();
-        assert_eq!(packet_error(&error), Some(PacketError::TooManyDescriptors), "{count}");
-        assert_eq!(open_descriptors(), before, "{count} descriptors were sent and some leaked");
+        assert_eq!(
+            packet_error(&error),
+            Some(PacketError::TooManyDescriptors),
+            "{count}"
+        );
+        assert_eq!(
+            open_descriptors(),
+            before,
+            "{count} descriptors were sent and some leaked"
+        );
     }
     sender.send(5, b"next", &[]).unwrap();
     assert_eq!(receiver.receive().unwrap().unwrap().tag, 5);
@@ -95,10 +135,20 @@ fn a_packet_with_too_many_descriptors_is_refused_whole() {
 fn a_packet_that_is_too_long_or_too_short_is_refused() {
     let (sender, receiver) = pair().unwrap();
     let before = open_descriptors();
-    send_raw(sender.as_fd(), &vec![0; 8 + MAX_BYTES + 1], &[sender.as_fd()]);
-    assert_eq!(packet_error(&receiver.receive().unwrap_err()), Some(PacketError::TooManyBytes));
+    send_raw(
+        sender.as_fd(),
+        &vec![0; 8 + MAX_BYTES + 1],
+        &[sender.as_fd()],
+    );
+    assert_eq!(
+        packet_error(&receiver.receive().unwrap_err()),
+        Some(PacketError::TooManyBytes)
+    );
     send_raw(sender.as_fd(), &[0; 7], &[sender.as_fd()]);
-    assert_eq!(packet_error(&receiver.receive().unwrap_err()), Some(PacketError::NoTag));
+    assert_eq!(
+        packet_error(&receiver.receive().unwrap_err()),
+        Some(PacketError::NoTag)
+    );
     assert_eq!(open_descriptors(), before);
 }
 
@@ -114,7 +164,10 @@ fn a_sender_that_is_gone_is_the_end() {
 fn a_receiver_that_is_gone_is_an_error_not_a_signal() {
     let (sender, receiver) = pair().unwrap();
     drop(receiver);
-    assert_eq!(sender.send(1, b"", &[]).unwrap_err().kind(), ErrorKind::BrokenPipe);
+    assert_eq!(
+        sender.send(1, b"", &[]).unwrap_err().kind(),
+        ErrorKind::BrokenPipe
+    );
 }
 
 fn an_empty_socket_does_not_block_when_asked_not_to() {
@@ -122,7 +175,10 @@ fn an_empty_socket_does_not_block_when_asked_not_to() {
     receiver.set_nonblocking(true).unwrap();
     sender.set_nonblocking(true).unwrap();
     assert!(receiver.as_raw_fd() != sender.as_raw_fd());
-    assert_eq!(receiver.receive().unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(
+        receiver.receive().unwrap_err().kind(),
+        ErrorKind::WouldBlock
+    );
     let full = loop {
         if let Err(error) = sender.send(1, &[0; MAX_BYTES], &[]) {
             break error;

@@ -41,14 +41,21 @@ pub enum SecretError {
     )]
     VaultBroken { path: PathBuf },
     #[error("{what} {} failed", path.display())]
-    Disk { what: &'static str, path: PathBuf, source: io::Error },
+    Disk {
+        what: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
     #[error("the system gave no randomness")]
     NoEntropy { source: io::Error },
 }
 
 impl SecretError {
     /// For `map_err`: which step, on which file.
-    pub(crate) fn disk(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> SecretError {
+    pub(crate) fn disk(
+        what: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> SecretError {
         let path = path.into();
         move |source| SecretError::Disk { what, path, source }
     }

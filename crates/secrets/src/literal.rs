@@ -29,10 +29,16 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::Name { key } => write!(f, "`{}` carries a credential, which may not be written into the file", shown(key))?,
-            Reason::Shape { key, kind } => {
-                write!(f, "the value of `{}` looks like {kind}, which may not be written into the file", shown(key))?
-            }
+            Reason::Name { key } => write!(
+                f,
+                "`{}` carries a credential, which may not be written into the file",
+                shown(key)
+            )?,
+            Reason::Shape { key, kind } => write!(
+                f,
+                "the value of `{}` looks like {kind}, which may not be written into the file",
+                shown(key)
+            )?,
         }
         write!(f, "; {}", self.fix())
     }
@@ -46,10 +52,18 @@ pub fn looks_like_credential(key: &str, value: &str) -> Option<Reason> {
         return None;
     }
     if let Some(kind) = token_shape(value) {
-        return Some(Reason::Shape { key: key.to_owned(), kind });
+        return Some(Reason::Shape {
+            key: key.to_owned(),
+            kind,
+        });
     }
-    let switch = matches!(value.to_ascii_lowercase().as_str(), "true" | "false" | "yes" | "no" | "on" | "off");
-    (!switch && names_a_credential(key)).then(|| Reason::Name { key: key.to_owned() })
+    let switch = matches!(
+        value.to_ascii_lowercase().as_str(),
+        "true" | "false" | "yes" | "no" | "on" | "off"
+    );
+    (!switch && names_a_credential(key)).then(|| Reason::Name {
+        key: key.to_owned(),
+    })
 }
 
 /// Names that are credentials as a whole, in lower case with `_` for `-`.
@@ -85,8 +99,15 @@ const LAST_WORDS: &[&str] = &[
     "auth",
 ];
 /// Names that end like a credential and are none.
-const INNOCENT: &[&str] =
-    &["public_key", "idempotency_key", "sec_websocket_key", "partition_key", "sort_key", "primary_key", "cache_key"];
+const INNOCENT: &[&str] = &[
+    "public_key",
+    "idempotency_key",
+    "sec_websocket_key",
+    "partition_key",
+    "sort_key",
+    "primary_key",
+    "cache_key",
+];
 
 fn names_a_credential(key: &str) -> bool {
     let name = spread(key);
@@ -94,7 +115,9 @@ fn names_a_credential(key: &str) -> bool {
         return false;
     }
     let last = name.rsplit('_').next().unwrap_or_default();
-    NAMES.contains(&name.as_str()) || name.contains("password") || (name.contains('_') && LAST_WORDS.contains(&last))
+    NAMES.contains(&name.as_str())
+        || name.contains("password")
+        || (name.contains('_') && LAST_WORDS.contains(&last))
 }
 
 /// `X-Api-Key`, `githubToken` and `GITHUB_TOKEN` as words: `x_api_key`, `github_token`, `github_token`.
@@ -106,7 +129,11 @@ fn spread(key: &str) -> String {
             name.push('_');
         }
         after_lower = c.is_ascii_lowercase() || c.is_ascii_digit();
-        name.push(if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' });
+        name.push(if c.is_ascii_alphanumeric() {
+            c.to_ascii_lowercase()
+        } else {
+            '_'
+        });
     }
     name
 }
@@ -150,17 +177,25 @@ fn token_shape(value: &str) -> Option<&'static str> {
     if has_password_in_url(value) {
         return Some("an address with a password in it");
     }
-    value.split(|c: char| c.is_whitespace() || matches!(c, '=' | ',' | ';' | '"' | '\'' | ':' | '&' | '?')).find_map(word_shape)
+    value
+        .split(|c: char| {
+            c.is_whitespace() || matches!(c, '=' | ',' | ';' | '"' | '\'' | ':' | '&' | '?')
+        })
+        .find_map(word_shape)
 }
 
 fn word_shape(word: &str) -> Option<&'static str> {
-    let listed = SHAPES.iter().find(|(start, length, _)| word.len() >= *length && word.starts_with(start));
+    let listed = SHAPES
+        .iter()
+        .find(|(start, length, _)| word.len() >= *length && word.starts_with(start));
     if let Some((_, _, kind)) = listed {
         return Some(kind);
     }
     let aws = (word.starts_with("AKIA") || word.starts_with("ASIA"))
         && word.len() == 20
-        && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
+        && word
+            .bytes()
+            .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
     if aws {
         return Some("an AWS access key");
     }
@@ -174,12 +209,19 @@ fn has_password_in_url(value: &str) -> bool {
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let user = authority.rsplit_once('@').map(|(user, _)| user);
-    user.and_then(|user| user.split_once(':')).is_some_and(|(_, password)| !password.is_empty())
+    user.and_then(|user| user.split_once(':'))
+        .is_some_and(|(_, password)| !password.is_empty())
 }
 
 /// A vault name made from a key, for the suggestion.
 fn entry_name(key: &str) -> String {
-    let dashed = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let dashed = |c: char| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_lowercase()
+        } else {
+            '-'
+        }
+    };
     let name: String = key.chars().take(64).map(dashed).collect();
     match name.trim_matches('-') {
         "" => "NAME".to_owned(),

@@ -10,17 +10,25 @@ pub enum SecretRef {
     /// `keychain:name`: an entry of the vault in the home.
     Keychain { name: String },
     /// `secret:engine/path#field`: a field in OpenBao or Vault.
-    Engine { engine: String, path: String, field: String },
+    Engine {
+        engine: String,
+        path: String,
+        field: String,
+    },
 }
 
 /// Why a text is no reference. Never holds the text where it might be a credential.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RefError {
-    #[error("not a secret reference; write `env:NAME`, `keychain:NAME` or `secret:ENGINE/PATH#FIELD`")]
+    #[error(
+        "not a secret reference; write `env:NAME`, `keychain:NAME` or `secret:ENGINE/PATH#FIELD`"
+    )]
     NotAReference,
     #[error("`env:` needs a variable name of letters, digits and `_`, as in `env:GITHUB_TOKEN`")]
     EnvName,
-    #[error("`keychain:` needs a name of at most 128 letters, digits, `.`, `_`, `-`, as in `keychain:github-token`")]
+    #[error(
+        "`keychain:` needs a name of at most 128 letters, digits, `.`, `_`, `-`, as in `keychain:github-token`"
+    )]
     KeychainName,
     #[error("`secret:` needs an engine, a path and a field, as in `secret:kv/team/github#token`")]
     EnginePath,
@@ -30,8 +38,12 @@ impl SecretRef {
     pub fn parse(text: &str) -> Result<SecretRef, RefError> {
         let (scheme, rest) = text.split_once(':').ok_or(RefError::NotAReference)?;
         match scheme {
-            "env" => is_variable(rest).then(|| SecretRef::Env { name: rest.into() }).ok_or(RefError::EnvName),
-            "keychain" => is_entry(rest).then(|| SecretRef::Keychain { name: rest.into() }).ok_or(RefError::KeychainName),
+            "env" => is_variable(rest)
+                .then(|| SecretRef::Env { name: rest.into() })
+                .ok_or(RefError::EnvName),
+            "keychain" => is_entry(rest)
+                .then(|| SecretRef::Keychain { name: rest.into() })
+                .ok_or(RefError::KeychainName),
             "secret" => parse_engine(rest).ok_or(RefError::EnginePath),
             _ => Err(RefError::NotAReference),
         }
@@ -43,7 +55,11 @@ impl fmt::Display for SecretRef {
         match self {
             SecretRef::Env { name } => write!(f, "env:{name}"),
             SecretRef::Keychain { name } => write!(f, "keychain:{name}"),
-            SecretRef::Engine { engine, path, field } => write!(f, "secret:{engine}/{path}#{field}"),
+            SecretRef::Engine {
+                engine,
+                path,
+                field,
+            } => write!(f, "secret:{engine}/{path}#{field}"),
         }
     }
 }
@@ -59,7 +75,9 @@ fn is_entry_byte(byte: u8) -> bool {
 
 fn is_variable(name: &str) -> bool {
     let mut bytes = name.bytes();
-    bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
+    bytes
+        .next()
+        .is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
         && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
         && name.len() <= 128
 }
@@ -69,5 +87,9 @@ fn parse_engine(text: &str) -> Option<SecretRef> {
     let (engine, path) = place.split_once('/')?;
     let segment = |part: &str| is_entry(part) && part != "." && part != "..";
     let whole = segment(engine) && path.split('/').all(segment) && segment(field);
-    whole.then(|| SecretRef::Engine { engine: engine.into(), path: path.into(), field: field.into() })
+    whole.then(|| SecretRef::Engine {
+        engine: engine.into(),
+        path: path.into(),
+        field: field.into(),
+    })
 }

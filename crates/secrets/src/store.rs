@@ -22,7 +22,13 @@ pub struct Resolver {
 impl Resolver {
     /// `environment` is read once, here; the vault is read at every lease, so a stored secret is found without restart.
     pub fn new(environment: impl IntoIterator<Item = (String, String)>, vault: Vault) -> Resolver {
-        Resolver { environment: environment.into_iter().map(|(name, value)| (name, Secret::new(value))).collect(), vault }
+        Resolver {
+            environment: environment
+                .into_iter()
+                .map(|(name, value)| (name, Secret::new(value)))
+                .collect(),
+            vault,
+        }
     }
 
     pub fn vault(&self) -> &Vault {
@@ -39,11 +45,14 @@ impl Store for Resolver {
                 .filter(|secret| !secret.expose().is_empty())
                 .map(|secret| Secret::new(secret.expose().to_owned()))
                 .ok_or_else(|| SecretError::EnvMissing { name: name.clone() })?,
-            SecretRef::Keychain { name } => {
-                self.vault.get(name)?.ok_or_else(|| SecretError::KeychainMissing { name: name.clone() })?
-            }
+            SecretRef::Keychain { name } => self
+                .vault
+                .get(name)?
+                .ok_or_else(|| SecretError::KeychainMissing { name: name.clone() })?,
             SecretRef::Engine { .. } => {
-                return Err(SecretError::EngineNotConfigured { reference: reference.to_string() });
+                return Err(SecretError::EngineNotConfigured {
+                    reference: reference.to_string(),
+                });
             }
         };
         Ok(Lease::new(reference.clone(), secret))

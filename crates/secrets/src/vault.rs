@@ -43,7 +43,12 @@ type Entries = BTreeMap<String, Vec<u8>>;
 impl Vault {
     /// The vault in `home`, which must exist; its files appear with the first secret.
     pub fn in_home(home: &Path, entropy: Entropy) -> Vault {
-        Vault { vault: home.join("secrets.vault"), key: home.join("secrets.key"), lock: home.join("secrets.lock"), entropy }
+        Vault {
+            vault: home.join("secrets.vault"),
+            key: home.join("secrets.key"),
+            lock: home.join("secrets.lock"),
+            entropy,
+        }
     }
 
     pub fn get(&self, name: &str) -> Result<Option<Secret>, SecretError> {
@@ -54,7 +59,10 @@ impl Vault {
             return Ok(None);
         };
         let plain = open(&cipher, &[ENTRY_DOMAIN, name.as_bytes()].concat(), sealed);
-        plain.and_then(Secret::from_bytes).map(Some).ok_or_else(|| self.broken())
+        plain
+            .and_then(Secret::from_bytes)
+            .map(Some)
+            .ok_or_else(|| self.broken())
     }
 
     /// Stores or replaces one secret.
@@ -96,7 +104,9 @@ impl Vault {
     }
 
     fn broken(&self) -> SecretError {
-        SecretError::VaultBroken { path: self.vault.clone() }
+        SecretError::VaultBroken {
+            path: self.vault.clone(),
+        }
     }
 
     /// Reads and authenticates the whole vault; `None` if there is none yet.
@@ -106,7 +116,9 @@ impl Vault {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(SecretError::disk("reading", &self.vault)(error)),
         };
-        let cipher = self.read_key()?.ok_or_else(|| SecretError::KeyMissing { path: self.key.clone() })?;
+        let cipher = self.read_key()?.ok_or_else(|| SecretError::KeyMissing {
+            path: self.key.clone(),
+        })?;
         let entries = authenticate(&cipher, &text).ok_or_else(|| self.broken())?;
         Ok(Some((cipher, entries)))
     }
@@ -151,8 +163,12 @@ impl Vault {
         }
         let mut bytes = Zeroizing::new([0; 33]);
         let length = read_up_to(&mut file, &mut *bytes).map_err(failed())?;
-        let key = bytes.get(..length).and_then(|key| <&Key>::try_from(key).ok());
-        let key = key.ok_or_else(|| SecretError::KeyBroken { path: self.key.clone() })?;
+        let key = bytes
+            .get(..length)
+            .and_then(|key| <&Key>::try_from(key).ok());
+        let key = key.ok_or_else(|| SecretError::KeyBroken {
+            path: self.key.clone(),
+        })?;
         Ok(Some(XChaCha20Poly1305::new(key)))
     }
 
@@ -172,11 +188,17 @@ impl Vault {
     }
 
     /// A fresh nonce, followed by the ciphertext.
-    fn seal(&self, cipher: &XChaCha20Poly1305, aad: &[u8], msg: &[u8]) -> Result<Vec<u8>, SecretError> {
+    fn seal(
+        &self,
+        cipher: &XChaCha20Poly1305,
+        aad: &[u8],
+        msg: &[u8],
+    ) -> Result<Vec<u8>, SecretError> {
         let mut nonce = XNonce::default();
         self.fill(&mut nonce)?;
-        let ciphertext =
-            cipher.encrypt(&nonce, Payload { msg, aad }).map_err(|_| SecretError::BadValue { limit: VALUE_LIMIT })?;
+        let ciphertext = cipher
+            .encrypt(&nonce, Payload { msg, aad })
+            .map_err(|_| SecretError::BadValue { limit: VALUE_LIMIT })?;
         Ok([nonce.as_slice(), &ciphertext].concat())
     }
 }
@@ -193,7 +215,11 @@ fn authenticate(cipher: &XChaCha20Poly1305, text: &[u8]) -> Option<Entries> {
     let start_of_seal = text.strip_suffix('\n')?.rfind('\n')? + 1;
     let (sealed_text, seal) = text.split_at_checked(start_of_seal)?;
     let seal = from_hex(seal.strip_prefix(SEAL)?.strip_suffix('\n')?)?;
-    open(cipher, &[SEAL_DOMAIN, sealed_text.as_bytes()].concat(), &seal)?;
+    open(
+        cipher,
+        &[SEAL_DOMAIN, sealed_text.as_bytes()].concat(),
+        &seal,
+    )?;
     sealed_text
         .strip_prefix(TITLE)?
         .lines()
@@ -213,7 +239,12 @@ fn open(cipher: &XChaCha20Poly1305, aad: &[u8], sealed: &[u8]) -> Option<Vec<u8>
 /// Old or new, never in between: write beside, sync, rename over, sync the directory.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_added_extension("new");
-    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&beside)?;
+    let mut file = OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .open(&beside)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     std::fs::rename(&beside, path)?;

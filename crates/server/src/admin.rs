@@ -68,9 +68,14 @@ impl Verb {
                 let (name, verb) = rest.rsplit_once('/')?;
                 match kind {
                     "servers" => Self::of_server(ServerId::parse(name).ok()?, verb)?,
-                    "sessions" if verb == "reset" && !name.is_empty() => Self::ResetSession(name.to_owned()),
+                    "sessions" if verb == "reset" && !name.is_empty() => {
+                        Self::ResetSession(name.to_owned())
+                    }
                     "approvals" if matches!(verb, "approve" | "deny") && is_approval(name) => {
-                        Self::Answer { approval: name.to_owned(), approve: verb == "approve" }
+                        Self::Answer {
+                            approval: name.to_owned(),
+                            approve: verb == "approve",
+                        }
                     }
                     _ => return None,
                 }
@@ -108,48 +113,91 @@ impl Verb {
 
 /// Whether this could be the id of an approval.
 fn is_approval(text: &str) -> bool {
-    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    (1..=64).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-pub(crate) async fn answer(door: &Arc<Door>, caller: &Caller, verb: Verb, parts: &Parts, body: Incoming) -> Reply {
+pub(crate) async fn answer(
+    door: &Arc<Door>,
+    caller: &Caller,
+    verb: Verb,
+    parts: &Parts,
+    body: Incoming,
+) -> Reply {
     if verb == Verb::Events {
         return events::answer(door, caller, parts);
     }
     if !caller.is_operator() || caller.tenant().is_some() {
         // An operator of one tenant steers that tenant's sessions, not the gate.
-        return reply::refusal(StatusCode::FORBIDDEN, ErrorCode::PermissionDenied, "This path needs an operator's credential");
+        return reply::refusal(
+            StatusCode::FORBIDDEN,
+            ErrorCode::PermissionDenied,
+            "This path needs an operator's credential",
+        );
     }
-    let (wanted, allow) = if verb.only_looks() { (Method::GET, "GET") } else { (Method::POST, "POST") };
+    let (wanted, allow) = if verb.only_looks() {
+        (Method::GET, "GET")
+    } else {
+        (Method::POST, "POST")
+    };
     if parts.method != wanted {
         return reply::wrong_method(allow);
     }
     let given = match verb.only_looks() {
         true => params_of_query(parts.uri.query().unwrap_or_default()),
-        false => match body::read(body, door.gate.settings().max_body_bytes, None, Some(caller)).await {
+        false => match body::read(
+            body,
+            door.gate.settings().max_body_bytes,
+            None,
+            Some(caller),
+        )
+        .await
+        {
             Ok(body) => body,
             Err(refused) => return *refused,
         },
     };
     match perform(door, caller, verb, given).await {
         Ok(body) => reply::json(StatusCode::OK, Body::whole(body)),
-        Err(problem) => reply::refusal(StatusCode::UNPROCESSABLE_ENTITY, ErrorCode::InvalidInput, &problem),
+        Err(problem) => reply::refusal(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            ErrorCode::InvalidInput,
+            &problem,
+        ),
     }
 }
 
 /// A GET has no body. `?all` is the only thing one can ask for.
 fn params_of_query(query: &str) -> Bytes {
-    let all = query.split('&').any(|pair| matches!(pair, "all" | "all=" | "all=1" | "all=true"));
+    let all = query
+        .split('&')
+        .any(|pair| matches!(pair, "all" | "all=" | "all=1" | "all=true"));
     Bytes::from_static(if all { b"{\"all\":true}" } else { b"{}" })
 }
 
 /// Performs an operator's verb; the text of an error is meant for the operator.
-pub(crate) async fn perform(door: &Door, caller: &Caller, verb: Verb, given: Bytes) -> Result<Vec<u8>, String> {
+pub(crate) async fn perform(
+    door: &Door,
+    caller: &Caller,
+    verb: Verb,
+    given: Bytes,
+) -> Result<Vec<u8>, String> {
     if !caller.is_operator() || caller.tenant().is_some() || !caller.is_active() {
         return Err("this needs an operator's credential".to_owned());
     }
-    let given = if given.is_empty() { Bytes::from_static(b"{}") } else { given };
-    let limits = Limits::new(door.gate.settings().max_body_bytes, door.gate.settings().max_depth);
-    let given = Json::parse(&given, limits).map_err(|error| format!("the parameters are not JSON: {error}"))?;
+    let given = if given.is_empty() {
+        Bytes::from_static(b"{}")
+    } else {
+        given
+    };
+    let limits = Limits::new(
+        door.gate.settings().max_body_bytes,
+        door.gate.settings().max_depth,
+    );
+    let given = Json::parse(&given, limits)
+        .map_err(|error| format!("the parameters are not JSON: {error}"))?;
     let params = Params::read(given)?;
     let admin = door.gate.admin();
     match verb {
@@ -158,21 +206,51 @@ pub(crate) async fn perform(door: &Door, caller: &Caller, verb: Verb, given: Byt
         Verb::Tools => Ok(admin.tools_json()),
         Verb::Retry(server) => admin.retry(&server).map(|()| done("trying again")),
         Verb::Reload => admin.reload().map(|detail| done(&detail)),
-        Verb::Classify(server) => admin.classify(caller, &server, params.level()?, params.seen()?, &params.reason()?).await,
-        Verb::Block(server) => admin.block(caller, &server, &params.required_reason()?).await,
+        Verb::Classify(server) => {
+            admin
+                .classify(
+                    caller,
+                    &server,
+                    params.level()?,
+                    params.seen()?,
+                    &params.reason()?,
+                )
+                .await
+        }
+        Verb::Block(server) => {
+            admin
+                .block(caller, &server, &params.required_reason()?)
+                .await
+        }
         Verb::Unblock(server) => admin.unblock(caller, &server, &params.reason()?).await,
         Verb::Definitions(server) => admin.definitions_json(&server),
         Verb::ApproveDefinitions(server) => {
-            let chosen = gateway::Chosen { names: params.names()?, seen: params.seen()? };
-            admin.approve_definitions(caller, &server, chosen, &params.reason()?).await
+            let chosen = gateway::Chosen {
+                names: params.names()?,
+                seen: params.seen()?,
+            };
+            admin
+                .approve_definitions(caller, &server, chosen, &params.reason()?)
+                .await
         }
         Verb::Sessions => Ok(admin.sessions_json()),
-        Verb::ResetSession(whose) => admin.reset_session(caller, &whose, &params.required_reason()?).await,
+        Verb::ResetSession(whose) => {
+            admin
+                .reset_session(caller, &whose, &params.required_reason()?)
+                .await
+        }
         Verb::Approvals => admin.approvals_json(params.flag("all")?).await,
-        Verb::Answer { approval, approve } => admin.answer_approval(caller, &approval, approve, &params.reason()?).await,
+        Verb::Answer { approval, approve } => {
+            admin
+                .answer_approval(caller, &approval, approve, &params.reason()?)
+                .await
+        }
         Verb::Explain => admin.explain(given).await,
         Verb::Sinks => Ok(admin.sinks_json()),
-        Verb::Events => Err("events are a stream: GET /v1/admin/events, or `portcullis audit tail --events -f`".to_owned()),
+        Verb::Events => Err(
+            "events are a stream: GET /v1/admin/events, or `portcullis audit tail --events -f`"
+                .to_owned(),
+        ),
     }
 }
 

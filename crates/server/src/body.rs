@@ -28,7 +28,12 @@ const LONG: usize = 64 << 10;
 
 /// Gives a request with a long body the means to read it without a copy.
 pub(crate) fn may_divert(request: &mut Request<Incoming>, diversion: &Diversion) {
-    if request.body().size_hint().exact().is_some_and(|bytes| bytes >= LONG as u64) {
+    if request
+        .body()
+        .size_hint()
+        .exact()
+        .is_some_and(|bytes| bytes >= LONG as u64)
+    {
         request.extensions_mut().insert(diversion.clone());
     }
 }
@@ -44,8 +49,10 @@ pub(crate) async fn read(
     if announced > limit as u64 {
         if announced <= DISCARDED as u64 {
             // Whether it all came does not matter: it is refused either way.
-            let _ =
-                tokio::time::timeout(DISCARDING, async { while body.frame().await.is_some_and(|frame| frame.is_ok()) {} }).await;
+            let _ = tokio::time::timeout(DISCARDING, async {
+                while body.frame().await.is_some_and(|frame| frame.is_ok()) {}
+            })
+            .await;
         }
         return Err(too_large(limit));
     }
@@ -62,40 +69,74 @@ pub(crate) async fn begin(body: &mut Incoming, enough: usize) -> Result<Vec<u8>,
         while begun.len() < enough
             && let Some(frame) = body.frame().await
         {
-            begun.extend_from_slice(&frame.map_err(|_| broke_off())?.into_data().unwrap_or_default());
+            begun.extend_from_slice(
+                &frame
+                    .map_err(|_| broke_off())?
+                    .into_data()
+                    .unwrap_or_default(),
+            );
         }
         Ok(begun)
     };
-    tokio::time::timeout(DEADLINE, gathering).await.unwrap_or_else(|_| Err(too_slow()))
+    tokio::time::timeout(DEADLINE, gathering)
+        .await
+        .unwrap_or_else(|_| Err(too_slow()))
 }
 
 /// The whole body, of which the first part has come.
-pub(crate) async fn read_on(mut begun: Vec<u8>, mut body: Incoming, limit: usize, patience: Duration) -> Result<Bytes, Refused> {
+pub(crate) async fn read_on(
+    mut begun: Vec<u8>,
+    mut body: Incoming,
+    limit: usize,
+    patience: Duration,
+) -> Result<Bytes, Refused> {
     let gathering = async {
         while let Some(frame) = body.frame().await {
-            let chunk = frame.map_err(|_| broke_off())?.into_data().unwrap_or_default();
+            let chunk = frame
+                .map_err(|_| broke_off())?
+                .into_data()
+                .unwrap_or_default();
             if begun.len() + chunk.len() > limit {
                 return Err(too_large(limit));
             }
             begun.extend_from_slice(&chunk);
         }
-        if begun.len() > limit { Err(too_large(limit)) } else { Ok(begun.into()) }
+        if begun.len() > limit {
+            Err(too_large(limit))
+        } else {
+            Ok(begun.into())
+        }
     };
-    tokio::time::timeout(patience, gathering).await.unwrap_or_else(|_| Err(too_slow()))
+    tokio::time::timeout(patience, gathering)
+        .await
+        .unwrap_or_else(|_| Err(too_slow()))
 }
 
 fn too_slow() -> Refused {
-    refusal(StatusCode::REQUEST_TIMEOUT, ErrorCode::InvalidInput, "The body took too long to arrive").into()
+    refusal(
+        StatusCode::REQUEST_TIMEOUT,
+        ErrorCode::InvalidInput,
+        "The body took too long to arrive",
+    )
+    .into()
 }
 
 /// The rest of a long body whose length is known. Its frames are empty words; what they stand for was diverted.
-async fn divert(mut body: Incoming, first: &[u8], missing: usize, diversion: &Diversion) -> Result<Bytes, Refused> {
+async fn divert(
+    mut body: Incoming,
+    first: &[u8],
+    missing: usize,
+    diversion: &Diversion,
+) -> Result<Bytes, Refused> {
     let mut buffer = buffers::take(first.len() + missing);
     buffer.extend_from_slice(first);
     let diverting = diversion.begin(buffer, missing);
     let mut counted = 0;
     while let Some(frame) = body.frame().await {
-        counted += frame.map_err(|_| broke_off())?.into_data().map_or(0, |chunk| chunk.len());
+        counted += frame
+            .map_err(|_| broke_off())?
+            .into_data()
+            .map_or(0, |chunk| chunk.len());
     }
     match diverting.finish() {
         Some(buffer) if counted == missing => Ok(buffers::freeze(buffer)),
@@ -113,16 +154,25 @@ async fn gather(
     let mut rest: Option<Vec<u8>> = None;
     let mut room: Option<RequestRoom> = None;
     while let Some(frame) = body.frame().await {
-        let Ok(chunk) = frame.map_err(|_| broke_off())?.into_data() else { continue };
+        let Ok(chunk) = frame.map_err(|_| broke_off())?.into_data() else {
+            continue;
+        };
         let so_far = rest.as_ref().map_or(first.len(), Vec::len);
         if so_far + chunk.len() > limit {
             return Err(too_large(limit));
         }
         if first.is_empty() {
             first = chunk;
-            let missing = body.size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok());
+            let missing = body
+                .size_hint()
+                .exact()
+                .and_then(|bytes| usize::try_from(bytes).ok());
             if let (Some(caller), false) = (caller, body.is_end_stream()) {
-                room = Some(caller.room_for_request(first.len() + missing.unwrap_or(0)).await);
+                room = Some(
+                    caller
+                        .room_for_request(first.len() + missing.unwrap_or(0))
+                        .await,
+                );
             }
             if let (Some(missing @ LONG..), Some(diversion)) = (missing, diversion)
                 && missing <= limit - first.len()
@@ -137,7 +187,9 @@ async fn gather(
             if let (Some(room), None) = (&mut room, body.size_hint().exact()) {
                 room.grow(chunk.len()).await;
             }
-            let expected = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
+            let expected = usize::try_from(body.size_hint().lower())
+                .unwrap_or(limit)
+                .min(limit);
             let whole = rest.get_or_insert_with(|| {
                 let mut whole = buffers::take(first.len() + chunk.len() + expected);
                 whole.extend_from_slice(&first);
@@ -154,10 +206,20 @@ async fn gather(
 }
 
 fn broke_off() -> Refused {
-    refusal(StatusCode::BAD_REQUEST, ErrorCode::InvalidInput, "The body broke off").into()
+    refusal(
+        StatusCode::BAD_REQUEST,
+        ErrorCode::InvalidInput,
+        "The body broke off",
+    )
+    .into()
 }
 
 fn too_large(limit: usize) -> Refused {
     let sentence = format!("The body is larger than {limit} bytes");
-    refusal(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidInput, &sentence).into()
+    refusal(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorCode::InvalidInput,
+        &sentence,
+    )
+    .into()
 }

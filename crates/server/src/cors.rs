@@ -28,20 +28,33 @@ const SENDABLE: [&str; 10] = [
 /// The request's origin, if the operator listed it.
 pub(crate) fn listed_origin(headers: &HeaderMap, allowed: &[String]) -> Option<HeaderValue> {
     let origin = guard::single(headers, header::ORIGIN)?;
-    allowed.iter().any(|name| guard::same_origin(name, origin)).then(|| headers.get(header::ORIGIN).cloned()).flatten()
+    allowed
+        .iter()
+        .any(|name| guard::same_origin(name, origin))
+        .then(|| headers.get(header::ORIGIN).cloned())
+        .flatten()
 }
 
 /// A browser asks before it sends; the question carries no credential, so it is answered before one is asked for.
 pub(crate) fn preflight(parts: &Parts) -> Option<Reply> {
-    if parts.method != Method::OPTIONS || !parts.headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD) {
+    if parts.method != Method::OPTIONS
+        || !parts
+            .headers
+            .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+    {
         return None;
     }
     let mut reply = reply::empty(StatusCode::NO_CONTENT);
     let headers = reply.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
-    let asked = guard::single(&parts.headers, header::ACCESS_CONTROL_REQUEST_HEADERS).unwrap_or_default();
-    let granted: Vec<&str> = asked.split(',').map(str::trim).filter(|name| is_sendable(name)).collect();
+    let asked =
+        guard::single(&parts.headers, header::ACCESS_CONTROL_REQUEST_HEADERS).unwrap_or_default();
+    let granted: Vec<&str> = asked
+        .split(',')
+        .map(str::trim)
+        .filter(|name| is_sendable(name))
+        .collect();
     if let Ok(granted) = HeaderValue::from_str(&granted.join(", ")) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, granted);
     }

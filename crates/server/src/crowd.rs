@@ -87,7 +87,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Crowd {
     pub(crate) fn new(max_strangers: usize, max_callers: usize) -> Arc<Self> {
-        Arc::new(Self { present: Mutex::default(), max_strangers, max_callers })
+        Arc::new(Self {
+            present: Mutex::default(),
+            max_strangers,
+            max_callers,
+        })
     }
 
     /// Lets a newcomer in, as a stranger. If there are too many, the one that came first and waits for nothing goes.
@@ -108,7 +112,9 @@ impl Crowd {
             idle_since: Mutex::new(Instant::now()),
             is_surplus: AtomicBool::new(false),
         });
-        present.strangers.insert(guest.number, Arc::clone(&guest.signs));
+        present
+            .strangers
+            .insert(guest.number, Arc::clone(&guest.signs));
         guest
     }
 
@@ -121,8 +127,12 @@ impl Crowd {
 
 impl Present {
     fn oldest_stranger(&self) -> Option<u64> {
-        let idle = self.strangers.iter().find(|(_, signs)| !signs.is_busy.load(Ordering::Relaxed));
-        idle.or_else(|| self.strangers.first_key_value()).map(|(number, _)| *number)
+        let idle = self
+            .strangers
+            .iter()
+            .find(|(_, signs)| !signs.is_busy.load(Ordering::Relaxed));
+        idle.or_else(|| self.strangers.first_key_value())
+            .map(|(number, _)| *number)
     }
 
     /// A place among the callers, unless all are taken or this caller has its share.

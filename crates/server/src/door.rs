@@ -35,7 +35,11 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    pub(crate) fn new(gate: Gate, address: Option<SocketAddr>, closing: watch::Receiver<bool>) -> Arc<Self> {
+    pub(crate) fn new(
+        gate: Gate,
+        address: Option<SocketAddr>,
+        closing: watch::Receiver<bool>,
+    ) -> Arc<Self> {
         let sessions = Sessions::new(gate.settings().max_sessions);
         Arc::new(Self {
             gate,

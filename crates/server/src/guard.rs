@@ -22,11 +22,16 @@ use crate::{
 pub(crate) async fn caller(door: &Door, parts: &Parts) -> Result<Caller, Refused> {
     let stranger = match credential(door, parts) {
         Ok(Shown::Known(caller)) => return Ok(caller),
-        Ok(Shown::Unknown { token, as_bound }) => match oauth::caller(door, parts, token, as_bound).await {
-            Ok(caller) => return Ok(caller),
-            Err(refused) => refused,
+        Ok(Shown::Unknown { token, as_bound }) => {
+            match oauth::caller(door, parts, token, as_bound).await {
+                Ok(caller) => return Ok(caller),
+                Err(refused) => refused,
+            }
+        }
+        Err((reason, sentence)) => Stranger {
+            reason,
+            reply: oauth::unauthenticated(door, parts, sentence),
         },
-        Err((reason, sentence)) => Stranger { reason, reply: oauth::unauthenticated(door, parts, sentence) },
     };
     door.gate.strangers(stranger.reason);
     Err(stranger.reply.into())
@@ -40,9 +45,21 @@ pub(crate) struct Stranger {
 
 /// A request that says its length twice is how one request is made to look like two.
 pub(crate) fn framing(headers: &HeaderMap) -> Result<(), Refused> {
-    let ambiguous = headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH);
-    if ambiguous || headers.get_all(header::CONTENT_LENGTH).iter().nth(1).is_some() {
-        return Err(refusal(StatusCode::BAD_REQUEST, ErrorCode::InvalidInput, "The length of the body is ambiguous").into());
+    let ambiguous = headers.contains_key(header::TRANSFER_ENCODING)
+        && headers.contains_key(header::CONTENT_LENGTH);
+    if ambiguous
+        || headers
+            .get_all(header::CONTENT_LENGTH)
+            .iter()
+            .nth(1)
+            .is_some()
+    {
+        return Err(refusal(
+            StatusCode::BAD_REQUEST,
+            ErrorCode::InvalidInput,
+            "The length of the body is ambiguous",
+        )
+        .into());
     }
     Ok(())
 }
@@ -54,14 +71,24 @@ pub(crate) fn place(door: &Door, parts: &Parts) -> Result<(), Refused> {
     // The name that providers issue tokens for is one of ours.
     let ours = |authority: &str| {
         is_ours(authority, door.address, &settings.allowed_hosts)
-            || oauth.as_ref().is_some_and(|oauth| oauth.authority().eq_ignore_ascii_case(authority))
+            || oauth
+                .as_ref()
+                .is_some_and(|oauth| oauth.authority().eq_ignore_ascii_case(authority))
     };
     // A request line may name a host too, and then it is the one that counts; both must be ours.
-    let named = parts.uri.authority().is_none_or(|authority| ours(authority.as_str()));
+    let named = parts
+        .uri
+        .authority()
+        .is_none_or(|authority| ours(authority.as_str()));
     let host = single(&parts.headers, header::HOST).filter(|_| named);
     if !host.is_some_and(ours) {
         door.gate.strangers("host");
-        return Err(refusal(StatusCode::FORBIDDEN, ErrorCode::PermissionDenied, "This door does not answer to that Host").into());
+        return Err(refusal(
+            StatusCode::FORBIDDEN,
+            ErrorCode::PermissionDenied,
+            "This door does not answer to that Host",
+        )
+        .into());
     }
     if !parts.headers.contains_key(header::ORIGIN) {
         return Ok(());
@@ -71,22 +98,36 @@ pub(crate) fn place(door: &Door, parts: &Parts) -> Result<(), Refused> {
         return Ok(());
     }
     door.gate.strangers("origin");
-    Err(refusal(StatusCode::FORBIDDEN, ErrorCode::PermissionDenied, "Requests from that Origin are not allowed").into())
+    Err(refusal(
+        StatusCode::FORBIDDEN,
+        ErrorCode::PermissionDenied,
+        "Requests from that Origin are not allowed",
+    )
+    .into())
 }
 
 /// A `Host` is ours if it names loopback or the address we listen on (with our port or none), or if the operator listed it.
 fn is_ours(authority: &str, address: Option<SocketAddr>, allowed: &[String]) -> bool {
-    let Some((host, port)) = split_authority(authority) else { return false };
+    let Some((host, port)) = split_authority(authority) else {
+        return false;
+    };
     let our_port = port.is_none() || port == address.map(|address| address.port());
-    let our_address = |address: SocketAddr| host.parse::<IpAddr>().is_ok_and(|given| given == address.ip());
+    let our_address = |address: SocketAddr| {
+        host.parse::<IpAddr>()
+            .is_ok_and(|given| given == address.ip())
+    };
     (our_port && (is_loopback(host) || address.is_some_and(our_address)))
-        || allowed.iter().any(|name| name.eq_ignore_ascii_case(authority) || name.eq_ignore_ascii_case(host))
+        || allowed
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(authority) || name.eq_ignore_ascii_case(host))
 }
 
 /// An `Origin` is known if it is a loopback page of any port, or if the operator listed it.
 fn is_known(origin: &str, allowed: &[String]) -> bool {
     allowed.iter().any(|name| same_origin(name, origin))
-        || origin_authority(origin).and_then(split_authority).is_some_and(|(host, _)| is_loopback(host))
+        || origin_authority(origin)
+            .and_then(split_authority)
+            .is_some_and(|(host, _)| is_loopback(host))
 }
 
 /// Does an entry of the operator's list mean this origin?
@@ -104,16 +145,27 @@ enum Shown<'a> {
     },
 }
 
-fn credential<'a>(door: &Door, parts: &'a Parts) -> Result<Shown<'a>, (&'static str, &'static str)> {
+fn credential<'a>(
+    door: &Door,
+    parts: &'a Parts,
+) -> Result<Shown<'a>, (&'static str, &'static str)> {
     if names_credential(&parts.uri) {
-        return Err(("credential in url", "A credential does not belong in a URL: send `Authorization: Bearer …`"));
+        return Err((
+            "credential in url",
+            "A credential does not belong in a URL: send `Authorization: Bearer …`",
+        ));
     }
     if !parts.headers.contains_key(header::AUTHORIZATION) {
         let anonymous = door.gate.anonymous().map(Shown::Known);
-        return anonymous.ok_or(("no credential", "Send a credential: `Authorization: Bearer …`"));
+        return anonymous.ok_or((
+            "no credential",
+            "Send a credential: `Authorization: Bearer …`",
+        ));
     }
     let unknown = ("unknown credential", "Unknown or revoked credential");
-    let (scheme, token) = single(&parts.headers, header::AUTHORIZATION).and_then(|value| value.split_once(' ')).ok_or(unknown)?;
+    let (scheme, token) = single(&parts.headers, header::AUTHORIZATION)
+        .and_then(|value| value.split_once(' '))
+        .ok_or(unknown)?;
     let (token, as_bound) = (token.trim(), scheme.eq_ignore_ascii_case("dpop"));
     if !as_bound && !scheme.eq_ignore_ascii_case("bearer") {
         return Err(unknown);
@@ -129,7 +181,15 @@ fn names_credential(uri: &Uri) -> bool {
     uri.query().is_some_and(|query| {
         query.split('&').any(|pair| {
             let name = pair.split('=').next().unwrap_or_default();
-            ["access_token", "token", "bearer", "api_key", "authorization"].iter().any(|word| name.eq_ignore_ascii_case(word))
+            [
+                "access_token",
+                "token",
+                "bearer",
+                "api_key",
+                "authorization",
+            ]
+            .iter()
+            .any(|word| name.eq_ignore_ascii_case(word))
         })
     })
 }
@@ -146,30 +206,49 @@ pub(crate) fn single(headers: &HeaderMap, name: impl header::AsHeaderName) -> Op
 
 /// `Content-Type: application/json`, parameters aside.
 pub(crate) fn sends_json(headers: &HeaderMap) -> Result<(), Refused> {
-    let kind = single(headers, header::CONTENT_TYPE).and_then(|value| value.split(';').next()).map(str::trim);
+    let kind = single(headers, header::CONTENT_TYPE)
+        .and_then(|value| value.split(';').next())
+        .map(str::trim);
     if kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) {
         return Ok(());
     }
-    Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::InvalidInput, "Send `Content-Type: application/json`").into())
+    Err(refusal(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ErrorCode::InvalidInput,
+        "Send `Content-Type: application/json`",
+    )
+    .into())
 }
 
 /// Does `Accept` allow each of these types? A missing header allows anything.
 pub(crate) fn accepts(headers: &HeaderMap, types: &[&str]) -> Result<(), Refused> {
-    let given = || headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let given = || {
+        headers
+            .get_all(header::ACCEPT)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+    };
     let allowed = |wanted: &str| {
         let family = wanted.split('/').next().unwrap_or_default();
         given().flat_map(|value| value.split(',')).any(|range| {
             let range = range.split(';').next().unwrap_or_default().trim();
             range == "*/*"
                 || range.eq_ignore_ascii_case(wanted)
-                || range.strip_suffix("/*").is_some_and(|f| f.eq_ignore_ascii_case(family))
+                || range
+                    .strip_suffix("/*")
+                    .is_some_and(|f| f.eq_ignore_ascii_case(family))
         })
     };
     if given().all(|value| value.trim().is_empty()) || types.iter().all(|wanted| allowed(wanted)) {
         return Ok(());
     }
     let sentence = format!("Send `Accept: {}`", types.join(", "));
-    Err(refusal(StatusCode::NOT_ACCEPTABLE, ErrorCode::InvalidInput, &sentence).into())
+    Err(refusal(
+        StatusCode::NOT_ACCEPTABLE,
+        ErrorCode::InvalidInput,
+        &sentence,
+    )
+    .into())
 }
 
 fn origin_authority(origin: &str) -> Option<&str> {
@@ -181,17 +260,24 @@ fn origin_authority(origin: &str) -> Option<&str> {
 fn split_authority(authority: &str) -> Option<(&str, Option<u16>)> {
     let (host, rest) = match authority.strip_prefix('[') {
         Some(inner) => inner.split_once(']')?,
-        None => authority.find(':').map_or((authority, ""), |colon| authority.split_at(colon)),
+        None => authority
+            .find(':')
+            .map_or((authority, ""), |colon| authority.split_at(colon)),
     };
     if rest.is_empty() {
         return Some((host, None));
     }
-    let digits = rest.strip_prefix(':').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
+    let digits = rest
+        .strip_prefix(':')
+        .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
     Some((host, Some(digits.parse().ok()?)))
 }
 
 fn is_loopback(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    host.eq_ignore_ascii_case("localhost")
+        || host
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
 }
 
 /// How often an open stream looks whether its reader's credential still holds.

@@ -50,10 +50,21 @@ impl Inlet {
     /// `most` is how long a client that does not read is waited for.
     pub(crate) fn new(stream: TcpStream, most: Duration) -> (Self, Diversion) {
         let diversion = Diversion::default();
-        (Self { stream, diversion: diversion.clone(), patience: Patience::new(most) }, diversion)
+        (
+            Self {
+                stream,
+                diversion: diversion.clone(),
+                patience: Patience::new(most),
+            },
+            diversion,
+        )
     }
 
-    fn watch(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    fn watch(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
         let watched = self.patience.watch(cx, written);
         if matches!(&watched, Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::TimedOut) {
             // What the system still holds for this client is thrown away with the connection.
@@ -94,7 +105,11 @@ impl Drop for Diverting<'_> {
 }
 
 impl AsyncRead for Inlet {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let mut state = this.diversion.state();
         if state.owed == 0 {
@@ -115,13 +130,21 @@ impl AsyncRead for Inlet {
 }
 
 impl AsyncWrite for Inlet {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write(cx, bytes);
         this.watch(cx, written)
     }
 
-    fn poll_write_vectored(self: Pin<&mut Self>, cx: &mut Context<'_>, pieces: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write_vectored(cx, pieces);
         this.watch(cx, written)

@@ -37,7 +37,11 @@ const WRITE_BUFFER: usize = 64 << 10;
 const READ_CHUNK: usize = 16 << 10;
 
 /// Serves the line door until `shutdown` resolves.
-pub async fn serve_lines(gate: Gate, listener: UnixListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+pub async fn serve_lines(
+    gate: Gate,
+    listener: UnixListener,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
     let (close, closing) = watch::channel(false);
     let door = Door::new(gate, None, closing);
     let crowd = Crowd::new(MAX_STRANGERS, MAX_CALLERS);
@@ -60,9 +64,15 @@ pub async fn serve_lines(gate: Gate, listener: UnixListener, shutdown: impl Futu
     }
     // Nobody listening any more is fine: then there is nothing to end.
     let _ = close.send(true);
-    let drained = tokio::time::timeout(crate::listen::DRAIN, async { while connections.join_next().await.is_some() {} }).await;
+    let drained = tokio::time::timeout(crate::listen::DRAIN, async {
+        while connections.join_next().await.is_some() {}
+    })
+    .await;
     if drained.is_err() {
-        tracing::warn!(connections = connections.len(), "closing line connections that did not finish in time");
+        tracing::warn!(
+            connections = connections.len(),
+            "closing line connections that did not finish in time"
+        );
     }
     connections.shutdown().await;
     Ok(())
@@ -85,7 +95,11 @@ async fn converse(door: Arc<Door>, stream: UnixStream, guest: Arc<Guest>) {
     };
     let (caller, mount) = match greeted {
         Ok((caller, _)) if !guest.recognise(caller.id()) => {
-            let _ = write.write_all(&hello::refusal("this caller has too many connections open: close one first")).await;
+            let _ = write
+                .write_all(&hello::refusal(
+                    "this caller has too many connections open: close one first",
+                ))
+                .await;
             return;
         }
         Ok(greeted) => greeted,
@@ -127,13 +141,23 @@ impl Reader {
                 });
             }
             if let (Some(caller), None, true) = (&self.caller, &self.room, self.lines.is_long()) {
-                self.room = Some(caller.room_for_request(self.gate.settings().max_body_bytes).await);
+                self.room = Some(
+                    caller
+                        .room_for_request(self.gate.settings().max_body_bytes)
+                        .await,
+                );
             }
             let buffer = self.lines.buffer();
             buffer.reserve(READ_CHUNK);
             // A long line that is not finished holds room that others of its caller may need.
-            let patience = if self.room.is_some() { crate::body::DEADLINE } else { Duration::MAX };
-            let Ok(read) = tokio::time::timeout(patience, self.read.read_buf(buffer)).await else { return None };
+            let patience = if self.room.is_some() {
+                crate::body::DEADLINE
+            } else {
+                Duration::MAX
+            };
+            let Ok(read) = tokio::time::timeout(patience, self.read.read_buf(buffer)).await else {
+                return None;
+            };
             match read {
                 Ok(0) if !self.ended => {
                     self.ended = true;
@@ -150,7 +174,10 @@ impl Reader {
 async fn write_lines(mut write: Patient<WriteHalf<UnixStream>>, mut queue: mpsc::Receiver<Parcel>) {
     let mut buffer = Vec::with_capacity(WRITE_BUFFER);
     while let Some(message) = queue.recv().await {
-        if write_batch(&mut write, &mut buffer, message, &mut queue).await.is_err() {
+        if write_batch(&mut write, &mut buffer, message, &mut queue)
+            .await
+            .is_err()
+        {
             return;
         }
     }
@@ -174,7 +201,10 @@ async fn write_batch(
             buffer.clear();
             write.write_all_buf(&mut message).await?;
         } else {
-            message.pieces().iter().for_each(|piece| buffer.extend_from_slice(piece));
+            message
+                .pieces()
+                .iter()
+                .for_each(|piece| buffer.extend_from_slice(piece));
             passes.extend(message.into_passes());
         }
         buffer.push(b'\n');

@@ -35,7 +35,11 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(15);
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves the HTTP doors until `shutdown` resolves, then drains: no new connection, streams end, calls get a grace to finish.
-pub async fn serve(gate: Gate, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+pub async fn serve(
+    gate: Gate,
+    listener: TcpListener,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
     let (close, closing) = watch::channel(false);
     let door = Door::new(gate, Some(listener.local_addr()?), closing);
     let (strangers, callers) = connections(door.gate.settings().descriptors);
@@ -60,9 +64,15 @@ pub async fn serve(gate: Gate, listener: TcpListener, shutdown: impl Future<Outp
     drop(listener);
     // Nobody listening any more is fine: then there is nothing to end.
     let _ = close.send(true);
-    let drained = tokio::time::timeout(DRAIN, async { while connections.join_next().await.is_some() {} }).await;
+    let drained = tokio::time::timeout(DRAIN, async {
+        while connections.join_next().await.is_some() {}
+    })
+    .await;
     if drained.is_err() {
-        tracing::warn!(connections = connections.len(), "closing connections that did not finish in time");
+        tracing::warn!(
+            connections = connections.len(),
+            "closing connections that did not finish in time"
+        );
     }
     connections.shutdown().await;
     Ok(())
@@ -106,12 +116,16 @@ async fn converse(door: Arc<Door>, stream: TcpStream, guest: Arc<Guest>) {
             guest.set_busy(false);
             if guest.is_surplus() || door.gate.settings().max_header_bytes != max_header_bytes {
                 // A connection keeps the limit it began with, so the next request comes on another one.
-                reply.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+                reply.headers_mut().insert(
+                    header::CONNECTION,
+                    header::HeaderValue::from_static("close"),
+                );
             }
             Ok::<_, std::convert::Infallible>(reply)
         }
     });
-    let mut connection = std::pin::pin!(protocol(max_header_bytes).serve_connection(TokioIo::new(inlet), service));
+    let mut connection =
+        std::pin::pin!(protocol(max_header_bytes).serve_connection(TokioIo::new(inlet), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = guest.dismissed() => return tracing::debug!("a connection without a credential made room"),

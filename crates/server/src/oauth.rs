@@ -22,10 +22,18 @@ const PROOF_ALGORITHMS: [&str; 4] = ["ES256", "EdDSA", "RS256", "PS256"];
 const RETRY_SECONDS: u64 = 5;
 
 /// Who an access token stands for, as the gate sees it.
-pub(crate) async fn caller(door: &Door, parts: &Parts, token: &str, as_bound: bool) -> Result<Caller, Stranger> {
+pub(crate) async fn caller(
+    door: &Door,
+    parts: &Parts,
+    token: &str,
+    as_bound: bool,
+) -> Result<Caller, Stranger> {
     let Some(oauth) = door.gate.oauth() else {
         let reply = reply::unauthenticated("Unknown or revoked credential");
-        return Err(Stranger { reason: "unknown credential", reply });
+        return Err(Stranger {
+            reason: "unknown credential",
+            reply,
+        });
     };
     let presented = Presented {
         token,
@@ -34,27 +42,62 @@ pub(crate) async fn caller(door: &Door, parts: &Parts, token: &str, as_bound: bo
         method: parts.method.as_str(),
         path: parts.uri.path(),
     };
-    door.gate.identify_access(&presented).await.map_err(|unaccepted| refused(&oauth, parts, &unaccepted))
+    door.gate
+        .identify_access(&presented)
+        .await
+        .map_err(|unaccepted| refused(&oauth, parts, &unaccepted))
 }
 
 fn refused(oauth: &OAuth, parts: &Parts, unaccepted: &Unaccepted) -> Stranger {
-    let say = |status, error, scopes: &[&str], sentence: &str| Challenge { oauth, parts, error, scopes, sentence }.reply(status);
+    let say = |status, error, scopes: &[&str], sentence: &str| {
+        Challenge {
+            oauth,
+            parts,
+            error,
+            scopes,
+            sentence,
+        }
+        .reply(status)
+    };
     let needed: Vec<&str> = oauth.scopes.iter().map(String::as_str).collect();
     let (reason, reply) = match unaccepted {
-        Unaccepted::Token(sentence) => ("access token", say(StatusCode::UNAUTHORIZED, "invalid_token", &needed, sentence)),
-        Unaccepted::Proof(sentence) => {
-            ("proof of possession", say(StatusCode::UNAUTHORIZED, "invalid_dpop_proof", &needed, sentence))
-        }
+        Unaccepted::Token(sentence) => (
+            "access token",
+            say(StatusCode::UNAUTHORIZED, "invalid_token", &needed, sentence),
+        ),
+        Unaccepted::Proof(sentence) => (
+            "proof of possession",
+            say(
+                StatusCode::UNAUTHORIZED,
+                "invalid_dpop_proof",
+                &needed,
+                sentence,
+            ),
+        ),
         Unaccepted::Scope(scopes) => {
             let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
             let sentence = format!("The access token needs the scope `{}`", scopes.join(" "));
-            ("scope", say(StatusCode::FORBIDDEN, "insufficient_scope", &scopes, &sentence))
+            (
+                "scope",
+                say(
+                    StatusCode::FORBIDDEN,
+                    "insufficient_scope",
+                    &scopes,
+                    &sentence,
+                ),
+            )
         }
         Unaccepted::Unavailable(detail) => {
             tracing::warn!(detail, "an access token could not be looked at");
             let sentence = "The keys of the identity provider cannot be had at the moment";
-            let mut reply = refusal(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::UpstreamUnavailable, sentence);
-            reply.headers_mut().insert(header::RETRY_AFTER, RETRY_SECONDS.into());
+            let mut reply = refusal(
+                StatusCode::SERVICE_UNAVAILABLE,
+                ErrorCode::UpstreamUnavailable,
+                sentence,
+            );
+            reply
+                .headers_mut()
+                .insert(header::RETRY_AFTER, RETRY_SECONDS.into());
             ("identity provider", reply)
         }
     };
@@ -67,30 +110,63 @@ pub(crate) fn unauthenticated(door: &Door, parts: &Parts, sentence: &str) -> Rep
         None => reply::unauthenticated(sentence),
         Some(oauth) => {
             let needed: Vec<&str> = oauth.scopes.iter().map(String::as_str).collect();
-            Challenge { oauth: &oauth, parts, error: "", scopes: &needed, sentence }.reply(StatusCode::UNAUTHORIZED)
+            Challenge {
+                oauth: &oauth,
+                parts,
+                error: "",
+                scopes: &needed,
+                sentence,
+            }
+            .reply(StatusCode::UNAUTHORIZED)
         }
     }
 }
 
 /// Says where to get a credential, on a reply that is in its door's own words.
 pub(crate) fn ask_for_token(door: &Door, parts: &Parts, reply: &mut Reply) {
-    let Some(oauth) = door.gate.oauth() else { return };
+    let Some(oauth) = door.gate.oauth() else {
+        return;
+    };
     let needed: Vec<&str> = oauth.scopes.iter().map(String::as_str).collect();
-    Challenge { oauth: &oauth, parts, error: "", scopes: &needed, sentence: "" }.add_to(reply);
+    Challenge {
+        oauth: &oauth,
+        parts,
+        error: "",
+        scopes: &needed,
+        sentence: "",
+    }
+    .add_to(reply);
 }
 
 /// An operator's path was refused to somebody whose provider could make them one: says which scope would.
-pub(crate) fn ask_for_operator_scope(door: &Door, caller: &Caller, parts: &Parts, reply: &mut Reply) {
-    if reply.status() != StatusCode::FORBIDDEN || caller.is_operator() || !caller.id().starts_with("oauth:") {
+pub(crate) fn ask_for_operator_scope(
+    door: &Door,
+    caller: &Caller,
+    parts: &Parts,
+    reply: &mut Reply,
+) {
+    if reply.status() != StatusCode::FORBIDDEN
+        || caller.is_operator()
+        || !caller.id().starts_with("oauth:")
+    {
         return;
     }
-    let Some(oauth) = door.gate.oauth() else { return };
+    let Some(oauth) = door.gate.oauth() else {
+        return;
+    };
     let scopes = oauth.all_scopes();
     if scopes.len() == oauth.scopes.len() {
         return;
     }
     let sentence = "This path needs an operator's scope";
-    Challenge { oauth: &oauth, parts, error: "insufficient_scope", scopes: &scopes, sentence }.add_to(reply);
+    Challenge {
+        oauth: &oauth,
+        parts,
+        error: "insufficient_scope",
+        scopes: &scopes,
+        sentence,
+    }
+    .add_to(reply);
 }
 
 /// What a client is asked for.
@@ -133,14 +209,20 @@ impl Challenge<'_> {
             Route::Mcp(_) if self.oauth.path().is_empty() => self.parts.uri.path(),
             _ => self.oauth.path(),
         };
-        let mut text = format!("{scheme} resource_metadata=\"{}{WELL_KNOWN}{path}\"", self.oauth.origin());
+        let mut text = format!(
+            "{scheme} resource_metadata=\"{}{WELL_KNOWN}{path}\"",
+            self.oauth.origin()
+        );
         if !self.scopes.is_empty() {
             text.push_str(&format!(", scope=\"{}\"", self.scopes.join(" ")));
         }
         if !self.error.is_empty() {
             let plain = |c: &char| (c.is_ascii_graphic() || *c == ' ') && !matches!(c, '"' | '\\');
             let description: String = self.sentence.chars().filter(plain).collect();
-            text.push_str(&format!(", error=\"{}\", error_description=\"{description}\"", self.error));
+            text.push_str(&format!(
+                ", error=\"{}\", error_description=\"{description}\"",
+                self.error
+            ));
         }
         text.push_str(more);
         text
@@ -149,8 +231,12 @@ impl Challenge<'_> {
 
 /// Who issues tokens for this door, for the door as a whole and for each of its paths.
 pub(crate) fn metadata(door: &Door, parts: &Parts) -> Reply {
-    let Some(oauth) = door.gate.oauth() else { return reply::not_found() };
-    let Some(path) = parts.uri.path().strip_prefix(WELL_KNOWN) else { return reply::not_found() };
+    let Some(oauth) = door.gate.oauth() else {
+        return reply::not_found();
+    };
+    let Some(path) = parts.uri.path().strip_prefix(WELL_KNOWN) else {
+        return reply::not_found();
+    };
     if !path.is_empty() && path != oauth.path() && !matches!(route(path), Route::Mcp(_)) {
         return reply::not_found();
     }
@@ -158,19 +244,34 @@ pub(crate) fn metadata(door: &Door, parts: &Parts) -> Reply {
         return reply::wrong_method("GET, HEAD");
     }
     let mut reply = reply::json(StatusCode::OK, Body::whole(document(&oauth)));
-    reply.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=60"));
+    reply.headers_mut().insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("max-age=60"),
+    );
     reply
 }
 
 fn document(oauth: &OAuth) -> Vec<u8> {
-    let issuers: Vec<&str> = oauth.issuers.iter().map(|issuer| issuer.issuer.as_str()).collect();
+    let issuers: Vec<&str> = oauth
+        .issuers
+        .iter()
+        .map(|issuer| issuer.issuer.as_str())
+        .collect();
     let mut out = Object::new();
-    out.str("resource", &oauth.resource).raw("authorization_servers", &list(&issuers));
-    out.raw("scopes_supported", &list(&oauth.all_scopes())).raw("bearer_methods_supported", &list(&["header"]));
+    out.str("resource", &oauth.resource)
+        .raw("authorization_servers", &list(&issuers));
+    out.raw("scopes_supported", &list(&oauth.all_scopes()))
+        .raw("bearer_methods_supported", &list(&["header"]));
     out.str("resource_name", "Portcullis");
     if oauth.proofs.as_str() != "off" {
-        out.raw("dpop_signing_alg_values_supported", &list(&PROOF_ALGORITHMS));
-        out.bool("dpop_bound_access_tokens_required", oauth.proofs.as_str() == "required");
+        out.raw(
+            "dpop_signing_alg_values_supported",
+            &list(&PROOF_ALGORITHMS),
+        );
+        out.bool(
+            "dpop_bound_access_tokens_required",
+            oauth.proofs.as_str() == "required",
+        );
     }
     out.finish()
 }

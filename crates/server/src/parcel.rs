@@ -19,12 +19,19 @@ pub(crate) struct Parcel {
 impl Parcel {
     pub(crate) fn new(text: impl Into<Enclosed>, pass: Pass) -> Self {
         // The gate's own words hold nothing.
-        let passes = if pass.source().is_some() { vec![pass] } else { Vec::new() };
+        let passes = if pass.source().is_some() {
+            vec![pass]
+        } else {
+            Vec::new()
+        };
         Self::holding(text, passes)
     }
 
     pub(crate) fn holding(text: impl Into<Enclosed>, passes: Vec<Pass>) -> Self {
-        Self { text: text.into(), passes }
+        Self {
+            text: text.into(),
+            passes,
+        }
     }
 
     pub(crate) fn passes(&self) -> &[Pass] {
@@ -103,12 +110,24 @@ mod tests {
             for text in ["{\"a\":1}", "", "a\nb", "a\r\nb\n"] {
                 let mut encoded = Vec::new();
                 sse::encode(&mut encoded, id, None, text.as_bytes());
-                assert_eq!(Parcel::from(text).into_event(id).to_vec(), encoded, "{text:?}");
+                assert_eq!(
+                    Parcel::from(text).into_event(id).to_vec(),
+                    encoded,
+                    "{text:?}"
+                );
                 let (first, rest) = text.split_at(text.len() / 2);
-                let pieces = Enclosed::new(first.as_bytes().to_vec(), Bytes::copy_from_slice(rest.as_bytes()), b"}");
+                let pieces = Enclosed::new(
+                    first.as_bytes().to_vec(),
+                    Bytes::copy_from_slice(rest.as_bytes()),
+                    b"}",
+                );
                 let mut encoded = Vec::new();
                 sse::encode(&mut encoded, id, None, format!("{text}}}").as_bytes());
-                assert_eq!(Parcel::new(pieces, Pass::default()).into_event(id).to_vec(), encoded, "{text:?} in pieces");
+                assert_eq!(
+                    Parcel::new(pieces, Pass::default()).into_event(id).to_vec(),
+                    encoded,
+                    "{text:?} in pieces"
+                );
             }
         }
     }

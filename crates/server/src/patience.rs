@@ -32,13 +32,20 @@ impl Patience {
     }
 
     /// Passes on what a write came to, and fails it when the reader has had its time.
-    pub(crate) fn watch(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    pub(crate) fn watch(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
         match written {
             Poll::Pending => {
                 let most = self.most;
                 let clock = self.clock.get_or_insert_with(|| Box::pin(sleep(most)));
                 ready!(clock.as_mut().poll(cx));
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
+                Poll::Ready(Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "the client does not read",
+                )))
             }
             Poll::Ready(Ok(bytes)) => {
                 if let Some(clock) = &mut self.clock {
@@ -67,18 +74,29 @@ pub(crate) struct Patient<W> {
 
 impl<W> Patient<W> {
     pub(crate) const fn new(writer: W, most: Duration) -> Self {
-        Self { writer, patience: Patience::new(most) }
+        Self {
+            writer,
+            patience: Patience::new(most),
+        }
     }
 }
 
 impl<W: AsyncWrite + Unpin> AsyncWrite for Patient<W> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.writer).poll_write(cx, bytes);
         this.patience.watch(cx, written)
     }
 
-    fn poll_write_vectored(self: Pin<&mut Self>, cx: &mut Context<'_>, pieces: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.writer).poll_write_vectored(cx, pieces);
         this.patience.watch(cx, written)

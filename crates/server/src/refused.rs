@@ -19,13 +19,31 @@ pub(crate) fn note(door: &Door, kind: &'static str, caller: &Caller, parts: &Par
         return;
     }
     let asked = format!("{} {}", parts.method, parts.uri.path());
-    let told = reply.extensions().get().map_or("", |why: &Why| why.sentence.as_str());
+    let told = reply
+        .extensions()
+        .get()
+        .map_or("", |why: &Why| why.sentence.as_str());
     note_one(door, kind, caller, &asked, rule(reply.status()), told);
 }
 
 /// Notes a refusal that is no HTTP reply.
-pub(crate) fn note_one(door: &Door, kind: &'static str, caller: &Caller, asked: &str, rule: &'static str, told: &str) {
-    door.gate.refused_at_door(caller, DoorRefusal { door: kind, asked, rule, told });
+pub(crate) fn note_one(
+    door: &Door,
+    kind: &'static str,
+    caller: &Caller,
+    asked: &str,
+    rule: &'static str,
+    told: &str,
+) {
+    door.gate.refused_at_door(
+        caller,
+        DoorRefusal {
+            door: kind,
+            asked,
+            rule,
+            told,
+        },
+    );
 }
 
 /// The stable name of what a status says.

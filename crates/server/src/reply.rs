@@ -52,7 +52,10 @@ impl http_body::Body for Body {
     type Data = Parcel;
     type Error = Infallible;
 
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Parcel>, Infallible>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Parcel>, Infallible>>> {
         match self.get_mut() {
             Self::Whole(text) => {
                 let all = std::mem::take(text);
@@ -69,7 +72,9 @@ impl http_body::Body for Body {
                 idle.as_mut().reset(Instant::now() + KEEP_ALIVE);
                 // The timer must be asked again, or nothing would wake us for the next silence.
                 let _ = idle.as_mut().poll(context);
-                Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(KEEP_ALIVE_COMMENT).into()))))
+                Poll::Ready(Some(Ok(Frame::data(
+                    Bytes::from_static(KEEP_ALIVE_COMMENT).into(),
+                ))))
             }
         }
     }
@@ -90,7 +95,10 @@ impl http_body::Body for Body {
 pub(crate) fn json(status: StatusCode, body: Body) -> Reply {
     let mut reply = Response::new(body);
     *reply.status_mut() = status;
-    reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    reply.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
     reply
 }
 
@@ -105,7 +113,10 @@ pub(crate) fn events(frames: mpsc::Receiver<Parcel>) -> Reply {
     let idle = Box::pin(tokio::time::sleep(KEEP_ALIVE));
     let mut reply = Response::new(Body::Events { frames, idle });
     let headers = reply.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     reply
@@ -121,26 +132,48 @@ pub(crate) struct Why {
 /// The error envelope for what is refused before it is a JSON-RPC message.
 pub(crate) fn refusal(status: StatusCode, code: ErrorCode, sentence: &str) -> Reply {
     let mut envelope = Object::new();
-    envelope.str("status", "error").str("error_code", code.as_str()).str("error", sentence);
+    envelope
+        .str("status", "error")
+        .str("error_code", code.as_str())
+        .str("error", sentence);
     let mut reply = json(status, Body::whole(envelope.finish()));
-    reply.extensions_mut().insert(Why { code, sentence: sentence.to_owned() });
+    reply.extensions_mut().insert(Why {
+        code,
+        sentence: sentence.to_owned(),
+    });
     reply
 }
 
 pub(crate) fn not_found() -> Reply {
-    refusal(StatusCode::NOT_FOUND, ErrorCode::NotFound, "There is nothing at this path")
+    refusal(
+        StatusCode::NOT_FOUND,
+        ErrorCode::NotFound,
+        "There is nothing at this path",
+    )
 }
 
 /// The client must present a credential we know.
 pub(crate) fn unauthenticated(sentence: &str) -> Reply {
-    let mut reply = refusal(StatusCode::UNAUTHORIZED, ErrorCode::PermissionDenied, sentence);
-    reply.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    let mut reply = refusal(
+        StatusCode::UNAUTHORIZED,
+        ErrorCode::PermissionDenied,
+        sentence,
+    );
+    reply
+        .headers_mut()
+        .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     reply
 }
 
 pub(crate) fn wrong_method(allow: &'static str) -> Reply {
-    let mut reply = refusal(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::InvalidInput, "This path does not take that method");
-    reply.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+    let mut reply = refusal(
+        StatusCode::METHOD_NOT_ALLOWED,
+        ErrorCode::InvalidInput,
+        "This path does not take that method",
+    );
+    reply
+        .headers_mut()
+        .insert(header::ALLOW, HeaderValue::from_static(allow));
     reply
 }
 

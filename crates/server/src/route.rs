@@ -37,16 +37,23 @@ pub(crate) fn route(path: &str) -> Route {
         "/readyz" => return Route::Ready,
         _ => {}
     }
-    if let Some(server) = path.strip_prefix("/u/").and_then(|rest| rest.strip_suffix("/mcp")) {
+    if let Some(server) = path
+        .strip_prefix("/u/")
+        .and_then(|rest| rest.strip_suffix("/mcp"))
+    {
         return ServerId::parse(server).map_or(Route::Nothing, |server| Route::Mcp(Some(server)));
     }
     if let Some(rest) = path.strip_prefix(SEAL) {
-        return unescaped(rest).and_then(|rest| seal::Verb::parse(&rest)).map_or(Route::Nothing, Route::Seal);
+        return unescaped(rest)
+            .and_then(|rest| seal::Verb::parse(&rest))
+            .map_or(Route::Nothing, Route::Seal);
     }
     if path.starts_with("/.well-known/") {
         return Route::WellKnown;
     }
-    path.strip_prefix("/v1/admin/").and_then(admin_verb).map_or(Route::Nothing, Route::Admin)
+    path.strip_prefix("/v1/admin/")
+        .and_then(admin_verb)
+        .map_or(Route::Nothing, Route::Admin)
 }
 
 /// A caller's name may have any character, so it comes escaped; nothing else in a path of ours does.
@@ -86,7 +93,9 @@ async fn guarded(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
         return *refused;
     }
     let origin = cors::listed_origin(&parts.headers, &door.gate.settings().allowed_origins);
-    let Some(origin) = origin else { return admitted(door, parts, body).await };
+    let Some(origin) = origin else {
+        return admitted(door, parts, body).await;
+    };
     let mut reply = match cors::preflight(&parts) {
         Some(reply) => reply,
         None => admitted(door, parts, body).await,
@@ -114,13 +123,18 @@ async fn admitted(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
     };
     crowd::recognise(&parts, &caller);
     let (kind, reply) = match route {
-        Route::Mcp(mount) => ("mcp-http", mcp::http::answer(door, caller.clone(), mount, &parts, body).await),
+        Route::Mcp(mount) => (
+            "mcp-http",
+            mcp::http::answer(door, caller.clone(), mount, &parts, body).await,
+        ),
         Route::Admin(verb) => {
             let mut reply = admin::answer(door, &caller, verb, &parts, body).await;
             oauth::ask_for_operator_scope(door, &caller, &parts, &mut reply);
             ("admin", reply)
         }
-        Route::Healthy | Route::Ready | Route::WellKnown | Route::Seal(_) | Route::Nothing => ("http", reply::not_found()),
+        Route::Healthy | Route::Ready | Route::WellKnown | Route::Seal(_) | Route::Nothing => {
+            ("http", reply::not_found())
+        }
     };
     refused::note(door, kind, &caller, &parts, &reply);
     reply
@@ -133,7 +147,10 @@ fn health(method: &Method, well: bool) -> Reply {
     }
     match well {
         true => reply::json(StatusCode::OK, Body::whole(&b"{\"status\":\"ok\"}"[..])),
-        false => reply::json(StatusCode::SERVICE_UNAVAILABLE, Body::whole(&b"{\"status\":\"draining\"}"[..])),
+        false => reply::json(
+            StatusCode::SERVICE_UNAVAILABLE,
+            Body::whole(&b"{\"status\":\"draining\"}"[..]),
+        ),
     }
 }
 

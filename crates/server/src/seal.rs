@@ -61,7 +61,11 @@ impl Verb {
             "tools" => Self::Tools,
             "sessions" => Self::Sessions,
             "workloads" => Self::Workloads,
-            _ => Self::Session(path.strip_prefix("sessions/").filter(|id| !id.is_empty() && !id.contains('/'))?.to_owned()),
+            _ => Self::Session(
+                path.strip_prefix("sessions/")
+                    .filter(|id| !id.is_empty() && !id.contains('/'))?
+                    .to_owned(),
+            ),
         })
     }
 
@@ -120,7 +124,9 @@ async fn admitted(door: &Door, verb: Verb, parts: &Parts, body: Incoming) -> Rep
     let bearer = bearer(&parts.headers);
     let caller = match verb {
         // A session's token, or a credential; who it is, is found out there.
-        Verb::Invoke | Verb::Tools => bearer.as_deref().and_then(|token| door.gate.identify(token)),
+        Verb::Invoke | Verb::Tools => bearer
+            .as_deref()
+            .and_then(|token| door.gate.identify(token)),
         Verb::Attest if !parts.headers.contains_key(header::AUTHORIZATION) => door.gate.anonymous(),
         _ => match guard::caller(door, parts).await {
             Ok(caller) => Some(caller),
@@ -142,10 +148,21 @@ async fn admitted(door: &Door, verb: Verb, parts: &Parts, body: Incoming) -> Rep
     // Whoever signs needs no credential, so none is asked for there.
     let takes_credential = verb != Verb::Invoke;
     let guest = parts.extensions.get().cloned();
-    let request = Request { method: parts.method.clone(), verb, caller, bearer, query, body, guest };
+    let request = Request {
+        method: parts.method.clone(),
+        verb,
+        caller,
+        bearer,
+        query,
+        body,
+        guest,
+    };
     let mut reply = write(perform(door, request).await);
     // What a client of an identity provider must bring that it did not: a token, or another scope.
-    if takes_credential && reply.status() == StatusCode::UNAUTHORIZED && !parts.headers.contains_key(header::AUTHORIZATION) {
+    if takes_credential
+        && reply.status() == StatusCode::UNAUTHORIZED
+        && !parts.headers.contains_key(header::AUTHORIZATION)
+    {
         oauth::ask_for_token(door, parts, &mut reply);
     }
     if let Some(caller) = operator {
@@ -156,7 +173,9 @@ async fn admitted(door: &Door, verb: Verb, parts: &Parts, body: Incoming) -> Rep
 
 /// Says in this door's form what was refused before this door was asked. What is said, and that it is refused, stays as it is.
 pub(crate) fn reword(reply: &mut Reply) {
-    let Some(why) = reply.extensions_mut().remove::<Why>() else { return };
+    let Some(why) = reply.extensions_mut().remove::<Why>() else {
+        return;
+    };
     let body = render::told(reply.status(), &why.sentence, |out| {
         out.str("error_code", why.code.as_str());
     });
@@ -165,13 +184,25 @@ pub(crate) fn reword(reply: &mut Reply) {
 
 /// Reads a body. Long ones are read a few at a time. Whose token is in force, in a header or at the beginning of the envelope, does not wait
 /// for those who have shown nothing: they cannot take the places of the known by sending slowly.
-async fn read(door: &Door, verb: &Verb, parts: &Parts, mut body: Incoming) -> Result<Bytes, Refused> {
+async fn read(
+    door: &Door,
+    verb: &Verb,
+    parts: &Parts,
+    mut body: Incoming,
+) -> Result<Bytes, Refused> {
     let most = door.gate.settings().max_body_bytes;
-    let is_short = body.size_hint().upper().is_some_and(|bytes| bytes <= SHORT as u64);
+    let is_short = body
+        .size_hint()
+        .upper()
+        .is_some_and(|bytes| bytes <= SHORT as u64);
     if *verb != Verb::Invoke || is_short {
         return body::read(body, most.min(SHORT), None, None).await;
     }
-    let is_known = |token: &str| door.gate.recognise(token).is_ok_and(|caller| door.gate.in_force(&caller).is_ok());
+    let is_known = |token: &str| {
+        door.gate
+            .recognise(token)
+            .is_ok_and(|caller| door.gate.in_force(&caller).is_ok())
+    };
     if bearer(&parts.headers).is_some_and(|token| is_known(&token)) {
         let _place = place(&door.known_envelopes)?;
         return body::read(body, most, parts.extensions.get(), None).await;
@@ -188,7 +219,12 @@ async fn read(door: &Door, verb: &Verb, parts: &Parts, mut body: Incoming) -> Re
 fn place(places: &Semaphore) -> Result<SemaphorePermit<'_>, Refused> {
     places.try_acquire().map_err(|_| {
         let sentence = "Too many long envelopes at once; try again";
-        reply::refusal(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::UpstreamUnavailable, sentence).into()
+        reply::refusal(
+            StatusCode::SERVICE_UNAVAILABLE,
+            ErrorCode::UpstreamUnavailable,
+            sentence,
+        )
+        .into()
     })
 }
 
@@ -196,8 +232,13 @@ fn place(places: &Semaphore) -> Result<SemaphorePermit<'_>, Refused> {
 /// only says in which line its sender waits.
 fn token_in(begun: &[u8]) -> Option<&str> {
     let key = b"\"security_token\"";
-    let rest = begun.get(begun.windows(key.len()).position(|part| part == key)? + key.len()..)?.trim_ascii_start();
-    let text = rest.strip_prefix(b":")?.trim_ascii_start().strip_prefix(b"\"")?;
+    let rest = begun
+        .get(begun.windows(key.len()).position(|part| part == key)? + key.len()..)?
+        .trim_ascii_start();
+    let text = rest
+        .strip_prefix(b":")?
+        .trim_ascii_start()
+        .strip_prefix(b"\"")?;
     std::str::from_utf8(text.get(..text.iter().position(|byte| *byte == b'"')?)?).ok()
 }
 
@@ -208,25 +249,40 @@ pub(crate) async fn perform(door: &Door, request: Request) -> Said {
         Verb::Invoke => envelope::answer(door, &request).await,
         Verb::Tools => tools::answer(door, &request),
         Verb::Sessions | Verb::Session(_) | Verb::Workloads => match &request.caller {
-            Some(operator) if operator.is_operator() && operator.is_active() => sessions::answer(door, operator, &request).await,
-            _ => Said::refused(StatusCode::FORBIDDEN, "This path needs an operator's credential"),
+            Some(operator) if operator.is_operator() && operator.is_active() => {
+                sessions::answer(door, operator, &request).await
+            }
+            _ => Said::refused(
+                StatusCode::FORBIDDEN,
+                "This path needs an operator's credential",
+            ),
         },
     }
 }
 
 fn bearer(headers: &HeaderMap) -> Option<String> {
     let (scheme, token) = guard::single(headers, header::AUTHORIZATION)?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
+    scheme
+        .eq_ignore_ascii_case("bearer")
+        .then(|| token.trim().to_owned())
 }
 
 fn write(said: Said) -> Reply {
     let mut reply = reply::json(said.status, Body::Whole(Parcel::new(said.body, said.pass)));
-    reply.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
+    reply.headers_mut().insert(
+        header::CACHE_CONTROL,
+        header::HeaderValue::from_static("no-store"),
+    );
     if said.status == StatusCode::UNAUTHORIZED {
-        reply.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+        reply.headers_mut().insert(
+            header::WWW_AUTHENTICATE,
+            header::HeaderValue::from_static("Bearer"),
+        );
     }
     if let Some(wait) = said.retry_after {
-        reply.headers_mut().insert(header::RETRY_AFTER, render::whole_seconds(wait).into());
+        reply
+            .headers_mut()
+            .insert(header::RETRY_AFTER, render::whole_seconds(wait).into());
     }
     reply
 }

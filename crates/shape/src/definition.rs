@@ -64,21 +64,51 @@ pub struct Comparison {
 pub fn compare(kind: &str, old: &[u8], new: &[u8]) -> Comparison {
     let (Ok(old), Ok(new)) = (Json::parse(old, LIMITS), Json::parse(new, LIMITS)) else {
         let same = old == new;
-        let diff = if same { Vec::new() } else { vec!["@ one of the two is not valid JSON".to_owned()] };
-        return Comparison { verdict: if same { Verdict::Same } else { Verdict::Reworded }, diff };
+        let diff = if same {
+            Vec::new()
+        } else {
+            vec!["@ one of the two is not valid JSON".to_owned()]
+        };
+        return Comparison {
+            verdict: if same {
+                Verdict::Same
+            } else {
+                Verdict::Reworded
+            },
+            diff,
+        };
     };
     if wire::canonical(old) == wire::canonical(new) {
-        return Comparison { verdict: Verdict::Same, diff: Vec::new() };
+        return Comparison {
+            verdict: Verdict::Same,
+            diff: Vec::new(),
+        };
     }
-    let verdict = if kind == "tool" { judge(old, new) } else { Verdict::Reworded };
-    Comparison { verdict, diff: diff::lines(old, new) }
+    let verdict = if kind == "tool" {
+        judge(old, new)
+    } else {
+        Verdict::Reworded
+    };
+    Comparison {
+        verdict,
+        diff: diff::lines(old, new),
+    }
 }
 
 fn judge(old: Json<'_>, new: Json<'_>) -> Verdict {
-    let rest =
-        |json: Json<'_>| wire::canonical(Json::checked_before(&wire::write::replace_fields(json, &["inputSchema"], |_| {})));
-    let schema = |json: Json<'_>| serde_json::from_slice::<Value>(json.get("inputSchema")?.as_bytes()).ok();
-    let (Some(before), Some(after), true) = (schema(old), schema(new), rest(old) == rest(new)) else { return Verdict::Reworded };
+    let rest = |json: Json<'_>| {
+        wire::canonical(Json::checked_before(&wire::write::replace_fields(
+            json,
+            &["inputSchema"],
+            |_| {},
+        )))
+    };
+    let schema =
+        |json: Json<'_>| serde_json::from_slice::<Value>(json.get("inputSchema")?.as_bytes()).ok();
+    let (Some(before), Some(after), true) = (schema(old), schema(new), rest(old) == rest(new))
+    else {
+        return Verdict::Reworded;
+    };
     if narrow::says_more(&before, &after) {
         Verdict::Reworded
     } else if narrow::accepts_no_more(&before, &after) {

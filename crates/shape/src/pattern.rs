@@ -15,10 +15,15 @@ pub(crate) struct Pattern {
 
 impl Pattern {
     pub(crate) fn new(text: impl Into<Cow<'static, str>>) -> Self {
-        Self { text: text.into(), compiled: OnceLock::new() }
+        Self {
+            text: text.into(),
+            compiled: OnceLock::new(),
+        }
     }
 
     pub(crate) fn get(&self) -> Option<&Regex> {
-        self.compiled.get_or_init(|| Regex::new(&self.text).ok()).as_ref()
+        self.compiled
+            .get_or_init(|| Regex::new(&self.text).ok())
+            .as_ref()
     }
 }

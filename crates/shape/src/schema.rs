@@ -125,12 +125,22 @@ impl Schema {
 
     /// Compiles a schema that may refer to documents which are at hand, in this dialect if it names none. A server's schema has no
     /// such documents; the official suite needs them.
-    fn compile_among(text: &[u8], documents: impl Retrieve + 'static, default: Draft) -> Result<Self, SchemaProblem> {
+    fn compile_among(
+        text: &[u8],
+        documents: impl Retrieve + 'static,
+        default: Draft,
+    ) -> Result<Self, SchemaProblem> {
         let json = Json::parse(text, LIMITS).map_err(SchemaProblem::Json)?;
-        let schema: Value = serde_json::from_slice(json.as_bytes()).map_err(|error| SchemaProblem::Invalid(error.to_string()))?;
+        let schema: Value = serde_json::from_slice(json.as_bytes())
+            .map_err(|error| SchemaProblem::Invalid(error.to_string()))?;
         let required = required(&schema);
         if let Some(object) = trivial(&schema) {
-            return Ok(Self { checker: Checker::Trivial { object }, required, prices: Prices::default(), depth: 0 });
+            return Ok(Self {
+                checker: Checker::Trivial { object },
+                required,
+                prices: Prices::default(),
+                depth: 0,
+            });
         }
         let draft = dialect(&schema, default, &documents)?;
         let prices = patterns::weigh(&schema)?;
@@ -146,10 +156,19 @@ impl Schema {
             .with_registry(&registry)
             .offline()
             .should_validate_formats(false)
-            .with_pattern_options(PatternOptions::regex().size_limit(patterns::LARGEST).dfa_size_limit(patterns::LARGEST))
+            .with_pattern_options(
+                PatternOptions::regex()
+                    .size_limit(patterns::LARGEST)
+                    .dfa_size_limit(patterns::LARGEST),
+            )
             .build(&schema)
             .map_err(|error| explain::problem(&error))?;
-        Ok(Self { checker: Checker::Full(Box::new(checker)), required, prices, depth })
+        Ok(Self {
+            checker: Checker::Full(Box::new(checker)),
+            required,
+            prices,
+            depth,
+        })
     }
 
     /// Whether an instance, a JSON text validated before, is as the schema wants it.
@@ -158,7 +177,9 @@ impl Schema {
             return Err(explain::missing(&names));
         }
         let checker = match &self.checker {
-            Checker::Trivial { object: true } if !is_object(instance) => return Err(explain::not_an_object()),
+            Checker::Trivial { object: true } if !is_object(instance) => {
+                return Err(explain::not_an_object());
+            }
             Checker::Trivial { .. } => return Ok(()),
             Checker::Full(checker) => checker,
         };
@@ -174,7 +195,9 @@ impl Schema {
             (false, left) => {
                 tape.refill((2 * (BUDGET - left) + 1_000).min(WORDS_BUDGET));
                 let error = checker.validate(root).err();
-                Err(error.filter(|_| tape.left() > 0).map_or_else(explain::no_words, |error| explain::mismatch(&error)))
+                Err(error
+                    .filter(|_| tape.left() > 0)
+                    .map_or_else(explain::no_words, |error| explain::mismatch(&error)))
             }
         }
     }
@@ -188,8 +211,16 @@ impl Schema {
         let mut present = vec![false; self.required.len()];
         let mut left = present.len();
         for (name, kind) in Json::checked_before(instance.trim_ascii()).heads() {
-            let Ok(at) = self.required.binary_search_by(|(required, _)| (**required).cmp(&name)) else { continue };
-            let (Some((_, no_null)), Some(present)) = (self.required.get(at), present.get_mut(at)) else { continue };
+            let Ok(at) = self
+                .required
+                .binary_search_by(|(required, _)| (**required).cmp(&name))
+            else {
+                continue;
+            };
+            let (Some((_, no_null)), Some(present)) = (self.required.get(at), present.get_mut(at))
+            else {
+                continue;
+            };
             let is_there = !*no_null || kind != Kind::Null;
             // No name comes twice in a validated text.
             if is_there && !std::mem::replace(present, true) {
@@ -199,7 +230,11 @@ impl Schema {
                 return None;
             }
         }
-        let absent = self.required.iter().zip(present).filter(|(_, present)| !present);
+        let absent = self
+            .required
+            .iter()
+            .zip(present)
+            .filter(|(_, present)| !present);
         let names: Vec<&str> = absent.map(|((name, _), _)| &**name).collect();
         (!names.is_empty()).then_some(names)
     }
@@ -209,7 +244,10 @@ impl Schema {
 struct Nowhere;
 
 impl Retrieve for Nowhere {
-    fn retrieve(&self, _: &referencing::Uri<String>) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+    fn retrieve(
+        &self,
+        _: &referencing::Uri<String>,
+    ) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
         Err("it is in another document".into())
     }
 }
@@ -233,7 +271,9 @@ fn trivial(schema: &Value) -> Option<bool> {
             ("required", Value::Array(none)) if none.is_empty() => {}
             ("additionalProperties", Value::Bool(true)) => {}
             // A dialect we do not know is refused even if nothing is said in it.
-            ("$schema", Value::String(uri)) if Draft::from_schema_uri(uri) == Draft::Unknown => return None,
+            ("$schema", Value::String(uri)) if Draft::from_schema_uri(uri) == Draft::Unknown => {
+                return None;
+            }
             (note, _) if NOTES.contains(&note) => {}
             _ => return None,
         }
@@ -242,14 +282,24 @@ fn trivial(schema: &Value) -> Option<bool> {
 }
 
 /// The dialect of a schema: one it names, or one that a document it names is written in.
-fn dialect(schema: &Value, default: Draft, documents: &dyn Retrieve) -> Result<Draft, SchemaProblem> {
+fn dialect(
+    schema: &Value,
+    default: Draft,
+    documents: &dyn Retrieve,
+) -> Result<Draft, SchemaProblem> {
     let named = match schema {
         Value::Object(schema) => schema.get("$schema"),
         Value::Bool(_) => None,
         _ => return Err(SchemaProblem::NotASchema),
     };
-    let Some(named) = named else { return Ok(default) };
-    let unknown = || SchemaProblem::Dialect(explain::short(named.as_str().unwrap_or("something that is not a text")));
+    let Some(named) = named else {
+        return Ok(default);
+    };
+    let unknown = || {
+        SchemaProblem::Dialect(explain::short(
+            named.as_str().unwrap_or("something that is not a text"),
+        ))
+    };
     let uri = named.as_str().ok_or_else(unknown)?;
     match Draft::from_schema_uri(uri) {
         draft @ (Draft::Draft202012 | Draft::Draft201909 | Draft::Draft7) => Ok(draft),
@@ -263,19 +313,28 @@ fn dialect(schema: &Value, default: Draft, documents: &dyn Retrieve) -> Result<D
 }
 
 fn required(schema: &Value) -> Vec<(Box<str>, bool)> {
-    let names = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let names = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
     // In draft-07 a reference hides what stands beside it, and a type that does not cover objects makes the list moot.
     let listed = schema.get("$ref").is_none();
     let mut required: Vec<(Box<str>, bool)> = names
         .filter(|_| listed)
         .map(|name| {
-            let property = schema.get("properties").and_then(|properties| properties.get(name));
-            let no_null =
-                match property.filter(|property| property.get("$ref").is_none()).and_then(|property| property.get("type")) {
-                    Some(Value::String(only)) => only != "null",
-                    Some(Value::Array(several)) => !several.iter().any(|one| one == "null"),
-                    _ => false,
-                };
+            let property = schema
+                .get("properties")
+                .and_then(|properties| properties.get(name));
+            let no_null = match property
+                .filter(|property| property.get("$ref").is_none())
+                .and_then(|property| property.get("type"))
+            {
+                Some(Value::String(only)) => only != "null",
+                Some(Value::Array(several)) => !several.iter().any(|one| one == "null"),
+                _ => false,
+            };
             (name.into(), no_null)
         })
         .collect();

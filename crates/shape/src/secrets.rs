@@ -44,11 +44,21 @@ pub fn redact(text: &[u8], held: &Held) -> Option<Redacted> {
 
 /// The text without the secrets that are among the suspects.
 fn rewritten(text: &[u8], held: &Held, mut suspects: Vec<(usize, Reason)>) -> Option<Redacted> {
-    if suspects.iter().any(|(_, reason)| *reason == Reason::Disguise) && !anything_in(&disguised(text, &suspects), held) {
+    if suspects
+        .iter()
+        .any(|(_, reason)| *reason == Reason::Disguise)
+        && !anything_in(&disguised(text, &suspects), held)
+    {
         suspects.retain(|(_, reason)| *reason != Reason::Disguise);
     }
     let mut suspects = suspects.as_slice();
-    let mut rewriting = Rewriting { text, copied: 0, out: Vec::new(), found: Vec::new(), keys: None };
+    let mut rewriting = Rewriting {
+        text,
+        copied: 0,
+        out: Vec::new(),
+        found: Vec::new(),
+        keys: None,
+    };
     let mut at = 0;
     while let Some((next, _)) = suspects.first() {
         let (open, end) = string_around(text, at, *next);
@@ -77,10 +87,14 @@ pub fn redact_text(text: &str, held: &Held) -> Option<String> {
 fn disguised(text: &[u8], suspects: &[(usize, Reason)]) -> Vec<u8> {
     let mut decoded = Vec::new();
     let mut at = 0;
-    for (place, _) in suspects.iter().filter(|(_, reason)| *reason == Reason::Disguise) {
+    for (place, _) in suspects
+        .iter()
+        .filter(|(_, reason)| *reason == Reason::Disguise)
+    {
         if *place >= at {
             let (open, end) = string_around(text, at, *place);
-            decoded.extend_from_slice(decode_key(text.get(open..end).unwrap_or_default()).as_bytes());
+            decoded
+                .extend_from_slice(decode_key(text.get(open..end).unwrap_or_default()).as_bytes());
             decoded.push(0x1f);
             at = end;
         }
@@ -104,11 +118,20 @@ fn string_around(text: &[u8], mut at: usize, place: usize) -> (usize, usize) {
 fn highest_number(text: &[u8]) -> u64 {
     let number = |at: usize| {
         let rest = text.get(at + 2..)?;
-        let digits = rest.iter().take(MAX_DIGITS + 1).take_while(|byte| byte.is_ascii_digit()).count();
-        let digits = rest.get(..digits).filter(|digits| digits.len() <= MAX_DIGITS && rest.get(digits.len()) == Some(&b']'))?;
+        let digits = rest
+            .iter()
+            .take(MAX_DIGITS + 1)
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        let digits = rest
+            .get(..digits)
+            .filter(|digits| digits.len() <= MAX_DIGITS && rest.get(digits.len()) == Some(&b']'))?;
         std::str::from_utf8(digits).ok()?.parse().ok()
     };
-    memmem::find_iter(text, " #").filter_map(number).max().unwrap_or(0)
+    memmem::find_iter(text, " #")
+        .filter_map(number)
+        .max()
+        .unwrap_or(0)
 }
 
 /// The text being written anew, copied as it stands where nothing was found.
@@ -128,7 +151,8 @@ impl Rewriting<'_> {
         if self.out.is_empty() {
             self.out.reserve(self.text.len());
         }
-        self.out.extend_from_slice(self.text.get(self.copied..start).unwrap_or_default());
+        self.out
+            .extend_from_slice(self.text.get(self.copied..start).unwrap_or_default());
         self.copied = end;
     }
 
@@ -138,7 +162,11 @@ impl Rewriting<'_> {
         if spans.is_empty() {
             return;
         }
-        let number = if self.is_key(end) { self.next_key() } else { String::new() };
+        let number = if self.is_key(end) {
+            self.next_key()
+        } else {
+            String::new()
+        };
         let mut clean = String::with_capacity(decoded.len());
         let mut from = 0;
         for (start, end, name) in spans {
@@ -157,15 +185,30 @@ impl Rewriting<'_> {
         let part = self.text.get(from..to).unwrap_or_default();
         let mut hits = Vec::new();
         held.find_values(part, |start, end| hits.push((from + start, from + end)));
-        let in_number = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+        let in_number =
+            |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
         hits.sort_unstable();
         for (start, end) in hits {
-            let whole = self.text.get(start..end).unwrap_or_default().iter().all(|byte| in_number(&byte));
+            let whole = self
+                .text
+                .get(start..end)
+                .unwrap_or_default()
+                .iter()
+                .all(|byte| in_number(&byte));
             // The rest of a number that was taken out is gone with it.
             if whole && start >= self.copied.max(from) {
-                let before = self.text.get(self.copied.max(from)..start).unwrap_or_default();
+                let before = self
+                    .text
+                    .get(self.copied.max(from)..start)
+                    .unwrap_or_default();
                 let before = before.iter().rev().take_while(in_number).count();
-                let after = self.text.get(end..to).unwrap_or_default().iter().take_while(in_number).count();
+                let after = self
+                    .text
+                    .get(end..to)
+                    .unwrap_or_default()
+                    .iter()
+                    .take_while(in_number)
+                    .count();
                 self.skip(start - before, end + after);
                 write::quote(&mut self.out, &format!("[redacted: {HELD}]"));
                 self.found.push(HELD);
@@ -174,7 +217,12 @@ impl Rewriting<'_> {
     }
 
     fn is_key(&self, end: usize) -> bool {
-        self.text.get(end..).unwrap_or_default().trim_ascii_start().first() == Some(&b':')
+        self.text
+            .get(end..)
+            .unwrap_or_default()
+            .trim_ascii_start()
+            .first()
+            == Some(&b':')
     }
 
     /// A number that no key of this text has yet: one more than any that the text itself has in such a place.
@@ -191,6 +239,9 @@ impl Rewriting<'_> {
         self.skip(self.text.len(), self.text.len());
         self.found.sort_unstable();
         self.found.dedup();
-        Some(Redacted { text: self.out, found: self.found })
+        Some(Redacted {
+            text: self.out,
+            found: self.found,
+        })
     }
 }

@@ -88,7 +88,11 @@ impl Sieve {
             lengths: [false; POSITIONS],
         };
         for (core, bucket) in sieve.plan.place_well(needles) {
-            sieve.add(core, bucket, needles.get(core.needle).copied().unwrap_or_default());
+            sieve.add(
+                core,
+                bucket,
+                needles.get(core.needle).copied().unwrap_or_default(),
+            );
         }
         sieve.in_order()
     }
@@ -105,9 +109,13 @@ impl Sieve {
     }
 
     fn in_order(mut self) -> Self {
-        self.cores.sort_unstable_by_key(|entry| (slot(entry.key), entry.core.needle));
-        self.slots = (0..=SLOTS).map(|start| self.cores.partition_point(|entry| slot(entry.key) < start)).collect();
-        self.lengths = std::array::from_fn(|at| self.cores.iter().any(|entry| entry.core.len == at + 1));
+        self.cores
+            .sort_unstable_by_key(|entry| (slot(entry.key), entry.core.needle));
+        self.slots = (0..=SLOTS)
+            .map(|start| self.cores.partition_point(|entry| slot(entry.key) < start))
+            .collect();
+        self.lengths =
+            std::array::from_fn(|at| self.cores.iter().any(|entry| entry.core.len == at + 1));
         self
     }
 
@@ -116,22 +124,43 @@ impl Sieve {
         let bucket = u8::try_from(bucket).unwrap_or_default();
         for (position, byte) in bytes.iter().enumerate() {
             match byte {
-                Some(byte) => self.spelling.forms(*byte).into_iter().for_each(|byte| self.tables.add(position, byte, bucket)),
+                Some(byte) => self
+                    .spelling
+                    .forms(*byte)
+                    .into_iter()
+                    .for_each(|byte| self.tables.add(position, byte, bucket)),
                 None => (0..=u8::MAX).for_each(|byte| self.tables.add(position, byte, bucket)),
             }
         }
         beginnings(bytes).for_each(|begins| self.beginnings.add(self.spelling, begins));
         let bytes = bytes.map(Option::unwrap_or_default);
-        let (key, case) = (self.spelling.key(bytes, core.len), self.spelling.case(bytes));
-        self.cores.push(Entry { key, bytes: u32::from_le_bytes(bytes) | case, case, core });
+        let (key, case) = (
+            self.spelling.key(bytes, core.len),
+            self.spelling.case(bytes),
+        );
+        self.cores.push(Entry {
+            key,
+            bytes: u32::from_le_bytes(bytes) | case,
+            case,
+            core,
+        });
     }
 
     /// Reports every core, and every stretch that is not ASCII, until told to stop.
-    pub(crate) fn sift<B>(&self, text: &[u8], seen: impl FnMut(Seen<'_>) -> ControlFlow<B>) -> Option<B> {
+    pub(crate) fn sift<B>(
+        &self,
+        text: &[u8],
+        seen: impl FnMut(Seen<'_>) -> ControlFlow<B>,
+    ) -> Option<B> {
         self.sift_with(level(), text, seen)
     }
 
-    fn sift_with<B>(&self, level: Level, text: &[u8], mut seen: impl FnMut(Seen<'_>) -> ControlFlow<B>) -> Option<B> {
+    fn sift_with<B>(
+        &self,
+        level: Level,
+        text: &[u8],
+        mut seen: impl FnMut(Seen<'_>) -> ControlFlow<B>,
+    ) -> Option<B> {
         let mut places = Places::default();
         let mut at = 0;
         while at < text.len() {
@@ -160,15 +189,35 @@ impl Sieve {
     }
 
     /// Reports the cores that stand at a place.
-    fn look<B>(&self, text: &[u8], at: usize, seen: &mut impl FnMut(Seen<'_>) -> ControlFlow<B>) -> ControlFlow<B> {
+    fn look<B>(
+        &self,
+        text: &[u8],
+        at: usize,
+        seen: &mut impl FnMut(Seen<'_>) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
         let rest = text.get(at..).unwrap_or_default();
-        let bytes = rest.first_chunk::<POSITIONS>().copied().unwrap_or_else(|| short(rest));
-        for (len, _) in (1..=rest.len().min(POSITIONS)).zip(self.lengths).filter(|(_, has_any)| *has_any) {
+        let bytes = rest
+            .first_chunk::<POSITIONS>()
+            .copied()
+            .unwrap_or_else(|| short(rest));
+        for (len, _) in (1..=rest.len().min(POSITIONS))
+            .zip(self.lengths)
+            .filter(|(_, has_any)| *has_any)
+        {
             let key = self.spelling.key(bytes, len);
             let slot = slot(key);
-            let (from, to) = (self.slots.get(slot).copied(), self.slots.get(slot + 1).copied());
-            let there = from.zip(to).and_then(|(from, to)| self.cores.get(from..to)).unwrap_or_default();
-            for entry in there.iter().filter(|entry| entry.key == key && entry.is(bytes, len)) {
+            let (from, to) = (
+                self.slots.get(slot).copied(),
+                self.slots.get(slot + 1).copied(),
+            );
+            let there = from
+                .zip(to)
+                .and_then(|(from, to)| self.cores.get(from..to))
+                .unwrap_or_default();
+            for entry in there
+                .iter()
+                .filter(|entry| entry.key == key && entry.is(bytes, len))
+            {
                 seen(Seen::Core(at, &entry.core))?;
             }
         }
@@ -186,13 +235,25 @@ impl Spelling {
     /// The first `len` bytes and `len` itself, as one number. Letters in either case have the same, and so may a few other characters.
     #[inline]
     fn key(self, bytes: [u8; POSITIONS], len: usize) -> u64 {
-        let case = if self == Self::AnyCase { 0x2020_2020 } else { 0 };
-        let kept = u64::from(u32::from_le_bytes(bytes) | case) & ((1 << (8 * len.min(POSITIONS))) - 1);
+        let case = if self == Self::AnyCase {
+            0x2020_2020
+        } else {
+            0
+        };
+        let kept =
+            u64::from(u32::from_le_bytes(bytes) | case) & ((1 << (8 * len.min(POSITIONS))) - 1);
         kept | (len as u64) << 32
     }
 
     fn forms(self, byte: u8) -> [u8; 2] {
-        [byte, if self == Self::AnyCase { byte.to_ascii_uppercase() } else { byte }]
+        [
+            byte,
+            if self == Self::AnyCase {
+                byte.to_ascii_uppercase()
+            } else {
+                byte
+            },
+        ]
     }
 }
 
@@ -209,12 +270,18 @@ impl Core {
     fn all(needle_at: usize, needle: &[u8]) -> impl Iterator<Item = Self> + use<> {
         let len = needle.len().min(POSITIONS);
         let last = if len > 0 { needle.len() - len + 1 } else { 0 };
-        (0..last).map(move |offset| Self { needle: needle_at, offset, len })
+        (0..last).map(move |offset| Self {
+            needle: needle_at,
+            offset,
+            len,
+        })
     }
 
     /// Its bytes; positions beyond its end are open.
     fn bytes(&self, needle: &[u8]) -> [Option<u8>; POSITIONS] {
-        let core = needle.get(self.offset..self.offset + self.len).unwrap_or_default();
+        let core = needle
+            .get(self.offset..self.offset + self.len)
+            .unwrap_or_default();
         std::array::from_fn(|position| core.get(position).copied())
     }
 }

@@ -7,7 +7,9 @@ const LONGEST: Duration = Duration::from_secs(30);
 
 /// The pause after the n-th failure in a row: between half of it and all of it, as the dice fall.
 pub(crate) fn pause_after(failures: u32, dice: u32) -> Duration {
-    let whole = SHORTEST.saturating_mul(2u32.saturating_pow(failures.saturating_sub(1))).min(LONGEST);
+    let whole = SHORTEST
+        .saturating_mul(2u32.saturating_pow(failures.saturating_sub(1)))
+        .min(LONGEST);
     let half = whole / 2;
     half + half.mul_f64(f64::from(dice) / f64::from(u32::MAX))
 }

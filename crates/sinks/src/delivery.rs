@@ -65,15 +65,31 @@ impl Delivery {
             match self.round(&mut way, until).await {
                 Ok(Round::More) => self.board.well(State::Delivering),
                 Ok(Round::Idle) => {
-                    self.board.well(if way.settling.is_empty() { State::Idle } else { State::Delivering });
-                    if (self.is_told_to_stop() && way.settling.is_empty()) || self.wait(&way).await.is_err() {
+                    self.board.well(if way.settling.is_empty() {
+                        State::Idle
+                    } else {
+                        State::Delivering
+                    });
+                    if (self.is_told_to_stop() && way.settling.is_empty())
+                        || self.wait(&way).await.is_err()
+                    {
                         break;
                     }
                 }
                 Err(why) => {
                     let failures = self.board.failed(&why);
-                    tracing::warn!(sink = self.spec.name, failures, why, "a sink is not delivering");
-                    if self.is_told_to_stop() || self.pause(pause_after(failures, (self.outside.dice)())).await.is_err() {
+                    tracing::warn!(
+                        sink = self.spec.name,
+                        failures,
+                        why,
+                        "a sink is not delivering"
+                    );
+                    if self.is_told_to_stop()
+                        || self
+                            .pause(pause_after(failures, (self.outside.dice)()))
+                            .await
+                            .is_err()
+                    {
                         break;
                     }
                 }
@@ -93,12 +109,23 @@ impl Delivery {
                     self.board.note().next = place;
                     let feed = Some(Feed::new(&self.ledger, place));
                     let driver = Driver::new(&self.spec, &self.ledger, &self.outside);
-                    return Some(Way { driver, feed, settling: Settling::default(), done: place, saved: place });
+                    return Some(Way {
+                        driver,
+                        feed,
+                        settling: Settling::default(),
+                        done: place,
+                        saved: place,
+                    });
                 }
                 Err(why) => {
                     let failures = self.board.failed(&why);
                     tracing::error!(sink = self.spec.name, why, "a sink cannot begin");
-                    if self.is_told_to_stop() || self.pause(pause_after(failures, (self.outside.dice)())).await.is_err() {
+                    if self.is_told_to_stop()
+                        || self
+                            .pause(pause_after(failures, (self.outside.dice)()))
+                            .await
+                            .is_err()
+                    {
                         return None;
                     }
                 }
@@ -113,10 +140,13 @@ impl Delivery {
             Start::Now => Place::start_of(durable),
         };
         let cursor = self.cursor.clone();
-        let found = tokio::task::spawn_blocking(move || match cursor.load().map_err(|error| error.to_string())? {
-            Some(place) => Ok(place),
-            None => {
-                cursor.save(start).map(|()| start).map_err(|error| format!("cannot write {}: {error}", cursor.file().display()))
+        let found = tokio::task::spawn_blocking(move || {
+            match cursor.load().map_err(|error| error.to_string())? {
+                Some(place) => Ok(place),
+                None => cursor
+                    .save(start)
+                    .map(|()| start)
+                    .map_err(|error| format!("cannot write {}: {error}", cursor.file().display())),
             }
         });
         let place = found.await.map_err(|error| error.to_string())??;
@@ -134,9 +164,16 @@ impl Delivery {
         if way.settling.is_full() {
             return Ok(Round::Idle);
         }
-        let batch = self.read(way, until).await.map_err(|error| format!("cannot read the ledger: {error}"))?;
+        let batch = self
+            .read(way, until)
+            .await
+            .map_err(|error| format!("cannot read the ledger: {error}"))?;
         if batch.missed > 0 {
-            tracing::error!(sink = self.spec.name, records = batch.missed, "records were gone before this sink had them");
+            tracing::error!(
+                sink = self.spec.name,
+                records = batch.missed,
+                "records were gone before this sink had them"
+            );
             self.board.note().lost += batch.missed;
         }
         if !batch.events.is_empty() {
@@ -153,7 +190,9 @@ impl Delivery {
             self.board.note().next = way.done;
             let passed_over = way.done.seq.saturating_sub(way.saved.seq) >= PASSED_OVER;
             if !batch.events.is_empty() || passed_over {
-                self.save(way).await.map_err(|error| format!("cannot note how far this sink is: {error}"))?;
+                self.save(way)
+                    .await
+                    .map_err(|error| format!("cannot note how far this sink is: {error}"))?;
             }
         } else {
             way.settling.extend(batch.next);
@@ -162,11 +201,17 @@ impl Delivery {
     }
 
     async fn read(&self, way: &mut Way, until: u64) -> io::Result<Batch> {
-        let mut feed = way.feed.take().unwrap_or_else(|| Feed::new(&self.ledger, way.done));
+        let mut feed = way
+            .feed
+            .take()
+            .unwrap_or_else(|| Feed::new(&self.ledger, way.done));
         if feed.next().seq >= until {
             let next = feed.next();
             way.feed = Some(feed);
-            return Ok(Batch { next, ..Batch::default() });
+            return Ok(Batch {
+                next,
+                ..Batch::default()
+            });
         }
         let (filter, most) = (self.spec.filter.clone(), self.spec.batch);
         let reading = tokio::task::spawn_blocking(move || {
@@ -191,7 +236,9 @@ impl Delivery {
         if let Some(place) = way.settling.settled(Instant::now(), way.driver.settle()) {
             way.done = place;
             self.board.note().next = place;
-            self.save(way).await.map_err(|error| format!("cannot note how far this sink is: {error}"))?;
+            self.save(way)
+                .await
+                .map_err(|error| format!("cannot note how far this sink is: {error}"))?;
         }
         Ok(())
     }
@@ -199,7 +246,11 @@ impl Delivery {
     /// After a broken delivery: on from the first event that was not taken.
     async fn go_back(&mut self, way: &mut Way, batch: &Batch, broken: Broken) -> String {
         way.settling.forget();
-        if let Some(last) = broken.taken.checked_sub(1).and_then(|last| batch.events.get(last)) {
+        if let Some(last) = broken
+            .taken
+            .checked_sub(1)
+            .and_then(|last| batch.events.get(last))
+        {
             way.done = last.position.next();
             self.board.delivered(broken.taken, way.done);
             if let Err(error) = self.save(way).await {
@@ -215,7 +266,9 @@ impl Delivery {
             return Ok(());
         }
         let (cursor, place) = (self.cursor.clone(), way.done);
-        tokio::task::spawn_blocking(move || cursor.save(place)).await.map_err(io::Error::other)??;
+        tokio::task::spawn_blocking(move || cursor.save(place))
+            .await
+            .map_err(io::Error::other)??;
         way.saved = place;
         Ok(())
     }

@@ -25,7 +25,10 @@ pub(crate) struct Broken {
 
 impl Broken {
     pub(crate) fn before_all(why: impl Into<String>) -> Self {
-        Self { taken: 0, why: why.into() }
+        Self {
+            taken: 0,
+            why: why.into(),
+        }
     }
 }
 
@@ -41,17 +44,40 @@ pub(crate) enum Driver {
 impl Driver {
     pub(crate) fn new(spec: &Spec, ledger: &Path, outside: &Outside) -> Self {
         match &spec.kind {
-            Kind::File { path, rotate_bytes } => Driver::File(FileSink::new(path.clone(), *rotate_bytes)),
-            Kind::Syslog { address, facility } => Driver::Syslog(Syslog::new(address.clone(), *facility, spec.timeout)),
-            Kind::Webhook { url, headers, secret } => {
-                let post = Post { url: url.clone(), headers: headers.clone(), timeout: spec.timeout, outside: outside.clone() };
+            Kind::File { path, rotate_bytes } => {
+                Driver::File(FileSink::new(path.clone(), *rotate_bytes))
+            }
+            Kind::Syslog { address, facility } => {
+                Driver::Syslog(Syslog::new(address.clone(), *facility, spec.timeout))
+            }
+            Kind::Webhook {
+                url,
+                headers,
+                secret,
+            } => {
+                let post = Post {
+                    url: url.clone(),
+                    headers: headers.clone(),
+                    timeout: spec.timeout,
+                    outside: outside.clone(),
+                };
                 Driver::Webhook(Webhook::new(post, secret.clone()))
             }
             Kind::Otlp { url, headers } => {
-                let post = Post { url: url.clone(), headers: headers.clone(), timeout: spec.timeout, outside: outside.clone() };
+                let post = Post {
+                    url: url.clone(),
+                    headers: headers.clone(),
+                    timeout: spec.timeout,
+                    outside: outside.clone(),
+                };
                 Driver::Otlp(Otlp::new(post))
             }
-            Kind::Nats(nats) => Driver::Nats(Box::new(Nats::new(nats.clone(), spec.timeout, ledger.to_owned(), outside.clone()))),
+            Kind::Nats(nats) => Driver::Nats(Box::new(Nats::new(
+                nats.clone(),
+                spec.timeout,
+                ledger.to_owned(),
+                outside.clone(),
+            ))),
         }
     }
 
@@ -98,9 +124,20 @@ impl Post {
     }
 
     /// Sends `body` and returns what came back with a status that means yes.
-    pub(crate) async fn send(&self, body: String, more: Vec<(String, String)>) -> Result<String, String> {
-        let courier = self.outside.courier.as_ref().ok_or("no worker runs that could send it")?;
-        let mut headers = vec![("content-type".to_owned(), vocab::Redacted::new("application/json".to_owned()))];
+    pub(crate) async fn send(
+        &self,
+        body: String,
+        more: Vec<(String, String)>,
+    ) -> Result<String, String> {
+        let courier = self
+            .outside
+            .courier
+            .as_ref()
+            .ok_or("no worker runs that could send it")?;
+        let mut headers = vec![(
+            "content-type".to_owned(),
+            vocab::Redacted::new("application/json".to_owned()),
+        )];
         for (name, value) in &self.headers {
             let value = match value {
                 Text::Literal(value) => vocab::Redacted::new(value.clone()),
@@ -108,8 +145,17 @@ impl Post {
             };
             headers.push((name.clone(), value));
         }
-        headers.extend(more.into_iter().map(|(name, value)| (name, vocab::Redacted::new(value))));
-        let receipt = courier(Parcel { url: self.url.clone(), headers, body, timeout: self.timeout }).await?;
+        headers.extend(
+            more.into_iter()
+                .map(|(name, value)| (name, vocab::Redacted::new(value))),
+        );
+        let receipt = courier(Parcel {
+            url: self.url.clone(),
+            headers,
+            body,
+            timeout: self.timeout,
+        })
+        .await?;
         match receipt.status {
             200..=299 => Ok(receipt.body),
             status => Err(format!("answered with status {status}")),
@@ -139,11 +185,20 @@ mod tests {
 
     #[test]
     fn a_large_batch_is_sent_in_pieces_that_add_up() {
-        let record = audit::Record { kind: "change".into(), detail: "x".repeat(100_000), ..audit::Record::default() };
+        let record = audit::Record {
+            kind: "change".into(),
+            detail: "x".repeat(100_000),
+            ..audit::Record::default()
+        };
         let one = audit::project(&record);
         let events: Vec<Event> = std::iter::repeat_n(one, 25).flatten().collect();
         let pieces = pieces(&events);
-        assert!(pieces.len() > 3 && pieces.iter().all(|piece| !piece.is_empty() && piece.len() <= 6));
+        assert!(
+            pieces.len() > 3
+                && pieces
+                    .iter()
+                    .all(|piece| !piece.is_empty() && piece.len() <= 6)
+        );
         assert_eq!(pieces.concat(), events);
         assert!(super::pieces(&[]).is_empty());
     }

@@ -28,11 +28,17 @@ struct Writer {
 
 impl FileSink {
     pub(crate) fn new(path: PathBuf, rotate_bytes: u64) -> Self {
-        Self(Arc::new(Mutex::new(Writer { path, rotate_bytes, open: None })))
+        Self(Arc::new(Mutex::new(Writer {
+            path,
+            rotate_bytes,
+            open: None,
+        })))
     }
 
     pub(crate) async fn deliver(&mut self, events: &[Event]) -> Result<(), Broken> {
-        let Some(first) = events.first().map(|event| event.position) else { return Ok(()) };
+        let Some(first) = events.first().map(|event| event.position) else {
+            return Ok(());
+        };
         let lines: Vec<String> = events.iter().map(|event| event.line() + "\n").collect();
         let writer = Arc::clone(&self.0);
         let written = tokio::task::spawn_blocking(move || {
@@ -44,14 +50,21 @@ impl FileSink {
             }
             written.map_err(|error| format!("cannot write {}: {error}", writer.path.display()))
         });
-        written.await.map_err(|error| Broken::before_all(error.to_string()))?.map_err(Broken::before_all)
+        written
+            .await
+            .map_err(|error| Broken::before_all(error.to_string()))?
+            .map_err(Broken::before_all)
     }
 }
 
 impl Writer {
     /// All of `lines`, on the disk.
     fn write(&mut self, first: Place, lines: &[u8]) -> io::Result<()> {
-        if self.open.as_ref().is_some_and(|(_, size)| *size >= self.rotate_bytes) {
+        if self
+            .open
+            .as_ref()
+            .is_some_and(|(_, size)| *size >= self.rotate_bytes)
+        {
             self.open = None;
             self.move_aside(first)?;
         }
@@ -88,7 +101,12 @@ impl Writer {
 
 /// Opens the file for adding to it, without a torn line at its end; returns its size too.
 fn open(path: &Path) -> io::Result<(File, u64)> {
-    let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+    let mut file = OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)?;
     let size = file.metadata()?.len();
     let whole = end_of_lines(&mut file, size)?;
     if whole < size {
@@ -104,7 +122,9 @@ fn end_of_lines(file: &mut File, size: u64) -> io::Result<u64> {
     while end > 0 {
         let begin = end.saturating_sub(piece.len() as u64);
         let length = usize::try_from(end - begin).unwrap_or(piece.len());
-        let Some(wanted) = piece.get_mut(..length) else { break };
+        let Some(wanted) = piece.get_mut(..length) else {
+            break;
+        };
         file.seek(SeekFrom::Start(begin))?;
         file.read_exact(wanted)?;
         if let Some(last) = wanted.iter().rposition(|byte| *byte == b'\n') {
@@ -128,7 +148,11 @@ mod tests {
     use super::*;
 
     fn writer(path: &Path) -> Writer {
-        Writer { path: path.to_owned(), rotate_bytes: 30, open: None }
+        Writer {
+            path: path.to_owned(),
+            rotate_bytes: 30,
+            open: None,
+        }
     }
 
     #[test]
@@ -143,7 +167,11 @@ mod tests {
         writer.write(Place::start_of(2), b"{\"c\":3}\n").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "{\"c\":3}\n");
         fs::write(&path, "x".repeat(10_000)).unwrap();
-        assert_eq!(open(&path).unwrap().1, 0, "a file without a line end has no whole line");
+        assert_eq!(
+            open(&path).unwrap().1,
+            0,
+            "a file without a line end has no whole line"
+        );
     }
 
     #[test]
@@ -153,11 +181,19 @@ mod tests {
         for _ in 0..2 {
             let mut writer = writer(&path);
             for seq in 0..6u64 {
-                writer.write(Place::start_of(seq), format!("{{\"seq\":{seq},\"fill\":1}}\n").as_bytes()).unwrap();
+                writer
+                    .write(
+                        Place::start_of(seq),
+                        format!("{{\"seq\":{seq},\"fill\":1}}\n").as_bytes(),
+                    )
+                    .unwrap();
             }
         }
         let mut all = String::new();
-        let mut files: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut files: Vec<_> = fs::read_dir(dir.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         files.sort();
         for file in &files {
             all += &fs::read_to_string(file).unwrap();

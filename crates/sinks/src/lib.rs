@@ -26,7 +26,9 @@ mod webhook;
 
 pub use cursor::{BadCursor, lowest_cursor, position};
 pub use nats::NatsSpec;
-pub use settings::{Address, Facility, Kind, Outside, Parcel, Receipt, Sending, Spec, Start, Text, Vault};
+pub use settings::{
+    Address, Facility, Kind, Outside, Parcel, Receipt, Sending, Spec, Start, Text, Vault,
+};
 pub use sinks::{Sinks, Source};
 pub use status::Status;
 

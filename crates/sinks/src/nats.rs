@@ -47,13 +47,26 @@ pub(crate) struct Nats {
 
 impl std::fmt::Debug for Nats {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Nats").field("spec", &self.spec).finish_non_exhaustive()
+        f.debug_struct("Nats")
+            .field("spec", &self.spec)
+            .finish_non_exhaustive()
     }
 }
 
 impl Nats {
-    pub(crate) fn new(spec: NatsSpec, timeout: Duration, ledger: PathBuf, outside: Outside) -> Self {
-        Self { spec, timeout, ledger, outside, open: None }
+    pub(crate) fn new(
+        spec: NatsSpec,
+        timeout: Duration,
+        ledger: PathBuf,
+        outside: Outside,
+    ) -> Self {
+        Self {
+            spec,
+            timeout,
+            ledger,
+            outside,
+            open: None,
+        }
     }
 
     pub(crate) async fn deliver(&mut self, events: &[Event]) -> Result<(), Broken> {
@@ -76,16 +89,21 @@ impl Nats {
             let name = ledger_name(&self.ledger)?;
             self.open = Some((self.connect().await?, name));
         }
-        let Some((context, ledger)) = &self.open else { return Err("not connected".to_owned()) };
+        let Some((context, ledger)) = &self.open else {
+            return Err("not connected".to_owned());
+        };
         let position = event.position.to_string();
         let mut headers = HeaderMap::new();
         headers.insert("Nats-Msg-Id", format!("{ledger}:{position}"));
         headers.insert("Portcullis-Position", position);
         headers.insert("Portcullis-Event", event.event.as_str());
         let subject = format!("{}.{}", self.spec.subject, event.family);
-        let sent = context.publish_with_headers(subject, headers, event.line().into()).await;
+        let sent = context
+            .publish_with_headers(subject, headers, event.line().into())
+            .await;
         let held = sent.map_err(|error| error.to_string())?.await;
-        held.map(drop).map_err(|error| format!("the stream does not say that it holds the event: {error}"))
+        held.map(drop)
+            .map_err(|error| format!("the stream does not say that it holds the event: {error}"))
     }
 
     async fn connect(&self) -> Result<Context, String> {
@@ -93,7 +111,10 @@ impl Nats {
             Text::Literal(value) => Ok(vocab::Redacted::new(value.clone())),
             Text::Secret(reference) => (self.outside.vault)(reference),
         };
-        let mut options = ConnectOptions::new().name("portcullis").connection_timeout(self.timeout).max_reconnects(1);
+        let mut options = ConnectOptions::new()
+            .name("portcullis")
+            .connection_timeout(self.timeout)
+            .max_reconnects(1);
         if let Some(token) = &self.spec.token {
             options = options.token(reveal(token)?.expose().clone());
         }
@@ -103,7 +124,10 @@ impl Nats {
         for file in &self.spec.ca_files {
             options = options.add_root_certificates(file.clone());
         }
-        let client = options.connect(&self.spec.url).await.map_err(|error| format!("cannot connect: {error}"))?;
+        let client = options
+            .connect(&self.spec.url)
+            .await
+            .map_err(|error| format!("cannot connect: {error}"))?;
         let mut context = jetstream::new(client);
         context.set_timeout(self.timeout);
         if let Some(name) = &self.spec.stream {
@@ -113,7 +137,10 @@ impl Nats {
                 duplicate_window: WINDOW,
                 ..stream::Config::default()
             };
-            context.get_or_create_stream(config).await.map_err(|error| format!("cannot use the stream `{name}`: {error}"))?;
+            context
+                .get_or_create_stream(config)
+                .await
+                .map_err(|error| format!("cannot use the stream `{name}`: {error}"))?;
         }
         Ok(context)
     }
@@ -122,9 +149,14 @@ impl Nats {
 /// What the ledger calls itself, from its public key. It has one within a second of its first record.
 fn ledger_name(ledger: &std::path::Path) -> Result<String, String> {
     let file = ledger.join(PUBLIC_KEY);
-    let text = fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    let text = fs::read_to_string(&file)
+        .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     let name = text.split('+').next().unwrap_or_default().trim();
-    if name.is_empty() { Err(format!("{} holds no name", file.display())) } else { Ok(name.to_owned()) }
+    if name.is_empty() {
+        Err(format!("{} holds no name", file.display()))
+    } else {
+        Ok(name.to_owned())
+    }
 }
 
 #[cfg(test)]
@@ -135,7 +167,14 @@ mod tests {
     fn a_ledger_is_named_by_its_key() {
         let dir = tempfile::tempdir().unwrap();
         assert!(ledger_name(dir.path()).is_err());
-        std::fs::write(dir.path().join("checkpoint.pub"), "portcullis/0123456789abcdef+00aabbcc+AQID\n").unwrap();
-        assert_eq!(ledger_name(dir.path()).unwrap(), "portcullis/0123456789abcdef");
+        std::fs::write(
+            dir.path().join("checkpoint.pub"),
+            "portcullis/0123456789abcdef+00aabbcc+AQID\n",
+        )
+        .unwrap();
+        assert_eq!(
+            ledger_name(dir.path()).unwrap(),
+            "portcullis/0123456789abcdef"
+        );
     }
 }

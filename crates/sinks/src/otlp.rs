@@ -19,7 +19,9 @@ impl Otlp {
     pub(crate) async fn deliver(&mut self, events: &[Event]) -> Result<(), Broken> {
         let mut taken = 0;
         for piece in pieces(events) {
-            self.send(piece).await.map_err(|why| Broken { taken, why })?;
+            self.send(piece)
+                .await
+                .map_err(|why| Broken { taken, why })?;
             taken += piece.len();
         }
         Ok(())
@@ -59,8 +61,11 @@ fn record(event: &Event, now_ms: u64) -> Value {
         ("portcullis.tool", &event.tool),
         ("portcullis.verdict", &event.verdict),
     ];
-    let attributes: Vec<Value> =
-        attributes.into_iter().filter(|(_, value)| !value.is_empty()).map(|(key, value)| text(key, value)).collect();
+    let attributes: Vec<Value> = attributes
+        .into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(key, value)| text(key, value))
+        .collect();
     json!({
         "timeUnixNano": nanoseconds(event.ms),
         "observedTimeUnixNano": nanoseconds(now_ms),
@@ -85,7 +90,9 @@ fn text(key: &str, value: &str) -> Value {
 fn rejected(answer: &str) -> u64 {
     let answer: Value = serde_json::from_str(answer).unwrap_or_default();
     let count = answer.pointer("/partialSuccess/rejectedLogRecords");
-    count.and_then(|count| count.as_u64().or_else(|| count.as_str()?.parse().ok())).unwrap_or(0)
+    count
+        .and_then(|count| count.as_u64().or_else(|| count.as_str()?.parse().ok()))
+        .unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -94,17 +101,33 @@ mod tests {
 
     #[test]
     fn a_request_has_the_shape_of_the_standard() {
-        let record =
-            audit::Record { seq: 7, ms: 1_794_739_625_123, kind: "refusal".into(), tool: "t".into(), ..Default::default() };
+        let record = audit::Record {
+            seq: 7,
+            ms: 1_794_739_625_123,
+            kind: "refusal".into(),
+            tool: "t".into(),
+            ..Default::default()
+        };
         let request = request(&audit::project(&record), 1, "1.0");
-        let one = request.pointer("/resourceLogs/0/scopeLogs/0/logRecords/0").unwrap();
+        let one = request
+            .pointer("/resourceLogs/0/scopeLogs/0/logRecords/0")
+            .unwrap();
         assert_eq!(one["timeUnixNano"], "1794739625123000000");
         assert_eq!(one["severityNumber"], 13);
         assert_eq!(one["eventName"], "MCPToolEvent::ToolPolicyViolation");
-        let body: Value = serde_json::from_str(one["body"]["stringValue"].as_str().unwrap()).unwrap();
+        let body: Value =
+            serde_json::from_str(one["body"]["stringValue"].as_str().unwrap()).unwrap();
         assert_eq!(body["position"], "7.0");
-        assert!(one["attributes"].as_array().unwrap().contains(&text("portcullis.position", "7.0")));
-        assert_eq!(rejected("{\"partialSuccess\":{\"rejectedLogRecords\":\"3\"}}"), 3);
+        assert!(
+            one["attributes"]
+                .as_array()
+                .unwrap()
+                .contains(&text("portcullis.position", "7.0"))
+        );
+        assert_eq!(
+            rejected("{\"partialSuccess\":{\"rejectedLogRecords\":\"3\"}}"),
+            3
+        );
         assert_eq!(rejected("{\"partialSuccess\":null}"), 0);
         assert_eq!(rejected(""), 0);
     }

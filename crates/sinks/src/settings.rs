@@ -30,10 +30,23 @@ pub enum Start {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    File { path: PathBuf, rotate_bytes: u64 },
-    Syslog { address: Address, facility: Facility },
-    Webhook { url: String, headers: Vec<(String, Text)>, secret: Option<String> },
-    Otlp { url: String, headers: Vec<(String, Text)> },
+    File {
+        path: PathBuf,
+        rotate_bytes: u64,
+    },
+    Syslog {
+        address: Address,
+        facility: Facility,
+    },
+    Webhook {
+        url: String,
+        headers: Vec<(String, Text)>,
+        secret: Option<String>,
+    },
+    Otlp {
+        url: String,
+        headers: Vec<(String, Text)>,
+    },
     Nats(NatsSpec),
 }
 
@@ -82,7 +95,10 @@ impl Facility {
 
     #[must_use]
     pub fn parse(word: &str) -> Option<Facility> {
-        Facility::WORDS.iter().find(|(known, _)| *known == word).map(|(_, number)| Facility(*number))
+        Facility::WORDS
+            .iter()
+            .find(|(known, _)| *known == word)
+            .map(|(_, number)| Facility(*number))
     }
 
     pub(crate) fn number(self) -> u8 {

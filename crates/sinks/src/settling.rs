@@ -64,9 +64,15 @@ mod tests {
         settling.add(start, Place::start_of(1));
         settling.add(start + second, Place::start_of(2));
         assert_eq!(settling.settled(start, second), None);
-        assert_eq!(settling.settled(start + second, second), Some(Place::start_of(1)));
+        assert_eq!(
+            settling.settled(start + second, second),
+            Some(Place::start_of(1))
+        );
         settling.extend(Place::start_of(9));
-        assert_eq!(settling.settled(start + 5 * second, second), Some(Place::start_of(9)));
+        assert_eq!(
+            settling.settled(start + 5 * second, second),
+            Some(Place::start_of(9))
+        );
         assert!(settling.is_empty());
     }
 }

@@ -56,7 +56,12 @@ impl Sinks {
     /// Starts them.
     #[must_use]
     pub fn start(source: Source, outside: Outside, specs: Vec<Spec>) -> Sinks {
-        let sinks = Sinks { source, outside, running: Mutex::default(), runtime: OnceLock::new() };
+        let sinks = Sinks {
+            source,
+            outside,
+            running: Mutex::default(),
+            runtime: OnceLock::new(),
+        };
         sinks.apply(specs);
         sinks
     }
@@ -67,9 +72,17 @@ impl Sinks {
         let mut running = self.lock();
         let mut before: Vec<Running> = std::mem::take(&mut *running);
         for spec in specs {
-            let old = before.iter().position(|old| old.spec.name == spec.name).map(|at| before.swap_remove(at));
+            let old = before
+                .iter()
+                .position(|old| old.spec.name == spec.name)
+                .map(|at| before.swap_remove(at));
             running.push(match old {
-                Some(old) if old.spec == spec && old.task.as_ref().is_some_and(|task| !task.is_finished()) => old,
+                Some(old)
+                    if old.spec == spec
+                        && old.task.as_ref().is_some_and(|task| !task.is_finished()) =>
+                {
+                    old
+                }
                 old => self.begin(spec, old),
             });
         }
@@ -104,7 +117,12 @@ impl Sinks {
             stop: told,
         };
         let run = async move {
-            if let Some(Running { stop, task: Some(task), .. }) = old {
+            if let Some(Running {
+                stop,
+                task: Some(task),
+                ..
+            }) = old
+            {
                 let _ = stop.send(true);
                 let _ = task.await;
             }
@@ -114,7 +132,12 @@ impl Sinks {
         if task.is_none() {
             board.failed("there is no thread for sinks");
         }
-        Running { spec, board, stop, task }
+        Running {
+            spec,
+            board,
+            stop,
+            task,
+        }
     }
 
     /// How each of them is doing, in the order of the configuration.

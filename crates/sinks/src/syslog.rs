@@ -43,9 +43,23 @@ enum Line {
 
 impl Syslog {
     pub(crate) fn new(address: Address, facility: Facility, timeout: Duration) -> Self {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let host = if host.is_empty() || !host.bytes().all(|byte| byte.is_ascii_graphic()) { "-".to_owned() } else { host };
-        Self { address, facility, timeout, line: None, host, process: std::process::id() }
+        let host = rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned();
+        let host = if host.is_empty() || !host.bytes().all(|byte| byte.is_ascii_graphic()) {
+            "-".to_owned()
+        } else {
+            host
+        };
+        Self {
+            address,
+            facility,
+            timeout,
+            line: None,
+            host,
+            process: std::process::id(),
+        }
     }
 
     pub(crate) fn settle(&self) -> Duration {
@@ -54,11 +68,17 @@ impl Syslog {
 
     /// A daemon that closed the connection, or whose machine says that nobody listens.
     pub(crate) fn check(&mut self) -> Result<(), String> {
-        let Some(line) = &self.line else { return Err("the connection was lost".to_owned()) };
+        let Some(line) = &self.line else {
+            return Err("the connection was lost".to_owned());
+        };
         let mut byte = [0; 512];
         let read = match line {
-            Line::Udp(socket) => socket.take_error().and_then(|error| error.map_or(Ok(1), Err)),
-            Line::Datagram(socket) => socket.take_error().and_then(|error| error.map_or(Ok(1), Err)),
+            Line::Udp(socket) => socket
+                .take_error()
+                .and_then(|error| error.map_or(Ok(1), Err)),
+            Line::Datagram(socket) => socket
+                .take_error()
+                .and_then(|error| error.map_or(Ok(1), Err)),
             Line::Tcp(stream) => stream.try_read(&mut byte),
             Line::Unix(stream) => stream.try_read(&mut byte),
         };
@@ -91,7 +111,12 @@ impl Syslog {
             self.line = Some(connect(&self.address).await?);
         }
         let messages: Vec<String> = events.iter().map(|event| self.message(event)).collect();
-        let counted = || messages.iter().map(|message| format!("{} {message}", message.len())).collect::<String>();
+        let counted = || {
+            messages
+                .iter()
+                .map(|message| format!("{} {message}", message.len()))
+                .collect::<String>()
+        };
         match &mut self.line {
             Some(Line::Tcp(stream)) => stream.write_all(counted().as_bytes()).await,
             Some(Line::Unix(stream)) => stream.write_all(counted().as_bytes()).await,
@@ -114,11 +139,22 @@ impl Syslog {
     /// One message. The event is one line of printable text, so nothing in it begins another message.
     fn message(&self, event: &Event) -> String {
         let priority = u16::from(self.facility.number()) * 8 + u16::from(event.severity.syslog());
-        let name = event.event.split_once("::").map_or(event.event.as_str(), |(_, name)| name);
-        let id: String = name.chars().filter(char::is_ascii_graphic).take(MESSAGE_ID).collect();
+        let name = event
+            .event
+            .split_once("::")
+            .map_or(event.event.as_str(), |(_, name)| name);
+        let id: String = name
+            .chars()
+            .filter(char::is_ascii_graphic)
+            .take(MESSAGE_ID)
+            .collect();
         let id = if id.is_empty() { "-" } else { &id };
         let Self { host, process, .. } = self;
-        format!("<{priority}>1 {} {host} {APPLICATION} {process} {id} - {}", event.time, event.line())
+        format!(
+            "<{priority}>1 {} {host} {APPLICATION} {process} {id} - {}",
+            event.time,
+            event.line()
+        )
     }
 
     fn place(&self) -> String {
@@ -140,7 +176,11 @@ async fn connect(address: &Address) -> io::Result<Line> {
         Address::Udp(address) => {
             let target = tokio::net::lookup_host(address).await?.next();
             let target = target.ok_or_else(|| io::Error::other("the name has no address"))?;
-            let any = if target.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+            let any = if target.is_ipv4() {
+                "0.0.0.0:0"
+            } else {
+                "[::]:0"
+            };
             let socket = UdpSocket::bind(any).await?;
             // Only a connected socket hears that nobody listens.
             socket.connect(target).await?;
@@ -173,7 +213,11 @@ mod tests {
             tool: "a\nb".into(),
             ..audit::Record::default()
         };
-        let syslog = Syslog::new(Address::Udp(String::new()), Facility::parse("local0").unwrap(), SETTLE);
+        let syslog = Syslog::new(
+            Address::Udp(String::new()),
+            Facility::parse("local0").unwrap(),
+            SETTLE,
+        );
         let message = syslog.message(&audit::project(&record)[0]);
         let mut parts = message.splitn(8, ' ');
         assert_eq!(parts.next(), Some("<132>1"), "local0, warning");

@@ -21,11 +21,19 @@ impl Yard {
     fn new() -> Yard {
         let dir = tempfile::tempdir().unwrap();
         let ledger = Ledger::at(dir.path().join("ledger")).unwrap();
-        Yard { dir, ledger, durable: watch::Sender::new(0) }
+        Yard {
+            dir,
+            ledger,
+            durable: watch::Sender::new(0),
+        }
     }
 
     fn write(&self, records: usize) {
-        let change = Change { action: "server.state", server: "github", ..Change::default() };
+        let change = Change {
+            action: "server.state",
+            server: "github",
+            ..Change::default()
+        };
         self.ledger.append(&vec![change; records]).unwrap();
         self.durable.send_replace(self.ledger.sync().unwrap());
     }
@@ -37,7 +45,10 @@ impl Yard {
             start,
             batch: 10,
             timeout: Duration::from_secs(5),
-            kind: Kind::File { path: self.file(), rotate_bytes: 1 << 20 },
+            kind: Kind::File {
+                path: self.file(),
+                rotate_bytes: 1 << 20,
+            },
         }
     }
 
@@ -71,7 +82,10 @@ impl Yard {
 }
 
 fn lines(file: &Path) -> usize {
-    std::fs::read_to_string(file).unwrap_or_default().lines().count()
+    std::fs::read_to_string(file)
+        .unwrap_or_default()
+        .lines()
+        .count()
 }
 
 async fn until(sinks: &Sinks, what: &str, is_so: impl Fn(&Status) -> bool) -> Status {
@@ -91,7 +105,10 @@ async fn what_is_durable_is_delivered_and_the_rest_when_it_is() {
     let yard = Yard::new();
     yard.write(25);
     let sinks = yard.start(vec![yard.spec(Start::Beginning)]);
-    until(&sinks, "25 lines", |status| status.lag == 0 && status.state == "idle").await;
+    until(&sinks, "25 lines", |status| {
+        status.lag == 0 && status.state == "idle"
+    })
+    .await;
     assert_eq!(yard.lines(), 25);
     yard.write(5);
     sinks.close(Duration::from_secs(10)).await;
@@ -99,7 +116,10 @@ async fn what_is_durable_is_delivered_and_the_rest_when_it_is() {
     let sinks = yard.start(vec![yard.spec(Start::Beginning)]);
     until(&sinks, "nothing to do", |status| status.state == "idle").await;
     assert_eq!(yard.lines(), 30, "and it is not delivered again");
-    assert_eq!(crate::lowest_cursor(&yard.dir.path().join("sinks"), ["log"].into_iter()), Ok(Some(30)));
+    assert_eq!(
+        crate::lowest_cursor(&yard.dir.path().join("sinks"), ["log"].into_iter()),
+        Ok(Some(30))
+    );
 }
 
 #[tokio::test]
@@ -107,7 +127,10 @@ async fn a_new_sink_may_begin_now() {
     let yard = Yard::new();
     yard.write(25);
     let sinks = yard.start(vec![yard.spec(Start::Now)]);
-    until(&sinks, "the sink to begin", |status| status.state == "idle" && status.position == "25.0").await;
+    until(&sinks, "the sink to begin", |status| {
+        status.state == "idle" && status.position == "25.0"
+    })
+    .await;
     yard.write(2);
     until(&sinks, "two events", |status| status.delivered == 2).await;
     assert_eq!(yard.lines(), 2);
@@ -125,7 +148,10 @@ async fn a_cursor_that_cannot_be_right_stops_its_sink_with_words() {
         assert!(status.error.contains(word), "{status:?}");
         assert_eq!(yard.lines(), 0);
         std::fs::write(yard.cursor(), "1.0").unwrap();
-        until(&sinks, "the repair to be noticed", |status| status.delivered == 2).await;
+        until(&sinks, "the repair to be noticed", |status| {
+            status.delivered == 2
+        })
+        .await;
     }
 }
 
@@ -133,9 +159,18 @@ async fn a_cursor_that_cannot_be_right_stops_its_sink_with_words() {
 async fn what_is_left_out_is_passed_over_and_noted() {
     let yard = Yard::new();
     yard.write(3_000);
-    let filter = EventFilter { server: "other".into(), ..EventFilter::default() };
-    let sinks = yard.start(vec![Spec { filter, ..yard.spec(Start::Beginning) }]);
-    until(&sinks, "the end", |status| status.lag == 0 && status.state == "idle").await;
+    let filter = EventFilter {
+        server: "other".into(),
+        ..EventFilter::default()
+    };
+    let sinks = yard.start(vec![Spec {
+        filter,
+        ..yard.spec(Start::Beginning)
+    }]);
+    until(&sinks, "the end", |status| {
+        status.lag == 0 && status.state == "idle"
+    })
+    .await;
     assert_eq!(yard.lines(), 0);
     sinks.close(Duration::from_secs(10)).await;
     assert_eq!(std::fs::read_to_string(yard.cursor()).unwrap(), "3000.0\n");
@@ -150,30 +185,45 @@ async fn records_that_are_gone_are_counted_as_lost() {
     let kept: Vec<&str> = text.lines().skip(4).collect();
     std::fs::write(&segment, kept.join("\n") + "\n").unwrap();
     let sinks = yard.start(vec![yard.spec(Start::Beginning)]);
-    let status = until(&sinks, "the rest", |status| status.lag == 0 && status.state == "idle").await;
+    let status = until(&sinks, "the rest", |status| {
+        status.lag == 0 && status.state == "idle"
+    })
+    .await;
     assert_eq!((status.lost, status.delivered, yard.lines()), (4, 6, 6));
 }
 
 /// The positions in what a daemon was sent.
 fn heard(messages: &[String]) -> Vec<String> {
     let event = |message: &String| {
-        let (_, event) = message.split_once(" - {").expect("a message holds an event");
-        let event: serde_json::Value = serde_json::from_str(&format!("{{{event}")).expect("an event");
+        let (_, event) = message
+            .split_once(" - {")
+            .expect("a message holds an event");
+        let event: serde_json::Value =
+            serde_json::from_str(&format!("{{{event}")).expect("an event");
         event["position"].as_str().expect("a position").to_owned()
     };
     messages.iter().map(event).collect()
 }
 
 fn syslog(yard: &Yard, address: Address) -> Spec {
-    let kind = Kind::Syslog { address, facility: Facility::parse("local0").unwrap() };
-    Spec { kind, ..yard.spec(Start::Beginning) }
+    let kind = Kind::Syslog {
+        address,
+        facility: Facility::parse("local0").unwrap(),
+    };
+    Spec {
+        kind,
+        ..yard.spec(Start::Beginning)
+    }
 }
 
 async fn take(socket: &tokio::net::UnixDatagram, count: usize) -> Vec<String> {
     let mut messages = Vec::new();
     let mut buffer = vec![0; 64 << 10];
     while messages.len() < count {
-        let length = tokio::time::timeout(Duration::from_secs(20), socket.recv(&mut buffer)).await.expect("in time").unwrap();
+        let length = tokio::time::timeout(Duration::from_secs(20), socket.recv(&mut buffer))
+            .await
+            .expect("in time")
+            .unwrap();
         messages.push(String::from_utf8_lossy(&buffer[..length]).into_owned());
     }
     messages
@@ -188,7 +238,10 @@ async fn a_daemon_on_a_unix_socket_that_goes_away_is_sent_again_what_did_not_set
     until(&sinks, "a failure", |status| status.state == "failing").await;
     let socket = tokio::net::UnixDatagram::bind(&path).unwrap();
     assert_eq!(heard(&take(&socket, 3).await), ["0.0", "1.0", "2.0"]);
-    until(&sinks, "it to settle", |status| status.position == "3.0" && status.state == "idle").await;
+    until(&sinks, "it to settle", |status| {
+        status.position == "3.0" && status.state == "idle"
+    })
+    .await;
     yard.write(1);
     assert_eq!(heard(&take(&socket, 1).await), ["3.0"]);
     drop(socket);
@@ -198,33 +251,61 @@ async fn a_daemon_on_a_unix_socket_that_goes_away_is_sent_again_what_did_not_set
     let socket = tokio::net::UnixDatagram::bind(&path).unwrap();
     let again = heard(&take(&socket, 1).await);
     assert!(again == ["3.0"] || again == ["4.0"], "{again:?}");
-    until(&sinks, "everything to settle", |status| status.lag == 0 && status.state == "idle").await;
+    until(&sinks, "everything to settle", |status| {
+        status.lag == 0 && status.state == "idle"
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn datagrams_to_nobody_are_noticed_and_sent_again() {
     let yard = Yard::new();
     yard.write(4);
-    let port = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-    let sinks = yard.start(vec![syslog(&yard, Address::Udp(format!("127.0.0.1:{port}")))]);
+    let port = tokio::net::UdpSocket::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let sinks = yard.start(vec![syslog(
+        &yard,
+        Address::Udp(format!("127.0.0.1:{port}")),
+    )]);
     let failing = until(&sinks, "a failure", |status| status.state == "failing").await;
     assert_eq!(failing.position, "0.0", "nothing counts that nobody heard");
-    let socket = tokio::net::UdpSocket::bind(("127.0.0.1", port)).await.unwrap();
+    let socket = tokio::net::UdpSocket::bind(("127.0.0.1", port))
+        .await
+        .unwrap();
     let (mut messages, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
     while messages.len() < 4 {
-        let length = tokio::time::timeout(Duration::from_secs(20), socket.recv(&mut buffer)).await.expect("in time").unwrap();
+        let length = tokio::time::timeout(Duration::from_secs(20), socket.recv(&mut buffer))
+            .await
+            .expect("in time")
+            .unwrap();
         messages.push(String::from_utf8_lossy(&buffer[..length]).into_owned());
     }
     assert_eq!(heard(&messages), ["0.0", "1.0", "2.0", "3.0"]);
-    until(&sinks, "everything to settle", |status| status.lag == 0 && status.state == "idle").await;
+    until(&sinks, "everything to settle", |status| {
+        status.lag == 0 && status.state == "idle"
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn http_without_a_courier_waits_and_says_so() {
     let yard = Yard::new();
     yard.write(1);
-    let kind = Kind::Otlp { url: "http://127.0.0.1:1/v1/logs".into(), headers: Vec::new() };
-    let sinks = yard.start(vec![Spec { kind, ..yard.spec(Start::Beginning) }]);
+    let kind = Kind::Otlp {
+        url: "http://127.0.0.1:1/v1/logs".into(),
+        headers: Vec::new(),
+    };
+    let sinks = yard.start(vec![Spec {
+        kind,
+        ..yard.spec(Start::Beginning)
+    }]);
     let status = until(&sinks, "a failure", |status| status.state == "failing").await;
-    assert!(status.error.contains("worker") && status.lag == 1, "{status:?}");
+    assert!(
+        status.error.contains("worker") && status.lag == 1,
+        "{status:?}"
+    );
 }

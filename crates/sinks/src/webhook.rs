@@ -24,7 +24,9 @@ impl Webhook {
     pub(crate) async fn deliver(&mut self, events: &[Event]) -> Result<(), Broken> {
         let mut taken = 0;
         for piece in pieces(events) {
-            self.send(piece).await.map_err(|why| Broken { taken, why })?;
+            self.send(piece)
+                .await
+                .map_err(|why| Broken { taken, why })?;
             taken += piece.len();
         }
         Ok(())
@@ -37,7 +39,10 @@ impl Webhook {
         let mut headers = vec![("portcullis-timestamp".to_owned(), timestamp.clone())];
         if let Some(reference) = &self.secret {
             let secret = self.post.reveal(reference)?;
-            headers.push(("portcullis-signature".to_owned(), signature(secret.expose(), &timestamp, &body)));
+            headers.push((
+                "portcullis-signature".to_owned(),
+                signature(secret.expose(), &timestamp, &body),
+            ));
         }
         self.post.send(body, headers).await.map(drop)
     }
@@ -49,7 +54,12 @@ fn signature(secret: &str, timestamp: &str, body: &str) -> String {
     for part in [timestamp, ".", body] {
         signing.update(part.as_bytes());
     }
-    let digits = signing.sign().as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let digits = signing
+        .sign()
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect::<String>();
     format!("v1={digits}")
 }
 
@@ -61,7 +71,10 @@ mod tests {
     fn the_signature_covers_time_and_body() {
         // As `printf '1700000000.{}' | openssl dgst -sha256 -hmac secret` says.
         let signed = signature("secret", "1700000000", "{}");
-        assert_eq!(signed, "v1=b8569b78799ff9e3cbff0fc2d63a33a2b57f3282abd07c37ae5e8e7d79a5f163");
+        assert_eq!(
+            signed,
+            "v1=b8569b78799ff9e3cbff0fc2d63a33a2b57f3282abd07c37ae5e8e7d79a5f163"
+        );
         assert_ne!(signed, signature("secret", "1700000001", "{}"));
         assert_ne!(signed, signature("secret", "1700000000", "{ }"));
         assert_ne!(signed, signature("other", "1700000000", "{}"));

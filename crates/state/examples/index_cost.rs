@@ -30,19 +30,34 @@ const TOOLS: [(&str, &str, &str); 6] = [
     ("mail", "send", "CONFIDENTIAL"),
     ("payroll", "list_salaries", "RESTRICTED"),
 ];
-const RULES: [&str; 5] = ["ToolNotAllowed", "WouldViolateWriteDown", "PolicyDenied", "InvalidParameters", "RateLimitExceeded"];
+const RULES: [&str; 5] = [
+    "ToolNotAllowed",
+    "WouldViolateWriteDown",
+    "PolicyDenied",
+    "InvalidParameters",
+    "RateLimitExceeded",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let records: u64 = args.next().map_or(Ok(1_000_000), |text| text.parse())?;
     let own = tempfile::tempdir()?;
-    let dir = args.next().map_or_else(|| own.path().to_owned(), PathBuf::from);
+    let dir = args
+        .next()
+        .map_or_else(|| own.path().to_owned(), PathBuf::from);
     let ledger = dir.join("ledger");
     let mut out = io::stdout();
     let start = Instant::now();
     fill(&ledger, records)?;
-    writeln!(out, "{records} records written in {:.1} s", start.elapsed().as_secs_f64())?;
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(ask(&dir, &ledger, &mut out))
+    writeln!(
+        out,
+        "{records} records written in {:.1} s",
+        start.elapsed().as_secs_f64()
+    )?;
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(ask(&dir, &ledger, &mut out))
 }
 
 async fn ask(dir: &Path, ledger: &Path, out: &mut io::Stdout) -> Result<(), Box<dyn Error>> {
@@ -52,14 +67,30 @@ async fn ask(dir: &Path, ledger: &Path, out: &mut io::Stdout) -> Result<(), Box<
     let done = index.catch_up().await?;
     let seconds = start.elapsed().as_secs_f64();
     let rate = done.added as f64 / seconds;
-    writeln!(out, "{} indexed in {seconds:.1} s, {rate:.0}/s; {} MiB", done.added, std::fs::metadata(&file)?.len() >> 20)?;
+    writeln!(
+        out,
+        "{} indexed in {seconds:.1} s, {rate:.0}/s; {} MiB",
+        done.added,
+        std::fs::metadata(&file)?.len() >> 20
+    )?;
     let text = str::to_owned;
     let queries = [
         ("newest 100", Query::default()),
-        ("caller and tool", Query { caller: text("cred-7"), tool: text("create_issue"), ..Query::default() }),
+        (
+            "caller and tool",
+            Query {
+                caller: text("cred-7"),
+                tool: text("create_issue"),
+                ..Query::default()
+            },
+        ),
         (
             "refused write-downs of a user",
-            Query { user: text("user-3"), violation: text("WouldViolateWriteDown"), ..Query::default() },
+            Query {
+                user: text("user-3"),
+                violation: text("WouldViolateWriteDown"),
+                ..Query::default()
+            },
         ),
         (
             "restricted, one day",
@@ -70,16 +101,43 @@ async fn ask(dir: &Path, ledger: &Path, out: &mut io::Stdout) -> Result<(), Box<
                 ..Query::default()
             },
         ),
-        ("verdict failed, all of it", Query { verdict: text("failed"), limit: 1_000_000, ..Query::default() }),
-        ("lineage of a call", Query { lineage: format!("call-{}", done.added / 3), ..Query::default() }),
-        ("nobody", Query { caller: text("nobody"), ..Query::default() }),
+        (
+            "verdict failed, all of it",
+            Query {
+                verdict: text("failed"),
+                limit: 1_000_000,
+                ..Query::default()
+            },
+        ),
+        (
+            "lineage of a call",
+            Query {
+                lineage: format!("call-{}", done.added / 3),
+                ..Query::default()
+            },
+        ),
+        (
+            "nobody",
+            Query {
+                caller: text("nobody"),
+                ..Query::default()
+            },
+        ),
     ];
     for (name, query) in queries {
-        let query = Query { limit: query.limit.max(100), ..query };
+        let query = Query {
+            limit: query.limit.max(100),
+            ..query
+        };
         let start = Instant::now();
         index.catch_up().await?;
         let found = index.find(&query).await?;
-        writeln!(out, "{name:<32} {:>7} records  {:>8.2} ms", found.records.len(), start.elapsed().as_secs_f64() * 1e3)?;
+        writeln!(
+            out,
+            "{name:<32} {:>7} records  {:>8.2} ms",
+            found.records.len(),
+            start.elapsed().as_secs_f64() * 1e3
+        )?;
     }
     Ok(())
 }
@@ -89,7 +147,10 @@ fn fill(dir: &Path, records: u64) -> Result<(), Box<dyn Error>> {
     let hand = Arc::clone(&now);
     let clock: Clock = Arc::new(move || {
         let unix_ms = hand.load(Ordering::Relaxed);
-        Moment { unix_ms, mono_us: unix_ms * 1000 }
+        Moment {
+            unix_ms,
+            mono_us: unix_ms * 1000,
+        }
     });
     let ledger = Ledger::with(dir, Box::new(RealDisk), clock, Options::default())?;
     let mut call = 0_u64;
@@ -100,8 +161,19 @@ fn fill(dir: &Path, records: u64) -> Result<(), Box<dyn Error>> {
         record_call(&ledger, call)?;
         if call.is_multiple_of(997) {
             let (server, who) = (pick(&TOOLS, call).0, format!("user-{}", call % 4));
-            for action in ["approval.asked", "approval.approved", "definition.quarantined", "config.applied"] {
-                ledger.change(&Change { action, server, user: &who, reason: "it was looked at", ..Change::default() })?;
+            for action in [
+                "approval.asked",
+                "approval.approved",
+                "definition.quarantined",
+                "config.applied",
+            ] {
+                ledger.change(&Change {
+                    action,
+                    server,
+                    user: &who,
+                    reason: "it was looked at",
+                    ..Change::default()
+                })?;
             }
             ledger.change(&Change {
                 action: "strangers.refused",
@@ -118,7 +190,11 @@ fn fill(dir: &Path, records: u64) -> Result<(), Box<dyn Error>> {
 
 /// One of a few, in turn.
 fn pick<T: Copy + Default>(all: &[T], turn: u64) -> T {
-    all.iter().cycle().nth((turn % all.len().max(1) as u64) as usize).copied().unwrap_or_default()
+    all.iter()
+        .cycle()
+        .nth((turn % all.len().max(1) as u64) as usize)
+        .copied()
+        .unwrap_or_default()
 }
 
 fn record_call(ledger: &Ledger, n: u64) -> Result<(), Box<dyn Error>> {
@@ -135,7 +211,11 @@ fn record_call(ledger: &Ledger, n: u64) -> Result<(), Box<dyn Error>> {
         user: text(format!("user-{}", n % 11)),
         agent: "claude-code".into(),
         label: "PUBLIC".into(),
-        after: text(n.checked_sub(23).map(|before| format!("call-{before}")).unwrap_or_default()),
+        after: text(
+            n.checked_sub(23)
+                .map(|before| format!("call-{before}"))
+                .unwrap_or_default(),
+        ),
         args: text("ab".repeat(32)),
         args_bytes: Some(57),
         ..Facts::default()
@@ -147,7 +227,14 @@ fn record_call(ledger: &Ledger, n: u64) -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     let _intent = ledger.intend(&mut opened)?;
-    let mut outcome = Outcome::new(if n.is_multiple_of(41) { Verdict::Failed } else { Verdict::Permitted }, Stage::Absorb);
+    let mut outcome = Outcome::new(
+        if n.is_multiple_of(41) {
+            Verdict::Failed
+        } else {
+            Verdict::Permitted
+        },
+        Stage::Absorb,
+    );
     if n.is_multiple_of(41) {
         outcome.violation = "timeout";
     } else if n.is_multiple_of(13) {

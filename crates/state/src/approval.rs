@@ -18,7 +18,13 @@ pub enum ApprovalState {
 }
 
 impl ApprovalState {
-    pub const ALL: [Self; 5] = [Self::Pending, Self::Approved, Self::Denied, Self::Expired, Self::Used];
+    pub const ALL: [Self; 5] = [
+        Self::Pending,
+        Self::Approved,
+        Self::Denied,
+        Self::Expired,
+        Self::Used,
+    ];
 
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -52,7 +58,10 @@ impl FromStr for ApprovalState {
     type Err = ApprovalStateError;
 
     fn from_str(text: &str) -> Result<Self, ApprovalStateError> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text).ok_or_else(|| ApprovalStateError(text.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|state| state.as_str() == text)
+            .ok_or_else(|| ApprovalStateError(text.to_owned()))
     }
 }
 

@@ -11,7 +11,11 @@ pub enum StateError {
     #[error("{} is a database, but not one of Portcullis. Move it away, or choose another directory", .file.display())]
     Foreign { file: PathBuf },
     #[error("the state file {} has schema {found} and this program knows up to {known}: a newer Portcullis wrote it. Use that version, or restore a copy from before the upgrade", .file.display())]
-    Newer { file: PathBuf, found: i64, known: i64 },
+    Newer {
+        file: PathBuf,
+        found: i64,
+        known: i64,
+    },
     #[error("the disk of the state file {} is full. Free some space; until then nothing that raises a label is shown", .file.display())]
     Full { file: PathBuf },
     #[error("the state file {} cannot be written ({detail}). Check the mount and the rights of the file and its directory", .file.display())]
@@ -23,9 +27,19 @@ pub enum StateError {
     #[error(
         "the saved session of caller `{caller}` is in epoch {saved}, not {given}: another program changed it. Restart the gate"
     )]
-    Superseded { caller: String, saved: u64, given: u64 },
-    #[error("{what} is {bytes} bytes and at most {limit} can be put before a person. Make the call with less")]
-    TooLarge { what: &'static str, bytes: usize, limit: usize },
+    Superseded {
+        caller: String,
+        saved: u64,
+        given: u64,
+    },
+    #[error(
+        "{what} is {bytes} bytes and at most {limit} can be put before a person. Make the call with less"
+    )]
+    TooLarge {
+        what: &'static str,
+        bytes: usize,
+        limit: usize,
+    },
     #[error(
         "{limit} approvals of {whose} already wait for an answer. Answer some with `portcullis approvals`, or let them expire"
     )]
@@ -46,7 +60,10 @@ mod code {
 impl StateError {
     pub(crate) fn from_sqlx(file: &Path, error: &sqlx::Error) -> Self {
         let (file, detail) = (file.to_owned(), error.to_string());
-        let extended = error.as_database_error().and_then(|error| error.code()).and_then(|code| code.parse::<i32>().ok());
+        let extended = error
+            .as_database_error()
+            .and_then(|error| error.code())
+            .and_then(|code| code.parse::<i32>().ok());
         // The low byte is the primary code; what is above it only refines it.
         match extended.map(|code| code & 0xff) {
             Some(code::BUSY | code::LOCKED) => Self::Busy { file },

@@ -59,20 +59,28 @@ impl Index {
     /// Opens the index of the ledger in `ledger`; makes it, or makes it anew, where there is none that is of use.
     pub async fn open(file: &Path, ledger: &Path) -> Result<Self, IndexError> {
         if !ledger.is_dir() {
-            return Err(IndexError::NoLedger { dir: ledger.to_owned() });
+            return Err(IndexError::NoLedger {
+                dir: ledger.to_owned(),
+            });
         }
         let failed = |error: &sqlx::Error| failure(file, error);
         let found = connect(file).await;
         let usable = match found {
             Ok(mut connection) => match standing(&mut connection).await {
                 Ok(Standing::Ours) => Some(connection),
-                Ok(Standing::Foreign) => return Err(IndexError::Foreign { file: file.to_owned() }),
+                Ok(Standing::Foreign) => {
+                    return Err(IndexError::Foreign {
+                        file: file.to_owned(),
+                    });
+                }
                 Ok(Standing::Outdated) => {
                     connection.close().await.map_err(|error| failed(&error))?;
                     None
                 }
                 Ok(Standing::Empty) => {
-                    create(&mut connection).await.map_err(|error| failed(&error))?;
+                    create(&mut connection)
+                        .await
+                        .map_err(|error| failed(&error))?;
                     Some(connection)
                 }
                 Err(error) if is_damage(&error) => None,
@@ -85,7 +93,11 @@ impl Index {
             Some(connection) => connection,
             None => anew(file).await.map_err(|error| failed(&error))?,
         };
-        Ok(Self { file: file.to_owned(), ledger: ledger.to_owned(), connection })
+        Ok(Self {
+            file: file.to_owned(),
+            ledger: ledger.to_owned(),
+            connection,
+        })
     }
 
     fn failed(&self, error: &sqlx::Error) -> IndexError {
@@ -99,7 +111,10 @@ impl Index {
     }
 
     fn unreadable(&self, source: io::Error) -> IndexError {
-        IndexError::Ledger { dir: self.ledger.clone(), source }
+        IndexError::Ledger {
+            dir: self.ledger.clone(),
+            source,
+        }
     }
 }
 
@@ -153,7 +168,10 @@ async fn create(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     let schema = include_str!("index/schema.sql");
     let marks = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {SCHEMA};");
     let all = format!("BEGIN IMMEDIATE; {schema} {marks} COMMIT;");
-    sqlx::raw_sql(sqlx::AssertSqlSafe(all)).execute(connection).await.map(drop)
+    sqlx::raw_sql(sqlx::AssertSqlSafe(all))
+        .execute(connection)
+        .await
+        .map(drop)
 }
 
 /// Deletes what is there and begins with nothing.
@@ -181,7 +199,10 @@ fn is_damage(error: &sqlx::Error) -> bool {
 }
 
 fn is_one_of(error: &sqlx::Error, codes: &[i32]) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code()).and_then(|code| code.parse::<i32>().ok());
+    let code = error
+        .as_database_error()
+        .and_then(|error| error.code())
+        .and_then(|code| code.parse::<i32>().ok());
     code.is_some_and(|code| codes.contains(&(code & 0xff)))
 }
 

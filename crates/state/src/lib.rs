@@ -26,7 +26,9 @@ use std::{path::PathBuf, sync::Arc};
 
 use tokio::sync::Mutex;
 
-pub use approval::{AnswerError, Approval, ApprovalState, ApprovalStateError, Asked, NewApproval, SpendError};
+pub use approval::{
+    AnswerError, Approval, ApprovalState, ApprovalStateError, Asked, NewApproval, SpendError,
+};
 pub use approvals::{ARGUMENTS_LIMIT, KEPT_MS, PENDING_LIMIT, PENDING_LIMIT_PER_CALLER};
 pub use error::StateError;
 pub use sessions::{ArchivedSession, SavedSession};

@@ -17,7 +17,11 @@ use tokio::sync::Mutex;
 use crate::{Inner, State, StateError, watch::Watchers, writer::Writer};
 
 /// Each brings the schema from the version of its index to the next. Never change one that was released; add another.
-const MIGRATIONS: [&str; 3] = [include_str!("schema/0001.sql"), include_str!("schema/0002.sql"), include_str!("schema/0003.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("schema/0001.sql"),
+    include_str!("schema/0002.sql"),
+    include_str!("schema/0003.sql"),
+];
 
 /// `PRAGMA application_id`: "PrtC".
 const APPLICATION: i64 = 0x5072_7443;
@@ -28,7 +32,10 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 impl State {
     /// Opens the file, and makes it if there is none.
     pub async fn open(file: &Path) -> Result<Self, StateError> {
-        prepare(file).map_err(|error| StateError::Unreachable { file: file.to_owned(), detail: error.to_string() })?;
+        prepare(file).map_err(|error| StateError::Unreachable {
+            file: file.to_owned(),
+            detail: error.to_string(),
+        })?;
         let options = SqliteConnectOptions::new()
             .filename(file)
             .create_if_missing(false)
@@ -40,23 +47,40 @@ impl State {
 
     /// A state that is gone with the process, for tests.
     pub async fn in_memory() -> Result<Self, StateError> {
-        Self::begin(PathBuf::from(":memory:"), SqliteConnectOptions::new().in_memory(true)).await
+        Self::begin(
+            PathBuf::from(":memory:"),
+            SqliteConnectOptions::new().in_memory(true),
+        )
+        .await
     }
 
     async fn begin(file: PathBuf, options: SqliteConnectOptions) -> Result<Self, StateError> {
         let failed = |error: sqlx::Error| StateError::from_sqlx(&file, &error);
-        let mut connection = options.disable_statement_logging().connect().await.map_err(failed)?;
+        let mut connection = options
+            .disable_statement_logging()
+            .connect()
+            .await
+            .map_err(failed)?;
         check(&file, &mut connection).await?;
         let mut writer = Writer::new(connection);
         migrate(&file, &mut writer).await?;
-        Ok(Self(Arc::new(Inner { file, writer: Mutex::new(writer), watchers: Watchers::default() })))
+        Ok(Self(Arc::new(Inner {
+            file,
+            writer: Mutex::new(writer),
+            watchers: Watchers::default(),
+        })))
     }
 }
 
 /// Makes the file before SQLite does, so that it is never readable by others, not even for a moment. SQLite gives its side files the
 /// mode of the file itself.
 pub(crate) fn prepare(file: &Path) -> std::io::Result<()> {
-    fs::OpenOptions::new().read(true).append(true).create(true).mode(OWNER_ONLY).open(file)?;
+    fs::OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .mode(OWNER_ONLY)
+        .open(file)?;
     let mode = fs::metadata(file)?.permissions().mode();
     if mode & 0o077 != 0 {
         fs::set_permissions(file, fs::Permissions::from_mode(OWNER_ONLY))?;
@@ -67,15 +91,27 @@ pub(crate) fn prepare(file: &Path) -> std::io::Result<()> {
 /// Is it whole, and ours?
 async fn check(file: &Path, connection: &mut SqliteConnection) -> Result<(), StateError> {
     let failed = |error: sqlx::Error| StateError::from_sqlx(file, &error);
-    let row = sqlx::query("PRAGMA quick_check(1)").fetch_one(&mut *connection).await.map_err(failed)?;
+    let row = sqlx::query("PRAGMA quick_check(1)")
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(failed)?;
     let verdict: String = row.try_get(0).map_err(failed)?;
     if verdict != "ok" {
-        return Err(StateError::Damaged { file: file.to_owned(), detail: verdict });
+        return Err(StateError::Damaged {
+            file: file.to_owned(),
+            detail: verdict,
+        });
     }
-    let application = number(connection, "PRAGMA application_id").await.map_err(failed)?;
-    let tables = number(connection, "SELECT count(*) FROM sqlite_schema").await.map_err(failed)?;
+    let application = number(connection, "PRAGMA application_id")
+        .await
+        .map_err(failed)?;
+    let tables = number(connection, "SELECT count(*) FROM sqlite_schema")
+        .await
+        .map_err(failed)?;
     if application != APPLICATION && (application != 0 || tables != 0) {
-        return Err(StateError::Foreign { file: file.to_owned() });
+        return Err(StateError::Foreign {
+            file: file.to_owned(),
+        });
     }
     Ok(())
 }
@@ -85,18 +121,33 @@ async fn migrate(file: &Path, writer: &mut Writer) -> Result<(), StateError> {
     let failed = |error: sqlx::Error| StateError::from_sqlx(file, &error);
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     let connection = writer.begin().await.map_err(failed)?;
-    let found = number(connection, "PRAGMA user_version").await.map_err(failed)?;
+    let found = number(connection, "PRAGMA user_version")
+        .await
+        .map_err(failed)?;
     if found > known {
-        return Err(StateError::Newer { file: file.to_owned(), found, known });
+        return Err(StateError::Newer {
+            file: file.to_owned(),
+            found,
+            known,
+        });
     }
     if found < 0 {
-        return Err(StateError::Damaged { file: file.to_owned(), detail: format!("it claims schema {found}") });
+        return Err(StateError::Damaged {
+            file: file.to_owned(),
+            detail: format!("it claims schema {found}"),
+        });
     }
     let done = async {
-        for (version, migration) in (1_i64..).zip(MIGRATIONS).filter(|(version, _)| *version > found) {
+        for (version, migration) in (1_i64..)
+            .zip(MIGRATIONS)
+            .filter(|(version, _)| *version > found)
+        {
             sqlx::raw_sql(migration).execute(&mut *connection).await?;
-            let marks = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {version};");
-            sqlx::raw_sql(sqlx::AssertSqlSafe(marks)).execute(&mut *connection).await?;
+            let marks =
+                format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {version};");
+            sqlx::raw_sql(sqlx::AssertSqlSafe(marks))
+                .execute(&mut *connection)
+                .await?;
         }
         Ok(())
     };

@@ -15,15 +15,25 @@ pub(crate) fn from_file(number: i64) -> u64 {
 
 /// The two columns of a mark.
 pub(crate) fn mark_columns(mark: Mark) -> (i64, i64) {
-    (i64::from(mark.secrecy as u8), i64::from(mark.integrity == Integrity::Untrusted))
+    (
+        i64::from(mark.secrecy as u8),
+        i64::from(mark.integrity == Integrity::Untrusted),
+    )
 }
 
 /// A mark that makes no sense is the highest there is.
 pub(crate) fn mark(row: &SqliteRow) -> Result<Mark, sqlx::Error> {
     let (secrecy, untrusted): (i64, i64) = (row.try_get("secrecy")?, row.try_get("untrusted")?);
     Ok(Mark {
-        secrecy: u8::try_from(secrecy).ok().and_then(Level::from_rank).unwrap_or(Level::Restricted),
-        integrity: if untrusted == 0 { Integrity::Trusted } else { Integrity::Untrusted },
+        secrecy: u8::try_from(secrecy)
+            .ok()
+            .and_then(Level::from_rank)
+            .unwrap_or(Level::Restricted),
+        integrity: if untrusted == 0 {
+            Integrity::Trusted
+        } else {
+            Integrity::Untrusted
+        },
     })
 }
 
@@ -31,7 +41,10 @@ pub(crate) fn session(row: &SqliteRow) -> Result<SavedSession, sqlx::Error> {
     Ok(SavedSession {
         caller: row.try_get("caller")?,
         epoch: from_file(row.try_get("epoch")?),
-        label: vocab::Label { mark: mark(row)?, origins: Default::default() },
+        label: vocab::Label {
+            mark: mark(row)?,
+            origins: Default::default(),
+        },
         head: row.try_get("head")?,
     })
 }
@@ -54,8 +67,12 @@ pub(crate) fn approval(row: &SqliteRow) -> Result<Approval, sqlx::Error> {
     let digest: &[u8] = row.try_get("digest")?;
     Ok(Approval {
         id: row.try_get("id")?,
-        digest: digest.try_into().map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-        state: state.parse().map_err(|error: crate::ApprovalStateError| sqlx::Error::Decode(error.into()))?,
+        digest: digest
+            .try_into()
+            .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+        state: state
+            .parse()
+            .map_err(|error: crate::ApprovalStateError| sqlx::Error::Decode(error.into()))?,
         caller: row.try_get("caller")?,
         caller_name: row.try_get("caller_name")?,
         action: row.try_get("action")?,

@@ -38,7 +38,8 @@ const SAVE: &str = "
         head = excluded.head
     WHERE excluded.epoch >= epoch";
 
-const SAVE_ORIGIN: &str = "INSERT INTO session_origin (caller, epoch, origin) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
+const SAVE_ORIGIN: &str =
+    "INSERT INTO session_origin (caller, epoch, origin) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
 
 const ARCHIVE: &str = "
     INSERT INTO session_archive (caller, epoch, secrecy, untrusted, head, origins, who, reason, at_ms)
@@ -48,7 +49,9 @@ impl State {
     /// Every session that was ever saved, by caller.
     pub async fn sessions(&self) -> Result<Vec<SavedSession>, StateError> {
         let mut turn = self.turn().await?;
-        read_sessions(turn.connection()).await.map_err(|error| self.error(&error))
+        read_sessions(turn.connection())
+            .await
+            .map_err(|error| self.error(&error))
     }
 
     /// Saves a session; durable when this returns.
@@ -89,7 +92,11 @@ impl State {
         let mut turn = self.turn().await?;
         // First in memory: what is shown from now on is absorbed by the new epoch, and its label cannot be kept before we let go
         // of the connection.
-        let mut pending = PendingReset { session, reset: session.reset(), is_saved: false };
+        let mut pending = PendingReset {
+            session,
+            reset: session.reset(),
+            is_saved: false,
+        };
         let begun = SavedSession::of(caller, &pending.reset.begun);
         let ended = ArchivedSession {
             session: SavedSession::of(caller, &pending.reset.ended),
@@ -113,23 +120,47 @@ impl State {
         now_ms: u64,
     ) -> Result<Option<ArchivedSession>, StateError> {
         let mut turn = self.turn().await?;
-        let all = read_sessions(turn.connection()).await.map_err(|error| self.error(&error))?;
-        let Some(session) = all.into_iter().find(|session| session.caller == caller) else { return Ok(None) };
+        let all = read_sessions(turn.connection())
+            .await
+            .map_err(|error| self.error(&error))?;
+        let Some(session) = all.into_iter().find(|session| session.caller == caller) else {
+            return Ok(None);
+        };
         if new_epoch <= session.epoch {
-            return Err(StateError::Superseded { caller: caller.to_owned(), saved: session.epoch, given: new_epoch });
+            return Err(StateError::Superseded {
+                caller: caller.to_owned(),
+                saved: session.epoch,
+                given: new_epoch,
+            });
         }
-        let begun = SavedSession { caller: caller.to_owned(), epoch: new_epoch, label: Label::default(), head: String::new() };
-        let ended = ArchivedSession { session, who: who.to_owned(), reason: reason.to_owned(), at_ms: now_ms };
+        let begun = SavedSession {
+            caller: caller.to_owned(),
+            epoch: new_epoch,
+            label: Label::default(),
+            head: String::new(),
+        };
+        let ended = ArchivedSession {
+            session,
+            who: who.to_owned(),
+            reason: reason.to_owned(),
+            at_ms: now_ms,
+        };
         self.archive(&mut turn, &ended, &begun).await?;
         Ok(Some(ended))
     }
 
     /// What resets ended, oldest first; of one caller, or of all.
-    pub async fn archived_sessions(&self, caller: Option<&str>) -> Result<Vec<ArchivedSession>, StateError> {
+    pub async fn archived_sessions(
+        &self,
+        caller: Option<&str>,
+    ) -> Result<Vec<ArchivedSession>, StateError> {
         let mut turn = self.turn().await?;
         let read = async {
             let all = "SELECT * FROM session_archive WHERE ?1 IS NULL OR caller = ?1 ORDER BY at_ms, caller, epoch";
-            let rows = sqlx::query(all).bind(caller).fetch_all(turn.connection()).await?;
+            let rows = sqlx::query(all)
+                .bind(caller)
+                .fetch_all(turn.connection())
+                .await?;
             rows.iter().map(archived).collect::<Result<Vec<_>, _>>()
         };
         read.await.map_err(|error| self.error(&error))
@@ -141,25 +172,40 @@ impl State {
         self.unless_superseded(session, turn.settle(done).await)
     }
 
-    async fn archive(&self, turn: &mut Writer, ended: &ArchivedSession, begun: &SavedSession) -> Result<(), StateError> {
+    async fn archive(
+        &self,
+        turn: &mut Writer,
+        ended: &ArchivedSession,
+        begun: &SavedSession,
+    ) -> Result<(), StateError> {
         let connection = turn.begin().await.map_err(|error| self.error(&error))?;
         let done = async {
             add_to_archive(connection, ended).await?;
             let written = write(connection, begun).await?;
             let older = "DELETE FROM session_origin WHERE caller = ? AND epoch < ?";
-            sqlx::query(older).bind(&begun.caller).bind(rows::to_file(begun.epoch)).execute(connection).await?;
+            sqlx::query(older)
+                .bind(&begun.caller)
+                .bind(rows::to_file(begun.epoch))
+                .execute(connection)
+                .await?;
             Ok(written)
         };
         let done = done.await;
         self.unless_superseded(begun, turn.settle(done).await)
     }
 
-    fn unless_superseded(&self, session: &SavedSession, done: Result<Written, sqlx::Error>) -> Result<(), StateError> {
+    fn unless_superseded(
+        &self,
+        session: &SavedSession,
+        done: Result<Written, sqlx::Error>,
+    ) -> Result<(), StateError> {
         match done.map_err(|error| self.error(&error))? {
             Written::Yes => Ok(()),
-            Written::NewerIs(saved) => {
-                Err(StateError::Superseded { caller: session.caller.clone(), saved, given: session.epoch })
-            }
+            Written::NewerIs(saved) => Err(StateError::Superseded {
+                caller: session.caller.clone(),
+                saved,
+                given: session.epoch,
+            }),
         }
     }
 }
@@ -183,7 +229,12 @@ impl Drop for PendingReset<'_> {
 
 impl SavedSession {
     fn of(caller: &str, snapshot: &flow::Snapshot) -> Self {
-        Self { caller: caller.to_owned(), epoch: snapshot.epoch, label: snapshot.label.clone(), head: snapshot.head.clone() }
+        Self {
+            caller: caller.to_owned(),
+            epoch: snapshot.epoch,
+            label: snapshot.label.clone(),
+            head: snapshot.head.clone(),
+        }
     }
 }
 
@@ -194,7 +245,10 @@ enum Written {
     NewerIs(u64),
 }
 
-async fn write(connection: &mut SqliteConnection, session: &SavedSession) -> Result<Written, sqlx::Error> {
+async fn write(
+    connection: &mut SqliteConnection,
+    session: &SavedSession,
+) -> Result<Written, sqlx::Error> {
     let (secrecy, untrusted) = rows::mark_columns(session.label.mark);
     let epoch = rows::to_file(session.epoch);
     let written = sqlx::query(SAVE)
@@ -207,19 +261,35 @@ async fn write(connection: &mut SqliteConnection, session: &SavedSession) -> Res
         .await?;
     if written.rows_affected() == 0 {
         let newer = "SELECT epoch FROM session WHERE caller = ?";
-        let row = sqlx::query(newer).bind(&session.caller).fetch_one(connection).await?;
+        let row = sqlx::query(newer)
+            .bind(&session.caller)
+            .fetch_one(connection)
+            .await?;
         return Ok(Written::NewerIs(rows::from_file(row.try_get(0)?)));
     }
     for origin in &session.label.origins {
-        sqlx::query(SAVE_ORIGIN).bind(&session.caller).bind(epoch).bind(origin.as_str()).execute(&mut *connection).await?;
+        sqlx::query(SAVE_ORIGIN)
+            .bind(&session.caller)
+            .bind(epoch)
+            .bind(origin.as_str())
+            .execute(&mut *connection)
+            .await?;
     }
     Ok(Written::Yes)
 }
 
-async fn add_to_archive(connection: &mut SqliteConnection, ended: &ArchivedSession) -> Result<(), sqlx::Error> {
+async fn add_to_archive(
+    connection: &mut SqliteConnection,
+    ended: &ArchivedSession,
+) -> Result<(), sqlx::Error> {
     let session = &ended.session;
     let (secrecy, untrusted) = rows::mark_columns(session.label.mark);
-    let origins: Vec<String> = session.label.origins.iter().map(|origin| origin.as_str().to_owned()).collect();
+    let origins: Vec<String> = session
+        .label
+        .origins
+        .iter()
+        .map(|origin| origin.as_str().to_owned())
+        .collect();
     sqlx::query(ARCHIVE)
         .bind(&session.caller)
         .bind(rows::to_file(session.epoch))
@@ -235,9 +305,14 @@ async fn add_to_archive(connection: &mut SqliteConnection, ended: &ArchivedSessi
     Ok(())
 }
 
-async fn read_sessions(connection: &mut SqliteConnection) -> Result<Vec<SavedSession>, sqlx::Error> {
+async fn read_sessions(
+    connection: &mut SqliteConnection,
+) -> Result<Vec<SavedSession>, sqlx::Error> {
     let mut sessions: BTreeMap<String, SavedSession> = BTreeMap::new();
-    for row in sqlx::query("SELECT * FROM session").fetch_all(&mut *connection).await? {
+    for row in sqlx::query("SELECT * FROM session")
+        .fetch_all(&mut *connection)
+        .await?
+    {
         let session = rows::session(&row)?;
         sessions.insert(session.caller.clone(), session);
     }

@@ -27,7 +27,9 @@ impl SignedStatus {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        [Self::Active, Self::Expired, Self::Revoked].into_iter().find(|status| status.as_str() == text)
+        [Self::Active, Self::Expired, Self::Revoked]
+            .into_iter()
+            .find(|status| status.as_str() == text)
     }
 }
 
@@ -79,9 +81,14 @@ impl State {
         let mut turn = self.turn().await?;
         let connection = turn.begin().await.map_err(|error| self.error(&error))?;
         let done = async {
-            let replace = "UPDATE signed_session SET status = 'Revoked', ended_ms = ?, reason = 'replaced'
+            let replace =
+                "UPDATE signed_session SET status = 'Revoked', ended_ms = ?, reason = 'replaced'
                 WHERE execution = ? AND status = 'Active'";
-            sqlx::query(replace).bind(rows::to_file(new.created_ms)).bind(&new.execution).execute(&mut *connection).await?;
+            sqlx::query(replace)
+                .bind(rows::to_file(new.created_ms))
+                .bind(&new.execution)
+                .execute(&mut *connection)
+                .await?;
             let insert = "INSERT INTO signed_session (id, execution, agent, context, workload, tenant, owner, attested_by,
                 vouched, public_key, patterns, created_ms, expires_ms, status, ended_ms, reason)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'Active', 0, '')";
@@ -103,15 +110,29 @@ impl State {
                 .await?;
             let forget = "DELETE FROM signed_session WHERE status <> 'Active' AND ended_ms < ?";
             let before = rows::to_file(new.created_ms.saturating_sub(KEPT_MS));
-            let forgotten = sqlx::query(forget).bind(before).execute(&mut *connection).await?.rows_affected();
-            if forgotten > 0 { used::forget_orphans(connection).await } else { Ok(()) }
+            let forgotten = sqlx::query(forget)
+                .bind(before)
+                .execute(&mut *connection)
+                .await?
+                .rows_affected();
+            if forgotten > 0 {
+                used::forget_orphans(connection).await
+            } else {
+                Ok(())
+            }
         };
         let done = done.await;
         turn.settle(done).await.map_err(|error| self.error(&error))
     }
 
     /// Ends a session; durable when this returns. `false`: it had ended before, or never was.
-    pub async fn end_signed(&self, id: &str, status: SignedStatus, reason: &str, now_ms: u64) -> Result<bool, StateError> {
+    pub async fn end_signed(
+        &self,
+        id: &str,
+        status: SignedStatus,
+        reason: &str,
+        now_ms: u64,
+    ) -> Result<bool, StateError> {
         let mut turn = self.turn().await?;
         let connection = turn.begin().await.map_err(|error| self.error(&error))?;
         let end = "UPDATE signed_session SET status = ?, reason = ?, ended_ms = ? WHERE id = ? AND status = 'Active'";
@@ -131,7 +152,12 @@ impl State {
         let mut turn = self.turn().await?;
         let read = async {
             let all = "SELECT * FROM signed_session ORDER BY created_ms, id";
-            sqlx::query(all).fetch_all(turn.connection()).await?.iter().map(signed).collect::<Result<Vec<_>, _>>()
+            sqlx::query(all)
+                .fetch_all(turn.connection())
+                .await?
+                .iter()
+                .map(signed)
+                .collect::<Result<Vec<_>, _>>()
         };
         read.await.map_err(|error| self.error(&error))
     }
@@ -143,7 +169,10 @@ impl State {
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
         let done = async {
             let dead = "DELETE FROM workload WHERE expires_ms < ? OR uses_left = 0";
-            sqlx::query(dead).bind(rows::to_file(new.created_ms)).execute(&mut *connection).await?;
+            sqlx::query(dead)
+                .bind(rows::to_file(new.created_ms))
+                .execute(&mut *connection)
+                .await?;
             sqlx::query(insert)
                 .bind(&new.id)
                 .bind(&new.digest[..])
@@ -166,8 +195,13 @@ impl State {
     pub async fn workloads(&self, now_ms: u64) -> Result<Vec<Workload>, StateError> {
         let mut turn = self.turn().await?;
         let find = "SELECT * FROM workload WHERE uses_left > 0 AND expires_ms > ?";
-        let found = sqlx::query(find).bind(rows::to_file(now_ms)).fetch_all(turn.connection()).await;
-        found.and_then(|rows| rows.iter().map(workload).collect()).map_err(|error| self.error(&error))
+        let found = sqlx::query(find)
+            .bind(rows::to_file(now_ms))
+            .fetch_all(turn.connection())
+            .await;
+        found
+            .and_then(|rows| rows.iter().map(workload).collect())
+            .map_err(|error| self.error(&error))
     }
 
     /// The workload of this id, with one use fewer left, if `proves` says that its secret was shown and it may still be used. A
@@ -180,20 +214,35 @@ impl State {
     ) -> Result<Option<Workload>, StateError> {
         let mut turn = self.turn().await?;
         let find = "SELECT * FROM workload WHERE id = ? AND uses_left > 0 AND expires_ms > ?";
-        let found = sqlx::query(find).bind(id).bind(rows::to_file(now_ms)).fetch_optional(turn.connection()).await;
-        let found = found.and_then(|row| row.as_ref().map(workload).transpose()).map_err(|error| self.error(&error))?;
-        let Some(found) = found.filter(proves) else { return Ok(None) };
+        let found = sqlx::query(find)
+            .bind(id)
+            .bind(rows::to_file(now_ms))
+            .fetch_optional(turn.connection())
+            .await;
+        let found = found
+            .and_then(|row| row.as_ref().map(workload).transpose())
+            .map_err(|error| self.error(&error))?;
+        let Some(found) = found.filter(proves) else {
+            return Ok(None);
+        };
         // Nobody else writes while we have the turn, so it is still as it was found.
         let connection = turn.begin().await.map_err(|error| self.error(&error))?;
-        let spent = sqlx::query("UPDATE workload SET uses_left = uses_left - 1 WHERE id = ?").bind(id).execute(connection).await;
-        turn.settle(spent.map(drop)).await.map_err(|error| self.error(&error))?;
+        let spent = sqlx::query("UPDATE workload SET uses_left = uses_left - 1 WHERE id = ?")
+            .bind(id)
+            .execute(connection)
+            .await;
+        turn.settle(spent.map(drop))
+            .await
+            .map_err(|error| self.error(&error))?;
         Ok(Some(found))
     }
 }
 
 fn bytes32(row: &SqliteRow, column: &str) -> Result<[u8; 32], sqlx::Error> {
     let bytes: &[u8] = row.try_get(column)?;
-    bytes.try_into().map_err(|error| sqlx::Error::Decode(Box::new(error)))
+    bytes
+        .try_into()
+        .map_err(|error| sqlx::Error::Decode(Box::new(error)))
 }
 
 fn signed(row: &SqliteRow) -> Result<SavedSigned, sqlx::Error> {

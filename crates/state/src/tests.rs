@@ -16,7 +16,12 @@ use crate::NewApproval;
 fn question(digest: u8, entropy: u64) -> NewApproval {
     let mut bytes = [0; 32];
     for (index, part) in bytes.chunks_exact_mut(8).enumerate() {
-        part.copy_from_slice(&(entropy.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(13 * index as u32)).to_be_bytes());
+        part.copy_from_slice(
+            &(entropy
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .rotate_left(13 * index as u32))
+            .to_be_bytes(),
+        );
     }
     NewApproval {
         digest: [digest; 32],

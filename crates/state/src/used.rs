@@ -24,7 +24,12 @@ impl State {
                 let raise = "INSERT INTO used_calls (execution, tool, calls) VALUES (?, ?, ?)
                     ON CONFLICT (execution, tool) DO UPDATE SET calls = max(calls, excluded.calls)";
                 let calls = rows::to_file(used.calls);
-                sqlx::query(raise).bind(&used.execution).bind(&used.tool).bind(calls).execute(&mut *connection).await?;
+                sqlx::query(raise)
+                    .bind(&used.execution)
+                    .bind(&used.tool)
+                    .bind(calls)
+                    .execute(&mut *connection)
+                    .await?;
             }
             Ok(())
         };
@@ -35,8 +40,11 @@ impl State {
     /// What every execution has used up.
     pub async fn used_calls(&self) -> Result<Vec<UsedCalls>, StateError> {
         let mut turn = self.turn().await?;
-        let rows = sqlx::query("SELECT * FROM used_calls").fetch_all(turn.connection()).await;
-        rows.and_then(|rows| rows.iter().map(used).collect()).map_err(|error| self.error(&error))
+        let rows = sqlx::query("SELECT * FROM used_calls")
+            .fetch_all(turn.connection())
+            .await;
+        rows.and_then(|rows| rows.iter().map(used).collect())
+            .map_err(|error| self.error(&error))
     }
 
     /// What one execution has used up.
@@ -44,17 +52,23 @@ impl State {
         let mut turn = self.turn().await?;
         let find = sqlx::query("SELECT * FROM used_calls WHERE execution = ?").bind(execution);
         let rows = find.fetch_all(turn.connection()).await;
-        rows.and_then(|rows| rows.iter().map(used).collect()).map_err(|error| self.error(&error))
+        rows.and_then(|rows| rows.iter().map(used).collect())
+            .map_err(|error| self.error(&error))
     }
 }
 
 /// Forgets the counts of executions that no session is left of.
 pub(crate) async fn forget_orphans(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-    let forget = "DELETE FROM used_calls WHERE execution NOT IN (SELECT execution FROM signed_session)";
+    let forget =
+        "DELETE FROM used_calls WHERE execution NOT IN (SELECT execution FROM signed_session)";
     sqlx::query(forget).execute(connection).await.map(drop)
 }
 
 fn used(row: &SqliteRow) -> Result<UsedCalls, sqlx::Error> {
     let calls = rows::from_file(row.try_get("calls")?);
-    Ok(UsedCalls { execution: row.try_get("execution")?, tool: row.try_get("tool")?, calls })
+    Ok(UsedCalls {
+        execution: row.try_get("execution")?,
+        tool: row.try_get("tool")?,
+        calls,
+    })
 }

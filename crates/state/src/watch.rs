@@ -20,7 +20,11 @@ impl Watch {
     /// keeps an eye on the clock.
     pub async fn answered(&mut self) -> ApprovalState {
         // An error means that the state is closed: nobody will answer.
-        let _closed = self.states.wait_for(|state| *state != ApprovalState::Pending).await.is_err();
+        let _closed = self
+            .states
+            .wait_for(|state| *state != ApprovalState::Pending)
+            .await
+            .is_err();
         *self.states.borrow()
     }
 }
@@ -32,7 +36,10 @@ pub(crate) struct Watchers(Mutex<HashMap<String, watch::Sender<ApprovalState>>>)
 impl Watchers {
     fn subscribe(&self, id: &str) -> watch::Receiver<ApprovalState> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.entry(id.to_owned()).or_insert_with(|| watch::Sender::new(ApprovalState::Pending)).subscribe()
+        waiting
+            .entry(id.to_owned())
+            .or_insert_with(|| watch::Sender::new(ApprovalState::Pending))
+            .subscribe()
     }
 
     /// Tells those who wait. Must be called with the connection held, after the commit.
@@ -40,7 +47,11 @@ impl Watchers {
         if approval.state == ApprovalState::Pending {
             return;
         }
-        let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&approval.id);
+        let waiting = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&approval.id);
         if let Some(sender) = waiting {
             sender.send_replace(approval.state);
         }

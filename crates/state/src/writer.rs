@@ -17,7 +17,10 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) const fn new(connection: SqliteConnection) -> Self {
-        Self { connection, is_open: false }
+        Self {
+            connection,
+            is_open: false,
+        }
     }
 
     /// For reading, or between [`begin`](Writer::begin) and [`settle`](Writer::settle).
@@ -27,15 +30,22 @@ impl Writer {
 
     pub(crate) async fn begin(&mut self) -> Result<&mut SqliteConnection, sqlx::Error> {
         self.is_open = true;
-        sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut self.connection).await?;
+        sqlx::raw_sql("BEGIN IMMEDIATE")
+            .execute(&mut self.connection)
+            .await?;
         Ok(&mut self.connection)
     }
 
     /// Ends a transaction by how it went. Durable when this gives back a value.
-    pub(crate) async fn settle<T>(&mut self, done: Result<T, sqlx::Error>) -> Result<T, sqlx::Error> {
+    pub(crate) async fn settle<T>(
+        &mut self,
+        done: Result<T, sqlx::Error>,
+    ) -> Result<T, sqlx::Error> {
         match done {
             Ok(value) => {
-                sqlx::raw_sql("COMMIT").execute(&mut self.connection).await?;
+                sqlx::raw_sql("COMMIT")
+                    .execute(&mut self.connection)
+                    .await?;
                 self.is_open = false;
                 Ok(value)
             }
@@ -48,10 +58,14 @@ impl Writer {
     }
 
     async fn undo(&mut self) -> Result<(), sqlx::Error> {
-        match sqlx::raw_sql("ROLLBACK").execute(&mut self.connection).await {
+        match sqlx::raw_sql("ROLLBACK")
+            .execute(&mut self.connection)
+            .await
+        {
             Ok(_) => {}
             // SQLite has rolled back by itself, or never began.
-            Err(sqlx::Error::Database(error)) if error.message().contains("no transaction is active") => {}
+            Err(sqlx::Error::Database(error))
+                if error.message().contains("no transaction is active") => {}
             Err(error) => return Err(error),
         }
         self.is_open = false;

@@ -36,7 +36,12 @@ pub struct Setup {
 impl Setup {
     /// A gate of this program with this configuration file.
     pub fn new(program: impl Into<PathBuf>, yaml: impl Into<String>) -> Self {
-        Self { program: program.into(), yaml: yaml.into(), environment: Vec::new(), place: None }
+        Self {
+            program: program.into(),
+            yaml: yaml.into(),
+            environment: Vec::new(),
+            place: None,
+        }
     }
 
     /// Adds a variable to the gate's own environment.
@@ -67,13 +72,21 @@ impl Setup {
     pub async fn start(self) -> Result<Gate> {
         let worker = self.program.with_file_name("portcullis-worker");
         if !worker.exists() {
-            bail!("{} is missing: run `cargo build -p worker` first", worker.display());
+            bail!(
+                "{} is missing: run `cargo build -p worker` first",
+                worker.display()
+            );
         }
         let place = self.place.clone().unwrap_or_else(std::env::temp_dir);
         let home = tempfile::Builder::new().prefix("gate-").tempdir_in(place)?;
         std::fs::write(home.path().join("portcullis.yaml"), &self.yaml)?;
         let child = spawn(&self, home.path())?;
-        let mut gate = Gate { setup: self, home, child, face: Face::default() };
+        let mut gate = Gate {
+            setup: self,
+            home,
+            child,
+            face: Face::default(),
+        };
         gate.await_ready().await?;
         Ok(gate)
     }
@@ -141,7 +154,8 @@ impl Gate {
     /// When the credential file cannot be read.
     pub fn token(&self) -> Result<String> {
         let path = self.home().join("state/client.token");
-        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
         Ok(text.trim().to_owned())
     }
 
@@ -180,13 +194,19 @@ impl Gate {
     pub async fn worker_pid(&self) -> Result<u32> {
         let status = self.status().await?;
         let pid = status.pointer("/worker/pid").and_then(Value::as_u64);
-        Ok(u32::try_from(pid.with_context(|| format!("no worker.pid in {status}"))?)?)
+        Ok(u32::try_from(
+            pid.with_context(|| format!("no worker.pid in {status}"))?,
+        )?)
     }
 
     /// Everything the gate wrote to its output so far.
     pub fn output(&self) -> String {
         let read = |name: &str| std::fs::read_to_string(self.home().join(name)).unwrap_or_default();
-        format!("--- stdout\n{}\n--- stderr\n{}", read("gate.stdout"), read("gate.stderr"))
+        format!(
+            "--- stdout\n{}\n--- stderr\n{}",
+            read("gate.stdout"),
+            read("gate.stderr")
+        )
     }
 
     /// Whether the gate is still running.
@@ -215,7 +235,10 @@ impl Gate {
             }
             tokio::time::sleep(BETWEEN_LOOKS).await;
         }
-        bail!("the gate did not stop within {STOP_WITHIN:?}\n{}", self.output())
+        bail!(
+            "the gate did not stop within {STOP_WITHIN:?}\n{}",
+            self.output()
+        )
     }
 
     /// Ends it without asking, as a power cut would.
@@ -252,16 +275,28 @@ impl Gate {
                 bail!("the gate ended with {status}\n{}", self.output());
             }
             // Half a file is no file: it is read again.
-            let face = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
-            let is_ours = |face: &Value| face.get("pid").and_then(Value::as_u64) == Some(u64::from(self.child.id()));
+            let face = std::fs::read(&path)
+                .ok()
+                .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+            let is_ours = |face: &Value| {
+                face.get("pid").and_then(Value::as_u64) == Some(u64::from(self.child.id()))
+            };
             if let Some(face) = face.filter(is_ours) {
-                let url = face.get("url").and_then(Value::as_str).context("gate.json names no url")?;
-                self.face = Face { url: url.to_owned() };
+                let url = face
+                    .get("url")
+                    .and_then(Value::as_str)
+                    .context("gate.json names no url")?;
+                self.face = Face {
+                    url: url.to_owned(),
+                };
                 return Ok(());
             }
             tokio::time::sleep(BETWEEN_LOOKS).await;
         }
-        bail!("the gate was not ready within {READY_WITHIN:?}\n{}", self.output())
+        bail!(
+            "the gate was not ready within {READY_WITHIN:?}\n{}",
+            self.output()
+        )
     }
 }
 
@@ -290,16 +325,31 @@ impl Drop for Gate {
 /// When it cannot be started, or does not end within two minutes.
 pub async fn run(program: &Path, home: &Path, args: &[&str], input: &str) -> Result<Said> {
     let mut command = tokio::process::Command::new(program);
-    command.arg("--home").arg(home).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.kill_on_drop(true).spawn().with_context(|| format!("cannot start {}", program.display()))?;
+    command
+        .arg("--home")
+        .arg(home)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command
+        .kill_on_drop(true)
+        .spawn()
+        .with_context(|| format!("cannot start {}", program.display()))?;
     if let Some(mut stdin) = child.stdin.take() {
         // A command that does not read its input has closed it; that is its right.
         let _written = tokio::io::AsyncWriteExt::write_all(&mut stdin, input.as_bytes()).await;
     }
     let ended = tokio::time::timeout(Duration::from_secs(120), child.wait_with_output());
-    let output = ended.await.with_context(|| format!("{args:?} did not end"))??;
+    let output = ended
+        .await
+        .with_context(|| format!("{args:?} did not end"))??;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Ok(Said { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) })
+    Ok(Said {
+        code: output.status.code(),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    })
 }
 
 /// Sends a signal to one process.
@@ -307,7 +357,10 @@ pub async fn run(program: &Path, home: &Path, args: &[&str], input: &str) -> Res
 /// # Errors
 /// When there is no such process.
 pub fn signal(pid: u32, signal: Signal) -> Result<()> {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).context("not a process id")?;
+    let pid = i32::try_from(pid)
+        .ok()
+        .and_then(Pid::from_raw)
+        .context("not a process id")?;
     Ok(kill_process(pid, signal)?)
 }
 

@@ -17,8 +17,8 @@ use serde_json::Value;
 
 pub use signed::{ModelCapability, ModelSigned};
 pub use world::{
-    Access, Decision, Definition, Influence, Level, ModelCall, ModelCaller, ModelPolicy, ModelServer, ModelTool, ModelWorld,
-    Permission, When,
+    Access, Decision, Definition, Influence, Level, ModelCall, ModelCaller, ModelPolicy,
+    ModelServer, ModelTool, ModelWorld, Permission, When,
 };
 
 /// What must become of a call.
@@ -83,17 +83,32 @@ impl Check {
         Self::Policy,
     ];
 
-    fn make(self, world: &ModelWorld, server: &ModelServer, tool: &ModelTool, call: &ModelCall) -> Expected {
+    fn make(
+        self,
+        world: &ModelWorld,
+        server: &ModelServer,
+        tool: &ModelTool,
+        call: &ModelCall,
+    ) -> Expected {
         match self {
-            Self::ServerState => refuse_if(server.blocked || server.classification.is_none(), "ServerNotApproved"),
-            Self::ToolPermission => refuse_if(tool.permission == Permission::Blocked, "ToolNotAllowed"),
-            Self::Definition => refuse_if(tool.definition != Definition::Pinned, "DefinitionChanged"),
-            Self::ServerAccess => {
-                refuse_if(!names_nobody(&server.access) && !names(&server.access, &call.caller), "PermissionDenied")
+            Self::ServerState => refuse_if(
+                server.blocked || server.classification.is_none(),
+                "ServerNotApproved",
+            ),
+            Self::ToolPermission => {
+                refuse_if(tool.permission == Permission::Blocked, "ToolNotAllowed")
             }
+            Self::Definition => {
+                refuse_if(tool.definition != Definition::Pinned, "DefinitionChanged")
+            }
+            Self::ServerAccess => refuse_if(
+                !names_nobody(&server.access) && !names(&server.access, &call.caller),
+                "PermissionDenied",
+            ),
             Self::ToolAccess => refuse_if(!may_use(server, tool, &call.caller), "PermissionDenied"),
             Self::Account => {
-                let connected = call.caller.user.is_some() && call.caller.accounts.contains(&server.id);
+                let connected =
+                    call.caller.user.is_some() && call.caller.accounts.contains(&server.id);
                 refuse_if(tool.needs_account && !connected, "PermissionDenied")
             }
             Self::Listed => signed_only(call, signed::listed),
@@ -102,23 +117,34 @@ impl Check {
             Self::Path => signed_only(call, |signed| signed::path(signed, &call.arguments)),
             Self::Domain => signed_only(call, |signed| signed::domain(signed, &call.arguments)),
             Self::Command => signed_only(call, |signed| signed::command(signed, &call.arguments)),
-            Self::Required => signed_only(call, |signed| signed::required(signed, tool, &call.arguments)),
+            Self::Required => signed_only(call, |signed| {
+                signed::required(signed, tool, &call.arguments)
+            }),
             Self::ServerRate => refuse_if(server.calls_left == Some(0), "RateLimitExceeded"),
             Self::ToolRate => refuse_if(tool.calls_left == Some(0), "RateLimitExceeded"),
-            Self::WriteDown => {
-                refuse_if(server.classification.is_some_and(|ceiling| call.secrecy > ceiling), "WouldViolateWriteDown")
-            }
+            Self::WriteDown => refuse_if(
+                server
+                    .classification
+                    .is_some_and(|ceiling| call.secrecy > ceiling),
+                "WouldViolateWriteDown",
+            ),
             Self::UntrustedInfluence => match world.influence {
                 Influence::Ask if call.untrusted && tool.consequential => Expected::Ask,
-                Influence::Block => refuse_if(call.untrusted && tool.consequential, "UntrustedInfluence"),
+                Influence::Block => {
+                    refuse_if(call.untrusted && tool.consequential, "UntrustedInfluence")
+                }
                 _ => Expected::Allow,
             },
             Self::ArgumentsObject => refuse_if(!call.arguments.is_object(), "InvalidParameters"),
             // Required and null is missing, unless the schema knows null there: which is what a schema says by itself.
-            Self::Schema => refuse_if(!shape::accepts_arguments(&tool.input_schema, &call.arguments), "InvalidParameters"),
-            Self::Injection => {
-                refuse_if(server.scans_for_injection && shape::holds_injection(&call.arguments), "PotentialInjection")
-            }
+            Self::Schema => refuse_if(
+                !shape::accepts_arguments(&tool.input_schema, &call.arguments),
+                "InvalidParameters",
+            ),
+            Self::Injection => refuse_if(
+                server.scans_for_injection && shape::holds_injection(&call.arguments),
+                "PotentialInjection",
+            ),
             Self::Policy => judge(world, server, tool, call),
         }
     }
@@ -131,10 +157,18 @@ pub fn expected(world: &ModelWorld, call: &ModelCall) -> Expected {
 
 /// The same with one check left out.
 pub fn expected_without(world: &ModelWorld, call: &ModelCall, left_out: Option<Check>) -> Expected {
-    let found = world.servers.get(call.server).and_then(|server| Some((server, server.tools.get(call.tool)?)));
-    let Some((server, tool)) = found else { return Expected::Refuse("ToolNotFound") };
+    let found = world
+        .servers
+        .get(call.server)
+        .and_then(|server| Some((server, server.tools.get(call.tool)?)));
+    let Some((server, tool)) = found else {
+        return Expected::Refuse("ToolNotFound");
+    };
     let mut ask = false;
-    for check in Check::ORDER.into_iter().filter(|check| Some(*check) != left_out) {
+    for check in Check::ORDER
+        .into_iter()
+        .filter(|check| Some(*check) != left_out)
+    {
         match check.make(world, server, tool, call) {
             Expected::Allow => {}
             Expected::Ask => ask = true,
@@ -150,7 +184,11 @@ fn signed_only(call: &ModelCall, says: impl FnOnce(&ModelSigned) -> Expected) ->
 }
 
 fn refuse_if(wrong: bool, code: &'static str) -> Expected {
-    if wrong { Expected::Refuse(code) } else { Expected::Allow }
+    if wrong {
+        Expected::Refuse(code)
+    } else {
+        Expected::Allow
+    }
 }
 
 fn names_nobody(list: &Access) -> bool {
@@ -158,15 +196,25 @@ fn names_nobody(list: &Access) -> bool {
 }
 
 fn names(list: &Access, caller: &ModelCaller) -> bool {
-    caller.user.as_ref().is_some_and(|user| list.users.contains(user))
-        || caller.agent.as_ref().is_some_and(|agent| list.agents.contains(agent))
-        || caller.departments.iter().any(|department| list.departments.contains(department))
+    caller
+        .user
+        .as_ref()
+        .is_some_and(|user| list.users.contains(user))
+        || caller
+            .agent
+            .as_ref()
+            .is_some_and(|agent| list.agents.contains(agent))
+        || caller
+            .departments
+            .iter()
+            .any(|department| list.departments.contains(department))
 }
 
 /// A tool that is restricted, or whose rule names anybody, is for those named and those granted.
 fn may_use(server: &ModelServer, tool: &ModelTool, caller: &ModelCaller) -> bool {
     let open = tool.permission != Permission::Restricted && names_nobody(&tool.access);
-    let granted = |(to, what): &(String, String)| *to == server.id && (what == "*" || *what == tool.name);
+    let granted =
+        |(to, what): &(String, String)| *to == server.id && (what == "*" || *what == tool.name);
     open || names(&tool.access, caller) || caller.grants.iter().any(granted)
 }
 
@@ -177,7 +225,10 @@ fn judge(world: &ModelWorld, server: &ModelServer, tool: &ModelTool, call: &Mode
         if reads_a_structure(policy, server, tool, call) {
             return Expected::Refuse("PolicyDenied");
         }
-        let failing = policy.when.iter().find(|when| **when == When::Fails || !holds(when, server, tool, call));
+        let failing = policy
+            .when
+            .iter()
+            .find(|when| **when == When::Fails || !holds(when, server, tool, call));
         match failing {
             Some(When::Fails) => return Expected::Refuse("PolicyDenied"),
             Some(_) => {}
@@ -187,20 +238,40 @@ fn judge(world: &ModelWorld, server: &ModelServer, tool: &ModelTool, call: &Mode
     if decisions.contains(&Decision::Block) || decisions.is_empty() {
         return Expected::Refuse("PolicyDenied");
     }
-    if decisions.contains(&Decision::Ask) { Expected::Ask } else { Expected::Allow }
+    if decisions.contains(&Decision::Ask) {
+        Expected::Ask
+    } else {
+        Expected::Allow
+    }
 }
 
 /// A policy that begins by naming this caller and this tool, or nobody, and reads a whole array or object as if it were one
 /// value: a list with the forbidden name in it would slip past, so there is nothing to be had by one.
-fn reads_a_structure(policy: &ModelPolicy, server: &ModelServer, tool: &ModelTool, call: &ModelCall) -> bool {
-    let is_of_the_moment =
-        |when: &&When| matches!(when, When::ArgumentIs(..) | When::SecrecyAtLeast(_) | When::Untrusted | When::Fails);
+fn reads_a_structure(
+    policy: &ModelPolicy,
+    server: &ModelServer,
+    tool: &ModelTool,
+    call: &ModelCall,
+) -> bool {
+    let is_of_the_moment = |when: &&When| {
+        matches!(
+            when,
+            When::ArgumentIs(..) | When::SecrecyAtLeast(_) | When::Untrusted | When::Fails
+        )
+    };
     let is_structure = |when: &When| match when {
-        When::ArgumentIs(key, _) => call.arguments.get(key).is_some_and(|value| value.is_array() || value.is_object()),
+        When::ArgumentIs(key, _) => call
+            .arguments
+            .get(key)
+            .is_some_and(|value| value.is_array() || value.is_object()),
         _ => false,
     };
     policy.when.iter().any(is_structure)
-        && policy.when.iter().take_while(|when| !is_of_the_moment(when)).all(|when| holds(when, server, tool, call))
+        && policy
+            .when
+            .iter()
+            .take_while(|when| !is_of_the_moment(when))
+            .all(|when| holds(when, server, tool, call))
 }
 
 fn holds(when: &When, server: &ModelServer, tool: &ModelTool, call: &ModelCall) -> bool {
@@ -213,7 +284,9 @@ fn holds(when: &When, server: &ModelServer, tool: &ModelTool, call: &ModelCall) 
         When::Consequential => tool.consequential,
         When::SecrecyAtLeast(level) => call.secrecy >= *level,
         When::Untrusted => call.untrusted,
-        When::ArgumentIs(key, text) => call.arguments.get(key).and_then(Value::as_str) == Some(text),
+        When::ArgumentIs(key, text) => {
+            call.arguments.get(key).and_then(Value::as_str) == Some(text)
+        }
         When::Fails => false,
     }
 }

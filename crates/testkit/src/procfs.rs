@@ -15,7 +15,9 @@ pub fn peak_resident_bytes(pid: u32) -> u64 {
 /// Whether a process exists and is not merely waiting to be reaped.
 pub fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    let state = stat
+        .rsplit_once(") ")
+        .and_then(|(_, rest)| rest.chars().next());
     state.is_some_and(|state| state != 'Z' && state != 'X')
 }
 
@@ -24,12 +26,14 @@ pub fn mentioning(text: &str) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let own = std::process::id();
-    pids.filter(|pid| *pid != own && is_alive(*pid) && mentions(*pid, text)).collect()
+    pids.filter(|pid| *pid != own && is_alive(*pid) && mentions(*pid, text))
+        .collect()
 }
 
 fn mentions(pid: u32, text: &str) -> bool {
     ["cmdline", "environ"].iter().any(|file| {
-        let bytes = std::fs::read(Path::new("/proc").join(pid.to_string()).join(file)).unwrap_or_default();
+        let bytes =
+            std::fs::read(Path::new("/proc").join(pid.to_string()).join(file)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).contains(text)
     })
 }

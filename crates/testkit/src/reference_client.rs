@@ -33,7 +33,11 @@ pub enum Opening {
 impl Opening {
     /// The opening that belongs to a protocol revision.
     pub fn of_revision(revision: &str) -> Self {
-        if revision >= ProtocolVersion::V_2026_07_28.as_str() { Self::Modern } else { Self::Legacy }
+        if revision >= ProtocolVersion::V_2026_07_28.as_str() {
+            Self::Modern
+        } else {
+            Self::Legacy
+        }
     }
 }
 
@@ -48,7 +52,9 @@ pub async fn connect(url: &str, opening: Opening, bearer: Option<&str>) -> Resul
     }
     let mode = match opening {
         Opening::Legacy => ClientLifecycleMode::Initialize,
-        Opening::Modern => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] },
+        Opening::Modern => ClientLifecycleMode::Discover {
+            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        },
     };
     let person = Person::new(opening);
     person
@@ -74,8 +80,10 @@ impl Scenario {
     /// # Errors
     /// When a variable is missing or the context is not JSON.
     pub fn from_environment() -> Result<Self> {
-        let name = std::env::var("MCP_CONFORMANCE_SCENARIO").context("MCP_CONFORMANCE_SCENARIO is not set")?;
-        let revision = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").unwrap_or_else(|_| "2025-11-25".to_owned());
+        let name = std::env::var("MCP_CONFORMANCE_SCENARIO")
+            .context("MCP_CONFORMANCE_SCENARIO is not set")?;
+        let revision = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION")
+            .unwrap_or_else(|_| "2025-11-25".to_owned());
         let opening = match std::env::var("MCP_CONFORMANCE_OPENING").as_deref() {
             Ok("legacy") => Opening::Legacy,
             Ok("modern") => Opening::Modern,
@@ -83,10 +91,16 @@ impl Scenario {
             Err(_) => Opening::of_revision(&revision),
         };
         let context = match std::env::var("MCP_CONFORMANCE_CONTEXT") {
-            Ok(text) => serde_json::from_str(&text).context("MCP_CONFORMANCE_CONTEXT is not JSON")?,
+            Ok(text) => {
+                serde_json::from_str(&text).context("MCP_CONFORMANCE_CONTEXT is not JSON")?
+            }
             Err(_) => Value::Null,
         };
-        Ok(Self { name, opening, context })
+        Ok(Self {
+            name,
+            opening,
+            context,
+        })
     }
 }
 
@@ -97,7 +111,9 @@ impl Scenario {
 pub async fn play(url: &str, scenario: &Scenario, bearer: Option<&str>) -> Result<()> {
     let connection = connect(url, scenario.opening, bearer).await?;
     let outcome = match scenario.name.as_str() {
-        "initialize" | "request-metadata" | "json-schema-ref-no-deref" => scripts::list_tools(&connection).await,
+        "initialize" | "request-metadata" | "json-schema-ref-no-deref" => {
+            scripts::list_tools(&connection).await
+        }
         "tools_call" => scripts::add_numbers(&connection).await,
         "elicitation-sep1034-client-defaults" => scripts::elicitation_defaults(&connection).await,
         "sse-retry" => scripts::resumed_call(&connection).await,
@@ -108,6 +124,9 @@ pub async fn play(url: &str, scenario: &Scenario, bearer: Option<&str>) -> Resul
         "http-invalid-tool-headers" => scripts::only_valid_tool(&connection).await,
         other => bail!("the reference client has no script for the scenario '{other}'"),
     };
-    connection.cancel().await.context("the client task failed")?;
+    connection
+        .cancel()
+        .await
+        .context("the client task failed")?;
     outcome.with_context(|| format!("scenario {}", scenario.name))
 }

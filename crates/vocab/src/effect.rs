@@ -32,7 +32,10 @@ impl FromStr for Effect {
     type Err = UnknownEffect;
 
     fn from_str(text: &str) -> Result<Self, UnknownEffect> {
-        [Self::Read, Self::Consequential].into_iter().find(|effect| effect.as_str() == text).ok_or(UnknownEffect)
+        [Self::Read, Self::Consequential]
+            .into_iter()
+            .find(|effect| effect.as_str() == text)
+            .ok_or(UnknownEffect)
     }
 }
 

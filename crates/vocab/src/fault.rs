@@ -53,11 +53,15 @@ pub struct Fault {
 
 impl Fault {
     /// What the agent reads when a server answered with an error of its own.
-    pub const SERVER_ERROR: &'static str = "The server answered with an error; the gate's operator can see the cause";
+    pub const SERVER_ERROR: &'static str =
+        "The server answered with an error; the gate's operator can see the cause";
 
     #[must_use]
     pub fn new(kind: FaultKind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into() }
+        Self {
+            kind,
+            detail: detail.into(),
+        }
     }
 
     #[must_use]
@@ -74,9 +78,13 @@ impl Fault {
     pub const fn public(&self) -> &'static str {
         match self.kind {
             FaultKind::Upstream => "The server behind this tool is not available right now",
-            FaultKind::Timeout => "timeout: the server did not answer within the call's time budget",
+            FaultKind::Timeout => {
+                "timeout: the server did not answer within the call's time budget"
+            }
             FaultKind::Cancelled => "The call was cancelled",
-            FaultKind::Worker => "The connection to the server was lost while the call was in flight; its outcome is unknown",
+            FaultKind::Worker => {
+                "The connection to the server was lost while the call was in flight; its outcome is unknown"
+            }
             FaultKind::Gate => "Portcullis could not complete the call",
         }
     }

@@ -22,19 +22,30 @@ pub struct Mark {
 impl Mark {
     #[must_use]
     pub const fn trusted(secrecy: Level) -> Self {
-        Self { secrecy, integrity: Integrity::Trusted }
+        Self {
+            secrecy,
+            integrity: Integrity::Trusted,
+        }
     }
 
     /// The least mark that is at least as high as both.
     #[must_use]
     pub fn join(self, other: Self) -> Self {
-        Self { secrecy: self.secrecy.max(other.secrecy), integrity: self.integrity.max(other.integrity) }
+        Self {
+            secrecy: self.secrecy.max(other.secrecy),
+            integrity: self.integrity.max(other.integrity),
+        }
     }
 
     /// One byte: the rank in the low bits, the integrity above them. Joining marks is not joining bytes; use [`Mark::join`].
     #[must_use]
     pub fn pack(self) -> u8 {
-        (self.secrecy as u8) | if self.integrity == Integrity::Untrusted { 0b100 } else { 0 }
+        (self.secrecy as u8)
+            | if self.integrity == Integrity::Untrusted {
+                0b100
+            } else {
+                0
+            }
     }
 
     /// The inverse of [`Mark::pack`]. Bits that no mark has are ignored.
@@ -42,7 +53,11 @@ impl Mark {
     pub fn unpack(byte: u8) -> Self {
         Self {
             secrecy: Level::from_rank(byte & 0b11).unwrap_or(Level::Restricted),
-            integrity: if byte & 0b100 == 0 { Integrity::Trusted } else { Integrity::Untrusted },
+            integrity: if byte & 0b100 == 0 {
+                Integrity::Trusted
+            } else {
+                Integrity::Untrusted
+            },
         }
     }
 }
@@ -66,7 +81,10 @@ pub struct Label {
 impl Label {
     #[must_use]
     pub fn of(mark: Mark, origin: ServerId) -> Self {
-        Self { mark, origins: BTreeSet::from([origin]) }
+        Self {
+            mark,
+            origins: BTreeSet::from([origin]),
+        }
     }
 
     #[must_use]

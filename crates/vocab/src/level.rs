@@ -18,7 +18,12 @@ pub enum Level {
 pub struct UnknownLevel(pub String);
 
 impl Level {
-    pub const ALL: [Self; 4] = [Self::Public, Self::Internal, Self::Confidential, Self::Restricted];
+    pub const ALL: [Self; 4] = [
+        Self::Public,
+        Self::Internal,
+        Self::Confidential,
+        Self::Restricted,
+    ];
 
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -53,13 +58,20 @@ impl FromStr for Level {
     type Err = UnknownLevel;
 
     fn from_str(text: &str) -> Result<Self, UnknownLevel> {
-        Self::ALL.into_iter().find(|level| level.as_str() == text).ok_or_else(|| UnknownLevel(text.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|level| level.as_str() == text)
+            .ok_or_else(|| UnknownLevel(text.to_owned()))
     }
 }
 
 impl fmt::Display for UnknownLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not a level; use PUBLIC, INTERNAL, CONFIDENTIAL or RESTRICTED", self.0)
+        write!(
+            f,
+            "`{}` is not a level; use PUBLIC, INTERNAL, CONFIDENTIAL or RESTRICTED",
+            self.0
+        )
     }
 }
 

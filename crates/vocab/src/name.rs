@@ -6,7 +6,15 @@
 use std::{fmt, sync::Arc};
 
 /// Words that name something of ours, so no server may take them.
-const RESERVED: [&str; 7] = [ServerId::BUILT_IN, "builtin", "portcullis", "mcp", "fs", "web", "cmd"];
+const RESERVED: [&str; 7] = [
+    ServerId::BUILT_IN,
+    "builtin",
+    "portcullis",
+    "mcp",
+    "fs",
+    "web",
+    "cmd",
+];
 const MAX_SERVER: usize = 64;
 const MAX_TOOL: usize = 128;
 
@@ -39,7 +47,10 @@ impl ServerId {
         if text.len() > MAX_SERVER {
             return Err(NameError::TooLong { limit: MAX_SERVER });
         }
-        if let Some(character) = text.chars().find(|c| !matches!(c, 'a'..='z' | '0'..='9' | '-' | '_')) {
+        if let Some(character) = text
+            .chars()
+            .find(|c| !matches!(c, 'a'..='z' | '0'..='9' | '-' | '_'))
+        {
             return Err(NameError::BadCharacter { character });
         }
         if text.split(['-', '_']).any(str::is_empty) {
@@ -90,7 +101,10 @@ impl ToolName {
         if text.is_empty() {
             return Err(NameError::Empty);
         }
-        if let Some(character) = text.chars().find(|c| !matches!(c, 'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '.' | '-')) {
+        if let Some(character) = text
+            .chars()
+            .find(|c| !matches!(c, 'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '.' | '-'))
+        {
             return Err(NameError::BadCharacter { character });
         }
         if text.len() > MAX_TOOL {
@@ -116,8 +130,14 @@ impl fmt::Display for NameError {
         match self {
             Self::Empty => f.write_str("a name cannot be empty"),
             Self::TooLong { limit } => write!(f, "a name has at most {limit} characters"),
-            Self::BadCharacter { character } => write!(f, "`{}` cannot be part of a name", character.escape_default()),
-            Self::Joiner => f.write_str("`-` and `_` join words: not first, not last, not two in a row"),
+            Self::BadCharacter { character } => write!(
+                f,
+                "`{}` cannot be part of a name",
+                character.escape_default()
+            ),
+            Self::Joiner => {
+                f.write_str("`-` and `_` join words: not first, not last, not two in a row")
+            }
             Self::Reserved => f.write_str("this name is reserved for Portcullis itself"),
         }
     }
@@ -151,7 +171,8 @@ impl View {
 /// Splits `server__tool` at the first `__`, for names that are in no table.
 #[must_use]
 pub fn split_double(name: &str) -> Option<(&str, &str)> {
-    name.split_once("__").filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
+    name.split_once("__")
+        .filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
 }
 
 /// A form that names which look alike share. Tool names are ASCII by grammar, so this is the part of Unicode's confusables that is left,

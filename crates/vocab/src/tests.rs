@@ -14,7 +14,9 @@ fn levels_parse_only_their_exact_names() {
 fn marks_form_a_lattice_and_survive_packing() {
     let all: Vec<Mark> = Level::ALL
         .into_iter()
-        .flat_map(|secrecy| [Integrity::Trusted, Integrity::Untrusted].map(|integrity| Mark { secrecy, integrity }))
+        .flat_map(|secrecy| {
+            [Integrity::Trusted, Integrity::Untrusted].map(|integrity| Mark { secrecy, integrity })
+        })
         .collect();
     for &a in &all {
         assert_eq!(Mark::unpack(a.pack()), a);
@@ -31,12 +33,35 @@ fn marks_form_a_lattice_and_survive_packing() {
 
 #[test]
 fn server_ids_follow_the_grammar() {
-    for good in ["github", "a", "a-b", "a_b", "remote_api", "x9", &"a".repeat(64)] {
+    for good in [
+        "github",
+        "a",
+        "a-b",
+        "a_b",
+        "remote_api",
+        "x9",
+        &"a".repeat(64),
+    ] {
         assert!(ServerId::parse(good).is_ok(), "{good}");
     }
-    for bad in
-        ["", "a__b", "-a", "a-", "_a", "a_", "a-_b", "A", "a.b", "a b", "ü", "builtin", "mcp", &"a".repeat(65), "a\0", "a/b"]
-    {
+    for bad in [
+        "",
+        "a__b",
+        "-a",
+        "a-",
+        "_a",
+        "a_",
+        "a-_b",
+        "A",
+        "a.b",
+        "a b",
+        "ü",
+        "builtin",
+        "mcp",
+        &"a".repeat(65),
+        "a\0",
+        "a/b",
+    ] {
         assert!(ServerId::parse(bad).is_err(), "{bad:?}");
     }
 }
@@ -131,10 +156,18 @@ fn every_rule_has_its_own_code_and_a_sentence() {
     codes.sort_unstable();
     codes.dedup();
     assert_eq!(codes.len(), Rule::ALL.len());
-    assert!(Rule::ALL.iter().all(|rule| !rule.sentence().is_empty() && !rule.sentence().ends_with('.')));
+    assert!(
+        Rule::ALL
+            .iter()
+            .all(|rule| !rule.sentence().is_empty() && !rule.sentence().ends_with('.'))
+    );
 }
 
 #[test]
 fn a_timeout_says_timeout() {
-    assert!(Fault::new(FaultKind::Timeout, "").public().contains("timeout"));
+    assert!(
+        Fault::new(FaultKind::Timeout, "")
+            .public()
+            .contains("timeout")
+    );
 }

@@ -122,7 +122,13 @@ pub struct Violation {
 impl Violation {
     #[must_use]
     pub fn new(rule: Rule, detail: impl Into<String>) -> Self {
-        Self { rule, hint: None, detail: detail.into(), payload: None, retry_after: None }
+        Self {
+            rule,
+            hint: None,
+            detail: detail.into(),
+            payload: None,
+            retry_after: None,
+        }
     }
 
     #[must_use]

@@ -56,7 +56,11 @@ pub fn trim() {
 /// The text of a buffer, which is given back when the last slice of the text is dropped.
 #[must_use]
 pub fn freeze(buffer: Vec<u8>) -> Bytes {
-    if buffer.capacity() < SHORTEST { buffer.into() } else { Bytes::from_owner(Lent(buffer)) }
+    if buffer.capacity() < SHORTEST {
+        buffer.into()
+    } else {
+        Bytes::from_owner(Lent(buffer))
+    }
 }
 
 struct Lent(Vec<u8>);
@@ -94,7 +98,9 @@ mod tests {
     fn one_that_is_too_short_is_passed_over() {
         give_back(Vec::with_capacity(SHORTEST));
         let long = take(SHORTEST + 1);
-        assert!(long.is_empty() && long.capacity() > SHORTEST && long.capacity().is_multiple_of(STEP));
+        assert!(
+            long.is_empty() && long.capacity() > SHORTEST && long.capacity().is_multiple_of(STEP)
+        );
     }
 
     #[test]

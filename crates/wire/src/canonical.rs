@@ -32,13 +32,22 @@ const DEEPEST: usize = 512;
 /// The canonical text of a validated value.
 #[must_use]
 pub fn canonical(json: Json<'_>) -> Vec<u8> {
-    canonical_after(Vec::with_capacity(json.as_bytes().len()), json, Order::CodePoint)
+    canonical_after(
+        Vec::with_capacity(json.as_bytes().len()),
+        json,
+        Order::CodePoint,
+    )
 }
 
 /// Writes the canonical text of a validated value at the end of `out`, with its keys in the order asked for.
 #[must_use]
 pub fn canonical_after(out: Vec<u8>, json: Json<'_>, order: Order) -> Vec<u8> {
-    let mut writing = Writing { text: json.as_bytes(), at: 0, out, order };
+    let mut writing = Writing {
+        text: json.as_bytes(),
+        at: 0,
+        out,
+        order,
+    };
     writing.value(DEEPEST);
     writing.out
 }
@@ -63,7 +72,8 @@ impl<'a> Writing<'a> {
     fn value(&mut self, depth: usize) {
         match self.peek() {
             _ if depth == 0 => {
-                self.out.extend_from_slice(self.text.get(self.at..).unwrap_or_default());
+                self.out
+                    .extend_from_slice(self.text.get(self.at..).unwrap_or_default());
                 self.at = self.text.len();
             }
             Some(b'{') => self.object(depth - 1),
@@ -74,9 +84,14 @@ impl<'a> Writing<'a> {
             }
             _ => {
                 let rest = self.text.get(self.at..).unwrap_or_default();
-                let length =
-                    rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')).count();
-                self.out.extend_from_slice(rest.get(..length).unwrap_or_default());
+                let length = rest
+                    .iter()
+                    .take_while(|byte| {
+                        byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
+                    })
+                    .count();
+                self.out
+                    .extend_from_slice(rest.get(..length).unwrap_or_default());
                 // A byte that cannot be here is stepped over, so that a text that was never checked ends too.
                 self.at += length.max(1);
             }
@@ -132,7 +147,8 @@ impl<'a> Writing<'a> {
     fn sort(&mut self, start: usize, fields: &mut [(&'a [u8], Range<usize>)]) {
         // Without the closing quote, which would sort `"a"` after `"a!"`. UTF-8 sorts like its code points.
         let plain = |key: &'a [u8]| key.strip_suffix(b"\"").unwrap_or(key);
-        let by_bytes = self.order == Order::CodePoint && !fields.iter().any(|(key, _)| key.contains(&b'\\'));
+        let by_bytes =
+            self.order == Order::CodePoint && !fields.iter().any(|(key, _)| key.contains(&b'\\'));
         if by_bytes {
             if fields.is_sorted_by(|(a, _), (b, _)| plain(a) <= plain(b)) {
                 return;
@@ -154,7 +170,11 @@ impl<'a> Writing<'a> {
     fn raw_string(&mut self) -> &'a [u8] {
         let start = self.at;
         let mut at = start + 1;
-        while let Some(found) = self.text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        while let Some(found) = self
+            .text
+            .get(at..)
+            .and_then(|rest| memchr::memchr2(b'"', b'\\', rest))
+        {
             at += found;
             if self.text.get(at) == Some(&b'"') {
                 self.at = at + 1;
@@ -201,7 +221,9 @@ fn string(out: &mut Vec<u8>, raw: &[u8]) {
             b'\r' => out.extend_from_slice(b"\\r"),
             0..=0x1f => {
                 out.extend_from_slice(if byte < 0x10 { b"\\u000" } else { b"\\u001" });
-                out.push(char::from_digit(u32::from(byte & 0xf), 16).map_or(b'0', |digit| digit as u8));
+                out.push(
+                    char::from_digit(u32::from(byte & 0xf), 16).map_or(b'0', |digit| digit as u8),
+                );
             }
             _ => out.push(byte),
         }

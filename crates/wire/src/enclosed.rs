@@ -44,12 +44,18 @@ impl Buf for Enclosed {
     }
 
     fn chunk(&self) -> &[u8] {
-        self.0.iter().find(|piece| !piece.is_empty()).map_or(&[], |piece| piece)
+        self.0
+            .iter()
+            .find(|piece| !piece.is_empty())
+            .map_or(&[], |piece| piece)
     }
 
     fn chunks_vectored<'a>(&'a self, into: &mut [IoSlice<'a>]) -> usize {
         let pieces = self.0.iter().filter(|piece| !piece.is_empty());
-        into.iter_mut().zip(pieces).map(|(slice, piece)| *slice = IoSlice::new(piece)).count()
+        into.iter_mut()
+            .zip(pieces)
+            .map(|(slice, piece)| *slice = IoSlice::new(piece))
+            .count()
     }
 
     fn advance(&mut self, mut count: usize) {
@@ -87,7 +93,11 @@ mod tests {
 
     #[test]
     fn all_of_it_is_offered_at_once() {
-        let (whole, one, none) = (abc(), Enclosed::new(Vec::new(), Bytes::new(), b"x"), Enclosed::default());
+        let (whole, one, none) = (
+            abc(),
+            Enclosed::new(Vec::new(), Bytes::new(), b"x"),
+            Enclosed::default(),
+        );
         let mut slices = [IoSlice::new(&[]); 4];
         assert_eq!(whole.chunks_vectored(&mut slices), 3);
         assert_eq!(slices.map(|slice| slice.to_vec()).concat(), b"abcdefg");

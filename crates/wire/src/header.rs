@@ -23,8 +23,13 @@ pub fn encode(value: &str) -> Cow<'_, str> {
 #[must_use]
 pub fn decode(value: &str) -> Option<Cow<'_, str>> {
     let value = value.trim_matches([' ', '\t']);
-    let Some(inner) = value.strip_prefix(OPEN).and_then(|rest| rest.strip_suffix(CLOSE)) else {
+    let Some(inner) = value
+        .strip_prefix(OPEN)
+        .and_then(|rest| rest.strip_suffix(CLOSE))
+    else {
         return Some(Cow::Borrowed(value));
     };
-    String::from_utf8(STANDARD.decode(inner).ok()?).ok().map(Cow::Owned)
+    String::from_utf8(STANDARD.decode(inner).ok()?)
+        .ok()
+        .map(Cow::Owned)
 }

@@ -30,7 +30,10 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bytes: 4 << 20, depth: 64 }
+        Self {
+            bytes: 4 << 20,
+            depth: 64,
+        }
     }
 }
 
@@ -75,11 +78,22 @@ impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.problem {
             Problem::TooLong { limit } => write!(f, "the text is longer than {limit} bytes"),
-            Problem::TooDeep { limit } => write!(f, "nested deeper than {limit} levels at byte {}", self.at),
+            Problem::TooDeep { limit } => {
+                write!(f, "nested deeper than {limit} levels at byte {}", self.at)
+            }
             Problem::NotUtf8 => write!(f, "not UTF-8 at byte {}", self.at),
-            Problem::DuplicateKey { key } => write!(f, "duplicate key `{}` at byte {}", key.escape_debug(), self.at),
+            Problem::DuplicateKey { key } => write!(
+                f,
+                "duplicate key `{}` at byte {}",
+                key.escape_debug(),
+                self.at
+            ),
             Problem::Expected(what) => write!(f, "expected {what} at byte {}", self.at),
-            Problem::ControlCharacter => write!(f, "unescaped control character in a string at byte {}", self.at),
+            Problem::ControlCharacter => write!(
+                f,
+                "unescaped control character in a string at byte {}",
+                self.at
+            ),
             Problem::BadEscape => write!(f, "bad escape in a string at byte {}", self.at),
             Problem::LoneSurrogate => write!(f, "half a surrogate pair at byte {}", self.at),
             Problem::TrailingText => write!(f, "text after the value at byte {}", self.at),
@@ -108,7 +122,11 @@ impl<'a> Outline<'a> {
     /// The fields of the value, if it is an object.
     #[must_use]
     pub fn fields(&self) -> Cow<'_, [RawField<'a>]> {
-        if self.complete { Cow::Borrowed(&self.outer) } else { Cow::Owned(self.json.raw_fields()) }
+        if self.complete {
+            Cow::Borrowed(&self.outer)
+        } else {
+            Cow::Owned(self.json.raw_fields())
+        }
     }
 
     /// The fields of one of its fields, if that is an object.
@@ -118,7 +136,11 @@ impl<'a> Outline<'a> {
             return value.raw_fields();
         }
         let inside = value.0.as_ptr_range();
-        self.inner.iter().filter(|(key, _)| inside.contains(&key.as_ptr())).copied().collect()
+        self.inner
+            .iter()
+            .filter(|(key, _)| inside.contains(&key.as_ptr()))
+            .copied()
+            .collect()
     }
 }
 
@@ -140,7 +162,12 @@ impl Outline<'_> {
             let start = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
             start..start + part.len()
         };
-        let fields = |fields: &[RawField<'_>]| fields.iter().map(|(key, value)| (place(key), place(value.0))).collect();
+        let fields = |fields: &[RawField<'_>]| {
+            fields
+                .iter()
+                .map(|(key, value)| (place(key), place(value.0)))
+                .collect()
+        };
         Places {
             json: place(self.json.0),
             one_line: self.one_line,
@@ -156,8 +183,12 @@ impl Places {
     #[must_use]
     pub fn outline<'a>(&self, text: &'a [u8]) -> Outline<'a> {
         let part = |place: &Range<usize>| text.get(place.clone()).unwrap_or_default();
-        let fields =
-            |places: &[(Range<usize>, Range<usize>)]| places.iter().map(|(key, value)| (part(key), Json(part(value)))).collect();
+        let fields = |places: &[(Range<usize>, Range<usize>)]| {
+            places
+                .iter()
+                .map(|(key, value)| (part(key), Json(part(value))))
+                .collect()
+        };
         Outline {
             json: Json(part(&self.json)),
             one_line: self.one_line,
@@ -171,7 +202,10 @@ impl Places {
 /// The value of a field among some.
 #[must_use]
 pub fn find<'a>(fields: &[RawField<'a>], key: &str) -> Option<Json<'a>> {
-    fields.iter().find(|(raw, _)| decode_key(raw) == key).map(|(_, value)| *value)
+    fields
+        .iter()
+        .find(|(raw, _)| decode_key(raw) == key)
+        .map(|(_, value)| *value)
 }
 
 /// The decoded text of a key as written.
@@ -202,7 +236,14 @@ impl<'a> Json<'a> {
     /// Like [`Json::parse`], for a text that must stand on one line, too.
     pub fn parse_line(text: &'a [u8], limits: Limits) -> Result<Self, JsonError> {
         let whole = scan::whole(text, limits, None)?;
-        if whole.one_line { Ok(Self(whole.text)) } else { Err(JsonError { at: 0, problem: Problem::ControlCharacter }) }
+        if whole.one_line {
+            Ok(Self(whole.text))
+        } else {
+            Err(JsonError {
+                at: 0,
+                problem: Problem::ControlCharacter,
+            })
+        }
     }
 
     /// Like [`Json::parse`], with the fields of the outermost object and of objects directly inside it, at no further cost.
@@ -224,15 +265,24 @@ impl<'a> Json<'a> {
     /// one line. Its structure is taken as it stands; a worker that lies about it harms nobody but the reader of its own words.
     pub fn skim_fields(text: &'a [u8]) -> Result<Vec<RawField<'a>>, JsonError> {
         if let Err(error) = simdutf8::compat::from_utf8(text) {
-            return Err(JsonError { at: error.valid_up_to(), problem: Problem::NotUtf8 });
+            return Err(JsonError {
+                at: error.valid_up_to(),
+                problem: Problem::NotUtf8,
+            });
         }
         if memchr::memchr2(b'\n', b'\r', text).is_some() {
-            return Err(JsonError { at: 0, problem: Problem::ControlCharacter });
+            return Err(JsonError {
+                at: 0,
+                problem: Problem::ControlCharacter,
+            });
         }
         let json = Self(text.trim_ascii());
         match json.is_object() && json.0.last() == Some(&b'}') {
             true => Ok(json.raw_fields()),
-            false => Err(JsonError { at: 0, problem: Problem::Expected("an object") }),
+            false => Err(JsonError {
+                at: 0,
+                problem: Problem::Expected("an object"),
+            }),
         }
     }
 
@@ -328,12 +378,16 @@ impl<'a> Json<'a> {
     /// A non-negative integer written without fraction or exponent.
     #[must_use]
     pub fn as_u64(self) -> Option<u64> {
-        (self.kind() == Kind::Number).then(|| self.text().parse().ok()).flatten()
+        (self.kind() == Kind::Number)
+            .then(|| self.text().parse().ok())
+            .flatten()
     }
 
     #[must_use]
     pub fn as_i64(self) -> Option<i64> {
-        (self.kind() == Kind::Number).then(|| self.text().parse().ok()).flatten()
+        (self.kind() == Kind::Number)
+            .then(|| self.text().parse().ok())
+            .flatten()
     }
 
     #[must_use]

@@ -15,7 +15,11 @@ pub enum Line {
     /// A line without its line break; may be empty.
     Whole(Bytes),
     /// A line longer than the cap, discarded up to its line break: how it begins, whom it is for, how long it is.
-    TooLong { prefix: Bytes, skim: Box<Skim>, bytes: usize },
+    TooLong {
+        prefix: Bytes,
+        skim: Box<Skim>,
+        bytes: usize,
+    },
 }
 
 #[derive(Debug)]
@@ -38,7 +42,11 @@ struct Discarded {
 impl Discarded {
     fn begin(line: &[u8]) -> Self {
         let prefix = Bytes::copy_from_slice(line.get(..PREFIX.min(line.len())).unwrap_or_default());
-        Self { prefix, skim: Box::default(), bytes: 0 }
+        Self {
+            prefix,
+            skim: Box::default(),
+            bytes: 0,
+        }
     }
 
     fn add(&mut self, piece: &[u8]) {
@@ -49,7 +57,11 @@ impl Discarded {
     }
 
     fn end(self) -> Line {
-        Line::TooLong { prefix: self.prefix, skim: self.skim, bytes: self.bytes }
+        Line::TooLong {
+            prefix: self.prefix,
+            skim: self.skim,
+            bytes: self.bytes,
+        }
     }
 }
 
@@ -57,7 +69,12 @@ impl Lines {
     /// `limit` counts the line break.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { limit, buffer: BytesMut::with_capacity(CHUNK), searched: 0, discarding: None }
+        Self {
+            limit,
+            buffer: BytesMut::with_capacity(CHUNK),
+            searched: 0,
+            discarding: None,
+        }
     }
 
     /// Another limit, for lines that are not complete yet.
@@ -69,7 +86,11 @@ impl Lines {
     /// instead of growing and being copied many times.
     pub fn buffer(&mut self) -> &mut BytesMut {
         if self.buffer.len() == self.buffer.capacity() {
-            let room = if self.buffer.len() < CHUNK { CHUNK } else { self.limit.saturating_sub(self.buffer.len()).max(CHUNK) };
+            let room = if self.buffer.len() < CHUNK {
+                CHUNK
+            } else {
+                self.limit.saturating_sub(self.buffer.len()).max(CHUNK)
+            };
             self.buffer.reserve(room);
         }
         &mut self.buffer
@@ -83,7 +104,10 @@ impl Lines {
 
     /// What of an over-long line is to be read before more of it comes.
     pub fn lagging(&mut self) -> Option<&mut Skim> {
-        self.discarding.as_mut().map(|discarded| &mut *discarded.skim).filter(|skim| skim.lags())
+        self.discarding
+            .as_mut()
+            .map(|discarded| &mut *discarded.skim)
+            .filter(|skim| skim.lags())
     }
 
     pub fn feed(&mut self, chunk: &[u8]) {
@@ -104,17 +128,24 @@ impl Lines {
         self.searched = 0;
         let discarding = self.discarding.take();
         if discarding.is_some() || line.len() > self.limit {
-            let mut discarded = discarding.unwrap_or_else(|| Discarded::begin(line.get(..end).unwrap_or_default()));
+            let mut discarded =
+                discarding.unwrap_or_else(|| Discarded::begin(line.get(..end).unwrap_or_default()));
             discarded.add(&line);
             return Some(discarded.end());
         }
         let body = line.slice(..end);
-        Some(Line::Whole(if body.ends_with(b"\r") { body.slice(..end - 1) } else { body }))
+        Some(Line::Whole(if body.ends_with(b"\r") {
+            body.slice(..end - 1)
+        } else {
+            body
+        }))
     }
 
     /// Forgets what is buffered of a line that is already too long.
     fn discard(&mut self) {
-        self.discarding.get_or_insert_with(|| Discarded::begin(&self.buffer)).add(&self.buffer);
+        self.discarding
+            .get_or_insert_with(|| Discarded::begin(&self.buffer))
+            .add(&self.buffer);
         self.buffer.clear();
         self.searched = 0;
     }

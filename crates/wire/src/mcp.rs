@@ -13,7 +13,13 @@ pub enum Revision {
 }
 
 impl Revision {
-    pub const ALL: [Self; 5] = [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
+    pub const ALL: [Self; 5] = [
+        Self::V2024_11_05,
+        Self::V2025_03_26,
+        Self::V2025_06_18,
+        Self::V2025_11_25,
+        Self::V2026_07_28,
+    ];
     /// The newest revision that opens with `initialize`.
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
     pub const MODERN: Self = Self::V2026_07_28;
@@ -31,7 +37,9 @@ impl Revision {
 
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|revision| revision.as_str() == text)
+        Self::ALL
+            .into_iter()
+            .find(|revision| revision.as_str() == text)
     }
 
     #[must_use]

@@ -34,8 +34,12 @@ impl Id {
     pub fn read(json: Json<'_>) -> Option<Self> {
         let text = json.as_bytes();
         let fits = text.len() <= MAX_ID;
-        let integer = json.kind() == Kind::Number && text.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
-        (fits && (integer || json.kind() == Kind::String)).then(|| Self(Bytes::copy_from_slice(text)))
+        let integer = json.kind() == Kind::Number
+            && text
+                .iter()
+                .all(|byte| byte.is_ascii_digit() || *byte == b'-');
+        (fits && (integer || json.kind() == Kind::String))
+            .then(|| Self(Bytes::copy_from_slice(text)))
     }
 
     /// The id as JSON text.
@@ -58,10 +62,23 @@ impl fmt::Debug for Id {
 
 #[derive(Debug, Clone)]
 pub enum Message<'a> {
-    Request { id: Id, method: Cow<'a, str>, params: Option<Json<'a>> },
-    Notification { method: Cow<'a, str>, params: Option<Json<'a>> },
-    Result { id: Id, result: Json<'a> },
-    Error { id: Option<Id>, error: Json<'a> },
+    Request {
+        id: Id,
+        method: Cow<'a, str>,
+        params: Option<Json<'a>>,
+    },
+    Notification {
+        method: Cow<'a, str>,
+        params: Option<Json<'a>>,
+    },
+    Result {
+        id: Id,
+        result: Json<'a>,
+    },
+    Error {
+        id: Option<Id>,
+        error: Json<'a>,
+    },
 }
 
 /// The JSON was fine, but it is not a JSON-RPC message. Carries the id when one could be read, so the sender can be told.
@@ -87,7 +104,10 @@ pub fn read(json: Json<'_>) -> Result<Message<'_>, ShapeError> {
 /// Reads one message whose fields are known already.
 pub fn read_fields<'a>(json: Json<'a>, fields: &[RawField<'a>]) -> Result<Message<'a>, ShapeError> {
     if !json.is_object() {
-        return Err(ShapeError { id: None, problem: "a JSON-RPC message is an object" });
+        return Err(ShapeError {
+            id: None,
+            problem: "a JSON-RPC message is an object",
+        });
     }
     let mut parts = Parts::default();
     for &(key, value) in fields {
@@ -117,22 +137,39 @@ struct Parts<'a> {
 impl<'a> Parts<'a> {
     fn assemble(self) -> Result<Message<'a>, ShapeError> {
         let id = self.id.and_then(Id::read);
-        let wrong = |problem| Err(ShapeError { id: id.clone(), problem });
+        let wrong = |problem| {
+            Err(ShapeError {
+                id: id.clone(),
+                problem,
+            })
+        };
         if self.version.map(Json::as_bytes) != Some(b"\"2.0\"") {
             return wrong("`jsonrpc` must be \"2.0\"");
         }
-        if self.id.is_some() && id.is_none() && !(self.error.is_some() && self.id.is_some_and(Json::is_null)) {
+        if self.id.is_some()
+            && id.is_none()
+            && !(self.error.is_some() && self.id.is_some_and(Json::is_null))
+        {
             return wrong("`id` must be a string or an integer of reasonable length");
         }
         match (self.method, self.result, self.error) {
             (Some(method), None, None) => {
-                let Some(method) = method.as_str() else { return wrong("`method` must be a string") };
+                let Some(method) = method.as_str() else {
+                    return wrong("`method` must be a string");
+                };
                 if self.params.is_some_and(|params| !params.is_object()) {
                     return wrong("`params` must be an object");
                 }
                 Ok(match id {
-                    Some(id) => Message::Request { id, method, params: self.params },
-                    None => Message::Notification { method, params: self.params },
+                    Some(id) => Message::Request {
+                        id,
+                        method,
+                        params: self.params,
+                    },
+                    None => Message::Notification {
+                        method,
+                        params: self.params,
+                    },
                 })
             }
             (None, Some(result), None) => match id {
@@ -186,7 +223,10 @@ pub fn error_object(code: i64, message: &str, data: Option<&[u8]>) -> Vec<u8> {
 #[must_use]
 pub fn request(id: &Id, method: &str, params: &[u8]) -> Vec<u8> {
     let mut out = write::Object::with_capacity(params.len() + method.len() + 64);
-    out.str("jsonrpc", "2.0").raw("id", id.as_bytes()).str("method", method).raw("params", params);
+    out.str("jsonrpc", "2.0")
+        .raw("id", id.as_bytes())
+        .str("method", method)
+        .raw("params", params);
     out.finish()
 }
 

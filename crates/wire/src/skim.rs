@@ -213,7 +213,9 @@ impl Skim {
         if self.key != Key::Id {
             return;
         }
-        let id = Json::parse(&self.token, Limits::new(MAX_TOKEN, 1)).ok().and_then(Id::read);
+        let id = Json::parse(&self.token, Limits::new(MAX_TOKEN, 1))
+            .ok()
+            .and_then(Id::read);
         if let Some(id) = id.filter(|id| !self.ids.contains(id)) {
             // Of many readings the first and the last are enough: whoever waits for another one waits in vain anyway.
             self.ids.truncate(1);
@@ -225,7 +227,8 @@ impl Skim {
     fn keep(&mut self, bytes: &[u8]) {
         if self.depth == 1 {
             let room = (MAX_TOKEN + 1).saturating_sub(self.token.len());
-            self.token.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
+            self.token
+                .extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
         }
     }
 }
@@ -257,7 +260,10 @@ mod tests {
         text.as_bytes().chunks(1).for_each(|byte| cut.feed(byte));
         assert!(!cut.lags());
         assert_eq!(whole, cut, "however it is cut: {text}");
-        (whole.answers().filter_map(Id::as_u64).collect(), whole.has_method())
+        (
+            whole.answers().filter_map(Id::as_u64).collect(),
+            whole.has_method(),
+        )
     }
 
     #[test]
@@ -282,7 +288,10 @@ mod tests {
         skim.feed(b" ");
         assert!(skim.lags() && skim.id().is_none());
         let steps: Vec<usize> = std::iter::from_fn(|| skim.lags().then(|| skim.step())).collect();
-        assert_eq!((steps.len(), steps.iter().sum::<usize>()), (4, text.len() + 1));
+        assert_eq!(
+            (steps.len(), steps.iter().sum::<usize>()),
+            (4, text.len() + 1)
+        );
         assert_eq!(skim.id(), Some(&Id::number(7)));
     }
 
@@ -311,7 +320,8 @@ mod tests {
         let text = r#"{"id":7,"params":{"method":1},"method":"sampling/createMessage"}"#;
         assert_eq!(told(text), (vec![], true));
         assert_eq!(Skim::of(text.as_bytes()).asks(), Some(&Id::number(7)));
-        let (answered, has_method) = told(r#"{"method":"notifications/message","params":{"id":7}}"#);
+        let (answered, has_method) =
+            told(r#"{"method":"notifications/message","params":{"id":7}}"#);
         assert_eq!((answered.len(), has_method), (0, true));
     }
 

@@ -64,7 +64,15 @@ impl Excess {
 impl Decoder {
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { limit, line: Vec::new(), after_cr: false, started: false, event: Event::default(), has_data: false, excess: None }
+        Self {
+            limit,
+            line: Vec::new(),
+            after_cr: false,
+            started: false,
+            event: Event::default(),
+            has_data: false,
+            excess: None,
+        }
     }
 
     /// Bytes of an event that is still arriving.
@@ -75,7 +83,10 @@ impl Decoder {
 
     /// What of an event above the cap is to be read before more of it comes.
     pub fn lagging(&mut self) -> Option<&mut Skim> {
-        self.excess.as_mut().map(|excess| &mut *excess.skim).filter(|skim| skim.lags())
+        self.excess
+            .as_mut()
+            .map(|excess| &mut *excess.skim)
+            .filter(|skim| skim.lags())
     }
 
     /// Appends every event that `chunk` completes to `out`.
@@ -137,14 +148,21 @@ impl Decoder {
     fn end_event(&mut self, out: &mut Vec<Event>) {
         let event = std::mem::take(&mut self.event);
         // An event with only an id or a retry still matters to us: it primes resumption.
-        if std::mem::take(&mut self.has_data) || event.too_large.is_some() || event.id.is_some() || event.retry.is_some() {
+        if std::mem::take(&mut self.has_data)
+            || event.too_large.is_some()
+            || event.id.is_some()
+            || event.retry.is_some()
+        {
             out.push(event);
         }
     }
 
     fn field(&mut self, line: &[u8]) {
         let (name, value) = match memchr::memchr(b':', line) {
-            Some(colon) => (line.get(..colon).unwrap_or_default(), line.get(colon + 1..).unwrap_or_default()),
+            Some(colon) => (
+                line.get(..colon).unwrap_or_default(),
+                line.get(colon + 1..).unwrap_or_default(),
+            ),
             None => (line, &[][..]),
         };
         let value = value.strip_prefix(b" ").unwrap_or(value);

@@ -32,13 +32,21 @@ impl Text {
     /// A whole text that was just validated.
     #[must_use]
     pub fn of(owner: &Bytes, outline: &Outline<'_>) -> Self {
-        Self::noted(owner.slice_ref(outline.json.as_bytes()), &outline.fields(), outline.one_line)
+        Self::noted(
+            owner.slice_ref(outline.json.as_bytes()),
+            &outline.fields(),
+            outline.one_line,
+        )
     }
 
     /// An object that is a field of a text that was just validated.
     #[must_use]
     pub fn inside(owner: &Bytes, outline: &Outline<'_>, object: Json<'_>) -> Self {
-        Self::noted(owner.slice_ref(object.as_bytes()), &outline.fields_of(object), outline.one_line)
+        Self::noted(
+            owner.slice_ref(object.as_bytes()),
+            &outline.fields_of(object),
+            outline.one_line,
+        )
     }
 
     fn noted(bytes: Bytes, fields: &[RawField<'_>], one_line: bool) -> Self {
@@ -46,14 +54,27 @@ impl Text {
             let start = (part.as_ptr() as usize).checked_sub(bytes.as_ptr() as usize)?;
             (start + part.len() <= bytes.len()).then(|| start..start + part.len())
         };
-        let places = fields.iter().map(|(key, value)| Some(Place { key: place(key)?, value: place(value.as_bytes())? }));
-        Self { fields: places.collect(), bytes, one_line, digest: None }
+        let places = fields.iter().map(|(key, value)| {
+            Some(Place {
+                key: place(key)?,
+                value: place(value.as_bytes())?,
+            })
+        });
+        Self {
+            fields: places.collect(),
+            bytes,
+            one_line,
+            digest: None,
+        }
     }
 
     /// Adds a digest of exactly these bytes.
     #[must_use]
     pub fn with_digest(self, digest: [u8; 32]) -> Self {
-        Self { digest: Some(digest), ..self }
+        Self {
+            digest: Some(digest),
+            ..self
+        }
     }
 
     /// The digest, if whoever made the text has it.
@@ -73,7 +94,10 @@ impl Text {
     pub fn fields(&self) -> Vec<RawField<'_>> {
         let part = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
         match &self.fields {
-            Some(places) => places.iter().map(|place| (part(&place.key), Json::checked_before(part(&place.value)))).collect(),
+            Some(places) => places
+                .iter()
+                .map(|place| (part(&place.key), Json::checked_before(part(&place.value))))
+                .collect(),
             None => Json::checked_before(&self.bytes).raw_fields(),
         }
     }
@@ -91,7 +115,12 @@ impl Text {
 
 impl<T: Into<Bytes>> From<T> for Text {
     fn from(bytes: T) -> Self {
-        Self { bytes: bytes.into(), fields: None, one_line: false, digest: None }
+        Self {
+            bytes: bytes.into(),
+            fields: None,
+            one_line: false,
+            digest: None,
+        }
     }
 }
 

@@ -104,7 +104,9 @@ impl FromStr for Vectors {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let named = Self::ALL.into_iter().find(|vectors| vectors.as_str() == name);
+        let named = Self::ALL
+            .into_iter()
+            .find(|vectors| vectors.as_str() == name);
         named.ok_or_else(|| format!("`{name}` is none of plain, sse4.2, avx2, avx512"))
     }
 }
@@ -117,7 +119,11 @@ pub fn level() -> Level {
     if cap == Vectors::Avx512 as u8 {
         return Level::new();
     }
-    Vectors::ALL.into_iter().find(|vectors| *vectors as u8 == cap).unwrap_or(Vectors::Avx512).level()
+    Vectors::ALL
+        .into_iter()
+        .find(|vectors| *vectors as u8 == cap)
+        .unwrap_or(Vectors::Avx512)
+        .level()
 }
 
 #[cfg(test)]
@@ -131,6 +137,9 @@ mod tests {
             assert!(Vectors::of(vectors.level()) <= vectors);
         }
         assert!("mmx".parse::<Vectors>().is_err());
-        assert_eq!(Vectors::in_use(), Vectors::of(Level::new()).min(Vectors::BUILT));
+        assert_eq!(
+            Vectors::in_use(),
+            Vectors::of(Level::new()).min(Vectors::BUILT)
+        );
     }
 }

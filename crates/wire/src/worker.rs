@@ -70,7 +70,9 @@ pub mod method {
 #[must_use]
 pub fn request(id: u64, method: &str, params: &[u8]) -> Vec<u8> {
     let mut out = write::Object::with_capacity(params.len() + method.len() + 48);
-    out.u64("id", id).str("method", method).raw("params", params);
+    out.u64("id", id)
+        .str("method", method)
+        .raw("params", params);
     out.finish()
 }
 
@@ -101,11 +103,17 @@ pub fn push_joined(out: &mut Vec<u8>, id: u64, pieces: &[&[u8]]) {
                 write::number(out, id);
                 out.push(b' ');
             }
-            let (piece, after) = rest.split_at_checked(cut(rest, room)).unwrap_or((rest, &[]));
+            let (piece, after) = rest
+                .split_at_checked(cut(rest, room))
+                .unwrap_or((rest, &[]));
             out.extend_from_slice(piece);
             left -= piece.len();
             // A character that does not fit whole begins the next line.
-            room = if after.is_empty() { room - piece.len() } else { 0 };
+            room = if after.is_empty() {
+                room - piece.len()
+            } else {
+                0
+            };
             rest = after;
         }
     }
@@ -169,7 +177,11 @@ pub fn is_attached(line: &[u8]) -> bool {
 fn attached(line: &Bytes) -> Option<Attached> {
     let (offset, rest) = word(line.get(1..)?)?;
     let (length, message) = word(rest)?;
-    Some(Attached { offset: decimal(offset)?, length: decimal(length)?, message: line.slice_ref(message) })
+    Some(Attached {
+        offset: decimal(offset)?,
+        length: decimal(length)?,
+        message: line.slice_ref(message),
+    })
 }
 
 /// What comes before the first space, which is not far, and what comes after it.
@@ -180,14 +192,19 @@ fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
 
 fn decimal(digits: &[u8]) -> Option<usize> {
     let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    plain.then(|| std::str::from_utf8(digits).ok()?.parse().ok()).flatten()
+    plain
+        .then(|| std::str::from_utf8(digits).ok()?.parse().ok())
+        .flatten()
 }
 
 /// Where a piece ends: between characters, so that every line is text.
 fn cut(text: &[u8], room: usize) -> usize {
     let longest = room.min(text.len());
     let inside_character = |at: &usize| text.get(*at).is_some_and(|byte| byte & 0xC0 == 0x80);
-    (longest.saturating_sub(3)..=longest).rev().find(|at| !inside_character(at)).unwrap_or(longest)
+    (longest.saturating_sub(3)..=longest)
+        .rev()
+        .find(|at| !inside_character(at))
+        .unwrap_or(longest)
 }
 
 /// Why a part was refused. Further parts of the same text are swallowed.
@@ -217,7 +234,11 @@ const MAX_HELD: usize = 4;
 impl Assembler {
     #[must_use]
     pub fn new(total_limit: usize) -> Self {
-        Self { total_limit, open: HashMap::new(), held: 0 }
+        Self {
+            total_limit,
+            open: HashMap::new(),
+            held: 0,
+        }
     }
 
     /// Takes a line as it came. `Some`: a whole text, not validated yet; `None`: a part, and others must follow.
@@ -245,7 +266,11 @@ impl Assembler {
             if !more {
                 self.open.remove(&id);
             }
-            return Err(if is_too_large { PartError::TooLarge { id } } else { PartError::TooMany { id } });
+            return Err(if is_too_large {
+                PartError::TooLarge { id }
+            } else {
+                PartError::TooMany { id }
+            });
         }
         text.extend_from_slice(piece);
         self.held += piece.len();
@@ -276,7 +301,11 @@ pub fn salvage_id(prefix: &[u8]) -> Option<u64> {
         return part(prefix).map(|(id, _)| id);
     }
     let at = memchr::memmem::find(prefix, b"\"id\"")?;
-    let rest = prefix.get(at + 4..)?.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+    let rest = prefix
+        .get(at + 4..)?
+        .trim_ascii_start()
+        .strip_prefix(b":")?
+        .trim_ascii_start();
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     std::str::from_utf8(rest.get(..digits)?).ok()?.parse().ok()
 }

@@ -137,7 +137,11 @@ pub fn replace_fields(object: Json<'_>, drop: &[&str], fill: impl FnOnce(&mut Ob
 
 /// Like [`replace_fields`], for an object whose fields are known already.
 #[must_use]
-pub fn splice_fields(fields: &[RawField<'_>], drop: &[&str], fill: impl FnOnce(&mut Object)) -> Vec<u8> {
+pub fn splice_fields(
+    fields: &[RawField<'_>],
+    drop: &[&str],
+    fill: impl FnOnce(&mut Object),
+) -> Vec<u8> {
     let mut out = Object::with_capacity(room_for(fields));
     out.copied_except(fields, drop);
     fill(&mut out);
@@ -172,17 +176,28 @@ impl Pieces {
 
 impl From<Vec<u8>> for Pieces {
     fn from(head: Vec<u8>) -> Self {
-        Self { head, ..Self::default() }
+        Self {
+            head,
+            ..Self::default()
+        }
     }
 }
 
 /// Like [`splice_fields`], on one line, for fields of an object that is part of `owner`. The fields that `fill` writes come before the
 /// others: they are short, and whoever looks for one of them need not step over the rest.
 #[must_use]
-pub fn lead_fields(owner: &Text, fields: &[RawField<'_>], drop: &[&str], fill: impl FnOnce(&mut Object)) -> Pieces {
-    let one_line = |text: &[u8]| owner.is_one_line() || memchr::memchr2(b'\n', b'\r', text).is_none();
+pub fn lead_fields(
+    owner: &Text,
+    fields: &[RawField<'_>],
+    drop: &[&str],
+    fill: impl FnOnce(&mut Object),
+) -> Pieces {
+    let one_line =
+        |text: &[u8]| owner.is_one_line() || memchr::memchr2(b'\n', b'\r', text).is_none();
     let is_long = |value: &Json<'_>| value.as_bytes().len() >= LONG && one_line(value.as_bytes());
-    let long = fields.iter().position(|(key, value)| is_long(value) && !drop.contains(&&*decode_key(key)));
+    let long = fields
+        .iter()
+        .position(|(key, value)| is_long(value) && !drop.contains(&&*decode_key(key)));
     let Some((before, (key, value), after)) =
         long.and_then(|at| Some((fields.get(..at)?, fields.get(at)?, fields.get(at + 1..)?)))
     else {
@@ -208,11 +223,19 @@ pub fn lead_fields(owner: &Text, fields: &[RawField<'_>], drop: &[&str], fill: i
     }
     flatten(&mut head);
     flatten(&mut tail);
-    Pieces { head, long: owner.slice_ref(value.as_bytes()), tail }
+    Pieces {
+        head,
+        long: owner.slice_ref(value.as_bytes()),
+        tail,
+    }
 }
 
 fn room_for(fields: &[RawField<'_>]) -> usize {
-    fields.iter().map(|(key, value)| key.len() + value.as_bytes().len() + 2).sum::<usize>() + 128
+    fields
+        .iter()
+        .map(|(key, value)| key.len() + value.as_bytes().len() + 2)
+        .sum::<usize>()
+        + 128
 }
 
 pub fn number(out: &mut Vec<u8>, mut value: u64) {
@@ -246,7 +269,8 @@ pub fn quote(out: &mut Vec<u8>, text: &str) {
         };
         out.extend_from_slice(bytes.get(from..at).unwrap_or_default());
         if escape.is_empty() {
-            let hex = |nibble: u8| char::from_digit(u32::from(nibble), 16).map_or(b'0', |c| c as u8);
+            let hex =
+                |nibble: u8| char::from_digit(u32::from(nibble), 16).map_or(b'0', |c| c as u8);
             out.extend_from_slice(b"\\u00");
             out.extend_from_slice(&[hex(byte >> 4), hex(byte & 0xf)]);
         } else {
@@ -261,7 +285,10 @@ pub fn quote(out: &mut Vec<u8>, text: &str) {
 /// Puts JSON text on one line: line breaks stand only between tokens in valid JSON, so each becomes a space.
 pub fn flatten(text: &mut [u8]) {
     let mut at = 0;
-    while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr2(b'\n', b'\r', rest)) {
+    while let Some(found) = text
+        .get(at..)
+        .and_then(|rest| memchr::memchr2(b'\n', b'\r', rest))
+    {
         at += found;
         if let Some(byte) = text.get_mut(at) {
             *byte = b' ';

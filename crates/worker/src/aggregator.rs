@@ -140,7 +140,9 @@ async fn serve(start: Start) -> io::Result<()> {
         _ = &mut writer => Ok(()),
     };
     let _ = tokio::time::timeout(DRAIN, aggregator.drained()).await;
-    aggregator.servers.close_all(&Failure::upstream(SHUTTING_DOWN));
+    aggregator
+        .servers
+        .close_all(&Failure::upstream(SHUTTING_DOWN));
     // Who waited for one of these connections learns of it in a turn of its own.
     let _ = tokio::time::timeout(TELLING, aggregator.drained()).await;
     for id in aggregator.queue.give_up() {
@@ -174,7 +176,10 @@ impl Aggregator {
                 Some(Line::TooLong { prefix, bytes, .. }) => {
                     first = false;
                     let limit = worker::LINE_LIMIT;
-                    self.complain(worker::salvage_id(&prefix), &format!("the line has {bytes} bytes; at most {limit} are read"));
+                    self.complain(
+                        worker::salvage_id(&prefix),
+                        &format!("the line has {bytes} bytes; at most {limit} are read"),
+                    );
                 }
             }
         }
@@ -187,14 +192,25 @@ impl Aggregator {
             None => {}
             Some(Shared::Returned(offset)) => return self.hub.net.memory.returned(offset),
             Some(Shared::Attached(attached)) => return self.take_attached(&attached),
-            Some(Shared::Malformed) => return self.complain(None, "the line begins like one about shared memory and is none"),
+            Some(Shared::Malformed) => {
+                return self.complain(
+                    None,
+                    "the line begins like one about shared memory and is none",
+                );
+            }
         }
         let text = match assembler.take(line) {
             Ok(Some(text)) => text,
             Ok(None) => return,
-            Err(PartError::TooLarge { id }) => return self.complain(Some(id), "the request is larger than this worker accepts"),
-            Err(PartError::TooMany { id }) => return self.complain(Some(id), "too many requests are arriving in parts at once"),
-            Err(PartError::Malformed) => return self.complain(None, "the line begins like a part of a request and is none"),
+            Err(PartError::TooLarge { id }) => {
+                return self.complain(Some(id), "the request is larger than this worker accepts");
+            }
+            Err(PartError::TooMany { id }) => {
+                return self.complain(Some(id), "too many requests are arriving in parts at once");
+            }
+            Err(PartError::Malformed) => {
+                return self.complain(None, "the line begins like a part of a request and is none");
+            }
         };
         if is_forward(&text)
             && let Ok(fields) = Json::skim_fields(&text)
@@ -214,9 +230,17 @@ impl Aggregator {
     fn take_attached(self: &Rc<Self>, attached: &Attached) {
         let fields = Json::skim_fields(&attached.message).unwrap_or_default();
         let id = json::find(&fields, "id").and_then(Json::as_u64);
-        let parameters = self.hub.net.memory.parameters(attached.offset, attached.length);
-        let (Some(id), Some(parameters), true) = (id, parameters, is_forward(&attached.message)) else {
-            return self.complain(id, "the line names parameters in shared memory that are not there");
+        let parameters = self
+            .hub
+            .net
+            .memory
+            .parameters(attached.offset, attached.length);
+        let (Some(id), Some(parameters), true) = (id, parameters, is_forward(&attached.message))
+        else {
+            return self.complain(
+                id,
+                "the line names parameters in shared memory that are not there",
+            );
         };
         self.attached.borrow_mut().insert(id, parameters);
         self.request(&attached.message, &fields);
@@ -230,13 +254,19 @@ impl Aggregator {
     fn request(self: &Rc<Self>, text: &Bytes, fields: &[RawField<'_>]) {
         let get = |key: &str| json::find(fields, key);
         let Some(id) = get("id").and_then(Json::as_u64) else {
-            return self.complain(None, "the request has no `id`, or one that is not a whole number");
+            return self.complain(
+                None,
+                "the request has no `id`, or one that is not a whole number",
+            );
         };
         let Some(name) = get("method").and_then(Json::as_str) else {
             return self.complain(Some(id), "the request has no `method`");
         };
         let Some(method) = methods::find(&name) else {
-            return self.complain(Some(id), &format!("unknown method: {}", crate::failure::clip(&name)));
+            return self.complain(
+                Some(id),
+                &format!("unknown method: {}", crate::failure::clip(&name)),
+            );
         };
         let params = get("params").unwrap_or(Json::EMPTY_OBJECT);
         if method.waits_its_turn && !self.queue.has_room(self) {
@@ -294,7 +324,11 @@ impl Aggregator {
 
     /// Calls that wait for a person and so take no room.
     fn waiting_calls(&self) -> usize {
-        self.calls.borrow().values().filter(|call| call.is_waiting()).count()
+        self.calls
+            .borrow()
+            .values()
+            .filter(|call| call.is_waiting())
+            .count()
     }
 }
 
@@ -302,5 +336,6 @@ impl Aggregator {
 /// validated a second time; what servers send always is.
 fn is_forward(text: &[u8]) -> bool {
     let head = text.get(..64).unwrap_or(text);
-    head.starts_with(b"{\"id\":") && memchr::memmem::find(head, b",\"method\":\"forward\",\"params\":{").is_some()
+    head.starts_with(b"{\"id\":")
+        && memchr::memmem::find(head, b",\"method\":\"forward\",\"params\":{").is_some()
 }

@@ -20,7 +20,8 @@ pub(crate) enum Args {
     Probe(Aims),
 }
 
-const USAGE: &str = "usage: portcullis-worker --role aggregator|courier [--total-bytes N] [--ca-file PEM]...
+const USAGE: &str =
+    "usage: portcullis-worker --role aggregator|courier [--total-bytes N] [--ca-file PEM]...
        portcullis-worker --probe [--ledger FILE] [--directory DIR] [--socket FILE]
 
 Speaks a line protocol on standard input and output; started by portcullis, not by hand.";
@@ -31,9 +32,19 @@ impl Args {
         match args.next().as_deref() {
             Some("--probe") => read_probe(args),
             Some("--role") => match args.next().as_deref() {
-                Some("aggregator") => read_role(args).map(|(total_bytes, ca_files)| Args::Aggregator { total_bytes, ca_files }),
-                Some("courier") => read_role(args).map(|(total_bytes, ca_files)| Args::Courier { total_bytes, ca_files }),
-                Some(other) => Err(format!("there is no role `{other}`; the roles are: aggregator, courier")),
+                Some("aggregator") => {
+                    read_role(args).map(|(total_bytes, ca_files)| Args::Aggregator {
+                        total_bytes,
+                        ca_files,
+                    })
+                }
+                Some("courier") => read_role(args).map(|(total_bytes, ca_files)| Args::Courier {
+                    total_bytes,
+                    ca_files,
+                }),
+                Some(other) => Err(format!(
+                    "there is no role `{other}`; the roles are: aggregator, courier"
+                )),
                 None => Err(format!("--role needs a value\n{USAGE}")),
             },
             Some(other) => Err(format!("unknown argument `{other}`\n{USAGE}")),
@@ -45,11 +56,16 @@ impl Args {
 fn read_role(mut args: impl Iterator<Item = String>) -> Result<(usize, Vec<PathBuf>), String> {
     let (mut total_bytes, mut ca_files) = (wire::worker::TOTAL_LIMIT, Vec::new());
     while let Some(arg) = args.next() {
-        let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value\n{USAGE}"));
+        let mut value = || {
+            args.next()
+                .ok_or_else(|| format!("{arg} needs a value\n{USAGE}"))
+        };
         match &*arg {
             "--total-bytes" => {
                 let text = value()?;
-                total_bytes = text.parse().map_err(|_| format!("--total-bytes must be a number of bytes, not `{text}`"))?;
+                total_bytes = text.parse().map_err(|_| {
+                    format!("--total-bytes must be a number of bytes, not `{text}`")
+                })?;
             }
             "--ca-file" => ca_files.push(value()?.into()),
             other => return Err(format!("unknown argument `{other}`\n{USAGE}")),
@@ -59,9 +75,15 @@ fn read_role(mut args: impl Iterator<Item = String>) -> Result<(usize, Vec<PathB
 }
 
 fn read_probe(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
-    let mut aims = Aims { socket: std::env::temp_dir().join("portcullis-probe.sock"), ..Aims::at_parent() };
+    let mut aims = Aims {
+        socket: std::env::temp_dir().join("portcullis-probe.sock"),
+        ..Aims::at_parent()
+    };
     while let Some(arg) = args.next() {
-        let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value\n{USAGE}"));
+        let mut value = || {
+            args.next()
+                .ok_or_else(|| format!("{arg} needs a value\n{USAGE}"))
+        };
         match &*arg {
             "--ledger" => aims.ledger = value()?.into(),
             "--directory" => aims.directory = value()?.into(),

@@ -78,7 +78,11 @@ async fn serve(start: Start) -> io::Result<()> {
         let mut ticks = interval(SWEEP);
         loop {
             ticks.tick().await;
-            sweeper.receivers.borrow().values().for_each(|client| client.sweep());
+            sweeper
+                .receivers
+                .borrow()
+                .values()
+                .for_each(|client| client.sweep());
         }
     });
     let outcome = tokio::select! {
@@ -116,7 +120,9 @@ impl Courier {
                 continue;
             };
             // What is no request, such as the gate's greeting, needs no answer.
-            let Some(id) = request.get("id").and_then(Json::as_u64) else { continue };
+            let Some(id) = request.get("id").and_then(Json::as_u64) else {
+                continue;
+            };
             let params = request.get("params").unwrap_or(Json::EMPTY_OBJECT);
             match request.get("method").and_then(Json::as_str).as_deref() {
                 Some(method::POST) => self.post(id, params),
@@ -146,15 +152,21 @@ impl Courier {
             Err(failure) => return self.out.failure(id, &failure),
         };
         let Ok(slot) = self.room.try_acquire() else {
-            return self.out.failure(id, &Failure::refused("too many requests are under way"));
+            return self
+                .out
+                .failure(id, &Failure::refused("too many requests are under way"));
         };
         slot.forget();
-        let limit = params.get("timeout_ms").and_then(Json::as_u64).map_or(PATIENCE, Duration::from_millis);
+        let limit = params
+            .get("timeout_ms")
+            .and_then(Json::as_u64)
+            .map_or(PATIENCE, Duration::from_millis);
         let courier = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let done = timeout(limit, carry(client, request)).await;
             courier.room.add_permits(1);
-            let late = |_| Failure::timeout(format!("timeout: no reply within {} ms", limit.as_millis()));
+            let late =
+                |_| Failure::timeout(format!("timeout: no reply within {} ms", limit.as_millis()));
             match done.map_err(late).and_then(|done| done) {
                 Ok(receipt) => courier.out.result(id, &receipt),
                 Err(failure) => courier.out.failure(id, &failure),
@@ -163,17 +175,26 @@ impl Courier {
     }
 
     fn prepare(&self, params: Json<'_>) -> Result<(Request<Payload>, Rc<Client>), Failure> {
-        let text =
-            |key: &str| params.get(key).and_then(Json::as_str).ok_or_else(|| Failure::invalid(format!("`{key}` is missing")));
+        let text = |key: &str| {
+            params
+                .get(key)
+                .and_then(Json::as_str)
+                .ok_or_else(|| Failure::invalid(format!("`{key}` is missing")))
+        };
         let target = Target::parse(&text("url")?)?;
         let mut request = Request::new(Payload::from(text("body")?.into_owned().into_bytes()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = target.path.clone().into();
         let given = params.get("headers").into_iter().flat_map(Json::fields);
         for (name, value) in given.take(MAX_HEADERS) {
-            let name = HeaderName::try_from(name.as_ref()).map_err(|_| Failure::invalid("a header's name is not valid"))?;
-            let value = value.as_str().and_then(|value| HeaderValue::try_from(value.as_ref()).ok());
-            let mut value = value.ok_or_else(|| Failure::invalid(format!("the value of the header `{name}` is not valid")))?;
+            let name = HeaderName::try_from(name.as_ref())
+                .map_err(|_| Failure::invalid("a header's name is not valid"))?;
+            let value = value
+                .as_str()
+                .and_then(|value| HeaderValue::try_from(value.as_ref()).ok());
+            let mut value = value.ok_or_else(|| {
+                Failure::invalid(format!("the value of the header `{name}` is not valid"))
+            })?;
             value.set_sensitive(true);
             request.headers_mut().insert(name, value);
         }
@@ -211,6 +232,7 @@ async fn carry(client: Rc<Client>, request: Request<Payload>) -> Result<Bytes, F
     let body = exchange.whole().await.unwrap_or_default();
     let shown = body.get(..body.len().min(SHOWN)).unwrap_or_default();
     let mut out = Object::with_capacity(shown.len() + 32);
-    out.u64("status", u64::from(status)).str("body", &String::from_utf8_lossy(shown));
+    out.u64("status", u64::from(status))
+        .str("body", &String::from_utf8_lossy(shown));
     Ok(out.finish().into())
 }

@@ -54,7 +54,13 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(kind: Kind, text: impl Into<String>) -> Self {
-        Self { kind, text: text.into(), rpc: None, status: None, unreachable: false }
+        Self {
+            kind,
+            text: text.into(),
+            rpc: None,
+            status: None,
+            unreachable: false,
+        }
     }
 
     pub(crate) fn upstream(text: impl Into<String>) -> Self {
@@ -62,7 +68,10 @@ impl Failure {
     }
 
     pub(crate) fn unreachable(text: impl Into<String>) -> Self {
-        Self { unreachable: true, ..Self::upstream(text) }
+        Self {
+            unreachable: true,
+            ..Self::upstream(text)
+        }
     }
 
     pub(crate) fn invalid(text: impl Into<String>) -> Self {
@@ -86,7 +95,10 @@ impl Failure {
     }
 
     pub(crate) fn status(self, status: u16) -> Self {
-        Self { status: Some(status), ..self }
+        Self {
+            status: Some(status),
+            ..self
+        }
     }
 
     /// The same failure, of a call made for `user`: whether their credential was at fault is told apart.
@@ -94,26 +106,46 @@ impl Failure {
         let user = clip(user);
         let text = match self.status {
             Some(401) => format!("`{server}` did not accept the credential of `{user}` (HTTP 401)"),
-            Some(403) => format!("`{server}` does not let `{user}` do this with the credential they connected (HTTP 403)"),
+            Some(403) => format!(
+                "`{server}` does not let `{user}` do this with the credential they connected (HTTP 403)"
+            ),
             _ => return self,
         };
-        Self { kind: Kind::Unauthorized, text, rpc: None, ..self }
+        Self {
+            kind: Kind::Unauthorized,
+            text,
+            rpc: None,
+            ..self
+        }
     }
 
     /// The upstream answered with a JSON-RPC error.
     pub(crate) fn rpc(error: Bytes) -> Self {
         let text = match Json::parse(&error, Limits::new(error.len(), 256)) {
-            Ok(json) => json.get("message").and_then(Json::as_str).map_or_else(String::new, |message| clip(&message)),
+            Ok(json) => json
+                .get("message")
+                .and_then(Json::as_str)
+                .map_or_else(String::new, |message| clip(&message)),
             Err(_) => String::new(),
         };
-        let text = if text.is_empty() { "the server answered with an error".to_owned() } else { text };
-        Self { rpc: Some(error), ..Self::upstream(text) }
+        let text = if text.is_empty() {
+            "the server answered with an error".to_owned()
+        } else {
+            text
+        };
+        Self {
+            rpc: Some(error),
+            ..Self::upstream(text)
+        }
     }
 
     /// The code of the JSON-RPC error, if there is one.
     pub(crate) fn code(&self) -> Option<i64> {
         let error = self.rpc.as_ref()?;
-        Json::parse(error, Limits::new(error.len(), 256)).ok()?.get("code")?.as_i64()
+        Json::parse(error, Limits::new(error.len(), 256))
+            .ok()?
+            .get("code")?
+            .as_i64()
     }
 }
 
@@ -126,7 +158,11 @@ impl fmt::Display for Failure {
 /// At most 300 characters of a text somebody else wrote, on one line.
 pub(crate) fn clip(text: &str) -> String {
     const LONGEST: usize = 300;
-    let mut out: String = text.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut out: String = text
+        .chars()
+        .take(LONGEST)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     if text.chars().nth(LONGEST).is_some() {
         out.push('…');
     }

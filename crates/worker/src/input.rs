@@ -41,7 +41,11 @@ impl Input {
             Kind::Socket => Source::Socket(UnixStream::from_std(nonblocking(fd)?.into())?),
             Kind::File => Source::File(fd.into()),
         };
-        Ok(Self { source, lines: Lines::new(wire::worker::LINE_LIMIT), ended: false })
+        Ok(Self {
+            source,
+            lines: Lines::new(wire::worker::LINE_LIMIT),
+            ended: false,
+        })
     }
 
     /// The next line; `None` at the end of the input. Nothing is lost if the future is dropped.

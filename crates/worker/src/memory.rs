@@ -48,7 +48,11 @@ impl Done {
 impl Memory {
     /// Takes the two regions.
     pub(crate) fn share(&self, requests: OwnedFd, results: OwnedFd) -> io::Result<()> {
-        let regions = Regions { requests: View::trusting(requests)?, results: Arena::over(results)?, done: Arc::default() };
+        let regions = Regions {
+            requests: View::trusting(requests)?,
+            results: Arena::over(results)?,
+            done: Arc::default(),
+        };
         let again = |_| io::Error::new(io::ErrorKind::AlreadyExists, "memory is shared already");
         self.regions.set(regions).map_err(again)
     }
@@ -69,26 +73,39 @@ impl Memory {
 
     /// Room to put a long answer together.
     pub(crate) fn block(&self, bytes: usize) -> Option<Block> {
-        self.regions.get().filter(|_| bytes <= MOST_IN_ADVANCE)?.results.block(bytes)
+        self.regions
+            .get()
+            .filter(|_| bytes <= MOST_IN_ADVANCE)?
+            .results
+            .block(bytes)
     }
 
     /// Parameters that the gate has put there. They are given back when the last slice of them is dropped.
     pub(crate) fn parameters(&self, offset: usize, length: usize) -> Option<Bytes> {
         let regions = self.regions.get()?;
         let slice = regions.requests.slice(offset, length)?;
-        Some(Bytes::from_owner(Borrowed { slice, offset, done: Arc::clone(&regions.done) }))
+        Some(Bytes::from_owner(Borrowed {
+            slice,
+            offset,
+            done: Arc::clone(&regions.done),
+        }))
     }
 
     /// Makes sure that a result is where the gate can read it, and keeps it there until the gate gives it back.
     pub(crate) fn lend(&self, result: &Bytes) -> Option<usize> {
         let results = &self.regions.get()?.results;
         let mut lent = self.lent.borrow_mut();
-        let (offset, kept) = match results.find(result).filter(|offset| !lent.contains_key(offset)) {
+        let (offset, kept) = match results
+            .find(result)
+            .filter(|offset| !lent.contains_key(offset))
+        {
             Some(offset) => (offset, result.clone()),
             None => {
                 let mut block = results.block(result.len())?;
                 let offset = block.offset();
-                block.push(result).then(|| (offset, Bytes::from_owner(block)))?
+                block
+                    .push(result)
+                    .then(|| (offset, Bytes::from_owner(block)))?
             }
         };
         lent.insert(offset, kept);

@@ -110,7 +110,12 @@ impl Out {
         if let Some(offset) = long.then(|| self.0.memory.lend(result)).flatten() {
             let mut line = Object::with_capacity(64);
             line.u64("id", id).raw("result", b"null");
-            worker::push_attached(&mut self.0.text.borrow_mut().buffer, offset, result.len(), &line.finish());
+            worker::push_attached(
+                &mut self.0.text.borrow_mut().buffer,
+                offset,
+                result.len(),
+                &line.finish(),
+            );
             self.0.fresh.notify_one();
             return;
         }
@@ -130,7 +135,11 @@ impl Out {
     /// Says which parameters in shared memory are no longer needed.
     fn return_parameters(&self) {
         let buffer = &mut self.0.text.borrow_mut().buffer;
-        self.0.memory.done().into_iter().for_each(|offset| worker::push_returned(buffer, offset));
+        self.0
+            .memory
+            .done()
+            .into_iter()
+            .for_each(|offset| worker::push_returned(buffer, offset));
     }
 
     pub(crate) fn ok(&self, id: u64) {
@@ -167,7 +176,9 @@ impl Out {
     /// An error with its kind and, where the upstream sent one, its JSON-RPC error.
     pub(crate) fn failure(&self, id: u64, failure: &Failure) {
         let mut line = Object::new();
-        line.u64("id", id).str("error", &failure.text).str("kind", failure.kind.as_str());
+        line.u64("id", id)
+            .str("error", &failure.text)
+            .str("kind", failure.kind.as_str());
         if let Some(rpc) = &failure.rpc {
             line.raw("rpc", rpc);
         }
@@ -185,7 +196,10 @@ impl Out {
     fn push(&self, id: u64, text: &[u8]) {
         if text.len() > self.0.total_limit {
             let limit = self.0.total_limit;
-            let short = Failure::too_large(format!("the answer has {} bytes; at most {limit} are passed on", text.len()));
+            let short = Failure::too_large(format!(
+                "the answer has {} bytes; at most {limit} are passed on",
+                text.len()
+            ));
             self.failure(id, &short);
             return;
         }
@@ -206,7 +220,10 @@ impl Out {
 
     /// Writes until the gate hangs up.
     pub(crate) async fn write_to(self, mut sink: Sink) -> io::Result<()> {
-        let mut taken = Text { buffer: Vec::with_capacity(KEEP), ..Text::default() };
+        let mut taken = Text {
+            buffer: Vec::with_capacity(KEEP),
+            ..Text::default()
+        };
         loop {
             // Along with an answer, so that the gate is not woken twice.
             self.return_parameters();
@@ -223,7 +240,11 @@ impl Out {
                 let written = if taken.pieces.len() == 1 && taken.buffer.is_empty() {
                     sink.write(&[IoSlice::new(piece)]).await?
                 } else {
-                    let pieces = taken.pieces.iter().map(|piece| IoSlice::new(piece)).take(MAX_PIECES);
+                    let pieces = taken
+                        .pieces
+                        .iter()
+                        .map(|piece| IoSlice::new(piece))
+                        .take(MAX_PIECES);
                     sink.write(&pieces.collect::<Vec<_>>()).await?
                 };
                 taken.advance(written);
@@ -300,7 +321,11 @@ mod tests {
         let owned = |region: &Region| region.as_fd().try_clone_to_owned().unwrap();
         memory.share(owned(&requests), owned(&results)).unwrap();
         let sink = Sink::Pipe(pipe::Sender::from_owned_fd(writer.into()).unwrap());
-        (Out::new(1 << 20, memory), sink, pipe::Receiver::from_owned_fd(reader.into()).unwrap())
+        (
+            Out::new(1 << 20, memory),
+            sink,
+            pipe::Receiver::from_owned_fd(reader.into()).unwrap(),
+        )
     }
 
     /// What one read brings.
@@ -315,14 +340,25 @@ mod tests {
         let (out, sink, mut pipe) = out();
         let said = async {
             let memory = Rc::clone(&out.0.memory);
-            let (first, second) = (memory.parameters(0, 5).unwrap(), memory.parameters(4096, 5).unwrap());
+            let (first, second) = (
+                memory.parameters(0, 5).unwrap(),
+                memory.parameters(4096, 5).unwrap(),
+            );
             out.ok(7);
             drop(first);
-            assert_eq!(heard(&mut pipe).await, "{\"id\":7,\"ok\":true}\n-0\n", "at once");
+            assert_eq!(
+                heard(&mut pipe).await,
+                "{\"id\":7,\"ok\":true}\n-0\n",
+                "at once"
+            );
             let slice = second.slice(1..2);
             drop(second);
             out.ok(8);
-            assert_eq!(heard(&mut pipe).await, "{\"id\":8,\"ok\":true}\n", "a part of it is still in use");
+            assert_eq!(
+                heard(&mut pipe).await,
+                "{\"id\":8,\"ok\":true}\n",
+                "a part of it is still in use"
+            );
             drop(slice);
             assert_eq!(heard(&mut pipe).await, "-4096\n");
         };

@@ -22,15 +22,23 @@ use sandbox::{
 use tracing_subscriber::EnvFilter;
 use wire::write::{Object, quote};
 
-use crate::{aggregator, args::Args, courier, descriptor::Kind, input::Input, net::Net, output::Sink};
+use crate::{
+    aggregator, args::Args, courier, descriptor::Kind, input::Input, net::Net, output::Sink,
+};
 
 /// Runs the worker; the exit code is 0 after `shutdown` or the end of its input.
 #[must_use]
 pub fn main() -> ExitCode {
     let outcome = Args::read(std::env::args()).and_then(|args| match args {
         Args::Probe(aims) => probe(&aims),
-        Args::Aggregator { total_bytes, ca_files } => work(Role::Aggregator, total_bytes, &ca_files),
-        Args::Courier { total_bytes, ca_files } => work(Role::Courier, total_bytes, &ca_files),
+        Args::Aggregator {
+            total_bytes,
+            ca_files,
+        } => work(Role::Aggregator, total_bytes, &ca_files),
+        Args::Courier {
+            total_bytes,
+            ca_files,
+        } => work(Role::Courier, total_bytes, &ca_files),
     });
     outcome.unwrap_or_else(|problem| {
         // If standard error is gone there is nobody left to tell.
@@ -51,18 +59,26 @@ fn work(role: Role, total_bytes: usize, ca_files: &[PathBuf]) -> Result<ExitCode
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    let ends = Kind::of(io::stdin().as_fd()).and_then(|input| Ok((input, Kind::of(io::stdout().as_fd())?)));
-    let (input, output) = ends.map_err(|error| format!("standard input and output must be open: {error}"))?;
+    let ends = Kind::of(io::stdin().as_fd())
+        .and_then(|input| Ok((input, Kind::of(io::stdout().as_fd())?)));
+    let (input, output) =
+        ends.map_err(|error| format!("standard input and output must be open: {error}"))?;
     let report = enter();
     let ends = (input, output);
-    serve(role, net, total_bytes, &report, ends).map_err(|error| format!("the worker cannot go on: {error}"))?;
+    serve(role, net, total_bytes, &report, ends)
+        .map_err(|error| format!("the worker cannot go on: {error}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn start_log() {
-    let filter = EnvFilter::try_from_env("PORTCULLIS_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    let filter =
+        EnvFilter::try_from_env("PORTCULLIS_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     // Somebody else's log is fine too; it can only be set once.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(false).try_init();
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(false)
+        .try_init();
 }
 
 /// From here on the kernel refuses us everything but pipes and internet sockets.
@@ -74,16 +90,42 @@ fn enter() -> Report {
     report
 }
 
-fn serve(role: Role, net: Net, total_bytes: usize, report: &Report, (input, output): (Kind, Kind)) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+fn serve(
+    role: Role,
+    net: Net,
+    total_bytes: usize,
+    report: &Report,
+    (input, output): (Kind, Kind),
+) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()?;
     let _inside = runtime.enter();
-    let (confinement, input, sink) = (confinement(report), Input::stdin(input)?, Sink::stdout(output)?);
+    let (confinement, input, sink) = (
+        confinement(report),
+        Input::stdin(input)?,
+        Sink::stdout(output)?,
+    );
     let outcome = match role {
         Role::Aggregator => {
             let receiver = Receiver::inherited().ok();
-            runtime.block_on(aggregator::run(aggregator::Start { net, total_bytes, confinement, receiver, input, sink }))
+            runtime.block_on(aggregator::run(aggregator::Start {
+                net,
+                total_bytes,
+                confinement,
+                receiver,
+                input,
+                sink,
+            }))
         }
-        Role::Courier => runtime.block_on(courier::run(courier::Start { net, total_bytes, confinement, input, sink })),
+        Role::Courier => runtime.block_on(courier::run(courier::Start {
+            net,
+            total_bytes,
+            confinement,
+            input,
+            sink,
+        })),
     };
     // Tasks that still wait for an upstream are not waited for.
     runtime.shutdown_background();
@@ -139,7 +181,18 @@ fn probe(aims: &Aims) -> Result<ExitCode, String> {
     for finding in &findings {
         text.push_str(&format!("{finding}\n"));
     }
-    text.push_str(if held && report.is_complete() { "\nevery attempt was refused\n" } else { "\nTHE JAIL IS NOT COMPLETE\n" });
-    io::stdout().lock().write_all(text.as_bytes()).map_err(|error| format!("standard output: {error}"))?;
-    Ok(if held { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    text.push_str(if held && report.is_complete() {
+        "\nevery attempt was refused\n"
+    } else {
+        "\nTHE JAIL IS NOT COMPLETE\n"
+    });
+    io::stdout()
+        .lock()
+        .write_all(text.as_bytes())
+        .map_err(|error| format!("standard output: {error}"))?;
+    Ok(if held {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

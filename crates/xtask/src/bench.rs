@@ -43,7 +43,13 @@ struct Options {
 
 impl Options {
     fn read(arguments: &[String]) -> Result<Self> {
-        let mut options = Self { extent: Extent::Full, era: "legacy", text: "prose".to_owned(), fresh: true, level: None };
+        let mut options = Self {
+            extent: Extent::Full,
+            era: "legacy",
+            text: "prose".to_owned(),
+            fresh: true,
+            level: None,
+        };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             match (argument.as_str(), arguments.as_slice().first()) {
@@ -59,7 +65,10 @@ impl Options {
                 arguments.next();
             }
         }
-        ensure!(options.extent != Extent::Smoke || options.level.is_none(), "a smoke run has no level: usage: {USAGE}");
+        ensure!(
+            options.extent != Extent::Smoke || options.level.is_none(),
+            "a smoke run has no level: usage: {USAGE}"
+        );
         Ok(options)
     }
 
@@ -73,8 +82,7 @@ impl Options {
     }
 }
 
-const USAGE: &str =
-    "cargo xtask bench [--quick | --smoke] [--modern] [--text NAME] [--level avx512|avx2|sse4.2|plain] [--no-build]";
+const USAGE: &str = "cargo xtask bench [--quick | --smoke] [--modern] [--text NAME] [--level avx512|avx2|sse4.2|plain] [--no-build]";
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let options = Options::read(arguments)?;
@@ -86,27 +94,53 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let costs = decide::measure(&programs, extent)?;
     let level = decide::level(&costs)?;
     let is_wanted = options.level.is_none_or(|wanted| wanted == level);
-    ensure!(is_wanted, "the programs run at the level {level} here: this processor has no more, or they were built for it");
+    ensure!(
+        is_wanted,
+        "the programs run at the level {level} here: this processor has no more, or they were built for it"
+    );
     say(format_args!(
         "{} cores, {extent:?} run, level {level}, clients of the {era} era, text: {}",
         std::thread::available_parallelism()?,
         options.text
     ));
     let stand = Stand::start(&programs, era, &options.text)?;
-    let measured = matrix::Results { costs, level, ..matrix::measure(stand, &plan(extent))? };
-    let judged = if extent == Extent::Smoke { Vec::new() } else { judge::judge(&measured) };
+    let measured = matrix::Results {
+        costs,
+        level,
+        ..matrix::measure(stand, &plan(extent))?
+    };
+    let judged = if extent == Extent::Smoke {
+        Vec::new()
+    } else {
+        judge::judge(&measured)
+    };
     report::show(&measured, &judged);
     let file = report::save(&process::target()?.join("bench"), &measured, &judged)?;
     say(format_args!("\nall rounds: {}", file.display()));
     let failed = judged.iter().filter(|target| !target.met).count();
-    ensure!(failed == 0, "{failed} of {} targets are not met", judged.len());
+    ensure!(
+        failed == 0,
+        "{failed} of {} targets are not met",
+        judged.len()
+    );
     Ok(())
 }
 
 /// Builds what is measured, as it ships or for one level; the smoke run takes the programs the tests use.
 fn build(options: &Options) -> Result<()> {
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--quiet", "-p", "portcullis", "-p", "worker", "-p", "testkit"]).current_dir(process::root()?);
+    cargo
+        .args([
+            "build",
+            "--quiet",
+            "-p",
+            "portcullis",
+            "-p",
+            "worker",
+            "-p",
+            "testkit",
+        ])
+        .current_dir(process::root()?);
     cargo.args(PROGRAMS.iter().flat_map(|program| ["--bin", program]));
     if options.extent != Extent::Smoke {
         say(format_args!("building the {} profile …", options.profile()));
@@ -121,14 +155,28 @@ fn build(options: &Options) -> Result<()> {
 
 fn plan(extent: Extent) -> Plan {
     let cells = |upstream, connections: &[usize], sizes: &[usize]| -> Vec<Cell> {
-        let pairs = sizes.iter().flat_map(|size| connections.iter().map(move |connections| (*connections, *size)));
-        pairs.map(|(connections, size)| Cell { upstream, connections, size }).collect()
+        let pairs = sizes.iter().flat_map(|size| {
+            connections
+                .iter()
+                .map(move |connections| (*connections, *size))
+        });
+        pairs
+            .map(|(connections, size)| Cell {
+                upstream,
+                connections,
+                size,
+            })
+            .collect()
     };
     let all = [1, 16, 64];
     let sizes = [100, 10_000, 1_000_000];
     match extent {
         Extent::Full => Plan {
-            cells: [cells(Upstream::Http, &all, &sizes), cells(Upstream::Stdio, &all, &sizes)].concat(),
+            cells: [
+                cells(Upstream::Http, &all, &sizes),
+                cells(Upstream::Stdio, &all, &sizes),
+            ]
+            .concat(),
             rounds: 5,
             seconds: 1.2,
             starts: 5,
@@ -147,7 +195,11 @@ fn plan(extent: Extent) -> Plan {
             neighbours: 1,
         },
         Extent::Smoke => Plan {
-            cells: [cells(Upstream::Http, &[2], &[100, 1_000_000]), cells(Upstream::Stdio, &[2], &[100])].concat(),
+            cells: [
+                cells(Upstream::Http, &[2], &[100, 1_000_000]),
+                cells(Upstream::Stdio, &[2], &[100]),
+            ]
+            .concat(),
             rounds: 1,
             seconds: 0.2,
             starts: 1,

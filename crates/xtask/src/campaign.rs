@@ -45,12 +45,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     };
     let Some(campaign) = found else {
         say("usage: cargo xtask campaign NAME");
-        CAMPAIGNS.iter().for_each(|campaign| say(format_args!("  {:12} {}", campaign.name, campaign.about)));
+        CAMPAIGNS
+            .iter()
+            .for_each(|campaign| say(format_args!("  {:12} {}", campaign.name, campaign.about)));
         bail!("there is no such campaign");
     };
     for command in campaign.commands {
         say(format_args!("cargo {}", command.join(" ")));
-        let status = Command::new("cargo").args(*command).current_dir(process::root()?).status().context("cannot run cargo")?;
+        let status = Command::new("cargo")
+            .args(*command)
+            .current_dir(process::root()?)
+            .status()
+            .context("cannot run cargo")?;
         ensure!(status.success(), "`cargo {}` failed", command.join(" "));
     }
     say(format_args!("the campaign `{}` passed", campaign.name));

@@ -46,16 +46,48 @@ pub(crate) struct Step {
 }
 
 const FAST: &[Step] = &[
-    Step { name: "tools", again: "cargo xtask check --fast", run: ensure::toolchain },
-    Step { name: "format", again: "cargo fmt --all", run: format },
-    Step { name: "tidy", again: "cargo xtask tidy", run: house_rules },
-    Step { name: "lints", again: "cargo clippy --workspace --all-targets -- -D warnings", run: lints },
+    Step {
+        name: "tools",
+        again: "cargo xtask check --fast",
+        run: ensure::toolchain,
+    },
+    Step {
+        name: "format",
+        again: "cargo fmt --all",
+        run: format,
+    },
+    Step {
+        name: "tidy",
+        again: "cargo xtask tidy",
+        run: house_rules,
+    },
+    Step {
+        name: "lints",
+        again: "cargo clippy --workspace --all-targets -- -D warnings",
+        run: lints,
+    },
 ];
 
-const FAST_TESTS: Step = Step { name: "unit tests", again: "cargo test --workspace --lib --bins", run: testrun::unit };
-const FOREIGN: Step = Step { name: "tools of other people", again: "cargo xtask check", run: ensure::foreign };
-const DENY: Step = Step { name: "dependencies", again: "cargo xtask deny", run: deny::run };
-const ALL_TESTS: Step = Step { name: "tests", again: "cargo nextest run --workspace", run: testrun::all };
+const FAST_TESTS: Step = Step {
+    name: "unit tests",
+    again: "cargo test --workspace --lib --bins",
+    run: testrun::unit,
+};
+const FOREIGN: Step = Step {
+    name: "tools of other people",
+    again: "cargo xtask check",
+    run: ensure::foreign,
+};
+const DENY: Step = Step {
+    name: "dependencies",
+    again: "cargo xtask deny",
+    run: deny::run,
+};
+const ALL_TESTS: Step = Step {
+    name: "tests",
+    again: "cargo nextest run --workspace",
+    run: testrun::all,
+};
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let fast = match arguments {
@@ -66,12 +98,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let steps: Vec<&Step> = if fast {
         FAST.iter().chain([&FAST_TESTS]).collect()
     } else {
-        FAST.iter().chain([&DENY, &FOREIGN, &ALL_TESTS]).chain(suites::SUITES).collect()
+        FAST.iter()
+            .chain([&DENY, &FOREIGN, &ALL_TESTS])
+            .chain(suites::SUITES)
+            .collect()
     };
     let started = Instant::now();
     let (tally, outcome) = walk(&steps);
     say(format_args!("\ntook {}", clock(started.elapsed())));
-    say(format_args!("{} passed, {} failed", tally.passed, tally.failed));
+    say(format_args!(
+        "{} passed, {} failed",
+        tally.passed, tally.failed
+    ));
     outcome
 }
 
@@ -87,7 +125,8 @@ fn walk(steps: &[&Step]) -> (Tally, Result<()>) {
         let problem = match outcome {
             Ok(tally) => {
                 total.add(tally);
-                (tally.failed > 0).then(|| format!("{} of {} failed", tally.failed, tally.passed + tally.failed))
+                (tally.failed > 0)
+                    .then(|| format!("{} of {} failed", tally.failed, tally.passed + tally.failed))
             }
             Err(error) => {
                 total.failed += 1;
@@ -98,15 +137,25 @@ fn walk(steps: &[&Step]) -> (Tally, Result<()>) {
             say(format_args!("{place} {} ok, {took}", step.name));
             continue;
         };
-        say(format_args!("{place} {} FAILED, {took}: {problem}\n      again: {}", step.name, step.again));
-        return (total, Err(anyhow::anyhow!("the step `{}` failed", step.name)));
+        say(format_args!(
+            "{place} {} FAILED, {took}: {problem}\n      again: {}",
+            step.name, step.again
+        ));
+        return (
+            total,
+            Err(anyhow::anyhow!("the step `{}` failed", step.name)),
+        );
     }
     (total, Ok(()))
 }
 
 fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
-    if seconds < 60 { format!("{:.1} s", time.as_secs_f64()) } else { format!("{} min {:02} s", seconds / 60, seconds % 60) }
+    if seconds < 60 {
+        format!("{:.1} s", time.as_secs_f64())
+    } else {
+        format!("{} min {:02} s", seconds / 60, seconds % 60)
+    }
 }
 
 fn format() -> Result<Tally> {
@@ -118,12 +167,23 @@ fn house_rules() -> Result<Tally> {
 }
 
 fn lints() -> Result<Tally> {
-    cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])
+    cargo(&[
+        "clippy",
+        "--quiet",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ])
 }
 
 /// Runs cargo with its output on the screen; a success counts as one check.
 fn cargo(arguments: &[&str]) -> Result<Tally> {
-    let status = Command::new("cargo").args(arguments).current_dir(process::root()?).status()?;
+    let status = Command::new("cargo")
+        .args(arguments)
+        .current_dir(process::root()?)
+        .status()?;
     ensure!(status.success(), "`cargo {}` failed", arguments.join(" "));
     Ok(Tally::passed(1))
 }

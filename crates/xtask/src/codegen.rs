@@ -14,10 +14,15 @@ const UPDATE: &str = "UPDATE_GENERATED";
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let only_compare = arguments.iter().any(|argument| argument == "--check");
     let mut cargo = Command::new("cargo");
-    cargo.args(["test", "--quiet", "--package", "portcullis", "generated"]).current_dir(process::root()?);
+    cargo
+        .args(["test", "--quiet", "--package", "portcullis", "generated"])
+        .current_dir(process::root()?);
     if !only_compare {
         cargo.env(UPDATE, "1");
     }
-    ensure!(cargo.status()?.success(), "generated files are out of date; run `cargo xtask codegen`");
+    ensure!(
+        cargo.status()?.success(),
+        "generated files are out of date; run `cargo xtask codegen`"
+    );
     Ok(())
 }

@@ -62,7 +62,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         other => bail!("cannot understand '{}'\n{USAGE}", other.join(" ")),
     };
     let failed: usize = summaries.iter().map(Summary::failed).sum();
-    ensure!(failed == 0, "{failed} conformance scenarios did not pass; the logs are in {}", output("")?.display());
+    ensure!(
+        failed == 0,
+        "{failed} conformance scenarios did not pass; the logs are in {}",
+        output("")?.display()
+    );
     Ok(())
 }
 
@@ -71,20 +75,34 @@ pub(crate) fn direct() -> Result<Vec<Summary>> {
     let programs = process::build(&["--package", "testkit", "--bins"])?;
     let (_fixture, url) = start_fixture(&programs)?;
     let server = run_server_suite(&url, "direct")?;
-    let client = run_client_suite(&command_text(&programs.join("conformance-client"), &[])?, "direct-client")?;
+    let client = run_client_suite(
+        &command_text(&programs.join("conformance-client"), &[])?,
+        "direct-client",
+    )?;
     Ok(vec![server, client])
 }
 
 /// The same, with a gate in between: as the server the suite sees, and as the client its servers see.
 pub(crate) fn through_gate() -> Result<Vec<Summary>> {
-    let programs = process::build(&["--package", "testkit", "--package", "portcullis", "--package", "worker", "--bins"])?;
+    let programs = process::build(&[
+        "--package",
+        "testkit",
+        "--package",
+        "portcullis",
+        "--package",
+        "worker",
+        "--bins",
+    ])?;
     let (_fixture, url) = start_fixture(&programs)?;
     let gate = gate::Gate::start(&programs, &output("gate")?, &url)?;
     let server = run_server_suite(&gate.url(), "through-gate")?;
     drop(gate);
     let this = process::this_program()?;
     let client = command_text(&this, &["conformance", "client-through-gate"])?;
-    Ok(vec![server, run_client_suite(&client, "through-gate-client")?])
+    Ok(vec![
+        server,
+        run_client_suite(&client, "through-gate-client")?,
+    ])
 }
 
 /// Runs both requirement sets of the server suite against an endpoint that asks for no credential.
@@ -101,8 +119,18 @@ fn run_suite(url: &str, label: &str, credential: Option<&gate::Credential<'_>>) 
         requirements.expect(revision, required, unscored)?;
         let results = output(&format!("{label}/{revision}"))?;
         let log = results.join("suite.log");
-        let results_text = results.to_str().context("the target directory has a name that is not text")?;
-        let arguments = ["server", "--url", url, "--requirements", revision, "-o", results_text];
+        let results_text = results
+            .to_str()
+            .context("the target directory has a name that is not text")?;
+        let arguments = [
+            "server",
+            "--url",
+            url,
+            "--requirements",
+            revision,
+            "-o",
+            results_text,
+        ];
         // The exit status only knows required failures; the saved checks know all of them.
         let mut command = match credential {
             None => suite.command(&arguments),
@@ -110,7 +138,11 @@ fn run_suite(url: &str, label: &str, credential: Option<&gate::Credential<'_>>) 
         };
         process::run_bounded(&mut command, &log, SUITE_LIMIT)?;
         for (scenario, scored) in requirements.scenarios() {
-            summary.add(revision, scored, Verdict::read(&results, &format!("server-{scenario}"), scenario)?);
+            summary.add(
+                revision,
+                scored,
+                Verdict::read(&results, &format!("server-{scenario}"), scenario)?,
+            );
         }
     }
     say(&summary);
@@ -122,7 +154,8 @@ pub(crate) fn run_client_suite(command: &str, label: &str) -> Result<Summary> {
     let suite = Suite::get()?;
     let mut summary = Summary::new(label);
     for (revision, required, unscored) in CLIENT_SCENARIOS {
-        let requirements = Requirements::read(&suite.requirements(revision)?, Leg::Client)?.without("auth/");
+        let requirements =
+            Requirements::read(&suite.requirements(revision)?, Leg::Client)?.without("auth/");
         requirements.expect(revision, required, unscored)?;
         for (scenario, scored) in requirements.scenarios() {
             let results = output(&format!("{label}/{revision}/{scenario}"))?;
@@ -135,14 +168,33 @@ pub(crate) fn run_client_suite(command: &str, label: &str) -> Result<Summary> {
     Ok(summary)
 }
 
-fn client_scenario(suite: &Suite, command: &str, revision: &str, scenario: &str, results: &Path) -> Result<Verdict> {
-    let results_text = results.to_str().context("the target directory has a name that is not text")?;
-    let arguments = ["client", "--command", command, "--scenario", scenario, "--spec-version", revision, "-o", results_text];
+fn client_scenario(
+    suite: &Suite,
+    command: &str,
+    revision: &str,
+    scenario: &str,
+    results: &Path,
+) -> Result<Verdict> {
+    let results_text = results
+        .to_str()
+        .context("the target directory has a name that is not text")?;
+    let arguments = [
+        "client",
+        "--command",
+        command,
+        "--scenario",
+        scenario,
+        "--spec-version",
+        revision,
+        "-o",
+        results_text,
+    ];
     let log = results.join("suite.log");
     let status = process::run_bounded(&mut suite.command(&arguments), &log, SCENARIO_LIMIT)?;
     let mut verdict = Verdict::read(results, scenario, scenario)?;
     // In some scenarios the suite forgives a client that fails; ours has no reason to.
-    let client_failed = fs::read_to_string(&log).is_ok_and(|log| log.contains("Client exited with code"));
+    let client_failed =
+        fs::read_to_string(&log).is_ok_and(|log| log.contains("Client exited with code"));
     if (client_failed || !status.success()) && verdict.passed() {
         verdict.fail("the client ended with an error");
     }
@@ -152,7 +204,10 @@ fn client_scenario(suite: &Suite, command: &str, revision: &str, scenario: &str,
 /// Starts the fixture and answers it together with its endpoint.
 fn start_fixture(programs: &Path) -> Result<(Running, String)> {
     let log = output("fixture")?.join("fixture.log");
-    let mut fixture = Running::start(Command::new(programs.join("everything")).args(["--http", "127.0.0.1:0"]), &log)?;
+    let mut fixture = Running::start(
+        Command::new(programs.join("everything")).args(["--http", "127.0.0.1:0"]),
+        &log,
+    )?;
     let url = fixture.first(|line| line.strip_prefix("listening on ").map(str::to_owned))?;
     Ok((fixture, url))
 }
@@ -162,7 +217,8 @@ fn output(name: &str) -> Result<PathBuf> {
     let directory = process::target()?.join("conformance").join(name);
     if !name.is_empty() {
         let _absent = fs::remove_dir_all(&directory);
-        fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
+        fs::create_dir_all(&directory)
+            .with_context(|| format!("cannot create {}", directory.display()))?;
     }
     Ok(directory)
 }
@@ -170,6 +226,9 @@ fn output(name: &str) -> Result<PathBuf> {
 /// A command as the suite wants it: one text that it splits at spaces.
 fn command_text(program: &Path, arguments: &[&str]) -> Result<String> {
     let program = program.to_str().context("the program's path is not text")?;
-    ensure!(!program.contains(' '), "the suite cannot start a program whose path has spaces: {program}");
+    ensure!(
+        !program.contains(' '),
+        "the suite cannot start a program whose path has spaces: {program}"
+    );
     Ok([&[program], arguments].concat().join(" "))
 }

@@ -16,18 +16,41 @@ use anyhow::{Result, bail};
 
 /// The verbs and what each does; documentation may only name these.
 const VERBS: &[(&str, &str)] = &[
-    ("check", "everything that must hold before a change is merged; --fast for the inner loop"),
-    ("tidy", "the rules no compiler checks: who links what, which crate holds which power, docs that name what exists"),
-    ("deny", "dependencies: licences, sources, duplicates, and advisories where the database is at hand"),
-    ("bench", "direct, floor and gate side by side; --quick for half a minute"),
-    ("conformance", "the official MCP conformance suite; --help for what against"),
-    ("campaign", "what is too large for every change; without a name, the list"),
-    ("codegen", "writes what is generated and shipped; --check only compares"),
+    (
+        "check",
+        "everything that must hold before a change is merged; --fast for the inner loop",
+    ),
+    (
+        "tidy",
+        "the rules no compiler checks: who links what, which crate holds which power, docs that name what exists",
+    ),
+    (
+        "deny",
+        "dependencies: licences, sources, duplicates, and advisories where the database is at hand",
+    ),
+    (
+        "bench",
+        "direct, floor and gate side by side; --quick for half a minute",
+    ),
+    (
+        "conformance",
+        "the official MCP conformance suite; --help for what against",
+    ),
+    (
+        "campaign",
+        "what is too large for every change; without a name, the list",
+    ),
+    (
+        "codegen",
+        "writes what is generated and shipped; --check only compares",
+    ),
 ];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (verb, rest) = arguments.split_first().map_or(("", [].as_slice()), |(verb, rest)| (verb.as_str(), rest));
+    let (verb, rest) = arguments
+        .split_first()
+        .map_or(("", [].as_slice()), |(verb, rest)| (verb.as_str(), rest));
     match dispatch(verb, rest) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

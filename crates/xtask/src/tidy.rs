@@ -28,7 +28,10 @@ pub(crate) struct Finding {
 
 impl Finding {
     fn new(place: impl Into<String>, what: impl Into<String>) -> Self {
-        Self { place: place.into(), what: what.into() }
+        Self {
+            place: place.into(),
+            what: what.into(),
+        }
     }
 
     fn at(path: &str, line: usize, what: impl Into<String>) -> Self {
@@ -90,7 +93,11 @@ const RULES: &[Rule] = &[
         why: "time and randomness are passed as values, so that a test can choose them",
         check: powers::clock_and_randomness,
     },
-    Rule { name: "spawn", why: "a process started outside `sandbox` is a process outside the jail", check: powers::spawn },
+    Rule {
+        name: "spawn",
+        why: "a process started outside `sandbox` is a process outside the jail",
+        check: powers::spawn,
+    },
     Rule {
         name: "environment",
         why: "argv and the environment are read in `main` and passed down; elsewhere they are hidden inputs",
@@ -131,8 +138,16 @@ const RULES: &[Rule] = &[
         why: "the page and the code that show the life of a call must show the same life",
         check: docs::stages,
     },
-    Rule { name: "attacks", why: "an attack we claim to stop names the test that shows it", check: docs::attacks },
-    Rule { name: "changelog", why: "a change a user would notice is written down when it is made", check: docs::changelog },
+    Rule {
+        name: "attacks",
+        why: "an attack we claim to stop names the test that shows it",
+        check: docs::attacks,
+    },
+    Rule {
+        name: "changelog",
+        why: "a change a user would notice is written down when it is made",
+        check: docs::changelog,
+    },
 ];
 
 /// Runs every rule over the repository; the number of rules that held, or an error that lists every finding.
@@ -153,6 +168,10 @@ pub(crate) fn run(root: &Path) -> Result<usize> {
     if broken > 0 {
         bail!("{broken} of {} rules are broken", RULES.len());
     }
-    say(format_args!("tidy: {} rules hold over {} files", RULES.len(), tree.files.len()));
+    say(format_args!(
+        "tidy: {} rules hold over {} files",
+        RULES.len(),
+        tree.files.len()
+    ));
     Ok(RULES.len())
 }

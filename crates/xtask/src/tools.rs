@@ -49,21 +49,31 @@ impl Suite {
             home,
         };
         let home = &suite.home;
-        ensure!(suite.node.is_file() && suite.package.is_dir(), "the suite is not in {}; delete it and retry", home.display());
+        ensure!(
+            suite.node.is_file() && suite.package.is_dir(),
+            "the suite is not in {}; delete it and retry",
+            home.display()
+        );
         Ok(suite)
     }
 
     /// A command that runs the suite with these arguments.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.node);
-        command.arg(self.package.join("dist").join("index.js")).args(arguments);
+        command
+            .arg(self.package.join("dist").join("index.js"))
+            .args(arguments);
         command
     }
 
     /// The same, with a module of ours loaded before it.
     pub(crate) fn command_after(&self, module: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.node);
-        command.arg("--import").arg(module).arg(self.package.join("dist").join("index.js")).args(arguments);
+        command
+            .arg("--import")
+            .arg(module)
+            .arg(self.package.join("dist").join("index.js"))
+            .args(arguments);
         command
     }
 
@@ -83,7 +93,10 @@ impl Suite {
 
     /// The suite's own list of what a protocol revision requires.
     pub(crate) fn requirements(&self, revision: &str) -> Result<String> {
-        let file = self.package.join("requirements").join(format!("{revision}.yaml"));
+        let file = self
+            .package
+            .join("requirements")
+            .join(format!("{revision}.yaml"));
         fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
     }
 }
@@ -94,16 +107,29 @@ fn install(home: &Path, manifest: &str) -> Result<()> {
     if fs::read_to_string(&done).is_ok_and(|installed| installed == manifest) {
         return Ok(());
     }
-    say(format!("installing the conformance suite {CONFORMANCE_VERSION} and Node {NODE_VERSION} (once)"));
+    say(format!(
+        "installing the conformance suite {CONFORMANCE_VERSION} and Node {NODE_VERSION} (once)"
+    ));
     fs::create_dir_all(home)?;
     fs::write(home.join("package.json"), manifest)?;
     let log = home.join("npm.log");
     let mut npm = Command::new("npm");
-    npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(home);
-    let status = process::run_bounded(&mut npm, &log, INSTALL_LIMIT)
-        .context("npm is needed to install the conformance suite: install the packages nodejs and npm")?;
+    npm.args([
+        "install",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--loglevel=error",
+    ])
+    .current_dir(home);
+    let status = process::run_bounded(&mut npm, &log, INSTALL_LIMIT).context(
+        "npm is needed to install the conformance suite: install the packages nodejs and npm",
+    )?;
     if !status.success() {
-        bail!("npm install failed:\n{}", fs::read_to_string(&log).unwrap_or_default());
+        bail!(
+            "npm install failed:\n{}",
+            fs::read_to_string(&log).unwrap_or_default()
+        );
     }
     fs::write(done, manifest)?;
     Ok(())

@@ -53,7 +53,11 @@ impl Told {
             } else if record.action == "ledger.trimmed" {
                 told.trimmed = told.trimmed.max(record.count.unwrap_or(0));
             } else if !record.body.is_empty() && record.intent.is_none() {
-                told.named.push(Named { seq: record.seq, call: record.call, digest: record.body });
+                told.named.push(Named {
+                    seq: record.seq,
+                    call: record.call,
+                    digest: record.body,
+                });
             }
         }
         Ok(told)
@@ -74,10 +78,18 @@ pub fn verify_bodies(dir: &Path) -> io::Result<BodyReport> {
         let gone_for_a_reason = told.is_gone_for_a_reason(named);
         let sealed = match bodies.sealed_bytes(&named.call) {
             Ok(sealed) => sealed,
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof) => None,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof
+                ) =>
+            {
+                None
+            }
             Err(error) => return Err(error),
         };
-        let is_the_one = sealed.map(|sealed| Hash::from_hex(named.digest.as_bytes()) == Some(Hash::of(&sealed)));
+        let is_the_one =
+            sealed.map(|sealed| Hash::from_hex(named.digest.as_bytes()) == Some(Hash::of(&sealed)));
         match (is_the_one, bodies.get(&named.call)?) {
             (None, _) if gone_for_a_reason => report.erased += 1,
             (None, _) => report.missing += 1,

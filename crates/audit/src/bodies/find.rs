@@ -49,7 +49,10 @@ pub struct Bodies {
 impl Bodies {
     /// Reads the key files of the ledger in `dir`.
     pub fn open(dir: &Path) -> io::Result<Bodies> {
-        let mut bodies = Bodies { dir: dir.to_owned(), slots: HashMap::new() };
+        let mut bodies = Bodies {
+            dir: dir.to_owned(),
+            slots: HashMap::new(),
+        };
         let mut parts: Vec<(u64, PathBuf)> = Vec::new();
         let entries = match std::fs::read_dir(dir.join(BODIES)) {
             Ok(entries) => entries,
@@ -58,15 +61,22 @@ impl Bodies {
         };
         for entry in entries {
             let path = entry?.path();
-            let number = path.file_name().and_then(|name| name.to_str()).and_then(part_number);
-            if let (Some(number), Some("keys")) = (number, path.extension().and_then(|e| e.to_str())) {
+            let number = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .and_then(part_number);
+            if let (Some(number), Some("keys")) =
+                (number, path.extension().and_then(|e| e.to_str()))
+            {
                 parts.push((number, path));
             }
         }
         // In order, so that the newest body of a call is the one that is found.
         parts.sort_unstable();
         for (number, path) in parts {
-            bodies.slots.extend(slots(&std::fs::read(path)?).map(|slot| (slot.tag, (number, slot))));
+            bodies
+                .slots
+                .extend(slots(&std::fs::read(path)?).map(|slot| (slot.tag, (number, slot))));
         }
         Ok(bodies)
     }
@@ -80,17 +90,27 @@ impl Bodies {
         }
         let sealed = match self.sealed(*number, slot) {
             Ok(sealed) => sealed,
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof
+                ) =>
+            {
                 return Ok(Body::Absent);
             }
             Err(error) => return Err(error),
         };
-        Ok(slot.unseal(call, sealed).map_or(Body::Absent, |(bytes, cut)| Body::Kept { bytes, cut }))
+        Ok(slot
+            .unseal(call, sealed)
+            .map_or(Body::Absent, |(bytes, cut)| Body::Kept { bytes, cut }))
     }
 
     /// The sealed bytes of a call's body, whose SHA-256 its record names, erased or not.
     pub fn sealed_bytes(&self, call: &str) -> io::Result<Option<Vec<u8>>> {
-        self.slots.get(&tag(call)).map(|(number, slot)| self.sealed(*number, slot)).transpose()
+        self.slots
+            .get(&tag(call))
+            .map(|(number, slot)| self.sealed(*number, slot))
+            .transpose()
     }
 
     fn sealed(&self, number: u64, slot: &Slot) -> io::Result<Vec<u8>> {

@@ -13,11 +13,28 @@ use std::sync::PoisonError;
 
 impl Bodies {
     /// Forgets the bodies of the calls with these tags. Only pairs that were begun before record `first_kept` can hold one.
-    pub(crate) fn forget(&self, disk: &dyn Disk, dir: &Path, gone: &HashSet<[u8; 16]>, first_kept: u64) -> io::Result<()> {
-        let _turn = self.destroying.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|part| part.number);
+    pub(crate) fn forget(
+        &self,
+        disk: &dyn Disk,
+        dir: &Path,
+        gone: &HashSet<[u8; 16]>,
+        first_kept: u64,
+    ) -> io::Result<()> {
+        let _turn = self
+            .destroying
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let open = self
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .map(|part| part.number);
         let mut removed = false;
-        for number in parts(disk, dir)?.into_iter().filter(|number| *number < first_kept) {
+        for number in parts(disk, dir)?
+            .into_iter()
+            .filter(|number| *number < first_kept)
+        {
             let path = keys_path(dir, number);
             let mut keys = match disk.read(&path) {
                 // Removing this pair was interrupted between its two files, or making it was.
@@ -32,7 +49,11 @@ impl Bodies {
                 disk.overwrite(&path, 0, &keys)?;
             }
         }
-        if removed { disk.sync_dir(&dir.join(BODIES)) } else { Ok(()) }
+        if removed {
+            disk.sync_dir(&dir.join(BODIES))
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -30,7 +30,9 @@ pub(super) fn keys_path(dir: &Path, number: u64) -> PathBuf {
 }
 
 pub(super) fn part_number(name: &str) -> Option<u64> {
-    let digits = name.strip_suffix(".keys").or_else(|| name.strip_suffix(".bodies"))?;
+    let digits = name
+        .strip_suffix(".keys")
+        .or_else(|| name.strip_suffix(".bodies"))?;
     let all_digits = digits.len() == 20 && digits.bytes().all(|b| b.is_ascii_digit());
     all_digits.then(|| digits.parse().ok()).flatten()
 }
@@ -45,7 +47,12 @@ pub(super) struct Slot {
 
 impl Slot {
     pub(super) fn new(call: &str, place: u64, length: usize, key: [u8; 32]) -> Slot {
-        Slot { tag: tag(call), place, length: u32::try_from(length).unwrap_or(u32::MAX), key }
+        Slot {
+            tag: tag(call),
+            place,
+            length: u32::try_from(length).unwrap_or(u32::MAX),
+            key,
+        }
     }
 
     pub(super) fn moved_by(mut self, by: u64) -> Slot {
@@ -67,7 +74,12 @@ impl Slot {
         let (length, rest) = rest.split_first_chunk()?;
         let (_, rest) = rest.split_first_chunk::<4>()?;
         let (key, _) = rest.split_first_chunk()?;
-        Some(Slot { tag: *tag, place: u64::from_le_bytes(*place), length: u32::from_le_bytes(*length), key: *key })
+        Some(Slot {
+            tag: *tag,
+            place: u64::from_le_bytes(*place),
+            length: u32::from_le_bytes(*length),
+            key: *key,
+        })
     }
 
     pub(super) fn is_erased(&self) -> bool {
@@ -76,7 +88,9 @@ impl Slot {
 
     /// The body and whether it was cut; `None` if the bytes are not what was sealed for `call`.
     pub(super) fn unseal(&self, call: &str, mut sealed: Vec<u8>) -> Option<(Vec<u8>, bool)> {
-        let plain = cipher(&self.key)?.open_in_place(nonce(), Aad::from(call), &mut sealed).ok()?;
+        let plain = cipher(&self.key)?
+            .open_in_place(nonce(), Aad::from(call), &mut sealed)
+            .ok()?;
         let (flag, rest) = plain.split_first()?;
         let (_, bytes) = rest.split_first_chunk::<4>()?;
         Some((bytes.to_vec(), *flag == CUT))
@@ -85,7 +99,10 @@ impl Slot {
 
 impl fmt::Debug for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slot").field("place", &self.place).field("length", &self.length).finish_non_exhaustive()
+        f.debug_struct("Slot")
+            .field("place", &self.place)
+            .field("length", &self.length)
+            .finish_non_exhaustive()
     }
 }
 
@@ -97,7 +114,9 @@ pub(super) fn slots(keys: &[u8]) -> impl Iterator<Item = Slot> + '_ {
 /// Where in a key file the slots of `call` begin.
 pub(super) fn places_of(keys: &[u8], call: &str) -> Vec<u64> {
     let tag = tag(call);
-    let mine = slots(keys).enumerate().filter(|(_, slot)| slot.tag == tag && !slot.is_erased());
+    let mine = slots(keys)
+        .enumerate()
+        .filter(|(_, slot)| slot.tag == tag && !slot.is_erased());
     mine.map(|(index, _)| (index * SLOT_BYTES) as u64).collect()
 }
 
@@ -112,12 +131,16 @@ pub(super) fn seal(key: &[u8; 32], call: &str, body: &[u8]) -> Option<Vec<u8>> {
     sealed.push(if cut.is_empty() { WHOLE } else { CUT });
     sealed.extend_from_slice(&u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
     sealed.extend_from_slice(kept);
-    cipher(key)?.seal_in_place_append_tag(nonce(), Aad::from(call), &mut sealed).ok()?;
+    cipher(key)?
+        .seal_in_place_append_tag(nonce(), Aad::from(call), &mut sealed)
+        .ok()?;
     Some(sealed)
 }
 
 fn cipher(key: &[u8; 32]) -> Option<LessSafeKey> {
-    Some(LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, key).ok()?))
+    Some(LessSafeKey::new(
+        UnboundKey::new(&CHACHA20_POLY1305, key).ok()?,
+    ))
 }
 
 /// One key, one body: the nonce has nothing left to tell apart.

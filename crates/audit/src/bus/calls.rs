@@ -21,19 +21,40 @@ pub(super) fn told(record: &Record) -> Vec<Told> {
 }
 
 fn intended(record: &Record) -> Vec<Told> {
-    let requested = invocation(record).value("arguments", arguments(record)).text("requested_at", &record.time);
-    let started = invocation(record).text("server_id", &record.server).text("started_at", &record.time);
+    let requested = invocation(record)
+        .value("arguments", arguments(record))
+        .text("requested_at", &record.time);
+    let started = invocation(record)
+        .text("server_id", &record.server)
+        .text("started_at", &record.time);
     let mut told = vec![
-        Told::new(TOOL, "InvocationRequested", Severity::Info, requested.done()),
+        Told::new(
+            TOOL,
+            "InvocationRequested",
+            Severity::Info,
+            requested.done(),
+        ),
         Told::new(TOOL, "InvocationStarted", Severity::Info, started.done()),
     ];
     if is_signed(record) {
-        let authorized = signed(record).text("tool_name", &record.tool).text("authorized_at", &record.time);
-        told.push(Told::new(SEAL, "ToolCallAuthorized", Severity::Info, authorized.done()));
+        let authorized = signed(record)
+            .text("tool_name", &record.tool)
+            .text("authorized_at", &record.time);
+        told.push(Told::new(
+            SEAL,
+            "ToolCallAuthorized",
+            Severity::Info,
+            authorized.done(),
+        ));
     }
     if is_command(record) {
         let started = command(record).text("started_at", &record.time);
-        told.push(Told::new(COMMAND, "CommandExecutionStarted", Severity::Info, started.done()));
+        told.push(Told::new(
+            COMMAND,
+            "CommandExecutionStarted",
+            Severity::Info,
+            started.done(),
+        ));
     }
     told
 }
@@ -45,60 +66,138 @@ fn completed(record: &Record) -> Vec<Told> {
         .number("duration_ms", record.us.map(|us| us / 1000))
         .text("label_after", &record.label_after)
         .text("completed_at", &record.time);
-    let mut told = vec![Told::new(TOOL, "InvocationCompleted", Severity::Info, completed.done())];
+    let mut told = vec![Told::new(
+        TOOL,
+        "InvocationCompleted",
+        Severity::Info,
+        completed.done(),
+    )];
     if is_command(record) {
         told.push(command_completed(record, Severity::Info));
     }
     if let Some((name, size)) = file_event(record) {
-        let bytes = if size == "bytes_written" { record.args_bytes } else { record.result_bytes };
-        let payload = file(record).number(size, bytes).number("duration_ms", record.us.map(|us| us / 1000));
-        told.push(Told::new(STORAGE, name, Severity::Info, payload.text("time", &record.time).done()));
+        let bytes = if size == "bytes_written" {
+            record.args_bytes
+        } else {
+            record.result_bytes
+        };
+        let payload = file(record)
+            .number(size, bytes)
+            .number("duration_ms", record.us.map(|us| us / 1000));
+        told.push(Told::new(
+            STORAGE,
+            name,
+            Severity::Info,
+            payload.text("time", &record.time).done(),
+        ));
     }
     told
 }
 
 /// Failed, cancelled, refused after its effect, or without an end that anybody saw.
 fn failed(record: &Record) -> Vec<Told> {
-    let code = if record.violation.is_empty() { &record.verdict } else { &record.violation };
-    let error = Keys::default().text("code", code).text("message", &record.detail).value("data", looked_at(record)).done();
+    let code = if record.violation.is_empty() {
+        &record.verdict
+    } else {
+        &record.violation
+    };
+    let error = Keys::default()
+        .text("code", code)
+        .text("message", &record.detail)
+        .value("data", looked_at(record))
+        .done();
     let failed = invocation(record)
         .text("server_id", &record.server)
         .value("error", error.into())
         .number("duration_ms", record.us.map(|us| us / 1000))
         .text("failed_at", &record.time);
-    let severity = if record.verdict == "cancelled" { Severity::Notice } else { Severity::Error };
+    let severity = if record.verdict == "cancelled" {
+        Severity::Notice
+    } else {
+        Severity::Error
+    };
     let mut told = vec![Told::new(TOOL, "InvocationFailed", severity, failed.done())];
     if is_command(record) && record.violation == TOOL_ERROR {
         // It ran to its end, and its exit code says that it failed.
         told.push(command_completed(record, severity));
     } else if is_command(record) {
-        let failed = command(record).text("reason", code).text("failed_at", &record.time);
-        told.push(Told::new(COMMAND, "CommandExecutionFailed", severity, failed.done()));
+        let failed = command(record)
+            .text("reason", code)
+            .text("failed_at", &record.time);
+        told.push(Told::new(
+            COMMAND,
+            "CommandExecutionFailed",
+            severity,
+            failed.done(),
+        ));
     }
     told
 }
 
 fn refused(record: &Record) -> Vec<Told> {
     if let Some(name) = envelope_event(record) {
-        let payload = signed(record).text("reason", &record.detail).text("blocked_at", &record.time);
-        return vec![Told::new(SEAL, name, Severity::Warning, payload.text("violation_type", &record.violation).done())];
+        let payload = signed(record)
+            .text("reason", &record.detail)
+            .text("blocked_at", &record.time);
+        return vec![Told::new(
+            SEAL,
+            name,
+            Severity::Warning,
+            payload.text("violation_type", &record.violation).done(),
+        )];
     }
-    let mut told = vec![Told::new(TOOL, "ToolPolicyViolation", Severity::Warning, violation(record, invocation(record)))];
+    let mut told = vec![Told::new(
+        TOOL,
+        "ToolPolicyViolation",
+        Severity::Warning,
+        violation(record, invocation(record)),
+    )];
     if is_signed(record) {
-        told.push(Told::new(SEAL, "PolicyViolationBlocked", Severity::Warning, violation(record, signed(record))));
+        told.push(Told::new(
+            SEAL,
+            "PolicyViolationBlocked",
+            Severity::Warning,
+            violation(record, signed(record)),
+        ));
     }
     if is_command(record) && is_command_rule(record) {
-        told.push(Told::new(COMMAND, "CommandPolicyViolation", Severity::Warning, violation(record, command(record))));
+        told.push(Told::new(
+            COMMAND,
+            "CommandPolicyViolation",
+            Severity::Warning,
+            violation(record, command(record)),
+        ));
     }
     if let Some(name) = path_event(record) {
         let attempted = looked_at(record);
-        let path = ["attempted_path", "path"].into_iter().find_map(|key| attempted.get(key)).cloned().unwrap_or_default();
-        let key = if name == "PathTraversalBlocked" { "attempted_path" } else { "path" };
-        let payload = file(record).value(key, path).text("operation", &record.tool).text("policy_rule", &record.violation);
-        told.push(Told::new(STORAGE, name, Severity::Warning, payload.text("time", &record.time).done()));
+        let path = ["attempted_path", "path"]
+            .into_iter()
+            .find_map(|key| attempted.get(key))
+            .cloned()
+            .unwrap_or_default();
+        let key = if name == "PathTraversalBlocked" {
+            "attempted_path"
+        } else {
+            "path"
+        };
+        let payload = file(record)
+            .value(key, path)
+            .text("operation", &record.tool)
+            .text("policy_rule", &record.violation);
+        told.push(Told::new(
+            STORAGE,
+            name,
+            Severity::Warning,
+            payload.text("time", &record.time).done(),
+        ));
     }
     if record.violation == "RateLimitExceeded" {
-        told.push(Told::new(RATE, "Exceeded", Severity::Warning, violation(record, invocation(record))));
+        told.push(Told::new(
+            RATE,
+            "Exceeded",
+            Severity::Warning,
+            violation(record, invocation(record)),
+        ));
     }
     told
 }
@@ -130,7 +229,11 @@ fn arguments(record: &Record) -> Value {
         return Value::Null;
     }
     // The redacted text is kept beside the ledger: `portcullis audit show CALL`.
-    let kept = if record.body.is_empty() { Value::Null } else { record.call.as_str().into() };
+    let kept = if record.body.is_empty() {
+        Value::Null
+    } else {
+        record.call.as_str().into()
+    };
     json!({ "digest": record.args, "bytes": record.args_bytes, "redacted": kept })
 }
 
@@ -169,8 +272,15 @@ fn file(record: &Record) -> Keys {
 }
 
 fn command_completed(record: &Record, severity: Severity) -> Told {
-    let completed = command(record).number("duration_ms", record.us.map(|us| us / 1000)).text("completed_at", &record.time);
-    Told::new(COMMAND, "CommandExecutionCompleted", severity, completed.done())
+    let completed = command(record)
+        .number("duration_ms", record.us.map(|us| us / 1000))
+        .text("completed_at", &record.time);
+    Told::new(
+        COMMAND,
+        "CommandExecutionCompleted",
+        severity,
+        completed.done(),
+    )
 }
 
 /// Tools of the gate itself stand under a name that no server can have. A name that led nowhere is no tool of anybody's.
@@ -184,8 +294,14 @@ fn is_command(record: &Record) -> bool {
 
 /// Whether it was the command that was refused, and not the caller, its pace or the tool as such.
 fn is_command_rule(record: &Record) -> bool {
-    let rules = [Rule::CommandNotAllowed, Rule::SubcommandNotAllowed, Rule::ExecTimeoutCeilingExceeded];
-    rules.into_iter().any(|rule| rule.code() == record.violation)
+    let rules = [
+        Rule::CommandNotAllowed,
+        Rule::SubcommandNotAllowed,
+        Rule::ExecTimeoutCeilingExceeded,
+    ];
+    rules
+        .into_iter()
+        .any(|rule| rule.code() == record.violation)
 }
 
 fn is_signed(record: &Record) -> bool {

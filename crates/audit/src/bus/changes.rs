@@ -9,30 +9,100 @@ use crate::record::Record;
 
 /// action | family | name | severity
 const ROWS: &[(&str, &str, &str, Severity)] = &[
-    ("server.registered", TOOL, "ServerRegistered", Severity::Info),
+    (
+        "server.registered",
+        TOOL,
+        "ServerRegistered",
+        Severity::Info,
+    ),
     ("server.added", TOOL, "ServerRegistered", Severity::Notice),
     ("server.started", TOOL, "ServerStarted", Severity::Info),
     ("server.stopped", TOOL, "ServerStopped", Severity::Info),
     ("server.failed", TOOL, "ServerFailed", Severity::Error),
-    ("server.unhealthy", TOOL, "ServerUnhealthy", Severity::Warning),
-    ("server.opt-out", "server", "ScanSwitchedOff", Severity::Warning),
-    ("seal.attested", SEAL, "AttestationCompleted", Severity::Info),
-    ("seal.attestation_failed", SEAL, "AttestationFailed", Severity::Warning),
-    ("seal.session_created", SEAL, "SessionCreated", Severity::Info),
-    ("seal.session_revoked", SEAL, "SessionRevoked", Severity::Notice),
-    ("seal.session_expired", SEAL, "SessionExpired", Severity::Info),
-    ("seal.token_refreshed", SEAL, "SecurityTokenRefreshed", Severity::Info),
+    (
+        "server.unhealthy",
+        TOOL,
+        "ServerUnhealthy",
+        Severity::Warning,
+    ),
+    (
+        "server.opt-out",
+        "server",
+        "ScanSwitchedOff",
+        Severity::Warning,
+    ),
+    (
+        "seal.attested",
+        SEAL,
+        "AttestationCompleted",
+        Severity::Info,
+    ),
+    (
+        "seal.attestation_failed",
+        SEAL,
+        "AttestationFailed",
+        Severity::Warning,
+    ),
+    (
+        "seal.session_created",
+        SEAL,
+        "SessionCreated",
+        Severity::Info,
+    ),
+    (
+        "seal.session_revoked",
+        SEAL,
+        "SessionRevoked",
+        Severity::Notice,
+    ),
+    (
+        "seal.session_expired",
+        SEAL,
+        "SessionExpired",
+        Severity::Info,
+    ),
+    (
+        "seal.token_refreshed",
+        SEAL,
+        "SecurityTokenRefreshed",
+        Severity::Info,
+    ),
     ("body.erased", "ledger", "ArgumentsErased", Severity::Notice),
-    ("strangers.refused", "stranger", "Refused", Severity::Warning),
-    ("credential.refused", "credential", "Refused", Severity::Warning),
+    (
+        "strangers.refused",
+        "stranger",
+        "Refused",
+        Severity::Warning,
+    ),
+    (
+        "credential.refused",
+        "credential",
+        "Refused",
+        Severity::Warning,
+    ),
     ("config.applied", "config", "Applied", Severity::Notice),
-    ("definition.quarantined", "definition", "Quarantined", Severity::Warning),
+    (
+        "definition.quarantined",
+        "definition",
+        "Quarantined",
+        Severity::Warning,
+    ),
     ("approval.denied", "approval", "Denied", Severity::Warning),
     ("approval.expired", "approval", "Expired", Severity::Warning),
     ("ledger.rotated", "ledger", "Rotated", Severity::Info),
     ("ledger.recovered", "ledger", "Recovered", Severity::Error),
-    ("ledger.head_missing", "ledger", "HeadMissing", Severity::Error),
-    ("ledger.torn_tail_cut", "ledger", "TornTailCut", Severity::Error),
+    (
+        "ledger.head_missing",
+        "ledger",
+        "HeadMissing",
+        Severity::Error,
+    ),
+    (
+        "ledger.torn_tail_cut",
+        "ledger",
+        "TornTailCut",
+        Severity::Error,
+    ),
     ("gate.opened", "gate", "Opened", Severity::Info),
 ];
 
@@ -60,7 +130,10 @@ const FAMILIES: &[&str] = &[
 
 /// Every family that an event can be of.
 pub fn event_families() -> Vec<&'static str> {
-    let mut all: Vec<&str> = [TOOL, COMMAND, STORAGE, SEAL, RATE, POLICY].into_iter().chain(FAMILIES.iter().copied()).collect();
+    let mut all: Vec<&str> = [TOOL, COMMAND, STORAGE, SEAL, RATE, POLICY]
+        .into_iter()
+        .chain(FAMILIES.iter().copied())
+        .collect();
     all.sort_unstable();
     all.dedup();
     all
@@ -69,11 +142,23 @@ pub fn event_families() -> Vec<&'static str> {
 pub(super) fn told(record: &Record) -> Vec<Told> {
     let mut told = vec![first(record)];
     if record.action == "seal.attested" {
-        told.push(Told::new(SEAL, "AttestationSucceeded", Severity::Info, payload(record)));
+        told.push(Told::new(
+            SEAL,
+            "AttestationSucceeded",
+            Severity::Info,
+            payload(record),
+        ));
     }
     if record.action == "config.applied" && !record.bundle.is_empty() {
-        let bundle = Keys::default().text("bundle", &record.bundle).text("applied_at", &record.time);
-        told.push(Told::new(POLICY, "BundleApplied", Severity::Notice, bundle.done()));
+        let bundle = Keys::default()
+            .text("bundle", &record.bundle)
+            .text("applied_at", &record.time);
+        told.push(Told::new(
+            POLICY,
+            "BundleApplied",
+            Severity::Notice,
+            bundle.done(),
+        ));
     }
     told
 }
@@ -93,7 +178,11 @@ fn first(record: &Record) -> Told {
         return Told::new("server", name, severity, payload(record));
     }
     let (word, rest) = action.split_once('.').unwrap_or(("gate", action));
-    let name = |text: &str| Some(camel(text)).filter(|name| !name.is_empty()).unwrap_or_else(|| "Changed".to_owned());
+    let name = |text: &str| {
+        Some(camel(text))
+            .filter(|name| !name.is_empty())
+            .unwrap_or_else(|| "Changed".to_owned())
+    };
     match FAMILIES.iter().find(|family| **family == word) {
         Some(family) => Told::new(family, name(rest), Severity::Notice, payload(record)),
         None => Told::new("gate", name(action), Severity::Notice, payload(record)),
@@ -106,7 +195,11 @@ fn payload(record: &Record) -> Payload {
         _ => "at",
     };
     // `error` is where listeners look for why a server failed.
-    let detail = if record.action == "server.failed" { "error" } else { "detail" };
+    let detail = if record.action == "server.failed" {
+        "error"
+    } else {
+        "detail"
+    };
     Keys::default()
         .text("action", &record.action)
         .text("server_id", &record.server)
@@ -135,5 +228,10 @@ fn payload(record: &Record) -> Payload {
 
 /// The process of a server that was started by the gate.
 fn process(record: &Record) -> Option<u64> {
-    record.detail.strip_prefix("process ").filter(|_| record.action == "server.started")?.parse().ok()
+    record
+        .detail
+        .strip_prefix("process ")
+        .filter(|_| record.action == "server.started")?
+        .parse()
+        .ok()
 }

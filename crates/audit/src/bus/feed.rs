@@ -48,7 +48,11 @@ struct Segment {
 impl Feed {
     #[must_use]
     pub fn new(dir: &Path, from: Place) -> Feed {
-        Feed { dir: dir.to_owned(), next: from, open: None }
+        Feed {
+            dir: dir.to_owned(),
+            next: from,
+            open: None,
+        }
     }
 
     #[must_use]
@@ -82,7 +86,11 @@ impl Feed {
                 self.next = Place::start_of(record.seq);
             }
             let from = self.next;
-            batch.events.extend(project(&record).into_iter().filter(|event| event.position >= from && filter.matches(event)));
+            batch.events.extend(
+                project(&record)
+                    .into_iter()
+                    .filter(|event| event.position >= from && filter.matches(event)),
+            );
             self.next = Place::start_of(record.seq.saturating_add(1));
             batch.more = true;
         }
@@ -100,7 +108,9 @@ impl Feed {
             if self.open.is_none() {
                 self.open = self.segment()?;
             }
-            let Some(open) = &mut self.open else { return Ok(None) };
+            let Some(open) = &mut self.open else {
+                return Ok(None);
+            };
             match open.next_line()? {
                 Some(line) if seq_of(line).is_some_and(|seq| seq < self.next.seq) => {}
                 // A line that cannot be read is missed: the next one's number shows it.
@@ -134,14 +144,19 @@ impl Feed {
 
     /// The segment after a finished one.
     fn following(&self) -> io::Result<Option<Segment>> {
-        let Some(open) = &self.open else { return Ok(None) };
+        let Some(open) = &self.open else {
+            return Ok(None);
+        };
         if self.next.seq > open.first_seq
-            && let Some(next) = Segment::open(self.next.seq, &segment_path(&self.dir, self.next.seq))?
+            && let Some(next) =
+                Segment::open(self.next.seq, &segment_path(&self.dir, self.next.seq))?
         {
             return Ok(Some(next));
         }
         // Not named after the next record if the last line of this one could not be read.
-        let later = segments(&self.dir)?.into_iter().find(|(first, _)| *first > open.first_seq);
+        let later = segments(&self.dir)?
+            .into_iter()
+            .find(|(first, _)| *first > open.first_seq);
         match later {
             Some((first_seq, path)) => Segment::open(first_seq, &path),
             None => Ok(None),
@@ -155,7 +170,12 @@ impl Segment {
         match File::open(path) {
             Ok(file) => {
                 let reader = BufReader::with_capacity(BUFFER, file);
-                Ok(Some(Segment { first_seq, reader, offset: 0, line: Vec::new() }))
+                Ok(Some(Segment {
+                    first_seq,
+                    reader,
+                    offset: 0,
+                    line: Vec::new(),
+                }))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),

@@ -18,7 +18,9 @@ pub struct EventFilter {
 
 impl EventFilter {
     /// The names a listener may write, as in `family=approval`.
-    pub const KEYS: [&'static str; 8] = ["event", "family", "caller", "tool", "server", "verdict", "tenant", "session"];
+    pub const KEYS: [&'static str; 8] = [
+        "event", "family", "caller", "tool", "server", "verdict", "tenant", "session",
+    ];
 
     /// Sets one condition; `false` if there is none of that name.
     pub fn set(&mut self, key: &str, value: &str) -> bool {
@@ -48,7 +50,10 @@ impl EventFilter {
             (&self.tenant, &event.tenant),
             (&self.session, &event.session),
         ];
-        self.names(&event.event) && conditions.iter().all(|(wanted, found)| wanted.is_empty() || wanted == found)
+        self.names(&event.event)
+            && conditions
+                .iter()
+                .all(|(wanted, found)| wanted.is_empty() || wanted == found)
     }
 
     fn names(&self, event: &str) -> bool {

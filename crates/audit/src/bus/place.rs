@@ -21,7 +21,10 @@ impl Place {
     #[must_use]
     pub fn next(self) -> Place {
         match self.index.checked_add(1) {
-            Some(index) => Place { seq: self.seq, index },
+            Some(index) => Place {
+                seq: self.seq,
+                index,
+            },
             None => Place::start_of(self.seq.saturating_add(1)),
         }
     }
@@ -43,10 +46,14 @@ impl FromStr for Place {
 
     fn from_str(text: &str) -> Result<Place, NoPlace> {
         let (seq, index) = text.split_once('.').unwrap_or((text, "0"));
-        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let digits =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if !digits(seq) || !digits(index) {
             return Err(NoPlace);
         }
-        Ok(Place { seq: seq.parse().map_err(|_| NoPlace)?, index: index.parse().map_err(|_| NoPlace)? })
+        Ok(Place {
+            seq: seq.parse().map_err(|_| NoPlace)?,
+            index: index.parse().map_err(|_| NoPlace)?,
+        })
     }
 }

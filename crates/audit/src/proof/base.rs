@@ -19,14 +19,18 @@ impl Base {
     pub(crate) fn of(dir: &Path) -> Result<Base, ProofError> {
         let first = oldest(dir)?.unwrap_or(0);
         if first == 0 {
-            return Ok(Base { tree: Tree::default() });
+            return Ok(Base {
+                tree: Tree::default(),
+            });
         }
         let tree = match announced(dir, first)? {
             Some(tree) => Some(tree),
             // Retention was interrupted: the first segment itself carries a tree, a little further on.
             None => carried(dir, first)?,
         };
-        Ok(Base { tree: tree.ok_or(ProofError::Damaged)? })
+        Ok(Base {
+            tree: tree.ok_or(ProofError::Damaged)?,
+        })
     }
 
     /// The subtree over `range`, as far as it lies in what was removed.
@@ -61,13 +65,22 @@ impl Base {
 
 /// The tree in the change that announced the removal of everything before `first`.
 fn announced(dir: &Path, first: u64) -> Result<Option<Tree>, ProofError> {
-    let filter = Filter { action: TRIMMED.to_owned(), ..Filter::default() };
-    let latest = tail(dir, &filter, 1)?.pop().filter(|record| record.count == Some(first));
+    let filter = Filter {
+        action: TRIMMED.to_owned(),
+        ..Filter::default()
+    };
+    let latest = tail(dir, &filter, 1)?
+        .pop()
+        .filter(|record| record.count == Some(first));
     Ok(latest.and_then(|record| Tree::from_hex(first, &record.tree)))
 }
 
 fn carried(dir: &Path, first: u64) -> Result<Option<Tree>, ProofError> {
-    let filter = Filter { from: first, action: ROTATED.to_owned(), ..Filter::default() };
+    let filter = Filter {
+        from: first,
+        action: ROTATED.to_owned(),
+        ..Filter::default()
+    };
     for record in read(dir, filter)? {
         let record = record?;
         if record.count == Some(0) {

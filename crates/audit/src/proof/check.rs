@@ -25,7 +25,9 @@ pub enum ExportError {
     Malformed(&'static str),
     #[error("record {seq}: {reason}")]
     Record { seq: u64, reason: &'static str },
-    #[error("the records do not lead to the root that was signed: some were changed, added or left out")]
+    #[error(
+        "the records do not lead to the root that was signed: some were changed, added or left out"
+    )]
     Wrong,
     #[error("forked: the first {size} records are not those that the given checkpoint covers")]
     Forked { size: u64 },
@@ -33,32 +35,62 @@ pub enum ExportError {
 
 /// Checks an export against a public key that was got elsewhere, or else against the one it names itself, and says what it holds. With a
 /// checkpoint that was kept elsewhere, also that the two agree, where that can be computed.
-pub fn check_export(input: impl BufRead, key: Option<&str>, against: Option<&str>) -> Result<Exported, ExportError> {
+pub fn check_export(
+    input: impl BufRead,
+    key: Option<&str>,
+    against: Option<&str>,
+) -> Result<Exported, ExportError> {
     let mut lines = Lines(input);
     let (named, run, left, right) = header(&mut lines)?;
     let key = key.unwrap_or(&named);
     let head = Head::verified(&lines.note()?, key)?;
     let kept = against.map(|note| Head::verified(note, key)).transpose()?;
     if run.is_empty() || run.end > head.size {
-        return Err(ExportError::Malformed("it claims records that its checkpoint does not cover"));
+        return Err(ExportError::Malformed(
+            "it claims records that its checkpoint does not cover",
+        ));
     }
     let peaks: String = left.iter().map(Hash::to_string).collect();
     let levels = Levels::from_peaks(run.start, peaks.as_bytes());
-    let levels = levels.ok_or(ExportError::Malformed("the hashes on its left are not those of a tree"))?;
+    let levels = levels.ok_or(ExportError::Malformed(
+        "the hashes on its left are not those of a tree",
+    ))?;
     let (left, right) = (left.into_iter(), right.into_iter());
     let (since, until) = (String::new(), String::new());
-    let mut check = Check { lines, run, left, right, levels, kept, size: 0, previous: None, since, until };
+    let mut check = Check {
+        lines,
+        run,
+        left,
+        right,
+        levels,
+        kept,
+        size: 0,
+        previous: None,
+        since,
+        until,
+    };
     check.size = check.run.start;
     check.compare()?;
     if check.root(0..head.size)? != head.root {
         return Err(ExportError::Wrong);
     }
-    if check.left.next().is_some() || check.right.next().is_some() || check.lines.next()?.is_some() {
-        return Err(ExportError::Malformed("something follows its last record, or is left over"));
+    if check.left.next().is_some() || check.right.next().is_some() || check.lines.next()?.is_some()
+    {
+        return Err(ExportError::Malformed(
+            "something follows its last record, or is left over",
+        ));
     }
     let unproven = check.agreement(&head)?;
     let (first, records) = (check.run.start, check.run.end - check.run.start);
-    Ok(Exported { first, records, since: check.since, until: check.until, head, key: named, unproven })
+    Ok(Exported {
+        first,
+        records,
+        since: check.since,
+        until: check.until,
+        head,
+        key: named,
+        unproven,
+    })
 }
 
 type Header = (String, Range<u64>, Vec<Hash>, Vec<Hash>);
@@ -70,8 +102,11 @@ fn header(lines: &mut Lines<impl BufRead>) -> Result<Header, ExportError> {
     let (mut key, mut first, mut records) = (None, None, None);
     let (mut left, mut right) = (Vec::new(), Vec::new());
     while let Some(line) = lines.next()?.filter(|line| !line.is_empty()) {
-        let (word, value) = line.split_once(' ').ok_or(ExportError::Malformed("a line of its head makes no sense"))?;
-        let hash = || decode_hash(value).ok_or(ExportError::Malformed("a hash in its head is none"));
+        let (word, value) = line
+            .split_once(' ')
+            .ok_or(ExportError::Malformed("a line of its head makes no sense"))?;
+        let hash =
+            || decode_hash(value).ok_or(ExportError::Malformed("a hash in its head is none"));
         match word {
             "key" => key = Some(value.to_owned()),
             "first" => first = value.parse::<u64>().ok(),
@@ -85,9 +120,13 @@ fn header(lines: &mut Lines<impl BufRead>) -> Result<Header, ExportError> {
         }
     }
     let (Some(key), Some(first), Some(records)) = (key, first, records) else {
-        return Err(ExportError::Malformed("its head does not say which records it holds"));
+        return Err(ExportError::Malformed(
+            "its head does not say which records it holds",
+        ));
     };
-    let end = first.checked_add(records).ok_or(ExportError::Malformed("its head does not say which records it holds"))?;
+    let end = first.checked_add(records).ok_or(ExportError::Malformed(
+        "its head does not say which records it holds",
+    ))?;
     Ok((key, first..end, left, right))
 }
 
@@ -129,12 +168,16 @@ impl<R: BufRead> Check<R> {
         let seq = self.size;
         let wrong = |reason| ExportError::Record { seq, reason };
         let line = self.lines.next()?.ok_or_else(|| wrong("it is missing"))?;
-        let hash = recomputed(line.as_bytes()).ok_or_else(|| wrong("it does not fit its own hash"))?;
+        let hash =
+            recomputed(line.as_bytes()).ok_or_else(|| wrong("it does not fit its own hash"))?;
         let record: Record = serde_json::from_str(&line).map_err(|_| wrong("it is no record"))?;
         if record.seq != seq {
             return Err(wrong("another one stands in its place"));
         }
-        if self.previous.is_some_and(|previous| Hash::from_hex(record.prev.as_bytes()) != Some(previous)) {
+        if self
+            .previous
+            .is_some_and(|previous| Hash::from_hex(record.prev.as_bytes()) != Some(previous))
+        {
             return Err(wrong("it does not follow from the one before it"));
         }
         if self.previous.is_none() {
@@ -151,16 +194,24 @@ impl<R: BufRead> Check<R> {
     /// Compares with the head that was kept elsewhere, where it covers exactly the records so far.
     fn compare(&mut self) -> Result<(), ExportError> {
         match self.kept.take_if(|kept| kept.size == self.size) {
-            Some(kept) if kept.root != self.levels.root() => Err(ExportError::Forked { size: kept.size }),
+            Some(kept) if kept.root != self.levels.root() => {
+                Err(ExportError::Forked { size: kept.size })
+            }
             _ => Ok(()),
         }
     }
 
     /// What remains to be said about the head that was kept elsewhere.
     fn agreement(&mut self, head: &Head) -> Result<Option<String>, ExportError> {
-        let Some(kept) = self.kept.take() else { return Ok(None) };
+        let Some(kept) = self.kept.take() else {
+            return Ok(None);
+        };
         if kept.size == head.size {
-            return if kept.root == head.root { Ok(None) } else { Err(ExportError::Forked { size: kept.size }) };
+            return if kept.root == head.root {
+                Ok(None)
+            } else {
+                Err(ExportError::Forked { size: kept.size })
+            };
         }
         let (size, first, end) = (kept.size, self.run.start, self.run.end);
         Ok(Some(format!(
@@ -189,7 +240,9 @@ impl<R: BufRead> Lines<R> {
     fn note(&mut self) -> Result<String, ExportError> {
         let (mut note, mut blanks) = (String::new(), 0);
         while blanks < 2 && note.len() < LONGEST_NOTE {
-            let line = self.next()?.ok_or(ExportError::Malformed("it has no checkpoint"))?;
+            let line = self
+                .next()?
+                .ok_or(ExportError::Malformed("it has no checkpoint"))?;
             blanks += usize::from(line.is_empty());
             if blanks < 2 {
                 note.push_str(&line);

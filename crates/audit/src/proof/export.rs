@@ -47,12 +47,21 @@ pub fn export(dir: &Path, run: Range<u64>, out: &mut dyn Write) -> Result<Export
     }
     let mut outside = Vec::new();
     ranges_outside(&run, 0..head.size, &mut outside);
-    let mut outside: Vec<(Range<u64>, Tree)> = outside.into_iter().map(|range| base.begin(range)).collect();
+    let mut outside: Vec<(Range<u64>, Tree)> =
+        outside.into_iter().map(|range| base.begin(range)).collect();
     base.fill(dir, head.size, &mut outside, |_, _| Ok(()))?;
     let records = run.end - run.start;
-    write!(out, "{EXPORT}\nkey {key}\nfirst {}\nrecords {records}\n", run.start)?;
+    write!(
+        out,
+        "{EXPORT}\nkey {key}\nfirst {}\nrecords {records}\n",
+        run.start
+    )?;
     for (range, tree) in &outside {
-        let side = if range.end <= run.start { "left" } else { "right" };
+        let side = if range.end <= run.start {
+            "left"
+        } else {
+            "right"
+        };
         writeln!(out, "{side} {}", BASE64.encode(tree.root().bytes()))?;
     }
     write!(out, "\n{note}\n")?;
@@ -67,7 +76,15 @@ pub fn export(dir: &Path, run: Range<u64>, out: &mut dyn Write) -> Result<Export
         out.write_all(b"\n")
     })?;
     out.flush()?;
-    Ok(Exported { first: run.start, records, since, until, head, key, unproven: None })
+    Ok(Exported {
+        first: run.start,
+        records,
+        since,
+        until,
+        head,
+        key,
+        unproven: None,
+    })
 }
 
 /// The subtrees that hold nothing of `run`, each as large as can be, from left to right.

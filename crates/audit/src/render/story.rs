@@ -39,7 +39,10 @@ impl<'a> Call<'a> {
         let (approvals, later) = changes.partition(|change| !change.approval.is_empty());
         Call {
             intent: records.iter().find(|record| record.kind == "intent"),
-            end: records.iter().rev().find(|record| matches!(record.kind.as_str(), "outcome" | "refusal")),
+            end: records
+                .iter()
+                .rev()
+                .find(|record| matches!(record.kind.as_str(), "outcome" | "refusal")),
             approvals,
             later,
         }
@@ -47,11 +50,20 @@ impl<'a> Call<'a> {
 
     /// A field from the record that has it: the intent knows what was weighed, the end what became of it.
     fn field(&self, of: impl Fn(&'a Record) -> &'a str) -> &'a str {
-        [self.intent, self.end].into_iter().flatten().map(of).find(|text| !text.is_empty()).unwrap_or_default()
+        [self.intent, self.end]
+            .into_iter()
+            .flatten()
+            .map(of)
+            .find(|text| !text.is_empty())
+            .unwrap_or_default()
     }
 
     fn step(&self, stage: Stage) -> Step {
-        let decided = self.end.and_then(|end| Stage::ALL.into_iter().find(|known| known.to_string() == end.stage));
+        let decided = self.end.and_then(|end| {
+            Stage::ALL
+                .into_iter()
+                .find(|known| known.to_string() == end.stage)
+        });
         match (self.end, decided) {
             (Some(end), _) if end.verdict == "permitted" => Step::Passed,
             (Some(_), _) if stage == Stage::Conclude => Step::Passed,
@@ -71,11 +83,22 @@ impl<'a> Call<'a> {
     /// What is known about a stage that passed, or that stopped the call.
     fn told(&self, stage: Stage) -> String {
         let field = |of: fn(&Record) -> &str| printable(self.field(of));
-        let bytes = |count: Option<u64>| count.map(|count| format!("{count} bytes")).unwrap_or_default();
+        let bytes = |count: Option<u64>| {
+            count
+                .map(|count| format!("{count} bytes"))
+                .unwrap_or_default()
+        };
         match stage {
             Stage::Receive => {
-                let size = self.intent.or(self.end).and_then(|record| record.args_bytes);
-                join(&[&field(|r| &r.action), &with("over", &field(|r| &r.door)), &bytes(size)])
+                let size = self
+                    .intent
+                    .or(self.end)
+                    .and_then(|record| record.args_bytes);
+                join(&[
+                    &field(|r| &r.action),
+                    &with("over", &field(|r| &r.door)),
+                    &bytes(size),
+                ])
             }
             Stage::Verify => join(&[
                 &field(|r| &r.caller),
@@ -85,15 +108,26 @@ impl<'a> Call<'a> {
                 &with("execution", &field(|r| &r.execution)),
                 &with("signed", &short(&field(|r| &r.signature))),
             ]),
-            Stage::Resolve => join(&[&what(self.end.or(self.intent)), &with("definition", &short(&field(|r| &r.definition)))]),
+            Stage::Resolve => join(&[
+                &what(self.end.or(self.intent)),
+                &with("definition", &short(&field(|r| &r.definition))),
+            ]),
             Stage::Admit => with("effect", &field(|r| &r.effect)),
-            Stage::Weigh => join(&[&with("session at", &field(|r| &r.label)), &with("after call", &field(|r| &r.after))]),
+            Stage::Weigh => join(&[
+                &with("session at", &field(|r| &r.label)),
+                &with("after call", &field(|r| &r.after)),
+            ]),
             Stage::Shape => with("arguments", &short(&field(|r| &r.args))),
-            Stage::Judge => join(&[&with("bundle", &field(|r| &r.bundle)), &with("by", &field(|r| &r.policy))]),
+            Stage::Judge => join(&[
+                &with("bundle", &field(|r| &r.bundle)),
+                &with("by", &field(|r| &r.policy)),
+            ]),
             Stage::Consent => with("approval", &field(|r| &r.approval)),
             Stage::Intend => self.intent.map(written).unwrap_or_default(),
             Stage::Inspect => {
-                let result = self.end.map(|end| join(&[&short(&printable(&end.result)), &bytes(end.result_bytes)]));
+                let result = self
+                    .end
+                    .map(|end| join(&[&short(&printable(&end.result)), &bytes(end.result_bytes)]));
                 with("result", &result.unwrap_or_default())
             }
             Stage::Absorb => self.end.map(rise).unwrap_or_default(),
@@ -120,50 +154,103 @@ pub(super) fn tell(records: &[Record], paint: &Paint) -> String {
         let text = match step {
             Step::NotReached => String::new(),
             Step::Passed => call.told(stage),
-            Step::Unknown if call.end.is_none() => "under way, or its end was not recorded yet".to_owned(),
+            Step::Unknown if call.end.is_none() => {
+                "under way, or its end was not recorded yet".to_owned()
+            }
             Step::Stopped | Step::Unknown => {
-                let end = call.end.map(|end| join(&[&printable(&end.violation), &printable(&end.detail)])).unwrap_or_default();
+                let end = call
+                    .end
+                    .map(|end| join(&[&printable(&end.violation), &printable(&end.detail)]))
+                    .unwrap_or_default();
                 join(&[&end, &call.told(stage)])
             }
         };
-        let name = if step == Step::NotReached { paint.dim(&name) } else { name };
+        let name = if step == Step::NotReached {
+            paint.dim(&name)
+        } else {
+            name
+        };
         let line = format!("  {} {name}  {text}", paint.with(code, mark));
         let _ = writeln!(story, "{}", line.trim_end());
         if stage == Stage::Consent {
-            call.approvals.iter().for_each(|change| answered(&mut story, change, paint));
+            call.approvals
+                .iter()
+                .for_each(|change| answered(&mut story, change, paint));
         }
         if let (Step::Stopped, Some(end)) = (step, call.end.filter(|end| !end.payload.is_empty())) {
-            let _ = writeln!(story, "    {:<WIDTH$}  {}", "", paint.dim(&format!("it looked at {}", printable(&end.payload))));
+            let _ = writeln!(
+                story,
+                "    {:<WIDTH$}  {}",
+                "",
+                paint.dim(&format!("it looked at {}", printable(&end.payload)))
+            );
         }
     }
     if !call.later.is_empty() {
         story.push_str("\nLater\n");
-        call.later.iter().for_each(|change| answered(&mut story, change, paint));
+        call.later
+            .iter()
+            .for_each(|change| answered(&mut story, change, paint));
     }
     story
 }
 
 fn title(story: &mut String, call: &Call<'_>, paint: &Paint) {
     let first = call.intent.or(call.end);
-    let verdict = call.end.map_or("under way", |end| super::known(&end.verdict));
-    let took = call.end.and_then(|end| end.us).map(|us| format!("after {}", duration(us))).unwrap_or_default();
+    let verdict = call
+        .end
+        .map_or("under way", |end| super::known(&end.verdict));
+    let took = call
+        .end
+        .and_then(|end| end.us)
+        .map(|us| format!("after {}", duration(us)))
+        .unwrap_or_default();
     let id = printable(call.field(|record| &record.call));
-    let _ = writeln!(story, "Call {}  {}  {} {took}", paint.bold(&id), what(first), paint.verdict(verdict, verdict));
-    let _ = writeln!(story, "{}\n", paint.dim(&first.map(time).unwrap_or_default()));
+    let _ = writeln!(
+        story,
+        "Call {}  {}  {} {took}",
+        paint.bold(&id),
+        what(first),
+        paint.verdict(verdict, verdict)
+    );
+    let _ = writeln!(
+        story,
+        "{}\n",
+        paint.dim(&first.map(time).unwrap_or_default())
+    );
 }
 
 /// One step of an approval: asked, approved, denied, expired.
 fn answered(story: &mut String, change: &Record, paint: &Paint) {
-    let who = [&change.user, &change.caller].into_iter().find(|who| !who.is_empty()).map(|who| printable(who));
-    let action = printable(change.action.strip_prefix("approval.").unwrap_or(&change.action));
-    let reason = if change.reason.is_empty() { String::new() } else { format!("“{}”", printable(&change.reason)) };
-    let text =
-        join(&[&action, &with("by", &who.unwrap_or_default()), &time(change), &reason, &with("record", &change.seq.to_string())]);
+    let who = [&change.user, &change.caller]
+        .into_iter()
+        .find(|who| !who.is_empty())
+        .map(|who| printable(who));
+    let action = printable(
+        change
+            .action
+            .strip_prefix("approval.")
+            .unwrap_or(&change.action),
+    );
+    let reason = if change.reason.is_empty() {
+        String::new()
+    } else {
+        format!("“{}”", printable(&change.reason))
+    };
+    let text = join(&[
+        &action,
+        &with("by", &who.unwrap_or_default()),
+        &time(change),
+        &reason,
+        &with("record", &change.seq.to_string()),
+    ]);
     let _ = writeln!(story, "    {:<WIDTH$}  {}", "", paint.dim(&text));
 }
 
 fn what(record: Option<&Record>) -> String {
-    let Some(record) = record else { return String::new() };
+    let Some(record) = record else {
+        return String::new();
+    };
     match (record.server.as_str(), record.tool.as_str()) {
         ("", "") => printable(&record.action),
         ("", tool) => printable(tool),
@@ -185,7 +272,11 @@ fn rise(end: &Record) -> String {
 /// A failure that was delivered like a result stopped no stage, so what it was is told here.
 fn concluded(end: &Record) -> String {
     let is_told_here = end.verdict != "permitted" && end.stage == Stage::Conclude.to_string();
-    let failure = if is_told_here { join(&[&printable(&end.violation), &printable(&end.detail)]) } else { String::new() };
+    let failure = if is_told_here {
+        join(&[&printable(&end.violation), &printable(&end.detail)])
+    } else {
+        String::new()
+    };
     join(&[&failure, &written(end)])
 }
 
@@ -194,19 +285,40 @@ fn written(record: &Record) -> String {
 }
 
 fn time(record: &Record) -> String {
-    let clock = record.time.get(..23).unwrap_or(&record.time).replace('T', " ");
-    if clock.is_empty() { clock } else { format!("{} UTC", printable(&clock)) }
+    let clock = record
+        .time
+        .get(..23)
+        .unwrap_or(&record.time)
+        .replace('T', " ");
+    if clock.is_empty() {
+        clock
+    } else {
+        format!("{} UTC", printable(&clock))
+    }
 }
 
 fn with(word: &str, text: &str) -> String {
-    if text.is_empty() { String::new() } else { format!("{word} {text}") }
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!("{word} {text}")
+    }
 }
 
 /// Digests are recognised by their beginning.
 fn short(digest: &str) -> String {
-    if digest.chars().count() > 16 { digest.chars().take(12).chain("…".chars()).collect() } else { digest.to_owned() }
+    if digest.chars().count() > 16 {
+        digest.chars().take(12).chain("…".chars()).collect()
+    } else {
+        digest.to_owned()
+    }
 }
 
 fn join(parts: &[&str]) -> String {
-    parts.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join(", ")
+    parts
+        .iter()
+        .filter(|part| !part.is_empty())
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ")
 }

@@ -40,10 +40,18 @@ struct Line<'a> {
 impl Contents {
     /// Reads as far as there are records; what is wrong shows when trees are compared.
     pub(super) fn of(first_seq: u64, bytes: &[u8]) -> Contents {
-        let mut contents = Contents { first_seq, bytes: bytes.len() as u64, ..Contents::default() };
+        let mut contents = Contents {
+            first_seq,
+            bytes: bytes.len() as u64,
+            ..Contents::default()
+        };
         for text in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let Ok(line) = serde_json::from_slice::<Line<'_>>(text) else { break };
-            let Some(hash) = Hash::from_hex(line.hash.as_bytes()) else { break };
+            let Ok(line) = serde_json::from_slice::<Line<'_>>(text) else {
+                break;
+            };
+            let Some(hash) = Hash::from_hex(line.hash.as_bytes()) else {
+                break;
+            };
             contents.leaves.push(hash);
             contents.newest_ms = contents.newest_ms.max(line.ms);
             if line.action == ROTATED && line.count == Some(0) && contents.carried.is_none() {
@@ -63,16 +71,30 @@ impl Contents {
         {
             *tree = carried.clone();
         }
-        let known = usize::try_from(tree.size().saturating_sub(self.first_seq)).unwrap_or(usize::MAX);
-        self.leaves.iter().skip(known).for_each(|leaf| tree.push(leaf));
+        let known =
+            usize::try_from(tree.size().saturating_sub(self.first_seq)).unwrap_or(usize::MAX);
+        self.leaves
+            .iter()
+            .skip(known)
+            .for_each(|leaf| tree.push(leaf));
     }
 
     /// Whether this segment begins where `before` ends, and carries the tree that its own first records make of it.
     pub(super) fn follows(&self, before: &Tree) -> bool {
-        let Some(carried) = self.carried.as_ref().filter(|_| before.size() == self.first_seq) else { return false };
+        let Some(carried) = self
+            .carried
+            .as_ref()
+            .filter(|_| before.size() == self.first_seq)
+        else {
+            return false;
+        };
         let mut tree = before.clone();
-        let lead = usize::try_from(carried.size().saturating_sub(self.first_seq)).unwrap_or(usize::MAX);
-        self.leaves.iter().take(lead).for_each(|leaf| tree.push(leaf));
+        let lead =
+            usize::try_from(carried.size().saturating_sub(self.first_seq)).unwrap_or(usize::MAX);
+        self.leaves
+            .iter()
+            .take(lead)
+            .for_each(|leaf| tree.push(leaf));
         tree == *carried
     }
 }

@@ -11,7 +11,10 @@ fn kept(dir: &Path, call: &str) -> Option<Vec<u8>> {
 }
 
 fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
-    let mut files: Vec<_> = std::fs::read_dir(dir.join("bodies")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> = std::fs::read_dir(dir.join("bodies"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.retain(|path| path.extension().unwrap() == extension);
     files.sort();
     files
@@ -21,7 +24,9 @@ fn call_with(ledger: &Ledger, call: &str, text: &[u8]) {
     let mut opened = ledger.open(facts(call));
     opened.keep_body(text).unwrap();
     let _ = ledger.intend(&mut opened).unwrap();
-    let _ = ledger.conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb)).unwrap();
+    let _ = ledger
+        .conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb))
+        .unwrap();
 }
 
 #[test]
@@ -30,14 +35,26 @@ fn a_body_is_with_the_kernel_when_its_intent_is() {
     let ledger = open(dir.path());
     let mut opened = ledger.open(facts("c-1"));
     opened.keep_body(br#"{"q":"a canary"}"#).unwrap();
-    assert_eq!(body(dir.path(), "c-1").unwrap(), Body::Absent, "keeping alone writes nothing");
+    assert_eq!(
+        body(dir.path(), "c-1").unwrap(),
+        Body::Absent,
+        "keeping alone writes nothing"
+    );
     let _ = ledger.intend(&mut opened).unwrap();
     assert_eq!(kept(dir.path(), "c-1").unwrap(), br#"{"q":"a canary"}"#);
     assert_eq!(body(dir.path(), "c-2").unwrap(), Body::Absent);
     drop(opened);
     let records = all(dir.path());
-    let sealed = BodyReader::open(dir.path()).unwrap().sealed_bytes("c-1").unwrap().unwrap();
-    assert_eq!(records[0].body, Hash::of(&sealed).to_string(), "the record names the sealed bytes");
+    let sealed = BodyReader::open(dir.path())
+        .unwrap()
+        .sealed_bytes("c-1")
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        records[0].body,
+        Hash::of(&sealed).to_string(),
+        "the record names the sealed bytes"
+    );
     assert_eq!(records[1].body, records[0].body);
 }
 
@@ -46,10 +63,15 @@ fn neither_bodies_nor_ledger_hold_the_text_in_the_clear() {
     let dir = tempfile::tempdir().unwrap();
     let ledger = open(dir.path());
     call_with(&ledger, "c-1", b"CANARY-CANARY");
-    let everything = files(dir.path(), "bodies").into_iter().chain([first_segment(dir.path())]);
+    let everything = files(dir.path(), "bodies")
+        .into_iter()
+        .chain([first_segment(dir.path())]);
     for file in everything {
         let bytes = std::fs::read(&file).unwrap();
-        assert!(!bytes.windows(6).any(|window| window == b"CANARY"), "{file:?}");
+        assert!(
+            !bytes.windows(6).any(|window| window == b"CANARY"),
+            "{file:?}"
+        );
     }
 }
 
@@ -61,31 +83,80 @@ fn erasing_destroys_the_key_and_leaves_the_proof() {
         call_with(&ledger, &format!("c-{i}"), format!("body {i}").as_bytes());
     }
     let before = std::fs::read(&files(dir.path(), "keys")[0]).unwrap();
-    let erased = ledger.erase_body(&Change { call: "c-7", caller: "op", reason: "asked to", ..Change::default() });
+    let erased = ledger.erase_body(&Change {
+        call: "c-7",
+        caller: "op",
+        reason: "asked to",
+        ..Change::default()
+    });
     assert_eq!(erased.unwrap(), 1);
     assert_eq!(body(dir.path(), "c-7").unwrap(), Body::Erased);
     assert_eq!(kept(dir.path(), "c-8").unwrap(), b"body 8");
     let keys = std::fs::read(&files(dir.path(), "keys")[0]).unwrap();
-    assert_eq!((keys.len(), &keys[7 * 64 + 32..8 * 64]), (20 * 64, &[0; 32][..]));
-    assert_eq!((&keys[..7 * 64], &keys[8 * 64..]), (&before[..7 * 64], &before[8 * 64..]));
+    assert_eq!(
+        (keys.len(), &keys[7 * 64 + 32..8 * 64]),
+        (20 * 64, &[0; 32][..])
+    );
+    assert_eq!(
+        (&keys[..7 * 64], &keys[8 * 64..]),
+        (&before[..7 * 64], &before[8 * 64..])
+    );
 
     let last = all(dir.path()).pop().unwrap();
-    assert_eq!((&*last.action, &*last.call, &*last.caller, &*last.reason), ("body.erased", "c-7", "op", "asked to"));
-    let sealed = BodyReader::open(dir.path()).unwrap().sealed_bytes("c-7").unwrap().unwrap();
-    let of_call = read(dir.path(), Filter { call: "c-7".into(), kind: "intent".into(), ..Filter::default() }).unwrap();
-    assert!(of_call.map(Result::unwrap).all(|record| record.body == Hash::of(&sealed).to_string()));
+    assert_eq!(
+        (&*last.action, &*last.call, &*last.caller, &*last.reason),
+        ("body.erased", "c-7", "op", "asked to")
+    );
+    let sealed = BodyReader::open(dir.path())
+        .unwrap()
+        .sealed_bytes("c-7")
+        .unwrap()
+        .unwrap();
+    let of_call = read(
+        dir.path(),
+        Filter {
+            call: "c-7".into(),
+            kind: "intent".into(),
+            ..Filter::default()
+        },
+    )
+    .unwrap();
+    assert!(
+        of_call
+            .map(Result::unwrap)
+            .all(|record| record.body == Hash::of(&sealed).to_string())
+    );
     assert!(verify(dir.path()).unwrap().is_clean());
-    assert_eq!(ledger.erase_body(&Change { call: "c-7", ..Change::default() }).unwrap(), 0);
+    assert_eq!(
+        ledger
+            .erase_body(&Change {
+                call: "c-7",
+                ..Change::default()
+            })
+            .unwrap(),
+        0
+    );
 }
 
 #[test]
 fn a_long_body_is_cut_with_a_mark() {
     let dir = tempfile::tempdir().unwrap();
     let ledger = open(dir.path());
-    for (call, size) in [("empty", 0), ("fits", BODY_LIMIT), ("over", BODY_LIMIT + 1), ("far over", 3 * BODY_LIMIT)] {
+    for (call, size) in [
+        ("empty", 0),
+        ("fits", BODY_LIMIT),
+        ("over", BODY_LIMIT + 1),
+        ("far over", 3 * BODY_LIMIT),
+    ] {
         call_with(&ledger, call, &vec![b'x'; size]);
-        let Body::Kept { bytes, cut } = body(dir.path(), call).unwrap() else { panic!("{call}") };
-        assert_eq!((bytes.len(), cut), (size.min(BODY_LIMIT), size > BODY_LIMIT), "{call}");
+        let Body::Kept { bytes, cut } = body(dir.path(), call).unwrap() else {
+            panic!("{call}")
+        };
+        assert_eq!(
+            (bytes.len(), cut),
+            (size.min(BODY_LIMIT), size > BODY_LIMIT),
+            "{call}"
+        );
     }
 }
 
@@ -101,7 +172,11 @@ fn every_start_and_every_full_part_begins_a_new_pair() {
     assert!(files(dir.path(), "keys").len() >= 9);
     let reader = BodyReader::open(dir.path()).unwrap();
     for round in 0..3 {
-        assert!((0..30).all(|i| reader.get(&format!("{round}-{i}")).unwrap().bytes() == Some(vec![b'y'; 300])));
+        assert!(
+            (0..30)
+                .all(|i| reader.get(&format!("{round}-{i}")).unwrap().bytes()
+                    == Some(vec![b'y'; 300]))
+        );
     }
 }
 
@@ -122,9 +197,17 @@ fn a_disk_without_room_for_a_body_refuses_the_intent() {
         ledger.tend().unwrap();
         call_with(&ledger, "after", b"after");
         assert_eq!(kept(dir.path(), "before").unwrap(), b"before");
-        assert_eq!(kept(dir.path(), "waiting").unwrap(), b"waiting", "room {room}");
+        assert_eq!(
+            kept(dir.path(), "waiting").unwrap(),
+            b"waiting",
+            "room {room}"
+        );
         assert_eq!(kept(dir.path(), "after").unwrap(), b"after");
-        let sealed = BodyReader::open(dir.path()).unwrap().sealed_bytes("waiting").unwrap().unwrap();
+        let sealed = BodyReader::open(dir.path())
+            .unwrap()
+            .sealed_bytes("waiting")
+            .unwrap()
+            .unwrap();
         assert_eq!(Hash::of(&sealed), waiting);
         drop(opened);
     }
@@ -147,7 +230,9 @@ fn while_bodies_cannot_be_written_the_ledger_stays_broken_and_quiet() {
     ledger.tend().unwrap();
     assert_eq!(all(dir.path()).len(), 1);
     assert_eq!(kept(dir.path(), "c-1").unwrap(), b"{}");
-    let _ = ledger.conclude(opened, &Outcome::new(Verdict::Refused, Stage::Intend)).unwrap();
+    let _ = ledger
+        .conclude(opened, &Outcome::new(Verdict::Refused, Stage::Intend))
+        .unwrap();
 }
 
 #[test]
@@ -155,9 +240,16 @@ fn memory_is_bounded_while_nothing_can_be_written() {
     let dir = tempfile::tempdir().unwrap();
     let ledger = open(dir.path());
     let big = vec![b'x'; BODY_LIMIT];
-    let taken = (0..1_000).take_while(|i| ledger.keep_body(&format!("c-{i}"), &big).is_ok()).count();
+    let taken = (0..1_000)
+        .take_while(|i| ledger.keep_body(&format!("c-{i}"), &big).is_ok())
+        .count();
     assert!((100..200).contains(&taken), "{taken}");
-    ledger.change(&Change { action: "config.reloaded", ..Change::default() }).unwrap();
+    ledger
+        .change(&Change {
+            action: "config.reloaded",
+            ..Change::default()
+        })
+        .unwrap();
     assert!(ledger.keep_body("again", &big).is_ok());
 }
 
@@ -168,10 +260,25 @@ fn bodies_are_held_against_their_records() {
     for i in 0..6 {
         call_with(&ledger, &format!("c-{i}"), format!("body {i}").as_bytes());
     }
-    ledger.erase_body(&Change { call: "c-1", ..Change::default() }).unwrap();
-    assert_eq!(verify_bodies(dir.path()).unwrap(), BodyReport { kept: 5, erased: 1, ..BodyReport::default() });
+    ledger
+        .erase_body(&Change {
+            call: "c-1",
+            ..Change::default()
+        })
+        .unwrap();
+    assert_eq!(
+        verify_bodies(dir.path()).unwrap(),
+        BodyReport {
+            kept: 5,
+            erased: 1,
+            ..BodyReport::default()
+        }
+    );
     // Somebody with the keys seals another body in the place of one: the record knows better.
-    let (sealed, keys) = (&files(dir.path(), "bodies")[0], &files(dir.path(), "keys")[0]);
+    let (sealed, keys) = (
+        &files(dir.path(), "bodies")[0],
+        &files(dir.path(), "keys")[0],
+    );
     let (old_sealed, old_keys) = (std::fs::read(sealed).unwrap(), std::fs::read(keys).unwrap());
     let other = tempfile::tempdir().unwrap();
     let forger = open(other.path());
@@ -180,11 +287,26 @@ fn bodies_are_held_against_their_records() {
     }
     std::fs::copy(&files(other.path(), "bodies")[0], sealed).unwrap();
     std::fs::copy(&files(other.path(), "keys")[0], keys).unwrap();
-    assert_eq!(kept(dir.path(), "c-3").unwrap(), b"BODY 3", "unsealed as such");
-    assert_eq!(verify_bodies(dir.path()).unwrap().altered, [0, 2, 4, 6, 8, 10]);
+    assert_eq!(
+        kept(dir.path(), "c-3").unwrap(),
+        b"BODY 3",
+        "unsealed as such"
+    );
+    assert_eq!(
+        verify_bodies(dir.path()).unwrap().altered,
+        [0, 2, 4, 6, 8, 10]
+    );
     std::fs::write(sealed, &old_sealed[..old_sealed.len() - 1]).unwrap();
     std::fs::write(keys, &old_keys).unwrap();
-    assert_eq!(verify_bodies(dir.path()).unwrap(), BodyReport { kept: 4, erased: 1, missing: 1, ..BodyReport::default() });
+    assert_eq!(
+        verify_bodies(dir.path()).unwrap(),
+        BodyReport {
+            kept: 4,
+            erased: 1,
+            missing: 1,
+            ..BodyReport::default()
+        }
+    );
 }
 
 proptest! {

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 fn names(record: &Record) -> Vec<String> {
-    project(record).into_iter().map(|event| event.event).collect()
+    project(record)
+        .into_iter()
+        .map(|event| event.event)
+        .collect()
 }
 
 fn call(kind: &str, verdict: &str, server: &str, tool: &str) -> Record {
@@ -30,79 +33,201 @@ fn call(kind: &str, verdict: &str, server: &str, tool: &str) -> Record {
 }
 
 fn change(action: &str, detail: &str) -> Record {
-    Record { kind: "change".into(), action: action.into(), detail: detail.into(), ..Record::default() }
+    Record {
+        kind: "change".into(),
+        action: action.into(),
+        detail: detail.into(),
+        ..Record::default()
+    }
 }
 
 #[test]
 fn a_call_is_told_in_the_names_of_the_table() {
     let asked = "MCPToolEvent::InvocationRequested";
     let started = "MCPToolEvent::InvocationStarted";
-    assert_eq!(names(&call("intent", "permitted", "github", "search")), [asked, started]);
-    assert_eq!(names(&call("outcome", "permitted", "github", "search")), ["MCPToolEvent::InvocationCompleted"]);
-    for verdict in ["failed", "cancelled", "indeterminate", "abandoned", "refused"] {
-        assert_eq!(names(&call("outcome", verdict, "github", "search")), ["MCPToolEvent::InvocationFailed"]);
+    assert_eq!(
+        names(&call("intent", "permitted", "github", "search")),
+        [asked, started]
+    );
+    assert_eq!(
+        names(&call("outcome", "permitted", "github", "search")),
+        ["MCPToolEvent::InvocationCompleted"]
+    );
+    for verdict in [
+        "failed",
+        "cancelled",
+        "indeterminate",
+        "abandoned",
+        "refused",
+    ] {
+        assert_eq!(
+            names(&call("outcome", verdict, "github", "search")),
+            ["MCPToolEvent::InvocationFailed"]
+        );
     }
-    assert_eq!(names(&call("refusal", "refused", "github", "search")), ["MCPToolEvent::ToolPolicyViolation"]);
+    assert_eq!(
+        names(&call("refusal", "refused", "github", "search")),
+        ["MCPToolEvent::ToolPolicyViolation"]
+    );
     let command = |kind, verdict| names(&call(kind, verdict, "built-in", "cmd.run"));
-    assert_eq!(command("intent", "permitted"), [asked, started, "CommandExecutionEvent::CommandExecutionStarted"]);
-    assert_eq!(command("outcome", "permitted")[1], "CommandExecutionEvent::CommandExecutionCompleted");
-    assert_eq!(command("outcome", "failed")[1], "CommandExecutionEvent::CommandExecutionFailed");
+    assert_eq!(
+        command("intent", "permitted"),
+        [
+            asked,
+            started,
+            "CommandExecutionEvent::CommandExecutionStarted"
+        ]
+    );
+    assert_eq!(
+        command("outcome", "permitted")[1],
+        "CommandExecutionEvent::CommandExecutionCompleted"
+    );
+    assert_eq!(
+        command("outcome", "failed")[1],
+        "CommandExecutionEvent::CommandExecutionFailed"
+    );
     let refused = |violation: &str, server: &str| {
-        names(&Record { violation: violation.into(), ..call("refusal", "refused", server, "cmd.run") })
+        names(&Record {
+            violation: violation.into(),
+            ..call("refusal", "refused", server, "cmd.run")
+        })
     };
-    for rule in ["CommandNotAllowed", "SubcommandNotAllowed", "ExecTimeoutCeilingExceeded"] {
-        assert_eq!(refused(rule, "built-in")[1], "CommandExecutionEvent::CommandPolicyViolation");
+    for rule in [
+        "CommandNotAllowed",
+        "SubcommandNotAllowed",
+        "ExecTimeoutCeilingExceeded",
+    ] {
+        assert_eq!(
+            refused(rule, "built-in")[1],
+            "CommandExecutionEvent::CommandPolicyViolation"
+        );
     }
-    assert_eq!(refused("ToolNotAllowed", "built-in").len(), 1, "the command was not the reason");
-    assert_eq!(refused("ToolNotFound", "").len(), 1, "a name that leads nowhere is no command");
-    let ended = Record { violation: TOOL_ERROR.into(), ..call("outcome", "failed", "built-in", "cmd.run") };
-    assert_eq!(names(&ended), ["MCPToolEvent::InvocationFailed", "CommandExecutionEvent::CommandExecutionCompleted"]);
-    let unread = Record { violation: TOOL_ERROR.into(), ..call("outcome", "failed", "built-in", "fs.read") };
-    assert_eq!(names(&unread), ["MCPToolEvent::InvocationFailed"], "nothing was read");
-    assert_eq!(names(&call("outcome", "permitted", "built-in", "fs.write"))[1], "StorageEvent::FileWritten");
-    assert_eq!(names(&call("outcome", "permitted", "built-in", "fs.read"))[1], "StorageEvent::FileRead");
+    assert_eq!(
+        refused("ToolNotAllowed", "built-in").len(),
+        1,
+        "the command was not the reason"
+    );
+    assert_eq!(
+        refused("ToolNotFound", "").len(),
+        1,
+        "a name that leads nowhere is no command"
+    );
+    let ended = Record {
+        violation: TOOL_ERROR.into(),
+        ..call("outcome", "failed", "built-in", "cmd.run")
+    };
+    assert_eq!(
+        names(&ended),
+        [
+            "MCPToolEvent::InvocationFailed",
+            "CommandExecutionEvent::CommandExecutionCompleted"
+        ]
+    );
+    let unread = Record {
+        violation: TOOL_ERROR.into(),
+        ..call("outcome", "failed", "built-in", "fs.read")
+    };
+    assert_eq!(
+        names(&unread),
+        ["MCPToolEvent::InvocationFailed"],
+        "nothing was read"
+    );
+    assert_eq!(
+        names(&call("outcome", "permitted", "built-in", "fs.write"))[1],
+        "StorageEvent::FileWritten"
+    );
+    assert_eq!(
+        names(&call("outcome", "permitted", "built-in", "fs.read"))[1],
+        "StorageEvent::FileRead"
+    );
     // A server that gives its tool such a name does not get to write such events.
-    assert_eq!(names(&call("intent", "permitted", "evil", "cmd.run")), [asked, started]);
-    assert_eq!(names(&call("outcome", "permitted", "evil", "fs.write")), ["MCPToolEvent::InvocationCompleted"]);
+    assert_eq!(
+        names(&call("intent", "permitted", "evil", "cmd.run")),
+        [asked, started]
+    );
+    assert_eq!(
+        names(&call("outcome", "permitted", "evil", "fs.write")),
+        ["MCPToolEvent::InvocationCompleted"]
+    );
 }
 
 #[test]
 fn refusals_name_what_they_blocked() {
     let refused = |violation: &str, door: &str| {
-        names(&Record { violation: violation.into(), door: door.into(), ..call("refusal", "refused", "built-in", "fs.read") })
+        names(&Record {
+            violation: violation.into(),
+            door: door.into(),
+            ..call("refusal", "refused", "built-in", "fs.read")
+        })
     };
     let violation = "MCPToolEvent::ToolPolicyViolation";
-    assert_eq!(refused("PathTraversalAttempt", "mcp-http"), [violation, "StorageEvent::PathTraversalBlocked"]);
-    assert_eq!(refused("UnauthorizedVolumeAccess", "mcp-http"), [violation, "StorageEvent::UnauthorizedVolumeAccess"]);
-    assert_eq!(refused("RateLimitExceeded", "mcp-http"), [violation, "RateLimitEvent::Exceeded"]);
-    assert_eq!(refused("SignatureVerificationFailed", "seal"), ["SealEvent::SignatureVerificationFailed"]);
-    assert_eq!(refused("TokenExpired", "seal"), ["SealEvent::SecurityTokenExpired"]);
-    assert_eq!(refused("ToolNotAllowed", "seal"), [violation, "SealEvent::PolicyViolationBlocked"]);
+    assert_eq!(
+        refused("PathTraversalAttempt", "mcp-http"),
+        [violation, "StorageEvent::PathTraversalBlocked"]
+    );
+    assert_eq!(
+        refused("UnauthorizedVolumeAccess", "mcp-http"),
+        [violation, "StorageEvent::UnauthorizedVolumeAccess"]
+    );
+    assert_eq!(
+        refused("RateLimitExceeded", "mcp-http"),
+        [violation, "RateLimitEvent::Exceeded"]
+    );
+    assert_eq!(
+        refused("SignatureVerificationFailed", "seal"),
+        ["SealEvent::SignatureVerificationFailed"]
+    );
+    assert_eq!(
+        refused("TokenExpired", "seal"),
+        ["SealEvent::SecurityTokenExpired"]
+    );
+    assert_eq!(
+        refused("ToolNotAllowed", "seal"),
+        [violation, "SealEvent::PolicyViolationBlocked"]
+    );
     let traversal = Record {
         violation: "PathTraversalAttempt".into(),
         payload: r#"{"path":"/workspace/../etc/passwd"}"#.into(),
         ..call("refusal", "refused", "built-in", "fs.read")
     };
     let events = project(&traversal);
-    assert_eq!(events[0].payload["details"]["path"], "/workspace/../etc/passwd");
-    assert_eq!(events[1].payload["attempted_path"], "/workspace/../etc/passwd");
+    assert_eq!(
+        events[0].payload["details"]["path"],
+        "/workspace/../etc/passwd"
+    );
+    assert_eq!(
+        events[1].payload["attempted_path"],
+        "/workspace/../etc/passwd"
+    );
 }
 
 #[test]
 fn changes_are_told_whether_or_not_they_are_known() {
     let cases = [
         ("server.registered", "", "MCPToolEvent::ServerRegistered"),
-        ("server.started", "process 12", "MCPToolEvent::ServerStarted"),
+        (
+            "server.started",
+            "process 12",
+            "MCPToolEvent::ServerStarted",
+        ),
         ("server.stopped", "", "MCPToolEvent::ServerStopped"),
         ("server.failed", "gone", "MCPToolEvent::ServerFailed"),
         ("server.unhealthy", "", "MCPToolEvent::ServerUnhealthy"),
-        ("server.state", "CLASSIFIED INTERNAL", "ServerEvent::Classified"),
+        (
+            "server.state",
+            "CLASSIFIED INTERNAL",
+            "ServerEvent::Classified",
+        ),
         ("server.state", "BLOCKED", "ServerEvent::Blocked"),
         ("server.retry", "", "ServerEvent::Retry"),
         ("seal.session_created", "", "SealEvent::SessionCreated"),
         ("seal.session_revoked", "", "SealEvent::SessionRevoked"),
         ("seal.session_expired", "", "SealEvent::SessionExpired"),
-        ("seal.attestation_failed", "", "SealEvent::AttestationFailed"),
+        (
+            "seal.attestation_failed",
+            "",
+            "SealEvent::AttestationFailed",
+        ),
         ("definition.pinned", "", "DefinitionEvent::Pinned"),
         ("definition.approved", "", "DefinitionEvent::Approved"),
         ("approval.asked", "", "ApprovalEvent::Asked"),
@@ -118,18 +243,36 @@ fn changes_are_told_whether_or_not_they_are_known() {
     for (action, detail, expected) in cases {
         assert_eq!(names(&change(action, detail))[0], expected, "{action}");
     }
-    assert_eq!(names(&change("seal.attested", "")), ["SealEvent::AttestationCompleted", "SealEvent::AttestationSucceeded"]);
-    let applied = Record { bundle: "b-1".into(), ..change("config.applied", "") };
+    assert_eq!(
+        names(&change("seal.attested", "")),
+        [
+            "SealEvent::AttestationCompleted",
+            "SealEvent::AttestationSucceeded"
+        ]
+    );
+    let applied = Record {
+        bundle: "b-1".into(),
+        ..change("config.applied", "")
+    };
     assert_eq!(names(&applied)[1], "PolicyEvent::BundleApplied");
-    assert_eq!(project(&change("server.started", "process 12"))[0].payload["process_id"], 12);
-    assert_eq!(project(&change("server.failed", "gone"))[0].payload["error"], "gone");
+    assert_eq!(
+        project(&change("server.started", "process 12"))[0].payload["process_id"],
+        12
+    );
+    assert_eq!(
+        project(&change("server.failed", "gone"))[0].payload["error"],
+        "gone"
+    );
 }
 
 #[test]
 fn arguments_and_results_are_digests() {
     let requested = &project(&call("intent", "permitted", "github", "search"))[0];
     assert_eq!(requested.family, "mcp_tool");
-    assert_eq!(requested.payload["arguments"], serde_json::json!({ "digest": "ab", "bytes": 57, "redacted": "c-1" }));
+    assert_eq!(
+        requested.payload["arguments"],
+        serde_json::json!({ "digest": "ab", "bytes": 57, "redacted": "c-1" })
+    );
     assert_eq!(requested.payload["invocation_id"], "c-1");
     assert_eq!(requested.payload["agent_id"], "coder");
     let line: serde_json::Value = serde_json::from_str(&requested.line()).unwrap();
@@ -143,7 +286,17 @@ fn places_read_as_they_are_written() {
         assert_eq!(text.parse(), Ok(Place { seq, index }));
     }
     assert_eq!(Place { seq: 12, index: 3 }.to_string(), "12.3");
-    for text in ["", ".", "1.", ".1", "-1", "1.2.3", "+1", "99999999999999999999", "1.70000"] {
+    for text in [
+        "",
+        ".",
+        "1.",
+        ".1",
+        "-1",
+        "1.2.3",
+        "+1",
+        "99999999999999999999",
+        "1.70000",
+    ] {
         assert!(text.parse::<Place>().is_err(), "{text}");
     }
 }
@@ -163,8 +316,14 @@ fn filters_want_every_condition() {
         ("session", ""),
     ] {
         let mut filter = EventFilter::default();
-        assert!(filter.set(key, right) && filter.matches(event), "{key}={right}");
-        assert!(filter.set(key, "other") && !filter.matches(event), "{key}=other");
+        assert!(
+            filter.set(key, right) && filter.matches(event),
+            "{key}={right}"
+        );
+        assert!(
+            filter.set(key, "other") && !filter.matches(event),
+            "{key}=other"
+        );
     }
     assert!(!EventFilter::default().set("colour", "red"));
 }
@@ -184,7 +343,9 @@ fn drain(feed: &mut Feed, until: u64, most: usize) -> (Vec<Place>, u64) {
 
 fn expected(dir: &Path, from: Place) -> Vec<Place> {
     let all = all(dir).into_iter().flat_map(|record| project(&record));
-    all.map(|event| event.position).filter(|place| *place >= from).collect()
+    all.map(|event| event.position)
+        .filter(|place| *place >= from)
+        .collect()
 }
 
 #[test]
@@ -198,11 +359,19 @@ fn a_feed_reads_every_event_once_in_order_from_any_place() {
         for _ in 0..round % 3 {
             let mut opened = ledger.open(facts(&format!("c-{round}")));
             let _ = ledger.intend(&mut opened).unwrap();
-            let _ = ledger.conclude(opened, &Outcome::new(Verdict::Permitted, vocab::Stage::Absorb)).unwrap();
+            let _ = ledger
+                .conclude(
+                    opened,
+                    &Outcome::new(Verdict::Permitted, vocab::Stage::Absorb),
+                )
+                .unwrap();
         }
         if round == 20 {
             faults.room.store(700, Ordering::SeqCst);
-            let unheard = Draft { detail: "never acknowledged", ..Draft::default() };
+            let unheard = Draft {
+                detail: "never acknowledged",
+                ..Draft::default()
+            };
             while ledger.record(&unheard).is_ok() {}
             seen.extend(drain(&mut feed, ledger.status().records, 5).0);
             faults.room.store(i64::MAX, Ordering::SeqCst);
@@ -214,11 +383,21 @@ fn a_feed_reads_every_event_once_in_order_from_any_place() {
     }
     assert_eq!(seen, expected(dir.path(), Place::default()));
     assert!(verify(dir.path()).unwrap().segments > 5);
-    for from in [Place { seq: 3, index: 1 }, Place { seq: 17, index: 0 }, Place { seq: 30, index: 9 }] {
-        assert_eq!(drain(&mut Feed::new(dir.path(), from), u64::MAX, 3).0, expected(dir.path(), from));
+    for from in [
+        Place { seq: 3, index: 1 },
+        Place { seq: 17, index: 0 },
+        Place { seq: 30, index: 9 },
+    ] {
+        assert_eq!(
+            drain(&mut Feed::new(dir.path(), from), u64::MAX, 3).0,
+            expected(dir.path(), from)
+        );
     }
     let beyond = Place::start_of(10_000);
-    assert_eq!(drain(&mut Feed::new(dir.path(), beyond), u64::MAX, 3), (vec![], 0));
+    assert_eq!(
+        drain(&mut Feed::new(dir.path(), beyond), u64::MAX, 3),
+        (vec![], 0)
+    );
 }
 
 #[test]
@@ -226,7 +405,12 @@ fn what_cannot_be_shown_is_counted() {
     let dir = tempfile::tempdir().unwrap();
     let ledger = open_with(dir.path(), Arc::default(), 2_000);
     for _ in 0..60 {
-        ledger.change(&Change { action: "config.applied", ..Change::default() }).unwrap();
+        ledger
+            .change(&Change {
+                action: "config.applied",
+                ..Change::default()
+            })
+            .unwrap();
     }
     let records = ledger.status().records;
     drop(ledger);
@@ -240,10 +424,17 @@ fn what_cannot_be_shown_is_counted() {
     // A line nobody can read is one record missed, and the others follow.
     let path = &segments[0].1;
     let text = std::fs::read_to_string(path).unwrap();
-    let damaged: Vec<String> =
-        text.lines().enumerate().map(|(n, line)| if n == 1 { "?".into() } else { line.to_owned() }).collect();
+    let damaged: Vec<String> = text
+        .lines()
+        .enumerate()
+        .map(|(n, line)| if n == 1 { "?".into() } else { line.to_owned() })
+        .collect();
     std::fs::write(path, damaged.join("\n") + "\n").unwrap();
-    let (places, missed) = drain(&mut Feed::new(dir.path(), Place::start_of(kept)), records, 4);
+    let (places, missed) = drain(
+        &mut Feed::new(dir.path(), Place::start_of(kept)),
+        records,
+        4,
+    );
     assert_eq!(missed, 1);
     assert_eq!(places.len() as u64, records - kept - 1);
 }
@@ -252,8 +443,13 @@ fn what_cannot_be_shown_is_counted() {
 fn a_filter_that_wants_nothing_still_moves_on() {
     let dir = tempfile::tempdir().unwrap();
     sample(dir.path(), 100);
-    let filter = EventFilter { caller: "nobody".into(), ..EventFilter::default() };
-    let batch = Feed::new(dir.path(), Place::default()).read(100, 10, &filter).unwrap();
+    let filter = EventFilter {
+        caller: "nobody".into(),
+        ..EventFilter::default()
+    };
+    let batch = Feed::new(dir.path(), Place::default())
+        .read(100, 10, &filter)
+        .unwrap();
     assert!(batch.events.is_empty() && !batch.more);
     assert_eq!(batch.next, Place::start_of(100));
 }
@@ -261,7 +457,14 @@ fn a_filter_that_wants_nothing_still_moves_on() {
 #[test]
 fn without_a_ledger_there_is_nothing_to_read() {
     let dir = tempfile::tempdir().unwrap();
-    assert_eq!(drain(&mut Feed::new(&dir.path().join("none"), Place::default()), u64::MAX, 3), (vec![], 0));
+    assert_eq!(
+        drain(
+            &mut Feed::new(&dir.path().join("none"), Place::default()),
+            u64::MAX,
+            3
+        ),
+        (vec![], 0)
+    );
 }
 
 proptest! {

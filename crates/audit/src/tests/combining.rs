@@ -18,7 +18,9 @@ fn many_threads_make_one_chain() {
                 for i in 0..200 {
                     let mut opened = ledger.open(facts(&format!("{t}-{i}")));
                     let intent = ledger.intend(&mut opened).unwrap();
-                    let sealed = ledger.conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb)).unwrap();
+                    let sealed = ledger
+                        .conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb))
+                        .unwrap();
                     assert!(sealed.position().seq > intent.position().seq);
                     seqs.extend([intent.position().seq, sealed.position().seq]);
                 }
@@ -26,11 +28,21 @@ fn many_threads_make_one_chain() {
             })
         })
         .collect();
-    let seqs: Vec<u64> = threads.into_iter().flat_map(|t| t.join().unwrap()).collect();
-    assert_eq!(seqs.iter().collect::<HashSet<_>>().len(), 3200, "every record has its own place");
+    let seqs: Vec<u64> = threads
+        .into_iter()
+        .flat_map(|t| t.join().unwrap())
+        .collect();
+    assert_eq!(
+        seqs.iter().collect::<HashSet<_>>().len(),
+        3200,
+        "every record has its own place"
+    );
     let report = verify(dir.path()).unwrap();
     assert!(report.is_clean(), "{:?}", report.finding);
-    assert_eq!((report.intents, report.outcomes, report.open_intents), (1600, 1600, 0));
+    assert_eq!(
+        (report.intents, report.outcomes, report.open_intents),
+        (1600, 1600, 0)
+    );
     assert!(report.segments > 5);
 }
 
@@ -47,7 +59,11 @@ fn acknowledged_means_written_while_the_disk_comes_and_goes() {
                 let mut acknowledged = Vec::new();
                 while acknowledged.len() < 500 {
                     let detail = format!("{t}-{}", acknowledged.len());
-                    match ledger.record(&Draft { action: "config.loaded", detail: &detail, ..Draft::default() }) {
+                    match ledger.record(&Draft {
+                        action: "config.loaded",
+                        detail: &detail,
+                        ..Draft::default()
+                    }) {
                         Ok(position) => acknowledged.push((position, detail)),
                         Err(_) => std::thread::yield_now(),
                     }
@@ -68,12 +84,18 @@ fn acknowledged_means_written_while_the_disk_comes_and_goes() {
         ledger.tend().unwrap();
     }
     assert!(failures > 10, "the disk failed {failures} times");
-    let acknowledged: Vec<_> = threads.into_iter().flat_map(|t| t.join().unwrap()).collect();
+    let acknowledged: Vec<_> = threads
+        .into_iter()
+        .flat_map(|t| t.join().unwrap())
+        .collect();
     let report = verify(dir.path()).unwrap();
     assert!(report.is_clean(), "{:?}", report.finding);
     let records = all(dir.path());
     for (position, detail) in acknowledged {
         let record = &records[position.seq as usize];
-        assert_eq!((&record.detail, &record.hash), (&detail, &position.hash.to_string()));
+        assert_eq!(
+            (&record.detail, &record.hash),
+            (&detail, &position.hash.to_string())
+        );
     }
 }

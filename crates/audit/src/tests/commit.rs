@@ -28,7 +28,9 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn conclude(ledger: &Ledger, opened: Opened) {
-    let _ = ledger.conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb)).unwrap();
+    let _ = ledger
+        .conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb))
+        .unwrap();
 }
 
 #[test]
@@ -42,7 +44,11 @@ fn a_durable_intent_is_synced_when_it_is_ready() {
     let syncs = faults.syncs.load(Ordering::SeqCst);
     assert!(syncs >= 1);
     wait(ledger.synced(intent.position().seq)).unwrap();
-    assert_eq!(faults.syncs.load(Ordering::SeqCst), syncs, "what is synced needs no second sync");
+    assert_eq!(
+        faults.syncs.load(Ordering::SeqCst),
+        syncs,
+        "what is synced needs no second sync"
+    );
     conclude(&ledger, opened);
 }
 
@@ -58,8 +64,13 @@ fn all_who_wait_share_one_sync() {
             let ledger = ledger.clone();
             thread::spawn(move || {
                 for round in 0..5 {
-                    let mut opened: Vec<Opened> = (0..32).map(|i| ledger.open(facts(&format!("{t}-{round}-{i}")))).collect();
-                    let mut waiting: Vec<_> = opened.iter_mut().map(|opened| Box::pin(ledger.intend_durable(opened))).collect();
+                    let mut opened: Vec<Opened> = (0..32)
+                        .map(|i| ledger.open(facts(&format!("{t}-{round}-{i}"))))
+                        .collect();
+                    let mut waiting: Vec<_> = opened
+                        .iter_mut()
+                        .map(|opened| Box::pin(ledger.intend_durable(opened)))
+                        .collect();
                     let waker = Waker::from(Arc::new(Unpark(thread::current())));
                     let mut context = Context::from_waker(&waker);
                     // A finished future must not be polled again, so each leaves the list when it is ready.
@@ -77,14 +88,21 @@ fn all_who_wait_share_one_sync() {
                         thread::park();
                     }
                     drop(waiting);
-                    opened.into_iter().for_each(|opened| conclude(&ledger, opened));
+                    opened
+                        .into_iter()
+                        .for_each(|opened| conclude(&ledger, opened));
                 }
             })
         })
         .collect();
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
     let syncs = faults.syncs.load(Ordering::SeqCst);
-    assert!(syncs <= 4 * 5 * 3, "{syncs} syncs for 640 calls in 20 rounds");
+    assert!(
+        syncs <= 4 * 5 * 3,
+        "{syncs} syncs for 640 calls in 20 rounds"
+    );
     let report = verify(dir.path()).unwrap();
     assert!(report.is_clean() && report.intents == 640 && report.open_intents == 0);
 }
@@ -102,7 +120,9 @@ fn a_failed_sync_is_told_to_all_who_wait_and_recovery_serves_again() {
             thread::spawn(move || {
                 let mut opened = ledger.open(facts(&format!("c-{i}")));
                 let refused = wait(ledger.intend_durable(&mut opened)).map(drop);
-                let concluded = ledger.conclude(opened, &Outcome::new(Verdict::Refused, Stage::Intend)).map(drop);
+                let concluded = ledger
+                    .conclude(opened, &Outcome::new(Verdict::Refused, Stage::Intend))
+                    .map(drop);
                 (refused, concluded)
             })
         })
@@ -122,7 +142,10 @@ fn a_failed_sync_is_told_to_all_who_wait_and_recovery_serves_again() {
     conclude(&ledger, opened);
     let report = verify(dir.path()).unwrap();
     assert!(report.is_clean(), "{:?}", report.finding);
-    assert_eq!(report.open_intents, 0, "calls that could not be concluded are indeterminate");
+    assert_eq!(
+        report.open_intents, 0,
+        "calls that could not be concluded are indeterminate"
+    );
 }
 
 #[test]
@@ -131,7 +154,12 @@ fn a_waiter_that_leaves_disturbs_nobody() {
     let faults = Arc::new(Faults::default());
     faults.sync_takes_us.store(5_000, Ordering::SeqCst);
     let ledger = open_with(dir.path(), faults, 1 << 20);
-    let place = ledger.change(&Change { action: "config.reloaded", ..Change::default() }).unwrap();
+    let place = ledger
+        .change(&Change {
+            action: "config.reloaded",
+            ..Change::default()
+        })
+        .unwrap();
     for _ in 0..20 {
         let mut left = Box::pin(ledger.synced(place.seq));
         let _ = left.as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -144,7 +172,12 @@ fn a_ledger_can_be_opened_again_as_soon_as_it_is_closed() {
     let dir = tempfile::tempdir().unwrap();
     for _ in 0..50 {
         let ledger = open(dir.path());
-        let place = ledger.change(&Change { action: "config.reloaded", ..Change::default() }).unwrap();
+        let place = ledger
+            .change(&Change {
+                action: "config.reloaded",
+                ..Change::default()
+            })
+            .unwrap();
         wait(ledger.synced(place.seq)).unwrap();
     }
 }

@@ -90,7 +90,9 @@ impl SegmentFile for FaultyFile {
     }
     fn sync(&self) -> io::Result<()> {
         self.1.syncs.fetch_add(1, Ordering::SeqCst);
-        std::thread::sleep(std::time::Duration::from_micros(self.1.sync_takes_us.load(Ordering::SeqCst)));
+        std::thread::sleep(std::time::Duration::from_micros(
+            self.1.sync_takes_us.load(Ordering::SeqCst),
+        ));
         if self.1.sync_fails.load(Ordering::SeqCst) {
             return Err(io::Error::other("injected"));
         }
@@ -110,7 +112,10 @@ pub(super) fn clock() -> (Clock, Arc<AtomicU64>) {
     let hand = passed.clone();
     let clock: Clock = Arc::new(move || {
         let ms = hand.load(Ordering::SeqCst);
-        Moment { unix_ms: START_MS + ms, mono_us: ms * 1000 }
+        Moment {
+            unix_ms: START_MS + ms,
+            mono_us: ms * 1000,
+        }
     });
     (clock, passed)
 }
@@ -141,7 +146,10 @@ pub(super) fn facts(call: &str) -> Facts {
 }
 
 pub(super) fn all(dir: &Path) -> Vec<Record> {
-    read(dir, Filter::default()).unwrap().map(Result::unwrap).collect()
+    read(dir, Filter::default())
+        .unwrap()
+        .map(Result::unwrap)
+        .collect()
 }
 
 /// The bytes of a ledger with `records` records in one segment: calls, refusals and changes in turn.

@@ -24,7 +24,14 @@ struct Outside {
 }
 
 fn open(sim: &Sim) -> Result<Ledger, OpenError> {
-    Ledger::with(DIR, Box::new(sim.clone()), clock().0, Options { segment_bytes: 2_500 })
+    Ledger::with(
+        DIR,
+        Box::new(sim.clone()),
+        clock().0,
+        Options {
+            segment_bytes: 2_500,
+        },
+    )
 }
 
 impl Outside {
@@ -47,7 +54,9 @@ impl Outside {
                     self.durable = self.durable.max(intent.position().seq + 1);
                 }
                 self.executed.insert(call.clone());
-                if let Ok(sealed) = ledger.conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb)) {
+                if let Ok(sealed) =
+                    ledger.conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb))
+                {
                     self.acknowledged.push(sealed.position());
                     self.answered.insert(call, sealed.position().seq);
                 }
@@ -72,13 +81,19 @@ impl Outside {
             5 => self.call(ledger, 700, false),
             6 => self.call(ledger, 30, true),
             7 => {
-                let change = Change { action: "server.state", server: "github", ..Change::default() };
+                let change = Change {
+                    action: "server.state",
+                    server: "github",
+                    ..Change::default()
+                };
                 self.acknowledged.extend(ledger.change(&change));
             }
             8 => self.sync(ledger),
             9 => {
                 if let Ok(note) = ledger.checkpoint() {
-                    self.durable = self.durable.max(note.lines().nth(1).unwrap().parse().unwrap());
+                    self.durable = self
+                        .durable
+                        .max(note.lines().nth(1).unwrap().parse().unwrap());
                 }
             }
             _ => drop(ledger.tend()),
@@ -91,22 +106,49 @@ impl Outside {
         assert!(report.is_clean(), "{context}: {:?}", report.finding);
         assert_eq!(report.open_intents, 0, "{context}");
         let records = sim.records();
-        for position in self.acknowledged.iter().filter(|position| position.seq < floor) {
-            let found = records.get(position.seq as usize).map(|record| record.hash.clone());
-            assert_eq!(found, Some(position.hash.to_string()), "{context}: record {} is lost", position.seq);
+        for position in self
+            .acknowledged
+            .iter()
+            .filter(|position| position.seq < floor)
+        {
+            let found = records
+                .get(position.seq as usize)
+                .map(|record| record.hash.clone());
+            assert_eq!(
+                found,
+                Some(position.hash.to_string()),
+                "{context}: record {} is lost",
+                position.seq
+            );
         }
-        let of = |call: &str, kind: &str| records.iter().filter(|r| r.call == call && r.kind == kind).count();
+        let of = |call: &str, kind: &str| {
+            records
+                .iter()
+                .filter(|r| r.call == call && r.kind == kind)
+                .count()
+        };
         if floor == u64::MAX {
             for call in &self.executed {
-                assert_eq!((of(call, "intent"), of(call, "outcome")), (1, 1), "{context}: {call} was executed");
+                assert_eq!(
+                    (of(call, "intent"), of(call, "outcome")),
+                    (1, 1),
+                    "{context}: {call} was executed"
+                );
             }
             for (call, seq) in &self.answered {
                 assert_eq!(records[*seq as usize].call, *call, "{context}");
             }
         }
         assert!(self.executed.is_disjoint(&self.refused), "{context}");
-        for record in records.iter().filter(|record| record.verdict == "permitted" && record.kind == "outcome") {
-            assert!(self.executed.contains(&record.call), "{context}: {} was not executed", record.call);
+        for record in records
+            .iter()
+            .filter(|record| record.verdict == "permitted" && record.kind == "outcome")
+        {
+            assert!(
+                self.executed.contains(&record.call),
+                "{context}: {} was not executed",
+                record.call
+            );
         }
     }
 }
@@ -117,13 +159,23 @@ fn workload(sim: &Sim, outside: &mut Outside) -> Result<(), OpenError> {
         let ledger = open(sim)?;
         for i in 0..4 {
             outside.call(&ledger, if i % 2 == 0 { 0 } else { 300 }, i == 2);
-            let change = Change { action: "server.state", server: "github", ..Change::default() };
+            let change = Change {
+                action: "server.state",
+                server: "github",
+                ..Change::default()
+            };
             outside.acknowledged.extend(ledger.change(&change));
             let _ = ledger.tend();
         }
-        let _ = ledger.erase_body(&Change { call: "c-1", reason: "a test", ..Change::default() });
+        let _ = ledger.erase_body(&Change {
+            call: "c-1",
+            reason: "a test",
+            ..Change::default()
+        });
         if let Ok(note) = ledger.checkpoint() {
-            outside.durable = outside.durable.max(note.lines().nth(1).unwrap().parse().unwrap());
+            outside.durable = outside
+                .durable
+                .max(note.lines().nth(1).unwrap().parse().unwrap());
         }
         outside.call(&ledger, 10, true);
         // A broken ledger comes back by being tended, and a gate tends until it does.
@@ -140,8 +192,21 @@ fn a_fault_at_every_operation_loses_nothing_that_was_acknowledged() {
     workload(&calm, &mut outside).unwrap();
     outside.reconcile(&calm, u64::MAX, "calm");
     let (ops, trace) = (calm.ops(), calm.trace());
-    for kind in ["mkdir", "openat", "write", "fdatasync", "rename", "ftruncate", "fsync directory", "read", "getdents"] {
-        assert!(kind == "ftruncate" || trace.contains(&kind), "the workload has no {kind}");
+    for kind in [
+        "mkdir",
+        "openat",
+        "write",
+        "fdatasync",
+        "rename",
+        "ftruncate",
+        "fsync directory",
+        "read",
+        "getdents",
+    ] {
+        assert!(
+            kind == "ftruncate" || trace.contains(&kind),
+            "the workload has no {kind}"
+        );
     }
     assert!(calm.verify().segments > 4);
     let mut runs = 0;
@@ -152,7 +217,10 @@ fn a_fault_at_every_operation_loses_nothing_that_was_acknowledged() {
             sim.plan(at, fault);
             let mut outside = Outside::default();
             let opened = workload(&sim, &mut outside);
-            assert!(opened.is_ok() || sim.is_stopped() || fault != Fault::KillBefore, "{context}: {opened:?}");
+            assert!(
+                opened.is_ok() || sim.is_stopped() || fault != Fault::KillBefore,
+                "{context}: {opened:?}"
+            );
             // The next process finds what the kernel has; the one after it finds nothing left to repair.
             for life in 0..2 {
                 let next = sim.after_kill();
@@ -177,11 +245,21 @@ fn power_cut(seed: u64) {
     let mut outside = Outside::default();
     for life in 0..3 {
         let cut = dice.roll(120);
-        sim.plan(cut, if dice.chance(50) { Fault::KillBefore } else { Fault::KillAfter });
+        sim.plan(
+            cut,
+            if dice.chance(50) {
+                Fault::KillBefore
+            } else {
+                Fault::KillAfter
+            },
+        );
         if let Ok(ledger) = open(&sim) {
             for _ in 0..dice.roll(40) {
                 if !sim.is_stopped() && dice.chance(4) {
-                    sim.plan(sim.ops() + dice.roll(4), [Fault::Eio, Fault::Enospc, Fault::Short][dice.roll(3) as usize]);
+                    sim.plan(
+                        sim.ops() + dice.roll(4),
+                        [Fault::Eio, Fault::Enospc, Fault::Short][dice.roll(3) as usize],
+                    );
                 }
                 outside.act(&ledger, &mut dice);
             }
@@ -197,15 +275,20 @@ fn power_cut(seed: u64) {
         drop(open(&check).unwrap_or_else(|error| panic!("{context}: false alarm: {error}")));
         outside.reconcile(&check, outside.durable, &context);
         // What was not durable is forgotten by the outside too: its numbers may be used again.
-        outside.acknowledged.retain(|position| position.seq < outside.durable);
+        outside
+            .acknowledged
+            .retain(|position| position.seq < outside.durable);
         sim = next;
     }
 }
 
 #[test]
 fn twenty_thousand_power_cuts_lose_nothing_synced_and_alarm_nobody() {
-    let threads: Vec<_> =
-        (0..2_u64).map(|half| std::thread::spawn(move || (half * 10_000..(half + 1) * 10_000).for_each(power_cut))).collect();
+    let threads: Vec<_> = (0..2_u64)
+        .map(|half| {
+            std::thread::spawn(move || (half * 10_000..(half + 1) * 10_000).for_each(power_cut))
+        })
+        .collect();
     for thread in threads {
         thread.join().unwrap();
     }
@@ -254,7 +337,11 @@ fn every_flipped_byte_of_two_hundred_records_is_found() {
                 shown[at - start] ^= bits;
                 let mut check = before.clone();
                 check.lines(&mut shown.as_slice(), true).unwrap();
-                let found = check.report.finding.as_ref().is_some_and(|finding| finding.line <= before.report.records + 2);
+                let found = check
+                    .report
+                    .finding
+                    .as_ref()
+                    .is_some_and(|finding| finding.line <= before.report.records + 2);
                 assert!(found, "byte {at} ^ {bits:#x} is not found");
                 shown[at - start] ^= bits;
             }

@@ -23,7 +23,9 @@ fn say(line: &str) {
 #[test]
 fn child_appends() {
     let Ok(dir) = std::env::var(DIR) else { return };
-    let options = Options { segment_bytes: 20_000 };
+    let options = Options {
+        segment_bytes: 20_000,
+    };
     let ledger = Ledger::with(dir, Box::new(RealDisk), system_clock(), options).unwrap();
     let life = std::process::id();
     let threads: Vec<_> = (0..3)
@@ -35,7 +37,10 @@ fn child_appends() {
                     let mut opened = ledger.open(super::fake::facts(&call));
                     opened.keep_body(call.as_bytes()).unwrap();
                     let intent = ledger.intend(&mut opened).unwrap().position();
-                    say(&format!("\nexec {call} .\nack {} {} .\n", intent.seq, intent.hash));
+                    say(&format!(
+                        "\nexec {call} .\nack {} {} .\n",
+                        intent.seq, intent.hash
+                    ));
                     let outcome = Outcome::new(Verdict::Permitted, Stage::Absorb);
                     let sealed = ledger.conclude(opened, &outcome).unwrap().position();
                     say(&format!("\nack {} {} .\n", sealed.seq, sealed.hash));
@@ -68,11 +73,15 @@ impl Seen {
             .unwrap();
         let enough = self.acknowledged.len() + records;
         for line in BufReader::new(child.stdout.take().unwrap()).split(b'\n') {
-            let Ok(line) = String::from_utf8(line.unwrap()) else { continue };
+            let Ok(line) = String::from_utf8(line.unwrap()) else {
+                continue;
+            };
             // The last line may be half of one: only those that end in a dot count.
             match line.split(' ').collect::<Vec<_>>().as_slice() {
                 ["exec", call, "."] => drop(self.executed.insert((*call).to_owned())),
-                ["ack", seq, hash, "."] => self.acknowledged.push((seq.parse().unwrap(), (*hash).to_owned())),
+                ["ack", seq, hash, "."] => self
+                    .acknowledged
+                    .push((seq.parse().unwrap(), (*hash).to_owned())),
                 _ => {}
             }
             if self.acknowledged.len() == enough {
@@ -84,21 +93,38 @@ impl Seen {
 
     fn reconcile(&self, dir: &Path) {
         let found = verify(dir).unwrap().finding;
-        assert!(found.as_ref().is_none_or(|finding| finding.incomplete_tail), "{found:?}");
+        assert!(
+            found.as_ref().is_none_or(|finding| finding.incomplete_tail),
+            "{found:?}"
+        );
         drop(Ledger::at(dir).unwrap());
         let report = verify(dir).unwrap();
         assert!(report.is_clean(), "{:?}", report.finding);
-        assert_eq!(report.open_intents, 0, "unknown outcomes are recorded as such");
+        assert_eq!(
+            report.open_intents, 0,
+            "unknown outcomes are recorded as such"
+        );
         let records = super::fake::all(dir);
         for (seq, hash) in &self.acknowledged {
             assert_eq!(records[*seq].hash, *hash, "acknowledged implies recorded");
         }
-        let intended: BTreeSet<&str> = records.iter().filter(|r| r.kind == "intent").map(|r| &*r.call).collect();
-        let lost = self.executed.iter().find(|call| !intended.contains(call.as_str()));
+        let intended: BTreeSet<&str> = records
+            .iter()
+            .filter(|r| r.kind == "intent")
+            .map(|r| &*r.call)
+            .collect();
+        let lost = self
+            .executed
+            .iter()
+            .find(|call| !intended.contains(call.as_str()));
         assert_eq!(lost, None, "executed implies intended");
         let bodies = BodyReader::open(dir).unwrap();
         for call in &self.executed {
-            assert_eq!(bodies.get(call).unwrap().bytes().as_deref(), Some(call.as_bytes()), "its arguments are kept");
+            assert_eq!(
+                bodies.get(call).unwrap().bytes().as_deref(),
+                Some(call.as_bytes()),
+                "its arguments are kept"
+            );
         }
     }
 }
@@ -122,5 +148,7 @@ fn acknowledged_records_survive_two_thousand_kills() {
             })
         })
         .collect();
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
 }

@@ -18,12 +18,21 @@ fn root_by_definition(records: &[Hash]) -> Hash {
 }
 
 fn hashes(dir: &Path) -> Vec<Hash> {
-    all(dir).iter().map(|record| Hash::from_hex(record.hash.as_bytes()).unwrap()).collect()
+    all(dir)
+        .iter()
+        .map(|record| Hash::from_hex(record.hash.as_bytes()).unwrap())
+        .collect()
 }
 
 fn grow(ledger: &Ledger, by: u64) {
     for i in 0..by {
-        ledger.record(&Draft { action: "config.loaded", count: Some(i), ..Draft::default() }).unwrap();
+        ledger
+            .record(&Draft {
+                action: "config.loaded",
+                count: Some(i),
+                ..Draft::default()
+            })
+            .unwrap();
     }
 }
 
@@ -34,7 +43,10 @@ fn the_tree_is_the_one_of_rfc_6962() {
     for (size, record) in records.iter().enumerate() {
         assert_eq!(tree.root(), root_by_definition(&records[..size]));
         assert_eq!(Tree::from_hex(size as u64, &tree.to_hex()).unwrap(), tree);
-        assert_eq!(Tree::from_hex(size as u64 + 1, &tree.to_hex()).is_some(), (size + 1).count_ones() == size.count_ones());
+        assert_eq!(
+            Tree::from_hex(size as u64 + 1, &tree.to_hex()).is_some(),
+            (size + 1).count_ones() == size.count_ones()
+        );
         tree.push(record);
     }
     // The first test vectors of RFC 6962's reference code are over other leaves; the empty root is the same.
@@ -53,16 +65,27 @@ fn a_checkpoint_is_a_signed_note_over_what_is_synced() {
     let key = read_public_key(dir.path()).unwrap().unwrap();
     let head = Head::verified(&note, &key).unwrap();
     let records = hashes(dir.path());
-    assert_eq!((head.size, head.root), (records.len() as u64, root_by_definition(&records)));
+    assert_eq!(
+        (head.size, head.root),
+        (records.len() as u64, root_by_definition(&records))
+    );
     assert_eq!(note.lines().next().unwrap(), head.origin);
     assert_eq!(key.split('+').next().unwrap(), head.origin);
     let report = verify(dir.path()).unwrap();
-    assert_eq!((report.root, report.checkpoint), (head.root, Some(head.size)));
+    assert_eq!(
+        (report.root, report.checkpoint),
+        (head.root, Some(head.size))
+    );
     // The key stays: a ledger that is opened again is the same ledger.
     drop(ledger);
     let again = open(dir.path());
     grow(&again, 1);
-    assert!(Head::verified(&again.checkpoint().unwrap(), &key).unwrap().size > head.size);
+    assert!(
+        Head::verified(&again.checkpoint().unwrap(), &key)
+            .unwrap()
+            .size
+            > head.size
+    );
 }
 
 #[test]
@@ -72,7 +95,10 @@ fn the_signing_key_is_for_its_owner_only() {
     let ledger = Ledger::at(dir.path()).unwrap();
     grow(&ledger, 1);
     ledger.checkpoint().unwrap();
-    let mode = std::fs::metadata(dir.path().join("checkpoint.key")).unwrap().permissions().mode();
+    let mode = std::fs::metadata(dir.path().join("checkpoint.key"))
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 
@@ -82,10 +108,25 @@ fn tend_signs_once_a_second_and_only_news() {
     let (clock, passed) = clock();
     let disk = Box::new(FaultyDisk(Arc::default()));
     let ledger = Ledger::with(dir.path(), disk, clock, Options::default()).unwrap();
-    let signed = || read_checkpoint(dir.path()).unwrap().map(|note| note.lines().nth(1).unwrap().parse::<u64>().unwrap());
+    let signed = || {
+        read_checkpoint(dir.path())
+            .unwrap()
+            .map(|note| note.lines().nth(1).unwrap().parse::<u64>().unwrap())
+    };
     ledger.tend().unwrap();
-    assert_eq!(signed(), Some(0), "a ledger has a head from its first moment on");
-    for (ms, expected) in [(0, 1), (200, 1), (900, 1), (1_100, 4), (1_300, 4), (2_200, 6)] {
+    assert_eq!(
+        signed(),
+        Some(0),
+        "a ledger has a head from its first moment on"
+    );
+    for (ms, expected) in [
+        (0, 1),
+        (200, 1),
+        (900, 1),
+        (1_100, 4),
+        (1_300, 4),
+        (2_200, 6),
+    ] {
         passed.store(ms, std::sync::atomic::Ordering::SeqCst);
         grow(&ledger, 1);
         ledger.tend().unwrap();
@@ -106,20 +147,32 @@ fn a_changed_checkpoint_is_no_checkpoint() {
             let mut bytes = note.clone().into_bytes();
             bytes[at] ^= flip;
             let changed = String::from_utf8_lossy(&bytes).into_owned();
-            assert!(Head::verified(&changed, &key).is_err(), "byte {at} ^ {flip}");
+            assert!(
+                Head::verified(&changed, &key).is_err(),
+                "byte {at} ^ {flip}"
+            );
             std::fs::write(dir.path().join("checkpoint"), &bytes).unwrap();
-            assert!(!verify(dir.path()).unwrap().is_clean(), "byte {at} ^ {flip}");
+            assert!(
+                !verify(dir.path()).unwrap().is_clean(),
+                "byte {at} ^ {flip}"
+            );
         }
     }
     std::fs::write(dir.path().join("checkpoint"), &note).unwrap();
     for at in 0..key.len() {
         let mut bytes = key.clone().into_bytes();
         bytes[at] ^= 1;
-        assert!(Head::verified(&note, &String::from_utf8_lossy(&bytes)).is_err(), "key byte {at}");
+        assert!(
+            Head::verified(&note, &String::from_utf8_lossy(&bytes)).is_err(),
+            "key byte {at}"
+        );
     }
     // A witness's signature below ours changes nothing.
     let witnessed = format!("{note}— witness.example AAAAAAAA\n");
-    assert_eq!(Head::verified(&witnessed, &key).unwrap(), Head::verified(&note, &key).unwrap());
+    assert_eq!(
+        Head::verified(&witnessed, &key).unwrap(),
+        Head::verified(&note, &key).unwrap()
+    );
     assert!(verify(dir.path()).unwrap().is_clean());
 }
 
@@ -139,9 +192,17 @@ fn every_record_has_a_proof_at_every_size() {
         }
         let beyond = prove(dir.path(), records.len() as u64).unwrap_err();
         assert!(matches!(beyond, ProofError::NoRecord { .. }), "{beyond}");
-        ledger.change(&Change { action: "config.applied", ..Change::default() }).unwrap();
+        ledger
+            .change(&Change {
+                action: "config.applied",
+                ..Change::default()
+            })
+            .unwrap();
         let unsigned = prove(dir.path(), records.len() as u64).unwrap_err();
-        assert!(matches!(unsigned, ProofError::NotCovered { .. }), "{unsigned}");
+        assert!(
+            matches!(unsigned, ProofError::NotCovered { .. }),
+            "{unsigned}"
+        );
     }
 }
 
@@ -180,7 +241,8 @@ fn rewrite(dir: &Path, from: usize, keep: usize) {
         if record.seq as usize >= from {
             fields = fields.replace("config.loaded", "config.forged");
         }
-        let body = fields.split(",\"prev\":").next().unwrap().to_owned() + &format!(",\"prev\":\"{previous}\"");
+        let body = fields.split(",\"prev\":").next().unwrap().to_owned()
+            + &format!(",\"prev\":\"{previous}\"");
         previous = Hash::link(&previous, body.as_bytes());
         out.extend_from_slice(format!("{body},\"hash\":\"{previous}\"}}\n").as_bytes());
     }
@@ -197,7 +259,12 @@ fn rollback_and_forks_are_found_against_a_kept_checkpoint() {
     drop(ledger);
     let key = read_public_key(dir.path()).unwrap().unwrap();
     let bytes = std::fs::read(first_segment(dir.path())).unwrap();
-    let against = || verify_against(dir.path(), &kept, &key).unwrap().finding.map(|finding| finding.reason);
+    let against = || {
+        verify_against(dir.path(), &kept, &key)
+            .unwrap()
+            .finding
+            .map(|finding| finding.reason)
+    };
     assert_eq!(against(), None);
 
     // The forger also takes the ledger's own head away, so that only the kept one tells.
@@ -205,18 +272,28 @@ fn rollback_and_forks_are_found_against_a_kept_checkpoint() {
     for keep in [0, 1, 19] {
         std::fs::write(first_segment(dir.path()), &bytes).unwrap();
         rewrite(dir.path(), usize::MAX, keep);
-        assert!(verify(dir.path()).unwrap().is_clean(), "a shorter ledger is a ledger");
+        assert!(
+            verify(dir.path()).unwrap().is_clean(),
+            "a shorter ledger is a ledger"
+        );
         assert!(against().unwrap().starts_with("rolled back"), "kept {keep}");
     }
     for from in [0, 7, 19] {
         std::fs::write(first_segment(dir.path()), &bytes).unwrap();
         rewrite(dir.path(), from, 30);
-        assert!(verify(dir.path()).unwrap().is_clean(), "a rewritten ledger is a ledger");
+        assert!(
+            verify(dir.path()).unwrap().is_clean(),
+            "a rewritten ledger is a ledger"
+        );
         assert!(against().unwrap().starts_with("forked"), "from {from}");
     }
     std::fs::write(first_segment(dir.path()), &bytes).unwrap();
     rewrite(dir.path(), 20, 30);
-    assert_eq!(against(), None, "what came after the kept checkpoint is not covered by it");
+    assert_eq!(
+        against(),
+        None,
+        "what came after the kept checkpoint is not covered by it"
+    );
     let error = verify_against(dir.path(), &kept.replace("20\n", "19\n"), &key).unwrap_err();
     assert!(error.to_string().contains("does not fit"), "{error}");
 }
@@ -230,10 +307,24 @@ fn rollback_and_forks_are_found_against_the_own_head() {
     drop(ledger);
     let bytes = std::fs::read(first_segment(dir.path())).unwrap();
     rewrite(dir.path(), usize::MAX, 19);
-    assert!(verify(dir.path()).unwrap().finding.unwrap().reason.starts_with("rolled back"));
+    assert!(
+        verify(dir.path())
+            .unwrap()
+            .finding
+            .unwrap()
+            .reason
+            .starts_with("rolled back")
+    );
     std::fs::write(first_segment(dir.path()), &bytes).unwrap();
     rewrite(dir.path(), 3, 20);
-    assert!(verify(dir.path()).unwrap().finding.unwrap().reason.starts_with("forked"));
+    assert!(
+        verify(dir.path())
+            .unwrap()
+            .finding
+            .unwrap()
+            .reason
+            .starts_with("forked")
+    );
 }
 
 /// A key that was kept outside decides, whatever lies beside the ledger.
@@ -247,11 +338,27 @@ fn a_kept_key_must_have_signed_the_own_head() {
     let foreign = read_public_key(other.path()).unwrap().unwrap();
     assert!(verify_signed(dir.path(), &key).unwrap().is_clean());
     for (ledger, key) in [(&dir, &foreign), (&other, &key)] {
-        let finding = verify_signed(ledger.path(), key).unwrap().finding.expect("another ledger, or another key");
-        assert!(finding.reason.contains("not signed with the given key"), "{finding}");
+        let finding = verify_signed(ledger.path(), key)
+            .unwrap()
+            .finding
+            .expect("another ledger, or another key");
+        assert!(
+            finding.reason.contains("not signed with the given key"),
+            "{finding}"
+        );
     }
-    for bad in ["", "garbage", "a+b+c", key.trim_end_matches('=').trim_end_matches(char::is_alphanumeric)] {
-        assert_eq!(verify_signed(dir.path(), bad).unwrap_err().kind(), std::io::ErrorKind::InvalidInput, "{bad}");
+    for bad in [
+        "",
+        "garbage",
+        "a+b+c",
+        key.trim_end_matches('=')
+            .trim_end_matches(char::is_alphanumeric),
+    ] {
+        assert_eq!(
+            verify_signed(dir.path(), bad).unwrap_err().kind(),
+            std::io::ErrorKind::InvalidInput,
+            "{bad}"
+        );
     }
 }
 
@@ -265,13 +372,28 @@ fn a_ledger_without_a_head_says_what_it_cannot_show() {
     forget_checkpoint(dir.path());
     rewrite(dir.path(), usize::MAX, 6);
     let report = verify(dir.path()).unwrap();
-    assert!(report.is_clean() && report.unproven[0].contains("no checkpoint"), "{report:?}");
+    assert!(
+        report.is_clean() && report.unproven[0].contains("no checkpoint"),
+        "{report:?}"
+    );
     // Whoever opens it is told, and so is whoever reads it later; from then on there is a head again.
     let ledger = open(dir.path());
-    assert!(ledger.unsigned().unwrap().starts_with("6 records"), "{:?}", ledger.unsigned());
+    assert!(
+        ledger.unsigned().unwrap().starts_with("6 records"),
+        "{:?}",
+        ledger.unsigned()
+    );
     drop(ledger);
     let said = all(dir.path()).pop().unwrap();
-    assert!(said.action == "ledger.head_missing" && said.detail.contains("6 records"), "{said:?}");
-    assert!(open(dir.path()).unsigned().is_none() && verify(dir.path()).unwrap().unproven.is_empty());
-    assert!(open(&dir.path().join("new")).unsigned().is_none(), "a new ledger misses nothing");
+    assert!(
+        said.action == "ledger.head_missing" && said.detail.contains("6 records"),
+        "{said:?}"
+    );
+    assert!(
+        open(dir.path()).unsigned().is_none() && verify(dir.path()).unwrap().unproven.is_empty()
+    );
+    assert!(
+        open(&dir.path().join("new")).unsigned().is_none(),
+        "a new ledger misses nothing"
+    );
 }

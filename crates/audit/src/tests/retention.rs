@@ -22,16 +22,33 @@ impl Kept {
     fn new() -> Kept {
         let dir = tempfile::tempdir().unwrap();
         let (clock, passed) = clock();
-        let options = Options { segment_bytes: 4_000 };
-        let ledger = Ledger::with(dir.path(), Box::new(FaultyDisk(Arc::<Faults>::default())), clock, options).unwrap();
-        Kept { dir, ledger, passed, calls: 0 }
+        let options = Options {
+            segment_bytes: 4_000,
+        };
+        let ledger = Ledger::with(
+            dir.path(),
+            Box::new(FaultyDisk(Arc::<Faults>::default())),
+            clock,
+            options,
+        )
+        .unwrap();
+        Kept {
+            dir,
+            ledger,
+            passed,
+            calls: 0,
+        }
     }
 
     /// `count` calls, an hour apart, every third with kept arguments.
     fn work(&mut self, count: u64) {
         for _ in 0..count {
             self.passed.fetch_add(HOUR, Ordering::SeqCst);
-            call(&self.ledger, &format!("c-{}", self.calls), if self.calls.is_multiple_of(3) { 300 } else { 0 });
+            call(
+                &self.ledger,
+                &format!("c-{}", self.calls),
+                if self.calls.is_multiple_of(3) { 300 } else { 0 },
+            );
             self.calls += 1;
         }
     }
@@ -46,8 +63,21 @@ impl Kept {
 
     /// Keeps the last `hours`.
     fn retain(&self, hours: u64) -> Option<Trimmed> {
-        let keep = Keep { since_ms: Some(self.now() - hours * HOUR), max_bytes: None, read_from: None };
-        self.ledger.retain(&keep, &Change { user: "ann", reason: "a test", ..Change::default() }).unwrap()
+        let keep = Keep {
+            since_ms: Some(self.now() - hours * HOUR),
+            max_bytes: None,
+            read_from: None,
+        };
+        self.ledger
+            .retain(
+                &keep,
+                &Change {
+                    user: "ann",
+                    reason: "a test",
+                    ..Change::default()
+                },
+            )
+            .unwrap()
     }
 
     fn clean(&self) -> Report {
@@ -63,7 +93,9 @@ fn call(ledger: &Ledger, name: &str, body: usize) {
         opened.keep_body(&vec![b'b'; body]).unwrap();
     }
     let _ = ledger.intend(&mut opened).unwrap();
-    let _ = ledger.conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb)).unwrap();
+    let _ = ledger
+        .conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb))
+        .unwrap();
 }
 
 #[test]
@@ -76,22 +108,44 @@ fn what_is_left_verifies_and_says_what_was_removed() {
     let before = kept.clean();
     assert!(kept.retain(1_000).is_none(), "nothing is old enough");
     let trimmed = kept.retain(15).unwrap();
-    assert!(trimmed.segments > 2 && trimmed.records == trimmed.first_kept && trimmed.first_kept > 20);
+    assert!(
+        trimmed.segments > 2 && trimmed.records == trimmed.first_kept && trimmed.first_kept > 20
+    );
     let report = kept.clean();
-    assert_eq!((report.first, report.records), (trimmed.first_kept, before.records + 1));
+    assert_eq!(
+        (report.first, report.records),
+        (trimmed.first_kept, before.records + 1)
+    );
     assert_eq!(report.kept(), all(kept.path()).len() as u64);
     let said = all(kept.path()).pop().unwrap();
-    assert_eq!((said.action.as_str(), said.count, said.user.as_str()), ("ledger.trimmed", Some(trimmed.first_kept), "ann"));
+    assert_eq!(
+        (said.action.as_str(), said.count, said.user.as_str()),
+        ("ledger.trimmed", Some(trimmed.first_kept), "ann")
+    );
     // It goes on, ends what began before, is opened again, and is trimmed again.
-    let _ = kept.ledger.conclude(long, &Outcome::new(Verdict::Permitted, Stage::Absorb)).unwrap();
+    let _ = kept
+        .ledger
+        .conclude(long, &Outcome::new(Verdict::Permitted, Stage::Absorb))
+        .unwrap();
     kept.work(30);
     kept.clean();
     let again = kept.retain(10).unwrap();
-    assert!(again.first_kept > trimmed.first_kept && again.records == again.first_kept - trimmed.first_kept);
+    assert!(
+        again.first_kept > trimmed.first_kept
+            && again.records == again.first_kept - trimmed.first_kept
+    );
     kept.clean();
     let Kept { dir, ledger, .. } = kept;
     drop(ledger);
-    let ledger = Ledger::with(dir.path(), Box::new(RealDisk), clock().0, Options { segment_bytes: 4_000 }).unwrap();
+    let ledger = Ledger::with(
+        dir.path(),
+        Box::new(RealDisk),
+        clock().0,
+        Options {
+            segment_bytes: 4_000,
+        },
+    )
+    .unwrap();
     call(&ledger, "later", 10);
     assert!(verify(dir.path()).unwrap().is_clean());
     assert_eq!(
@@ -106,25 +160,63 @@ fn arguments_go_with_their_records() {
     let mut kept = Kept::new();
     kept.work(60);
     kept.retain(15).unwrap();
-    let left: Vec<String> = all(kept.path()).into_iter().filter(|r| r.kind == "intent").map(|r| r.call).collect();
+    let left: Vec<String> = all(kept.path())
+        .into_iter()
+        .filter(|r| r.kind == "intent")
+        .map(|r| r.call)
+        .collect();
     for n in (0..60).step_by(3) {
         let name = format!("c-{n}");
         let is_there = matches!(body(kept.path(), &name).unwrap(), Body::Kept { .. });
         assert_eq!(is_there, left.contains(&name), "{name}");
     }
     let report = verify_bodies(kept.path()).unwrap();
-    assert!(report.missing == 0 && report.altered.is_empty() && report.kept > 3, "{report:?}");
+    assert!(
+        report.missing == 0 && report.altered.is_empty() && report.kept > 3,
+        "{report:?}"
+    );
     // Only one pair of files was ever open, and it holds bodies that stay: they were destroyed in place. A closed one is removed.
-    let Kept { dir, ledger, calls, passed } = kept;
+    let Kept {
+        dir,
+        ledger,
+        calls,
+        passed,
+    } = kept;
     drop(ledger);
-    let ledger = Ledger::with(dir.path(), Box::new(RealDisk), clock().0, Options { segment_bytes: 4_000 }).unwrap();
-    let mut kept = Kept { dir, ledger, calls, passed };
+    let ledger = Ledger::with(
+        dir.path(),
+        Box::new(RealDisk),
+        clock().0,
+        Options {
+            segment_bytes: 4_000,
+        },
+    )
+    .unwrap();
+    let mut kept = Kept {
+        dir,
+        ledger,
+        calls,
+        passed,
+    };
     kept.work(40);
-    let keep = Keep { since_ms: None, max_bytes: Some(9_000), read_from: None };
-    let trimmed = kept.ledger.retain(&keep, &Change::default()).unwrap().unwrap();
-    let bodies = std::fs::read_dir(kept.path().join("bodies")).unwrap().count();
+    let keep = Keep {
+        since_ms: None,
+        max_bytes: Some(9_000),
+        read_from: None,
+    };
+    let trimmed = kept
+        .ledger
+        .retain(&keep, &Change::default())
+        .unwrap()
+        .unwrap();
+    let bodies = std::fs::read_dir(kept.path().join("bodies"))
+        .unwrap()
+        .count();
     assert!(bodies < 2 * 3, "{bodies}");
-    assert!(trimmed.segments > 0 && removable(kept.path(), &keep).unwrap().is_none(), "once is enough");
+    assert!(
+        trimmed.segments > 0 && removable(kept.path(), &keep).unwrap().is_none(),
+        "once is enough"
+    );
     kept.clean();
 }
 
@@ -132,15 +224,45 @@ fn arguments_go_with_their_records() {
 fn age_waits_for_whoever_still_reads_and_size_does_not() {
     let mut kept = Kept::new();
     kept.work(60);
-    let old = Keep { since_ms: Some(kept.now() + HOUR), ..Keep::default() };
+    let old = Keep {
+        since_ms: Some(kept.now() + HOUR),
+        ..Keep::default()
+    };
     let all = removable(kept.path(), &old).unwrap().unwrap();
     for from in [0, 1, all.first_kept / 2, all.first_kept - 1] {
-        let gone = removable(kept.path(), &Keep { read_from: Some(from), ..old }).unwrap();
-        assert!(gone.is_none_or(|gone| gone.first_kept <= from), "{from}: {gone:?}");
+        let gone = removable(
+            kept.path(),
+            &Keep {
+                read_from: Some(from),
+                ..old
+            },
+        )
+        .unwrap();
+        assert!(
+            gone.is_none_or(|gone| gone.first_kept <= from),
+            "{from}: {gone:?}"
+        );
     }
-    assert_eq!(removable(kept.path(), &Keep { read_from: Some(all.first_kept), ..old }).unwrap(), Some(all));
-    let large = Keep { max_bytes: Some(1), read_from: Some(0), since_ms: None };
-    assert!(removable(kept.path(), &large).unwrap().is_some(), "a reader that is gone for good must not fill the disk");
+    assert_eq!(
+        removable(
+            kept.path(),
+            &Keep {
+                read_from: Some(all.first_kept),
+                ..old
+            }
+        )
+        .unwrap(),
+        Some(all)
+    );
+    let large = Keep {
+        max_bytes: Some(1),
+        read_from: Some(0),
+        since_ms: None,
+    };
+    assert!(
+        removable(kept.path(), &large).unwrap().is_some(),
+        "a reader that is gone for good must not fill the disk"
+    );
 }
 
 #[test]
@@ -148,7 +270,10 @@ fn a_front_that_nobody_announced_is_found() {
     let mut kept = Kept::new();
     kept.work(40);
     let segment = |kept: &Kept, at: usize| {
-        let mut names: Vec<_> = std::fs::read_dir(kept.path()).unwrap().map(|e| e.unwrap().path()).collect();
+        let mut names: Vec<_> = std::fs::read_dir(kept.path())
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .collect();
         names.retain(|path| path.extension().is_some_and(|e| e == "log"));
         names.sort();
         names[at].clone()
@@ -157,7 +282,12 @@ fn a_front_that_nobody_announced_is_found() {
     std::fs::remove_file(segment(&kept, 0)).unwrap();
     forget_checkpoint(kept.path());
     let finding = verify(kept.path()).unwrap().finding.unwrap();
-    assert!(finding.reason.contains("no record says that they were removed"), "{finding}");
+    assert!(
+        finding
+            .reason
+            .contains("no record says that they were removed"),
+        "{finding}"
+    );
     std::fs::write(kept.path().join("00000000000000000000.log"), whole).unwrap();
     kept.retain(15).unwrap();
     // More than was announced.
@@ -190,19 +320,31 @@ fn checkpoints_from_before_and_after_are_told_apart() {
     assert!(against(&recent).is_clean() && against(&recent).unproven.is_empty());
     let report = against(&old);
     assert!(
-        report.is_clean() && report.unproven.len() == 1 && report.unproven[0].contains("retention has removed"),
+        report.is_clean()
+            && report.unproven.len() == 1
+            && report.unproven[0].contains("retention has removed"),
         "{report:?}"
     );
     // A proof from before still holds; a new one can be made for what is left, from the first record on.
     check_proof(&before, &key).unwrap();
-    assert!(matches!(prove(kept.path(), 5), Err(ProofError::Removed { seq: 5 })));
+    assert!(matches!(
+        prove(kept.path(), 5),
+        Err(ProofError::Removed { seq: 5 })
+    ));
     for seq in trimmed.first_kept..kept.clean().records {
         check_proof(&prove(kept.path(), seq).unwrap(), &key).unwrap();
     }
     // One that covers exactly what was removed can be compared.
     for size in [trimmed.first_kept, trimmed.first_kept + 1] {
-        let forged = recent.replacen(&format!("\n{}\n", recent.lines().nth(1).unwrap()), &format!("\n{size}\n"), 1);
-        assert!(verify_against(kept.path(), &forged, &key).is_err(), "a changed checkpoint is not signed");
+        let forged = recent.replacen(
+            &format!("\n{}\n", recent.lines().nth(1).unwrap()),
+            &format!("\n{size}\n"),
+            1,
+        );
+        assert!(
+            verify_against(kept.path(), &forged, &key).is_err(),
+            "a changed checkpoint is not signed"
+        );
     }
 }
 
@@ -215,11 +357,24 @@ fn an_export_proves_itself_and_nothing_else() {
     let key = read_public_key(kept.path()).unwrap().unwrap();
     let note = read_checkpoint(kept.path()).unwrap().unwrap();
     let end = Head::verified(&note, &key).unwrap().size;
-    for (from, until) in [(0, u64::MAX), (first, first + 1), (first + 3, first + 20), (end - 1, end), (first, end - 1)] {
+    for (from, until) in [
+        (0, u64::MAX),
+        (first, first + 1),
+        (first + 3, first + 20),
+        (end - 1, end),
+        (first, end - 1),
+    ] {
         let mut text = Vec::new();
         let made = export(kept.path(), from..until, &mut text).unwrap();
-        assert_eq!((made.first, made.first + made.records), (from.max(first), until.min(end)));
-        for (key, against) in [(Some(key.as_str()), None), (None, None), (Some(key.as_str()), Some(note.as_str()))] {
+        assert_eq!(
+            (made.first, made.first + made.records),
+            (from.max(first), until.min(end))
+        );
+        for (key, against) in [
+            (Some(key.as_str()), None),
+            (None, None),
+            (Some(key.as_str()), Some(note.as_str())),
+        ] {
             assert_eq!(check_export(&text[..], key, against).unwrap(), made);
         }
     }
@@ -227,8 +382,12 @@ fn an_export_proves_itself_and_nothing_else() {
     export(kept.path(), first + 1..first + 4, &mut text).unwrap();
     let lines: Vec<&[u8]> = text.split_inclusive(|b| *b == b'\n').collect();
     for gone in 0..lines.len() {
-        let rest: Vec<u8> =
-            lines.iter().enumerate().filter(|(n, _)| *n != gone).flat_map(|(_, line)| line.iter().copied()).collect();
+        let rest: Vec<u8> = lines
+            .iter()
+            .enumerate()
+            .filter(|(n, _)| *n != gone)
+            .flat_map(|(_, line)| line.iter().copied())
+            .collect();
         // The line with its own key is not needed where a key is given; everything else is.
         let found = check_export(&rest[..], Some(&key), None);
         assert!(found.is_err(), "line {gone}: {found:?}");
@@ -244,19 +403,34 @@ fn an_export_proves_itself_and_nothing_else() {
     other.ledger.change(&Change::default()).unwrap();
     other.ledger.checkpoint().unwrap();
     let strange = read_public_key(other.path()).unwrap().unwrap();
-    assert!(matches!(check_export(&text[..], Some(&strange), None), Err(ExportError::Head(_))));
-    assert!(matches!(export(kept.path(), end..u64::MAX, &mut Vec::new()), Err(ProofError::NotCovered { .. })));
+    assert!(matches!(
+        check_export(&text[..], Some(&strange), None),
+        Err(ExportError::Head(_))
+    ));
+    assert!(matches!(
+        export(kept.path(), end..u64::MAX, &mut Vec::new()),
+        Err(ProofError::NotCovered { .. })
+    ));
 }
 
 fn open(sim: &Sim) -> Result<Ledger, OpenError> {
-    Ledger::with("/ledger", Box::new(sim.clone()), clock().0, Options { segment_bytes: 2_500 })
+    Ledger::with(
+        "/ledger",
+        Box::new(sim.clone()),
+        clock().0,
+        Options {
+            segment_bytes: 2_500,
+        },
+    )
 }
 
 /// Work, a removal with a call in flight, more work, another removal; what was acknowledged.
 fn workload(sim: &Sim) -> Vec<Position> {
     let mut acknowledged = Vec::new();
     for life in 0..2 {
-        let Ok(ledger) = open(sim) else { return acknowledged };
+        let Ok(ledger) = open(sim) else {
+            return acknowledged;
+        };
         let mut long = ledger.open(facts("long"));
         acknowledged.extend(ledger.intend(&mut long).map(|intent| intent.position()));
         for n in 0..8 {
@@ -264,13 +438,18 @@ fn workload(sim: &Sim) -> Vec<Position> {
             let _ = opened.keep_body(&[b'b'; 200]);
             if let Ok(intent) = ledger.intend(&mut opened) {
                 acknowledged.push(intent.position());
-                let done = ledger.conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb));
+                let done =
+                    ledger.conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb));
                 acknowledged.extend(done.map(|sealed| sealed.position()));
             } else {
                 let _ = ledger.conclude(opened, &Outcome::new(Verdict::Refused, Stage::Intend));
             }
         }
-        let keep = Keep { since_ms: None, max_bytes: Some(8_000), read_from: None };
+        let keep = Keep {
+            since_ms: None,
+            max_bytes: Some(8_000),
+            read_from: None,
+        };
         let _ = ledger.retain(&keep, &Change::default());
         while ledger.status().broken.is_some() && ledger.tend().is_err() && !sim.is_stopped() {}
         let done = ledger.conclude(long, &Outcome::new(Verdict::Permitted, Stage::Absorb));
@@ -287,9 +466,19 @@ fn reconcile(sim: &Sim, acknowledged: &[Position], durable: u64, context: &str) 
     assert!(report.is_clean(), "{context}: {:?}", report.finding);
     assert!(report.unproven.is_empty(), "{context}");
     let records = sim.records();
-    for position in acknowledged.iter().filter(|position| position.seq < durable && position.seq >= report.first) {
-        let found = records.get((position.seq - report.first) as usize).map(|record| record.hash.clone());
-        assert_eq!(found, Some(position.hash.to_string()), "{context}: record {} is lost", position.seq);
+    for position in acknowledged
+        .iter()
+        .filter(|position| position.seq < durable && position.seq >= report.first)
+    {
+        let found = records
+            .get((position.seq - report.first) as usize)
+            .map(|record| record.hash.clone());
+        assert_eq!(
+            found,
+            Some(position.hash.to_string()),
+            "{context}: record {} is lost",
+            position.seq
+        );
     }
     report
 }
@@ -300,7 +489,10 @@ fn a_fault_at_every_operation_of_a_removal_leaves_a_ledger_that_verifies() {
     let acknowledged = workload(&calm);
     let (ops, trace) = (calm.ops(), calm.trace());
     let report = reconcile(&calm, &acknowledged, u64::MAX, "calm");
-    assert!(report.first > 10 && trace.iter().filter(|name| **name == "unlink").count() > 4, "{report:?}");
+    assert!(
+        report.first > 10 && trace.iter().filter(|name| **name == "unlink").count() > 4,
+        "{report:?}"
+    );
     for fault in Fault::ALL {
         for at in 0..ops {
             let context = format!("{fault:?} at operation {at}, {}", trace[at as usize]);
@@ -309,7 +501,12 @@ fn a_fault_at_every_operation_of_a_removal_leaves_a_ledger_that_verifies() {
             let acknowledged = workload(&sim);
             reconcile(&sim.after_kill(), &acknowledged, u64::MAX, &context);
             // After a power cut nothing is known to be durable here but what stands behind a removal: it verifies all the same.
-            reconcile(&sim.after_power_cut(&mut Dice(at * 7 + fault as u64)), &acknowledged, 0, &context);
+            reconcile(
+                &sim.after_power_cut(&mut Dice(at * 7 + fault as u64)),
+                &acknowledged,
+                0,
+                &context,
+            );
         }
     }
 }

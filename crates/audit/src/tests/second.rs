@@ -10,9 +10,14 @@ use vocab::{Effect, Stage};
 
 fn second_opinion(dir: &Path) -> Value {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/verify.py");
-    let output = Command::new("python3").arg(script).arg(dir).output().expect("python3 is needed for this test");
+    let output = Command::new("python3")
+        .arg(script)
+        .arg(dir)
+        .output()
+        .expect("python3 is needed for this test");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}{}", String::from_utf8_lossy(&output.stderr)))
+    serde_json::from_str(&said)
+        .unwrap_or_else(|_| panic!("{said}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
 #[test]
@@ -29,18 +34,27 @@ fn python_agrees_on_a_ledger_with_everything_in_it() {
         });
         opened.keep_body(b"{}").unwrap();
         let _ = ledger.intend(&mut opened).unwrap();
-        let _ = ledger.conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb)).unwrap();
+        let _ = ledger
+            .conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb))
+            .unwrap();
     }
     let note = ledger.checkpoint().unwrap();
     let mut last = ledger.open(facts("open"));
     let _ = ledger.intend(&mut last).unwrap();
     let report = verify(dir.path()).unwrap();
-    assert!(report.is_clean() && report.segments > 5, "{:?}", report.finding);
+    assert!(
+        report.is_clean() && report.segments > 5,
+        "{:?}",
+        report.finding
+    );
     let said = second_opinion(dir.path());
     assert_eq!(said["records"], report.records, "{said}");
     assert_eq!(said["head"], report.head.to_string());
     assert_eq!(said["root"], report.root.to_string());
-    assert_eq!(said["checkpoint"], note.lines().nth(1).unwrap().parse::<u64>().unwrap());
+    assert_eq!(
+        said["checkpoint"],
+        note.lines().nth(1).unwrap().parse::<u64>().unwrap()
+    );
     assert_eq!(said["open_intents"], 1);
 }
 
@@ -60,6 +74,10 @@ fn python_finds_what_verify_finds() {
     }
     std::fs::write(first_segment(dir.path()), &bytes).unwrap();
     let note = read_checkpoint(dir.path()).unwrap().unwrap();
-    std::fs::write(dir.path().join("checkpoint"), note.replace("\n13\n", "\n12\n")).unwrap();
+    std::fs::write(
+        dir.path().join("checkpoint"),
+        note.replace("\n13\n", "\n12\n"),
+    )
+    .unwrap();
     assert!(second_opinion(dir.path())["error"].is_string());
 }

@@ -20,8 +20,16 @@ fn record(kind: &str, verdict: &str) -> Record {
 
 #[test]
 fn lines_are_aligned_and_plain() {
-    let permitted = Record { label_after: "CONFIDENTIAL".into(), us: Some(1_234), ..record("outcome", "permitted") };
-    let refused = Record { violation: "WouldViolateWriteDown".into(), us: Some(87), ..record("refusal", "refused") };
+    let permitted = Record {
+        label_after: "CONFIDENTIAL".into(),
+        us: Some(1_234),
+        ..record("outcome", "permitted")
+    };
+    let refused = Record {
+        violation: "WouldViolateWriteDown".into(),
+        us: Some(87),
+        ..record("refusal", "refused")
+    };
     assert_eq!(
         render_line(&permitted, false),
         "2026-11-15 10:47:05  permitted      laptop            github/search                     Weigh      PUBLIC → CONFIDENTIAL  1.2 ms"
@@ -36,9 +44,16 @@ fn lines_are_aligned_and_plain() {
     );
     assert!(render_line(&refused, true).contains("\u{1b}[31mrefused"));
     let digest = "ab".repeat(32);
-    let pinned = Record { action: "definition.pinned".into(), detail: format!("{digest} (new)"), ..record("change", "") };
+    let pinned = Record {
+        action: "definition.pinned".into(),
+        detail: format!("{digest} (new)"),
+        ..record("change", "")
+    };
     let (head, line) = (render_head(false), render_line(&pinned, false));
-    assert!(line.contains("abababababab… (new)") && !line.contains(&digest), "{line}");
+    assert!(
+        line.contains("abababababab… (new)") && !line.contains(&digest),
+        "{line}"
+    );
     for (title, text) in [("CALLER", "laptop"), ("WHAT", "definition.pinned")] {
         assert_eq!(head.find(title), line.find(text), "{head}\n{line}");
     }
@@ -46,11 +61,23 @@ fn lines_are_aligned_and_plain() {
 
 #[test]
 fn a_story_tells_the_detail() {
-    let refused = Record { detail: "ceiling\u{1b}[2J".into(), hash: "ab".into(), ..record("refusal", "refused") };
+    let refused = Record {
+        detail: "ceiling\u{1b}[2J".into(),
+        hash: "ab".into(),
+        ..record("refusal", "refused")
+    };
     let records = render_records(std::slice::from_ref(&refused), false);
-    assert!(records.contains("    detail     ceiling\\u001b[2J\n"), "{records}");
+    assert!(
+        records.contains("    detail     ceiling\\u001b[2J\n"),
+        "{records}"
+    );
     let story = render_story(&[refused], true);
-    assert!(story.contains("Weigh") && story.contains("ceiling\\u001b[2J") && !story.contains("\u{1b}[2J"), "{story}");
+    assert!(
+        story.contains("Weigh")
+            && story.contains("ceiling\\u001b[2J")
+            && !story.contains("\u{1b}[2J"),
+        "{story}"
+    );
 }
 
 #[test]
@@ -62,9 +89,18 @@ fn a_story_goes_stage_by_stage() {
         door: "mcp-http".into(),
         ..record("intent", "permitted")
     };
-    let asked = Record { action: "approval.asked".into(), approval: "a-1".into(), seq: 5, ..record("change", "") };
-    let approved =
-        Record { action: "approval.approved".into(), user: "ann".into(), reason: "fine".into(), ..record("change", "") };
+    let asked = Record {
+        action: "approval.asked".into(),
+        approval: "a-1".into(),
+        seq: 5,
+        ..record("change", "")
+    };
+    let approved = Record {
+        action: "approval.approved".into(),
+        user: "ann".into(),
+        reason: "fine".into(),
+        ..record("change", "")
+    };
     let outcome = Record {
         seq: 8,
         call: "c-1".into(),
@@ -73,7 +109,12 @@ fn a_story_goes_stage_by_stage() {
         ..record("outcome", "permitted")
     };
     let story = render_story(&[asked, approved, intent.clone(), outcome], false);
-    assert!(story.starts_with("Call c-1  github/search  permitted after 1.5 ms\n2026-11-15 10:47:05.123 UTC\n\n"), "{story}");
+    assert!(
+        story.starts_with(
+            "Call c-1  github/search  permitted after 1.5 ms\n2026-11-15 10:47:05.123 UTC\n\n"
+        ),
+        "{story}"
+    );
     assert_eq!(story.matches("  ✓ ").count(), 14, "{story}");
     for part in [
         "✓ Receive     tools/call, over mcp-http\n",
@@ -91,13 +132,32 @@ fn a_story_goes_stage_by_stage() {
         ..record("refusal", "refused")
     };
     let story = render_story(&[refused], false);
-    assert!(story.contains("  ✗ Weigh       WouldViolateWriteDown, session at PUBLIC\n"), "{story}");
-    assert!(story.contains("it looked at {\"ceiling\":\"PUBLIC\"}\n") && story.contains("  · Shape\n"), "{story}");
-    assert_eq!((story.matches("  ✓ ").count(), story.matches("  · ").count()), (6, 7), "{story}");
+    assert!(
+        story.contains("  ✗ Weigh       WouldViolateWriteDown, session at PUBLIC\n"),
+        "{story}"
+    );
+    assert!(
+        story.contains("it looked at {\"ceiling\":\"PUBLIC\"}\n") && story.contains("  · Shape\n"),
+        "{story}"
+    );
+    assert_eq!(
+        (story.matches("  ✓ ").count(), story.matches("  · ").count()),
+        (6, 7),
+        "{story}"
+    );
     let story = render_story(&[intent], false);
-    assert!(story.contains("under way") && story.contains("  ? Dispatch"), "{story}");
-    let lost = Record { stage: "Dispatch".into(), ..record("outcome", "indeterminate") };
-    assert!(render_story(&[lost], false).contains("  ? Dispatch"), "its end is not known");
+    assert!(
+        story.contains("under way") && story.contains("  ? Dispatch"),
+        "{story}"
+    );
+    let lost = Record {
+        stage: "Dispatch".into(),
+        ..record("outcome", "indeterminate")
+    };
+    assert!(
+        render_story(&[lost], false).contains("  ? Dispatch"),
+        "its end is not known"
+    );
 }
 
 #[test]
@@ -107,16 +167,38 @@ fn tail_and_filters_find_the_newest_across_segments() {
     for i in 0..50 {
         let call = format!("c-{i}");
         let tool = if i % 10 == 0 { "rare" } else { "common" };
-        ledger.record(&Draft { kind: Kind::Refusal, call: &call, tool, ..Draft::default() }).unwrap();
+        ledger
+            .record(&Draft {
+                kind: Kind::Refusal,
+                call: &call,
+                tool,
+                ..Draft::default()
+            })
+            .unwrap();
     }
     let calls = |records: Vec<Record>| records.into_iter().map(|r| r.call).collect::<Vec<_>>();
-    let rare = Filter { tool: "rare".into(), ..Filter::default() };
-    assert_eq!(calls(tail(dir.path(), &rare, 3).unwrap()), ["c-20", "c-30", "c-40"]);
+    let rare = Filter {
+        tool: "rare".into(),
+        ..Filter::default()
+    };
+    assert_eq!(
+        calls(tail(dir.path(), &rare, 3).unwrap()),
+        ["c-20", "c-30", "c-40"]
+    );
     assert_eq!(calls(tail(dir.path(), &rare, 99).unwrap()).len(), 5);
     assert_eq!(tail(dir.path(), &Filter::default(), 0).unwrap().len(), 0);
     let last = all(dir.path()).last().unwrap().seq;
     for from in 0..=last {
-        let seqs: Vec<u64> = read(dir.path(), Filter { from, ..Filter::default() }).unwrap().map(|r| r.unwrap().seq).collect();
+        let seqs: Vec<u64> = read(
+            dir.path(),
+            Filter {
+                from,
+                ..Filter::default()
+            },
+        )
+        .unwrap()
+        .map(|r| r.unwrap().seq)
+        .collect();
         assert_eq!(seqs, (from..=last).collect::<Vec<_>>());
     }
 }
@@ -128,16 +210,30 @@ fn strangers_are_counted_not_recorded() {
     let ledger = Ledger::with(dir.path(), Box::new(RealDisk), clock, Options::default()).unwrap();
     let strangers = StrangerCounter::new();
     for _ in 0..10_000 {
-        strangers.note(&ledger, "mcp-http", "unauthenticated").unwrap();
+        strangers
+            .note(&ledger, "mcp-http", "unauthenticated")
+            .unwrap();
     }
     strangers.note(&ledger, "mcp-http", "TokenExpired").unwrap();
     strangers.flush(&ledger).unwrap();
     assert_eq!(ledger.status().records, 0, "the minute is not over");
     passed.store(60_000, Ordering::SeqCst);
-    strangers.note(&ledger, "mcp-http", "unauthenticated").unwrap();
+    strangers
+        .note(&ledger, "mcp-http", "unauthenticated")
+        .unwrap();
     strangers.close(&ledger).unwrap();
-    let counts: Vec<_> = all(dir.path()).into_iter().map(|r| (r.violation, r.count.unwrap())).collect();
-    assert_eq!(counts, [("TokenExpired".into(), 1), ("unauthenticated".into(), 10_000), ("unauthenticated".into(), 1)]);
+    let counts: Vec<_> = all(dir.path())
+        .into_iter()
+        .map(|r| (r.violation, r.count.unwrap()))
+        .collect();
+    assert_eq!(
+        counts,
+        [
+            ("TokenExpired".into(), 1),
+            ("unauthenticated".into(), 10_000),
+            ("unauthenticated".into(), 1)
+        ]
+    );
 }
 
 #[test]
@@ -146,7 +242,9 @@ fn counts_survive_a_ledger_that_cannot_record() {
     let faults = Arc::new(Faults::default());
     let ledger = open_with(dir.path(), faults.clone(), 1 << 20);
     let strangers = StrangerCounter::new();
-    strangers.note(&ledger, "mcp-http", "unauthenticated").unwrap();
+    strangers
+        .note(&ledger, "mcp-http", "unauthenticated")
+        .unwrap();
     faults.room.store(0, Ordering::SeqCst);
     assert!(strangers.close(&ledger).is_err());
     faults.room.store(i64::MAX, Ordering::SeqCst);
@@ -165,7 +263,12 @@ fn follow_sees_every_record_once_across_segments_and_recovery() {
     assert_eq!(follow.poll().unwrap().len(), 0);
     for round in 0..60 {
         for _ in 0..round % 4 {
-            ledger.change(&Change { action: "config.reloaded", ..Change::default() }).unwrap();
+            ledger
+                .change(&Change {
+                    action: "config.reloaded",
+                    ..Change::default()
+                })
+                .unwrap();
         }
         if round == 30 {
             faults.room.store(100, Ordering::SeqCst);
@@ -178,6 +281,12 @@ fn follow_sees_every_record_once_across_segments_and_recovery() {
     }
     assert_eq!(seen, (0..ledger.status().records).collect::<Vec<_>>());
     assert!(verify(dir.path()).unwrap().segments > 5);
-    let mut late = Follow::new(dir.path(), Filter { from: 70, ..Filter::default() });
+    let mut late = Follow::new(
+        dir.path(),
+        Filter {
+            from: 70,
+            ..Filter::default()
+        },
+    );
     assert_eq!(late.poll().unwrap().first().unwrap().seq, 70);
 }

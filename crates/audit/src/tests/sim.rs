@@ -39,14 +39,22 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    pub(super) const ALL: [Fault; 6] =
-        [Fault::Eio, Fault::Enospc, Fault::Eintr, Fault::Short, Fault::KillBefore, Fault::KillAfter];
+    pub(super) const ALL: [Fault; 6] = [
+        Fault::Eio,
+        Fault::Enospc,
+        Fault::Eintr,
+        Fault::Short,
+        Fault::KillBefore,
+        Fault::KillAfter,
+    ];
 
     fn error(self) -> io::Error {
         match self {
             Fault::Enospc => io::ErrorKind::StorageFull.into(),
             Fault::Eintr => io::ErrorKind::Interrupted.into(),
-            Fault::Eio | Fault::Short | Fault::KillBefore | Fault::KillAfter => io::Error::other("injected EIO"),
+            Fault::Eio | Fault::Short | Fault::KillBefore | Fault::KillAfter => {
+                io::Error::other("injected EIO")
+            }
         }
     }
 }
@@ -116,7 +124,11 @@ impl World {
     }
 
     /// Does `act` as the plan says: not at all, with an error, or and then the process is gone.
-    fn act<T>(&mut self, name: &'static str, act: impl FnOnce(&mut World) -> io::Result<T>) -> io::Result<T> {
+    fn act<T>(
+        &mut self,
+        name: &'static str,
+        act: impl FnOnce(&mut World) -> io::Result<T>,
+    ) -> io::Result<T> {
         match self.step(name)? {
             None => act(self),
             Some(Fault::KillAfter) => {
@@ -129,7 +141,10 @@ impl World {
     }
 
     fn inode(&self, path: &Path) -> io::Result<usize> {
-        self.names.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.names
+            .get(path)
+            .copied()
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn create(&mut self, path: &Path) -> usize {
@@ -141,13 +156,23 @@ impl World {
 
     fn link(&mut self, path: &Path, inode: usize) {
         self.names.insert(path.to_owned(), inode);
-        self.unsynced_names.push(NameOp::Link(path.to_owned(), inode));
+        self.unsynced_names
+            .push(NameOp::Link(path.to_owned(), inode));
     }
 
     fn write(&mut self, inode: usize, at: usize, bytes: &[u8]) {
         let inode = &mut self.inodes[inode];
-        apply(&mut inode.kernel, &Op::Write { at, bytes: bytes.to_vec() });
-        inode.unsynced.push(Op::Write { at, bytes: bytes.to_vec() });
+        apply(
+            &mut inode.kernel,
+            &Op::Write {
+                at,
+                bytes: bytes.to_vec(),
+            },
+        );
+        inode.unsynced.push(Op::Write {
+            at,
+            bytes: bytes.to_vec(),
+        });
     }
 
     /// A write that may be short or fail.
@@ -269,10 +294,19 @@ impl Sim {
             for op in &inode.unsynced {
                 keep_some(&mut platter, op, mood, dice);
             }
-            Inode { kernel: platter.clone(), platter, unsynced: Vec::new() }
+            Inode {
+                kernel: platter.clone(),
+                platter,
+                unsynced: Vec::new(),
+            }
         });
         let inodes = inodes.collect();
-        let world = World { inodes, platter_names: names.clone(), names, ..World::default() };
+        let world = World {
+            inodes,
+            platter_names: names.clone(),
+            names,
+            ..World::default()
+        };
         Sim(Arc::new(Mutex::new(world)))
     }
 
@@ -282,9 +316,15 @@ impl Sim {
 
     pub(super) fn records(&self) -> Vec<Record> {
         let world = self.lock();
-        let logs = world.names.iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "log"));
-        let lines = logs.flat_map(|(_, inode)| world.inodes[*inode].kernel.split_inclusive(|b| *b == b'\n'));
-        lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
+        let logs = world
+            .names
+            .iter()
+            .filter(|(path, _)| path.extension().is_some_and(|e| e == "log"));
+        let lines = logs
+            .flat_map(|(_, inode)| world.inodes[*inode].kernel.split_inclusive(|b| *b == b'\n'));
+        lines
+            .map(|line| serde_json::from_slice(line).unwrap())
+            .collect()
     }
 
     /// Flips bits in the file of a name.
@@ -323,7 +363,13 @@ fn keep_some(platter: &mut Vec<u8>, op: &Op, mood: u64, dice: &mut Dice) {
     while start < at + bytes.len() {
         let end = (start / 512 * 512 + 512).min(at + bytes.len());
         if keeps(mood, dice) {
-            apply(platter, &Op::Write { at: start, bytes: bytes[start - at..end - at].to_vec() });
+            apply(
+                platter,
+                &Op::Write {
+                    at: start,
+                    bytes: bytes[start - at..end - at].to_vec(),
+                },
+            );
         }
         start = end;
     }
@@ -336,7 +382,9 @@ impl Files for Sim {
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn Read>> {
         let world = self.lock();
-        Ok(Box::new(Cursor::new(world.inodes[world.inode(path)?].kernel.clone())))
+        Ok(Box::new(Cursor::new(
+            world.inodes[world.inode(path)?].kernel.clone(),
+        )))
     }
 
     fn place(&self, name: &str) -> PathBuf {
@@ -357,16 +405,22 @@ impl Disk for Sim {
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         self.lock().act("getdents", |world| {
             let inside = world.names.keys().filter(|path| path.parent() == Some(dir));
-            Ok(inside.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect())
+            Ok(inside
+                .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+                .collect())
         })
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.lock().act("read", |world| Ok(world.inodes[world.inode(path)?].kernel.clone()))
+        self.lock().act("read", |world| {
+            Ok(world.inodes[world.inode(path)?].kernel.clone())
+        })
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn SegmentFile>> {
-        let inode = self.lock().act("openat", |world| Ok(world.inode(path).unwrap_or_else(|_| world.create(path))))?;
+        let inode = self.lock().act("openat", |world| {
+            Ok(world.inode(path).unwrap_or_else(|_| world.create(path)))
+        })?;
         Ok(Arc::new(SimFile(self.clone(), inode)))
     }
 
@@ -393,7 +447,9 @@ impl Disk for Sim {
     }
 
     fn size(&self, path: &Path) -> io::Result<u64> {
-        self.lock().act("stat", |world| Ok(world.inodes[world.inode(path)?].kernel.len() as u64))
+        self.lock().act("stat", |world| {
+            Ok(world.inodes[world.inode(path)?].kernel.len() as u64)
+        })
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -41,7 +41,11 @@ fn round_trip(text: &str) -> Record {
     ledger.record(&draft).unwrap();
     ledger.record(&Draft::default()).unwrap();
     let bytes = std::fs::read(first_segment(dir.path())).unwrap();
-    assert_eq!(bytes.iter().filter(|b| **b == b'\n').count(), 2, "one record is one line");
+    assert_eq!(
+        bytes.iter().filter(|b| **b == b'\n').count(),
+        2,
+        "one record is one line"
+    );
     let line = std::str::from_utf8(&bytes).unwrap();
     assert!(line.lines().count() == 2 && line.chars().all(|c| c == '\n' || !c.is_control()));
     assert!(verify(dir.path()).unwrap().is_clean());
@@ -49,8 +53,15 @@ fn round_trip(text: &str) -> Record {
     for shown in [render_line(&records[0], false), printable(text)] {
         assert!(!shown.chars().any(char::is_control), "{shown:?}");
     }
-    for story in [render_story(&records, false), render_story(&records[..1], false), render_records(&records, false)] {
-        assert!(!story.chars().any(|c| c != '\n' && c.is_control()), "{story:?}");
+    for story in [
+        render_story(&records, false),
+        render_story(&records[..1], false),
+        render_records(&records, false),
+    ] {
+        assert!(
+            !story.chars().any(|c| c != '\n' && c.is_control()),
+            "{story:?}"
+        );
     }
     all(dir.path()).swap_remove(0)
 }
@@ -83,7 +94,10 @@ fn assert_same(text: &str) {
         &record.body,
         &record.policy,
     ];
-    assert!(fields.iter().all(|field| **field == text), "{text:?} became {record:?}");
+    assert!(
+        fields.iter().all(|field| **field == text),
+        "{text:?} became {record:?}"
+    );
 }
 
 #[test]
@@ -116,9 +130,17 @@ fn invisible_characters_are_escaped_in_the_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let ledger = open(dir.path());
     let tool = "a\u{202e}b\u{200b}c\u{7f}d\u{e0041}";
-    ledger.record(&Draft { tool, ..Draft::default() }).unwrap();
+    ledger
+        .record(&Draft {
+            tool,
+            ..Draft::default()
+        })
+        .unwrap();
     let text = std::fs::read_to_string(first_segment(dir.path())).unwrap();
-    assert!(text.contains(r"a\u202eb\u200bc\u007fd\udb40\udc41"), "{text}");
+    assert!(
+        text.contains(r"a\u202eb\u200bc\u007fd\udb40\udc41"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -136,7 +158,9 @@ fn the_bytes_are_as_documented() {
     let ledger = open(dir.path());
     let mut opened = ledger.open(facts("c-1"));
     let _ = ledger.intend(&mut opened).unwrap();
-    let _ = ledger.conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb)).unwrap();
+    let _ = ledger
+        .conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb))
+        .unwrap();
     let text = std::fs::read_to_string(first_segment(dir.path())).unwrap();
     let page = include_str!("../../../../docs/ledger.md");
     for line in text.lines() {

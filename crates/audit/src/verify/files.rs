@@ -15,7 +15,9 @@ pub(super) struct Folder<'a>(pub(super) &'a Path);
 
 impl Files for Folder<'_> {
     fn names(&self) -> io::Result<Vec<PathBuf>> {
-        std::fs::read_dir(self.0)?.map(|entry| Ok(entry?.path())).collect()
+        std::fs::read_dir(self.0)?
+            .map(|entry| Ok(entry?.path()))
+            .collect()
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn Read>> {

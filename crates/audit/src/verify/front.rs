@@ -35,8 +35,15 @@ impl Check {
     pub(super) fn begin_at(&mut self, first: u64) {
         self.report.first = first;
         self.report.records = first;
-        self.front = Front { first, waits_for_tree: true, ..Front::default() };
-        let (gone, rest): (Vec<_>, Vec<_>) = self.expected.drain(..).partition(|expected| expected.head.size < first);
+        self.front = Front {
+            first,
+            waits_for_tree: true,
+            ..Front::default()
+        };
+        let (gone, rest): (Vec<_>, Vec<_>) = self
+            .expected
+            .drain(..)
+            .partition(|expected| expected.head.size < first);
         self.expected = rest;
         for expected in gone {
             // A removal is signed before it is carried out, so the ledger's own head covers it.
@@ -62,7 +69,9 @@ impl Check {
     /// A segment begins: remembers the tree there, for a removal that was announced and not carried out.
     pub(super) fn remember_start(&mut self) {
         if !self.front.waits_for_tree {
-            self.front.starts.insert(self.report.records, self.levels.peaks_in_hex());
+            self.front
+                .starts
+                .insert(self.report.records, self.levels.peaks_in_hex());
         }
     }
 
@@ -90,7 +99,9 @@ impl Check {
         self.open.extend(open);
         if fields.count == Some(0) {
             let levels = Levels::from_peaks(seq, fields.tree);
-            self.levels = levels.ok_or("the record carries no hash tree, and the records before it are not there")?;
+            self.levels = levels.ok_or(
+                "the record carries no hash tree, and the records before it are not there",
+            )?;
             self.front.carried = Some(self.levels.peaks_in_hex());
             self.front.waits_for_tree = false;
         }
@@ -116,7 +127,8 @@ impl Check {
 
     /// The peaks at the front must lead, over the first records, to the tree that was carried.
     fn compare_front(&mut self, peaks: &[u8]) -> Result<(), String> {
-        let wrong = || "the record carries another hash tree than the ledger goes on from".to_owned();
+        let wrong =
+            || "the record carries another hash tree than the ledger goes on from".to_owned();
         let mut levels = Levels::from_peaks(self.front.first, peaks).ok_or_else(wrong)?;
         let mut heads = std::mem::take(&mut self.front.heads);
         let mut size = self.front.first;
@@ -156,5 +168,6 @@ impl Check {
 /// The numbers at the beginning of each part; parts end with an escaped line feed.
 fn carried_intents(detail: &[u8]) -> impl Iterator<Item = u64> + '_ {
     let text = std::str::from_utf8(detail).unwrap_or_default();
-    text.split("\\u000a").filter_map(|item| item.split_once(' ')?.0.parse().ok())
+    text.split("\\u000a")
+        .filter_map(|item| item.split_once(' ')?.0.parse().ok())
 }

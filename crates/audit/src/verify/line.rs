@@ -17,7 +17,11 @@ impl<'a> Link<'a> {
         let rest = body.strip_suffix(b"\"")?;
         let (rest, previous) = rest.split_at_checked(rest.len().checked_sub(64)?)?;
         rest.strip_suffix(b",\"prev\":\"")?;
-        Some(Link { previous: Hash::from_hex(previous)?, hash: Hash::from_hex(hash)?, body })
+        Some(Link {
+            previous: Hash::from_hex(previous)?,
+            hash: Hash::from_hex(hash)?,
+            body,
+        })
     }
 }
 

@@ -18,7 +18,14 @@ pub struct Finding {
 
 impl std::fmt::Display for Finding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}, line {}, record {}: {}", self.file.display(), self.line, self.seq, self.reason)
+        write!(
+            f,
+            "{}, line {}, record {}: {}",
+            self.file.display(),
+            self.line,
+            self.seq,
+            self.reason
+        )
     }
 }
 

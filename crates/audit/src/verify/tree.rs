@@ -29,18 +29,32 @@ impl Levels {
         let mut slots = Vec::new();
         let mut rest = size;
         while rest > 0 {
-            slots.push(if rest & 1 == 1 { Some(Hash::from_hex(peaks.next()?)?) } else { None });
+            slots.push(if rest & 1 == 1 {
+                Some(Hash::from_hex(peaks.next()?)?)
+            } else {
+                None
+            });
             rest >>= 1;
         }
         peaks.next().is_none().then_some(Levels { slots })
     }
 
     pub(crate) fn root(&self) -> Hash {
-        let joined = self.slots.iter().flatten().copied().reduce(|right, left| Hash::node(&left, &right));
+        let joined = self
+            .slots
+            .iter()
+            .flatten()
+            .copied()
+            .reduce(|right, left| Hash::node(&left, &right));
         joined.unwrap_or_else(|| Hash::of(b""))
     }
 
     pub(crate) fn peaks_in_hex(&self) -> String {
-        self.slots.iter().rev().flatten().map(Hash::to_string).collect()
+        self.slots
+            .iter()
+            .rev()
+            .flatten()
+            .map(Hash::to_string)
+            .collect()
     }
 }

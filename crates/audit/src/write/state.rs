@@ -106,7 +106,10 @@ impl State {
     }
 
     pub(super) fn suspect_from(&mut self, first_seq: u64) {
-        self.suspect = Some(self.suspect.map_or(first_seq, |earlier| earlier.min(first_seq)));
+        self.suspect = Some(
+            self.suspect
+                .map_or(first_seq, |earlier| earlier.min(first_seq)),
+        );
     }
 
     /// The first `count` pending records are written now.
@@ -135,8 +138,18 @@ pub(super) fn carry_open_intents(state: &mut State, unix_ms: u64) {
     let mut fields = Vec::new();
     for (part, detail) in details.iter().enumerate() {
         let following = details.len() - part - 1;
-        let tree = if following == 0 { tree_with_pending(state).to_hex() } else { String::new() };
-        let draft = Draft { action: ROTATED, detail, count: Some(following as u64), tree: &tree, ..Draft::default() };
+        let tree = if following == 0 {
+            tree_with_pending(state).to_hex()
+        } else {
+            String::new()
+        };
+        let draft = Draft {
+            action: ROTATED,
+            detail,
+            count: Some(following as u64),
+            tree: &tree,
+            ..Draft::default()
+        };
         fields.clear();
         encode::fields(&mut fields, unix_ms, &draft);
         state.chain(&fields);

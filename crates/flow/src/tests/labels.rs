@@ -64,7 +64,11 @@ fn concurrent_absorbs_lose_nothing() {
     for _ in 0..200 {
         let session = Arc::new(Session::new());
         std::thread::scope(|scope| {
-            for (name, level) in [("a", Level::Internal), ("b", Level::Restricted), ("c", Level::Confidential)] {
+            for (name, level) in [
+                ("a", Level::Internal),
+                ("b", Level::Restricted),
+                ("c", Level::Confidential),
+            ] {
                 let session = Arc::clone(&session);
                 scope.spawn(move || drop(session.absorb(Mark::trusted(level), &id(name))));
             }
@@ -79,16 +83,31 @@ fn a_refused_weighing_names_both_sides() {
     let session = Arc::new(Session::new());
     drop(session.absorb(CONFIDENTIAL, &id("notes")));
     let refused = session.weigh(Level::Public).unwrap_err();
-    assert_eq!((refused.session.secrecy, refused.ceiling), (Level::Confidential, Level::Public));
+    assert_eq!(
+        (refused.session.secrecy, refused.ceiling),
+        (Level::Confidential, Level::Public)
+    );
     assert!(session.weigh(Level::Confidential).is_ok());
 }
 
 #[test]
 fn the_evidence_tells_what_the_session_had_read() {
     let session = Arc::new(Session::new());
-    assert_eq!(session.weigh(Level::Public).unwrap().before().integrity, Integrity::Trusted);
-    drop(session.absorb(Mark { secrecy: Level::Public, integrity: Integrity::Untrusted }, &id("page")));
-    assert_eq!(session.weigh(Level::Public).unwrap().before().integrity, Integrity::Untrusted);
+    assert_eq!(
+        session.weigh(Level::Public).unwrap().before().integrity,
+        Integrity::Trusted
+    );
+    drop(session.absorb(
+        Mark {
+            secrecy: Level::Public,
+            integrity: Integrity::Untrusted,
+        },
+        &id("page"),
+    ));
+    assert_eq!(
+        session.weigh(Level::Public).unwrap().before().integrity,
+        Integrity::Untrusted
+    );
 }
 
 #[test]
@@ -96,7 +115,10 @@ fn who_finds_nothing_new_still_waits_for_the_save_under_way() {
     let session = Arc::new(Session::new());
     let first = session.absorb(CONFIDENTIAL, &id("notes"));
     let under_way = session.unsaved().unwrap();
-    let second = session.absorb(CONFIDENTIAL, &id("notes")).durable().unwrap_err();
+    let second = session
+        .absorb(CONFIDENTIAL, &id("notes"))
+        .durable()
+        .unwrap_err();
     session.saved(&under_way);
     assert!(first.durable().is_ok() && second.durable().is_ok());
     // A rise after the snapshot was taken is not in it.
@@ -109,7 +131,15 @@ fn who_finds_nothing_new_still_waits_for_the_save_under_way() {
 fn a_restored_session_is_as_it_was_and_needs_no_saving() {
     let label = Label::of(CONFIDENTIAL, id("notes"));
     let session = Arc::new(Session::restore(label.clone(), 7, "call-9"));
-    assert_eq!((session.label(), session.epoch(), &*session.head(), session.unsaved()), (label, 7, "call-9", None));
+    assert_eq!(
+        (
+            session.label(),
+            session.epoch(),
+            &*session.head(),
+            session.unsaved()
+        ),
+        (label, 7, "call-9", None)
+    );
     assert!(session.weigh(Level::Internal).is_err());
     assert!(session.absorb(CONFIDENTIAL, &id("notes")).durable().is_ok());
 }
@@ -120,8 +150,14 @@ fn calls_are_counted_once_and_only_if_they_may_go_on() {
     let step = Step::new("a", &session);
     session.weigh_step(Level::Public, &step).unwrap();
     session.weigh_step(Level::Public, &step).unwrap();
-    assert_eq!(session.calls(), 1, "an answer in the middle of a call is not another call");
+    assert_eq!(
+        session.calls(),
+        1,
+        "an answer in the middle of a call is not another call"
+    );
     drop(session.absorb(CONFIDENTIAL, &id("notes")));
-    session.weigh_step(Level::Public, &Step::new("b", &session)).unwrap_err();
+    session
+        .weigh_step(Level::Public, &Step::new("b", &session))
+        .unwrap_err();
     assert_eq!(session.calls(), 1);
 }

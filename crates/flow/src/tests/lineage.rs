@@ -25,7 +25,12 @@ enum Op {
 }
 
 fn any_op() -> impl Strategy<Value = Op> {
-    prop_oneof![Just(Op::Begin), (0usize..6).prop_map(Op::Show), (0usize..6).prop_map(Op::Answer), (0usize..6).prop_map(Op::End),]
+    prop_oneof![
+        Just(Op::Begin),
+        (0usize..6).prop_map(Op::Show),
+        (0usize..6).prop_map(Op::Answer),
+        (0usize..6).prop_map(Op::End),
+    ]
 }
 
 /// What really happened: which results had been shown when a call was weighed last.
@@ -56,27 +61,41 @@ fn tell(ops: &[Op]) -> Told {
     let session = Arc::new(Session::new());
     let mut under_way: Vec<Step> = Vec::new();
     let (mut shown, mut heads) = (BTreeSet::new(), vec![String::new()]);
-    let mut told = Told { nodes: Vec::new(), influences: BTreeMap::new(), head: String::new(), heads: Vec::new() };
+    let mut told = Told {
+        nodes: Vec::new(),
+        influences: BTreeMap::new(),
+        head: String::new(),
+        heads: Vec::new(),
+    };
     let ends: Vec<Op> = (0..ops.len()).map(|_| Op::End(0)).collect();
     for (n, op) in ops.iter().chain(&ends).enumerate() {
         match *op {
             Op::Begin => {
                 let step = Step::new(&format!("c{n:03}"), &session);
                 session.weigh_step(Level::Restricted, &step).unwrap();
-                told.influences.insert(step.call().to_owned(), shown.clone());
+                told.influences
+                    .insert(step.call().to_owned(), shown.clone());
                 under_way.push(step);
             }
             Op::Show(n) => {
-                let Some(step) = under_way.get(n) else { continue };
+                let Some(step) = under_way.get(n) else {
+                    continue;
+                };
                 drop(session.absorb_step(CONFIDENTIAL, &id("notes"), step));
                 if shown.insert(step.call().to_owned()) {
                     heads.push(step.call().to_owned());
                 }
             }
             Op::Answer(n) => {
-                let Some(step) = under_way.get(n) else { continue };
+                let Some(step) = under_way.get(n) else {
+                    continue;
+                };
                 session.weigh_step(Level::Restricted, step).unwrap();
-                let influences = shown.iter().filter(|id| *id != step.call()).cloned().collect();
+                let influences = shown
+                    .iter()
+                    .filter(|id| *id != step.call())
+                    .cloned()
+                    .collect();
                 told.influences.insert(step.call().to_owned(), influences);
             }
             Op::End(n) if n < under_way.len() => {
@@ -141,18 +160,37 @@ fn results_asked_for_side_by_side_are_both_found() {
     drop(session.absorb_step(Mark::default(), &id("s"), &after));
     let nodes: Vec<Node> = steps.iter().chain([&after]).map(node).collect();
     let lookup = |id: &str| nodes.iter().find(|node| node.id == id).cloned();
-    let found: Vec<String> = backward("c", lookup, 10).nodes.into_iter().map(|node| node.id).collect();
+    let found: Vec<String> = backward("c", lookup, 10)
+        .nodes
+        .into_iter()
+        .map(|node| node.id)
+        .collect();
     assert_eq!(found, ["b", "a"], "newest first");
-    assert!(backward("b", lookup, 10).nodes.is_empty(), "it was on its way before `a` was shown");
+    assert!(
+        backward("b", lookup, 10).nodes.is_empty(),
+        "it was on its way before `a` was shown"
+    );
 }
 
 #[test]
 fn a_trace_that_is_not_whole_says_so() {
-    let step = |id: &str, after: &str| Node { id: id.into(), after: after.into(), follows: after.into(), ..bare() };
+    let step = |id: &str, after: &str| Node {
+        id: id.into(),
+        after: after.into(),
+        follows: after.into(),
+        ..bare()
+    };
     let nodes = [step("b", "a"), step("c", "b"), step("d", "c")];
     let lookup = |id: &str| nodes.iter().find(|node| node.id == id).cloned();
     let trace = backward("d", lookup, 10);
-    assert_eq!((trace.nodes.len(), trace.missing.as_slice(), trace.is_complete()), (2, ["a".to_owned()].as_slice(), false));
+    assert_eq!(
+        (
+            trace.nodes.len(),
+            trace.missing.as_slice(),
+            trace.is_complete()
+        ),
+        (2, ["a".to_owned()].as_slice(), false)
+    );
     let trace = backward("d", lookup, 1);
     assert!(trace.is_cut && trace.nodes.len() == 1);
     assert_eq!(backward("x", lookup, 10).missing, ["x"]);
@@ -163,7 +201,12 @@ fn a_trace_that_is_not_whole_says_so() {
 /// Records are data: links in a circle must not hang a trace.
 #[test]
 fn links_in_a_circle_end() {
-    let step = |id: &str, after: &str| Node { id: id.into(), after: after.into(), follows: after.into(), ..bare() };
+    let step = |id: &str, after: &str| Node {
+        id: id.into(),
+        after: after.into(),
+        follows: after.into(),
+        ..bare()
+    };
     let nodes = [step("a", "c"), step("b", "a"), step("c", "b")];
     let lookup = |id: &str| nodes.iter().find(|node| node.id == id).cloned();
     assert_eq!(backward("a", lookup, 10).nodes.len(), 2);

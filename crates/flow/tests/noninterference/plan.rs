@@ -70,14 +70,31 @@ pub(crate) fn timetable(plan: &Plan) -> Vec<Key> {
         events.push((reset, caller, 0, Event::Reset));
         for wake in 0..plan.wakes {
             let mut time = draw(("wake", caller, wake, 0), horizon);
-            if plan.resets == Resets::WhenQuiet && time <= reset && reset <= time + (EVENTS + 1) * PAUSE {
+            if plan.resets == Resets::WhenQuiet
+                && time <= reset
+                && reset <= time + (EVENTS + 1) * PAUSE
+            {
                 continue;
             }
             events.push((time, caller, wake, Event::Wake));
             let order = if plan.flaw == Flaw::ShowsBeforeSaving {
-                [Event::Weigh, Event::Dispatch, Event::Return, Event::Show, Event::Save, Event::TooLate]
+                [
+                    Event::Weigh,
+                    Event::Dispatch,
+                    Event::Return,
+                    Event::Show,
+                    Event::Save,
+                    Event::TooLate,
+                ]
             } else {
-                [Event::Weigh, Event::Dispatch, Event::Return, Event::Save, Event::Show, Event::TooLate]
+                [
+                    Event::Weigh,
+                    Event::Dispatch,
+                    Event::Return,
+                    Event::Save,
+                    Event::Show,
+                    Event::TooLate,
+                ]
             };
             for (number, event) in (1..).zip(order) {
                 time += 1 + draw(("pause", caller, wake, number), PAUSE);

@@ -17,20 +17,29 @@ use crate::{
 const PAIRS: u32 = 12_000;
 
 fn any_plan(resets: Resets) -> impl Strategy<Value = Plan> {
-    let levels = prop::collection::vec((0u8..4).prop_map(|rank| Level::from_rank(rank).unwrap()), 2..6);
-    (levels, 1usize..4, 2u64..16, any::<u64>(), any::<bool>()).prop_map(move |(levels, callers, wakes, seed, is_killed)| Plan {
-        levels,
-        callers,
-        wakes,
-        seed,
-        is_killed,
-        resets,
-        flaw: Flaw::None,
-    })
+    let levels = prop::collection::vec(
+        (0u8..4).prop_map(|rank| Level::from_rank(rank).unwrap()),
+        2..6,
+    );
+    (levels, 1usize..4, 2u64..16, any::<u64>(), any::<bool>()).prop_map(
+        move |(levels, callers, wakes, seed, is_killed)| Plan {
+            levels,
+            callers,
+            wakes,
+            seed,
+            is_killed,
+            resets,
+            flaw: Flaw::None,
+        },
+    )
 }
 
 fn runner(cases: u32) -> TestRunner {
-    TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() })
+    TestRunner::new(Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    })
 }
 
 /// Two runs that differ in the secrets above `line`.
@@ -40,7 +49,12 @@ fn pair(plan: &Plan, line: Level) -> (Outcome, Outcome) {
 
 /// What the servers at or below `line` received.
 fn below(line: Level, outcome: &Outcome) -> Received {
-    outcome.received.iter().filter(|(level, _)| *level <= line).cloned().collect()
+    outcome
+        .received
+        .iter()
+        .filter(|(level, _)| *level <= line)
+        .cloned()
+        .collect()
 }
 
 fn count(received: &Received) -> u64 {
@@ -63,8 +77,17 @@ fn what_servers_above_a_level_answer_changes_nothing_below_it() {
         })
         .unwrap();
     // The runs of a pair must really differ above the line, and there must be something to see below it.
-    assert!(differing.get() > PAIRS / 4, "{} of {PAIRS} pairs differ", differing.get());
-    assert!(sent.get() > u64::from(PAIRS) && refused.get() > u64::from(PAIRS), "{} sent, {} refused", sent.get(), refused.get());
+    assert!(
+        differing.get() > PAIRS / 4,
+        "{} of {PAIRS} pairs differ",
+        differing.get()
+    );
+    assert!(
+        sent.get() > u64::from(PAIRS) && refused.get() > u64::from(PAIRS),
+        "{} sent, {} refused",
+        sent.get(),
+        refused.get()
+    );
 }
 
 #[test]
@@ -79,7 +102,12 @@ fn no_value_arrives_below_its_level_whenever_a_session_is_reset() {
             Ok(())
         })
         .unwrap();
-    assert!(sent.get() > u64::from(PAIRS) && resets.get() > u64::from(PAIRS) / 2, "{} sent, {} resets", sent.get(), resets.get());
+    assert!(
+        sent.get() > u64::from(PAIRS) && resets.get() > u64::from(PAIRS) / 2,
+        "{} sent, {} resets",
+        sent.get(),
+        resets.get()
+    );
 }
 
 /// The test of the tests: whichever rule of the gate is broken, both properties notice where they must.
@@ -94,10 +122,16 @@ fn every_flaw_is_found() {
         (Flaw::ForgetsTheArrival, Resets::AtAnyTime),
         (Flaw::ForgetsWhatIsLeaving, Resets::AtAnyTime),
     ] {
-        let mut runner = TestRunner::new_with_rng(Config::default(), TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+        let mut runner = TestRunner::new_with_rng(
+            Config::default(),
+            TestRng::deterministic_rng(RngAlgorithm::ChaCha),
+        );
         let plans = any_plan(resets);
         let is_found = (0..20_000).any(|_| {
-            let plan = Plan { flaw, ..plans.new_tree(&mut runner).unwrap().current() };
+            let plan = Plan {
+                flaw,
+                ..plans.new_tree(&mut runner).unwrap().current()
+            };
             match resets {
                 Resets::WhenQuiet => {
                     let (one, two) = pair(&plan, Level::Internal);

@@ -28,11 +28,17 @@ struct Value {
     level: Level,
 }
 
-const NOTHING: Value = Value { digest: 0, level: Level::Public };
+const NOTHING: Value = Value {
+    digest: 0,
+    level: Level::Public,
+};
 
 impl Value {
     fn with(self, other: Self) -> Self {
-        Self { digest: digest((self.digest, other.digest)), level: self.level.max(other.level) }
+        Self {
+            digest: digest((self.digest, other.digest)),
+            level: self.level.max(other.level),
+        }
     }
 }
 
@@ -77,17 +83,36 @@ pub(crate) fn run(plan: &Plan, line: Level, variant: u64) -> Outcome {
     let servers = plan.levels.iter().enumerate().map(|(index, level)| Server {
         id: ServerId::parse(&format!("s{index}")).unwrap(),
         level: *level,
-        secret: if *level > line { digest((plan.seed, index, variant)) } else { 0 },
+        secret: if *level > line {
+            digest((plan.seed, index, variant))
+        } else {
+            0
+        },
         history: NOTHING,
     });
     let mut world = World {
         plan,
-        agents: vec![Agent { memory: NOTHING, incarnation: 0 }; plan.callers],
-        sessions: (0..plan.callers).map(|_| Arc::new(Session::new())).collect(),
+        agents: vec![
+            Agent {
+                memory: NOTHING,
+                incarnation: 0
+            };
+            plan.callers
+        ],
+        sessions: (0..plan.callers)
+            .map(|_| Arc::new(Session::new()))
+            .collect(),
         disk: vec![(0, Label::default()); plan.callers],
         servers: servers.collect(),
         calls: BTreeMap::new(),
-        outcome: Outcome { received: plan.levels.iter().map(|level| (*level, Vec::new())).collect(), ..Outcome::default() },
+        outcome: Outcome {
+            received: plan
+                .levels
+                .iter()
+                .map(|level| (*level, Vec::new()))
+                .collect(),
+            ..Outcome::default()
+        },
     };
     let mut events: Vec<Key> = timetable(plan);
     events.sort_unstable();
@@ -105,7 +130,9 @@ impl World<'_> {
             Event::Kill => self.kill(),
             _ => {
                 // Gone if it was refused, or if the gate was killed meanwhile.
-                let Some(mut call) = self.calls.remove(&(caller, wake)) else { return };
+                let Some(mut call) = self.calls.remove(&(caller, wake)) else {
+                    return;
+                };
                 let goes_on = match event {
                     Event::Weigh => self.weigh(caller, &mut call),
                     Event::Dispatch => self.dispatch(caller, &mut call),
@@ -133,7 +160,8 @@ impl World<'_> {
             result: NOTHING,
             absorbed: None,
             showable: None,
-            is_weighed: self.plan.flaw == Flaw::WeighsBeforeReceived && session.weigh(self.servers[server].level).is_ok(),
+            is_weighed: self.plan.flaw == Flaw::WeighsBeforeReceived
+                && session.weigh(self.servers[server].level).is_ok(),
         };
         self.calls.insert((caller, wake), call);
     }
@@ -147,14 +175,19 @@ impl World<'_> {
         if self.plan.flaw == Flaw::ForgetsTheArrival {
             call.step = Step::new("late", &self.sessions[caller]);
         }
-        let is_allowed = self.sessions[caller].weigh_step(self.servers[call.server].level, &call.step).is_ok();
+        let is_allowed = self.sessions[caller]
+            .weigh_step(self.servers[call.server].level, &call.step)
+            .is_ok();
         if is_allowed || call.is_weighed || self.plan.flaw == Flaw::NeverWeighs {
             return true;
         }
         self.outcome.refused += 1;
         // The word goes to whoever made the call.
         if call.incarnation == agent.incarnation {
-            agent.memory = agent.memory.with(Value { digest: 1, ..NOTHING });
+            agent.memory = agent.memory.with(Value {
+                digest: 1,
+                ..NOTHING
+            });
         }
         false
     }
@@ -162,22 +195,33 @@ impl World<'_> {
     fn dispatch(&mut self, caller: usize, call: &mut Call) -> bool {
         let server = &mut self.servers[call.server];
         self.outcome.leaks += u64::from(call.content.level > server.level);
-        self.outcome.received[call.server].1.push((caller, call.content.digest));
+        self.outcome.received[call.server]
+            .1
+            .push((caller, call.content.digest));
         server.history = server.history.with(call.content);
-        call.result = Value { digest: digest((server.secret, server.history.digest)), level: server.level };
+        call.result = Value {
+            digest: digest((server.secret, server.history.digest)),
+            level: server.level,
+        };
         true
     }
 
     fn absorb(&mut self, caller: usize, call: &mut Call) -> bool {
         if self.plan.flaw != Flaw::AbsorbsAfterShowing {
             let server = &self.servers[call.server];
-            call.absorbed = Some(self.sessions[caller].absorb_step(Mark::trusted(server.level), &server.id, &call.step));
+            call.absorbed = Some(self.sessions[caller].absorb_step(
+                Mark::trusted(server.level),
+                &server.id,
+                &call.step,
+            ));
         }
         true
     }
 
     fn save(&mut self, caller: usize, call: &mut Call) -> bool {
-        let Some(absorbed) = call.absorbed.take() else { return true };
+        let Some(absorbed) = call.absorbed.take() else {
+            return true;
+        };
         let showable = absorbed.durable().unwrap_or_else(|absorbed| {
             let snapshot = absorbed.session().unsaved().unwrap();
             self.disk[caller] = (snapshot.epoch, snapshot.label.clone());
@@ -193,13 +237,20 @@ impl World<'_> {
         let agent = &mut self.agents[caller];
         agent.memory = agent.memory.with(call.result);
         drop(call.showable.take());
-        matches!(self.plan.flaw, Flaw::ShowsBeforeSaving | Flaw::AbsorbsAfterShowing)
+        matches!(
+            self.plan.flaw,
+            Flaw::ShowsBeforeSaving | Flaw::AbsorbsAfterShowing
+        )
     }
 
     fn absorb_too_late(&mut self, caller: usize, call: &mut Call) -> bool {
         let server = &self.servers[call.server];
         if self.plan.flaw == Flaw::AbsorbsAfterShowing {
-            call.absorbed = Some(self.sessions[caller].absorb_step(Mark::trusted(server.level), &server.id, &call.step));
+            call.absorbed = Some(self.sessions[caller].absorb_step(
+                Mark::trusted(server.level),
+                &server.id,
+                &call.step,
+            ));
             self.save(caller, call);
         }
         false
@@ -208,7 +259,10 @@ impl World<'_> {
     /// A person replaces the agent by one that knows nothing, and resets the session.
     fn reset(&mut self, caller: usize) {
         let agent = &mut self.agents[caller];
-        *agent = Agent { memory: NOTHING, incarnation: agent.incarnation + 1 };
+        *agent = Agent {
+            memory: NOTHING,
+            incarnation: agent.incarnation + 1,
+        };
         let reset = self.sessions[caller].reset();
         self.disk[caller] = (reset.begun.epoch, reset.begun.label.clone());
         self.sessions[caller].saved(&reset.begun);

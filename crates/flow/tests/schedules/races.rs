@@ -90,13 +90,21 @@ const SEARCHED: usize = 400_000;
 fn every_flaw_is_found() {
     type Race = fn(Flaw);
     // From a fixed seed, or a search would fail to find a well hidden flaw now and then. It ends with the first find.
-    let random =
-        |race: Race, flaw, count| Runner::new(RandomScheduler::new_from_seed(SEED, count), quiet()).run(move || race(flaw));
-    let unlucky =
-        |race: Race, flaw, count| Runner::new(PctScheduler::new_from_seed(SEED, 3, count), quiet()).run(move || race(flaw));
+    let random = |race: Race, flaw, count| {
+        Runner::new(RandomScheduler::new_from_seed(SEED, count), quiet()).run(move || race(flaw))
+    };
+    let unlucky = |race: Race, flaw, count| {
+        Runner::new(PctScheduler::new_from_seed(SEED, 3, count), quiet()).run(move || race(flaw))
+    };
     // What is found below is the flaw and nothing else.
     for race in [race as Race, race_with_reset] {
-        assert_eq!((random(race, Flaw::None, 1_000), unlucky(race, Flaw::None, 1_000)), (1_000, 1_000));
+        assert_eq!(
+            (
+                random(race, Flaw::None, 1_000),
+                unlucky(race, Flaw::None, 1_000)
+            ),
+            (1_000, 1_000)
+        );
     }
     for (race, flaw) in [
         (race as Race, Flaw::AbsorbsAfterShowing),

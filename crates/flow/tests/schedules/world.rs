@@ -43,11 +43,24 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(flaw: Flaw) -> Arc<Self> {
-        let (writer, disk, agent) = (Mutex::new(()), Mutex::new(Mark::default()), Mutex::new(Level::Public));
-        Arc::new(Self { flaw, session: Arc::new(Session::new()), writer, disk, agent })
+        let (writer, disk, agent) = (
+            Mutex::new(()),
+            Mutex::new(Mark::default()),
+            Mutex::new(Level::Public),
+        );
+        Arc::new(Self {
+            flaw,
+            session: Arc::new(Session::new()),
+            writer,
+            disk,
+            agent,
+        })
     }
 
-    pub(crate) fn spawn(self: &Arc<Self>, work: impl FnOnce(&Self) + Send + 'static) -> thread::JoinHandle<()> {
+    pub(crate) fn spawn(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) + Send + 'static,
+    ) -> thread::JoinHandle<()> {
         let world = Arc::clone(self);
         thread::spawn(move || work(&world))
     }
@@ -87,7 +100,11 @@ impl World {
     }
 
     fn absorb(&self, step: &Step) -> Absorbed {
-        self.session.absorb_step(Mark::trusted(Level::Confidential), &ServerId::parse("notes").unwrap(), step)
+        self.session.absorb_step(
+            Mark::trusted(Level::Confidential),
+            &ServerId::parse("notes").unwrap(),
+            step,
+        )
     }
 
     fn show(&self) {
@@ -111,19 +128,31 @@ impl World {
 
     /// The agent calls a public server with the most secret thing it knows.
     pub(crate) fn tells_the_public(&self) {
-        let early = (self.flaw == Flaw::WeighsBeforeReceived).then(|| self.session.weigh(Level::Public).is_ok());
+        let early = (self.flaw == Flaw::WeighsBeforeReceived)
+            .then(|| self.session.weigh(Level::Public).is_ok());
         let arriving = Step::new("search", &self.session);
         let content = *self.agent.lock().unwrap();
-        let step = if self.flaw == Flaw::ForgetsTheArrival { Step::new("search", &self.session) } else { arriving };
-        let is_sent = early.unwrap_or_else(|| self.session.weigh_step(Level::Public, &step).is_ok());
-        assert!(!is_sent || content == Level::Public, "{content} was sent to a public server");
+        let step = if self.flaw == Flaw::ForgetsTheArrival {
+            Step::new("search", &self.session)
+        } else {
+            arriving
+        };
+        let is_sent =
+            early.unwrap_or_else(|| self.session.weigh_step(Level::Public, &step).is_ok());
+        assert!(
+            !is_sent || content == Level::Public,
+            "{content} was sent to a public server"
+        );
     }
 
     /// The gate is killed and started again, and the agent is not.
     pub(crate) fn is_killed(&self) {
         let agent = self.agent.lock().unwrap();
         let (known, restored) = (*agent, self.disk.lock().unwrap().secrecy);
-        assert!(known <= restored, "the agent knows something {known} and the label is {restored} after a restart");
+        assert!(
+            known <= restored,
+            "the agent knows something {known} and the label is {restored} after a restart"
+        );
     }
 
     /// A person stops the agent, clears what it knows, resets the session, and lets the agent go on. As `State::reset` does it.
@@ -132,7 +161,11 @@ impl World {
         *agent = Level::Public;
         let _writer = self.writer.lock().unwrap();
         let reset = self.session.reset();
-        let label = if self.flaw == Flaw::SavesACleanReset { Mark::default() } else { reset.begun.label.mark };
+        let label = if self.flaw == Flaw::SavesACleanReset {
+            Mark::default()
+        } else {
+            reset.begun.label.mark
+        };
         *self.disk.lock().unwrap() = label;
         self.session.saved(&reset.begun);
     }

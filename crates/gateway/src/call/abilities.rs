@@ -14,8 +14,14 @@ const UI_FORM: &str = "text/html;profile=mcp-app";
 pub(super) fn plain(capabilities: &Bytes) -> Vec<u8> {
     let given = Json::checked_before(capabilities);
     let mut out = Object::new();
-    for (key, parts) in [("sampling", &["context", "tools"][..]), ("roots", &[]), ("elicitation", &["form", "url"])] {
-        let Some(value) = given.get(key) else { continue };
+    for (key, parts) in [
+        ("sampling", &["context", "tools"][..]),
+        ("roots", &[]),
+        ("elicitation", &["form", "url"]),
+    ] {
+        let Some(value) = given.get(key) else {
+            continue;
+        };
         out.object(key, |out| {
             for part in parts.iter().filter(|part| value.get(part).is_some()) {
                 out.raw(part, b"{}");

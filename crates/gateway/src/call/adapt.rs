@@ -35,7 +35,12 @@ impl Anew {
 
     /// Keys of `_meta` that only the gate uses are taken out, and structured content that would hide an error is moved there.
     /// Returns a remark for the operator.
-    pub(super) fn meta(&mut self, case: Case<'_>, target: &Target, found: &Found<'_>) -> Option<String> {
+    pub(super) fn meta(
+        &mut self,
+        case: Case<'_>,
+        target: &Target,
+        found: &Found<'_>,
+    ) -> Option<String> {
         let misfit = misfit(case, target, found);
         let fields = found.meta.map(Json::raw_fields).unwrap_or_default();
         let is_own = |key: &[u8]| json::decode_key(key).starts_with(OWN_META);
@@ -43,9 +48,12 @@ impl Anew {
             return None;
         }
         let mut meta = write::Object::new();
-        fields.iter().filter(|(key, _)| !is_own(key)).for_each(|(key, value)| {
-            meta.copied(key, *value);
-        });
+        fields
+            .iter()
+            .filter(|(key, _)| !is_own(key))
+            .for_each(|(key, value)| {
+                meta.copied(key, *value);
+            });
         let (content, why) = misfit.unzip();
         if let Some(content) = content {
             meta.json(MISFIT_META, content);
@@ -58,8 +66,19 @@ impl Anew {
 
 /// The structured content of an error that does not fit the schema its tool declares, and how.
 fn misfit<'a>(case: Case<'_>, target: &Target, found: &Found<'a>) -> Option<(Json<'a>, String)> {
-    let content = found.structured.filter(|_| found.is_error && case.ask.action == Action::CallTool)?;
-    let schema = target.definition.as_deref()?.output().as_ref().ok()?.as_ref()?;
+    let content = found
+        .structured
+        .filter(|_| found.is_error && case.ask.action == Action::CallTool)?;
+    let schema = target
+        .definition
+        .as_deref()?
+        .output()
+        .as_ref()
+        .ok()?
+        .as_ref()?;
     let mismatch = schema.check(content.as_bytes()).err()?;
-    Some((content, format!("the structured content of its error does not fit the output schema: {mismatch}")))
+    Some((
+        content,
+        format!("the structured content of its error does not fit the output schema: {mismatch}"),
+    ))
 }

@@ -24,10 +24,19 @@ impl Answer {
 
 /// Admit to Judge. A person who approved the call approved that its server may ask. Where nobody was asked, and only the answer makes it
 /// a call that somebody would be asked about, it is refused.
-pub(super) fn judge(case: Case<'_>, target: &Target, decide: Decide, key: &str, answer: &Answer) -> Result<(), Violation> {
+pub(super) fn judge(
+    case: Case<'_>,
+    target: &Target,
+    decide: Decide,
+    key: &str,
+    answer: &Answer,
+) -> Result<(), Violation> {
     let received = receive(case.ask)?;
     let judged = |text: &[u8]| {
-        let case = Case { answer: Some((key, text)), ..case };
+        let case = Case {
+            answer: Some((key, text)),
+            ..case
+        };
         let decided = decide(case, &received, target, Count::Look)?;
         Ok::<_, Violation>(settle_rewrite(case, target, decided, decide)?.judged)
     };
@@ -35,16 +44,27 @@ pub(super) fn judge(case: Case<'_>, target: &Target, decide: Decide, key: &str, 
         Judged::Permitted(_) => Ok(()),
         Judged::Asked(_) if case.is_approved || matches!(judged(b"")?, Judged::Asked(_)) => Ok(()),
         Judged::Asked(asked) => {
-            let detail = format!("an answer in the middle of the call would need a person's word: {}", asked.why.join("; "));
+            let detail = format!(
+                "an answer in the middle of the call would need a person's word: {}",
+                asked.why.join("; ")
+            );
             Err(Violation::new(Rule::ApprovalDenied, detail)
                 .with_hint("an answer to the server needs approval; make the call again"))
         }
-        Judged::Rewritten(_) => Err(Violation::new(Rule::PolicyDenied, "a rewritten call would be rewritten again")),
+        Judged::Rewritten(_) => Err(Violation::new(
+            Rule::PolicyDenied,
+            "a rewritten call would be rewritten again",
+        )),
     }
 }
 
 /// No record, no action.
-pub(super) fn record(case: Case<'_>, target: &Target, key: &str, answer: &Answer) -> Result<(), Violation> {
+pub(super) fn record(
+    case: Case<'_>,
+    target: &Target,
+    key: &str,
+    answer: &Answer,
+) -> Result<(), Violation> {
     let text = answer.text();
     let digest = blake3::hash(text).to_hex();
     let key: String = audit::printable(key).chars().take(64).collect();
@@ -63,5 +83,7 @@ pub(super) fn record(case: Case<'_>, target: &Target, key: &str, answer: &Answer
         ..audit::Change::default()
     };
     let recorded = case.gate.ledger.change(&change);
-    recorded.map(drop).map_err(|error| Violation::new(Rule::LedgerUnavailable, error.to_string()))
+    recorded
+        .map(drop)
+        .map_err(|error| Violation::new(Rule::LedgerUnavailable, error.to_string()))
 }

@@ -33,9 +33,18 @@ pub(super) fn facts(gate: &Inner, ask: &Ask, rules: &Rules) -> Facts {
         action: ask.action.method().into(),
         caller: ask.caller.id().to_owned().into(),
         user: ask.caller.user().unwrap_or_default().to_owned().into(),
-        agent: ask.caller.agent_name().unwrap_or_default().to_owned().into(),
+        agent: ask
+            .caller
+            .agent_name()
+            .unwrap_or_default()
+            .to_owned()
+            .into(),
         tenant: ask.caller.tenant().unwrap_or_default().to_owned().into(),
-        execution: ask.caller.signed().map_or_else(String::new, |session| session.execution.clone()).into(),
+        execution: ask
+            .caller
+            .signed()
+            .map_or_else(String::new, |session| session.execution.clone())
+            .into(),
         context: ask.caller.context().unwrap_or_default().to_owned().into(),
         signature: signature(ask).into(),
         session: ask.session.to_string().into(),
@@ -55,11 +64,16 @@ pub(super) fn bound_caller(caller: &Caller) -> String {
 
 /// A refusal's words for the operator, without secrets that the caller sent.
 fn scrubbed(gate: &Inner, stop: Stop) -> Stop {
-    let Stop::Refused(mut violation) = stop else { return stop };
+    let Stop::Refused(mut violation) = stop else {
+        return stop;
+    };
     if let Some(clean) = gate.text_without_secrets(&violation.detail) {
         violation.detail = clean;
     }
-    let clean = violation.payload.as_ref().and_then(|payload| gate.without_secrets(payload.as_bytes()));
+    let clean = violation
+        .payload
+        .as_ref()
+        .and_then(|payload| gate.without_secrets(payload.as_bytes()));
     if let Some(clean) = clean.and_then(|clean| String::from_utf8(clean).ok()) {
         violation.payload = Some(clean);
     }
@@ -68,8 +82,12 @@ fn scrubbed(gate: &Inner, stop: Stop) -> Stop {
 
 /// The client's own signature, as proof of what it asked for.
 fn signature(ask: &Ask) -> String {
-    let Proof::Envelope(envelope) = &ask.proof else { return String::new() };
-    let signature = Json::checked_before(envelope).get("signature").and_then(Json::as_str);
+    let Proof::Envelope(envelope) = &ask.proof else {
+        return String::new();
+    };
+    let signature = Json::checked_before(envelope)
+        .get("signature")
+        .and_then(Json::as_str);
     signature.map(|text| text.into_owned()).unwrap_or_default()
 }
 
@@ -90,7 +108,9 @@ pub(super) fn name(case: Case<'_>, opened: &mut Opened, received: &Received<'_>,
 
 /// Whether a name is the one that `server` and `tool` make, without making it.
 fn is_double(asked: &str, target: &Target) -> bool {
-    let rest = asked.strip_prefix(target.spec.id.as_str()).and_then(|rest| rest.strip_prefix("__"));
+    let rest = asked
+        .strip_prefix(target.spec.id.as_str())
+        .and_then(|rest| rest.strip_prefix("__"));
     rest == Some(target.name.as_str())
 }
 
@@ -102,11 +122,20 @@ pub(super) fn unresolved(opened: &mut Opened, received: &Received<'_>) {
 }
 
 /// What the decision was made on.
-pub(super) fn weighed(case: Case<'_>, opened: &mut Opened, target: &Target, permit: &Permit, args: &Args) {
+pub(super) fn weighed(
+    case: Case<'_>,
+    opened: &mut Opened,
+    target: &Target,
+    permit: &Permit,
+    args: &Args,
+) {
     opened.facts.label = permit.label().to_string().into();
     opened.facts.after = case.step.after().to_string().into();
     opened.facts.policy = permit.policies().join(" ").into();
-    opened.facts.args = blake3::Hash::from_bytes(args.digest).to_hex().to_string().into();
+    opened.facts.args = blake3::Hash::from_bytes(args.digest)
+        .to_hex()
+        .to_string()
+        .into();
     opened.facts.args_bytes = Some(args.text.len() as u64);
     keep_body(case, opened, &args.judged, target.spec.id.as_str());
 }
@@ -137,8 +166,14 @@ fn keep_refused(case: Case<'_>, opened: &mut Opened) {
     }
 }
 
-pub(super) fn conclude(case: Case<'_>, mut opened: Opened, outcome: Result<Delivered, Stop>) -> Reply {
-    let Case { gate, ask, step, .. } = case;
+pub(super) fn conclude(
+    case: Case<'_>,
+    mut opened: Opened,
+    outcome: Result<Delivered, Stop>,
+) -> Reply {
+    let Case {
+        gate, ask, step, ..
+    } = case;
     if opened.facts.label.is_empty() {
         opened.facts.label = current_label(ask).to_string().into();
     }
@@ -157,17 +192,34 @@ pub(super) fn conclude(case: Case<'_>, mut opened: Opened, outcome: Result<Deliv
             }
             delivered
         }
-        Err(stop) => Delivered { outcome: Outcome::Stopped(stop), is_error: true, remark: None, pass: Pass::own() },
+        Err(stop) => Delivered {
+            outcome: Outcome::Stopped(stop),
+            is_error: true,
+            remark: None,
+            pass: Pass::own(),
+        },
     };
     let (record, outcome, pass) = match delivered {
-        Delivered { outcome: Outcome::Stopped(stop), pass, .. } => {
+        Delivered {
+            outcome: Outcome::Stopped(stop),
+            pass,
+            ..
+        } => {
             let stop = scrubbed(gate, stop);
             gate.count(stopped(&stop, had_intent).verdict);
-            (stopped_record(case, opened, &stop), Outcome::Stopped(stop), pass)
+            (
+                stopped_record(case, opened, &stop),
+                Outcome::Stopped(stop),
+                pass,
+            )
         }
         delivered => {
             gate.count(verdict(&delivered));
-            (delivered_record(gate, opened, &delivered).map(OnRecord::from), delivered.outcome, delivered.pass)
+            (
+                delivered_record(gate, opened, &delivered).map(OnRecord::from),
+                delivered.outcome,
+                delivered.pass,
+            )
         }
     };
     match record {
@@ -176,7 +228,9 @@ pub(super) fn conclude(case: Case<'_>, mut opened: Opened, outcome: Result<Deliv
             tracing::error!(%error, call = step.call(), "an outcome could not be recorded");
             match outcome {
                 // No reply before its record, a refusal's neither: what it had to say is not said.
-                Outcome::Stopped(Stop::Refused(violation)) if !had_intent || violation.rule == Rule::LedgerUnavailable => {
+                Outcome::Stopped(Stop::Refused(violation))
+                    if !had_intent || violation.rule == Rule::LedgerUnavailable =>
+                {
                     Reply::refused_unrecorded(error.to_string())
                 }
                 _ => Reply::unrecorded(error.to_string()),
@@ -186,14 +240,21 @@ pub(super) fn conclude(case: Case<'_>, mut opened: Opened, outcome: Result<Deliv
 }
 
 /// Records how a call was stopped. Refusals of one caller that come in numbers are counted instead, so that they do not fill the disk.
-fn stopped_record(case: Case<'_>, mut opened: Opened, stop: &Stop) -> Result<OnRecord, audit::LedgerUnavailable> {
+fn stopped_record(
+    case: Case<'_>,
+    mut opened: Opened,
+    stop: &Stop,
+) -> Result<OnRecord, audit::LedgerUnavailable> {
     let Case { gate, ask, .. } = case;
     let had_intent = opened.has_intent();
     if let Stop::Refused(violation) = stop
         && !had_intent
         && !ask.caller.refusals().may_record()
     {
-        return gate.refusals.count(opened, ask.door.as_str(), violation.rule.code()).map(OnRecord::from);
+        return gate
+            .refusals
+            .count(opened, ask.door.as_str(), violation.rule.code())
+            .map(OnRecord::from);
     }
     let label = current_label(ask).to_string();
     let mut record = stopped(stop, had_intent);
@@ -203,7 +264,11 @@ fn stopped_record(case: Case<'_>, mut opened: Opened, stop: &Stop) -> Result<OnR
     gate.ledger.conclude(opened, &record).map(OnRecord::from)
 }
 
-fn delivered_record(gate: &Inner, opened: Opened, delivered: &Delivered) -> Result<audit::Sealed, audit::LedgerUnavailable> {
+fn delivered_record(
+    gate: &Inner,
+    opened: Opened,
+    delivered: &Delivered,
+) -> Result<audit::Sealed, audit::LedgerUnavailable> {
     let label = delivered.pass.after().unwrap_or_default().to_string();
     let none = bytes::Bytes::new();
     let (bytes, known) = match &delivered.outcome {
@@ -211,7 +276,9 @@ fn delivered_record(gate: &Inner, opened: Opened, delivered: &Delivered) -> Resu
         Outcome::Rpc(bytes) => (bytes, None),
         Outcome::Stopped(_) => (&none, None),
     };
-    let digest = known.map_or_else(|| blake3::hash(bytes), blake3::Hash::from_bytes).to_hex();
+    let digest = known
+        .map_or_else(|| blake3::hash(bytes), blake3::Hash::from_bytes)
+        .to_hex();
     let mut record = audit::Outcome::new(verdict(delivered), Stage::Conclude);
     record.label_after = &label;
     record.result = digest.as_str();
@@ -220,14 +287,23 @@ fn delivered_record(gate: &Inner, opened: Opened, delivered: &Delivered) -> Resu
     record.detail = delivered.remark.as_deref().unwrap_or_default();
     if record.violation == audit::UPSTREAM_ERROR {
         let (call, server) = (&*opened.facts.call, &*opened.facts.server);
-        tracing::warn!(call, server, detail = record.detail, "a server answered with an error");
+        tracing::warn!(
+            call,
+            server,
+            detail = record.detail,
+            "a server answered with an error"
+        );
     }
     gate.ledger.conclude(opened, &record)
 }
 
 /// A call whose server or tool says that it failed has failed, however well that was said.
 fn verdict(delivered: &Delivered) -> Verdict {
-    if delivered.is_error { Verdict::Failed } else { Verdict::Permitted }
+    if delivered.is_error {
+        Verdict::Failed
+    } else {
+        Verdict::Permitted
+    }
 }
 
 /// An error that the upstream reported in a well-formed answer: delivered, and counted as a failure.
@@ -246,17 +322,28 @@ fn stopped(stop: &Stop, had_intent: bool) -> audit::Outcome<'_> {
             // be sent. A server that does not accept the user's account did nothing.
             let is_under_way = had_intent && violation.rule != Rule::PermissionDenied;
             let is_done = violation.rule.stage() > Stage::Dispatch || is_under_way;
-            let verdict = if is_done { Verdict::Failed } else { Verdict::Refused };
+            let verdict = if is_done {
+                Verdict::Failed
+            } else {
+                Verdict::Refused
+            };
             let mut record = audit::Outcome::new(verdict, violation.rule.stage());
             record.violation = violation.rule.code();
             record.payload = violation.payload.as_deref().unwrap_or_default();
             record
         }
-        Stop::Failed(Fault { kind: FaultKind::Cancelled, .. }) => audit::Outcome::new(Verdict::Cancelled, Stage::Dispatch),
+        Stop::Failed(Fault {
+            kind: FaultKind::Cancelled,
+            ..
+        }) => audit::Outcome::new(Verdict::Cancelled, Stage::Dispatch),
         Stop::Failed(fault) => {
             // The server may have done it, and whoever could have told is gone.
             let is_unknown = had_intent && fault.kind == FaultKind::Worker;
-            let verdict = if is_unknown { Verdict::Indeterminate } else { Verdict::Failed };
+            let verdict = if is_unknown {
+                Verdict::Indeterminate
+            } else {
+                Verdict::Failed
+            };
             let mut record = audit::Outcome::new(verdict, Stage::Dispatch);
             record.violation = fault.error_code().as_str();
             record
@@ -273,7 +360,14 @@ fn stopped(stop: &Stop, had_intent: bool) -> audit::Outcome<'_> {
 fn log(stop: &Stop, opened: &Opened) {
     let call = &*opened.facts.call;
     match stop {
-        Stop::Refused(violation) => tracing::info!(call, rule = violation.rule.code(), detail = violation.detail, "refused"),
-        Stop::Failed(fault) => tracing::warn!(call, kind = ?fault.kind, detail = fault.detail, "failed"),
+        Stop::Refused(violation) => tracing::info!(
+            call,
+            rule = violation.rule.code(),
+            detail = violation.detail,
+            "refused"
+        ),
+        Stop::Failed(fault) => {
+            tracing::warn!(call, kind = ?fault.kind, detail = fault.detail, "failed")
+        }
     }
 }

@@ -18,7 +18,10 @@ use wire::{
     write::{self, Object},
 };
 
-use super::{Case, Count, Decided, Received, Settled, dispatch::left, in_force, receive, resolve, sent, slots::Waiting};
+use super::{
+    Case, Count, Decided, Received, Settled, dispatch::left, in_force, receive, resolve, sent,
+    slots::Waiting,
+};
 use crate::{
     Answer, Ask,
     catalog::Target,
@@ -44,7 +47,12 @@ pub(super) async fn consent(
     decide: Decide,
     wires: &mut Wires,
 ) -> Result<Settled, Stop> {
-    let Decided { judged, args, slots, .. } = settle_rewrite(case, &target, decided, decide)?;
+    let Decided {
+        judged,
+        args,
+        slots,
+        ..
+    } = settle_rewrite(case, &target, decided, decide)?;
     if matches!(judged, Judged::Asked(_))
         && let Some(ask) = sent::untraced(case.ask)
     {
@@ -52,17 +60,32 @@ pub(super) async fn consent(
         drop((args, slots));
         let (case, received) = (Case { ask: &ask, ..case }, receive(&ask)?);
         let decided = decide(case, &received, &target, Count::Look)?;
-        return Box::pin(consent(case, opened, &received, target, decided, decide, wires)).await;
+        return Box::pin(consent(
+            case, opened, &received, target, decided, decide, wires,
+        ))
+        .await;
     }
     let settled = match judged {
-        Judged::Permitted(permit) => Settled { permit, args, target, slots, begun: case.begun, is_approved: false },
+        Judged::Permitted(permit) => Settled {
+            permit,
+            args,
+            target,
+            slots,
+            begun: case.begun,
+            is_approved: false,
+        },
         Judged::Rewritten(_) => {
-            return Err(Violation::new(Rule::PolicyDenied, "a rewritten call would be rewritten again").into());
+            return Err(Violation::new(
+                Rule::PolicyDenied,
+                "a rewritten call would be rewritten again",
+            )
+            .into());
         }
         Judged::Asked(asked) => {
             // A person's time is nobody's place among the calls in flight; those who wait have places of their own.
             drop((args, slots));
-            let _waiting = Waiting::of(case).ok_or_else(|| too_many("too many of its calls wait"))?;
+            let _waiting =
+                Waiting::of(case).ok_or_else(|| too_many("too many of its calls wait"))?;
             let approval = open(case, &target, &asked).await?;
             opened.facts.approval = approval.id.clone().into();
             wait(case, &approval, wires).await?;
@@ -73,14 +96,28 @@ pub(super) async fn consent(
 }
 
 /// A rewritten call is decided like the original was, once.
-pub(super) fn settle_rewrite(case: Case<'_>, target: &Target, decided: Decided, decide: Decide) -> Result<Decided, Violation> {
-    let Judged::Rewritten(rewritten) = decided.judged else { return Ok(decided) };
+pub(super) fn settle_rewrite(
+    case: Case<'_>,
+    target: &Target,
+    decided: Decided,
+    decide: Decide,
+) -> Result<Decided, Violation> {
+    let Judged::Rewritten(rewritten) = decided.judged else {
+        return Ok(decided);
+    };
     drop(decided.slots);
     tracing::info!(policies = ?rewritten.policies, server = %target.spec.id, tool = target.name, "arguments rewritten");
-    let params = write::replace_fields(Json::checked_before(&case.ask.params), &["arguments"], |out| {
-        out.raw("arguments", &rewritten.arguments);
-    });
-    let ask = Ask { params: params.into(), ..case.ask.clone() };
+    let params = write::replace_fields(
+        Json::checked_before(&case.ask.params),
+        &["arguments"],
+        |out| {
+            out.raw("arguments", &rewritten.arguments);
+        },
+    );
+    let ask = Ask {
+        params: params.into(),
+        ..case.ask.clone()
+    };
     let received = receive(&ask)?;
     decide(Case { ask: &ask, ..case }, &received, target, Count::Look)
 }
@@ -93,7 +130,10 @@ async fn open(case: Case<'_>, target: &Target, asked: &Asked) -> Result<Approval
     let mut why = asked.why.clone();
     if !origins.is_empty() {
         let origins: Vec<&str> = origins.iter().map(vocab::ServerId::as_str).collect();
-        why.push(format!("the session has seen data of {}", origins.join(", ")));
+        why.push(format!(
+            "the session has seen data of {}",
+            origins.join(", ")
+        ));
     }
     let new = NewApproval {
         digest: *asked.binding(),
@@ -104,24 +144,36 @@ async fn open(case: Case<'_>, target: &Target, asked: &Asked) -> Result<Approval
         target: target.name.clone(),
         definition: target.digest().to_owned(),
         // The person sees it as the ledger keeps it: without secrets. What they approve is bound to the whole text all the same.
-        arguments: String::from_utf8_lossy(&gate.without_secrets(&asked.sent).unwrap_or_else(|| asked.sent.to_vec()))
-            .into_owned(),
+        arguments: String::from_utf8_lossy(
+            &gate
+                .without_secrets(&asked.sent)
+                .unwrap_or_else(|| asked.sent.to_vec()),
+        )
+        .into_owned(),
         label: asked.label().to_string(),
-        lineage: Some(case.step.after().to_string()).into_iter().filter(|head| !head.is_empty()).collect(),
+        lineage: Some(case.step.after().to_string())
+            .into_iter()
+            .filter(|head| !head.is_empty())
+            .collect(),
         why,
         bundle: case.rules.bundle.version().to_owned(),
         asked_ms: now_ms,
-        expires_ms: now_ms.saturating_add(u64::try_from(case.rules.approvals.expiry.as_millis()).unwrap_or(u64::MAX)),
+        expires_ms: now_ms.saturating_add(
+            u64::try_from(case.rules.approvals.expiry.as_millis()).unwrap_or(u64::MAX),
+        ),
         // No two calls have the same id, so no two approvals do; that it can be guessed helps nobody who may not answer.
         entropy: *blake3::keyed_hash(asked.binding(), case.step.call().as_bytes()).as_bytes(),
     };
-    let state::Asked { approval, is_new } = gate.state.ask(new).await.map_err(|error| match error {
-        state::StateError::TooMany { .. } => too_many(&error.to_string()).into(),
-        state::StateError::TooLarge { .. } => Violation::new(Rule::ApprovalDenied, error.to_string())
-            .with_hint("the arguments are too long to be put before a person")
-            .into(),
-        error => unavailable(error),
-    })?;
+    let state::Asked { approval, is_new } =
+        gate.state.ask(new).await.map_err(|error| match error {
+            state::StateError::TooMany { .. } => too_many(&error.to_string()).into(),
+            state::StateError::TooLarge { .. } => {
+                Violation::new(Rule::ApprovalDenied, error.to_string())
+                    .with_hint("the arguments are too long to be put before a person")
+                    .into()
+            }
+            error => unavailable(error),
+        })?;
     if is_new {
         let change = audit::Change {
             action: "approval.asked",
@@ -146,7 +198,11 @@ fn too_many(detail: &str) -> Violation {
 }
 
 fn unavailable(error: impl std::fmt::Display) -> Stop {
-    Fault::new(FaultKind::Gate, format!("approvals are not available: {error}")).into()
+    Fault::new(
+        FaultKind::Gate,
+        format!("approvals are not available: {error}"),
+    )
+    .into()
 }
 
 /// Waits until a person answered, the question expired, or the client is gone. In the last case the question stays open, and the
@@ -156,9 +212,16 @@ async fn wait(case: Case<'_>, approval: &Approval, wires: &mut Wires) -> Result<
     let _awaited = gate.awaited.begin(&approval.id);
     let news = gate.state.watch(&approval.id).await.map_err(unavailable)?;
     let mut news = news.ok_or_else(|| unavailable("the question is gone"))?;
-    if case.rules.approvals.in_client && approval.state == ApprovalState::Pending && can_elicit(case.ask) {
+    if case.rules.approvals.in_client
+        && approval.state == ApprovalState::Pending
+        && can_elicit(case.ask)
+    {
         wires
-            .say(Event::Ask { key: KEY.into(), method: "elicitation/create".into(), params: Words::own(question(approval)) })
+            .say(Event::Ask {
+                key: KEY.into(),
+                method: "elicitation/create".into(),
+                params: Words::own(question(approval)),
+            })
             .await;
     }
     let mut reminder = tokio::time::interval(REMINDER);
@@ -166,7 +229,9 @@ async fn wait(case: Case<'_>, approval: &Approval, wires: &mut Wires) -> Result<
     let mut orders_open = true;
     loop {
         let now = gate.state.get(&approval.id).await.map_err(unavailable)?;
-        match now.map_or(ApprovalState::Expired, |approval| approval.at(gate.now_ms()).state) {
+        match now.map_or(ApprovalState::Expired, |approval| {
+            approval.at(gate.now_ms()).state
+        }) {
             ApprovalState::Pending => {}
             ApprovalState::Approved => return Ok(()),
             ApprovalState::Denied => return Err(denied(case, approval).await),
@@ -206,21 +271,39 @@ async fn wait(case: Case<'_>, approval: &Approval, wires: &mut Wires) -> Result<
 
 async fn denied(case: Case<'_>, approval: &Approval) -> Stop {
     let answered = case.gate.state.get(&approval.id).await.ok().flatten();
-    let (who, reason) = answered.map(|approval| (approval.answered_by, approval.reason)).unwrap_or_default();
-    let violation = Violation::new(Rule::ApprovalDenied, format!("approval {} was denied by {who}: {reason}", approval.id));
-    if reason.is_empty() { violation.into() } else { violation.with_hint(reason).into() }
+    let (who, reason) = answered
+        .map(|approval| (approval.answered_by, approval.reason))
+        .unwrap_or_default();
+    let violation = Violation::new(
+        Rule::ApprovalDenied,
+        format!("approval {} was denied by {who}: {reason}", approval.id),
+    );
+    if reason.is_empty() {
+        violation.into()
+    } else {
+        violation.with_hint(reason).into()
+    }
 }
 
 fn expired(approval: &Approval) -> Violation {
-    Violation::new(Rule::ApprovalExpired, format!("nobody answered approval {} in time", approval.id))
+    Violation::new(
+        Rule::ApprovalExpired,
+        format!("nobody answered approval {} in time", approval.id),
+    )
 }
 
 fn used() -> Violation {
-    Violation::new(Rule::ApprovalDenied, "the approval was spent by another call").with_hint("it was used already")
+    Violation::new(
+        Rule::ApprovalDenied,
+        "the approval was spent by another call",
+    )
+    .with_hint("it was used already")
 }
 
 fn can_elicit(ask: &Ask) -> bool {
-    Json::checked_before(&ask.client.capabilities).get("elicitation").is_some()
+    Json::checked_before(&ask.client.capabilities)
+        .get("elicitation")
+        .is_some()
 }
 
 /// The question as the person at the client sees it: everything an operator would see, with nothing that could fool a terminal.
@@ -236,13 +319,17 @@ fn question(approval: &Approval) -> Bytes {
     );
     let mut out = Object::new();
     // Nothing to fill in: accepting approves, declining denies, and who dismisses the question leaves it to others.
-    out.str("mode", "form").str("message", &message).raw("requestedSchema", br#"{"type":"object","properties":{}}"#);
+    out.str("mode", "form")
+        .str("message", &message)
+        .raw("requestedSchema", br#"{"type":"object","properties":{}}"#);
     out.finish().into()
 }
 
 /// An answer from the client. It counts only because the operator allows it; a dismissed question stays open for others.
 async fn answered(case: Case<'_>, approval: &Approval, answer: &Answer) -> Result<(), Stop> {
-    let Answer::Result(result) = answer else { return Ok(()) };
+    let Answer::Result(result) = answer else {
+        return Ok(());
+    };
     let result = Json::checked_before(result);
     let is_approved = match result.get("action").and_then(Json::as_str).as_deref() {
         Some("accept") => true,
@@ -250,51 +337,99 @@ async fn answered(case: Case<'_>, approval: &Approval, answer: &Answer) -> Resul
         _ => return Ok(()),
     };
     let who = format!("{} (in the client)", case.ask.caller.id());
-    case.gate.answer_approval(&approval.id, is_approved, &who, "").await.map(drop).map_err(unavailable)
+    case.gate
+        .answer_approval(&approval.id, is_approved, &who, "")
+        .await
+        .map(drop)
+        .map_err(unavailable)
 }
 
 /// Decides the approved call again and spends the approval, if it is still the same call in the same world.
 async fn spend(case: Case<'_>, received: &Received<'_>, decide: Decide) -> Result<Settled, Stop> {
     let rules = case.gate.rules();
-    let case = Case { rules: &rules, ..case };
+    let case = Case {
+        rules: &rules,
+        ..case
+    };
     in_force(case)?;
     let target = resolve::resolve(case, received).await?;
     let decided = decide(case, received, &target, Count::Look)?;
-    let Decided { judged, args, slots, .. } = settle_rewrite(case, &target, decided, decide)?;
+    let Decided {
+        judged,
+        args,
+        slots,
+        ..
+    } = settle_rewrite(case, &target, decided, decide)?;
     let Judged::Asked(asked) = judged else {
         return Err(changed("the rules changed while it waited").into());
     };
-    let spent = case.gate.state.spend(asked.binding(), case.gate.now_ms()).await.map_err(|error| match error {
-        SpendError::NotAsked | SpendError::NotApproved(_) | SpendError::Denied(_) => {
-            Stop::from(changed("the call, its session or its tool is not what was approved"))
-        }
-        SpendError::AlreadyUsed(_) => used().into(),
-        SpendError::Expired(approval) => expired(&approval).into(),
-        SpendError::State(error) => unavailable(error),
-    })?;
+    let spent = case
+        .gate
+        .state
+        .spend(asked.binding(), case.gate.now_ms())
+        .await
+        .map_err(|error| match error {
+            SpendError::NotAsked | SpendError::NotApproved(_) | SpendError::Denied(_) => {
+                Stop::from(changed(
+                    "the call, its session or its tool is not what was approved",
+                ))
+            }
+            SpendError::AlreadyUsed(_) => used().into(),
+            SpendError::Expired(approval) => expired(&approval).into(),
+            SpendError::State(error) => unavailable(error),
+        })?;
     let permit = asked.approved(&spent.digest)?;
-    Ok(Settled { permit, args, target, slots, begun: Instant::now(), is_approved: true })
+    Ok(Settled {
+        permit,
+        args,
+        target,
+        slots,
+        begun: Instant::now(),
+        is_approved: true,
+    })
 }
 
 fn changed(why: &str) -> Violation {
-    Violation::new(Rule::ApprovalDenied, why).with_hint("what was approved has changed since; ask again")
+    Violation::new(Rule::ApprovalDenied, why)
+        .with_hint("what was approved has changed since; ask again")
 }
 
 /// A last look: a server whose list is not fresh is asked for it again, and what it shows must still be what was approved.
-async fn confirm(case: Case<'_>, received: &Received<'_>, settled: Settled) -> Result<Settled, Stop> {
+async fn confirm(
+    case: Case<'_>,
+    received: &Received<'_>,
+    settled: Settled,
+) -> Result<Settled, Stop> {
     if settled.target.definition.is_none() {
         return Ok(settled);
     }
-    let left = left(Case { begun: settled.begun, ..case }, settled.permit.budget().time)?;
+    let left = left(
+        Case {
+            begun: settled.begun,
+            ..case
+        },
+        settled.permit.budget().time,
+    )?;
     let looked = tokio::time::timeout(left, case.gate.hub.recheck(&settled.target.spec)).await;
-    let late = |_| Fault::new(FaultKind::Timeout, "the server did not show its definitions within the call's time");
+    let late = |_| {
+        Fault::new(
+            FaultKind::Timeout,
+            "the server did not show its definitions within the call's time",
+        )
+    };
     if !looked.map_err(late)?? {
         return Ok(settled);
     }
     let now = resolve::resolve(case, received).await?;
     if now.standing == crate::pins::Standing::Approved && now.digest() == settled.target.digest() {
-        return Ok(Settled { target: now, ..settled });
+        return Ok(Settled {
+            target: now,
+            ..settled
+        });
     }
-    let detail = format!("`{}` of server `{}` changed between listing and calling", now.name, now.spec.id);
+    let detail = format!(
+        "`{}` of server `{}` changed between listing and calling",
+        now.name, now.spec.id
+    );
     Err(Violation::new(Rule::DefinitionChanged, detail).into())
 }

@@ -51,8 +51,14 @@ impl Place {
     pub(super) fn take(caller: &Caller, target: &Target) -> Self {
         let session = caller.signed().cloned();
         let tool = counted_as(target);
-        let so_far = session.as_ref().map_or_else(SoFar::default, |session| session.meters.calls.begin(&tool));
-        Self { session, tool, so_far }
+        let so_far = session
+            .as_ref()
+            .map_or_else(SoFar::default, |session| session.meters.calls.begin(&tool));
+        Self {
+            session,
+            tool,
+            so_far,
+        }
     }
 
     pub(super) const fn so_far(&self) -> SoFar {
@@ -62,9 +68,16 @@ impl Place {
     /// The call was let in. Where there is a limit, that it is used up is on disk first.
     pub(super) async fn keep(mut self, case: Case<'_>) -> Result<(), Stop> {
         if let Some(session) = &self.session {
-            case.gate.signed.use_up(&case.ask.caller, session, &self.tool, &case.rules.contexts).await.map_err(|error| {
-                Fault::new(FaultKind::Gate, format!("a call could not be counted, so it is not made: {error}"))
-            })?;
+            case.gate
+                .signed
+                .use_up(&case.ask.caller, session, &self.tool, &case.rules.contexts)
+                .await
+                .map_err(|error| {
+                    Fault::new(
+                        FaultKind::Gate,
+                        format!("a call could not be counted, so it is not made: {error}"),
+                    )
+                })?;
         }
         self.session = None;
         Ok(())
@@ -106,17 +119,27 @@ impl NamesOf {
                     names.others.push(method());
                     names
                 }
-                None => Self { asked: method(), others: Vec::new() },
+                None => Self {
+                    asked: method(),
+                    others: Vec::new(),
+                },
             },
             // What is no tool has the name of its method: `resources.read`, `prompts.get`. Denials of its server hold for it too.
-            _ => Self { asked: method(), others: vec![View::Double.expose(&target.spec.id, &target.name)] },
+            _ => Self {
+                asked: method(),
+                others: vec![View::Double.expose(&target.spec.id, &target.name)],
+            },
         }
     }
 
     /// Behind a door that shows one server, tools have that server's names; lists of tools have the gate's.
     pub(crate) fn tool(is_mounted: bool, name: &str, target: &Target) -> Self {
         let exposed = View::Double.expose(&target.spec.id, &target.name);
-        let asked = if is_mounted { exposed.clone() } else { name.to_owned() };
+        let asked = if is_mounted {
+            exposed.clone()
+        } else {
+            name.to_owned()
+        };
         let dotted = dotted_names(&target.spec, &target.name);
         let others = [target.name.clone(), exposed].into_iter().chain(dotted);
         let others = others.filter(|other| *other != asked).collect();
@@ -141,17 +164,29 @@ pub(crate) fn boundary<'a>(
     sent: &'a [u8],
 ) -> Result<Option<Boundary<'a>>, Violation> {
     let caller = &case.ask.caller;
-    let Some(name) = caller.context() else { return Ok(None) };
+    let Some(name) = caller.context() else {
+        return Ok(None);
+    };
     let contexts = &case.rules.contexts;
-    let known = contexts.context(name).filter(|context| context.admits_tenant(caller.tenant()));
+    let known = contexts
+        .context(name)
+        .filter(|context| context.admits_tenant(caller.tenant()));
     let context = known.ok_or_else(|| {
-        let detail = format!("there is no security context `{name}` for this caller; one of that name would bound it");
+        let detail = format!(
+            "there is no security context `{name}` for this caller; one of that name would bound it"
+        );
         Violation::new(Rule::ToolNotAllowed, detail).with_hint("its security context is gone")
     })?;
     let agent = caller.agent_name().and_then(|agent| contexts.agent(agent));
-    if let Some(wanted) = agent.and_then(|agent| agent.security_context.as_deref()).filter(|wanted| *wanted != name) {
-        let detail = format!("the agent is for context `{wanted}`, not for `{name}`; a session in that one would be allowed");
-        return Err(Violation::new(Rule::ToolNotAllowed, detail).with_hint("its agent is for another security context"));
+    if let Some(wanted) = agent
+        .and_then(|agent| agent.security_context.as_deref())
+        .filter(|wanted| *wanted != name)
+    {
+        let detail = format!(
+            "the agent is for context `{wanted}`, not for `{name}`; a session in that one would be allowed"
+        );
+        return Err(Violation::new(Rule::ToolNotAllowed, detail)
+            .with_hint("its agent is for another security context"));
     }
     let scope = Scope {
         context,
@@ -174,15 +209,31 @@ pub(crate) fn boundary<'a>(
 pub(crate) fn meters(caller: &Caller, target: &Target, boundary: Option<&Boundary<'_>>) -> Metered {
     let limited = boundary.and_then(|boundary| {
         let (index, capability) = boundary.capability()?;
-        Some((boundary.context().name.as_str(), index, capability.rate_limit?))
+        Some((
+            boundary.context().name.as_str(),
+            index,
+            capability.rate_limit?,
+        ))
     });
-    let Some((context, index, limit)) = limited else { return target.meters.clone() };
-    let rate = Rate { calls: limit.calls, per: Duration::from_secs(limit.per_seconds.into()) };
-    target.meters.and(caller.meters().rate(format!("the rate limit of capability {index} of context `{context}`"), rate))
+    let Some((context, index, limit)) = limited else {
+        return target.meters.clone();
+    };
+    let rate = Rate {
+        calls: limit.calls,
+        per: Duration::from_secs(limit.per_seconds.into()),
+    };
+    target.meters.and(caller.meters().rate(
+        format!("the rate limit of capability {index} of context `{context}`"),
+        rate,
+    ))
 }
 
 /// The limits are looked at where they stand in the table of checks, unless the call was counted before: then it has its place.
-pub(crate) fn looking<T>(count: Count, meters: &Metered, with: impl FnOnce(&dyn policy::Meter) -> T) -> T {
+pub(crate) fn looking<T>(
+    count: Count,
+    meters: &Metered,
+    with: impl FnOnce(&dyn policy::Meter) -> T,
+) -> T {
     match count {
         Count::Once => with(&Peek(meters)),
         Count::Look => with(&policy::Unmetered),
@@ -192,21 +243,30 @@ pub(crate) fn looking<T>(count: Count, meters: &Metered, with: impl FnOnce(&dyn 
 /// Counts a call that everything else has let through: what is refused for another reason uses up no limit that others share.
 pub(crate) fn charge(count: Count, meters: &Metered) -> Result<Option<Charge>, Violation> {
     match count {
-        Count::Once => {
-            meters.charge().map(Some).map_err(|exceeded| context::too_many(&exceeded.limit, exceeded.calls, exceeded.retry_after))
-        }
+        Count::Once => meters.charge().map(Some).map_err(|exceeded| {
+            context::too_many(&exceeded.limit, exceeded.calls, exceeded.retry_after)
+        }),
         Count::Look => Ok(None),
     }
 }
 
 /// A place among the calls that the context lets run at once.
-pub(super) fn concurrency(caller: &Caller, boundary: &Boundary<'_>) -> Result<Option<OwnedSemaphorePermit>, Violation> {
-    let Some(limit) = boundary.concurrency() else { return Ok(None) };
+pub(super) fn concurrency(
+    caller: &Caller,
+    boundary: &Boundary<'_>,
+) -> Result<Option<OwnedSemaphorePermit>, Violation> {
+    let Some(limit) = boundary.concurrency() else {
+        return Ok(None);
+    };
     // Commands of an execution share their places, whichever capability allows them.
     let name = match boundary.capability() {
-        Some((index, _)) if !boundary.is_command() => format!("{} {index}", boundary.context().name),
+        Some((index, _)) if !boundary.is_command() => {
+            format!("{} {index}", boundary.context().name)
+        }
         _ => "commands".to_owned(),
     };
     let place = caller.meters().place(name, limit);
-    place.map(Some).ok_or_else(|| context::too_many_at_once(limit, limit))
+    place
+        .map(Some)
+        .ok_or_else(|| context::too_many_at_once(limit, limit))
 }

@@ -66,26 +66,58 @@ pub(super) async fn dispatch(
 ) -> Result<Raw, Stop> {
     let Case { gate, ask, .. } = case;
     if permit.digest() != &args.digest {
-        return Err(Fault::new(FaultKind::Gate, "the bytes to send are not the bytes that were judged").into());
+        return Err(Fault::new(
+            FaultKind::Gate,
+            "the bytes to send are not the bytes that were judged",
+        )
+        .into());
     }
     if target.is_absent {
-        return Err(unavailable("it was approved, and the server does not list it now"));
+        return Err(unavailable(
+            "it was approved, and the server does not list it now",
+        ));
     }
-    let upstream = gate.hub.upstream(&target.spec.id).ok_or_else(|| unavailable("no server has this tool, or it was removed"))?;
+    let upstream = gate
+        .hub
+        .upstream(&target.spec.id)
+        .ok_or_else(|| unavailable("no server has this tool, or it was removed"))?;
     let budget = permit.budget();
-    let link = connected(gate, &upstream, CONNECT_PATIENCE.min(left(case, budget.time)?)).await?;
+    let link = connected(
+        gate,
+        &upstream,
+        CONNECT_PATIENCE.min(left(case, budget.time)?),
+    )
+    .await?;
     if matches!(ask.action, Action::Subscribe | Action::Unsubscribe) {
-        return Ok(subscribe(ask, target, &upstream, &link).await.unwrap_or_else(Raw::Stopped));
+        return Ok(subscribe(ask, target, &upstream, &link)
+            .await
+            .unwrap_or_else(Raw::Stopped));
     }
     listen_for_logs(ask, target, &upstream, &link).await;
     let time = left(case, budget.time)?;
     let (id, words) = link.forward(about(case, target, time)?, &args.text, ask.caller.room());
     drop((permit, intent, args));
-    let mut exchange =
-        Exchange { case, target, link: &link, id, wires, slots, decide, pass: None, asked: Vec::new(), is_cancelled: false };
+    let mut exchange = Exchange {
+        case,
+        target,
+        link: &link,
+        id,
+        wires,
+        slots,
+        decide,
+        pass: None,
+        asked: Vec::new(),
+        is_cancelled: false,
+    };
     let raw = exchange.run(words, time).await;
     link.forget(id);
-    if matches!(&raw, Err(Stop::Failed(Fault { kind: FaultKind::Upstream, .. }))) {
+    if matches!(
+        &raw,
+        Err(Stop::Failed(Fault {
+            kind: FaultKind::Upstream,
+            ..
+        }))
+    ) {
         upstream.doubt();
     }
     Ok(raw.unwrap_or_else(Raw::Stopped))
@@ -95,7 +127,11 @@ pub(super) async fn dispatch(
 pub(super) fn left(case: Case<'_>, time: Duration) -> Result<Duration, Stop> {
     let left = time.saturating_sub(case.begun.elapsed());
     if left.is_zero() {
-        return Err(Fault::new(FaultKind::Timeout, "the call's time was over before it could be sent").into());
+        return Err(Fault::new(
+            FaultKind::Timeout,
+            "the call's time was over before it could be sent",
+        )
+        .into());
     }
     Ok(left)
 }
@@ -103,12 +139,23 @@ pub(super) fn left(case: Case<'_>, time: Duration) -> Result<Duration, Stop> {
 /// Servers of the older kind log at one level for everybody: the most talkative that anyone asked for. Doors show each session only
 /// what it asked for.
 async fn listen_for_logs(ask: &Ask, target: &Target, upstream: &Upstream, link: &Link) {
-    let Some(level) = ask.client.log.as_deref().filter(|_| target.era == Some(Era::Legacy)) else { return };
+    let Some(level) = ask
+        .client
+        .log
+        .as_deref()
+        .filter(|_| target.era == Some(Era::Legacy))
+    else {
+        return;
+    };
     if upstream.must_say_more(level) {
         let mut params = Object::new();
-        params.str("server", target.spec.id.as_str()).str("level", level);
+        params
+            .str("server", target.spec.id.as_str())
+            .str("level", level);
         // A server that cannot log says so; the call goes on without.
-        let _ = link.ask_within(method::LOG_LEVEL, &params.finish(), GRACE).await;
+        let _ = link
+            .ask_within(method::LOG_LEVEL, &params.finish(), GRACE)
+            .await;
     }
 }
 
@@ -122,12 +169,20 @@ fn unavailable(detail: impl Into<String>) -> Stop {
 }
 
 /// A worker with this server connected. A server that is connecting is waited for; one that waits to retry is not.
-async fn connected(gate: &Inner, upstream: &Upstream, patience: Duration) -> Result<Arc<Link>, Stop> {
-    if let (Some(link), Status::Connected) = (gate.hub.workers().link(), &*upstream.status.borrow()) {
+async fn connected(
+    gate: &Inner,
+    upstream: &Upstream,
+    patience: Duration,
+) -> Result<Arc<Link>, Stop> {
+    if let (Some(link), Status::Connected) = (gate.hub.workers().link(), &*upstream.status.borrow())
+    {
         return Ok(link);
     }
     let mut status = upstream.status.subscribe();
-    let settled = tokio::time::timeout(patience, status.wait_for(|status| !matches!(status, Status::Connecting { .. })));
+    let settled = tokio::time::timeout(
+        patience,
+        status.wait_for(|status| !matches!(status, Status::Connecting { .. })),
+    );
     let settled = tokio::select! {
         settled = settled => settled,
         () = gate.flights.reached(Phase::Over) => return Err(stopping()),
@@ -152,17 +207,27 @@ async fn connected(gate: &Inner, upstream: &Upstream, patience: Duration) -> Res
 fn about(case: Case<'_>, target: &Target, time: Duration) -> Result<Object, Stop> {
     let ask = case.ask;
     let mut out = Object::with_capacity(384);
-    out.str("server", target.spec.id.as_str()).str("method", ask.action.method()).str("era", ask.client.era.as_str());
-    out.str("lane", &ask.session).raw("caps", &abilities::plain(&ask.client.capabilities));
+    out.str("server", target.spec.id.as_str())
+        .str("method", ask.action.method())
+        .str("era", ask.client.era.as_str());
+    out.str("lane", &ask.session)
+        .raw("caps", &abilities::plain(&ask.client.capabilities));
     if let Some(level) = &ask.client.log {
         out.str("log", level);
     }
-    out.bool("progress", ask.client.progress).u64("timeout_ms", u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    out.bool("progress", ask.client.progress).u64(
+        "timeout_ms",
+        u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+    );
     out.bool("mrtr", ask.client.era == Era::Modern);
     if ask.action.is_of_tool() && target.spec.rule(&target.name).requires_user_auth {
         // Admit saw the account; should it be gone since, the call fails rather than go out under the gate's own name.
-        let account = ask.caller.user().and_then(|user| Some((user, case.gate.account(&target.spec.id, user)?)));
-        let (user, token) = account.ok_or_else(|| unavailable("the user's account was disconnected"))?;
+        let account = ask
+            .caller
+            .user()
+            .and_then(|user| Some((user, case.gate.account(&target.spec.id, user)?)));
+        let (user, token) =
+            account.ok_or_else(|| unavailable("the user's account was disconnected"))?;
         out.object("as", |out| {
             out.str("user", user).str("bearer", token.expose());
         });
@@ -199,7 +264,11 @@ impl Exchange<'_> {
         let mut is_over = false;
         loop {
             // Who has asked something waits for an answer that cannot come in any more.
-            let last = if self.asked.is_empty() { Phase::Over } else { Phase::Closing };
+            let last = if self.asked.is_empty() {
+                Phase::Over
+            } else {
+                Phase::Closing
+            };
             let asks_end = standstill.ends();
             tokio::select! {
                 biased;
@@ -250,7 +319,11 @@ impl Exchange<'_> {
             () = self.case.gate.flights.reached(Phase::Over) => None,
         };
         let Some(room) = room else {
-            return Err(dropped(&format!("{} bytes; {} of this caller wait to be read", result.len(), account.held())));
+            return Err(dropped(&format!(
+                "{} bytes; {} of this caller wait to be read",
+                result.len(),
+                account.held()
+            )));
         };
         Ok(Raw::Unread(result, room))
     }
@@ -263,18 +336,32 @@ impl Exchange<'_> {
         }
         let pass = match &self.pass {
             Some(pass) => pass.clone(),
-            None => self.pass.insert(show(self.case, self.target).await?).clone(),
+            None => self
+                .pass
+                .insert(show(self.case, self.target).await?)
+                .clone(),
         };
         let its_turn = turn(self.case, message.len(), self.wires).await;
         let json = Json::checked_before(message);
-        let params = json.get("params").map_or_else(|| Bytes::from_static(b"{}"), |params| message.slice_ref(params.as_bytes()));
-        let params = self.case.gate.words(&self.case.ask.caller, &self.target.spec, params, pass);
+        let params = json.get("params").map_or_else(
+            || Bytes::from_static(b"{}"),
+            |params| message.slice_ref(params.as_bytes()),
+        );
+        let params = self
+            .case
+            .gate
+            .words(&self.case.ask.caller, &self.target.spec, params, pass);
         drop(its_turn);
         match name {
             EventName::Progress => self.wires.mention(Event::Progress(params)),
             EventName::Log => self.wires.mention(Event::Log(params)),
             EventName::Ask => {
-                let text = |key: &str| json.get(key).and_then(Json::as_str).unwrap_or_default().into_owned();
+                let text = |key: &str| {
+                    json.get(key)
+                        .and_then(Json::as_str)
+                        .unwrap_or_default()
+                        .into_owned()
+                };
                 let (key, method) = (text("key"), text("method"));
                 self.asked.push(key.clone());
                 if self.is_cancelled || !self.wires.is_watched() {
@@ -282,10 +369,19 @@ impl Exchange<'_> {
                 } else if !self.slots.step_aside(self.case) {
                     self.abandon(&key, "the client has too many questions to answer")?;
                 } else {
-                    self.wires.say(Event::Ask { key, method, params }).await;
+                    self.wires
+                        .say(Event::Ask {
+                            key,
+                            method,
+                            params,
+                        })
+                        .await;
                 }
             }
-            EventName::Closed | EventName::Changed | EventName::Updated | EventName::ElicitationComplete => {}
+            EventName::Closed
+            | EventName::Changed
+            | EventName::Updated
+            | EventName::ElicitationComplete => {}
         }
         Ok(())
     }
@@ -298,7 +394,8 @@ impl Exchange<'_> {
 
     fn abandon_questions(&mut self) -> Result<(), Stop> {
         let open = std::mem::take(&mut self.asked);
-        open.iter().try_for_each(|key| self.abandon(key, "the client is gone"))
+        open.iter()
+            .try_for_each(|key| self.abandon(key, "the client is gone"))
     }
 
     fn answered(&mut self, key: Option<&str>) {
@@ -334,7 +431,10 @@ impl Exchange<'_> {
     /// without a word: the server then hears and does what it would have if the client had done nothing.
     fn cancel(&mut self, deadline: &mut Instant) -> Result<(), Stop> {
         if let Err(label) = self.may_tell() {
-            let detail = format!("given up; the session's label is {label}, so `{}` was not told", self.target.spec.id);
+            let detail = format!(
+                "given up; the session's label is {label}, so `{}` was not told",
+                self.target.spec.id
+            );
             return Err(Fault::new(FaultKind::Cancelled, detail).into());
         }
         self.tell_cancel();
@@ -346,7 +446,12 @@ impl Exchange<'_> {
 
     fn may_tell(&self) -> Result<(), Mark> {
         let ceiling = self.target.spec.classification.unwrap_or_default();
-        let weighed = self.case.ask.caller.session().weigh_step(ceiling, self.case.step);
+        let weighed = self
+            .case
+            .ask
+            .caller
+            .session()
+            .weigh_step(ceiling, self.case.step);
         weighed.map(drop).map_err(|refused| refused.session)
     }
 
@@ -371,7 +476,12 @@ impl Standstill {
     const WAITS: u32 = 3;
 
     const fn new(patience: Duration) -> Self {
-        Self { patience, since: None, stood: Duration::ZERO, is_over: false }
+        Self {
+            patience,
+            since: None,
+            stood: Duration::ZERO,
+            is_over: false,
+        }
     }
 
     /// When the wait of this moment, or one that began now, is over.
@@ -400,7 +510,11 @@ fn dropped(detail: &str) -> Stop {
 }
 
 fn unanswered() -> Stop {
-    Fault::new(FaultKind::Timeout, "nobody answered the server's question in time").into()
+    Fault::new(
+        FaultKind::Timeout,
+        "nobody answered the server's question in time",
+    )
+    .into()
 }
 
 fn last_word(word: Word) -> Result<Raw, Stop> {
@@ -424,17 +538,30 @@ fn last_word(word: Word) -> Result<Raw, Stop> {
 }
 
 /// Upstreams are told of the first subscriber of a resource and of the last one's leaving.
-async fn subscribe(ask: &Ask, target: &Target, upstream: &Upstream, link: &Link) -> Result<Raw, Stop> {
+async fn subscribe(
+    ask: &Ask,
+    target: &Target,
+    upstream: &Upstream,
+    link: &Link,
+) -> Result<Raw, Stop> {
     let (verb, matters) = match ask.action {
         Action::Subscribe => (method::SUBSCRIBE, upstream.add_subscription(&target.name)),
-        _ => (method::UNSUBSCRIBE, upstream.remove_subscription(&target.name)),
+        _ => (
+            method::UNSUBSCRIBE,
+            upstream.remove_subscription(&target.name),
+        ),
     };
     if !matters {
         return Ok(Raw::Result("{}".into()));
     }
     let mut params = Object::new();
-    params.str("server", target.spec.id.as_str()).str("uri", &target.name);
-    let raw = last_word(link.ask_within(verb, &params.finish(), target.spec.timeout).await);
+    params
+        .str("server", target.spec.id.as_str())
+        .str("uri", &target.name);
+    let raw = last_word(
+        link.ask_within(verb, &params.finish(), target.spec.timeout)
+            .await,
+    );
     if raw.is_err() && ask.action == Action::Subscribe {
         upstream.remove_subscription(&target.name);
     }

@@ -42,20 +42,32 @@ impl Findings {
         let spec = &target.spec;
         // Only tools have rules of their own, which hold for their tasks too; the rest follows its server.
         let rule = action.is_of_tool().then(|| spec.rule(&target.name));
-        let is_listed = rule.is_some_and(|rule| !rule.access.is_open() && caller.is_listed(&rule.access));
+        let is_listed =
+            rule.is_some_and(|rule| !rule.access.is_open() && caller.is_listed(&rule.access));
         let permission = match rule {
-            Some(rule) if rule.permission == Permission::Permitted && !rule.access.is_open() => Permission::Restricted,
+            Some(rule) if rule.permission == Permission::Permitted && !rule.access.is_open() => {
+                Permission::Restricted
+            }
             Some(rule) => rule.permission,
             None => Permission::Permitted,
         };
-        let account = match (rule.is_some_and(|rule| rule.requires_user_auth), caller.user()) {
+        let account = match (
+            rule.is_some_and(|rule| rule.requires_user_auth),
+            caller.user(),
+        ) {
             (false, _) => OwnedAccount::Shared,
             (true, None) => OwnedAccount::Nobody,
-            (true, Some(user)) if has_account(&spec.id, user) => OwnedAccount::Connected(user.to_owned()),
+            (true, Some(user)) if has_account(&spec.id, user) => {
+                OwnedAccount::Connected(user.to_owned())
+            }
             (true, Some(user)) => OwnedAccount::Missing(user.to_owned()),
         };
         let is_call = action == Action::CallTool;
-        let input = target.definition.as_deref().filter(|_| is_call).map(|definition| definition.input());
+        let input = target
+            .definition
+            .as_deref()
+            .filter(|_| is_call)
+            .map(|definition| definition.input());
         Self {
             account,
             permission,

@@ -39,27 +39,45 @@ pub(super) fn inspect(
         Raw::Rpc(error) => {
             let (error, redacted) = gate.redacted(&target.spec, error.into());
             let scrub = |text: &str| gate.text_without_secrets(text);
-            let asked = Json::checked_before(&case.ask.params).get("uri").and_then(Json::as_str);
-            let server_error::Told { object, cause } = server_error::told(Json::checked_before(&error), asked.as_deref(), scrub);
+            let asked = Json::checked_before(&case.ask.params)
+                .get("uri")
+                .and_then(Json::as_str);
+            let server_error::Told { object, cause } =
+                server_error::told(Json::checked_before(&error), asked.as_deref(), scrub);
             let remark = match redacted {
                 Some(redacted) => format!("{cause}; {redacted}"),
                 None => cause,
             };
-            return Ok(Inspected { outcome: Outcome::Rpc(object.into()), is_error: true, remark: Some(remark) });
+            return Ok(Inspected {
+                outcome: Outcome::Rpc(object.into()),
+                is_error: true,
+                remark: Some(remark),
+            });
         }
         raw => raw,
     };
     let (actual, most) = (result.len(), budget.result_bytes);
-    let limit = target.spec.max_result_bytes.min(gate.terms().ceiling.result_bytes);
+    let limit = target
+        .spec
+        .max_result_bytes
+        .min(gate.terms().ceiling.result_bytes);
     if actual > limit {
-        let detail = format!("{actual} bytes from `{}`; the limit is {limit}", target.spec.id);
+        let detail = format!(
+            "{actual} bytes from `{}`; the limit is {limit}",
+            target.spec.id
+        );
         return Err(Violation::new(Rule::ResultTooLarge, detail).into());
     }
     if actual > most {
         // The server's entry would let it pass; the caller's context does not.
-        let detail = format!("{actual} bytes from `{}`; the context allows {most}", target.spec.id);
+        let detail = format!(
+            "{actual} bytes from `{}`; the context allows {most}",
+            target.spec.id
+        );
         let payload = format!("{{\"actual_bytes\":{actual},\"max_bytes\":{most}}}");
-        return Err(Violation::new(Rule::OutputSizeLimitExceeded, detail).with_payload(payload).into());
+        return Err(Violation::new(Rule::OutputSizeLimitExceeded, detail)
+            .with_payload(payload)
+            .into());
     }
     let result = read(result)?;
     if !Json::checked_before(&result).is_object() {
@@ -67,7 +85,11 @@ pub(super) fn inspect(
     }
     let (result, remark) = gate.redacted(&target.spec, result);
     // What takes the place of a result takes its room too.
-    let result = if remark.is_some() { ask.caller.counted(result.into_bytes()).into() } else { result };
+    let result = if remark.is_some() {
+        ask.caller.counted(result.into_bytes()).into()
+    } else {
+        result
+    };
     let mut found = Found::default();
     let fields = result.fields();
     for &(key, value) in &fields {
@@ -81,10 +103,13 @@ pub(super) fn inspect(
             _ => {}
         }
     }
-    let acts_for_user = ask.action.is_of_tool() && target.spec.rule(&target.name).requires_user_auth;
+    let acts_for_user =
+        ask.action.is_of_tool() && target.spec.rule(&target.name).requires_user_auth;
     if acts_for_user && (found.task.is_some() || found.nested.is_some()) {
-        let detail =
-            format!("`{}` answered a user's call with a task, which cannot be followed under that user's name", target.name);
+        let detail = format!(
+            "`{}` answered a user's call with a task, which cannot be followed under that user's name",
+            target.name
+        );
         return Err(Violation::new(Rule::InvalidResult, detail).into());
     }
     as_declared(ask, target, &found)?;
@@ -95,15 +120,24 @@ pub(super) fn inspect(
     if let Some((field, value)) = seal(gate, ask, received, target, found) {
         anew.set(field, value);
     }
-    let remark = [remark, misfit].into_iter().flatten().reduce(|first, second| format!("{first}; {second}"));
-    Ok(Inspected { outcome: Outcome::Result(digested(anew.apply(ask, result))), is_error, remark })
+    let remark = [remark, misfit]
+        .into_iter()
+        .flatten()
+        .reduce(|first, second| format!("{first}; {second}"));
+    Ok(Inspected {
+        outcome: Outcome::Result(digested(anew.apply(ask, result))),
+        is_error,
+        remark,
+    })
 }
 
 /// The text of a result, copied if nobody has done that yet, and validated.
 fn read(raw: Raw) -> Result<Text, Violation> {
     let read = match raw {
         // The worker says that it is JSON, and the worker is not believed.
-        Raw::Result(text) => Json::parse_line(&text, Limits::new(text.len(), worker::DEPTH)).is_ok().then_some(text),
+        Raw::Result(text) => Json::parse_line(&text, Limits::new(text.len(), worker::DEPTH))
+            .is_ok()
+            .then_some(text),
         Raw::Unread(result, room) => result.fetch(room),
         // These are no results, and were dealt with before.
         Raw::Rpc(_) | Raw::Stopped(_) => None,
@@ -124,16 +158,29 @@ fn digested(text: Text) -> Text {
 
 /// A finished result of a tool that declares an output schema satisfies it.
 fn as_declared(ask: &Ask, target: &Target, found: &Found<'_>) -> Result<(), Violation> {
-    let is_finished = found.state.is_none() && found.task.is_none() && found.nested.is_none() && !found.is_error;
-    let Some(definition) = target.definition.as_deref().filter(|_| ask.action == Action::CallTool && is_finished) else {
+    let is_finished =
+        found.state.is_none() && found.task.is_none() && found.nested.is_none() && !found.is_error;
+    let Some(definition) = target
+        .definition
+        .as_deref()
+        .filter(|_| ask.action == Action::CallTool && is_finished)
+    else {
         return Ok(());
     };
-    let wrong =
-        |detail: String| Violation::new(Rule::InvalidResult, format!("`{}` of `{}`: {detail}", target.name, target.spec.id));
+    let wrong = |detail: String| {
+        Violation::new(
+            Rule::InvalidResult,
+            format!("`{}` of `{}`: {detail}", target.name, target.spec.id),
+        )
+    };
     match (definition.output(), found.structured) {
         (Ok(None), _) => Ok(()),
-        (Ok(Some(_)), None) => Err(wrong("it declares an output schema and returned no structured content".into())),
-        (Ok(Some(schema)), Some(content)) => schema.check(content.as_bytes()).map_err(|mismatch| wrong(mismatch.to_string())),
+        (Ok(Some(_)), None) => Err(wrong(
+            "it declares an output schema and returned no structured content".into(),
+        )),
+        (Ok(Some(schema)), Some(content)) => schema
+            .check(content.as_bytes())
+            .map_err(|mismatch| wrong(mismatch.to_string())),
         (Err(why), _) => Err(wrong(why.clone())),
     }
 }
@@ -150,8 +197,19 @@ pub(super) struct Found<'a> {
 }
 
 /// The field with request state or task ids, sealed; `None` when there is nothing to seal.
-fn seal(gate: &Inner, ask: &Ask, received: &Received<'_>, target: &Target, found: Found<'_>) -> Option<(&'static str, Vec<u8>)> {
-    let Found { state, task, nested, .. } = found;
+fn seal(
+    gate: &Inner,
+    ask: &Ask,
+    received: &Received<'_>,
+    target: &Target,
+    found: Found<'_>,
+) -> Option<(&'static str, Vec<u8>)> {
+    let Found {
+        state,
+        task,
+        nested,
+        ..
+    } = found;
     let show = |id: &str| match &received.address {
         // The caller's own words for a task it asked about.
         Address::Task(asked) => asked.clone().into_owned(),
@@ -162,7 +220,16 @@ fn seal(gate: &Inner, ask: &Ask, received: &Received<'_>, target: &Target, found
                 Some(_) => vocab::View::Double.expose(&server, &tool),
                 None => received.address.text().to_owned(),
             };
-            tokens::seal_task(&gate.seal, &ask.caller, &tokens::Task { server, tool, asked, id: id.to_owned() })
+            tokens::seal_task(
+                &gate.seal,
+                &ask.caller,
+                &tokens::Task {
+                    server,
+                    tool,
+                    asked,
+                    id: id.to_owned(),
+                },
+            )
         }
     };
     let rename = |task: Json<'_>| {
@@ -172,7 +239,12 @@ fn seal(gate: &Inner, ask: &Ask, received: &Received<'_>, target: &Target, found
         }))
     };
     Some(if let Some(state) = state {
-        let sealed = tokens::seal_state(&gate.seal, shape::bound(ask, received, target), gate.now_ms(), state.as_bytes());
+        let sealed = tokens::seal_state(
+            &gate.seal,
+            shape::bound(ask, received, target),
+            gate.now_ms(),
+            state.as_bytes(),
+        );
         ("requestState", write::quoted(&sealed))
     } else if let Some(task) = task {
         ("taskId", write::quoted(&show(&task)))

@@ -31,12 +31,19 @@ impl Names<'_> {
             return Some(asked.to_owned());
         }
         let is_web = uri.starts_with("https://") || uri.starts_with("http://");
-        (!is_web || self.catalog.lists_resource(self.server, uri)).then(|| Catalog::exposed_uri(self.server, uri))
+        (!is_web || self.catalog.lists_resource(self.server, uri))
+            .then(|| Catalog::exposed_uri(self.server, uri))
     }
 }
 
 /// Renames what the fields of a result say.
-pub(super) fn rename(case: Case<'_>, received: &Received<'_>, target: &Target, fields: &[(&[u8], Json<'_>)], anew: &mut Anew) {
+pub(super) fn rename(
+    case: Case<'_>,
+    received: &Received<'_>,
+    target: &Target,
+    fields: &[(&[u8], Json<'_>)],
+    anew: &mut Anew,
+) {
     let ask = case.ask;
     if ask.mount.is_some() || ask.door == Door::Seal {
         return;
@@ -48,9 +55,12 @@ pub(super) fn rename(case: Case<'_>, received: &Received<'_>, target: &Target, f
         Action::TaskGet => ("result", finished),
         _ => return,
     };
-    let Some(value) = wire::json::find(fields, field) else { return };
+    let Some(value) = wire::json::find(fields, field) else {
+        return;
+    };
     // Nearly no result has a link, so the cheap test comes first.
-    if ask.action != Action::ReadResource && memmem::find(value.as_bytes(), b"\"resource").is_none() {
+    if ask.action != Action::ReadResource && memmem::find(value.as_bytes(), b"\"resource").is_none()
+    {
         return;
     }
     let catalog = case.gate.hub.catalog();
@@ -58,8 +68,16 @@ pub(super) fn rename(case: Case<'_>, received: &Received<'_>, target: &Target, f
         (Address::Resource(asked), Action::ReadResource) => Some((target.name.as_str(), &**asked)),
         _ => None,
     };
-    let names = Names { server: &target.spec.id, read, catalog: &catalog };
-    let mut splices = Splices { names: &names, text: value.as_bytes(), places: Vec::new() };
+    let names = Names {
+        server: &target.spec.id,
+        read,
+        catalog: &catalog,
+    };
+    let mut splices = Splices {
+        names: &names,
+        text: value.as_bytes(),
+        places: Vec::new(),
+    };
     walk(value, &mut splices);
     if let Some(text) = splices.apply() {
         anew.set(field, text);
@@ -83,13 +101,22 @@ fn one_block(block: Json<'_>, splices: &mut Splices<'_>) {
 
 /// The messages of a prompt: one block each, or several.
 fn messages(messages: Json<'_>, splices: &mut Splices<'_>) {
-    for content in messages.items().filter_map(|message| message.get("content")) {
-        if content.is_array() { blocks(content, splices) } else { one_block(content, splices) }
+    for content in messages
+        .items()
+        .filter_map(|message| message.get("content"))
+    {
+        if content.is_array() {
+            blocks(content, splices)
+        } else {
+            one_block(content, splices)
+        }
     }
 }
 
 fn contents(contents: Json<'_>, splices: &mut Splices<'_>) {
-    contents.items().for_each(|content| splices.note(content.get("uri")));
+    contents
+        .items()
+        .for_each(|content| splices.note(content.get("uri")));
 }
 
 /// The result of a task that is done.
@@ -109,9 +136,13 @@ struct Splices<'a> {
 impl Splices<'_> {
     fn note(&mut self, uri: Option<Json<'_>>) {
         let Some(uri) = uri else { return };
-        let Some(shown) = uri.as_str().and_then(|uri| self.names.show(&uri)) else { return };
+        let Some(shown) = uri.as_str().and_then(|uri| self.names.show(&uri)) else {
+            return;
+        };
         let start = (uri.as_bytes().as_ptr() as usize).checked_sub(self.text.as_ptr() as usize);
-        let end = start.map(|start| start + uri.as_bytes().len()).filter(|end| *end <= self.text.len());
+        let end = start
+            .map(|start| start + uri.as_bytes().len())
+            .filter(|end| *end <= self.text.len());
         if let (Some(start), Some(end)) = (start, end) {
             self.places.push((start..end, shown));
         }

@@ -48,34 +48,55 @@ impl<'a> Received<'a> {
 
 pub(crate) fn receive(ask: &Ask) -> Result<Received<'_>, Violation> {
     let fields = ask.params.fields();
-    let text = |key: &'static str| find(&fields, key).and_then(Json::as_str).ok_or_else(|| missing(key));
+    let text = |key: &'static str| {
+        find(&fields, key)
+            .and_then(Json::as_str)
+            .ok_or_else(|| missing(key))
+    };
     let address = match ask.action {
         Action::CallTool => Address::Tool(text("name")?),
         Action::GetPrompt => Address::Prompt(text("name")?),
-        Action::ReadResource | Action::Subscribe | Action::Unsubscribe => Address::Resource(text("uri")?),
+        Action::ReadResource | Action::Subscribe | Action::Unsubscribe => {
+            Address::Resource(text("uri")?)
+        }
         Action::Complete => reference(find(&fields, "ref").ok_or_else(|| missing("ref"))?)?,
-        Action::TaskGet | Action::TaskUpdate | Action::TaskCancel | Action::TaskResult => Address::Task(text("taskId")?),
+        Action::TaskGet | Action::TaskUpdate | Action::TaskCancel | Action::TaskResult => {
+            Address::Task(text("taskId")?)
+        }
     };
     if find(&fields, "inputResponses").is_some_and(|json| !json.is_object()) {
         return Err(
-            Violation::new(Rule::Malformed, "`inputResponses` is not an object").with_hint("`inputResponses` must be an object")
+            Violation::new(Rule::Malformed, "`inputResponses` is not an object")
+                .with_hint("`inputResponses` must be an object"),
         );
     }
-    Ok(Received { arguments: find(&fields, "arguments"), fields, address })
+    Ok(Received {
+        arguments: find(&fields, "arguments"),
+        fields,
+        address,
+    })
 }
 
 fn missing(key: &str) -> Violation {
-    Violation::new(Rule::Malformed, format!("`{key}` is missing or not a string")).with_hint(format!("`{key}` must be a string"))
+    Violation::new(
+        Rule::Malformed,
+        format!("`{key}` is missing or not a string"),
+    )
+    .with_hint(format!("`{key}` must be a string"))
 }
 
 /// What a completion is about: a prompt by name, or a resource template by URI.
 fn reference(reference: Json<'_>) -> Result<Address<'_>, Violation> {
-    let text = |key: &'static str| reference.get(key).and_then(Json::as_str).ok_or_else(|| missing(key));
+    let text = |key: &'static str| {
+        reference
+            .get(key)
+            .and_then(Json::as_str)
+            .ok_or_else(|| missing(key))
+    };
     match &*text("type")? {
         "ref/prompt" => Ok(Address::Prompt(text("name")?)),
         "ref/resource" => Ok(Address::Resource(text("uri")?)),
-        _ => {
-            Err(Violation::new(Rule::Malformed, "unknown `ref.type`").with_hint("`ref.type` must be ref/prompt or ref/resource"))
-        }
+        _ => Err(Violation::new(Rule::Malformed, "unknown `ref.type`")
+            .with_hint("`ref.type` must be ref/prompt or ref/resource")),
     }
 }

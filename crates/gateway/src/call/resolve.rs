@@ -31,7 +31,11 @@ pub(super) async fn resolve(case: Case<'_>, received: &Received<'_>) -> Result<A
     };
     if ask.door == Door::Seal && spec.approved().is_some() {
         // Routed to what runs, and never queued for what might.
-        return Err(Fault::new(FaultKind::Upstream, format!("server `{}` is not running", spec.id)).into());
+        return Err(Fault::new(
+            FaultKind::Upstream,
+            format!("server `{}` is not running", spec.id),
+        )
+        .into());
     }
     if spec.approved().is_none() {
         // Waiting would change nothing: the answer is a refusal whatever the server shows.
@@ -45,7 +49,10 @@ pub(super) async fn resolve(case: Case<'_>, received: &Received<'_>) -> Result<A
                 Found::Nothing => return Err(unknown(ask, received).into()),
                 Found::NotYet(_) => give_up_if_hopeless(gate, &spec.id)?,
             }
-            let mut status = gate.hub.upstream(&spec.id).map(|upstream| upstream.status.subscribe());
+            let mut status = gate
+                .hub
+                .upstream(&spec.id)
+                .map(|upstream| upstream.status.subscribe());
             tokio::select! {
                 _ = versions.changed() => {}
                 _ = async { match &mut status { Some(status) => drop(status.changed().await), None => std::future::pending().await } } => {}
@@ -56,10 +63,20 @@ pub(super) async fn resolve(case: Case<'_>, received: &Received<'_>) -> Result<A
         waited = waited => waited,
         () = gate.flights.reached(Phase::Over) => return Err(Fault::new(FaultKind::Cancelled, "the gate is stopping").into()),
     };
-    waited.unwrap_or_else(|_| Err(Fault::new(FaultKind::Upstream, format!("`{}` did not connect in time", spec.id)).into()))
+    waited.unwrap_or_else(|_| {
+        Err(Fault::new(
+            FaultKind::Upstream,
+            format!("`{}` did not connect in time", spec.id),
+        )
+        .into())
+    })
 }
 
-pub(crate) fn look_up(gate: &Inner, ask: &Ask, received: &Received<'_>) -> Result<Found, Violation> {
+pub(crate) fn look_up(
+    gate: &Inner,
+    ask: &Ask,
+    received: &Received<'_>,
+) -> Result<Found, Violation> {
     let found = find(gate, ask, received)?;
     let spec = match &found {
         Found::Target(target) => &target.spec,
@@ -67,26 +84,39 @@ pub(crate) fn look_up(gate: &Inner, ask: &Ask, received: &Received<'_>) -> Resul
         Found::Nothing => return Ok(Found::Nothing),
     };
     // Another tenant's server does not exist for this caller.
-    Ok(if ask.caller.sees(spec.tenant.as_deref()) { found } else { Found::Nothing })
+    Ok(if ask.caller.sees(spec.tenant.as_deref()) {
+        found
+    } else {
+        Found::Nothing
+    })
 }
 
 fn find(gate: &Inner, ask: &Ask, received: &Received<'_>) -> Result<Found, Violation> {
     let catalog = gate.hub.catalog();
-    let names = Names { mount: ask.mount.as_ref(), view: ask.caller.view(), tenant: ask.caller.tenant() };
+    let names = Names {
+        mount: ask.mount.as_ref(),
+        view: ask.caller.view(),
+        tenant: ask.caller.tenant(),
+    };
     Ok(match &received.address {
         Address::Tool(name) => match catalog.tool(names, name) {
             // Only those who sign their calls know the gate's own tools; to others they are not shown.
-            Found::Nothing if ask.caller.signed().is_some() => builtin::find(name).map_or(Found::Nothing, Found::Target),
+            Found::Nothing if ask.caller.signed().is_some() => {
+                builtin::find(name).map_or(Found::Nothing, Found::Target)
+            }
             found => found,
         },
         Address::Prompt(name) => catalog.prompt(names, name),
         Address::Resource(uri) => {
             let label = ask.caller.session().mark();
-            let is_known = |target: &Target| words::is_for(&ask.caller, &target.spec) && words::covers(label, target.mark());
+            let is_known = |target: &Target| {
+                words::is_for(&ask.caller, &target.spec) && words::covers(label, target.mark())
+            };
             catalog.resource(names.mount, uri, is_known)
         }
         Address::Task(id) => {
-            let task = tokens::open_task(&gate.seal, &ask.caller, id).ok_or_else(|| unknown(ask, received))?;
+            let task = tokens::open_task(&gate.seal, &ask.caller, id)
+                .ok_or_else(|| unknown(ask, received))?;
             let changes = matches!(ask.action, Action::TaskUpdate | Action::TaskCancel);
             catalog.task(&task.server, &task.tool, changes)
         }
@@ -94,21 +124,39 @@ fn find(gate: &Inner, ask: &Ask, received: &Received<'_>) -> Result<Found, Viola
 }
 
 fn give_up_if_hopeless(gate: &Inner, id: &vocab::ServerId) -> Result<(), Stop> {
-    let status = gate.hub.upstream(id).map(|upstream| upstream.status.borrow().clone());
+    let status = gate
+        .hub
+        .upstream(id)
+        .map(|upstream| upstream.status.borrow().clone());
     match status {
         Some(Status::Connecting { .. } | Status::Connected) => Ok(()),
-        Some(Status::Disconnected { error, .. } | Status::Failed { error }) => {
-            Err(Fault::new(FaultKind::Upstream, format!("`{id}` is not connected: {error}")).into())
-        }
+        Some(Status::Disconnected { error, .. } | Status::Failed { error }) => Err(Fault::new(
+            FaultKind::Upstream,
+            format!("`{id}` is not connected: {error}"),
+        )
+        .into()),
         Some(status @ (Status::Disabled | Status::Blocked | Status::Skipped { .. })) => {
-            Err(Fault::new(FaultKind::Upstream, format!("`{id}` is {}", status.as_str())).into())
+            Err(Fault::new(
+                FaultKind::Upstream,
+                format!("`{id}` is {}", status.as_str()),
+            )
+            .into())
         }
         None => Err(Fault::new(FaultKind::Upstream, format!("`{id}` was removed")).into()),
     }
 }
 
 fn unknown(ask: &Ask, received: &Received<'_>) -> Violation {
-    let shown: String = audit::printable(received.address.text()).chars().take(200).collect();
-    Violation::new(Rule::ToolNotFound, format!("{} names `{shown}`, which is not in the catalog", ask.action.method()))
-        .with_hint(shown)
+    let shown: String = audit::printable(received.address.text())
+        .chars()
+        .take(200)
+        .collect();
+    Violation::new(
+        Rule::ToolNotFound,
+        format!(
+            "{} names `{shown}`, which is not in the catalog",
+            ask.action.method()
+        ),
+    )
+    .with_hint(shown)
 }

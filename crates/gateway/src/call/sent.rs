@@ -38,15 +38,32 @@ pub(crate) struct Sent<'a> {
 
 impl<'a> Sent<'a> {
     /// `target` is `None` where the call ended before one was found; then everything counts that might have been sent.
-    pub(crate) fn new(ask: &Ask, received: &Received<'a>, target: Option<&Target>) -> Result<Self, Violation> {
+    pub(crate) fn new(
+        ask: &Ask,
+        received: &Received<'a>,
+        target: Option<&Target>,
+    ) -> Result<Self, Violation> {
         let has_arguments = matches!(ask.action, Action::CallTool | Action::GetPrompt);
-        let arguments = received.fields.iter().find(|(key, _)| has_arguments && decode_key(key) == "arguments").copied();
-        let mut beside: Vec<_> =
-            fields(ask, target).filter_map(|name| Some((name, Cow::Borrowed(received.get(name)?.as_bytes())))).collect();
-        if let Some(meta) = received.get("_meta").filter(|_| !is_subscription(ask.action)).and_then(kept_meta) {
+        let arguments = received
+            .fields
+            .iter()
+            .find(|(key, _)| has_arguments && decode_key(key) == "arguments")
+            .copied();
+        let mut beside: Vec<_> = fields(ask, target)
+            .filter_map(|name| Some((name, Cow::Borrowed(received.get(name)?.as_bytes()))))
+            .collect();
+        if let Some(meta) = received
+            .get("_meta")
+            .filter(|_| !is_subscription(ask.action))
+            .and_then(kept_meta)
+        {
             beside.push(("_meta", Cow::Owned(meta)));
         }
-        let mut sent = Self { arguments, beside, whole: None };
+        let mut sent = Self {
+            arguments,
+            beside,
+            whole: None,
+        };
         if !sent.beside.is_empty() {
             sent.whole = Some(sent.written(received)?);
         }
@@ -54,12 +71,19 @@ impl<'a> Sent<'a> {
     }
 
     /// The same with what the client answered in the middle of the call.
-    pub(crate) fn with(mut self, answer: Option<(&str, &[u8])>, received: &Received<'_>) -> Result<Self, Violation> {
-        let Some((key, text)) = answer.filter(|(_, text)| !text.is_empty()) else { return Ok(self) };
+    pub(crate) fn with(
+        mut self,
+        answer: Option<(&str, &[u8])>,
+        received: &Received<'_>,
+    ) -> Result<Self, Violation> {
+        let Some((key, text)) = answer.filter(|(_, text)| !text.is_empty()) else {
+            return Ok(self);
+        };
         let mut answers = Object::new();
         answers.raw(key, text);
         self.beside.retain(|(name, _)| *name != "inputResponses");
-        self.beside.push(("inputResponses", Cow::Owned(answers.finish())));
+        self.beside
+            .push(("inputResponses", Cow::Owned(answers.finish())));
         self.whole = Some(self.written(received)?);
         Ok(self)
     }
@@ -70,7 +94,10 @@ impl<'a> Sent<'a> {
 
     /// Everything that is sent, as one object; `None` where nothing is.
     pub(crate) fn judged(&self) -> Option<Json<'_>> {
-        self.whole.as_deref().map(Json::checked_before).or_else(|| self.arguments())
+        self.whole
+            .as_deref()
+            .map(Json::checked_before)
+            .or_else(|| self.arguments())
     }
 
     /// The same as bytes that outlive the call's own text.
@@ -99,7 +126,12 @@ impl<'a> Sent<'a> {
     }
 
     /// The parameters for the server, from nothing but this, its own name for what is addressed, and its own state.
-    pub(crate) fn parameters(&self, ask: &Ask, (field, name): (&str, &[u8]), state: Option<&[u8]>) -> Pieces {
+    pub(crate) fn parameters(
+        &self,
+        ask: &Ask,
+        (field, name): (&str, &[u8]),
+        state: Option<&[u8]>,
+    ) -> Pieces {
         let long: Vec<RawField<'_>> = self.arguments.into_iter().collect();
         write::lead_fields(&ask.params, &long, &[], |out| {
             out.raw(field, name);
@@ -126,20 +158,35 @@ impl<'a> Sent<'a> {
                 }
             }
         };
-        copy(self.arguments().filter(|arguments| arguments.is_object()), &mut out, None);
+        copy(
+            self.arguments().filter(|arguments| arguments.is_object()),
+            &mut out,
+            None,
+        );
         if let Some(argument) = received.get("argument").filter(|_| self.has("argument")) {
             // What is completed is judged by the name it will be sent under.
-            let named = argument.get("name").and_then(Json::as_str).zip(argument.get("value"));
+            let named = argument
+                .get("name")
+                .and_then(Json::as_str)
+                .zip(argument.get("value"));
             let name = named.as_ref().map(|(name, _)| &**name);
-            let resolved = received.get("context").and_then(|context| context.get("arguments"));
-            copy(resolved.filter(|resolved| resolved.is_object()), &mut out, name);
+            let resolved = received
+                .get("context")
+                .and_then(|context| context.get("arguments"));
+            copy(
+                resolved.filter(|resolved| resolved.is_object()),
+                &mut out,
+                name,
+            );
             if let Some((name, value)) = &named {
                 taken |= name == BESIDE;
                 out.json(name, *value);
             }
         }
         if taken {
-            let hint = format!("no argument can be called `{BESIDE}` in a call that sends more than arguments");
+            let hint = format!(
+                "no argument can be called `{BESIDE}` in a call that sends more than arguments"
+            );
             return Err(Violation::new(Rule::Malformed, hint.clone()).with_hint(hint));
         }
         out.object(BESIDE, |out| {
@@ -159,18 +206,28 @@ impl<'a> Sent<'a> {
 fn fields(ask: &Ask, target: Option<&Target>) -> impl Iterator<Item = &'static str> {
     let all: &[&'static str] = match ask.action {
         Action::CallTool => &["task", "inputResponses", "requestState"],
-        Action::GetPrompt | Action::ReadResource | Action::TaskUpdate => &["inputResponses", "requestState"],
+        Action::GetPrompt | Action::ReadResource | Action::TaskUpdate => {
+            &["inputResponses", "requestState"]
+        }
         Action::Complete => &["argument", "context"],
-        Action::Subscribe | Action::Unsubscribe | Action::TaskGet | Action::TaskCancel | Action::TaskResult => &[],
+        Action::Subscribe
+        | Action::Unsubscribe
+        | Action::TaskGet
+        | Action::TaskCancel
+        | Action::TaskResult => &[],
     };
     let is_legacy_server = target.is_some_and(|target| target.era == Some(Era::Legacy));
     let is_legacy_client = ask.client.era == Era::Legacy;
-    let acts_for_user =
-        target.is_some_and(|target| ask.action == Action::CallTool && target.spec.rule(&target.name).requires_user_auth);
+    let acts_for_user = target.is_some_and(|target| {
+        ask.action == Action::CallTool && target.spec.rule(&target.name).requires_user_auth
+    });
     // A signed call has one answer, so it cannot be made a task that ends later.
     // What is asked about a task later would go out under the gate's own name, so a user's call is never made one.
     // The 2025 way to ask for a task means nothing to a server of the other kind: the call is then made synchronously.
-    let may_be_task = is_legacy_client && !acts_for_user && ask.door != Door::Seal && (target.is_none() || is_legacy_server);
+    let may_be_task = is_legacy_client
+        && !acts_for_user
+        && ask.door != Door::Seal
+        && (target.is_none() || is_legacy_server);
     // Only the newer protocol answers questions with another request; a server of the older kind gets them in the middle of a call.
     let may_answer = !is_legacy_client && !is_legacy_server;
     all.iter().copied().filter(move |name| match *name {
@@ -204,16 +261,25 @@ fn kept_meta(json: Json<'_>) -> Option<Vec<u8>> {
 /// differs each time the agent tries again.
 pub(super) fn untraced(ask: &Ask) -> Option<Ask> {
     let params = Json::checked_before(&ask.params);
-    let meta = params.get("_meta").filter(|meta| TRACE.iter().any(|key| meta.get(key).is_some()))?;
+    let meta = params
+        .get("_meta")
+        .filter(|meta| TRACE.iter().any(|key| meta.get(key).is_some()))?;
     let meta = write::replace_fields(meta, &TRACE, |_| ());
     let params = write::replace_fields(params, &["_meta"], |out| {
         out.raw("_meta", &meta);
     });
-    Some(Ask { params: params.into(), ..ask.clone() })
+    Some(Ask {
+        params: params.into(),
+        ..ask.clone()
+    })
 }
 
 /// The parameters that a kept body was made of, for looking at a call again. `address` writes whom it was for.
-pub(crate) fn parameters_of(action: Action, body: Json<'_>, address: impl FnOnce(&mut Object)) -> Vec<u8> {
+pub(crate) fn parameters_of(
+    action: Action,
+    body: Json<'_>,
+    address: impl FnOnce(&mut Object),
+) -> Vec<u8> {
     let beside = body.get(BESIDE).unwrap_or(Json::EMPTY_OBJECT);
     write::replace_fields(beside, &[], |out| {
         address(out);

@@ -30,13 +30,24 @@ pub(super) fn shape(
 ) -> Result<(Shaped, Args), Violation> {
     let shaped = policy::shape(facts)?;
     let (field, name) = address(case, received, target)?;
-    let text = sent.parameters(case.ask, (field, &name), case.state.map(|state| state.inner.as_slice()));
+    let text = sent.parameters(
+        case.ask,
+        (field, &name),
+        case.state.map(|state| state.inner.as_slice()),
+    );
     let mut hasher = blake3::Hasher::new();
     for piece in text.all() {
         hasher.update(piece);
     }
     let digest = *hasher.finalize().as_bytes();
-    Ok((shaped, Args { text, digest, judged: sent.kept(case.ask) }))
+    Ok((
+        shaped,
+        Args {
+            text,
+            digest,
+            judged: sent.kept(case.ask),
+        },
+    ))
 }
 
 /// Opens the seal around the upstream's own state, if the caller brought one back. It is bound to the call as the caller made it, before
@@ -46,10 +57,13 @@ pub(super) fn request_state(
     received: &Received<'_>,
     target: &Target,
 ) -> Result<Option<tokens::OpenState>, Violation> {
-    let Some(state) = received.get("requestState") else { return Ok(None) };
+    let Some(state) = received.get("requestState") else {
+        return Ok(None);
+    };
     let Some(state) = state.as_str() else {
         return Err(
-            Violation::new(Rule::Malformed, "`requestState` is not a string").with_hint("`requestState` must be a string")
+            Violation::new(Rule::Malformed, "`requestState` is not a string")
+                .with_hint("`requestState` must be a string"),
         );
     };
     let bound = bound(case.ask, received, target);
@@ -58,17 +72,34 @@ pub(super) fn request_state(
     Ok(Some(state))
 }
 
-pub(super) fn bound<'a>(ask: &'a Ask, received: &Received<'_>, target: &'a Target) -> tokens::Bound<'a> {
+pub(super) fn bound<'a>(
+    ask: &'a Ask,
+    received: &Received<'_>,
+    target: &'a Target,
+) -> tokens::Bound<'a> {
     let digest = tokens::digest(&target.name, received.arguments_text());
-    tokens::Bound { caller: &ask.caller, server: &target.spec.id, action: ask.action, digest }
+    tokens::Bound {
+        caller: &ask.caller,
+        server: &target.spec.id,
+        action: ask.action,
+        digest,
+    }
 }
 
 /// What is addressed, in the server's own words.
-fn address(case: Case<'_>, received: &Received<'_>, target: &Target) -> Result<(&'static str, Vec<u8>), Violation> {
+fn address(
+    case: Case<'_>,
+    received: &Received<'_>,
+    target: &Target,
+) -> Result<(&'static str, Vec<u8>), Violation> {
     let Case { gate, ask, .. } = case;
     Ok(match (&received.address, ask.action) {
-        (Address::Prompt(_), Action::Complete) => ("ref", reference("ref/prompt", "name", &target.name)),
-        (Address::Resource(_), Action::Complete) => ("ref", reference("ref/resource", "uri", &target.name)),
+        (Address::Prompt(_), Action::Complete) => {
+            ("ref", reference("ref/prompt", "name", &target.name))
+        }
+        (Address::Resource(_), Action::Complete) => {
+            ("ref", reference("ref/resource", "uri", &target.name))
+        }
         (Address::Tool(_) | Address::Prompt(_), _) => ("name", write::quoted(&target.name)),
         (Address::Resource(_), _) => ("uri", write::quoted(&target.name)),
         (Address::Task(id), _) => {

@@ -48,7 +48,9 @@ impl Waiting {
     pub(crate) fn take(own: &Arc<Places>, all: &Arc<Places>) -> Option<Self> {
         let others = all.taken().saturating_sub(own.taken());
         let most = (MAX_WAITING_IN_ALL.saturating_sub(others) / 2).clamp(FEW_WAITING, MAX_WAITING);
-        Some(Self { _places: [own.take(most)?, all.take_again()] })
+        Some(Self {
+            _places: [own.take(most)?, all.take_again()],
+        })
     }
 }
 
@@ -73,30 +75,54 @@ impl Slots {
     }
 }
 
-pub(super) fn admit(case: Case<'_>, facts: &Facts<'_>, target: &Target) -> Result<(Admitted, Slots), Violation> {
+pub(super) fn admit(
+    case: Case<'_>,
+    facts: &Facts<'_>,
+    target: &Target,
+) -> Result<(Admitted, Slots), Violation> {
     let admitted = policy::admit(facts)?;
     let of_server = Arc::clone(target.meters.places());
     if case.answer.is_some() {
         // Its call has its places.
-        return Ok((admitted, Slots { under_way: None, of_server, waiting: None, _context: None }));
+        return Ok((
+            admitted,
+            Slots {
+                under_way: None,
+                of_server,
+                waiting: None,
+                _context: None,
+            },
+        ));
     }
     if case.ask.caller.room().is_full() {
-        let detail = format!("{} bytes of answers wait to be read", case.ask.caller.room().held());
-        return Err(Violation::new(Rule::RateLimitExceeded, detail).with_hint("answers to earlier calls wait to be read"));
+        let detail = format!(
+            "{} bytes of answers wait to be read",
+            case.ask.caller.room().held()
+        );
+        return Err(Violation::new(Rule::RateLimitExceeded, detail)
+            .with_hint("answers to earlier calls wait to be read"));
     }
     let (terms, all) = (case.gate.terms(), &case.gate.slots);
-    let refused = |detail: &str| Violation::new(Rule::RateLimitExceeded, detail).with_hint("too many at once");
+    let refused = |detail: &str| {
+        Violation::new(Rule::RateLimitExceeded, detail).with_hint("too many at once")
+    };
     // Who has many of the places may take no more of those that are left: others need them.
     let share = |places: &Arc<Places>, most: usize, detail: &str| {
-        places.take_share(most, all, terms.max_concurrent_calls).ok_or_else(|| refused(detail))
+        places
+            .take_share(most, all, terms.max_concurrent_calls)
+            .ok_or_else(|| refused(detail))
     };
-    let own =
-        "the caller has `limits.max_concurrent_calls_per_caller` calls in flight, or its share of `limits.max_concurrent_calls`";
+    let own = "the caller has `limits.max_concurrent_calls_per_caller` calls in flight, or its share of `limits.max_concurrent_calls`";
     let slots = Slots {
         under_way: Some([
             share(case.ask.caller.slots(), terms.max_calls_per_caller, own)?,
-            share(&of_server, usize::MAX, "calls to this server have their share of `limits.max_concurrent_calls`")?,
-            all.take(terms.max_concurrent_calls).ok_or_else(|| refused("`limits.max_concurrent_calls` calls are in flight"))?,
+            share(
+                &of_server,
+                usize::MAX,
+                "calls to this server have their share of `limits.max_concurrent_calls`",
+            )?,
+            all.take(terms.max_concurrent_calls)
+                .ok_or_else(|| refused("`limits.max_concurrent_calls` calls are in flight"))?,
         ]),
         of_server,
         waiting: None,

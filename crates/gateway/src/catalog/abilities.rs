@@ -34,14 +34,26 @@ pub(crate) struct Abilities {
 
 impl Abilities {
     pub(crate) fn read(era: Era, capabilities: Json<'_>) -> Self {
-        let is_said =
-            |path: &&[&str]| capabilities.path(path).is_some_and(|said| said.is_object() || said.as_bool() == Some(true));
-        let has_tasks_extension = capabilities.path(&["extensions", TASKS_EXTENSION]).is_some();
-        Self { era, has: KNOWN.each_ref().map(is_said), has_tasks_extension }
+        let is_said = |path: &&[&str]| {
+            capabilities
+                .path(path)
+                .is_some_and(|said| said.is_object() || said.as_bool() == Some(true))
+        };
+        let has_tasks_extension = capabilities
+            .path(&["extensions", TASKS_EXTENSION])
+            .is_some();
+        Self {
+            era,
+            has: KNOWN.each_ref().map(is_said),
+            has_tasks_extension,
+        }
     }
 
     fn has(&self, path: &[&str]) -> bool {
-        KNOWN.iter().zip(self.has).any(|(known, has)| has && *known == path)
+        KNOWN
+            .iter()
+            .zip(self.has)
+            .any(|(known, has)| has && *known == path)
     }
 
     /// Whether a client of this era can be offered tasks; they do not cross between eras.
@@ -80,7 +92,10 @@ impl Abilities {
         for name in ["tools", "resources", "prompts", "completions", "logging"] {
             if self.has(&[name]) {
                 out.object(name, |out| {
-                    for flag in ["subscribe", "listChanged"].into_iter().filter(|flag| self.has(&[name, flag])) {
+                    for flag in ["subscribe", "listChanged"]
+                        .into_iter()
+                        .filter(|flag| self.has(&[name, flag]))
+                    {
                         out.bool(flag, true);
                     }
                 });
@@ -94,18 +109,37 @@ impl Abilities {
 
     /// As the lock file has them: one word per ability.
     pub(crate) fn words(&self) -> Vec<String> {
-        let era = if self.era == Era::Modern { "modern" } else { "legacy" };
-        let known = KNOWN.iter().zip(self.has).filter(|(_, has)| *has).map(|(path, _)| path.join("."));
+        let era = if self.era == Era::Modern {
+            "modern"
+        } else {
+            "legacy"
+        };
+        let known = KNOWN
+            .iter()
+            .zip(self.has)
+            .filter(|(_, has)| *has)
+            .map(|(path, _)| path.join("."));
         let extension = self.has_tasks_extension.then(|| TASKS_EXTENSION.to_owned());
-        std::iter::once(era.to_owned()).chain(known).chain(extension).collect()
+        std::iter::once(era.to_owned())
+            .chain(known)
+            .chain(extension)
+            .collect()
     }
 
     /// The inverse of [`Abilities::words`]. Words that nobody knows are ignored: an ability that is lost only offers less.
     pub(crate) fn from_words(words: &[String]) -> Self {
         let is_said = |word: &str| words.iter().any(|said| said == word);
-        let era = if is_said("modern") { Era::Modern } else { Era::Legacy };
+        let era = if is_said("modern") {
+            Era::Modern
+        } else {
+            Era::Legacy
+        };
         let has = KNOWN.each_ref().map(|path| is_said(&path.join(".")));
-        Self { era, has, has_tasks_extension: is_said(TASKS_EXTENSION) }
+        Self {
+            era,
+            has,
+            has_tasks_extension: is_said(TASKS_EXTENSION),
+        }
     }
 }
 
@@ -124,7 +158,10 @@ mod tests {
             abilities.capabilities(Era::Legacy),
             r#"{"tools":{"listChanged":true},"resources":{},"tasks":{"requests":{"tools":{"call":{}}}}}"#
         );
-        assert_eq!(abilities.capabilities(Era::Modern), r#"{"tools":{"listChanged":true},"resources":{}}"#);
+        assert_eq!(
+            abilities.capabilities(Era::Modern),
+            r#"{"tools":{"listChanged":true},"resources":{}}"#
+        );
         assert_eq!(Abilities::from_words(&abilities.words()), abilities);
     }
 }

@@ -19,7 +19,12 @@ use super::{
 use crate::{ListKind, pins::Standing};
 
 impl Catalog {
-    pub(super) fn add_approved(&mut self, mounted: &mut Mounted, rivals: &[&ServerId], basis: Basis<'_>) {
+    pub(super) fn add_approved(
+        &mut self,
+        mounted: &mut Mounted,
+        rivals: &[&ServerId],
+        basis: Basis<'_>,
+    ) {
         let spec = Arc::clone(&mounted.spec);
         if spec.approved().is_none() {
             return;
@@ -30,8 +35,12 @@ impl Catalog {
         for (kind, name, text) in approved {
             let raw = Bytes::from(text);
             match kind {
-                Kind::Instructions => mounted.approved_instructions = Some(decode_key(&raw).into_owned()),
-                Kind::Template => self.list_both(mounted, ListKind::Templates, &name, &raw, "uriTemplate"),
+                Kind::Instructions => {
+                    mounted.approved_instructions = Some(decode_key(&raw).into_owned())
+                }
+                Kind::Template => {
+                    self.list_both(mounted, ListKind::Templates, &name, &raw, "uriTemplate")
+                }
                 Kind::Tool | Kind::Prompt => {
                     if proper.contains(&(kind, name.clone())) {
                         self.add_approved_name(mounted, kind, &name, &raw, (rivals, basis));
@@ -57,12 +66,23 @@ impl Catalog {
         (rivals, basis): (&[&ServerId], Basis<'_>),
     ) {
         let spec = Arc::clone(&mounted.spec);
-        let list = if kind == Kind::Tool { ListKind::Tools } else { ListKind::Prompts };
+        let list = if kind == Kind::Tool {
+            ListKind::Tools
+        } else {
+            ListKind::Prompts
+        };
         let is_shown = kind != Kind::Tool || spec.rule(name).permission != Permission::Blocked;
-        let absent = mounted.face.as_deref().map(|face| Arc::new(absent(mounted, face, kind, name, raw, basis)));
+        let absent = mounted
+            .face
+            .as_deref()
+            .map(|face| Arc::new(absent(mounted, face, kind, name, raw, basis)));
         for view in [View::Double, View::Flat, View::Raw] {
             let exposed = view.expose(&spec.id, name);
-            if view == View::Flat && rivals.iter().any(|rival| claims(rival, &spec.id, &exposed, basis.pins)) {
+            if view == View::Flat
+                && rivals
+                    .iter()
+                    .any(|rival| claims(rival, &spec.id, &exposed, basis.pins))
+            {
                 continue;
             }
             let about = mounted.about(list, name);
@@ -71,22 +91,48 @@ impl Catalog {
                 View::Flat => &mut self.flat,
                 View::Raw => &mut mounted.tables,
             };
-            let table = if kind == Kind::Tool { &mut tables.tools } else { &mut tables.prompts };
+            let table = if kind == Kind::Tool {
+                &mut tables.tools
+            } else {
+                &mut tables.prompts
+            };
             if let Some(absent) = &absent {
-                table.entry(exposed.clone().into()).or_insert_with(|| Arc::clone(absent));
+                table
+                    .entry(exposed.clone().into())
+                    .or_insert_with(|| Arc::clone(absent));
             }
             if is_shown {
-                let raw = if view == View::Raw { raw.clone() } else { renamed_raw(raw, "name", &exposed) };
-                tables.approved.of_mut(list).push(Listed { name: exposed, raw, server: spec.id.clone(), about });
+                let raw = if view == View::Raw {
+                    raw.clone()
+                } else {
+                    renamed_raw(raw, "name", &exposed)
+                };
+                tables.approved.of_mut(list).push(Listed {
+                    name: exposed,
+                    raw,
+                    server: spec.id.clone(),
+                    about,
+                });
             }
         }
         if kind == Kind::Tool {
-            self.routes.add_approved(&mounted.about(list, name), absent.as_ref(), is_shown.then_some(raw));
+            self.routes.add_approved(
+                &mounted.about(list, name),
+                absent.as_ref(),
+                is_shown.then_some(raw),
+            );
         }
     }
 
     /// Lists something with a URI as every door shows it.
-    fn list_both(&mut self, mounted: &mut Mounted, list: ListKind, own: &str, raw: &Bytes, field: &str) {
+    fn list_both(
+        &mut self,
+        mounted: &mut Mounted,
+        list: ListKind,
+        own: &str,
+        raw: &Bytes,
+        field: &str,
+    ) {
         let [double, flat, own] = both(mounted, list, own, raw, field);
         self.double.approved.of_mut(list).push(double);
         self.flat.approved.of_mut(list).push(flat);
@@ -100,16 +146,31 @@ fn proper(mounted: &Mounted, approved: &[(Kind, String, Vec<u8>)]) -> HashSet<(K
         Kind::Tool => mounted.tables.tools.contains_key(name),
         _ => mounted.tables.prompts.contains_key(name),
     };
-    let mut names: Vec<(Kind, &String)> = approved.iter().map(|(kind, name, _)| (*kind, name)).collect();
+    let mut names: Vec<(Kind, &String)> = approved
+        .iter()
+        .map(|(kind, name, _)| (*kind, name))
+        .collect();
     names.sort_by_key(|(kind, name)| !has_place(*kind, name));
     let mut looks = HashSet::new();
-    names.retain(|(kind, name)| ToolName::parse(name).is_ok() && looks.insert((*kind, skeleton(name))));
-    names.into_iter().map(|(kind, name)| (kind, name.clone())).collect()
+    names.retain(|(kind, name)| {
+        ToolName::parse(name).is_ok() && looks.insert((*kind, skeleton(name)))
+    });
+    names
+        .into_iter()
+        .map(|(kind, name)| (kind, name.clone()))
+        .collect()
 }
 
 /// Where an approved name leads that its server does not list now: calls are decided as ever, and end like those to a server that is not
 /// there.
-fn absent(mounted: &Mounted, face: &Face, kind: Kind, name: &str, raw: &Bytes, basis: Basis<'_>) -> Target {
+fn absent(
+    mounted: &Mounted,
+    face: &Face,
+    kind: Kind,
+    name: &str,
+    raw: &Bytes,
+    basis: Basis<'_>,
+) -> Target {
     let spec = &mounted.spec;
     let (effect, meters) = match kind {
         Kind::Tool => (basis.effect(spec, name), basis.meters.of_tool(spec, name)),

@@ -12,7 +12,8 @@ use vocab::{Effect, ServerId, ToolName, View, skeleton};
 use wire::write;
 
 use super::{
-    About, Catalog, Face, Item, Listed, Mounted, RefusedName, Table, Target, ViewTables, definition::Kind, headers, reparse,
+    About, Catalog, Face, Item, Listed, Mounted, RefusedName, Table, Target, ViewTables,
+    definition::Kind, headers, reparse,
 };
 use crate::{
     ListKind,
@@ -34,7 +35,10 @@ pub(crate) struct Basis<'a> {
 impl Basis<'_> {
     /// What calling a tool does: as the operator says, then as the lock does, then by its name.
     pub(super) fn effect(&self, spec: &ServerSpec, tool: &str) -> Effect {
-        let said = spec.rule(tool).effect.or_else(|| self.pins.effect(&spec.id, tool));
+        let said = spec
+            .rule(tool)
+            .effect
+            .or_else(|| self.pins.effect(&spec.id, tool));
         said.unwrap_or_else(|| infer_effect(tool))
     }
 }
@@ -42,17 +46,28 @@ impl Basis<'_> {
 impl Mounted {
     /// What decides who sees a line of its lists.
     pub(super) fn about(&self, kind: ListKind, own: &str) -> About {
-        About { spec: Arc::clone(&self.spec), own: own.into(), kind, mark: self.mark(), place: self.place }
+        About {
+            spec: Arc::clone(&self.spec),
+            own: own.into(),
+            kind,
+            mark: self.mark(),
+            place: self.place,
+        }
     }
 }
 
 impl Catalog {
     /// Builds the catalog of these servers, in their order.
-    pub(crate) fn build(servers: &[(Arc<ServerSpec>, Option<Arc<Face>>)], basis: Basis<'_>) -> Self {
+    pub(crate) fn build(
+        servers: &[(Arc<ServerSpec>, Option<Arc<Face>>)],
+        basis: Basis<'_>,
+    ) -> Self {
         let mut catalog = Self::default();
         let ids: Vec<&ServerId> = servers.iter().map(|(spec, _)| &spec.id).collect();
         let mut uris: HashMap<Box<str>, Vec<Arc<Target>>> = HashMap::new();
-        servers.iter().for_each(|(spec, _)| catalog.routes.claim(spec));
+        servers
+            .iter()
+            .for_each(|(spec, _)| catalog.routes.claim(spec));
         catalog.is_kept = servers.iter().any(|(spec, _)| keeps_something(spec));
         for (place, (spec, face)) in servers.iter().enumerate() {
             let mut mounted = Mounted {
@@ -67,14 +82,19 @@ impl Catalog {
                 approved_abilities: None,
                 place,
             };
-            let rivals: Vec<&ServerId> =
-                ids.iter().copied().filter(|other| meet(&spec.id, other) || meet(other, &spec.id)).collect();
+            let rivals: Vec<&ServerId> = ids
+                .iter()
+                .copied()
+                .filter(|other| meet(&spec.id, other) || meet(other, &spec.id))
+                .collect();
             if let Some(face) = face {
                 catalog.add(face, &mut mounted, &rivals, basis);
             }
             catalog.add_approved(&mut mounted, &rivals, basis);
             for (uri, target) in &mounted.resources {
-                uris.entry(uri.clone()).or_default().push(Arc::clone(target));
+                uris.entry(uri.clone())
+                    .or_default()
+                    .push(Arc::clone(target));
             }
             catalog.servers.insert(spec.id.clone(), mounted);
         }
@@ -86,30 +106,59 @@ impl Catalog {
         let spec = Arc::clone(&mounted.spec);
         for (kind, items) in [(Kind::Tool, &face.tools), (Kind::Prompt, &face.prompts)] {
             let mut looks = HashSet::new();
-            let mut items: Vec<(&Item, Standing)> =
-                items.iter().map(|item| (item, basis.pins.standing(&spec, kind, &item.name, &item.definition))).collect();
+            let mut items: Vec<(&Item, Standing)> = items
+                .iter()
+                .map(|item| {
+                    (
+                        item,
+                        basis
+                            .pins
+                            .standing(&spec, kind, &item.name, &item.definition),
+                    )
+                })
+                .collect();
             // An approved name is never displaced by one that only looks like it, whichever the server lists first.
             items.sort_by_key(|(_, standing)| *standing != Standing::Approved);
             for (item, standing) in items {
-                let Some(target) = self.accept(kind, face, item, standing, mounted, &mut looks, basis) else { continue };
+                let Some(target) =
+                    self.accept(kind, face, item, standing, mounted, &mut looks, basis)
+                else {
+                    continue;
+                };
                 let is_shown = spec.approved().is_some()
                     && target.standing == Standing::Approved
-                    && (kind != Kind::Tool || spec.rule(&item.name).permission != Permission::Blocked);
+                    && (kind != Kind::Tool
+                        || spec.rule(&item.name).permission != Permission::Blocked);
                 self.expose(mounted, kind, item, &target, is_shown, (rivals, basis.pins));
                 if kind == Kind::Tool {
-                    self.routes.add(&mounted.about(ListKind::Tools, &item.name), &target, is_shown.then_some(&item.raw));
+                    self.routes.add(
+                        &mounted.about(ListKind::Tools, &item.name),
+                        &target,
+                        is_shown.then_some(&item.raw),
+                    );
                 }
             }
         }
         let approved = |(_, definition): &&(String, Arc<super::Definition>)| {
-            spec.approved().is_some() && basis.pins.standing(&spec, Kind::Instructions, "", definition) == Standing::Approved
+            spec.approved().is_some()
+                && basis
+                    .pins
+                    .standing(&spec, Kind::Instructions, "", definition)
+                    == Standing::Approved
         };
-        mounted.instructions = face.instructions.as_ref().filter(approved).map(|(text, _)| text.clone());
+        mounted.instructions = face
+            .instructions
+            .as_ref()
+            .filter(approved)
+            .map(|(text, _)| text.clone());
         self.add_resources(face, mounted, basis);
     }
 
     /// A name must follow the grammar and not look like another of the same server.
-    #[expect(clippy::too_many_arguments, reason = "one call site; a struct would only rename them")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call site; a struct would only rename them"
+    )]
     fn accept(
         &mut self,
         kind: Kind,
@@ -123,7 +172,9 @@ impl Catalog {
         let spec = &mounted.spec;
         let reason = match ToolName::parse(&item.name) {
             Err(error) => Some(error.to_string()),
-            Ok(_) if !looks.insert(skeleton(&item.name)) => Some("looks like another name of the same server".to_owned()),
+            Ok(_) if !looks.insert(skeleton(&item.name)) => {
+                Some("looks like another name of the same server".to_owned())
+            }
             Ok(_) => None,
         };
         if let Some(reason) = reason {
@@ -131,7 +182,10 @@ impl Catalog {
             return None;
         }
         let (effect, meters) = match kind {
-            Kind::Tool => (basis.effect(spec, &item.name), basis.meters.of_tool(spec, &item.name)),
+            Kind::Tool => (
+                basis.effect(spec, &item.name),
+                basis.meters.of_tool(spec, &item.name),
+            ),
             _ => (Effect::Read, mounted.meters.clone()),
         };
         Some(Arc::new(Target {
@@ -140,7 +194,8 @@ impl Catalog {
             era: Some(face.era),
             header_params: headers::of_tool(reparse(&item.raw)),
             definition: Some(Arc::clone(&item.definition)),
-            is_typed: item.definition.json().get(OUTPUT).is_some() || basis.pins.declares(&spec.id, &item.name, OUTPUT),
+            is_typed: item.definition.json().get(OUTPUT).is_some()
+                || basis.pins.declares(&spec.id, &item.name, OUTPUT),
             standing,
             effect,
             is_open_world: mounted.is_open_world,
@@ -150,7 +205,11 @@ impl Catalog {
     }
 
     fn refuse(&mut self, server: &ServerId, item: &Item, reason: String) {
-        self.refused.push(RefusedName { server: server.clone(), name: item.name.clone(), reason });
+        self.refused.push(RefusedName {
+            server: server.clone(),
+            name: item.name.clone(),
+            reason,
+        });
     }
 
     /// Enters one name into every view. What is not approved is routable, so that a call gets a clear refusal, but not shown.
@@ -164,11 +223,24 @@ impl Catalog {
         (rivals, pins): (&[&ServerId], &Pins),
     ) {
         let id = mounted.spec.id.clone();
-        let list = if kind == Kind::Prompt { ListKind::Prompts } else { ListKind::Tools };
+        let list = if kind == Kind::Prompt {
+            ListKind::Prompts
+        } else {
+            ListKind::Tools
+        };
         for view in [View::Double, View::Flat, View::Raw] {
             let name = view.expose(&id, &item.name);
-            if let Some(owner) = rivals.iter().find(|rival| view == View::Flat && claims(rival, &id, &name, pins)) {
-                self.refuse(&id, item, format!("would be shown as `{name}`, which could be a name of server `{owner}`"));
+            if let Some(owner) = rivals
+                .iter()
+                .find(|rival| view == View::Flat && claims(rival, &id, &name, pins))
+            {
+                self.refuse(
+                    &id,
+                    item,
+                    format!(
+                        "would be shown as `{name}`, which could be a name of server `{owner}`"
+                    ),
+                );
                 continue;
             }
             let about = mounted.about(list, &item.name);
@@ -177,11 +249,24 @@ impl Catalog {
                 View::Flat => &mut self.flat,
                 View::Raw => &mut mounted.tables,
             };
-            let table = if kind == Kind::Prompt { &mut tables.prompts } else { &mut tables.tools };
+            let table = if kind == Kind::Prompt {
+                &mut tables.prompts
+            } else {
+                &mut tables.tools
+            };
             table.insert(name.clone().into(), Arc::clone(target));
             if is_shown {
-                let raw = if view == View::Raw { item.raw.clone() } else { renamed(item, "name", &name) };
-                tables.lists.of_mut(list).push(Listed { name, raw, server: id.clone(), about });
+                let raw = if view == View::Raw {
+                    item.raw.clone()
+                } else {
+                    renamed(item, "name", &name)
+                };
+                tables.lists.of_mut(list).push(Listed {
+                    name,
+                    raw,
+                    server: id.clone(),
+                    about,
+                });
             }
         }
     }
@@ -189,23 +274,44 @@ impl Catalog {
     fn add_resources(&mut self, face: &Face, mounted: &mut Mounted, basis: Basis<'_>) {
         let spec = Arc::clone(&mounted.spec);
         for item in &face.resources {
-            let target =
-                Target::plain(Arc::clone(&spec), &item.name, Some(face.era), mounted.is_open_world, mounted.meters.clone());
-            mounted.resources.insert(item.name.clone().into(), Arc::new(target));
+            let target = Target::plain(
+                Arc::clone(&spec),
+                &item.name,
+                Some(face.era),
+                mounted.is_open_world,
+                mounted.meters.clone(),
+            );
+            mounted
+                .resources
+                .insert(item.name.clone().into(), Arc::new(target));
         }
         if spec.approved().is_none() {
             return;
         }
-        let is_approved =
-            |item: &&Item| basis.pins.standing(&spec, Kind::Template, &item.name, &item.definition) == Standing::Approved;
+        let is_approved = |item: &&Item| {
+            basis
+                .pins
+                .standing(&spec, Kind::Template, &item.name, &item.definition)
+                == Standing::Approved
+        };
         let templates: Vec<&Item> = face.templates.iter().filter(is_approved).collect();
-        let mut begins: Vec<&str> = templates.iter().filter_map(|item| template_begin(&item.name)).collect();
+        let mut begins: Vec<&str> = templates
+            .iter()
+            .filter_map(|item| template_begin(&item.name))
+            .collect();
         // The shortest says what the longer ones do.
         begins.sort_unstable();
         begins.dedup_by(|longer, shorter| longer.starts_with(*shorter));
-        self.templates_begin.extend(begins.into_iter().map(|begin| (begin.into(), spec.id.clone())));
+        self.templates_begin.extend(
+            begins
+                .into_iter()
+                .map(|begin| (begin.into(), spec.id.clone())),
+        );
         let resources: Vec<&Item> = face.resources.iter().collect();
-        for (items, list, field) in [(resources, ListKind::Resources, "uri"), (templates, ListKind::Templates, "uriTemplate")] {
+        for (items, list, field) in [
+            (resources, ListKind::Resources, "uri"),
+            (templates, ListKind::Templates, "uriTemplate"),
+        ] {
             for item in items {
                 let [double, flat, own] = both(mounted, list, &item.name, &item.raw, field);
                 self.double.lists.of_mut(list).push(double);
@@ -217,19 +323,36 @@ impl Catalog {
 }
 
 /// Something with a URI as the two views of the whole gate show it, and as its server's own door does.
-pub(super) fn both(mounted: &Mounted, list: ListKind, own: &str, raw: &Bytes, field: &str) -> [Listed; 3] {
+pub(super) fn both(
+    mounted: &Mounted,
+    list: ListKind,
+    own: &str,
+    raw: &Bytes,
+    field: &str,
+) -> [Listed; 3] {
     let id = &mounted.spec.id;
     let name = Catalog::exposed_uri(id, own);
     let about = mounted.about(list, own);
-    let shown = Listed { raw: renamed_raw(raw, field, &name), name, server: id.clone(), about: about.clone() };
-    let own = Listed { raw: raw.clone(), name: own.to_owned(), server: id.clone(), about };
+    let shown = Listed {
+        raw: renamed_raw(raw, field, &name),
+        name,
+        server: id.clone(),
+        about: about.clone(),
+    };
+    let own = Listed {
+        raw: raw.clone(),
+        name: own.to_owned(),
+        server: id.clone(),
+        about,
+    };
     [shown.clone(), shown, own]
 }
 
 /// Whether a server, or one of its tools, is kept for some.
 fn keeps_something(spec: &ServerSpec) -> bool {
     let mut rules = spec.rules.values().chain([&spec.default_rule]);
-    !spec.access.is_open() || rules.any(|rule| rule.permission == Permission::Restricted || !rule.access.is_open())
+    !spec.access.is_open()
+        || rules.any(|rule| rule.permission == Permission::Restricted || !rule.access.is_open())
 }
 
 /// What every address that a template makes begins with, if that says at least its scheme.
@@ -240,7 +363,10 @@ fn template_begin(template: &str) -> Option<&str> {
 
 /// Whether flat names of the longer id lie among those of the shorter one: `mcp_a_b_c` could be of `a` or of `a_b`.
 fn meet(shorter: &ServerId, longer: &ServerId) -> bool {
-    shorter != longer && View::Flat.expose(longer, "").starts_with(&View::Flat.expose(shorter, ""))
+    shorter != longer
+        && View::Flat
+            .expose(longer, "")
+            .starts_with(&View::Flat.expose(shorter, ""))
 }
 
 /// Whether a flat name of server `id` may be taken for one of its rival. A name that lies among those of a longer id is never the
@@ -254,8 +380,15 @@ pub(super) fn claims(rival: &ServerId, id: &ServerId, name: &str, pins: &Pins) -
 /// As the operator says; otherwise a server any of whose tools takes addresses brings in anyone's words. Tools that were approved count
 /// whether the server lists them now or not, so that no server makes its words trusted by what it leaves out.
 fn is_open_world(spec: &ServerSpec, face: Option<&Face>, pins: &Pins) -> bool {
-    let shows = || face.is_some_and(|face| face.tools.iter().any(|item| item.definition.is_open_world()));
-    spec.open_world.unwrap_or_else(|| shows() || pins.has_open_world(&spec.id))
+    let shows = || {
+        face.is_some_and(|face| {
+            face.tools
+                .iter()
+                .any(|item| item.definition.is_open_world())
+        })
+    };
+    spec.open_world
+        .unwrap_or_else(|| shows() || pins.has_open_world(&spec.id))
 }
 
 /// The item with one field replaced and everything else byte for byte, the field's place included.
@@ -268,7 +401,11 @@ pub(super) fn renamed_raw(raw: &[u8], field: &str, name: &str) -> Bytes {
     let mut out = write::Object::with_capacity(raw.len() + name.len());
     let mut fields = json.fields();
     while let Some((key, value)) = fields.next_raw() {
-        if value.as_bytes().as_ptr() == json.get(field).map_or(std::ptr::null(), |value| value.as_bytes().as_ptr()) {
+        if value.as_bytes().as_ptr()
+            == json
+                .get(field)
+                .map_or(std::ptr::null(), |value| value.as_bytes().as_ptr())
+        {
             out.str(field, name);
         } else {
             out.copied(key, value);

@@ -101,7 +101,11 @@ static SPEC: LazyLock<Arc<ServerSpec>> = LazyLock::new(|| {
         narrowed_definitions: Arrivals::Quarantine,
         recheck: Duration::MAX,
         health: None,
-        allow: Allow { sampling: false, roots: false, elicitation: false },
+        allow: Allow {
+            sampling: false,
+            roots: false,
+            elicitation: false,
+        },
         capabilities: Vec::new(),
         tenant: None,
     })

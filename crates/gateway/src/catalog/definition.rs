@@ -19,7 +19,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 4] = [Self::Tool, Self::Prompt, Self::Template, Self::Instructions];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Tool, Self::Prompt, Self::Template, Self::Instructions];
 
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
@@ -51,7 +52,13 @@ pub(crate) struct Definition {
 impl Definition {
     pub(crate) fn new(raw: Bytes) -> Self {
         let digest = digest(&wire::canonical(reparse(&raw)));
-        Self { raw, digest, input: OnceLock::new(), output: OnceLock::new(), is_open_world: OnceLock::new() }
+        Self {
+            raw,
+            digest,
+            input: OnceLock::new(),
+            output: OnceLock::new(),
+            is_open_world: OnceLock::new(),
+        }
     }
 
     /// Names the definition: equal values have equal digests, however they are written.
@@ -77,12 +84,18 @@ impl Definition {
 
     /// Whether it takes addresses, so that what comes back may be anyone's words.
     pub(crate) fn is_open_world(&self) -> bool {
-        *self.is_open_world.get_or_init(|| shape::definition::infer_open_world(self.json()))
+        *self
+            .is_open_world
+            .get_or_init(|| shape::definition::infer_open_world(self.json()))
     }
 
     fn compile(&self, field: &str) -> Declared {
-        let Some(schema) = self.json().get(field) else { return Ok(None) };
-        Schema::compile(schema.as_bytes()).map(Some).map_err(|problem| format!("its {field} cannot be used: {problem}"))
+        let Some(schema) = self.json().get(field) else {
+            return Ok(None);
+        };
+        Schema::compile(schema.as_bytes())
+            .map(Some)
+            .map_err(|problem| format!("its {field} cannot be used: {problem}"))
     }
 }
 

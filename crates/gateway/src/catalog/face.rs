@@ -42,10 +42,18 @@ impl Face {
         let hello = reparse(connected);
         let lists = reparse(catalog);
         let text = |key: &str| hello.get(key).and_then(Json::as_str);
-        let era = if text("era")? == "modern" { Era::Modern } else { Era::Legacy };
-        let failed = lists.get("failed").filter(|failed| failed.fields().next().is_some());
+        let era = if text("era")? == "modern" {
+            Era::Modern
+        } else {
+            Era::Legacy
+        };
+        let failed = lists
+            .get("failed")
+            .filter(|failed| failed.fields().next().is_some());
         let list = |key: &str, name: &str, kept: fn(&Self) -> &Vec<Item>| -> Vec<Item> {
-            match before.map(kept).filter(|kept| !kept.is_empty() && failed.is_some_and(|failed| failed.get(key).is_some())) {
+            match before.map(kept).filter(|kept| {
+                !kept.is_empty() && failed.is_some_and(|failed| failed.get(key).is_some())
+            }) {
                 Some(kept) => kept.clone(),
                 None => items(catalog, lists.get(key), name),
             }
@@ -69,19 +77,31 @@ impl Face {
 
     /// Everything whose text a person approves, each name once.
     pub(crate) fn definitions(&self) -> impl Iterator<Item = (Kind, &str, &Definition)> {
-        let lists = [(Kind::Tool, &self.tools), (Kind::Prompt, &self.prompts), (Kind::Template, &self.templates)];
-        let items = lists.into_iter().flat_map(|(kind, items)| items.iter().map(move |item| (kind, item)));
+        let lists = [
+            (Kind::Tool, &self.tools),
+            (Kind::Prompt, &self.prompts),
+            (Kind::Template, &self.templates),
+        ];
+        let items = lists
+            .into_iter()
+            .flat_map(|(kind, items)| items.iter().map(move |item| (kind, item)));
         let named = items.map(|(kind, item)| (kind, item.name.as_str(), &*item.definition));
-        let instructions = self.instructions.iter().map(|(_, definition)| (Kind::Instructions, "", &**definition));
+        let instructions = self
+            .instructions
+            .iter()
+            .map(|(_, definition)| (Kind::Instructions, "", &**definition));
         let mut seen = HashSet::new();
-        named.chain(instructions).filter(move |(kind, name, _)| seen.insert((*kind, *name)))
+        named
+            .chain(instructions)
+            .filter(move |(kind, name, _)| seen.insert((*kind, *name)))
     }
 
     /// Whether every definition is the same in both.
     pub(crate) fn defines_the_same(&self, other: &Self) -> bool {
         let digests = |face: &Self| -> Vec<(Kind, String, String)> {
-            let named =
-                |(kind, name, definition): (Kind, &str, &Definition)| (kind, name.to_owned(), definition.digest().to_owned());
+            let named = |(kind, name, definition): (Kind, &str, &Definition)| {
+                (kind, name.to_owned(), definition.digest().to_owned())
+            };
             let mut digests: Vec<_> = face.definitions().map(named).collect();
             digests.sort();
             digests
@@ -96,7 +116,11 @@ fn items(source: &Bytes, list: Option<Json<'_>>, name: &str) -> Vec<Item> {
         .filter_map(|json| {
             let name = json.get(name)?.as_str()?.into_owned();
             let raw = source.slice_ref(json.as_bytes());
-            Some(Item { name, definition: Arc::new(Definition::new(raw.clone())), raw })
+            Some(Item {
+                name,
+                definition: Arc::new(Definition::new(raw.clone())),
+                raw,
+            })
         })
         .collect()
 }
@@ -104,14 +128,24 @@ fn items(source: &Bytes, list: Option<Json<'_>>, name: &str) -> Vec<Item> {
 fn remarks(lists: Json<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
     for list in lists.get("truncated").into_iter().flat_map(Json::items) {
-        remarks.push(format!("the list of {} was cut at this gate's limit", list.as_str().unwrap_or_default()));
+        remarks.push(format!(
+            "the list of {} was cut at this gate's limit",
+            list.as_str().unwrap_or_default()
+        ));
     }
     for (list, error) in lists.get("failed").into_iter().flat_map(Json::fields) {
-        remarks.push(format!("{list} could not be listed: {}", error.as_str().unwrap_or_default()));
+        remarks.push(format!(
+            "{list} could not be listed: {}",
+            error.as_str().unwrap_or_default()
+        ));
     }
     for dropped in lists.get("dropped").into_iter().flat_map(Json::items) {
         let text = |key: &str| dropped.get(key).and_then(Json::as_str).unwrap_or_default();
-        remarks.push(format!("tool `{}` dropped: {}", text("name"), text("reason")));
+        remarks.push(format!(
+            "tool `{}` dropped: {}",
+            text("name"),
+            text("reason")
+        ));
     }
     remarks
 }

@@ -27,7 +27,10 @@ fn walk(schema: Json<'_>, path: &mut Vec<String>, found: &mut Vec<HeaderParam>) 
     for (name, property) in schema.get("properties").into_iter().flat_map(Json::fields) {
         path.push(name.into_owned());
         if let Some(header) = property.get("x-mcp-header").and_then(Json::as_str) {
-            found.push(HeaderParam { header: header.into_owned(), path: path.clone() });
+            found.push(HeaderParam {
+                header: header.into_owned(),
+                path: path.clone(),
+            });
         }
         walk(property, path, found);
         path.pop();

@@ -41,14 +41,19 @@ impl Snapshots {
         if json.get("reached_by")?.as_str()? != fingerprint(spec) {
             return None;
         }
-        let part = |key: &str| json.get(key).map(|json| Bytes::copy_from_slice(json.as_bytes()));
+        let part = |key: &str| {
+            json.get(key)
+                .map(|json| Bytes::copy_from_slice(json.as_bytes()))
+        };
         Face::read(&part("connected")?, &part("catalog")?, None)
     }
 
     /// Keeps a snapshot. Losing one costs only a wait at the next start, so a failure is logged and no more.
     pub(crate) fn save(&self, spec: &ServerSpec, connected: &[u8], catalog: &[u8]) {
         let mut out = Object::with_capacity(connected.len() + catalog.len() + 128);
-        out.str("reached_by", &fingerprint(spec)).raw("connected", connected).raw("catalog", catalog);
+        out.str("reached_by", &fingerprint(spec))
+            .raw("connected", connected)
+            .raw("catalog", catalog);
         let path = self.path(&spec.id);
         let beside = path.with_extension("json.new");
         let kept = fs::create_dir_all(&self.dir)
@@ -68,11 +73,16 @@ fn fingerprint(spec: &ServerSpec) -> String {
         hasher.update(text.as_bytes());
     };
     match &spec.transport {
-        Transport::Stdio { command, args, cwd, .. } => {
+        Transport::Stdio {
+            command, args, cwd, ..
+        } => {
             add("stdio");
             add(command);
             args.iter().for_each(|arg| add(arg));
-            add(&cwd.as_deref().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default());
+            add(&cwd
+                .as_deref()
+                .map(|path| path.to_string_lossy().into_owned())
+                .unwrap_or_default());
         }
         Transport::Http { url, kind, .. } => {
             add("http");

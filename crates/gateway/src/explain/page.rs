@@ -17,7 +17,14 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) fn add(&mut self, stage: Stage, name: &str, verdict: &'static str, detail: &str, fix: &str) {
+    pub(super) fn add(
+        &mut self,
+        stage: Stage,
+        name: &str,
+        verdict: &'static str,
+        detail: &str,
+        fix: &str,
+    ) {
         match (verdict, self.verdict) {
             ("refused", None | Some("ask")) => self.verdict = Some("refused"),
             ("ask", None) => self.verdict = Some("ask"),
@@ -36,12 +43,21 @@ impl Page {
 
     /// The detail of a violation ends in what would have allowed the call, after the semicolon.
     pub(super) fn refused(&mut self, stage: Stage, name: &str, violation: &Violation) {
-        let (detail, fix) = violation.detail.rsplit_once("; ").unwrap_or((&violation.detail, ""));
+        let (detail, fix) = violation
+            .detail
+            .rsplit_once("; ")
+            .unwrap_or((&violation.detail, ""));
         self.add(stage, name, "refused", detail, fix);
     }
 
     /// `unbounded`: why there is nothing that could list the tool.
-    pub(super) fn checks(&mut self, facts: &Facts<'_>, label: Mark, imagined: &Imagined, unbounded: Option<&Violation>) {
+    pub(super) fn checks(
+        &mut self,
+        facts: &Facts<'_>,
+        label: Mark,
+        imagined: &Imagined,
+        unbounded: Option<&Violation>,
+    ) {
         let session = imagined.ask.caller.session();
         let checks: Vec<_> = policy::findings(facts, label).collect();
         // A person is asked instead of the check saying no, so there is nothing that it found to be in order.
@@ -54,9 +70,21 @@ impl Page {
                         asks = true;
                         self.add(stage, "no_write_down", "ok", "", "");
                         let fix = "`effect: read` for the tool, or `untrusted_influence: off`, would not ask";
-                        self.add(stage, "untrusted_influence", "ask", "the session has read untrusted data", fix);
+                        self.add(
+                            stage,
+                            "untrusted_influence",
+                            "ask",
+                            "the session has read untrusted data",
+                            fix,
+                        );
                     }
-                    Ok(_) => self.add(stage, "no_write_down", "ok", &format!("the session's label is {label}"), ""),
+                    Ok(_) => self.add(
+                        stage,
+                        "no_write_down",
+                        "ok",
+                        &format!("the session's label is {label}"),
+                        "",
+                    ),
                 }
             }
             for (check, found) in checks.iter().filter(|(check, _)| check.stage == stage) {
@@ -64,10 +92,20 @@ impl Page {
                     continue;
                 }
                 match (found, unbounded) {
-                    _ if matches!(stage, Stage::Bound | Stage::Shape) && !imagined.has_arguments => {
-                        self.add(stage, check.name, "skipped", imagined.remark.unwrap_or_default(), "");
+                    _ if matches!(stage, Stage::Bound | Stage::Shape)
+                        && !imagined.has_arguments =>
+                    {
+                        self.add(
+                            stage,
+                            check.name,
+                            "skipped",
+                            imagined.remark.unwrap_or_default(),
+                            "",
+                        );
                     }
-                    (Ok(()), Some(violation)) if check.name == "tool_listed" => self.refused(stage, check.name, violation),
+                    (Ok(()), Some(violation)) if check.name == "tool_listed" => {
+                        self.refused(stage, check.name, violation)
+                    }
                     (Ok(()), _) => self.add(stage, check.name, "ok", check.says, ""),
                     (Err(violation), _) => self.refused(stage, check.name, violation),
                 }
@@ -75,7 +113,12 @@ impl Page {
         }
     }
 
-    pub(super) fn bundle(&mut self, case: &Case<'_>, mut question: policy::Question<'_>, label: Mark) {
+    pub(super) fn bundle(
+        &mut self,
+        case: &Case<'_>,
+        mut question: policy::Question<'_>,
+        label: Mark,
+    ) {
         question.label = label;
         let bundle = &case.rules.bundle;
         let decision = bundle.decide(&question);
@@ -94,7 +137,12 @@ impl Page {
         };
         let detail = match notes.is_empty() {
             true => format!("bundle {} allows it", bundle.version()),
-            false => format!("bundle {}: {} ({})", bundle.version(), decision.as_str(), notes.join("; ")),
+            false => format!(
+                "bundle {}: {} ({})",
+                bundle.version(),
+                decision.as_str(),
+                notes.join("; ")
+            ),
         };
         let fix = match word {
             "ok" => String::new(),
@@ -106,23 +154,43 @@ impl Page {
     /// What the record says of a call that nothing more can be said of.
     pub(super) fn of_record(record: &Record) -> Vec<u8> {
         let mut page = Self::default();
-        let stage = Stage::ALL.into_iter().find(|stage| stage.as_str() == record.stage).unwrap_or(Stage::Receive);
-        let name = if record.violation.is_empty() { &record.verdict } else { &record.violation };
-        let (detail, fix) = record.detail.rsplit_once("; ").unwrap_or((&record.detail, ""));
+        let stage = Stage::ALL
+            .into_iter()
+            .find(|stage| stage.as_str() == record.stage)
+            .unwrap_or(Stage::Receive);
+        let name = if record.violation.is_empty() {
+            &record.verdict
+        } else {
+            &record.violation
+        };
+        let (detail, fix) = record
+            .detail
+            .rsplit_once("; ")
+            .unwrap_or((&record.detail, ""));
         page.add(stage, name, "refused", detail, fix);
         let mut out = Object::new();
         out.str("verdict", "refused").str("caller", &record.caller);
         of_then(&mut out, record);
-        let remark = format!("it was stopped at {stage}, before there was a server, so there is nothing to judge again");
+        let remark = format!(
+            "it was stopped at {stage}, before there was a server, so there is nothing to judge again"
+        );
         out.str("remark", &remark).raw("stages", &page.stages());
         out.finish()
     }
 
-    pub(super) fn finish(self, imagined: &Imagined, target: Option<&Target>, label: Mark) -> Vec<u8> {
+    pub(super) fn finish(
+        self,
+        imagined: &Imagined,
+        target: Option<&Target>,
+        label: Mark,
+    ) -> Vec<u8> {
         let ask = &imagined.ask;
         let mut out = Object::new();
         out.str("verdict", self.verdict.unwrap_or("ok"));
-        let asked = Json::checked_before(&ask.params).get("name").and_then(Json::as_str).unwrap_or_default();
+        let asked = Json::checked_before(&ask.params)
+            .get("name")
+            .and_then(Json::as_str)
+            .unwrap_or_default();
         match target {
             Some(target) => {
                 let tool = format!("{}__{}", target.spec.id, target.name);
@@ -133,11 +201,14 @@ impl Page {
             }
             None => _ = out.str("tool", &asked),
         }
-        out.str("caller", ask.caller.id()).str("label", &label.to_string());
+        out.str("caller", ask.caller.id())
+            .str("label", &label.to_string());
         if let Some(context) = ask.caller.context() {
             out.str("context", context);
         }
-        let arguments = Json::checked_before(&ask.params).get("arguments").map_or("{}", Json::text);
+        let arguments = Json::checked_before(&ask.params)
+            .get("arguments")
+            .map_or("{}", Json::text);
         out.str("arguments", &audit::printable(arguments));
         if let Some(record) = &imagined.recorded {
             of_then(&mut out, record);
@@ -152,10 +223,18 @@ impl Page {
     fn stages(&self) -> Vec<u8> {
         let mut stages: Vec<Vec<u8>> = Vec::new();
         for stage in Stage::ALL {
-            let rows: Vec<Vec<u8>> = self.rows.iter().filter(|(of, _)| *of == stage).map(|(_, row)| row.clone()).collect();
+            let rows: Vec<Vec<u8>> = self
+                .rows
+                .iter()
+                .filter(|(of, _)| *of == stage)
+                .map(|(_, row)| row.clone())
+                .collect();
             if !rows.is_empty() {
                 let mut out = Object::new();
-                out.str("stage", stage.as_str()).raw("checks", &[b"[", rows.join(&b","[..]).as_slice(), b"]"].concat());
+                out.str("stage", stage.as_str()).raw(
+                    "checks",
+                    &[b"[", rows.join(&b","[..]).as_slice(), b"]"].concat(),
+                );
                 stages.push(out.finish());
             }
         }
@@ -165,8 +244,13 @@ impl Page {
 
 fn of_then(out: &mut Object, record: &Record) {
     out.object("recorded", |out| {
-        out.str("call", &record.call).str("time", &record.time).str("verdict", &record.verdict);
-        out.str("stage", &record.stage).str("violation", &record.violation).str("detail", &record.detail);
-        out.str("label", &record.label).str("bundle", &record.bundle);
+        out.str("call", &record.call)
+            .str("time", &record.time)
+            .str("verdict", &record.verdict);
+        out.str("stage", &record.stage)
+            .str("violation", &record.violation)
+            .str("detail", &record.detail);
+        out.str("label", &record.label)
+            .str("bundle", &record.bundle);
     });
 }

@@ -58,7 +58,9 @@ pub(super) async fn tend_providers(gate: Weak<Inner>) {
     const PERIOD: Duration = Duration::from_secs(1);
     loop {
         let Some(gate) = gate.upgrade() else { return };
-        gate.providers.tend(gate.hub.workers(), (gate.clock)().mono_us / 1000).await;
+        gate.providers
+            .tend(gate.hub.workers(), (gate.clock)().mono_us / 1000)
+            .await;
         drop(gate);
         tokio::time::sleep(PERIOD).await;
     }

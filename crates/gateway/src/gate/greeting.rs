@@ -28,7 +28,11 @@ impl Gate {
         let may_call = |spec: &ServerSpec| self.inner().lists_any_of(sight.caller(), spec);
         let mut out = OWN.to_owned();
         let mut left_out = 0;
-        for (spec, text) in catalog.all_instructions(sight).into_iter().filter(|(spec, _)| may_call(spec)) {
+        for (spec, text) in catalog
+            .all_instructions(sight)
+            .into_iter()
+            .filter(|(spec, _)| may_call(spec))
+        {
             let quoted = quoted(&spec.id, text);
             if out.len() + quoted.len() > MAX_ALL {
                 left_out += 1;
@@ -37,7 +41,9 @@ impl Gate {
             }
         }
         if left_out > 0 {
-            out.push_str(&format!("\n\nThe instructions of {left_out} more servers are not shown here."));
+            out.push_str(&format!(
+                "\n\nThe instructions of {left_out} more servers are not shown here."
+            ));
         }
         Some(out)
     }

@@ -34,8 +34,18 @@ pub(crate) struct Left {
 }
 
 impl Left {
-    pub(super) fn new(memory: &Arc<Memory>, unsent: &Arc<Mutex<Vec<u8>>>, offset: usize, length: usize) -> Self {
-        Self { memory: Arc::clone(memory), unsent: Arc::clone(unsent), offset, length }
+    pub(super) fn new(
+        memory: &Arc<Memory>,
+        unsent: &Arc<Mutex<Vec<u8>>>,
+        offset: usize,
+        length: usize,
+    ) -> Self {
+        Self {
+            memory: Arc::clone(memory),
+            unsent: Arc::clone(unsent),
+            offset,
+            length,
+        }
     }
 
     pub(crate) const fn len(&self) -> usize {
@@ -49,7 +59,8 @@ impl Left {
 
     /// A copy that holds this room.
     pub(crate) fn fetch(&self, room: Room) -> Option<Text> {
-        self.memory.take(self.offset, self.length, |text| room.hold(text))
+        self.memory
+            .take(self.offset, self.length, |text| room.hold(text))
     }
 }
 
@@ -62,7 +73,9 @@ impl Drop for Left {
 
 impl std::fmt::Debug for Memory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Memory").field("shared", &self.shared).finish_non_exhaustive()
+        f.debug_struct("Memory")
+            .field("shared", &self.shared)
+            .finish_non_exhaustive()
     }
 }
 
@@ -81,12 +94,24 @@ pub(super) struct Memory {
 impl Memory {
     /// Makes the two regions and hands them to the worker.
     pub(super) fn new(handover: &Sender) -> io::Result<Self> {
-        let (ours, theirs) = (Region::new(worker::SHARED_BYTES)?, Region::new(worker::SHARED_BYTES)?);
+        let (ours, theirs) = (
+            Region::new(worker::SHARED_BYTES)?,
+            Region::new(worker::SHARED_BYTES)?,
+        );
         let parameters = Arena::over(&ours)?;
         ours.seal_for_readers()?;
         let results = View::over(&theirs)?;
-        handover.send(worker::MEMORY_TAG, b"memory", &[ours.as_fd(), theirs.as_fd()])?;
-        Ok(Self { parameters, lent: Mutex::default(), results, shared: AtomicBool::new(false) })
+        handover.send(
+            worker::MEMORY_TAG,
+            b"memory",
+            &[ours.as_fd(), theirs.as_fd()],
+        )?;
+        Ok(Self {
+            parameters,
+            lent: Mutex::default(),
+            results,
+            shared: AtomicBool::new(false),
+        })
     }
 
     /// The worker has answered.
@@ -101,10 +126,13 @@ impl Memory {
         }
         let mut block = self.parameters.block(text.len())?;
         let offset = block.offset();
-        text.all().into_iter().all(|piece| block.push(piece)).then(|| {
-            lock(&self.lent).insert(offset, block);
-            offset
-        })
+        text.all()
+            .into_iter()
+            .all(|piece| block.push(piece))
+            .then(|| {
+                lock(&self.lent).insert(offset, block);
+                offset
+            })
     }
 
     /// The worker is done with the parameters that begin here. Anything else it might say has no effect.
@@ -114,7 +142,12 @@ impl Memory {
 
     /// A copy of a result, if it is one JSON text on one line. The worker has checked that before; it is checked again, because this is
     /// what reaches the client between our own words.
-    fn take(&self, offset: usize, length: usize, hold: impl FnOnce(Bytes) -> Bytes) -> Option<Text> {
+    fn take(
+        &self,
+        offset: usize,
+        length: usize,
+        hold: impl FnOnce(Bytes) -> Bytes,
+    ) -> Option<Text> {
         if length > worker::SHARED_BYTES {
             return None;
         }
@@ -122,7 +155,8 @@ impl Memory {
         let text = hold(text);
         let outline = Json::parse_fields(&text, Limits::new(length, worker::DEPTH)).ok()?;
         // The digest is of all that was copied, and the outline of what is not white space: they must be the same.
-        (outline.one_line && outline.json.as_bytes().len() == length).then(|| Text::of(&text, &outline).with_digest(digest))
+        (outline.one_line && outline.json.as_bytes().len() == length)
+            .then(|| Text::of(&text, &outline).with_digest(digest))
     }
 
     /// Copies block by block, so that each is still in the caches when it is digested.
@@ -131,7 +165,10 @@ impl Memory {
         let mut hasher = blake3::Hasher::new();
         while copy.len() < length {
             let done = copy.len();
-            if !self.results.copy(offset.checked_add(done)?, HOT.min(length - done), &mut copy) {
+            if !self
+                .results
+                .copy(offset.checked_add(done)?, HOT.min(length - done), &mut copy)
+            {
                 return None;
             }
             hasher.update(copy.get(done..)?);

@@ -44,7 +44,11 @@ impl Tally {
         let limit = limit.filter(|_| self.made > self.kept)?;
         let step = (limit / STEP_OF_LIMIT).clamp(1, MAX_STEP);
         let ahead = self.made.saturating_add(step - 1);
-        Some(if self.made <= limit { ahead.min(limit) } else { ahead })
+        Some(if self.made <= limit {
+            ahead.min(limit)
+        } else {
+            ahead
+        })
     }
 }
 
@@ -57,7 +61,11 @@ struct Tallies {
 impl Tallies {
     /// Under which a tool is counted.
     fn key<'a>(&self, tool: &'a str) -> &'a str {
-        if self.by_tool.len() < MAX_TOOLS || self.by_tool.contains_key(tool) { tool } else { OTHERS }
+        if self.by_tool.len() < MAX_TOOLS || self.by_tool.contains_key(tool) {
+            tool
+        } else {
+            OTHERS
+        }
     }
 }
 
@@ -91,7 +99,10 @@ impl Calls {
         self.with(|tallies| {
             let key = tallies.key(tool).to_owned();
             let of_tool = tallies.by_tool.entry(key).or_default();
-            let so_far = SoFar { calls: tallies.all.made, of_tool: of_tool.made };
+            let so_far = SoFar {
+                calls: tallies.all.made,
+                of_tool: of_tool.made,
+            };
             of_tool.made += 1;
             tallies.all.made += 1;
             so_far
@@ -100,8 +111,14 @@ impl Calls {
 
     pub(crate) fn so_far(&self, tool: &str) -> SoFar {
         self.with(|tallies| {
-            let of_tool = tallies.by_tool.get(tallies.key(tool)).map_or(0, |tally| tally.made);
-            SoFar { calls: tallies.all.made, of_tool }
+            let of_tool = tallies
+                .by_tool
+                .get(tallies.key(tool))
+                .map_or(0, |tally| tally.made);
+            SoFar {
+                calls: tallies.all.made,
+                of_tool,
+            }
         })
     }
 
@@ -123,9 +140,17 @@ impl Calls {
     pub(crate) fn wanted(&self, tool: &str, limits: Limits) -> Vec<(String, u64)> {
         self.with(|tallies| {
             let key = tallies.key(tool);
-            let of_tool = tallies.by_tool.get(key).and_then(|tally| tally.wanted(limits.of_tool));
-            let all = tallies.all.wanted(limits.all).map(|calls| (String::new(), calls));
-            all.into_iter().chain(of_tool.map(|calls| (key.to_owned(), calls))).collect()
+            let of_tool = tallies
+                .by_tool
+                .get(key)
+                .and_then(|tally| tally.wanted(limits.of_tool));
+            let all = tallies
+                .all
+                .wanted(limits.all)
+                .map(|calls| (String::new(), calls));
+            all.into_iter()
+                .chain(of_tool.map(|calls| (key.to_owned(), calls)))
+                .collect()
         })
     }
 
@@ -150,7 +175,10 @@ mod tests {
     use super::*;
 
     fn calls_of(all: u64) -> Limits {
-        Limits { all: Some(all), of_tool: None }
+        Limits {
+            all: Some(all),
+            of_tool: None,
+        }
     }
 
     #[test]
@@ -158,15 +186,34 @@ mod tests {
         for (limit, expected) in [(3, 1), (127, 1), (200, 3), (1_000_000, 64)] {
             let calls = Calls::default();
             calls.begin("a__b");
-            assert_eq!(calls.wanted("a__b", calls_of(limit)), [(String::new(), expected)], "{limit}");
+            assert_eq!(
+                calls.wanted("a__b", calls_of(limit)),
+                [(String::new(), expected)],
+                "{limit}"
+            );
         }
         let calls = Calls::default();
         calls.begin("a__b");
         assert_eq!(calls.wanted("a__b", Limits::default()), [], "nobody asks");
-        let both = calls.wanted("a__b", Limits { all: Some(3), of_tool: Some(2) });
+        let both = calls.wanted(
+            "a__b",
+            Limits {
+                all: Some(3),
+                of_tool: Some(2),
+            },
+        );
         assert_eq!(both, [(String::new(), 1), ("a__b".to_owned(), 1)]);
         calls.kept(&both);
-        assert_eq!(calls.wanted("a__b", Limits { all: Some(3), of_tool: Some(2) }), []);
+        assert_eq!(
+            calls.wanted(
+                "a__b",
+                Limits {
+                    all: Some(3),
+                    of_tool: Some(2)
+                }
+            ),
+            []
+        );
     }
 
     #[test]
@@ -185,7 +232,16 @@ mod tests {
         calls.kept(&[("a__b".to_owned(), 1)]);
         calls.give_back("a__b");
         calls.begin("a__b");
-        assert_eq!(calls.wanted("a__b", Limits { all: None, of_tool: Some(9) }), []);
+        assert_eq!(
+            calls.wanted(
+                "a__b",
+                Limits {
+                    all: None,
+                    of_tool: Some(9)
+                }
+            ),
+            []
+        );
     }
 
     proptest! {

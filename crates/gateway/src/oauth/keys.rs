@@ -55,24 +55,35 @@ impl Keys {
             trouble: Mutex::new(None),
         };
         if let KeySource::Given(set) = source {
-            keys.held.store(Some(Arc::new(Held { keys: Arc::clone(set), since_ms: 0 })));
+            keys.held.store(Some(Arc::new(Held {
+                keys: Arc::clone(set),
+                since_ms: 0,
+            })));
         }
         keys
     }
 
     /// The keys in force, fetched now if there are none.
-    pub(super) async fn current(&self, workers: &Workers, mono_ms: u64) -> Result<Arc<Jwks>, String> {
+    pub(super) async fn current(
+        &self,
+        workers: &Workers,
+        mono_ms: u64,
+    ) -> Result<Arc<Jwks>, String> {
         if let Some(keys) = self.usable(mono_ms) {
             return Ok(keys);
         }
         self.fetch(workers, mono_ms).await;
-        self.usable(mono_ms).ok_or_else(|| self.trouble().unwrap_or_else(|| "the provider's keys are not known yet".to_owned()))
+        self.usable(mono_ms).ok_or_else(|| {
+            self.trouble()
+                .unwrap_or_else(|| "the provider's keys are not known yet".to_owned())
+        })
     }
 
     fn usable(&self, mono_ms: u64) -> Option<Arc<Jwks>> {
         let held = self.held.load_full()?;
         let fixed = matches!(self.source, KeySource::Given(_));
-        (fixed || mono_ms.saturating_sub(held.since_ms) <= OUTLIVE_MS).then(|| Arc::clone(&held.keys))
+        (fixed || mono_ms.saturating_sub(held.since_ms) <= OUTLIVE_MS)
+            .then(|| Arc::clone(&held.keys))
     }
 
     /// A token named a key that is not known: were there perhaps new ones? `false` if that was just tried.
@@ -81,7 +92,11 @@ impl Keys {
     }
 
     pub(super) async fn refresh_if_old(&self, workers: &Workers, mono_ms: u64) {
-        let old = self.held.load().as_ref().is_none_or(|held| mono_ms.saturating_sub(held.since_ms) >= RENEW_MS);
+        let old = self
+            .held
+            .load()
+            .as_ref()
+            .is_none_or(|held| mono_ms.saturating_sub(held.since_ms) >= RENEW_MS);
         if old {
             self.fetch(workers, mono_ms).await;
         }
@@ -89,7 +104,9 @@ impl Keys {
 
     /// Fetches, unless somebody did within the pause; `true` if there may be something new.
     async fn fetch(&self, workers: &Workers, mono_ms: u64) -> bool {
-        let KeySource::Url(url) = &self.source else { return false };
+        let KeySource::Url(url) = &self.source else {
+            return false;
+        };
         let before = self.tried.load(Ordering::Acquire);
         let _turn = self.turn.lock().await;
         let tried = self.tried.load(Ordering::Acquire);
@@ -107,8 +124,14 @@ impl Keys {
         self.tried.store(mono_ms + 1, Ordering::Release);
         let mut params = Object::new();
         params.str("url", url).u64("max_bytes", MAX_BYTES);
-        params.u64("timeout_ms", u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX));
-        let fetched = match link.ask_within(method::FETCH, &params.finish(), PATIENCE + GRACE).await {
+        params.u64(
+            "timeout_ms",
+            u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX),
+        );
+        let fetched = match link
+            .ask_within(method::FETCH, &params.finish(), PATIENCE + GRACE)
+            .await
+        {
             Word::Result(text) => Jwks::parse(&text).map_err(|error| error.to_string()),
             Word::Error { text, .. } => Err(text),
             _ => Err("the worker was lost".to_owned()),
@@ -120,14 +143,26 @@ impl Keys {
         match fetched {
             Ok(keys) => {
                 self.note(None);
-                let before = self.held.swap(Some(Arc::new(Held { keys: Arc::new(keys.clone()), since_ms: mono_ms })));
+                let before = self.held.swap(Some(Arc::new(Held {
+                    keys: Arc::new(keys.clone()),
+                    since_ms: mono_ms,
+                })));
                 if before.is_none_or(|before| before.keys.ring() != keys.ring()) {
-                    tracing::info!(url, keys = keys.ring().len(), unusable = keys.unusable, "a provider's keys are new");
+                    tracing::info!(
+                        url,
+                        keys = keys.ring().len(),
+                        unusable = keys.unusable,
+                        "a provider's keys are new"
+                    );
                 }
                 true
             }
             Err(error) => {
-                tracing::warn!(url, error, "a provider's keys cannot be fetched; the last ones are used for a while");
+                tracing::warn!(
+                    url,
+                    error,
+                    "a provider's keys cannot be fetched; the last ones are used for a while"
+                );
                 self.note(Some(error));
                 false
             }
@@ -139,17 +174,25 @@ impl Keys {
     }
 
     fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.trouble
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     pub(super) fn describe(&self, out: &mut Object, mono_ms: u64) {
         let held = self.held.load_full();
-        out.u64("keys", held.as_ref().map_or(0, |held| held.keys.ring().len()) as u64);
+        out.u64(
+            "keys",
+            held.as_ref().map_or(0, |held| held.keys.ring().len()) as u64,
+        );
         if let (KeySource::Url(url), Some(held)) = (&self.source, &held) {
-            out.str("jwks_url", url).u64("age_ms", mono_ms.saturating_sub(held.since_ms));
+            out.str("jwks_url", url)
+                .u64("age_ms", mono_ms.saturating_sub(held.since_ms));
         }
         if let Some(trouble) = self.trouble() {
-            out.str("last_error", &trouble).bool("usable", self.usable(mono_ms).is_some());
+            out.str("last_error", &trouble)
+                .bool("usable", self.usable(mono_ms).is_some());
         }
     }
 }

@@ -56,20 +56,43 @@ struct StoredPin<'a> {
 pub(super) fn parse(text: &str) -> Result<Lock, String> {
     let stored: Stored<'_> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if stored.version != VERSION {
-        return Err(format!("version {} is not known to this program", stored.version));
+        return Err(format!(
+            "version {} is not known to this program",
+            stored.version
+        ));
     }
     let mut lock = Lock::default();
-    let parse_id = |server: &str| ServerId::parse(server).map_err(|error| format!("`{server}` cannot be a server's id: {error}"));
-    for (server, StoredLook { abilities, resources }) in stored.looks {
-        lock.looks.insert(parse_id(&server)?, Look { abilities: Abilities::from_words(&abilities), resources });
+    let parse_id = |server: &str| {
+        ServerId::parse(server)
+            .map_err(|error| format!("`{server}` cannot be a server's id: {error}"))
+    };
+    for (
+        server,
+        StoredLook {
+            abilities,
+            resources,
+        },
+    ) in stored.looks
+    {
+        lock.looks.insert(
+            parse_id(&server)?,
+            Look {
+                abilities: Abilities::from_words(&abilities),
+                resources,
+            },
+        );
     }
     for (server, kinds) in stored.servers {
         let id = parse_id(&server)?;
         let pins = lock.servers.entry(id).or_default();
         for (kind, named) in kinds {
-            let kind = Kind::parse(&kind).ok_or_else(|| format!("`{kind}` of server `{server}` is not a kind of definition"))?;
+            let kind = Kind::parse(&kind).ok_or_else(|| {
+                format!("`{kind}` of server `{server}` is not a kind of definition")
+            })?;
             for (name, pin) in named {
-                let pin = read(pin).map_err(|problem| format!("{} `{name}` of server `{server}`: {problem}", kind.as_str()))?;
+                let pin = read(pin).map_err(|problem| {
+                    format!("{} `{name}` of server `{server}`: {problem}", kind.as_str())
+                })?;
                 pins.insert((kind, name), pin);
             }
         }
@@ -79,19 +102,41 @@ pub(super) fn parse(text: &str) -> Result<Lock, String> {
 
 fn read(stored: StoredPin<'_>) -> Result<Pin, String> {
     let text = stored.definition.get().as_bytes();
-    let json = Json::parse(text, crate::catalog::inner_limits()).map_err(|error| error.to_string())?;
+    let json =
+        Json::parse(text, crate::catalog::inner_limits()).map_err(|error| error.to_string())?;
     let definition = wire::canonical(json);
     if digest(&definition) != stored.digest {
-        return Err("the digest is not that of the definition; approve it again or restore the file".into());
+        return Err(
+            "the digest is not that of the definition; approve it again or restore the file".into(),
+        );
     }
-    let effect = stored.effect.as_deref().map(str::parse::<Effect>).transpose().map_err(|error| error.to_string())?;
-    let StoredPin { digest, quarantined, was_open_world, .. } = stored;
-    Ok(Pin { digest, effect, quarantined, definition, was_open_world })
+    let effect = stored
+        .effect
+        .as_deref()
+        .map(str::parse::<Effect>)
+        .transpose()
+        .map_err(|error| error.to_string())?;
+    let StoredPin {
+        digest,
+        quarantined,
+        was_open_world,
+        ..
+    } = stored;
+    Ok(Pin {
+        digest,
+        effect,
+        quarantined,
+        definition,
+        was_open_world,
+    })
 }
 
 /// The text of the file: sorted, one value per line, the same for the same pins.
 pub(super) fn render(lock: &Lock) -> String {
-    let mut out = format!("{{\n  \"//\": {},\n  \"version\": {VERSION},\n  \"servers\": {{", quoted(TITLE));
+    let mut out = format!(
+        "{{\n  \"//\": {},\n  \"version\": {VERSION},\n  \"servers\": {{",
+        quoted(TITLE)
+    );
     let mut servers = Comma::default();
     for (id, pins) in &lock.servers {
         let _ = write!(out, "{}    {}: {{", servers.next(), quoted(id.as_str()));
@@ -114,7 +159,12 @@ pub(super) fn render(lock: &Lock) -> String {
     out.push_str("\n  },\n  \"looks\": {");
     let mut looks = Comma::default();
     for (id, look) in &lock.looks {
-        let _ = write!(out, "{}    {}: {{\n      \"abilities\": ", looks.next(), quoted(id.as_str()));
+        let _ = write!(
+            out,
+            "{}    {}: {{\n      \"abilities\": ",
+            looks.next(),
+            quoted(id.as_str())
+        );
         render_words(&mut out, look.abilities.words().iter());
         out.push_str(",\n      \"resources\": ");
         render_words(&mut out, look.resources.iter());
@@ -159,6 +209,10 @@ struct Comma(bool);
 
 impl Comma {
     fn next(&mut self) -> &'static str {
-        if std::mem::replace(&mut self.0, true) { ",\n" } else { "\n" }
+        if std::mem::replace(&mut self.0, true) {
+            ",\n"
+        } else {
+            "\n"
+        }
     }
 }

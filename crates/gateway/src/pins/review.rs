@@ -45,12 +45,22 @@ impl Pins {
     /// What calling a tool does, and who says so.
     pub(crate) fn effect_of(&self, spec: &ServerSpec, tool: &str) -> (Effect, Source) {
         let entry = spec.rule(tool).effect.map(|effect| (effect, Source::Entry));
-        let lock = || self.effect(&spec.id, tool).map(|effect| (effect, Source::Lock));
-        entry.or_else(lock).unwrap_or_else(|| (infer_effect(tool), Source::Name))
+        let lock = || {
+            self.effect(&spec.id, tool)
+                .map(|effect| (effect, Source::Lock))
+        };
+        entry
+            .or_else(lock)
+            .unwrap_or_else(|| (infer_effect(tool), Source::Name))
     }
 
     /// Every definition of a server and how it compares with what was approved, as JSON.
-    pub(crate) fn review_json(&self, spec: &ServerSpec, face: Option<&Face>, is_open_world: bool) -> Vec<u8> {
+    pub(crate) fn review_json(
+        &self,
+        spec: &ServerSpec,
+        face: Option<&Face>,
+        is_open_world: bool,
+    ) -> Vec<u8> {
         let lock = self.lock.load();
         let none = ServerPins::new();
         let pins = lock.servers.get(&spec.id).unwrap_or(&none);
@@ -58,28 +68,47 @@ impl Pins {
         let mut shown = HashSet::new();
         for (kind, name, definition) in face.into_iter().flat_map(Face::definitions) {
             shown.insert((kind, name.to_owned()));
-            rows.push(self.row(spec, kind, name, Some(definition), pins.get(&(kind, name.to_owned()))));
+            rows.push(self.row(
+                spec,
+                kind,
+                name,
+                Some(definition),
+                pins.get(&(kind, name.to_owned())),
+            ));
         }
         for ((kind, name), pin) in pins.iter().filter(|(key, _)| !shown.contains(*key)) {
             rows.push(self.row(spec, *kind, name, None, Some(pin)));
         }
         let mut out = Object::new();
-        out.str("server", spec.id.as_str()).str("state", spec.state().as_str());
+        out.str("server", spec.id.as_str())
+            .str("state", spec.state().as_str());
         if let Some(level) = spec.classification {
             out.str("classification", level.as_str());
         }
         open_world(&mut out, spec, face, is_open_world);
-        out.raw("definitions", &[b"[", rows.join(&b","[..]).as_slice(), b"]"].concat());
+        out.raw(
+            "definitions",
+            &[b"[", rows.join(&b","[..]).as_slice(), b"]"].concat(),
+        );
         out.finish()
     }
 
-    fn row(&self, spec: &ServerSpec, kind: Kind, name: &str, now: Option<&Definition>, pin: Option<&Pin>) -> Vec<u8> {
+    fn row(
+        &self,
+        spec: &ServerSpec,
+        kind: Kind,
+        name: &str,
+        now: Option<&Definition>,
+        pin: Option<&Pin>,
+    ) -> Vec<u8> {
         let mut out = Object::new();
         out.str("kind", kind.as_str()).str("name", name);
         let state = match (now, pin) {
             (None, _) => "gone",
             (Some(_), None) => "new",
-            (Some(now), Some(_)) if self.standing(spec, kind, name, now) == Standing::Approved => "pinned",
+            (Some(now), Some(_)) if self.standing(spec, kind, name, now) == Standing::Approved => {
+                "pinned"
+            }
             (Some(_), Some(_)) => "changed",
         };
         out.str("state", state);
@@ -91,7 +120,8 @@ impl Pins {
         }
         if kind == Kind::Tool {
             let (effect, source) = self.effect_of(spec, name);
-            out.str("effect", effect.as_str()).str("effect_from", source.as_str());
+            out.str("effect", effect.as_str())
+                .str("effect_from", source.as_str());
         }
         if let Some(now) = now {
             describe(&mut out, kind, now);
@@ -99,7 +129,14 @@ impl Pins {
         if let (Some(now), "new" | "changed") = (now, state) {
             let before = pin.map(|pin| pin.definition.as_slice()).unwrap_or(b"null");
             let Comparison { verdict, diff } = compare(kind.as_str(), before, &now.canonical());
-            out.str("verdict", if pin.is_none() { "new" } else { verdict.as_str() });
+            out.str(
+                "verdict",
+                if pin.is_none() {
+                    "new"
+                } else {
+                    verdict.as_str()
+                },
+            );
             out.raw("diff", &list(&diff));
         }
         out.finish()
@@ -121,18 +158,30 @@ fn describe(out: &mut Object, kind: Kind, now: &Definition) {
 }
 
 /// Whether its results count as anyone's words, and why.
-pub(crate) fn open_world(out: &mut Object, spec: &ServerSpec, face: Option<&Face>, is_open_world: bool) {
+pub(crate) fn open_world(
+    out: &mut Object,
+    spec: &ServerSpec,
+    face: Option<&Face>,
+    is_open_world: bool,
+) {
     let takes_address = || {
         let tools = face.into_iter().flat_map(|face| &face.tools);
-        tools.into_iter().find(|tool| tool.definition.is_open_world()).map(|tool| tool.name.clone())
+        tools
+            .into_iter()
+            .find(|tool| tool.definition.is_open_world())
+            .map(|tool| tool.name.clone())
     };
     let why = match (spec.open_world, is_open_world) {
         (Some(_), _) => "its entry says so".to_owned(),
         (None, true) => match takes_address() {
-            Some(tool) => format!("guessed: its tool `{}` takes an address", audit::printable(&tool)),
+            Some(tool) => format!(
+                "guessed: its tool `{}` takes an address",
+                audit::printable(&tool)
+            ),
             None => "guessed".to_owned(),
         },
         (None, false) => "guessed: none of its tools takes an address".to_owned(),
     };
-    out.bool("open_world", is_open_world).str("open_world_why", &why);
+    out.bool("open_world", is_open_world)
+        .str("open_world_why", &why);
 }

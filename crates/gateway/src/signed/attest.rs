@@ -14,7 +14,10 @@ use vocab::Redacted;
 
 use super::{
     ATTESTATIONS, End, MAX_SESSIONS, REPLACED, Signed, SignedSession,
-    asked::{agent_fits, checked_id, context_exists, context_for, patterns, public_key, tenant, wrong_tenant},
+    asked::{
+        agent_fits, checked_id, context_exists, context_for, patterns, public_key, tenant,
+        wrong_tenant,
+    },
     view,
 };
 use crate::{
@@ -117,7 +120,9 @@ impl std::fmt::Display for AttestError {
 
 /// Whether the label of this owner is kept for somebody without a bearer credential.
 pub(super) fn is_guest(owner: &str) -> bool {
-    ["workload:", "agent:", "claimed:"].iter().any(|kind| owner.starts_with(kind))
+    ["workload:", "agent:", "claimed:"]
+        .iter()
+        .any(|kind| owner.starts_with(kind))
 }
 
 /// Who will call, as far as their proof says.
@@ -150,16 +155,29 @@ impl Signed {
         let is_vouched = party.is_vouched;
         let agent = match (party.agent, request.agent_id) {
             (Some(own), Some(given)) if own != given => {
-                return Err(AttestError::Forbidden(format!("the proof is agent `{own}`'s, not `{given}`'s")));
+                return Err(AttestError::Forbidden(format!(
+                    "the proof is agent `{own}`'s, not `{given}`'s"
+                )));
             }
             (Some(own), _) => own,
-            (None, Some(given)) if callers.all().iter().any(|other| other.agent() == Some(&given)) => {
-                return Err(AttestError::Forbidden(format!("`{given}` is the agent of another credential")));
+            (None, Some(given))
+                if callers
+                    .all()
+                    .iter()
+                    .any(|other| other.agent() == Some(&given)) =>
+            {
+                return Err(AttestError::Forbidden(format!(
+                    "`{given}` is the agent of another credential"
+                )));
             }
             (None, given) => self.id_or_new(given, "agent_id")?,
         };
         let begin = Begin {
-            vouched: if is_vouched { agent.clone() } else { String::new() },
+            vouched: if is_vouched {
+                agent.clone()
+            } else {
+                String::new()
+            },
             execution: self.id_or_new(request.execution_id, "execution_id")?,
             context: context_for(rules, party.context, Some(&agent), party.tenant.as_deref())?,
             agent,
@@ -167,7 +185,9 @@ impl Signed {
             workload: party.workload,
             attested_by: party.attested_by,
             patterns: vec!["*".to_owned()],
-            summary: request.task_summary.filter(|text| text.len() <= MAX_SUMMARY),
+            summary: request
+                .task_summary
+                .filter(|text| text.len() <= MAX_SUMMARY),
         };
         self.begin(rules, party.owner, key, begin, now_ms).await
     }
@@ -189,9 +209,18 @@ impl Signed {
         let kind = if is_vouched { "agent" } else { "claimed" };
         let owner = format!("{kind}:{}/{agent}", tenant.as_deref().unwrap_or_default());
         let begin = Begin {
-            vouched: if is_vouched { agent.clone() } else { String::new() },
+            vouched: if is_vouched {
+                agent.clone()
+            } else {
+                String::new()
+            },
             execution: checked_id(request.execution_id, "execution_id")?,
-            context: context_for(rules, request.security_context_name, Some(&agent), tenant.as_deref())?,
+            context: context_for(
+                rules,
+                request.security_context_name,
+                Some(&agent),
+                tenant.as_deref(),
+            )?,
             workload: "session".to_owned(),
             attested_by: operator.id().to_owned(),
             patterns: patterns(request.allowed_tool_patterns)?,
@@ -199,7 +228,12 @@ impl Signed {
             tenant,
             agent,
         };
-        let owner = callers.guest(&owner, &begin.agent, begin.tenant.as_deref(), is_vouched.then_some(&*begin.agent));
+        let owner = callers.guest(
+            &owner,
+            &begin.agent,
+            begin.tenant.as_deref(),
+            is_vouched.then_some(&*begin.agent),
+        );
         self.begin(rules, owner, key, begin, now_ms).await
     }
 
@@ -212,17 +246,28 @@ impl Signed {
         now_ms: u64,
     ) -> Result<Launchable, AttestError> {
         let tenant = tenant(operator.tenant(), new.tenant_id, true)?;
-        let context = context_for(rules, new.security_context, new.agent_id.as_deref(), tenant.as_deref())?;
+        let context = context_for(
+            rules,
+            new.security_context,
+            new.agent_id.as_deref(),
+            tenant.as_deref(),
+        )?;
         context_exists(rules, &context, tenant.as_deref())?;
         if new.agent_id.is_some() && operator.tenant().is_some() {
-            return Err(AttestError::Forbidden("an operator of one tenant cannot say which agent a workload is".to_owned()));
+            return Err(AttestError::Forbidden(
+                "an operator of one tenant cannot say which agent a workload is".to_owned(),
+            ));
         }
         let (id, secret) = (self.hex(8)?, self.hex(32)?);
         let workload = Workload {
             id: id.clone(),
             digest: Sha256::digest(secret.as_bytes()).into(),
             context,
-            agent: new.agent_id.map(|id| checked_id(id, "agent_id")).transpose()?.unwrap_or_default(),
+            agent: new
+                .agent_id
+                .map(|id| checked_id(id, "agent_id"))
+                .transpose()?
+                .unwrap_or_default(),
             tenant: tenant.unwrap_or_default(),
             made_by: operator.id().to_owned(),
             created_ms: now_ms,
@@ -240,27 +285,62 @@ impl Signed {
             ..audit::Change::default()
         };
         self.ledger.change(&change).map_err(unavailable)?;
-        self.state.add_workload(&workload).await.map_err(unavailable)?;
+        self.state
+            .add_workload(&workload)
+            .await
+            .map_err(unavailable)?;
         self.launched.add(&workload);
-        Ok(Launchable { id: Redacted::new(format!("{WORKLOAD}{id}.{secret}")), context: workload.context })
+        Ok(Launchable {
+            id: Redacted::new(format!("{WORKLOAD}{id}.{secret}")),
+            context: workload.context,
+        })
     }
 
     /// Who a workload's secret stands for.
-    async fn workload(&self, callers: &Callers, request: &AttestRequest, now_ms: u64) -> Result<Party, AttestError> {
-        let unproven = || AttestError::Unproven("the workload is not known here, or its proof was used before".to_owned());
-        let given = request.workload_id.as_ref().map(Redacted::expose).ok_or_else(no_proof)?;
-        let (id, secret) = given.strip_prefix(WORKLOAD).and_then(|rest| rest.split_once('.')).ok_or_else(no_proof)?;
+    async fn workload(
+        &self,
+        callers: &Callers,
+        request: &AttestRequest,
+        now_ms: u64,
+    ) -> Result<Party, AttestError> {
+        let unproven = || {
+            AttestError::Unproven(
+                "the workload is not known here, or its proof was used before".to_owned(),
+            )
+        };
+        let given = request
+            .workload_id
+            .as_ref()
+            .map(Redacted::expose)
+            .ok_or_else(no_proof)?;
+        let (id, secret) = given
+            .strip_prefix(WORKLOAD)
+            .and_then(|rest| rest.split_once('.'))
+            .ok_or_else(no_proof)?;
         let digest: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
         if !self.launched.proves(id, &digest, now_ms) {
             // Only what proves nothing is counted, so nobody can use up what a launched workload needs.
-            let too_many = |_| AttestError::TooMany("too many attestations without a credential".to_owned());
+            let too_many =
+                |_| AttestError::TooMany("too many attestations without a credential".to_owned());
             self.tries.take().map_err(too_many)?;
             return Err(unproven());
         }
         let proves = |known: &Workload| bool::from(known.digest.ct_eq(&digest));
-        let known = self.state.use_workload(id, now_ms, proves).await.map_err(unavailable)?.ok_or_else(unproven)?;
-        if request.security_context.as_ref().is_some_and(|asked| *asked != known.context) {
-            return Err(AttestError::NoContext(format!("this workload was launched for context `{}`", known.context)));
+        let known = self
+            .state
+            .use_workload(id, now_ms, proves)
+            .await
+            .map_err(unavailable)?
+            .ok_or_else(unproven)?;
+        if request
+            .security_context
+            .as_ref()
+            .is_some_and(|asked| *asked != known.context)
+        {
+            return Err(AttestError::NoContext(format!(
+                "this workload was launched for context `{}`",
+                known.context
+            )));
         }
         let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         let tenant = match (some(&known.tenant), &request.tenant_id) {
@@ -269,7 +349,12 @@ impl Signed {
         };
         let owner = format!("workload:{id}");
         Ok(Party {
-            owner: callers.guest(&owner, &owner, tenant.as_deref(), some(&known.agent).as_deref()),
+            owner: callers.guest(
+                &owner,
+                &owner,
+                tenant.as_deref(),
+                some(&known.agent).as_deref(),
+            ),
             attested_by: owner,
             agent: some(&known.agent),
             is_vouched: !known.agent.is_empty(),
@@ -290,11 +375,13 @@ impl Signed {
         context_exists(rules, &begin.context, begin.tenant.as_deref())?;
         agent_fits(rules, &begin)?;
         let rate = owner.meters().rate("attestations".to_owned(), ATTESTATIONS);
-        rate.take().map_err(|_| AttestError::TooMany("too many attestations; wait a minute".to_owned()))?;
+        rate.take()
+            .map_err(|_| AttestError::TooMany("too many attestations; wait a minute".to_owned()))?;
         let _turn = self.turn.lock().await;
         let terms = self.terms.load_full();
         let before = self.room_for(&owner, &begin, terms.max_sessions_per_workload, now_ms)?;
-        let expires_ms = now_ms.saturating_add(u64::try_from(terms.ttl.as_millis()).unwrap_or(u64::MAX));
+        let expires_ms =
+            now_ms.saturating_add(u64::try_from(terms.ttl.as_millis()).unwrap_or(u64::MAX));
         let saved = SavedSigned {
             id: self.uuid()?,
             execution: begin.execution,
@@ -313,18 +400,32 @@ impl Signed {
             ended_ms: 0,
             reason: String::new(),
         };
-        let token = self.keys.load().issue(&claims(&terms, &saved, begin.summary), now_ms).map_err(unavailable)?;
+        let token = self
+            .keys
+            .load()
+            .issue(&claims(&terms, &saved, begin.summary), now_ms)
+            .map_err(unavailable)?;
         let meters = self.meters_of(&saved.execution, before.as_ref()).await?;
         if let Some(before) = before.as_ref().and_then(Caller::signed) {
             before.is_replaced.store(true, Ordering::Release);
             before.end(SignedStatus::Revoked, now_ms);
-            let end = End { status: SignedStatus::Revoked, who: owner.id(), reason: REPLACED };
+            let end = End {
+                status: SignedStatus::Revoked,
+                who: owner.id(),
+                reason: REPLACED,
+            };
             self.keep_end(before, end).await.map_err(unavailable)?;
         }
         let session = Arc::new(SignedSession::new(saved.clone(), key, meters));
-        let about = audit::Change { door: "seal", caller: owner.id(), ..view::about(&session) };
+        let about = audit::Change {
+            door: "seal",
+            caller: owner.id(),
+            ..view::about(&session)
+        };
         for action in ["seal.attested", "seal.session_created"] {
-            self.ledger.change(&audit::Change { action, ..about }).map_err(unavailable)?;
+            self.ledger
+                .change(&audit::Change { action, ..about })
+                .map_err(unavailable)?;
         }
         self.state.begin_signed(&saved).await.map_err(unavailable)?;
         self.enter(owner.sign(session));
@@ -339,21 +440,38 @@ impl Signed {
 
     /// Whether there is room for one more, and the session that it takes the place of. An execution that is somebody else's is not
     /// theirs to take.
-    fn room_for(&self, owner: &Caller, begin: &Begin, most: usize, now_ms: u64) -> Result<Option<Caller>, AttestError> {
+    fn room_for(
+        &self,
+        owner: &Caller,
+        begin: &Begin,
+        most: usize,
+        now_ms: u64,
+    ) -> Result<Option<Caller>, AttestError> {
         let all = self.sessions.load();
         let active = || {
-            all.values().filter(|caller| caller.signed().is_some_and(|session| session.status_at(now_ms) == SignedStatus::Active))
+            all.values().filter(|caller| {
+                caller
+                    .signed()
+                    .is_some_and(|session| session.status_at(now_ms) == SignedStatus::Active)
+            })
         };
         let same = self.latest(&begin.execution);
         if let Some(other) = &same {
             if other.id() != owner.id() {
-                return Err(AttestError::Forbidden(format!("execution `{}` belongs to somebody else", begin.execution)));
+                return Err(AttestError::Forbidden(format!(
+                    "execution `{}` belongs to somebody else",
+                    begin.execution
+                )));
             }
             let session = other.signed();
-            if session
-                .is_some_and(|session| session.status() == SignedStatus::Revoked && !session.is_replaced.load(Ordering::Acquire))
-            {
-                return Err(AttestError::Forbidden(format!("execution `{}` was revoked; begin another", begin.execution)));
+            if session.is_some_and(|session| {
+                session.status() == SignedStatus::Revoked
+                    && !session.is_replaced.load(Ordering::Acquire)
+            }) {
+                return Err(AttestError::Forbidden(format!(
+                    "execution `{}` was revoked; begin another",
+                    begin.execution
+                )));
             }
             if session.is_some_and(|session| session.status_at(now_ms) == SignedStatus::Active) {
                 return Ok(same);
@@ -362,11 +480,19 @@ impl Signed {
         // A launched workload is an owner of its own. What a credential calls its workloads is its own word, and counts for nothing.
         let of_owner = active().filter(|caller| caller.id() == owner.id()).count();
         if of_owner >= most {
-            let whose = if is_guest(owner.id()) { "workload" } else { "credential" };
-            return Err(AttestError::TooMany(format!("this {whose} has {of_owner} sessions already")));
+            let whose = if is_guest(owner.id()) {
+                "workload"
+            } else {
+                "credential"
+            };
+            return Err(AttestError::TooMany(format!(
+                "this {whose} has {of_owner} sessions already"
+            )));
         }
         if active().count() >= MAX_SESSIONS {
-            return Err(AttestError::TooMany(format!("{MAX_SESSIONS} sessions are in force")));
+            return Err(AttestError::TooMany(format!(
+                "{MAX_SESSIONS} sessions are in force"
+            )));
         }
         Ok(same)
     }
@@ -383,7 +509,11 @@ impl Signed {
 
     fn hex(&self, bytes: usize) -> Result<String, AttestError> {
         let random = self.random::<32>()?;
-        Ok(random.iter().take(bytes).map(|byte| format!("{byte:02x}")).collect())
+        Ok(random
+            .iter()
+            .take(bytes)
+            .map(|byte| format!("{byte:02x}"))
+            .collect())
     }
 
     /// A random UUID (version 4).
@@ -391,7 +521,8 @@ impl Signed {
         let number = u128::from_be_bytes(self.random()?);
         let number = (number & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
         let hex = format!("{number:032x}");
-        let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| hex.get(range).unwrap_or_default());
+        let parts =
+            [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| hex.get(range).unwrap_or_default());
         Ok(parts.join("-"))
     }
 }
@@ -431,12 +562,18 @@ fn claims(terms: &SealTerms, saved: &SavedSigned, task_summary: Option<String>) 
 fn bearer(caller: &Caller, request: &AttestRequest) -> Result<Party, AttestError> {
     let context = match (caller.context(), &request.security_context) {
         (Some(own), Some(asked)) if own != asked => {
-            return Err(AttestError::NoContext(format!("this credential is bound to context `{own}`")));
+            return Err(AttestError::NoContext(format!(
+                "this credential is bound to context `{own}`"
+            )));
         }
         (Some(own), _) => Some(own.to_owned()),
         (None, asked) => asked.clone(),
     };
-    let tenant = tenant(caller.tenant(), request.tenant_id.clone(), caller.is_operator())?;
+    let tenant = tenant(
+        caller.tenant(),
+        request.tenant_id.clone(),
+        caller.is_operator(),
+    )?;
     let workload = match &request.workload_id {
         None => caller.id().to_owned(),
         Some(given) => {
@@ -447,11 +584,21 @@ fn bearer(caller: &Caller, request: &AttestRequest) -> Result<Party, AttestError
     };
     let agent = caller.agent().map(str::to_owned);
     let is_vouched = agent.is_some();
-    Ok(Party { owner: caller.clone(), attested_by: caller.id().to_owned(), agent, is_vouched, tenant, workload, context })
+    Ok(Party {
+        owner: caller.clone(),
+        attested_by: caller.id().to_owned(),
+        agent,
+        is_vouched,
+        tenant,
+        workload,
+        context,
+    })
 }
 
 fn no_proof() -> AttestError {
-    AttestError::Unproven("show a bearer credential, or the id of a workload that was launched here".to_owned())
+    AttestError::Unproven(
+        "show a bearer credential, or the id of a workload that was launched here".to_owned(),
+    )
 }
 
 fn unavailable(error: impl std::fmt::Display) -> AttestError {

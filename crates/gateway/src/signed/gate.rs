@@ -2,7 +2,10 @@
 
 use vocab::{Rule, Violation};
 
-use super::{AttestError, AttestProof, AttestRequest, Attested, Ended, Launchable, NewWorkload, SessionRequest, verify};
+use super::{
+    AttestError, AttestProof, AttestRequest, Attested, Ended, Launchable, NewWorkload,
+    SessionRequest, verify,
+};
 use crate::{Caller, Gate, settings::SealTerms};
 
 impl Gate {
@@ -19,8 +22,14 @@ impl Gate {
     /// Whether an envelope that asks for nothing but a list is its session's own; it passes once. That it is not is on record.
     pub fn verify(&self, caller: &Caller, envelope: &[u8]) -> Result<(), Violation> {
         let verified = self.in_force(caller).and_then(|()| match caller.signed() {
-            Some(session) => self.inner().signed.verify(session, envelope, self.inner().now_ms()),
-            None => Err(Violation::new(Rule::Unauthenticated, "an envelope, without a session of signed calls")),
+            Some(session) => self
+                .inner()
+                .signed
+                .verify(session, envelope, self.inner().now_ms()),
+            None => Err(Violation::new(
+                Rule::Unauthenticated,
+                "an envelope, without a session of signed calls",
+            )),
         });
         if let Err(violation) = &verified {
             let change = audit::Change {
@@ -29,7 +38,10 @@ impl Gate {
                 caller: caller.id(),
                 violation: violation.rule.code(),
                 detail: &violation.detail,
-                ..caller.signed().map(|session| super::view::about(session)).unwrap_or_default()
+                ..caller
+                    .signed()
+                    .map(|session| super::view::about(session))
+                    .unwrap_or_default()
             };
             self.note(caller, &change);
         }
@@ -41,7 +53,10 @@ impl Gate {
         let noted = if caller.refusals().may_record() {
             self.ledger().change(change).map(drop)
         } else {
-            self.inner().refusals.note(self.ledger(), caller.id().to_owned(), "seal", "other").map(drop)
+            self.inner()
+                .refusals
+                .note(self.ledger(), caller.id().to_owned(), "seal", "other")
+                .map(drop)
         };
         if let Err(error) = noted {
             tracing::error!(%error, action = change.action, "a refusal could not be recorded");
@@ -51,15 +66,33 @@ impl Gate {
     /// Whether a session, and the credential behind it, are in force.
     pub fn in_force(&self, caller: &Caller) -> Result<(), Violation> {
         if !caller.is_active() {
-            return Err(Violation::new(Rule::Unauthenticated, format!("credential `{}` was revoked", caller.id())));
+            return Err(Violation::new(
+                Rule::Unauthenticated,
+                format!("credential `{}` was revoked", caller.id()),
+            ));
         }
-        caller.signed().map_or(Ok(()), |session| verify::in_force(session, self.inner().now_ms()))
+        caller.signed().map_or(Ok(()), |session| {
+            verify::in_force(session, self.inner().now_ms())
+        })
     }
 
     /// Begins a session of signed calls for whoever proves themselves. That it failed is on record too.
-    pub async fn attest(&self, proof: AttestProof<'_>, request: AttestRequest) -> Result<Attested, AttestError> {
+    pub async fn attest(
+        &self,
+        proof: AttestProof<'_>,
+        request: AttestRequest,
+    ) -> Result<Attested, AttestError> {
         let inner = self.inner();
-        let attested = inner.signed.attest(&inner.callers, &inner.rules(), proof, request, inner.now_ms()).await;
+        let attested = inner
+            .signed
+            .attest(
+                &inner.callers,
+                &inner.rules(),
+                proof,
+                request,
+                inner.now_ms(),
+            )
+            .await;
         if let Err(error) = &attested {
             match proof {
                 AttestProof::Bearer(caller) => self.record_failure(caller, error),
@@ -83,31 +116,63 @@ impl Gate {
     }
 
     /// Begins a session of signed calls for somebody an operator vouches for.
-    pub async fn open_signed(&self, operator: &Caller, request: SessionRequest) -> Result<Attested, AttestError> {
+    pub async fn open_signed(
+        &self,
+        operator: &Caller,
+        request: SessionRequest,
+    ) -> Result<Attested, AttestError> {
         let inner = self.inner();
-        inner.signed.open(&inner.callers, &inner.rules(), operator, request, inner.now_ms()).await
+        inner
+            .signed
+            .open(
+                &inner.callers,
+                &inner.rules(),
+                operator,
+                request,
+                inner.now_ms(),
+            )
+            .await
     }
 
     /// Lets something be launched that will prove itself by the id this returns.
-    pub async fn add_workload(&self, operator: &Caller, new: NewWorkload) -> Result<Launchable, AttestError> {
+    pub async fn add_workload(
+        &self,
+        operator: &Caller,
+        new: NewWorkload,
+    ) -> Result<Launchable, AttestError> {
         let inner = self.inner();
-        inner.signed.add_workload(&inner.rules(), operator, new, inner.now_ms()).await
+        inner
+            .signed
+            .add_workload(&inner.rules(), operator, new, inner.now_ms())
+            .await
     }
 
     /// The sessions that exist for this operator: a JSON array.
     #[must_use]
     pub fn signed_sessions_json(&self, operator: &Caller, all: bool) -> Vec<u8> {
-        self.inner().signed.json(operator, all, self.inner().now_ms())
+        self.inner()
+            .signed
+            .json(operator, all, self.inner().now_ms())
     }
 
     #[must_use]
     pub fn signed_session_json(&self, operator: &Caller, execution: &str) -> Option<Vec<u8>> {
-        self.inner().signed.one_json(operator, execution, self.inner().now_ms())
+        self.inner()
+            .signed
+            .one_json(operator, execution, self.inner().now_ms())
     }
 
     /// Ends the session of an execution: its next call is refused, and so is everything after.
-    pub async fn revoke_signed(&self, operator: &Caller, execution: &str, reason: &str) -> Result<Option<Ended>, String> {
+    pub async fn revoke_signed(
+        &self,
+        operator: &Caller,
+        execution: &str,
+        reason: &str,
+    ) -> Result<Option<Ended>, String> {
         let inner = self.inner();
-        inner.signed.revoke(operator, execution, reason, inner.now_ms()).await
+        inner
+            .signed
+            .revoke(operator, execution, reason, inner.now_ms())
+            .await
     }
 }

@@ -15,7 +15,11 @@ use crate::{
 pub(super) fn meters(used: Vec<UsedCalls>) -> HashMap<String, Arc<SessionMeters>> {
     let mut meters: HashMap<String, Arc<SessionMeters>> = HashMap::new();
     for used in used {
-        meters.entry(used.execution).or_default().calls.resume([(used.tool, used.calls)]);
+        meters
+            .entry(used.execution)
+            .or_default()
+            .calls
+            .resume([(used.tool, used.calls)]);
     }
     meters
 }
@@ -30,7 +34,9 @@ impl Signed {
         contexts: &Contexts,
     ) -> Result<(), StateError> {
         let calls = &session.meters.calls;
-        let Some(limits) = limits(caller, contexts).filter(|limits| !calls.wanted(tool, *limits).is_empty()) else {
+        let Some(limits) =
+            limits(caller, contexts).filter(|limits| !calls.wanted(tool, *limits).is_empty())
+        else {
             return Ok(());
         };
         let _turn = calls.keeping.lock().await;
@@ -42,20 +48,32 @@ impl Signed {
                 tool: tool.clone(),
                 calls: *calls,
             };
-            self.state.use_calls(&wanted.iter().map(used).collect::<Vec<_>>()).await?;
+            self.state
+                .use_calls(&wanted.iter().map(used).collect::<Vec<_>>())
+                .await?;
             calls.kept(&wanted);
         }
         Ok(())
     }
 
     /// The meters of an execution that a session is about to begin for. What it has used up stays used up.
-    pub(super) async fn meters_of(&self, execution: &str, before: Option<&Caller>) -> Result<Arc<SessionMeters>, AttestError> {
+    pub(super) async fn meters_of(
+        &self,
+        execution: &str,
+        before: Option<&Caller>,
+    ) -> Result<Arc<SessionMeters>, AttestError> {
         if let Some(before) = before.and_then(Caller::signed) {
             return Ok(Arc::clone(&before.meters));
         }
-        let used = self.state.used_calls_of(execution).await.map_err(|error| AttestError::Unavailable(error.to_string()))?;
+        let used = self
+            .state
+            .used_calls_of(execution)
+            .await
+            .map_err(|error| AttestError::Unavailable(error.to_string()))?;
         let meters = SessionMeters::default();
-        meters.calls.resume(used.into_iter().map(|used| (used.tool, used.calls)));
+        meters
+            .calls
+            .resume(used.into_iter().map(|used| (used.tool, used.calls)));
         Ok(Arc::new(meters))
     }
 }
@@ -63,7 +81,14 @@ impl Signed {
 /// What the caller's agent may make in one execution; `None` where nothing is limited.
 fn limits(caller: &Caller, contexts: &Contexts) -> Option<Limits> {
     let agent = contexts.agent(caller.agent_name()?)?;
-    let of_tool = agent.tools.iter().filter_map(|tool| tool.max_calls_per_execution).min();
-    let limits = Limits { all: agent.max_calls_per_execution, of_tool };
+    let of_tool = agent
+        .tools
+        .iter()
+        .filter_map(|tool| tool.max_calls_per_execution)
+        .min();
+    let limits = Limits {
+        all: agent.max_calls_per_execution,
+        of_tool,
+    };
     (limits != Limits::default()).then_some(limits)
 }

@@ -34,15 +34,25 @@ pub(super) fn about(session: &SignedSession) -> audit::Change<'_> {
 /// One session, as an operator sees it. Never its token.
 fn object(session: &SignedSession, now_ms: u64) -> Vec<u8> {
     let mut out = Object::new();
-    out.str("execution_id", &session.execution).str("session_id", &session.id).str("sub", &session.agent);
-    out.str("security_context_name", &session.context).str("workload_id", &session.workload);
+    out.str("execution_id", &session.execution)
+        .str("session_id", &session.id)
+        .str("sub", &session.agent);
+    out.str("security_context_name", &session.context)
+        .str("workload_id", &session.workload);
     if !session.tenant.is_empty() {
         out.str("tenant_id", &session.tenant);
     }
-    out.str("session_status", session.status_at(now_ms).as_str()).str("attested_by", &session.attested_by);
-    out.str("created_at", &rfc3339(session.created_ms)).str("expires_at", &rfc3339(session.expires_ms));
+    out.str("session_status", session.status_at(now_ms).as_str())
+        .str("attested_by", &session.attested_by);
+    out.str("created_at", &rfc3339(session.created_ms))
+        .str("expires_at", &rfc3339(session.expires_ms));
     let patterns: Vec<String> = session.patterns.iter().map(ToString::to_string).collect();
-    out.raw("allowed_tool_patterns", serde_json::to_string(&patterns).unwrap_or_default().as_bytes());
+    out.raw(
+        "allowed_tool_patterns",
+        serde_json::to_string(&patterns)
+            .unwrap_or_default()
+            .as_bytes(),
+    );
     out.u64("calls", session.so_far("").calls);
     out.finish()
 }
@@ -52,27 +62,53 @@ impl Signed {
     pub(crate) fn json(&self, operator: &Caller, all: bool, now_ms: u64) -> Vec<u8> {
         let mut callers = self.all();
         callers.retain(|caller| is_seen(operator, caller));
-        callers.retain(|caller| all || caller.signed().is_some_and(|session| session.status_at(now_ms) == SignedStatus::Active));
-        callers.sort_by_key(|caller| std::cmp::Reverse(caller.signed().map(|session| session.created_ms)));
-        let sessions: Vec<Vec<u8>> = callers.iter().filter_map(Caller::signed).map(|session| object(session, now_ms)).collect();
+        callers.retain(|caller| {
+            all || caller
+                .signed()
+                .is_some_and(|session| session.status_at(now_ms) == SignedStatus::Active)
+        });
+        callers.sort_by_key(|caller| {
+            std::cmp::Reverse(caller.signed().map(|session| session.created_ms))
+        });
+        let sessions: Vec<Vec<u8>> = callers
+            .iter()
+            .filter_map(Caller::signed)
+            .map(|session| object(session, now_ms))
+            .collect();
         [b"[", sessions.join(&b","[..]).as_slice(), b"]"].concat()
     }
 
     /// The latest session of an execution, if it exists for this operator.
     fn of_execution(&self, operator: &Caller, execution: &str) -> Option<Caller> {
-        self.latest(execution).filter(|caller| is_seen(operator, caller))
+        self.latest(execution)
+            .filter(|caller| is_seen(operator, caller))
     }
 
     /// The latest session of an execution.
     pub(crate) fn latest(&self, execution: &str) -> Option<Caller> {
         self.all()
             .into_iter()
-            .filter(|caller| caller.signed().is_some_and(|session| session.execution == execution))
-            .max_by_key(|caller| caller.signed().map(|session| (session.status() == SignedStatus::Active, session.created_ms)))
+            .filter(|caller| {
+                caller
+                    .signed()
+                    .is_some_and(|session| session.execution == execution)
+            })
+            .max_by_key(|caller| {
+                caller
+                    .signed()
+                    .map(|session| (session.status() == SignedStatus::Active, session.created_ms))
+            })
     }
 
-    pub(crate) fn one_json(&self, operator: &Caller, execution: &str, now_ms: u64) -> Option<Vec<u8>> {
-        self.of_execution(operator, execution)?.signed().map(|session| object(session, now_ms))
+    pub(crate) fn one_json(
+        &self,
+        operator: &Caller,
+        execution: &str,
+        now_ms: u64,
+    ) -> Option<Vec<u8>> {
+        self.of_execution(operator, execution)?
+            .signed()
+            .map(|session| object(session, now_ms))
     }
 
     /// Ends the session of an execution, for good. `None`: there is none that this operator may see.
@@ -83,11 +119,28 @@ impl Signed {
         reason: &str,
         now_ms: u64,
     ) -> Result<Option<Ended>, String> {
-        let Some(caller) = self.of_execution(operator, execution) else { return Ok(None) };
-        let Some(session) = caller.signed() else { return Ok(None) };
-        self.finish(session, End { status: SignedStatus::Revoked, who: operator.id(), reason }, now_ms).await?;
+        let Some(caller) = self.of_execution(operator, execution) else {
+            return Ok(None);
+        };
+        let Some(session) = caller.signed() else {
+            return Ok(None);
+        };
+        self.finish(
+            session,
+            End {
+                status: SignedStatus::Revoked,
+                who: operator.id(),
+                reason,
+            },
+            now_ms,
+        )
+        .await?;
         let at = rfc3339(session.ended_ms.load(Ordering::Acquire));
-        Ok(Some(Ended { execution: execution.to_owned(), status: session.status(), at }))
+        Ok(Some(Ended {
+            execution: execution.to_owned(),
+            status: session.status(),
+            at,
+        }))
     }
 }
 

@@ -21,7 +21,12 @@ const SCENES: u64 = 10_000;
 const STEPS: usize = 40;
 const LARGEST: usize = 32 << 20;
 const PATIENCE: Duration = Duration::from_secs(600);
-const LEVELS: [Level; 4] = [Level::Public, Level::Internal, Level::Confidential, Level::Restricted];
+const LEVELS: [Level; 4] = [
+    Level::Public,
+    Level::Internal,
+    Level::Confidential,
+    Level::Restricted,
+];
 
 /// A source of numbers that is the same in every run.
 struct Dice(u64);
@@ -59,7 +64,13 @@ struct Scene {
 fn asking(waits: Waiting, places: [Arc<Places>; 2], text: Bytes, evidence: Showable) -> Running {
     Running::new(move |mut wires| async move {
         let _held = (text, evidence);
-        wires.say(Event::Ask { key: "1".into(), method: "elicitation/create".into(), params: Words::own("{}") }).await;
+        wires
+            .say(Event::Ask {
+                key: "1".into(),
+                method: "elicitation/create".into(),
+                params: Words::own("{}"),
+            })
+            .await;
         let answered = matches!(wires.orders.recv().await, Some(Order::Answer { .. }));
         drop(waits);
         let _again = answered.then(|| places.each_ref().map(Places::take_again));
@@ -81,7 +92,15 @@ impl Scene {
         };
         let parties = (0..=dice.roll(5)).map(party).collect();
         let (slots, waiting) = (Arc::default(), Arc::default());
-        Self { dice, rooms, slots, waiting, parking: Parking::default(), parked: Vec::new(), parties }
+        Self {
+            dice,
+            rooms,
+            slots,
+            waiting,
+            parking: Parking::default(),
+            parked: Vec::new(),
+            parties,
+        }
     }
 
     /// Words of a server that `party` may be shown: counted, and part of its durable label.
@@ -90,7 +109,9 @@ impl Scene {
         let mark = Mark::trusted(LEVELS[self.dice.roll(4)]);
         let party = &self.parties[at];
         let text = party.account.take(bytes)?.hold(Bytes::new());
-        let absorbed = party.session.absorb(mark, &ServerId::parse("server").unwrap());
+        let absorbed = party
+            .session
+            .absorb(mark, &ServerId::parse("server").unwrap());
         if let Some(unsaved) = party.session.unsaved() {
             party.session.saved(&unsaved);
         }
@@ -124,7 +145,11 @@ impl Scene {
             return;
         }
         let (mark, text, evidence) = party.unread.remove(self.dice.roll(party.unread.len()));
-        assert_eq!(party.session.mark().join(mark), party.session.mark(), "it leaves under a lower label than it came");
+        assert_eq!(
+            party.session.mark().join(mark),
+            party.session.mark(),
+            "it leaves under a lower label than it came"
+        );
         drop((text, evidence));
     }
 
@@ -133,14 +158,22 @@ impl Scene {
         let reset = party.session.reset();
         party.session.saved(&reset.begun);
         for (mark, ..) in &party.unread {
-            assert_eq!(party.session.mark().join(*mark), party.session.mark(), "a reset washed it off");
+            assert_eq!(
+                party.session.mark().join(*mark),
+                party.session.mark(),
+                "a reset washed it off"
+            );
         }
     }
 
     async fn ask(&mut self, at: usize) {
-        let Some((_, text, evidence)) = self.words(at) else { return };
+        let Some((_, text, evidence)) = self.words(at) else {
+            return;
+        };
         let party = &self.parties[at];
-        let Some(waits) = Waiting::take(&party.waiting, &self.waiting) else { return };
+        let Some(waits) = Waiting::take(&party.waiting, &self.waiting) else {
+            return;
+        };
         let places = [Arc::clone(&party.slots), Arc::clone(&self.slots)];
         let mut running = asking(waits, places, text, evidence);
         assert!(matches!(running.next().await, Event::Ask { .. }));
@@ -153,7 +186,9 @@ impl Scene {
         }
         let handle = self.parked.remove(self.dice.roll(self.parked.len()));
         // It may have expired.
-        let Some(mut running) = self.parking.take(handle) else { return };
+        let Some(mut running) = self.parking.take(handle) else {
+            return;
+        };
         match self.dice.roll(3) {
             0 => running.cancel(),
             1 => drop(running),
@@ -166,11 +201,22 @@ impl Scene {
 
     fn check(&self) {
         let callers = self.parties.len();
-        assert!(self.rooms.held() <= IN_ALL * LARGEST + callers * FLOOR, "{}", self.rooms.held());
+        assert!(
+            self.rooms.held() <= IN_ALL * LARGEST + callers * FLOOR,
+            "{}",
+            self.rooms.held()
+        );
         assert!(self.waiting.taken() <= MAX_WAITING_IN_ALL + callers * FEW_WAITING);
-        assert!(self.parking.count() <= self.waiting.taken(), "every parked call has its place among those who wait");
+        assert!(
+            self.parking.count() <= self.waiting.taken(),
+            "every parked call has its place among those who wait"
+        );
         for party in &self.parties {
-            assert!(party.account.held() <= (PER_CALLER * LARGEST).max(FLOOR), "{}", party.account.held());
+            assert!(
+                party.account.held() <= (PER_CALLER * LARGEST).max(FLOOR),
+                "{}",
+                party.account.held()
+            );
             assert!(party.waiting.taken() <= MAX_WAITING);
         }
         let own: usize = self.parties.iter().map(|party| party.account.held()).sum();
@@ -178,7 +224,9 @@ impl Scene {
     }
 
     async fn end(mut self) {
-        self.parties.iter_mut().for_each(|party| party.unread.clear());
+        self.parties
+            .iter_mut()
+            .for_each(|party| party.unread.clear());
         tokio::time::advance(PATIENCE).await;
         self.parking.expire(PATIENCE);
         for _ in 0..4 {
@@ -187,7 +235,14 @@ impl Scene {
         assert_eq!((self.parking.count(), self.rooms.held()), (0, 0));
         assert_eq!((self.waiting.taken(), self.slots.taken()), (0, 0));
         for party in &self.parties {
-            assert_eq!((party.waiting.taken(), party.slots.taken(), party.account.held()), (0, 0, 0));
+            assert_eq!(
+                (
+                    party.waiting.taken(),
+                    party.slots.taken(),
+                    party.account.held()
+                ),
+                (0, 0, 0)
+            );
             assert_eq!(party.session.on_its_way(), Mark::default());
         }
     }

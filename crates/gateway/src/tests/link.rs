@@ -37,7 +37,10 @@ struct Played {
 
 fn pipe() -> (pipe::Sender, pipe::Receiver) {
     let (reader, writer) = std::io::pipe().unwrap();
-    (pipe::Sender::from_owned_fd(OwnedFd::from(writer)).unwrap(), pipe::Receiver::from_owned_fd(OwnedFd::from(reader)).unwrap())
+    (
+        pipe::Sender::from_owned_fd(OwnedFd::from(writer)).unwrap(),
+        pipe::Receiver::from_owned_fd(OwnedFd::from(reader)).unwrap(),
+    )
 }
 
 fn play() -> Played {
@@ -53,12 +56,21 @@ fn play() -> Played {
         let link = Arc::clone(&link);
         async move { link.read_all(stdout, 64 << 20).await }
     });
-    Played { link, handover: other, requests: BufReader::new(requests).lines(), answers }
+    Played {
+        link,
+        handover: other,
+        requests: BufReader::new(requests).lines(),
+        answers,
+    }
 }
 
 async fn next_id(played: &mut Played) -> u64 {
     let line = played.requests.next_line().await.unwrap().unwrap();
-    wire::Json::checked_before(line.as_bytes()).get("id").unwrap().as_u64().unwrap()
+    wire::Json::checked_before(line.as_bytes())
+        .get("id")
+        .unwrap()
+        .as_u64()
+        .unwrap()
 }
 
 #[tokio::test]
@@ -69,8 +81,9 @@ async fn answers_reach_their_own_request_in_any_order() {
     let one = next_id(&mut played).await;
     let second = tokio::spawn(async move { b.ask("two", b"{}").await });
     let two = next_id(&mut played).await;
-    let lines =
-        format!("{{\"id\":{two},\"result\":2}}\nnot json\n{{\"id\":999999999,\"result\":0}}\n{{\"id\":{one},\"result\":1}}\n");
+    let lines = format!(
+        "{{\"id\":{two},\"result\":2}}\nnot json\n{{\"id\":999999999,\"result\":0}}\n{{\"id\":{one},\"result\":1}}\n"
+    );
     played.answers.write_all(lines.as_bytes()).await.unwrap();
     assert!(matches!(first.await.unwrap(), Word::Result(text) if text == "1"));
     assert!(matches!(second.await.unwrap(), Word::Result(text) if text == "2"));
@@ -80,15 +93,32 @@ async fn answers_reach_their_own_request_in_any_order() {
 async fn a_second_answer_to_one_request_is_dropped() {
     let mut played = play();
     let link = Arc::clone(&played.link);
-    let asked = tokio::spawn(async move { (link.ask("x", b"{}").await, link.ask("y", b"{}").await) });
+    let asked =
+        tokio::spawn(async move { (link.ask("x", b"{}").await, link.ask("y", b"{}").await) });
     let x = next_id(&mut played).await;
-    played.answers.write_all(format!("{{\"id\":{x},\"result\":1}}\n{{\"id\":{x},\"result\":666}}\n").as_bytes()).await.unwrap();
+    played
+        .answers
+        .write_all(
+            format!("{{\"id\":{x},\"result\":1}}\n{{\"id\":{x},\"result\":666}}\n").as_bytes(),
+        )
+        .await
+        .unwrap();
     let y = next_id(&mut played).await;
     assert_ne!(x, y);
-    played.answers.write_all(format!("{{\"id\":{y},\"error\":\"no\",\"kind\":\"timeout\"}}\n").as_bytes()).await.unwrap();
+    played
+        .answers
+        .write_all(format!("{{\"id\":{y},\"error\":\"no\",\"kind\":\"timeout\"}}\n").as_bytes())
+        .await
+        .unwrap();
     let (first, second) = asked.await.unwrap();
     assert!(matches!(first, Word::Result(text) if text == "1"));
-    assert!(matches!(second, Word::Error { kind: ErrorKind::Timeout, .. }));
+    assert!(matches!(
+        second,
+        Word::Error {
+            kind: ErrorKind::Timeout,
+            ..
+        }
+    ));
 }
 
 #[tokio::test]
@@ -102,7 +132,10 @@ async fn a_dead_worker_ends_every_waiting_request_at_once() {
     drop(played.answers);
     assert!(matches!(asked.await.unwrap(), Word::Lost));
     assert!(matches!(stream.recv().await, Some(Word::Lost)));
-    assert!(matches!(played.link.ask("late", b"{}").await, Word::Lost), "and every later one");
+    assert!(
+        matches!(played.link.ask("late", b"{}").await, Word::Lost),
+        "and every later one"
+    );
 }
 
 #[tokio::test]
@@ -112,7 +145,11 @@ async fn a_flood_of_events_cannot_displace_the_last_word() {
     next_id(&mut played).await;
     let flood = format!("{{\"id\":{id},\"event\":\"progress\",\"params\":{{}}}}\n").repeat(10_000);
     played.answers.write_all(flood.as_bytes()).await.unwrap();
-    played.answers.write_all(format!("{{\"id\":{id},\"result\":{{}}}}\n").as_bytes()).await.unwrap();
+    played
+        .answers
+        .write_all(format!("{{\"id\":{id},\"result\":{{}}}}\n").as_bytes())
+        .await
+        .unwrap();
     let mut events = 0;
     let last = loop {
         match words.recv().await.unwrap() {
@@ -137,11 +174,21 @@ async fn an_over_long_line_fails_its_own_request_only() {
         played.answers.write_all(&line).await.unwrap();
         played
     });
-    assert!(matches!(long.await.unwrap(), Word::Error { kind: ErrorKind::Invalid, .. }));
+    assert!(matches!(
+        long.await.unwrap(),
+        Word::Error {
+            kind: ErrorKind::Invalid,
+            ..
+        }
+    ));
     let mut played = answers.await.unwrap();
     let next = tokio::spawn(async move { b.ask("next", b"{}").await });
     let id = next_id(&mut played).await;
-    played.answers.write_all(format!("{{\"id\":{id},\"ok\":true}}\n").as_bytes()).await.unwrap();
+    played
+        .answers
+        .write_all(format!("{{\"id\":{id},\"ok\":true}}\n").as_bytes())
+        .await
+        .unwrap();
     assert!(matches!(next.await.unwrap(), Word::Done));
 }
 
@@ -152,9 +199,16 @@ async fn an_answer_given_at_once_counts_as_a_sign_of_life() {
         let asked = std::time::Instant::now();
         played.link.tell("ping", b"{}");
         let id = next_id(&mut played).await;
-        played.answers.write_all(format!("{{\"id\":{id},\"ok\":true}}\n").as_bytes()).await.unwrap();
+        played
+            .answers
+            .write_all(format!("{{\"id\":{id},\"ok\":true}}\n").as_bytes())
+            .await
+            .unwrap();
         while played.link.silence() >= asked.elapsed() {
-            assert!(asked.elapsed() < std::time::Duration::from_secs(5), "the answer was not noticed");
+            assert!(
+                asked.elapsed() < std::time::Duration::from_secs(5),
+                "the answer was not noticed"
+            );
             tokio::task::yield_now().await;
         }
     }
@@ -163,33 +217,59 @@ async fn an_answer_given_at_once_counts_as_a_sign_of_life() {
 /// The worker's side of the memory, and the link once it knows that the worker sees it.
 async fn share(played: &mut Played) -> (Arc<View>, Arc<Arena>) {
     let packet = played.handover.receive().unwrap().unwrap();
-    assert_eq!((packet.tag, packet.fds.len()), (wire::worker::MEMORY_TAG, 2));
-    let (parameters, results) = (View::trusting(&packet.fds[0]).unwrap(), Arena::over(&packet.fds[1]).unwrap());
-    assert!(Arena::over(&packet.fds[0]).is_err(), "the worker must not be able to write where the gate writes");
+    assert_eq!(
+        (packet.tag, packet.fds.len()),
+        (wire::worker::MEMORY_TAG, 2)
+    );
+    let (parameters, results) = (
+        View::trusting(&packet.fds[0]).unwrap(),
+        Arena::over(&packet.fds[1]).unwrap(),
+    );
+    assert!(
+        Arena::over(&packet.fds[0]).is_err(),
+        "the worker must not be able to write where the gate writes"
+    );
     // Answers come in order, so the second tells that the first was heard.
     let link = Arc::clone(&played.link);
     let asked = tokio::spawn(async move { link.ask("any", b"{}").await });
     let id = next_id(played).await;
-    played.answers.write_all(format!("{{\"id\":0,\"ok\":true}}\n{{\"id\":{id},\"ok\":true}}\n").as_bytes()).await.unwrap();
+    played
+        .answers
+        .write_all(format!("{{\"id\":0,\"ok\":true}}\n{{\"id\":{id},\"ok\":true}}\n").as_bytes())
+        .await
+        .unwrap();
     asked.await.unwrap();
     (parameters, results)
 }
 
 fn long(name: &str) -> Pieces {
-    format!("{{\"name\":\"{name}\",\"text\":\"{}\"}}", "x".repeat(100_000)).into_bytes().into()
+    format!(
+        "{{\"name\":\"{name}\",\"text\":\"{}\"}}",
+        "x".repeat(100_000)
+    )
+    .into_bytes()
+    .into()
 }
 
 async fn attached(played: &mut Played) -> (usize, usize, u64) {
     let line = played.requests.next_line().await.unwrap().unwrap();
-    let Some(Shared::Attached(attached)) = Shared::read(&line.into()) else { panic!("not in shared memory") };
+    let Some(Shared::Attached(attached)) = Shared::read(&line.into()) else {
+        panic!("not in shared memory")
+    };
     let message = wire::Json::parse(&attached.message, wire::Limits::default()).unwrap();
     assert!(message.path(&["params", "params"]).unwrap().is_null());
-    (attached.offset, attached.length, message.get("id").unwrap().as_u64().unwrap())
+    (
+        attached.offset,
+        attached.length,
+        message.get("id").unwrap().as_u64().unwrap(),
+    )
 }
 
 /// What a call does with a result in shared memory.
 fn fetched(word: Option<Word>) -> Option<wire::Text> {
-    let Some(Word::Waits(result)) = word else { return None };
+    let Some(Word::Waits(result)) = word else {
+        return None;
+    };
     let room = account().take_anyway(result.len());
     result.fetch(room)
 }
@@ -200,15 +280,28 @@ async fn long_parameters_and_results_travel_in_shared_memory() {
     let (parameters, results) = share(&mut played).await;
     let (_, mut words) = played.link.forward(Object::new(), &long("one"), &account());
     let (offset, length, id) = attached(&mut played).await;
-    assert_eq!(parameters.slice(offset, length).unwrap().as_ref(), long("one").all()[0]);
-    let text = format!("{{\"content\":[\"{}\"],\"isError\":true}}", "y".repeat(70_000));
+    assert_eq!(
+        parameters.slice(offset, length).unwrap().as_ref(),
+        long("one").all()[0]
+    );
+    let text = format!(
+        "{{\"content\":[\"{}\"],\"isError\":true}}",
+        "y".repeat(70_000)
+    );
     let mut block = results.block(text.len()).unwrap();
     assert!(block.push(text.as_bytes()));
-    let line = format!("-{offset}\n@{} {} {{\"id\":{id},\"result\":null}}\n", block.offset(), text.len());
+    let line = format!(
+        "-{offset}\n@{} {} {{\"id\":{id},\"result\":null}}\n",
+        block.offset(),
+        text.len()
+    );
     played.answers.write_all(line.as_bytes()).await.unwrap();
     let result = fetched(words.recv().await).expect("no result");
     assert_eq!(result, text.as_bytes());
-    assert_eq!(result.digest(), Some(*blake3::hash(text.as_bytes()).as_bytes()));
+    assert_eq!(
+        result.digest(),
+        Some(*blake3::hash(text.as_bytes()).as_bytes())
+    );
     assert_eq!(result.fields().len(), 2);
     // What the worker does to its memory afterwards changes nothing.
     let place = block.offset();
@@ -219,7 +312,10 @@ async fn long_parameters_and_results_travel_in_shared_memory() {
     assert_eq!(result, text.as_bytes());
     // Both have been given back: the next call is put where the first was, and is told of the result.
     let (_, _words) = played.link.forward(Object::new(), &long("two"), &account());
-    assert_eq!(played.requests.next_line().await.unwrap().unwrap(), format!("-{place}"));
+    assert_eq!(
+        played.requests.next_line().await.unwrap().unwrap(),
+        format!("-{place}")
+    );
     assert_eq!(attached(&mut played).await.0, offset);
 }
 
@@ -231,30 +327,66 @@ async fn a_worker_that_lies_about_its_memory_fails_its_own_answers_only() {
     assert!(block.push(b"{\"a\":1}\n{\"a\":\xFF} {\"a\":1}, {} {\"a\":1,\"a\":2}"));
     let end = wire::worker::SHARED_BYTES;
     let whole = block.as_ref().len();
-    for (offset, length) in
-        [(0, whole), (0, 9), (9, 7), (18, 10), (whole - 13, 13), (0, 0), (end - 4, 8), (end, 1), (usize::MAX, 2), (0, usize::MAX)]
-    {
+    for (offset, length) in [
+        (0, whole),
+        (0, 9),
+        (9, 7),
+        (18, 10),
+        (whole - 13, 13),
+        (0, 0),
+        (end - 4, 8),
+        (end, 1),
+        (usize::MAX, 2),
+        (0, usize::MAX),
+    ] {
         let link = Arc::clone(&played.link);
         let asked = tokio::spawn(async move { link.ask("any", b"{}").await });
         let id = loop {
             let line = played.requests.next_line().await.unwrap().unwrap();
             if !line.starts_with('-') {
-                break wire::Json::checked_before(line.as_bytes()).get("id").unwrap().as_u64().unwrap();
+                break wire::Json::checked_before(line.as_bytes())
+                    .get("id")
+                    .unwrap()
+                    .as_u64()
+                    .unwrap();
             }
         };
-        let line = format!("@{offset} {length} {{\"id\":{id},\"result\":null}}\n-{offset}\n-77\n@1 2 nonsense\n@\n-\n");
+        let line = format!(
+            "@{offset} {length} {{\"id\":{id},\"result\":null}}\n-{offset}\n-77\n@1 2 nonsense\n@\n-\n"
+        );
         played.answers.write_all(line.as_bytes()).await.unwrap();
         let word = asked.await.unwrap();
-        assert!(matches!(word, Word::Error { kind: ErrorKind::Invalid, .. }), "{offset} {length}: {word:?}");
+        assert!(
+            matches!(
+                word,
+                Word::Error {
+                    kind: ErrorKind::Invalid,
+                    ..
+                }
+            ),
+            "{offset} {length}: {word:?}"
+        );
     }
-    let (_, mut words) = played.link.forward(Object::new(), &long("next"), &account());
+    let (_, mut words) = played
+        .link
+        .forward(Object::new(), &long("next"), &account());
     let mut line = played.requests.next_line().await.unwrap().unwrap();
     while line.starts_with('-') {
         line = played.requests.next_line().await.unwrap().unwrap();
     }
-    let Some(Shared::Attached(attached)) = Shared::read(&line.into()) else { panic!("not in shared memory") };
-    let id = wire::Json::checked_before(&attached.message).get("id").unwrap().as_u64().unwrap();
-    played.answers.write_all(format!("@0 7 {{\"id\":{id},\"result\":null}}\n").as_bytes()).await.unwrap();
+    let Some(Shared::Attached(attached)) = Shared::read(&line.into()) else {
+        panic!("not in shared memory")
+    };
+    let id = wire::Json::checked_before(&attached.message)
+        .get("id")
+        .unwrap()
+        .as_u64()
+        .unwrap();
+    played
+        .answers
+        .write_all(format!("@0 7 {{\"id\":{id},\"result\":null}}\n").as_bytes())
+        .await
+        .unwrap();
     assert!(fetched(words.recv().await).is_some_and(|text| text == "{\"a\":1}"));
 }
 
@@ -265,7 +397,10 @@ async fn without_shared_memory_long_parameters_go_through_the_pipe() {
     let (_, _words) = played.link.forward(Object::new(), &long("one"), &account());
     let line = played.requests.next_line().await.unwrap().unwrap();
     let message = wire::Json::parse(line.as_bytes(), wire::Limits::default()).unwrap();
-    assert_eq!(message.path(&["params", "params", "name"]).unwrap().text(), "\"one\"");
+    assert_eq!(
+        message.path(&["params", "params", "name"]).unwrap().text(),
+        "\"one\""
+    );
 }
 
 #[tokio::test]
@@ -275,7 +410,8 @@ async fn a_worker_whose_words_wait_to_be_heard_is_not_silent() {
     let asked = tokio::spawn(async move { link.ask("last", b"{}").await });
     let last = next_id(&mut played).await;
     // Long results, each of which lets others have a turn; those take their time.
-    let lines = "@0 5 {\"id\":999999999,\"result\":null}\n".repeat(15) + &format!("{{\"id\":{last},\"result\":1}}\n");
+    let lines = "@0 5 {\"id\":999999999,\"result\":null}\n".repeat(15)
+        + &format!("{{\"id\":{last},\"result\":1}}\n");
     played.answers.write_all(lines.as_bytes()).await.unwrap();
     let (mut longest_turn, mut longest_silence) = (Duration::ZERO, Duration::ZERO);
     while !asked.is_finished() {
@@ -285,5 +421,8 @@ async fn a_worker_whose_words_wait_to_be_heard_is_not_silent() {
         longest_turn = longest_turn.max(before.elapsed());
         longest_silence = longest_silence.max(played.link.silence());
     }
-    assert!(longest_silence < 5 * longest_turn, "{longest_silence:?} with turns of {longest_turn:?}");
+    assert!(
+        longest_silence < 5 * longest_turn,
+        "{longest_silence:?} with turns of {longest_turn:?}"
+    );
 }

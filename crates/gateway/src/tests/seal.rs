@@ -9,7 +9,11 @@ use crate::{
 
 pub(super) fn caller(id: &str) -> Caller {
     let callers = Callers::new(Vec::new());
-    let digest = sha2::Digest::finalize(sha2::Digest::chain_update(<sha2::Sha256 as sha2::Digest>::new(), id)).into();
+    let digest = sha2::Digest::finalize(sha2::Digest::chain_update(
+        <sha2::Sha256 as sha2::Digest>::new(),
+        id,
+    ))
+    .into();
     let credential = Credential {
         id: id.into(),
         name: id.into(),
@@ -37,7 +41,11 @@ fn what_is_sealed_opens_only_for_its_purpose_and_unchanged() {
     for at in 0..text.len() {
         let mut bytes = text.clone().into_bytes();
         bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
-        assert_eq!(seal.open("cursor", std::str::from_utf8(&bytes).unwrap()), None, "byte {at}");
+        assert_eq!(
+            seal.open("cursor", std::str::from_utf8(&bytes).unwrap()),
+            None,
+            "byte {at}"
+        );
     }
     for hostile in ["", "A", "====", &"A".repeat(3 << 20), "ü", "-TAMPERED"] {
         assert_eq!(seal.open("cursor", hostile), None);
@@ -58,12 +66,23 @@ fn joined_fields_come_apart_again_and_do_not_run_together() {
 fn a_request_state_is_bound_to_its_caller_server_call_and_time() {
     let seal = Seal::new(&[1; 32]);
     let (alice, bob) = (caller("alice"), caller("bob"));
-    let (one, two) = (ServerId::parse("one").unwrap(), ServerId::parse("two").unwrap());
-    let bound = |caller, server, action, digest| Bound { caller, server, action, digest };
+    let (one, two) = (
+        ServerId::parse("one").unwrap(),
+        ServerId::parse("two").unwrap(),
+    );
+    let bound = |caller, server, action, digest| Bound {
+        caller,
+        server,
+        action,
+        digest,
+    };
     let right = bound(&alice, &one, Action::CallTool, [7; 32]);
     let text = tokens::seal_state(&seal, right, 1000, b"\"inner\"");
     let opened = tokens::open_state(&seal, right, 2000, &text).unwrap();
-    assert_eq!((opened.inner.as_slice(), opened.issued_ms()), (&b"\"inner\""[..], 1000));
+    assert_eq!(
+        (opened.inner.as_slice(), opened.issued_ms()),
+        (&b"\"inner\""[..], 1000)
+    );
     for wrong in [
         bound(&bob, &one, Action::CallTool, [7; 32]),
         bound(&alice, &two, Action::CallTool, [7; 32]),
@@ -80,10 +99,26 @@ fn a_task_id_belongs_to_one_caller_and_is_stable() {
     let seal = Seal::new(&[1; 32]);
     let (alice, bob) = (caller("alice"), caller("bob"));
     let server = ServerId::parse("s").unwrap();
-    let task = tokens::Task { server, tool: "pay".into(), asked: "s__pay".into(), id: "t-1".into() };
+    let task = tokens::Task {
+        server,
+        tool: "pay".into(),
+        asked: "s__pay".into(),
+        id: "t-1".into(),
+    };
     let id = tokens::seal_task(&seal, &alice, &task);
     assert_eq!(id, tokens::seal_task(&seal, &alice, &task));
-    assert_ne!(id, tokens::seal_task(&seal, &alice, &tokens::Task { tool: "look".into(), ..task.clone() }), "it is its tool's");
+    assert_ne!(
+        id,
+        tokens::seal_task(
+            &seal,
+            &alice,
+            &tokens::Task {
+                tool: "look".into(),
+                ..task.clone()
+            }
+        ),
+        "it is its tool's"
+    );
     assert_eq!(tokens::open_task(&seal, &alice, &id), Some(task));
     assert_eq!(tokens::open_task(&seal, &bob, &id), None);
 }
@@ -105,14 +140,27 @@ fn a_revoked_credential_is_inactive_in_hands_that_hold_it_already() {
         digest,
     };
     let digest = |text: &str| <[u8; 32]>::from(<sha2::Sha256 as sha2::Digest>::digest(text));
-    callers.replace(vec![credential("a", digest("ta")), credential("b", digest("tb"))]);
-    let (a, b) = (callers.identify("ta").unwrap(), callers.identify("tb").unwrap());
-    drop(b.session().absorb(vocab::Mark::trusted(vocab::Level::Restricted), &ServerId::parse("s").unwrap()));
+    callers.replace(vec![
+        credential("a", digest("ta")),
+        credential("b", digest("tb")),
+    ]);
+    let (a, b) = (
+        callers.identify("ta").unwrap(),
+        callers.identify("tb").unwrap(),
+    );
+    drop(b.session().absorb(
+        vocab::Mark::trusted(vocab::Level::Restricted),
+        &ServerId::parse("s").unwrap(),
+    ));
     callers.replace(vec![credential("b", digest("tb"))]);
     assert!(!a.is_active() && callers.identify("ta").is_none());
     let again = callers.identify("tb").unwrap();
     assert!(again.is_active());
-    assert_eq!(again.session().mark().secrecy, vocab::Level::Restricted, "a reload keeps the label");
+    assert_eq!(
+        again.session().mark().secrecy,
+        vocab::Level::Restricted,
+        "a reload keeps the label"
+    );
     assert!(again.is_granted(&ServerId::parse("s").unwrap(), "anything"));
     assert!(!again.is_granted(&ServerId::parse("s2").unwrap(), "anything"));
     assert!(callers.anonymous().is_none());

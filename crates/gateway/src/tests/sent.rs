@@ -49,7 +49,10 @@ struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, most: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from((self.0 >> 33) % most as u64).unwrap()
     }
 
@@ -74,7 +77,9 @@ impl Scene {
         match self.dice.below(if depth == 0 { 1 } else { 3 }) {
             0 => format!("\"{}\"", self.mark()),
             1 => {
-                let items: Vec<String> = (0..self.dice.below(3)).map(|_| self.value(depth - 1)).collect();
+                let items: Vec<String> = (0..self.dice.below(3))
+                    .map(|_| self.value(depth - 1))
+                    .collect();
                 format!("[{}]", items.join(","))
             }
             _ => self.object(depth - 1),
@@ -82,7 +87,9 @@ impl Scene {
     }
 
     fn object(&mut self, depth: usize) -> String {
-        let fields: Vec<String> = (0..self.dice.below(4)).map(|_| format!("\"{}\":{}", self.mark(), self.value(depth))).collect();
+        let fields: Vec<String> = (0..self.dice.below(4))
+            .map(|_| format!("\"{}\":{}", self.mark(), self.value(depth)))
+            .collect();
         format!("{{{}}}", fields.join(","))
     }
 
@@ -96,11 +103,25 @@ impl Scene {
                     format!("\"vendor/{own}\":{}", self.value(3)),
                     format!("\"traceparent\":\"{}\"", self.mark()),
                 ];
-                let kept: Vec<&str> = parts.iter().filter(|_| self.dice.flip()).map(String::as_str).collect();
+                let kept: Vec<&str> = parts
+                    .iter()
+                    .filter(|_| self.dice.flip())
+                    .map(String::as_str)
+                    .collect();
                 format!("{{{}}}", kept.join(","))
             }
-            "argument" => format!("{{\"name\":\"{}\",\"value\":{},\"{}\":1}}", self.mark(), self.value(1), self.mark()),
-            "context" => format!("{{\"arguments\":{},\"{}\":{}}}", self.object(2), self.mark(), self.value(1)),
+            "argument" => format!(
+                "{{\"name\":\"{}\",\"value\":{},\"{}\":1}}",
+                self.mark(),
+                self.value(1),
+                self.mark()
+            ),
+            "context" => format!(
+                "{{\"arguments\":{},\"{}\":{}}}",
+                self.object(2),
+                self.mark(),
+                self.value(1)
+            ),
             "arguments" | "inputResponses" => self.object(3),
             _ => self.value(3),
         }
@@ -126,14 +147,22 @@ impl Scene {
 fn ask(caller: &Caller, dice: &mut Dice, params: &str) -> Ask {
     Ask {
         caller: caller.clone(),
-        door: if dice.flip() { Door::McpHttp } else { Door::Seal },
+        door: if dice.flip() {
+            Door::McpHttp
+        } else {
+            Door::Seal
+        },
         mount: None,
         session: "".into(),
         proof: Proof::Bearer,
         action: ACTIONS[dice.below(ACTIONS.len())],
         params: Bytes::copy_from_slice(params.as_bytes()).into(),
         client: ClientFace {
-            era: if dice.flip() { Era::Legacy } else { Era::Modern },
+            era: if dice.flip() {
+                Era::Legacy
+            } else {
+                Era::Modern
+            },
             capabilities: Bytes::from_static(b"{}"),
             log: None,
             progress: dice.flip(),
@@ -142,7 +171,9 @@ fn ask(caller: &Caller, dice: &mut Dice, params: &str) -> Ask {
 }
 
 fn marks(text: &str) -> Vec<&str> {
-    text.match_indices("mark").filter_map(|(at, _)| text.get(at..at + 9)).collect()
+    text.match_indices("mark")
+        .filter_map(|(at, _)| text.get(at..at + 9))
+        .collect()
 }
 
 fn sent_text(sent: &Sent<'_>, ask: &Ask) -> String {
@@ -152,23 +183,46 @@ fn sent_text(sent: &Sent<'_>, ask: &Ask) -> String {
 
 /// Nothing leaves that the judges did not read; and with an answer to a question they read that as well.
 fn look(ask: &Ask, received: &Received<'_>, target: &Target, scene: &mut Scene) -> bool {
-    let Ok(sent) = Sent::new(ask, received, Some(target)) else { return false };
+    let Ok(sent) = Sent::new(ask, received, Some(target)) else {
+        return false;
+    };
     let text = sent_text(&sent, ask);
     let judged = sent.judged().map_or("", Json::text).to_owned();
     for mark in marks(&text) {
-        assert!(judged.contains(mark), "`{mark}` is sent and nobody saw it\nsent: {text}\njudged: {judged}");
+        assert!(
+            judged.contains(mark),
+            "`{mark}` is sent and nobody saw it\nsent: {text}\njudged: {judged}"
+        );
     }
-    let known = ["name", "arguments", "task", "inputResponses", "requestState", "argument", "context", "_meta"];
+    let known = [
+        "name",
+        "arguments",
+        "task",
+        "inputResponses",
+        "requestState",
+        "argument",
+        "context",
+        "_meta",
+    ];
     for (key, _) in Json::checked_before(text.as_bytes()).fields() {
-        assert!(known.contains(&&*key), "`{key}` is no field of the protocol: {text}");
+        assert!(
+            known.contains(&&*key),
+            "`{key}` is no field of the protocol: {text}"
+        );
     }
-    assert!(!text.contains("progressToken") && !text.contains("clientInfo"), "{text}");
+    assert!(
+        !text.contains("progressToken") && !text.contains("clientInfo"),
+        "{text}"
+    );
     let kept = String::from_utf8(sent.kept(ask).to_vec()).unwrap();
     assert_eq!(kept, judged, "what is kept is what was judged");
     let answer = scene.object(2);
     if let Ok(sent) = sent.with(Some(("q", answer.as_bytes())), received) {
         let judged = sent.judged().map_or("", Json::text);
-        assert!(judged.contains(&answer), "an answer nobody saw: {answer}\n{judged}");
+        assert!(
+            judged.contains(&answer),
+            "an answer nobody saw: {answer}\n{judged}"
+        );
     }
     !text.is_empty()
 }
@@ -179,13 +233,21 @@ fn what_is_sent_is_what_was_judged() {
     let spec = spec("s", Some(Level::Public));
     let mut sent = 0;
     for seed in 0..SCENES {
-        let mut scene = Scene { dice: Dice(u64::from(seed)), marks: 0 };
+        let mut scene = Scene {
+            dice: Dice(u64::from(seed)),
+            marks: 0,
+        };
         let params = scene.params();
         let ask = ask(&caller, &mut scene.dice, &params);
         let mut target = Target::unseen(Arc::clone(&spec), "addressed");
         target.era = [None, Some(Era::Legacy), Some(Era::Modern)][scene.dice.below(3)];
-        let Ok(received) = receive(&ask) else { continue };
+        let Ok(received) = receive(&ask) else {
+            continue;
+        };
         sent += u32::from(look(&ask, &received, &target, &mut scene));
     }
-    assert!(sent > SCENES / 2, "only {sent} of {SCENES} scenes sent something");
+    assert!(
+        sent > SCENES / 2,
+        "only {sent} of {SCENES} scenes sent something"
+    );
 }

@@ -35,7 +35,11 @@ pub(super) fn spec(id: &str, classification: Option<Level>) -> Arc<ServerSpec> {
         narrowed_definitions: Arrivals::Quarantine,
         recheck: Duration::from_secs(1),
         health: None,
-        allow: Allow { sampling: false, roots: false, elicitation: true },
+        allow: Allow {
+            sampling: false,
+            roots: false,
+            elicitation: true,
+        },
         capabilities: Vec::new(),
         tenant: None,
     })
@@ -52,7 +56,9 @@ pub(super) fn face(tools: &str) -> Arc<Face> {
     let hello = Bytes::from_static(
         br#"{"protocol":"2025-11-25","era":"legacy","instructions":"be nice","capabilities":{"tools":{},"tasks":{"x":1},"extensions":{}}}"#,
     );
-    let lists = format!(r#"{{"tools":[{tools}],"resources":[{{"uri":"demo://a","name":"a"}}],"templates":[],"prompts":[]}}"#);
+    let lists = format!(
+        r#"{{"tools":[{tools}],"resources":[{{"uri":"demo://a","name":"a"}}],"templates":[],"prompts":[]}}"#
+    );
     Arc::new(Face::read(&hello, &lists.into(), None).unwrap())
 }
 
@@ -69,7 +75,12 @@ impl Bench {
         let dir = tempfile::tempdir().unwrap();
         let ledger = Ledger::at(dir.path().join("ledger")).unwrap();
         let pins = Pins::open(dir.path().join("portcullis.lock")).unwrap();
-        Self { pins, ledger, meters: Meters::default(), dir }
+        Self {
+            pins,
+            ledger,
+            meters: Meters::default(),
+            dir,
+        }
     }
 
     pub(super) fn lock_file(&self) -> PathBuf {
@@ -82,13 +93,28 @@ impl Bench {
                 self.pins.notice(spec, face, &self.ledger);
             }
         }
-        Catalog::build(servers, Basis { pins: &self.pins, meters: &self.meters })
+        Catalog::build(
+            servers,
+            Basis {
+                pins: &self.pins,
+                meters: &self.meters,
+            },
+        )
     }
 
     /// The actions of the changes on record, with what they are about.
     pub(super) fn changes(&self) -> Vec<(String, String)> {
-        let records = audit::read(self.ledger.dir(), Filter { kind: "change".into(), ..Filter::default() }).unwrap();
-        let changes = records.map(Result::unwrap).filter(|record| record.action.starts_with("definition"));
+        let records = audit::read(
+            self.ledger.dir(),
+            Filter {
+                kind: "change".into(),
+                ..Filter::default()
+            },
+        )
+        .unwrap();
+        let changes = records
+            .map(Result::unwrap)
+            .filter(|record| record.action.starts_with("definition"));
         changes.map(|record| (record.action, record.tool)).collect()
     }
 }

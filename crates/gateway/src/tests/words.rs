@@ -18,8 +18,18 @@ use crate::{
 const SCENES: u64 = 10_000;
 const USERS: [&str; 3] = ["ann", "ben", "cat"];
 const TENANTS: [Option<&str>; 3] = [None, Some("red"), Some("blue")];
-const LEVELS: [Level; 4] = [Level::Public, Level::Internal, Level::Confidential, Level::Restricted];
-const LISTS: [ListKind; 4] = [ListKind::Tools, ListKind::Prompts, ListKind::Resources, ListKind::Templates];
+const LEVELS: [Level; 4] = [
+    Level::Public,
+    Level::Internal,
+    Level::Confidential,
+    Level::Restricted,
+];
+const LISTS: [ListKind; 4] = [
+    ListKind::Tools,
+    ListKind::Prompts,
+    ListKind::Resources,
+    ListKind::Templates,
+];
 
 /// Numbers that are the same in every run (splitmix64).
 struct Dice(u64);
@@ -42,8 +52,15 @@ impl Dice {
     }
 
     fn users(&mut self) -> Access {
-        let users = USERS.iter().filter(|_| self.flip()).map(|user| (*user).to_owned()).collect();
-        Access { users, ..Access::default() }
+        let users = USERS
+            .iter()
+            .filter(|_| self.flip())
+            .map(|user| (*user).to_owned())
+            .collect();
+        Access {
+            users,
+            ..Access::default()
+        }
     }
 
     /// A server of random level, kept for some or for nobody in particular.
@@ -55,8 +72,19 @@ impl Dice {
             spec.access = self.users();
         }
         if self.flip() {
-            let permission = self.pick(&[Permission::Permitted, Permission::Restricted, Permission::Blocked]);
-            spec.rules.insert("n0".into(), ToolRule { permission, access: self.users(), ..ToolRule::default() });
+            let permission = self.pick(&[
+                Permission::Permitted,
+                Permission::Restricted,
+                Permission::Blocked,
+            ]);
+            spec.rules.insert(
+                "n0".into(),
+                ToolRule {
+                    permission,
+                    access: self.users(),
+                    ..ToolRule::default()
+                },
+            );
         }
         Arc::new(spec)
     }
@@ -67,7 +95,11 @@ impl Dice {
             name: format!("c{number}"),
             role: Role::Client,
             view: self.pick(&[View::Double, View::Flat, View::Raw]),
-            grants: if self.flip() { vec!["s0__n0".into()] } else { Vec::new() },
+            grants: if self.flip() {
+                vec!["s0__n0".into()]
+            } else {
+                Vec::new()
+            },
             user: self.flip().then(|| self.pick(&USERS).to_owned()),
             departments: Vec::new(),
             agent: None,
@@ -92,7 +124,10 @@ impl Dice {
                 }
             }
             if !is_first && self.flip() {
-                items.push(format!(r#"{{"{key}":"{}","description":"new-{server}"}}"#, name(9)));
+                items.push(format!(
+                    r#"{{"{key}":"{}","description":"new-{server}"}}"#,
+                    name(9)
+                ));
             }
             if !is_first && self.flip() {
                 items.reverse();
@@ -103,11 +138,17 @@ impl Dice {
         let prompts = list("name", &|number| format!("p{number}"));
         let resources = list("uri", &|number| format!("r://{server}/{number}"));
         let templates = list("uriTemplate", &|number| format!("t{number}://{{x}}"));
-        let word = if is_first || self.flip() { "pin" } else { "new" };
+        let word = if is_first || self.flip() {
+            "pin"
+        } else {
+            "new"
+        };
         let hello = format!(
             r#"{{"protocol":"2025-11-25","era":"legacy","instructions":"{word}-{server}","capabilities":{{"tools":{{"x":"new-{server}"}},"new-{server}":{{}},"tasks":{{"list":{{"x":"new-{server}"}}}}}}}}"#
         );
-        let lists = format!(r#"{{"tools":[{tools}],"prompts":[{prompts}],"resources":[{resources}],"templates":[{templates}]}}"#);
+        let lists = format!(
+            r#"{{"tools":[{tools}],"prompts":[{prompts}],"resources":[{resources}],"templates":[{templates}]}}"#
+        );
         Arc::new(Face::read(&Bytes::from(hello), &Bytes::from(lists), None).unwrap())
     }
 }
@@ -115,13 +156,25 @@ impl Dice {
 /// Who may use a server, in other words than the gate's.
 fn may_use(credential: &Credential, spec: &ServerSpec) -> bool {
     let is_own = spec.tenant.is_none() || spec.tenant == credential.tenant;
-    let names_nobody = spec.access.users.is_empty() && spec.access.departments.is_empty() && spec.access.agents.is_empty();
-    is_own && (names_nobody || credential.user.as_ref().is_some_and(|user| spec.access.users.contains(user)))
+    let names_nobody = spec.access.users.is_empty()
+        && spec.access.departments.is_empty()
+        && spec.access.agents.is_empty();
+    is_own
+        && (names_nobody
+            || credential
+                .user
+                .as_ref()
+                .is_some_and(|user| spec.access.users.contains(user)))
 }
 
 fn may_call_n0(credential: &Credential, spec: &ServerSpec) -> bool {
-    let Some(rule) = spec.rules.get("n0") else { return true };
-    let is_named = credential.user.as_ref().is_some_and(|user| rule.access.users.contains(user))
+    let Some(rule) = spec.rules.get("n0") else {
+        return true;
+    };
+    let is_named = credential
+        .user
+        .as_ref()
+        .is_some_and(|user| rule.access.users.contains(user))
         || (spec.id.as_str() == "s0" && !credential.grants.is_empty());
     match rule.permission {
         Permission::Blocked => false,
@@ -134,7 +187,11 @@ fn may_call_n0(credential: &Credential, spec: &ServerSpec) -> bool {
 fn age(dice: &mut Dice, caller: &Caller, servers: &[Arc<ServerSpec>]) {
     for _ in 0..dice.roll(3) {
         let spec = &servers[dice.roll(servers.len())];
-        drop(caller.session().absorb(mark_of(spec, spec.open_world == Some(true)), &spec.id));
+        drop(
+            caller
+                .session()
+                .absorb(mark_of(spec, spec.open_world == Some(true)), &spec.id),
+        );
     }
     if dice.roll(4) > 0
         && let Some(snapshot) = caller.session().unsaved()
@@ -145,7 +202,11 @@ fn age(dice: &mut Dice, caller: &Caller, servers: &[Arc<ServerSpec>]) {
 
 /// The label that would be there after a crash.
 fn durable(caller: &Caller) -> Mark {
-    if caller.session().unsaved().is_some() { Mark::default() } else { caller.session().mark() }
+    if caller.session().unsaved().is_some() {
+        Mark::default()
+    } else {
+        caller.session().mark()
+    }
 }
 
 struct Scene {
@@ -155,28 +216,58 @@ struct Scene {
 
 impl Scene {
     fn spec(&self, text: &str, word: &str) -> Vec<&ServerSpec> {
-        let named = self.servers.iter().filter(|spec| text.contains(&format!("{word}-{}", spec.id)));
+        let named = self
+            .servers
+            .iter()
+            .filter(|spec| text.contains(&format!("{word}-{}", spec.id)));
         named.map(|spec| &**spec).collect()
     }
 
     /// Nothing in a text is above the label or outside the access of who is shown it.
     fn check(&self, text: &str, credential: &Credential, label: Mark, kind: Option<ListKind>) {
         for spec in self.spec(text, "new") {
-            assert!(may_use(credential, spec), "{credential:?} may not use {}: {text}", spec.id);
-            assert_eq!(kind, Some(ListKind::Resources), "changed since it was approved: {text}");
+            assert!(
+                may_use(credential, spec),
+                "{credential:?} may not use {}: {text}",
+                spec.id
+            );
+            assert_eq!(
+                kind,
+                Some(ListKind::Resources),
+                "changed since it was approved: {text}"
+            );
             let mark = mark_of(spec, spec.open_world == Some(true));
             assert_eq!(label.join(mark), label, "above the label: {text}");
         }
         for spec in self.spec(text, "pin") {
-            assert!(may_use(credential, spec), "{credential:?} may not use {}: {text}", spec.id);
+            assert!(
+                may_use(credential, spec),
+                "{credential:?} may not use {}: {text}",
+                spec.id
+            );
             let is_data = kind == Some(ListKind::Resources);
-            assert!(!is_data || spec.classification.unwrap() <= label.secrecy, "a resource above the label: {text}");
+            assert!(
+                !is_data || spec.classification.unwrap() <= label.secrecy,
+                "a resource above the label: {text}"
+            );
         }
     }
 
-    fn shown(&self, sight: &Sight, mount: Option<&ServerId>, kind: ListKind) -> Vec<(String, String)> {
+    fn shown(
+        &self,
+        sight: &Sight,
+        mount: Option<&ServerId>,
+        kind: ListKind,
+    ) -> Vec<(String, String)> {
         let listed = self.catalog.listed(kind, mount, sight).into_iter();
-        listed.map(|line| (line.server.to_string(), String::from_utf8(line.raw.to_vec()).unwrap())).collect()
+        listed
+            .map(|line| {
+                (
+                    line.server.to_string(),
+                    String::from_utf8(line.raw.to_vec()).unwrap(),
+                )
+            })
+            .collect()
     }
 
     /// All a caller is shown without calling anything.
@@ -189,9 +280,16 @@ impl Scene {
             for kind in LISTS {
                 for (server, line) in self.shown(&sight, mount, kind) {
                     self.check(&line, credential, label, Some(kind));
-                    let spec = self.servers.iter().find(|spec| spec.id.as_str() == server).unwrap();
+                    let spec = self
+                        .servers
+                        .iter()
+                        .find(|spec| spec.id.as_str() == server)
+                        .unwrap();
                     let is_n0 = kind == ListKind::Tools && line.contains("n0\"");
-                    assert!(!is_n0 || may_call_n0(credential, spec), "{credential:?}: {line}");
+                    assert!(
+                        !is_n0 || may_call_n0(credential, spec),
+                        "{credential:?}: {line}"
+                    );
                     seen.push((server, line));
                 }
             }
@@ -201,7 +299,9 @@ impl Scene {
                 seen.push((mount.to_string(), text.to_owned()));
             }
             for era in [Era::Legacy, Era::Modern] {
-                let text = String::from_utf8(self.catalog.capabilities(mount, era, &sight).to_vec()).unwrap();
+                let text =
+                    String::from_utf8(self.catalog.capabilities(mount, era, &sight).to_vec())
+                        .unwrap();
                 assert!(!text.contains("new-") && !text.contains("pin-"), "{text}");
                 seen.push((mount.map(ToString::to_string).unwrap_or_default(), text));
             }
@@ -232,11 +332,18 @@ fn hear(dice: &mut Dice, caller: &Caller, credential: &Credential, spec: &Server
                 assert_eq!(after, before, "a server raised a label by talking");
             }
             let version = caller.session().unsaved();
-            assert_eq!(absorbed.durable().is_ok(), version.is_none(), "shown before the label was saved");
+            assert_eq!(
+                absorbed.durable().is_ok(),
+                version.is_none(),
+                "shown before the label was saved"
+            );
         }
         Err(withheld) => {
             assert_eq!(after, before, "withheld and yet raised");
-            assert!(withheld == Withheld::WouldRaise || !may_use(credential, spec) || !may_call, "{withheld:?}");
+            assert!(
+                withheld == Withheld::WouldRaise || !may_use(credential, spec) || !may_call,
+                "{withheld:?}"
+            );
         }
     }
 }
@@ -247,14 +354,28 @@ fn nothing_above_a_label_or_outside_access_is_shown_in_ten_thousand_scenes() {
     let mut scenes = 0;
     for seed in 0.. {
         let mut dice = Dice(seed);
-        let servers: Vec<_> = (0..=dice.roll(3)).map(|number| dice.server(number)).collect();
+        let servers: Vec<_> = (0..=dice.roll(3))
+            .map(|number| dice.server(number))
+            .collect();
         let bench = Bench::new();
-        let first: Vec<_> = servers.iter().map(|spec| (Arc::clone(spec), Some(dice.face(&spec.id, true)))).collect();
+        let first: Vec<_> = servers
+            .iter()
+            .map(|spec| (Arc::clone(spec), Some(dice.face(&spec.id, true))))
+            .collect();
         bench.build(&first);
-        let later: Vec<_> = servers.iter().map(|spec| (Arc::clone(spec), Some(dice.face(&spec.id, false)))).collect();
-        let scene = Scene { catalog: bench.build(&later), servers };
+        let later: Vec<_> = servers
+            .iter()
+            .map(|spec| (Arc::clone(spec), Some(dice.face(&spec.id, false))))
+            .collect();
+        let scene = Scene {
+            catalog: bench.build(&later),
+            servers,
+        };
         // What is left out and turned round, and nothing else: those above whose label a server is see no difference.
-        let thinned = Scene { catalog: bench.build(&thin(&mut dice, &later)), servers: scene.servers.clone() };
+        let thinned = Scene {
+            catalog: bench.build(&thin(&mut dice, &later)),
+            servers: scene.servers.clone(),
+        };
         // Files are slow, so each world is looked at by many.
         for _ in 0..100 {
             let credential = dice.caller(1);
@@ -262,15 +383,26 @@ fn nothing_above_a_label_or_outside_access_is_shown_in_ten_thousand_scenes() {
             callers.replace(vec![credential.clone()]);
             let caller = callers.all().remove(0);
             age(&mut dice, &caller, &scene.servers);
-            let (seen, other) = (scene.look(&caller, &credential), thinned.look(&caller, &credential));
+            let (seen, other) = (
+                scene.look(&caller, &credential),
+                thinned.look(&caller, &credential),
+            );
             let label = durable(&caller);
             for spec in &scene.servers {
                 let mark = mark_of(spec, spec.open_world == Some(true));
                 if mark.secrecy > label.secrecy {
                     let of = |seen: &[(String, String)]| -> Vec<String> {
-                        seen.iter().filter(|(server, _)| server == spec.id.as_str()).map(|(_, text)| text.clone()).collect()
+                        seen.iter()
+                            .filter(|(server, _)| server == spec.id.as_str())
+                            .map(|(_, text)| text.clone())
+                            .collect()
                     };
-                    assert_eq!(of(&seen), of(&other), "what {} leaves out is told to those below it", spec.id);
+                    assert_eq!(
+                        of(&seen),
+                        of(&other),
+                        "what {} leaves out is told to those below it",
+                        spec.id
+                    );
                 }
             }
             live_resources += usize::from(seen.iter().any(|(_, text)| text.contains("new-")));
@@ -284,14 +416,25 @@ fn nothing_above_a_label_or_outside_access_is_shown_in_ten_thousand_scenes() {
             break;
         }
     }
-    assert!(live_resources > 100, "the scenes show nothing that could be wrong: {live_resources}");
+    assert!(
+        live_resources > 100,
+        "the scenes show nothing that could be wrong: {live_resources}"
+    );
 }
 
 /// The same faces with some lines missing and in another order.
-fn thin(dice: &mut Dice, servers: &[(Arc<ServerSpec>, Option<Arc<Face>>)]) -> Vec<(Arc<ServerSpec>, Option<Arc<Face>>)> {
+fn thin(
+    dice: &mut Dice,
+    servers: &[(Arc<ServerSpec>, Option<Arc<Face>>)],
+) -> Vec<(Arc<ServerSpec>, Option<Arc<Face>>)> {
     let thinned = servers.iter().map(|(spec, face)| {
         let mut face = face.as_deref().unwrap().clone();
-        for items in [&mut face.tools, &mut face.prompts, &mut face.resources, &mut face.templates] {
+        for items in [
+            &mut face.tools,
+            &mut face.prompts,
+            &mut face.resources,
+            &mut face.templates,
+        ] {
             let keep: BTreeSet<usize> = (0..items.len()).filter(|_| dice.flip()).collect();
             let mut number = 0;
             items.retain(|_| {

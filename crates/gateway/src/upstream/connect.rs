@@ -53,11 +53,18 @@ fn reference(generation: u64, id: &str) -> Vec<u8> {
     out.finish()
 }
 
-pub(super) async fn connect(hub: &Hub, upstream: &Arc<Upstream>, link: &Arc<Link>) -> Result<Connection, String> {
+pub(super) async fn connect(
+    hub: &Hub,
+    upstream: &Arc<Upstream>,
+    link: &Arc<Link>,
+) -> Result<Connection, String> {
     let spec = upstream.spec();
     let generation = hub.next_generation();
     let (child, patience) = match &spec.transport {
-        Transport::Stdio { .. } => (Some(start(hub, upstream, link, generation).await?), STDIO_PATIENCE),
+        Transport::Stdio { .. } => (
+            Some(start(hub, upstream, link, generation).await?),
+            STDIO_PATIENCE,
+        ),
         _ => (None, HTTP_PATIENCE),
     };
     let mut connection = Connection {
@@ -68,21 +75,39 @@ pub(super) async fn connect(hub: &Hub, upstream: &Arc<Upstream>, link: &Arc<Link
         hello: Bytes::new(),
     };
     let request = request(hub, &spec, generation, patience)?;
-    match link.ask_within(method::CONNECT, &request, patience + Duration::from_secs(2)).await {
+    match link
+        .ask_within(method::CONNECT, &request, patience + Duration::from_secs(2))
+        .await
+    {
         Word::Result(hello) => {
             connection.hello = hello.into_bytes();
             Ok(connection)
         }
         Word::Error { text, .. } => Err(text),
         Word::Lost => Err("the worker was lost while connecting".into()),
-        Word::Done | Word::Waits(_) | Word::Event { .. } => Err("the worker answered `connect` with something else".into()),
+        Word::Done | Word::Waits(_) | Word::Event { .. } => {
+            Err("the worker answered `connect` with something else".into())
+        }
     }
 }
 
 /// Starts a stdio server and hands its pipes to the worker; the gate itself never reads them.
-async fn start(hub: &Hub, upstream: &Arc<Upstream>, link: &Arc<Link>, generation: u64) -> Result<Child, String> {
+async fn start(
+    hub: &Hub,
+    upstream: &Arc<Upstream>,
+    link: &Arc<Link>,
+    generation: u64,
+) -> Result<Child, String> {
     let spec = upstream.spec();
-    let Transport::Stdio { command, args, env, cwd } = &spec.transport else { return Err("not a stdio server".into()) };
+    let Transport::Stdio {
+        command,
+        args,
+        env,
+        cwd,
+    } = &spec.transport
+    else {
+        return Err("not a stdio server".into());
+    };
     let mut launch = Command::new(command).args(args).path(hub.host_path());
     for (name, value) in env {
         let value = hub.reveal(value)?;
@@ -92,26 +117,40 @@ async fn start(hub: &Hub, upstream: &Arc<Upstream>, link: &Arc<Link>, generation
         launch = launch.directory(cwd);
     }
     tracing::info!(server = %spec.id, command, "starting a stdio server");
-    let spawned = tokio::task::spawn_blocking(move || launch.spawn()).await.map_err(|error| error.to_string())?;
+    let spawned = tokio::task::spawn_blocking(move || launch.spawn())
+        .await
+        .map_err(|error| error.to_string())?;
     let spawned = spawned.map_err(|error| error.to_string())?;
     tokio::spawn(keep_stderr(Arc::clone(upstream), spawned.stderr));
     link.handover
-        .send(generation, spec.id.as_str().as_bytes(), &[spawned.stdin.as_fd(), spawned.stdout.as_fd()])
+        .send(
+            generation,
+            spec.id.as_str().as_bytes(),
+            &[spawned.stdin.as_fd(), spawned.stdout.as_fd()],
+        )
         .map_err(|error| format!("cannot hand the pipes to the worker: {error}"))?;
     Ok(spawned.child)
 }
 
 async fn keep_stderr(upstream: Arc<Upstream>, stderr: std::os::fd::OwnedFd) {
-    let Ok(mut pipe) = pipe::Receiver::from_owned_fd(stderr) else { return };
+    let Ok(mut pipe) = pipe::Receiver::from_owned_fd(stderr) else {
+        return;
+    };
     let mut buffer = [0; 4096];
     while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
         upstream.keep_stderr(buffer.get(..read).unwrap_or_default());
     }
 }
 
-fn request(hub: &Hub, spec: &ServerSpec, generation: u64, patience: Duration) -> Result<Vec<u8>, String> {
+fn request(
+    hub: &Hub,
+    spec: &ServerSpec,
+    generation: u64,
+    patience: Duration,
+) -> Result<Vec<u8>, String> {
     let mut out = Object::new();
-    out.str("server", spec.id.as_str()).u64("generation", generation);
+    out.str("server", spec.id.as_str())
+        .u64("generation", generation);
     match &spec.transport {
         Transport::Stdio { .. } => {
             out.object("transport", |out| {
@@ -120,7 +159,12 @@ fn request(hub: &Hub, spec: &ServerSpec, generation: u64, patience: Duration) ->
                 });
             });
         }
-        Transport::Http { url, kind, headers, bearer } => {
+        Transport::Http {
+            url,
+            kind,
+            headers,
+            bearer,
+        } => {
             let mut http = Object::new();
             http.str("url", url).str("kind", kind.as_str());
             let mut shown = Object::new();
@@ -129,9 +173,14 @@ fn request(hub: &Hub, spec: &ServerSpec, generation: u64, patience: Duration) ->
             }
             http.raw("headers", &shown.finish());
             // Those that carry the gate's own secrets never go out with a user's credential.
-            let secret = headers.iter().filter(|(_, value)| matches!(value, Text::Secret(_)));
+            let secret = headers
+                .iter()
+                .filter(|(_, value)| matches!(value, Text::Secret(_)));
             let names: Vec<Vec<u8>> = secret.map(|(name, _)| wire::write::quoted(name)).collect();
-            http.raw("system_headers", &[b"[", names.join(&b","[..]).as_slice(), b"]"].concat());
+            http.raw(
+                "system_headers",
+                &[b"[", names.join(&b","[..]).as_slice(), b"]"].concat(),
+            );
             if let Some(bearer) = bearer {
                 http.str("bearer", hub.reveal(bearer)?.expose());
             }
@@ -142,10 +191,15 @@ fn request(hub: &Hub, spec: &ServerSpec, generation: u64, patience: Duration) ->
         }
         Transport::Nothing => return Err("the entry names neither a command nor a url".into()),
     }
-    out.u64("timeout_ms", u64::try_from(patience.as_millis()).unwrap_or(u64::MAX));
+    out.u64(
+        "timeout_ms",
+        u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
+    );
     out.u64("max_result_bytes", spec.max_result_bytes as u64);
     out.object("allow", |out| {
-        out.bool("sampling", spec.allow.sampling).bool("roots", spec.allow.roots).bool("elicitation", spec.allow.elicitation);
+        out.bool("sampling", spec.allow.sampling)
+            .bool("roots", spec.allow.roots)
+            .bool("elicitation", spec.allow.elicitation);
     });
     out.object("client", |out| {
         out.str("name", hub.name()).str("version", hub.version());
@@ -163,12 +217,21 @@ pub(super) struct Unlisted {
 
 /// Asks for the lists of a connected server.
 pub(super) async fn catalog(link: &Link, spec: &ServerSpec) -> Result<Bytes, Unlisted> {
-    let unlisted = |error: String, kind| Unlisted { error, is_lost: kind == Some(ErrorKind::Upstream) };
+    let unlisted = |error: String, kind| Unlisted {
+        error,
+        is_lost: kind == Some(ErrorKind::Upstream),
+    };
     let mut params = Object::new();
     params.str("server", spec.id.as_str());
-    match link.ask_within(method::CATALOG, &params.finish(), CATALOG_PATIENCE).await {
+    match link
+        .ask_within(method::CATALOG, &params.finish(), CATALOG_PATIENCE)
+        .await
+    {
         Word::Result(lists) => Ok(lists.into_bytes()),
-        Word::Error { text, kind, .. } => Err(unlisted(format!("cannot list what it offers: {text}"), Some(kind))),
+        Word::Error { text, kind, .. } => Err(unlisted(
+            format!("cannot list what it offers: {text}"),
+            Some(kind),
+        )),
         _ => Err(unlisted("the worker was lost while listing".into(), None)),
     }
 }

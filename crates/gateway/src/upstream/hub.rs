@@ -84,7 +84,9 @@ pub(crate) struct Hub {
 
 impl std::fmt::Debug for Hub {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hub").field("servers", &self.by_id.load().len()).finish_non_exhaustive()
+        f.debug_struct("Hub")
+            .field("servers", &self.by_id.load().len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -164,7 +166,9 @@ impl Hub {
         let mut values = lock(&self.held_values);
         if !values.iter().any(|held| held.as_str() == value) {
             values.push(Zeroizing::new(value.to_owned()));
-            self.held.store(Arc::new(Held::new(values.iter().map(|value| value.as_str()))));
+            self.held.store(Arc::new(Held::new(
+                values.iter().map(|value| value.as_str()),
+            )));
         }
     }
 
@@ -201,14 +205,21 @@ impl Hub {
 
     /// In the order of the configuration.
     pub(crate) fn upstreams(&self) -> Vec<Arc<Upstream>> {
-        lock(&self.tended).iter().map(|tended| Arc::clone(&tended.upstream)).collect()
+        lock(&self.tended)
+            .iter()
+            .map(|tended| Arc::clone(&tended.upstream))
+            .collect()
     }
 
     /// The living worker; waits for one.
     pub(super) async fn link(&self) -> Arc<Link> {
         let mut links = self.workers.subscribe();
         loop {
-            if let Some(link) = links.borrow_and_update().clone().filter(|link| !link.is_severed()) {
+            if let Some(link) = links
+                .borrow_and_update()
+                .clone()
+                .filter(|link| !link.is_severed())
+            {
                 return link;
             }
             if links.changed().await.is_err() {
@@ -221,8 +232,10 @@ impl Hub {
     /// predecessor, which serves until then; none of it waits.
     pub(crate) fn apply(self: &Arc<Self>, specs: Vec<ServerSpec>) {
         let mut tended = lock(&self.tended);
-        let mut before: HashMap<ServerId, Tended> =
-            tended.drain(..).map(|entry| (entry.upstream.spec().id.clone(), entry)).collect();
+        let mut before: HashMap<ServerId, Tended> = tended
+            .drain(..)
+            .map(|entry| (entry.upstream.spec().id.clone(), entry))
+            .collect();
         for spec in specs {
             let spec = Arc::new(spec);
             let entry = match before.remove(&spec.id) {
@@ -254,14 +267,24 @@ impl Hub {
     }
 
     fn publish(&self, tended: &[Tended]) {
-        let by_id = tended.iter().map(|entry| (entry.upstream.spec().id.clone(), Arc::clone(&entry.upstream))).collect();
+        let by_id = tended
+            .iter()
+            .map(|entry| {
+                (
+                    entry.upstream.spec().id.clone(),
+                    Arc::clone(&entry.upstream),
+                )
+            })
+            .collect();
         self.by_id.store(Arc::new(by_id));
     }
 
     fn begin(self: &Arc<Self>, spec: Arc<ServerSpec>, old: Option<Tended>) -> Tended {
         let face = self.snapshots.load(&spec, &self.held());
         let upstream = Arc::new(Upstream::new(Arc::clone(&spec), face));
-        let task = spec.runs().then(|| tokio::spawn(tend::tend(Arc::clone(self), Arc::clone(&upstream))));
+        let task = spec
+            .runs()
+            .then(|| tokio::spawn(tend::tend(Arc::clone(self), Arc::clone(&upstream))));
         if let Some(old) = &old
             && upstream.face().is_none()
         {
@@ -271,7 +294,8 @@ impl Hub {
         if let Some(old) = old.filter(|_| task.is_some()) {
             let mut status = upstream.status.subscribe();
             tokio::spawn(async move {
-                let settled = status.wait_for(|status| !matches!(status, Status::Connecting { .. }));
+                let settled =
+                    status.wait_for(|status| !matches!(status, Status::Connecting { .. }));
                 let _ = tokio::time::timeout(SUCCESSION, settled).await;
                 drop(old);
             });
@@ -287,19 +311,32 @@ impl Hub {
 
     fn tell_lists(&self, id: &ServerId, lists: &[ListKind], is_approved: bool) {
         for list in lists {
-            let _ = self.changes.send(Change::List { list: *list, server: id.clone(), is_approved });
+            let _ = self.changes.send(Change::List {
+                list: *list,
+                server: id.clone(),
+                is_approved,
+            });
         }
     }
 
     /// A caller sees more than before, and may look again.
     pub(crate) fn tell_sight(&self, caller: &str) {
-        let _ = self.changes.send(Change::Sight { caller: caller.into() });
+        let _ = self.changes.send(Change::Sight {
+            caller: caller.into(),
+        });
     }
 
     /// A server showed its lists; tells listeners which of them differ from before.
     pub(super) fn face_changed(&self, id: &ServerId, before: Option<&Face>, after: Option<&Face>) {
         let differs = |pick: fn(&Face) -> &Vec<Item>| {
-            let raws = |face: Option<&Face>| face.map(|face| pick(face).iter().map(|item| item.raw.clone()).collect::<Vec<_>>());
+            let raws = |face: Option<&Face>| {
+                face.map(|face| {
+                    pick(face)
+                        .iter()
+                        .map(|item| item.raw.clone())
+                        .collect::<Vec<_>>()
+                })
+            };
             raws(before) != raws(after)
         };
         let mut changed = Vec::new();
@@ -315,15 +352,24 @@ impl Hub {
         let approved = |list: ListKind| self.catalog().approved_lines(list, id);
         let seen_before = TOLD.map(approved);
         let instructions = |face: Option<&Face>| {
-            face.and_then(|face| face.instructions.as_ref().map(|(_, definition)| definition.digest().to_owned()))
+            face.and_then(|face| {
+                face.instructions
+                    .as_ref()
+                    .map(|(_, definition)| definition.digest().to_owned())
+            })
         };
         let abilities = |face: Option<&Face>| face.map(|face| face.abilities.clone());
-        let is_same = changed.is_empty() && before.is_some() && abilities(before) == abilities(after);
+        let is_same =
+            changed.is_empty() && before.is_some() && abilities(before) == abilities(after);
         if !is_same || instructions(before) != instructions(after) {
             // Listeners look at the catalog when they hear of a change, so it must be there first.
             self.rebuild();
         }
-        for (list, seen) in TOLD.into_iter().zip(seen_before).filter(|(list, _)| changed.contains(list)) {
+        for (list, seen) in TOLD
+            .into_iter()
+            .zip(seen_before)
+            .filter(|(list, _)| changed.contains(list))
+        {
             self.tell_lists(id, &[list], approved(list) != seen);
         }
     }
@@ -331,13 +377,22 @@ impl Hub {
     pub(crate) fn rebuild(&self) {
         // One at a time, so that an older view cannot replace a newer one.
         let _turn = lock(&self.rebuilding);
-        let servers: Vec<_> = lock(&self.tended).iter().map(|entry| (entry.upstream.spec(), entry.upstream.face())).collect();
+        let servers: Vec<_> = lock(&self.tended)
+            .iter()
+            .map(|entry| (entry.upstream.spec(), entry.upstream.face()))
+            .collect();
         for (spec, face) in &servers {
             if let Some(face) = face {
                 self.pins.notice(spec, face, &self.ledger);
             }
         }
-        self.catalog.store(Arc::new(Catalog::build(&servers, Basis { pins: &self.pins, meters: &self.meters })));
+        self.catalog.store(Arc::new(Catalog::build(
+            &servers,
+            Basis {
+                pins: &self.pins,
+                meters: &self.meters,
+            },
+        )));
         self.catalog_version.send_modify(|version| *version += 1);
     }
 
@@ -354,32 +409,68 @@ impl Hub {
     }
 
     fn hear(&self, name: EventName, message: Json<'_>, raw: &Bytes) {
-        let Some(id) = message.get("server").and_then(Json::as_str).and_then(|id| ServerId::parse(&id).ok()) else { return };
-        let Some(upstream) = self.upstream(&id) else { return };
-        if !message.get("generation").and_then(Json::as_u64).is_some_and(|generation| upstream.is_generation(generation)) {
+        let Some(id) = message
+            .get("server")
+            .and_then(Json::as_str)
+            .and_then(|id| ServerId::parse(&id).ok())
+        else {
+            return;
+        };
+        let Some(upstream) = self.upstream(&id) else {
+            return;
+        };
+        if !message
+            .get("generation")
+            .and_then(Json::as_u64)
+            .is_some_and(|generation| upstream.is_generation(generation))
+        {
             return;
         }
         let params = || {
-            let params = message.get("params").map(|params| raw.slice_ref(params.as_bytes())).unwrap_or_default();
-            let redacted = if upstream.spec().redact_results { shape::secrets::redact(&params, &self.held()) } else { None };
+            let params = message
+                .get("params")
+                .map(|params| raw.slice_ref(params.as_bytes()))
+                .unwrap_or_default();
+            let redacted = if upstream.spec().redact_results {
+                shape::secrets::redact(&params, &self.held())
+            } else {
+                None
+            };
             redacted.map_or(params, |redacted| redacted.text.into())
         };
         match name {
             EventName::Closed => {
-                *lock(&upstream.last_error) = message.get("error").and_then(Json::as_str).map(Into::into);
+                *lock(&upstream.last_error) =
+                    message.get("error").and_then(Json::as_str).map(Into::into);
                 upstream.closed.notify_one();
             }
             EventName::Changed => upstream.stale.notify_one(),
             EventName::Updated => {
-                let Some(uri) = message.get("uri").and_then(Json::as_str) else { return };
+                let Some(uri) = message.get("uri").and_then(Json::as_str) else {
+                    return;
+                };
                 let exposed = Catalog::exposed_uri(&id, &uri).into();
-                let _ = self.changes.send(Change::Updated { server: id, uri: uri.as_ref().into(), exposed });
+                let _ = self.changes.send(Change::Updated {
+                    server: id,
+                    uri: uri.as_ref().into(),
+                    exposed,
+                });
             }
-            EventName::Log => drop(self.changes.send(Change::Log { server: id, params: params() })),
+            EventName::Log => drop(self.changes.send(Change::Log {
+                server: id,
+                params: params(),
+            })),
             EventName::ElicitationComplete => {
-                let visit = message.path(&["params", "elicitationId"]).and_then(Json::as_str);
-                let Some(visit) = visit.filter(|visit| visit.len() <= MAX_VISIT) else { return };
-                drop(self.changes.send(Change::ElicitationComplete { server: id, visit: visit.as_ref().into() }));
+                let visit = message
+                    .path(&["params", "elicitationId"])
+                    .and_then(Json::as_str);
+                let Some(visit) = visit.filter(|visit| visit.len() <= MAX_VISIT) else {
+                    return;
+                };
+                drop(self.changes.send(Change::ElicitationComplete {
+                    server: id,
+                    visit: visit.as_ref().into(),
+                }));
             }
             EventName::Progress | EventName::Ask => {}
         }

@@ -14,9 +14,15 @@ impl Hub {
     /// Records what happened to a server. The words may be the server's own, so secrets are taken out.
     pub(super) fn note(&self, action: &str, server: &ServerId, detail: &str) {
         let redacted = shape::secrets::redact(&wire::write::quoted(detail), &self.held());
-        let redacted = redacted.as_ref().and_then(|redacted| Json::checked_before(&redacted.text).as_str());
-        let change =
-            Change { action, server: server.as_str(), detail: redacted.as_deref().unwrap_or(detail), ..Change::default() };
+        let redacted = redacted
+            .as_ref()
+            .and_then(|redacted| Json::checked_before(&redacted.text).as_str());
+        let change = Change {
+            action,
+            server: server.as_str(),
+            detail: redacted.as_deref().unwrap_or(detail),
+            ..Change::default()
+        };
         if let Err(error) = self.ledger().change(&change) {
             tracing::error!(%error, %server, action, "a server's change could not be recorded");
         }
@@ -40,9 +46,16 @@ pub(super) struct Presence<'a> {
 
 impl<'a> Presence<'a> {
     pub(super) fn begin(hub: &'a Hub, server: &ServerId, connection: &Connection) -> Self {
-        let detail = connection.pid().map(|pid| format!("process {pid}")).unwrap_or_default();
+        let detail = connection
+            .pid()
+            .map(|pid| format!("process {pid}"))
+            .unwrap_or_default();
         hub.note("server.started", server, &detail);
-        Self { hub, server: server.clone(), is_over: false }
+        Self {
+            hub,
+            server: server.clone(),
+            is_over: false,
+        }
     }
 
     /// It did not answer when asked whether it is there.

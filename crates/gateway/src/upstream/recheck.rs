@@ -24,10 +24,23 @@ impl Hub {
     }
 
     /// The same, for a list that must not be older than this.
-    pub(crate) async fn look_again(self: &Arc<Self>, spec: &ServerSpec, max_age: Duration) -> Result<bool, Stop> {
-        let gone = || Stop::from(Fault::new(FaultKind::Upstream, format!("`{}` was removed", spec.id)));
+    pub(crate) async fn look_again(
+        self: &Arc<Self>,
+        spec: &ServerSpec,
+        max_age: Duration,
+    ) -> Result<bool, Stop> {
+        let gone = || {
+            Stop::from(Fault::new(
+                FaultKind::Upstream,
+                format!("`{}` was removed", spec.id),
+            ))
+        };
         let upstream = self.upstream(&spec.id).ok_or_else(gone)?;
-        let is_fresh = |listing: &Option<Listing>| listing.as_ref().is_some_and(|listing| listing.at.elapsed() < max_age);
+        let is_fresh = |listing: &Option<Listing>| {
+            listing
+                .as_ref()
+                .is_some_and(|listing| listing.at.elapsed() < max_age)
+        };
         if is_fresh(&lock(&upstream.listed)) {
             return Ok(false);
         }
@@ -38,22 +51,40 @@ impl Hub {
             let settled = status.wait_for(|status| !matches!(status, Status::Connecting { .. }));
             let _ = tokio::time::timeout(PATIENCE, settled).await;
             let is_connected = matches!(&*upstream.status.borrow(), Status::Connected);
-            return if is_connected { Ok(true) } else { Err(unreachable(&upstream)) };
+            return if is_connected {
+                Ok(true)
+            } else {
+                Err(unreachable(&upstream))
+            };
         };
         if is_fresh(&Some(listing.clone())) {
             return Ok(true);
         }
         let Some(link) = self.workers().link() else {
-            return Err(Fault::new(FaultKind::Worker, "the worker was lost before the call").into());
+            return Err(
+                Fault::new(FaultKind::Worker, "the worker was lost before the call").into(),
+            );
         };
         let asked_at = Instant::now();
         let mut params = Object::new();
-        params.str("server", spec.id.as_str()).raw("only", br#"["tools"]"#);
-        params.u64("timeout_ms", u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX));
+        params
+            .str("server", spec.id.as_str())
+            .raw("only", br#"["tools"]"#);
+        params.u64(
+            "timeout_ms",
+            u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX),
+        );
         params.object("if_changed", |out| {
             out.str("tools", &listing.tag);
         });
-        let lists = match link.ask_within(method::CATALOG, &params.finish(), PATIENCE + Duration::from_secs(1)).await {
+        let lists = match link
+            .ask_within(
+                method::CATALOG,
+                &params.finish(),
+                PATIENCE + Duration::from_secs(1),
+            )
+            .await
+        {
             Word::Result(lists) => lists,
             Word::Error { text, kind, .. } => {
                 if kind == ErrorKind::Upstream {
@@ -61,10 +92,17 @@ impl Hub {
                 }
                 return Err(unshown(spec, &text));
             }
-            _ => return Err(Fault::new(FaultKind::Worker, "the worker was lost before the call").into()),
+            _ => {
+                return Err(
+                    Fault::new(FaultKind::Worker, "the worker was lost before the call").into(),
+                );
+            }
         };
         if reparse(&lists).get("unchanged").and_then(Json::as_bool) == Some(true) {
-            if let Some(listing) = lock(&upstream.listed).as_mut().filter(|now| now.generation == listing.generation) {
+            if let Some(listing) = lock(&upstream.listed)
+                .as_mut()
+                .filter(|now| now.generation == listing.generation)
+            {
                 listing.at = asked_at;
             }
             return Ok(false);
@@ -72,18 +110,26 @@ impl Hub {
         let listed = tend::list(self, &upstream, &link, &listing.hello, listing.generation).await;
         listed.map_err(|unlisted| unshown(spec, &unlisted.error))?;
         if reparse(&lists).path(&["failed", "tools"]).is_some() {
-            return Err(unshown(spec, "it answers the question for them with an error"));
+            return Err(unshown(
+                spec,
+                "it answers the question for them with an error",
+            ));
         }
         Ok(true)
     }
 }
 
 fn unshown(spec: &ServerSpec, why: &str) -> Stop {
-    let detail = format!("`{}` could not show its definitions again before the call: {why}", spec.id);
+    let detail = format!(
+        "`{}` could not show its definitions again before the call: {why}",
+        spec.id
+    );
     Fault::new(FaultKind::Upstream, detail).into()
 }
 
 fn unreachable(upstream: &Upstream) -> Stop {
-    let problem = upstream.last_error().unwrap_or_else(|| "it did not connect in time".into());
+    let problem = upstream
+        .last_error()
+        .unwrap_or_else(|| "it did not connect in time".into());
     Fault::new(FaultKind::Upstream, problem).into()
 }

@@ -72,14 +72,22 @@ async fn wait(hub: &Hub, upstream: &Upstream, link: &Link, attempt: &mut u32, er
     tracing::warn!(server = %spec.id, attempt, error, "not connected");
     *lock(&upstream.last_error) = Some(error.clone());
     if *attempt >= hub.attempts() {
-        hub.note("server.failed", &spec.id, &format!("given up after {attempt} attempts: {error}"));
+        hub.note(
+            "server.failed",
+            &spec.id,
+            &format!("given up after {attempt} attempts: {error}"),
+        );
         upstream.status.send_replace(Status::Failed { error });
         upstream.retry.notified().await;
         *attempt = 0;
         return;
     }
     let pause = pause_after(*attempt);
-    upstream.status.send_replace(Status::Disconnected { error, attempt: *attempt, retry_at: Instant::now() + pause });
+    upstream.status.send_replace(Status::Disconnected {
+        error,
+        attempt: *attempt,
+        retry_at: Instant::now() + pause,
+    });
     tokio::select! {
         () = tokio::time::sleep(pause) => {}
         () = upstream.retry.notified() => *attempt = 0,
@@ -89,10 +97,23 @@ async fn wait(hub: &Hub, upstream: &Upstream, link: &Link, attempt: &mut u32, er
 }
 
 /// Serves a connection until it is lost.
-async fn stay(hub: &Arc<Hub>, upstream: &Arc<Upstream>, link: &Arc<Link>, connection: Connection) -> Left {
+async fn stay(
+    hub: &Arc<Hub>,
+    upstream: &Arc<Upstream>,
+    link: &Arc<Link>,
+    connection: Connection,
+) -> Left {
     *lock(&upstream.generation) = Some(connection.generation);
     upstream.log_rank.store(QUIET, Ordering::Release);
-    let left = match list(hub, upstream, link, &connection.hello, connection.generation).await {
+    let left = match list(
+        hub,
+        upstream,
+        link,
+        &connection.hello,
+        connection.generation,
+    )
+    .await
+    {
         Ok(()) => {
             *lock(&upstream.last_error) = None;
             upstream.status.send_replace(Status::Connected);
@@ -169,11 +190,17 @@ async fn watch(
 async fn check_health(upstream: &Upstream, link: &Link, health: Health) -> Result<(), String> {
     let mut params = Object::new();
     params.str("server", upstream.spec().id.as_str());
-    params.u64("timeout_ms", u64::try_from(health.timeout.as_millis()).unwrap_or(u64::MAX));
+    params.u64(
+        "timeout_ms",
+        u64::try_from(health.timeout.as_millis()).unwrap_or(u64::MAX),
+    );
     if health.method == HealthMethod::ListTools {
         params.str("method", "tools/list");
     }
-    match link.ask_within(method::HEALTH, &params.finish(), health.timeout).await {
+    match link
+        .ask_within(method::HEALTH, &params.finish(), health.timeout)
+        .await
+    {
         Word::Done | Word::Result(_) => Ok(()),
         Word::Error { text, .. } => Err(text),
         Word::Lost | Word::Waits(_) | Word::Event { .. } => Err("the worker was lost".into()),
@@ -205,16 +232,31 @@ pub(super) async fn list(
         }
         let before = upstream.face.swap(Some(Arc::new(face)));
         hub.face_changed(&spec.id, before.as_deref(), upstream.face().as_deref());
-        let tag = reparse(&lists).path(&["tags", "tools"]).and_then(Json::as_str).unwrap_or_default().into_owned();
-        *lock(&upstream.listed) = Some(Listing { at, generation, hello: hello.clone(), tag });
+        let tag = reparse(&lists)
+            .path(&["tags", "tools"])
+            .and_then(Json::as_str)
+            .unwrap_or_default()
+            .into_owned();
+        *lock(&upstream.listed) = Some(Listing {
+            at,
+            generation,
+            hello: hello.clone(),
+            tag,
+        });
         if is_whole {
             // Nobody waits for the snapshot.
             tokio::task::spawn_blocking(move || hub.snapshots().save(&spec, &hello, &lists));
         }
         Ok::<_, String>(())
     });
-    let entered = entered.await.map_err(|error| error.to_string()).and_then(|entered| entered);
-    entered.map_err(|error| Unlisted { error, is_lost: false })
+    let entered = entered
+        .await
+        .map_err(|error| error.to_string())
+        .and_then(|entered| entered);
+    entered.map_err(|error| Unlisted {
+        error,
+        is_lost: false,
+    })
 }
 
 fn resubscribe(upstream: &Upstream, link: &Link) {

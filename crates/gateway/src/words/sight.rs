@@ -48,7 +48,9 @@ impl Gate {
     #[must_use]
     pub fn hears_of_list(&self, caller: &Caller, server: &ServerId, is_approved: bool) -> bool {
         let inner = self.inner();
-        let Some(spec) = inner.hub.upstream(server).map(|upstream| upstream.spec()) else { return is_approved };
+        let Some(spec) = inner.hub.upstream(server).map(|upstream| upstream.spec()) else {
+            return is_approved;
+        };
         let mark = super::mark_of(&spec, inner.hub.catalog().is_open_world(server));
         is_for(caller, &spec) && (is_approved || mark.secrecy <= caller.session().mark().secrecy)
     }
@@ -64,7 +66,16 @@ fn held(caller: &Caller) -> (Mark, Pass) {
     match session.hold(&origin).durable() {
         Ok(showable) => {
             let mark = showable.after();
-            (mark, Pass::raised(showable, Source { server: origin, mark }))
+            (
+                mark,
+                Pass::raised(
+                    showable,
+                    Source {
+                        server: origin,
+                        mark,
+                    },
+                ),
+            )
         }
         // A rise is being saved just now; what counts until then is nothing.
         Err(_) => (Mark::default(), Pass::own()),
@@ -77,7 +88,9 @@ fn fingerprint(caller: &Caller) -> [u8; 32] {
         hasher.update(&(text.len() as u64).to_le_bytes());
         hasher.update(text.as_bytes());
     };
-    [caller.user(), caller.agent()].into_iter().for_each(|name| add(name.unwrap_or_default()));
+    [caller.user(), caller.agent()]
+        .into_iter()
+        .for_each(|name| add(name.unwrap_or_default()));
     for names in [caller.departments(), caller.grants()] {
         add(&names.len().to_string());
         names.iter().for_each(|name| add(name));
@@ -90,8 +103,16 @@ impl Sight {
     pub(crate) fn of(caller: &Caller, is_open: bool) -> Self {
         let (mark, pass) = held(caller);
         let who = (!is_open).then(|| fingerprint(caller));
-        let key = SightKey { mark, tenant: caller.tenant().map(str::to_owned), who };
-        Self { caller: caller.clone(), key, pass }
+        let key = SightKey {
+            mark,
+            tenant: caller.tenant().map(str::to_owned),
+            who,
+        };
+        Self {
+            caller: caller.clone(),
+            key,
+            pass,
+        }
     }
 
     /// What lists of callers with an equal key are kept under.

@@ -50,7 +50,12 @@ impl Vigil {
     /// One look: how long after the one before it, at what, and how long ago the worker said something.
     pub(super) fn look(&mut self, gap: Duration, pulse: Pulse, silence: Duration) -> Seen {
         let Some(asked) = &mut self.asked else {
-            self.asked = Some(Asked { at: Instant::now(), first: pulse, last: pulse, still: 0 });
+            self.asked = Some(Asked {
+                at: Instant::now(),
+                first: pulse,
+                last: pulse,
+                still: 0,
+            });
             return Seen::Ask;
         };
         if silence < asked.at.elapsed() {
@@ -61,12 +66,22 @@ impl Vigil {
         asked.last = pulse;
         if has_moved {
             asked.still = 0;
-        } else if gap <= TICK + LATE && (pulse.is_asleep() || pulse.is_stopped() || pulse.is_on_a_disk()) {
+        } else if gap <= TICK + LATE
+            && (pulse.is_asleep() || pulse.is_stopped() || pulse.is_on_a_disk())
+        {
             asked.still += 1;
         }
-        let most = if pulse.is_on_a_disk() { MAX_ON_DISK } else { MAX_STILL };
+        let most = if pulse.is_on_a_disk() {
+            MAX_ON_DISK
+        } else {
+            MAX_STILL
+        };
         let ran = Duration::from_nanos(pulse.ran.saturating_sub(asked.first.ran));
-        if asked.still >= most || ran >= MAX_RUN { Seen::Hung } else { Seen::Alive }
+        if asked.still >= most || ran >= MAX_RUN {
+            Seen::Hung
+        } else {
+            Seen::Alive
+        }
     }
 }
 
@@ -92,26 +107,60 @@ mod tests {
     #[test]
     fn one_that_stands_still_is_noticed_at_once() {
         for state in ['S', 'T', 't'] {
-            assert_eq!(hung_after(|_| (TICK, pulse(state, 7, 7)), 100), Some(u64::from(MAX_STILL)), "{state}");
+            assert_eq!(
+                hung_after(|_| (TICK, pulse(state, 7, 7)), 100),
+                Some(u64::from(MAX_STILL)),
+                "{state}"
+            );
         }
     }
 
     #[test]
     fn time_in_which_the_worker_did_not_get_to_run_is_not_silence() {
-        assert_eq!(hung_after(|_| (TICK, pulse('R', 7, 7)), 10_000), None, "it waits for the processor");
+        assert_eq!(
+            hung_after(|_| (TICK, pulse('R', 7, 7)), 10_000),
+            None,
+            "it waits for the processor"
+        );
         // It got to run in the end, for less than a clock tick, and sleeps: its answer is on its way.
-        let late = |look| if look < 90 { pulse('R', 7, 7) } else { pulse('S', 9, 2_000_000_000) };
-        assert_eq!(hung_after(|look| (TICK, late(look)), 93), None, "it had no time to stand still in");
+        let late = |look| {
+            if look < 90 {
+                pulse('R', 7, 7)
+            } else {
+                pulse('S', 9, 2_000_000_000)
+            }
+        };
+        assert_eq!(
+            hung_after(|look| (TICK, late(look)), 93),
+            None,
+            "it had no time to stand still in"
+        );
         // A little at a time, for as long as it takes.
-        assert_eq!(hung_after(|look| (TICK, pulse('S', 7 + look / 3, 7)), 10_000), None);
+        assert_eq!(
+            hung_after(|look| (TICK, pulse('S', 7 + look / 3, 7)), 10_000),
+            None
+        );
     }
 
     #[test]
     fn time_in_which_the_gate_did_not_get_to_run_is_not_silence() {
-        assert_eq!(hung_after(|_| (Duration::from_secs(2), pulse('S', 7, 7)), 1_000), None);
-        let sometimes = |look: u64| if look.is_multiple_of(2) { TICK } else { TICK + 2 * LATE };
+        assert_eq!(
+            hung_after(|_| (Duration::from_secs(2), pulse('S', 7, 7)), 1_000),
+            None
+        );
+        let sometimes = |look: u64| {
+            if look.is_multiple_of(2) {
+                TICK
+            } else {
+                TICK + 2 * LATE
+            }
+        };
         let found = hung_after(|look| (sometimes(look), pulse('T', 7, 7)), 100);
-        assert_eq!(found, Some(2 * u64::from(MAX_STILL)), "it is noticed all the same");
+        assert_eq!(
+            found,
+            Some(2 * u64::from(MAX_STILL)),
+            "it is noticed all the same"
+        );
     }
 
     #[test]
@@ -120,8 +169,14 @@ mod tests {
         let found = hung_after(|look| (TICK, pulse('R', look * per_look, 0)), 1_000).unwrap();
         assert_eq!(TICK * u32::try_from(found).unwrap(), MAX_RUN);
         // On half a processor it takes twice as long.
-        assert_eq!(hung_after(|look| (TICK, pulse('R', look * per_look / 2, look)), 1_000), Some(2 * found));
-        assert_eq!(hung_after(|_| (TICK, pulse('D', 7, 7)), 1_000), Some(u64::from(MAX_ON_DISK)));
+        assert_eq!(
+            hung_after(|look| (TICK, pulse('R', look * per_look / 2, look)), 1_000),
+            Some(2 * found)
+        );
+        assert_eq!(
+            hung_after(|_| (TICK, pulse('D', 7, 7)), 1_000),
+            Some(u64::from(MAX_ON_DISK))
+        );
     }
 
     #[test]
@@ -130,7 +185,10 @@ mod tests {
         for _ in 0..100 {
             assert_eq!(vigil.look(TICK, pulse('S', 7, 7), SILENT), Seen::Ask);
             std::thread::sleep(Duration::from_millis(1));
-            assert_eq!(vigil.look(TICK, pulse('S', 7, 7), Duration::ZERO), Seen::Alive);
+            assert_eq!(
+                vigil.look(TICK, pulse('S', 7, 7), Duration::ZERO),
+                Seen::Alive
+            );
         }
     }
 }

@@ -17,16 +17,28 @@ impl Entry {
     pub const LEN: usize = 64;
 
     pub(super) const fn spent(session: [u8; 16], digest: [u8; 32], seconds: u64) -> Self {
-        Self { digest, session, seconds }
+        Self {
+            digest,
+            session,
+            seconds,
+        }
     }
 
     /// A session was used at this second.
     pub(super) const fn newest(session: [u8; 16], seconds: u64) -> Self {
-        Self { digest: NONE, session, seconds }
+        Self {
+            digest: NONE,
+            session,
+            seconds,
+        }
     }
 
     pub(super) const fn floor(seconds: u64) -> Self {
-        Self { digest: NONE, session: ALL_SESSIONS, seconds }
+        Self {
+            digest: NONE,
+            session: ALL_SESSIONS,
+            seconds,
+        }
     }
 
     pub(super) fn is_floor(&self) -> bool {
@@ -39,10 +51,22 @@ impl Entry {
 
     pub(super) fn to_bytes(self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
-        let content = self.digest.iter().chain(&self.session).copied().chain(self.seconds.to_le_bytes());
-        bytes.iter_mut().zip(content).for_each(|(place, byte)| *place = byte);
+        let content = self
+            .digest
+            .iter()
+            .chain(&self.session)
+            .copied()
+            .chain(self.seconds.to_le_bytes());
+        bytes
+            .iter_mut()
+            .zip(content)
+            .for_each(|(place, byte)| *place = byte);
         let check = check(&bytes);
-        bytes.iter_mut().skip(56).zip(check).for_each(|(place, byte)| *place = byte);
+        bytes
+            .iter_mut()
+            .skip(56)
+            .zip(check)
+            .for_each(|(place, byte)| *place = byte);
         bytes
     }
 
@@ -52,14 +76,22 @@ impl Entry {
         let (digest, rest) = bytes.split_first_chunk()?;
         let (session, rest) = rest.split_first_chunk()?;
         let (seconds, written) = rest.split_first_chunk()?;
-        (written == check(bytes)).then(|| Self { digest: *digest, session: *session, seconds: u64::from_le_bytes(*seconds) })
+        (written == check(bytes)).then(|| Self {
+            digest: *digest,
+            session: *session,
+            seconds: u64::from_le_bytes(*seconds),
+        })
     }
 }
 
 /// The check over everything before it.
 fn check(bytes: &[u8; Entry::LEN]) -> [u8; 8] {
     let content = bytes.get(..56).unwrap_or_default();
-    let digest: [u8; 32] = Sha256::new().chain_update(b"portcullis replay 1").chain_update(content).finalize().into();
+    let digest: [u8; 32] = Sha256::new()
+        .chain_update(b"portcullis replay 1")
+        .chain_update(content)
+        .finalize()
+        .into();
     digest.first_chunk().copied().unwrap_or_default()
 }
 

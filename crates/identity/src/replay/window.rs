@@ -29,7 +29,11 @@ impl Window {
         self.newest = self.newest.max(now);
         let horizon = self.newest.saturating_sub(keep);
         let mut removed = 0;
-        while let Some(oldest) = self.spent.first_entry().filter(|oldest| *oldest.key() < horizon) {
+        while let Some(oldest) = self
+            .spent
+            .first_entry()
+            .filter(|oldest| *oldest.key() < horizon)
+        {
             removed += oldest.remove().len();
         }
         self.count -= removed;
@@ -70,7 +74,10 @@ impl Shard {
     }
 
     pub(super) fn sweep(&mut self, now: u64, keep: u64) -> usize {
-        self.sessions.values_mut().map(|window| window.advance(now, keep)).sum()
+        self.sessions
+            .values_mut()
+            .map(|window| window.advance(now, keep))
+            .sum()
     }
 
     pub(super) fn forget(&mut self, session: &[u8; 16]) -> Option<usize> {
@@ -98,8 +105,9 @@ impl Shard {
         let windows = self.sessions.iter();
         windows
             .flat_map(|(session, window)| {
-                let spent =
-                    window.spent.iter().flat_map(|(second, digests)| digests.iter().map(move |digest| (*second, *digest)));
+                let spent = window.spent.iter().flat_map(|(second, digests)| {
+                    digests.iter().map(move |digest| (*second, *digest))
+                });
                 let spent = spent.map(|(second, digest)| Entry::spent(*session, digest, second));
                 spent.chain([Entry::newest(*session, window.newest)])
             })

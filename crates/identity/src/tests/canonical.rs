@@ -15,17 +15,27 @@ const NUMBERS: &[(&str, &str, &str)] = &[
     ("1e16", "1e+16", "10000000000000000"),
     ("1e-7", "1e-07", "1e-7"),
     ("-0.0", "-0.0", "0"),
-    ("12345678901234567890", "12345678901234567890", "12345678901234567000"),
+    (
+        "12345678901234567890",
+        "12345678901234567890",
+        "12345678901234567000",
+    ),
     ("0.1", "0.1", "0.1"),
     ("100", "100", "100"),
     ("1.5e300", "1.5e+300", "1.5e+300"),
     ("5e-324", "5e-324", "5e-324"),
     ("-1", "-1", "-1"),
     ("1E2", "100.0", "100"),
-    ("123456789.123456789", "123456789.12345679", "123456789.12345679"),
+    (
+        "123456789.123456789",
+        "123456789.12345679",
+        "123456789.12345679",
+    ),
 ];
-const PYTHON_KEYS: &str = "{\"\":7,\"A\":5,\"a\":3,\"é\":4,\"\u{e000}\":6,\"\u{fffd}\":1,\"\u{1f600}\":2}";
-const NODE_KEYS: &str = "{\"\":7,\"A\":5,\"a\":3,\"é\":4,\"\u{1f600}\":2,\"\u{e000}\":6,\"\u{fffd}\":1}";
+const PYTHON_KEYS: &str =
+    "{\"\":7,\"A\":5,\"a\":3,\"é\":4,\"\u{e000}\":6,\"\u{fffd}\":1,\"\u{1f600}\":2}";
+const NODE_KEYS: &str =
+    "{\"\":7,\"A\":5,\"a\":3,\"é\":4,\"\u{1f600}\":2,\"\u{e000}\":6,\"\u{fffd}\":1}";
 const ESCAPES: &str = "\"\\\"\\\\/\\b\\f\\n\\r\\t\\u0000\\u001f\u{7f}\u{2028}é\u{1f600}\"";
 
 fn canonical(text: &str, order: Order) -> String {
@@ -37,7 +47,10 @@ fn numbers_keep_the_text_that_was_sent() {
     for (written, python, node) in NUMBERS {
         for sent in [written, python, node] {
             for order in [Order::CodePoint, Order::Utf16] {
-                assert_eq!(canonical(&format!(" [ {sent} ] "), order), format!("[{sent}]"));
+                assert_eq!(
+                    canonical(&format!(" [ {sent} ] "), order),
+                    format!("[{sent}]")
+                );
             }
         }
     }
@@ -45,7 +58,8 @@ fn numbers_keep_the_text_that_was_sent() {
 
 #[test]
 fn keys_sort_as_the_client_sorts_them() {
-    let written = "{\"\u{fffd}\":1,\"\\ud83d\\ude00\":2,\"a\":3,\"é\":4,\"A\":5,\"\\ue000\":6,\"\":7}";
+    let written =
+        "{\"\u{fffd}\":1,\"\\ud83d\\ude00\":2,\"a\":3,\"é\":4,\"A\":5,\"\\ue000\":6,\"\":7}";
     assert_eq!(canonical(written, Order::CodePoint), PYTHON_KEYS);
     assert_eq!(canonical(written, Order::Utf16), NODE_KEYS);
 }

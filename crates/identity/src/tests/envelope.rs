@@ -6,8 +6,8 @@ use super::json;
 
 /// RFC 8032, test 1.
 const SEED: [u8; 32] = [
-    0x9d, 0x61, 0xb1, 0x9d, 0xef, 0xfd, 0x5a, 0x60, 0xba, 0x84, 0x4a, 0xf4, 0x92, 0xec, 0x2c, 0xc4, 0x44, 0x49, 0xc5, 0x69, 0x7b,
-    0x32, 0x69, 0x19, 0x70, 0x3b, 0xac, 0x03, 0x1c, 0xae, 0x7f, 0x60,
+    0x9d, 0x61, 0xb1, 0x9d, 0xef, 0xfd, 0x5a, 0x60, 0xba, 0x84, 0x4a, 0xf4, 0x92, 0xec, 0x2c, 0xc4,
+    0x44, 0x49, 0xc5, 0x69, 0x7b, 0x32, 0x69, 0x19, 0x70, 0x3b, 0xac, 0x03, 0x1c, 0xae, 0x7f, 0x60,
 ];
 const PUBLIC: &str = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
 /// The tokens of the two published vectors.
@@ -46,10 +46,16 @@ fn published_vectors_verify() {
     for (token, payload, digest, signature) in VECTORS {
         let text = envelope(payload, signature, "1708261921").replace(TOKEN, token);
         let parsed = Envelope::parse(text.as_bytes()).unwrap();
-        assert_eq!(hex(&Sha256::digest(parsed.signing_input(Order::CodePoint))), digest);
+        assert_eq!(
+            hex(&Sha256::digest(parsed.signing_input(Order::CodePoint))),
+            digest
+        );
         assert!(key.verifies(&parsed));
         // Ed25519 is deterministic, so our own client signs the same.
-        let ours = AgentKey::from_seed(&SEED).unwrap().envelope(json(payload), token, 1_708_261_921_500);
+        let ours =
+            AgentKey::from_seed(&SEED)
+                .unwrap()
+                .envelope(json(payload), token, 1_708_261_921_500);
         assert_eq!(Envelope::parse(&ours).unwrap().signature_text(), signature);
     }
 }
@@ -57,7 +63,10 @@ fn published_vectors_verify() {
 #[test]
 fn what_python_and_javascript_sign_verifies() {
     let key = PublicKey::parse(PUBLIC).unwrap();
-    for text in [include_str!("signed/python.json"), include_str!("signed/node.json")] {
+    for text in [
+        include_str!("signed/python.json"),
+        include_str!("signed/node.json"),
+    ] {
         let parsed = Envelope::parse(text.as_bytes()).unwrap();
         assert_eq!(parsed.seconds(), 1_708_261_921);
         assert!(key.verifies(&parsed), "{text}");
@@ -77,9 +86,14 @@ fn every_flipped_bit_of_an_envelope_is_refused() {
         for (at, changed) in flipped(text.as_bytes()) {
             if let Ok(parsed) = Envelope::parse(&changed) {
                 // `T` and `Z` may be written small: the same instant.
-                let same = matches!(text.as_bytes()[at], b'T' | b'Z') && parsed.seconds() == 1_708_261_921;
+                let same =
+                    matches!(text.as_bytes()[at], b'T' | b'Z') && parsed.seconds() == 1_708_261_921;
                 let in_timestamp = at > text.len() - timestamp.len() - 1;
-                assert!(!key.verifies(&parsed) || (same && in_timestamp), "{}", String::from_utf8_lossy(&changed));
+                assert!(
+                    !key.verifies(&parsed) || (same && in_timestamp),
+                    "{}",
+                    String::from_utf8_lossy(&changed)
+                );
             }
         }
     }
@@ -89,9 +103,12 @@ fn every_flipped_bit_of_an_envelope_is_refused() {
 fn a_fraction_is_not_signed_and_changes_nothing() {
     let key = PublicKey::parse(PUBLIC).unwrap();
     let (_, payload, _, signature) = VECTORS[0];
-    for timestamp in
-        ["2024-02-18T13:12:01.000Z", "2024-02-18T13:12:01.999999999Z", "2024-02-18T15:12:01+02:00", "2024-02-18t08:42:01-04:30"]
-    {
+    for timestamp in [
+        "2024-02-18T13:12:01.000Z",
+        "2024-02-18T13:12:01.999999999Z",
+        "2024-02-18T15:12:01+02:00",
+        "2024-02-18t08:42:01-04:30",
+    ] {
         let text = envelope(payload, signature, &format!("\"{timestamp}\""));
         let parsed = Envelope::parse(text.as_bytes()).unwrap();
         assert_eq!(parsed.seconds(), 1_708_261_921, "{timestamp}");
@@ -131,7 +148,16 @@ fn timestamps_that_are_none_are_refused() {
         "[1708261921]",
     ] {
         let text = envelope(payload, signature, timestamp);
-        assert!(matches!(Envelope::parse(text.as_bytes()), Err(Malformed::Wrong { field: "timestamp", .. })), "{timestamp}");
+        assert!(
+            matches!(
+                Envelope::parse(text.as_bytes()),
+                Err(Malformed::Wrong {
+                    field: "timestamp",
+                    ..
+                })
+            ),
+            "{timestamp}"
+        );
     }
     for (timestamp, seconds) in [
         ("0", 0),
@@ -142,7 +168,11 @@ fn timestamps_that_are_none_are_refused() {
         (r#""9999-12-31T23:59:59Z""#, 253_402_300_799),
     ] {
         let text = envelope(payload, signature, timestamp);
-        assert_eq!(Envelope::parse(text.as_bytes()).unwrap().seconds(), seconds, "{timestamp}");
+        assert_eq!(
+            Envelope::parse(text.as_bytes()).unwrap().seconds(),
+            seconds,
+            "{timestamp}"
+        );
     }
 }
 
@@ -153,11 +183,20 @@ fn what_is_no_envelope_says_why() {
     let refused = |text: &str| Envelope::parse(text.as_bytes()).unwrap_err();
     assert_eq!(refused("[]"), Malformed::NotAnObject);
     assert!(matches!(refused("{"), Malformed::Json(_)));
-    for field in ["protocol", "security_token", "signature", "payload", "timestamp"] {
+    for field in [
+        "protocol",
+        "security_token",
+        "signature",
+        "payload",
+        "timestamp",
+    ] {
         let without = good.replace(&format!("\"{field}\":"), "\"container_id\":");
         assert_eq!(refused(&without), Malformed::Missing(field));
         let twice = good.replacen('{', &format!("{{\"{field}\":null,"), 1);
-        assert!(matches!(refused(&twice), Malformed::Json(_)), "two fields `{field}`");
+        assert!(
+            matches!(refused(&twice), Malformed::Json(_)),
+            "two fields `{field}`"
+        );
     }
     for (from, to, field) in [
         ("seal/v1", "smcp/v1", "protocol"),
@@ -173,14 +212,29 @@ fn what_is_no_envelope_says_why() {
         (payload, "\"call\"", "payload"),
     ] {
         let wrong = refused(&good.replace(from, to));
-        assert!(matches!(wrong, Malformed::Wrong { field: named, .. } if named == field), "{to}: {wrong}");
+        assert!(
+            matches!(wrong, Malformed::Wrong { field: named, .. } if named == field),
+            "{to}: {wrong}"
+        );
     }
-    assert_eq!(refused(&good.replacen('{', "{\"nonce\":1,", 1)), Malformed::Unknown("nonce".into()));
+    assert_eq!(
+        refused(&good.replacen('{', "{\"nonce\":1,", 1)),
+        Malformed::Unknown("nonce".into())
+    );
     assert!(Envelope::parse(good.replacen('{', "{\"container_id\":\"c\",", 1).as_bytes()).is_ok());
-    assert!(matches!(refused(&good.replace("\"id\":1", "\"id\":1,\"\\u0069d\":2")), Malformed::Json(_)));
+    assert!(matches!(
+        refused(&good.replace("\"id\":1", "\"id\":1,\"\\u0069d\":2")),
+        Malformed::Json(_)
+    ));
     let deep = format!("{}1{}", "[".repeat(64), "]".repeat(64));
-    assert!(matches!(refused(&good.replace(":1,", &format!(":{deep},"))), Malformed::Json(_)));
-    assert!(matches!(Envelope::parse_within(good.as_bytes(), Limits::new(100, 64)), Err(Malformed::Json(_))));
+    assert!(matches!(
+        refused(&good.replace(":1,", &format!(":{deep},"))),
+        Malformed::Json(_)
+    ));
+    assert!(matches!(
+        Envelope::parse_within(good.as_bytes(), Limits::new(100, 64)),
+        Err(Malformed::Json(_))
+    ));
 }
 
 #[test]
@@ -192,5 +246,8 @@ fn fresh_is_thirty_seconds_to_either_side() {
         assert_eq!(checked.is_ok(), age.abs() <= 30, "{age}");
         assert!(checked.err().is_none_or(|stale| stale.age == age));
     }
-    assert!(Freshness::STANDARD.check(u64::MAX, 0).is_err() && Freshness::STANDARD.check(0, u64::MAX).is_err());
+    assert!(
+        Freshness::STANDARD.check(u64::MAX, 0).is_err()
+            && Freshness::STANDARD.check(0, u64::MAX).is_err()
+    );
 }

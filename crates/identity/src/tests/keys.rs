@@ -8,7 +8,9 @@ use ring::signature::{ED25519, UnparsedPublicKey};
 use sha2::{Digest, Sha512};
 use wycheproof_ng_eddsa::{TestName, TestSet};
 
-use crate::{KeyError, KeyRing, PublicKey, SigningKey, VerifyingKey, keyring::Algorithm, tests::flipped};
+use crate::{
+    KeyError, KeyRing, PublicKey, SigningKey, VerifyingKey, keyring::Algorithm, tests::flipped,
+};
 
 const RSA: &[u8] = include_bytes!("keys/rsa.pem");
 const ED25519_FILE: &[u8] = include_bytes!("keys/ed25519.pem");
@@ -26,9 +28,15 @@ fn wycheproof_ed25519_has_no_mismatch() {
             assert_eq!(key, PublicKey::from_der(group.der.as_slice()).unwrap());
         }
         for test in &group.tests {
-            let accepted =
-                <&[u8; 64]>::try_from(test.sig.as_slice()).is_ok_and(|sig| key.verifies_bytes(test.msg.as_slice(), sig));
-            assert_eq!(accepted, !test.result.must_fail(), "{}: {}", test.tc_id, test.comment);
+            let accepted = <&[u8; 64]>::try_from(test.sig.as_slice())
+                .is_ok_and(|sig| key.verifies_bytes(test.msg.as_slice(), sig));
+            assert_eq!(
+                accepted,
+                !test.result.must_fail(),
+                "{}: {}",
+                test.tc_id,
+                test.comment
+            );
             count += 1;
         }
     }
@@ -39,13 +47,28 @@ fn wycheproof_ed25519_has_no_mismatch() {
 #[test]
 fn a_signature_that_begins_with_the_identity_is_refused() {
     let private = Scalar::from(1_234_567_u64);
-    let key = (constants::ED25519_BASEPOINT_TABLE * &private).compress().to_bytes();
+    let key = (constants::ED25519_BASEPOINT_TABLE * &private)
+        .compress()
+        .to_bytes();
     let nought = EdwardsPoint::identity().compress().to_bytes();
-    let hash = Sha512::new().chain_update(nought).chain_update(key).chain_update(b"message").finalize();
+    let hash = Sha512::new()
+        .chain_update(nought)
+        .chain_update(key)
+        .chain_update(b"message")
+        .finalize();
     let scalar = Scalar::from_bytes_mod_order_wide(&hash.into()) * private;
     let signature: [u8; 64] = [nought, scalar.to_bytes()].concat().try_into().unwrap();
-    assert!(UnparsedPublicKey::new(&ED25519, &key).verify(b"message", &signature).is_ok(), "not the case this is about");
-    assert!(!PublicKey::from_bytes(&key).unwrap().verifies_bytes(b"message", &signature));
+    assert!(
+        UnparsedPublicKey::new(&ED25519, &key)
+            .verify(b"message", &signature)
+            .is_ok(),
+        "not the case this is about"
+    );
+    assert!(
+        !PublicKey::from_bytes(&key)
+            .unwrap()
+            .verifies_bytes(b"message", &signature)
+    );
 }
 
 #[test]
@@ -71,7 +94,10 @@ fn other_spellings_of_a_point_are_not_registered() {
             bytes[31] = 0x7f | sign;
             let refused = PublicKey::from_bytes(&bytes).unwrap_err();
             other_spellings += usize::from(CompressedEdwardsY(bytes).decompress().is_some());
-            assert!(matches!(refused, KeyError::NotCanonical | KeyError::NotAPoint), "{small}: {refused}");
+            assert!(
+                matches!(refused, KeyError::NotCanonical | KeyError::NotAPoint),
+                "{small}: {refused}"
+            );
         }
     }
     assert!(other_spellings > 0, "nothing was tried");
@@ -89,7 +115,15 @@ fn agents_keys_are_read_in_the_forms_clients_write() {
     let der = "MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo";
     let pem = format!("-----BEGIN PUBLIC KEY-----\n{der}=\n-----END PUBLIC KEY-----\n");
     let crlf = pem.replace('\n', "\r\n");
-    for text in [raw, &url, &format!("{url}="), der, &format!("{der}="), &pem, &crlf] {
+    for text in [
+        raw,
+        &url,
+        &format!("{url}="),
+        der,
+        &format!("{der}="),
+        &pem,
+        &crlf,
+    ] {
         assert_eq!(PublicKey::parse(text).as_ref(), Ok(&key), "{text}");
     }
     assert_eq!(key.to_base64(), format!("{raw}="));
@@ -114,9 +148,17 @@ fn agents_keys_are_read_in_the_forms_clients_write() {
 #[test]
 fn signing_keys_are_read_from_files_and_print_nothing() {
     for (file, algorithm, public) in [
-        (ED25519_FILE, Algorithm::EdDsa, include_bytes!("keys/ed25519.pub.pem").as_slice()),
+        (
+            ED25519_FILE,
+            Algorithm::EdDsa,
+            include_bytes!("keys/ed25519.pub.pem").as_slice(),
+        ),
         (RSA, Algorithm::Rs256, include_bytes!("keys/rsa.pub.pem")),
-        (include_bytes!("keys/rsa-pkcs1.pem"), Algorithm::Rs256, include_bytes!("keys/rsa-pkcs1.pub.pem")),
+        (
+            include_bytes!("keys/rsa-pkcs1.pem"),
+            Algorithm::Rs256,
+            include_bytes!("keys/rsa-pkcs1.pub.pem"),
+        ),
     ] {
         let key = SigningKey::parse(file).unwrap();
         assert_eq!(key.public().algorithm(), algorithm);
@@ -126,10 +168,21 @@ fn signing_keys_are_read_from_files_and_print_nothing() {
         assert!(!key.public().verifies(b"massage", &signature));
         assert!(!format!("{key:?}").contains("private"));
     }
-    assert_eq!(SigningKey::parse(include_bytes!("keys/rsa-1024.pem")).unwrap_err(), KeyError::TooShort);
+    assert_eq!(
+        SigningKey::parse(include_bytes!("keys/rsa-1024.pem")).unwrap_err(),
+        KeyError::TooShort
+    );
     assert!(SigningKey::parse(include_bytes!("keys/p256.pem")).is_err());
-    assert!(SigningKey::parse(b"").is_err() && SigningKey::parse(include_bytes!("keys/rsa.pub.pem")).is_err());
-    assert_eq!(VerifyingKey::parse(include_bytes!("keys/p256.pub.pem")).unwrap().algorithm(), Algorithm::Es256);
+    assert!(
+        SigningKey::parse(b"").is_err()
+            && SigningKey::parse(include_bytes!("keys/rsa.pub.pem")).is_err()
+    );
+    assert_eq!(
+        VerifyingKey::parse(include_bytes!("keys/p256.pub.pem"))
+            .unwrap()
+            .algorithm(),
+        Algorithm::Es256
+    );
     assert!(VerifyingKey::parse(include_bytes!("keys/p384.pub.pem")).is_err());
 }
 
@@ -140,7 +193,10 @@ fn a_generated_key_survives_its_file() {
     let again = SigningKey::parse(SigningKey::seed_to_pem(&seed).as_bytes()).unwrap();
     assert_eq!(key.public(), again.public());
     let agent = crate::AgentKey::parse(SigningKey::seed_to_pem(&seed).as_bytes()).unwrap();
-    assert_eq!(VerifyingKey::ed25519(agent.public().clone()).unwrap(), *key.public());
+    assert_eq!(
+        VerifyingKey::ed25519(agent.public().clone()).unwrap(),
+        *key.public()
+    );
 }
 
 #[test]
@@ -148,7 +204,8 @@ fn damaged_key_files_are_refused_or_are_other_keys() {
     let public = VerifyingKey::parse(include_bytes!("keys/rsa.pub.pem")).unwrap();
     for (at, changed) in flipped(include_bytes!("keys/rsa.pub.pem")).step_by(3) {
         if let Ok(key) = VerifyingKey::parse(&changed) {
-            let white = include_bytes!("keys/rsa.pub.pem")[at].is_ascii_whitespace() || changed[at].is_ascii_whitespace();
+            let white = include_bytes!("keys/rsa.pub.pem")[at].is_ascii_whitespace()
+                || changed[at].is_ascii_whitespace();
             assert!(key != public || white, "byte {at}");
         }
     }
@@ -159,9 +216,18 @@ fn damaged_key_files_are_refused_or_are_other_keys() {
 fn thumbprints_are_the_published_ones() {
     let rsa = r#"{"keys":[{"kty":"RSA","n":"0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw","e":"AQAB","alg":"RS256","kid":"2011-04-29"}]}"#;
     let set = crate::Jwks::parse(rsa.as_bytes()).unwrap();
-    assert_eq!(set.ring().get("2011-04-29").unwrap().thumbprint(), "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs");
-    let ed = VerifyingKey::ed25519(PublicKey::parse("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo").unwrap()).unwrap();
-    assert_eq!(ed.thumbprint(), "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
+    assert_eq!(
+        set.ring().get("2011-04-29").unwrap().thumbprint(),
+        "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"
+    );
+    let ed = VerifyingKey::ed25519(
+        PublicKey::parse("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo").unwrap(),
+    )
+    .unwrap();
+    assert_eq!(
+        ed.thumbprint(),
+        "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
+    );
 }
 
 #[test]

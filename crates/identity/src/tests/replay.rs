@@ -84,7 +84,9 @@ fn an_envelope_is_accepted_once() {
 /// A million attempts with `REPLAY_ATTEMPTS=1000000`; the count here keeps the ordinary run short.
 #[test]
 fn of_64_threads_with_the_same_envelopes_exactly_one_wins_each() {
-    let attempts: u64 = option_env!("REPLAY_ATTEMPTS").and_then(|count| count.parse().ok()).unwrap_or(128_000);
+    let attempts: u64 = option_env!("REPLAY_ATTEMPTS")
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(128_000);
     let each = attempts / 64;
     let paper = Paper::default();
     let replay = paper.window(Bounds::default());
@@ -97,7 +99,11 @@ fn of_64_threads_with_the_same_envelopes_exactly_one_wins_each() {
                 start.wait();
                 for step in 0..each {
                     // Half of them walk the other way, so that they meet everywhere.
-                    let at = if thread % 2 == 0 { step } else { each - 1 - step };
+                    let at = if thread % 2 == 0 {
+                        step
+                    } else {
+                        each - 1 - step
+                    };
                     let session = if at % 3 == 0 { "one" } else { "other" };
                     if spend(replay, session, at, NOW + at % 30, NOW + 5).is_ok() {
                         wins[usize::try_from(at).unwrap()].fetch_add(1, Ordering::Relaxed);
@@ -110,9 +116,21 @@ fn of_64_threads_with_the_same_envelopes_exactly_one_wins_each() {
     assert_eq!(paper.entries().len() as u64, each);
     // And after the process is killed, none.
     let (replay, restored) = paper.restarted(NOW + 5);
-    assert_eq!(restored, Restored { entries: usize::try_from(each).unwrap(), damaged: 0 });
+    assert_eq!(
+        restored,
+        Restored {
+            entries: usize::try_from(each).unwrap(),
+            damaged: 0
+        }
+    );
     for at in 0..each {
-        replayed(spend(&replay, if at % 3 == 0 { "one" } else { "other" }, at, NOW + at % 30, NOW + 5));
+        replayed(spend(
+            &replay,
+            if at % 3 == 0 { "one" } else { "other" },
+            at,
+            NOW + at % 30,
+            NOW + 5,
+        ));
     }
 }
 
@@ -136,7 +154,10 @@ fn a_clock_set_back_readmits_nothing() {
             let now = NOW + 3599 - back;
             for second in (now.max(NOW + 30) - 30..=now.min(NOW + 3599)).step_by(5) {
                 let refused = spend(replay, "old", second - NOW, second, now);
-                assert!(matches!(refused, Err(Spent::Replayed | Spent::BeforeHorizon)), "{back} s back: {refused:?}");
+                assert!(
+                    matches!(refused, Err(Spent::Replayed | Spent::BeforeHorizon)),
+                    "{back} s back: {refused:?}"
+                );
             }
         }
         // A day back, as far as the clock is concerned all that is new; but not for this session.
@@ -152,8 +173,21 @@ fn a_session_that_begins_after_the_clock_was_set_back_works() {
     let then = NOW - DAY;
     for second in 0..200 {
         for call in 0..3 {
-            spend(&replay, "new", second * 10 + call, then + second, then + second).unwrap();
-            replayed(spend(&replay, "new", second * 10 + call, then + second, then + second));
+            spend(
+                &replay,
+                "new",
+                second * 10 + call,
+                then + second,
+                then + second,
+            )
+            .unwrap();
+            replayed(spend(
+                &replay,
+                "new",
+                second * 10 + call,
+                then + second,
+                then + second,
+            ));
         }
     }
     before_horizon(spend(&replay, "new", 0, then, then));
@@ -168,7 +202,10 @@ fn no_record_no_win() {
     let paper = Paper::default();
     let replay = paper.window(Bounds::default());
     paper.0.broken.store(true, Ordering::Release);
-    assert!(matches!(spend(&replay, "s", 1, NOW, NOW), Err(Spent::Journal(_))));
+    assert!(matches!(
+        spend(&replay, "s", 1, NOW, NOW),
+        Err(Spent::Journal(_))
+    ));
     paper.0.broken.store(false, Ordering::Release);
     replayed(spend(&replay, "s", 1, NOW, NOW));
     spend(&replay, "s", 2, NOW, NOW).unwrap();
@@ -176,16 +213,26 @@ fn no_record_no_win() {
 
 #[test]
 fn a_full_window_refuses_and_room_comes_with_time() {
-    let bounds = Bounds { spent: 100, spent_per_session: 60, ..Bounds::default() };
+    let bounds = Bounds {
+        spent: 100,
+        spent_per_session: 60,
+        ..Bounds::default()
+    };
     let replay = Paper::default().window(bounds);
     for at in 0..60 {
         spend(&replay, "greedy", at, NOW, NOW).unwrap();
     }
-    assert!(matches!(spend(&replay, "greedy", 60, NOW, NOW), Err(Spent::Full)));
+    assert!(matches!(
+        spend(&replay, "greedy", 60, NOW, NOW),
+        Err(Spent::Full)
+    ));
     for at in 0..40 {
         spend(&replay, &format!("modest {at}"), at, NOW, NOW).unwrap();
     }
-    assert!(matches!(spend(&replay, "another", 0, NOW, NOW), Err(Spent::Full)));
+    assert!(matches!(
+        spend(&replay, "another", 0, NOW, NOW),
+        Err(Spent::Full)
+    ));
     replayed_or_full(spend(&replay, "greedy", 0, NOW, NOW));
     spend(&replay, "another", 0, NOW + 61, NOW + 61).unwrap();
     assert_eq!(replay.len(), 1);
@@ -194,23 +241,38 @@ fn a_full_window_refuses_and_room_comes_with_time() {
 
 #[track_caller]
 fn replayed_or_full(result: Result<(), Spent>) {
-    assert!(matches!(result, Err(Spent::Replayed | Spent::Full)), "{result:?}");
+    assert!(
+        matches!(result, Err(Spent::Replayed | Spent::Full)),
+        "{result:?}"
+    );
 }
 
 #[test]
 fn too_many_sessions_make_room_without_forgetting() {
-    let bounds = Bounds { sessions: 64, ..Bounds::default() };
+    let bounds = Bounds {
+        sessions: 64,
+        ..Bounds::default()
+    };
     let replay = Paper::default().window(bounds);
     for at in 0..64 {
         spend(&replay, &format!("s{at}"), at, NOW + at / 2, NOW + at / 2).unwrap();
     }
-    assert!(matches!(spend(&replay, "one more", 0, NOW + 40, NOW + 40), Err(Spent::Full)), "none was idle for long enough");
+    assert!(
+        matches!(
+            spend(&replay, "one more", 0, NOW + 40, NOW + 40),
+            Err(Spent::Full)
+        ),
+        "none was idle for long enough"
+    );
     let later = NOW + 200;
     spend(&replay, "one more", 0, later, later).unwrap();
     // Those that went left a floor behind: no clock brings their envelopes back.
     for at in 0..64 {
         let back = spend(&replay, &format!("s{at}"), at, NOW + at / 2, NOW + at / 2);
-        assert!(matches!(back, Err(Spent::Replayed | Spent::BeforeHorizon)), "{at}: {back:?}");
+        assert!(
+            matches!(back, Err(Spent::Replayed | Spent::BeforeHorizon)),
+            "{at}: {back:?}"
+        );
     }
     replay.forget("one more");
     spend(&replay, "one more still", 0, later, later).unwrap();
@@ -228,7 +290,13 @@ fn a_torn_or_changed_journal_is_noticed_and_nothing_is_readmitted() {
     for cut in bytes.len() - Entry::LEN..bytes.len() {
         let replay = Paper::default().window(Bounds::default());
         let (whole, _) = bytes[..cut].as_chunks::<{ Entry::LEN }>();
-        assert_eq!(replay.restore(whole.iter().copied(), (NOW + 5) * 1000), Restored { entries: 49, damaged: 0 });
+        assert_eq!(
+            replay.restore(whole.iter().copied(), (NOW + 5) * 1000),
+            Restored {
+                entries: 49,
+                damaged: 0
+            }
+        );
         replayed(spend(&replay, "s", 48, NOW + 4, NOW + 5));
         spend(&replay, "s", 49, NOW + 4, NOW + 5).unwrap();
     }
@@ -238,7 +306,13 @@ fn a_torn_or_changed_journal_is_noticed_and_nothing_is_readmitted() {
         changed[at] ^= 0x10;
         let replay = Paper::default().window(Bounds::default());
         let (whole, _) = changed.as_chunks::<{ Entry::LEN }>();
-        assert_eq!(replay.restore(whole.iter().copied(), (NOW + 5) * 1000), Restored { entries: 49, damaged: 1 });
+        assert_eq!(
+            replay.restore(whole.iter().copied(), (NOW + 5) * 1000),
+            Restored {
+                entries: 49,
+                damaged: 1
+            }
+        );
         before_horizon(spend(&replay, "s", 20, NOW + 2, NOW + 5));
         before_horizon(spend(&replay, "s", 77, NOW + 5, NOW + 5));
         spend(&replay, "s", 78, NOW + 100, NOW + 100).unwrap();

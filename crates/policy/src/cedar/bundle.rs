@@ -33,7 +33,10 @@ pub struct Bundle {
 
 impl fmt::Debug for Bundle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bundle").field("version", &self.version).field("policies", &self.rules.len()).finish_non_exhaustive()
+        f.debug_struct("Bundle")
+            .field("version", &self.version)
+            .field("policies", &self.rules.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -45,13 +48,29 @@ impl Bundle {
     pub fn load(name: &str, files: &[(String, String)]) -> Result<Self, Vec<Problem>> {
         let words = Words::get().map_err(|message| {
             let fix = "this build is broken; take a released one".to_owned();
-            vec![Problem { file: "portcullis.cedarschema".to_owned(), line: 1, column: 1, message: message.to_owned(), fix }]
+            vec![Problem {
+                file: "portcullis.cedarschema".to_owned(),
+                line: 1,
+                column: 1,
+                message: message.to_owned(),
+                fix,
+            }]
         })?;
         let mut files = files.to_vec();
         files.sort();
         let rules = load::with_room(|| load::rules(words, &files))?;
-        let places = rules.iter().enumerate().map(|(at, rule)| (rule.note.policy.clone(), at)).collect();
-        Ok(Self { version: version(name, &files), words, rules, places, shelf: Shelf::default() })
+        let places = rules
+            .iter()
+            .enumerate()
+            .map(|(at, rule)| (rule.note.policy.clone(), at))
+            .collect();
+        Ok(Self {
+            version: version(name, &files),
+            words,
+            rules,
+            places,
+            shelf: Shelf::default(),
+        })
     }
 
     /// One of the bundles that come with the program: `observe`, `balanced` or `strict`.
@@ -64,7 +83,10 @@ impl Bundle {
     /// The text of a starter, to copy and edit.
     #[must_use]
     pub fn starter_text(name: &str) -> Option<&'static str> {
-        STARTERS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+        STARTERS
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, text)| *text)
     }
 
     /// The name it was given, and a digest of its texts: `balanced@0123456789ab`.
@@ -83,10 +105,15 @@ impl Bundle {
     pub fn decide(&self, question: &Question<'_>) -> Decision {
         let slice = match self.shelf.find(question) {
             Some(slice) => Ok(slice),
-            None => self.shelf.make(self.words, &self.rules, question, |slice| self.judge(slice, question)),
+            None => self.shelf.make(self.words, &self.rules, question, |slice| {
+                self.judge(slice, question)
+            }),
         };
         match slice {
-            Ok(slice) => slice.constant.clone().unwrap_or_else(|| self.judge(&slice, question)),
+            Ok(slice) => slice
+                .constant
+                .clone()
+                .unwrap_or_else(|| self.judge(&slice, question)),
             Err(why) => Decision::Block(Note::nobody(Note::UNREADABLE, why)),
         }
     }
@@ -99,26 +126,45 @@ impl Bundle {
         let names = facts::Names::of(self.words, question);
         let lasting = facts::lasting(self.words, &names, question)?;
         let (context, views) = facts::moment(self.words, &needs, question)?;
-        let entities = lasting.add_entities(views, None).map_err(|error| error.to_string())?;
-        let policies =
-            PolicySet::from_policies(self.rules.iter().map(|rule| rule.policy.clone())).map_err(|error| error.to_string())?;
+        let entities = lasting
+            .add_entities(views, None)
+            .map_err(|error| error.to_string())?;
+        let policies = PolicySet::from_policies(self.rules.iter().map(|rule| rule.policy.clone()))
+            .map_err(|error| error.to_string())?;
         Ok(self.answer(&names.request(context)?, &policies, &entities, question))
     }
 
     fn judge(&self, slice: &Slice, question: &Question<'_>) -> Decision {
-        let decided = facts::moment(self.words, &slice.needs, question).and_then(|(context, views)| {
-            let request = slice.names.request(context)?;
-            if views.is_empty() {
-                return Ok(self.answer(&request, &slice.policies, &slice.entities, question));
-            }
-            let entities = slice.entities.clone().add_entities(views, None).map_err(|error| error.to_string())?;
-            Ok(self.answer(&request, &slice.policies, &entities, question))
-        });
+        let decided =
+            facts::moment(self.words, &slice.needs, question).and_then(|(context, views)| {
+                let request = slice.names.request(context)?;
+                if views.is_empty() {
+                    return Ok(self.answer(&request, &slice.policies, &slice.entities, question));
+                }
+                let entities = slice
+                    .entities
+                    .clone()
+                    .add_entities(views, None)
+                    .map_err(|error| error.to_string())?;
+                Ok(self.answer(&request, &slice.policies, &entities, question))
+            });
         decided.unwrap_or_else(|why| Decision::Block(Note::nobody(Note::UNREADABLE, why)))
     }
 
-    fn answer(&self, request: &Request, policies: &PolicySet, entities: &Entities, question: &Question<'_>) -> Decision {
-        self.read(&self.words.authorizer.is_authorized(request, policies, entities), question)
+    fn answer(
+        &self,
+        request: &Request,
+        policies: &PolicySet,
+        entities: &Entities,
+        question: &Question<'_>,
+    ) -> Decision {
+        self.read(
+            &self
+                .words
+                .authorizer
+                .is_authorized(request, policies, entities),
+            question,
+        )
     }
 
     /// Cedar's answer in our words. An error of any policy, even one that would not have decided, is a block.
@@ -128,7 +174,10 @@ impl Bundle {
             .errors()
             .map(|error| {
                 let cedar_policy::AuthorizationError::PolicyEvaluationError(inner) = error;
-                (self.place(inner.policy_id()), format!("the policy could not be evaluated: {}", inner.inner()))
+                (
+                    self.place(inner.policy_id()),
+                    format!("the policy could not be evaluated: {}", inner.inner()),
+                )
             })
             .collect();
         failed.sort();
@@ -138,24 +187,42 @@ impl Bundle {
                 None => Note::nobody(Note::UNREADABLE, why),
             });
         }
-        let mut reasons: Vec<usize> = response.diagnostics().reason().map(|id| self.place(id)).collect();
+        let mut reasons: Vec<usize> = response
+            .diagnostics()
+            .reason()
+            .map(|id| self.place(id))
+            .collect();
         reasons.sort_unstable();
-        let matched: Vec<&Rule> = reasons.into_iter().filter_map(|at| self.rules.get(at)).collect();
+        let matched: Vec<&Rule> = reasons
+            .into_iter()
+            .filter_map(|at| self.rules.get(at))
+            .collect();
         match response.decision() {
             Answer::Allow => strongest(&matched),
-            Answer::Deny => Decision::Block(matched.first().map_or_else(|| no_permit(question), |rule| rule.note.clone())),
+            Answer::Deny => Decision::Block(
+                matched
+                    .first()
+                    .map_or_else(|| no_permit(question), |rule| rule.note.clone()),
+            ),
         }
     }
 
     fn place(&self, id: &cedar_policy::PolicyId) -> usize {
-        self.places.get(AsRef::<str>::as_ref(id)).copied().unwrap_or(usize::MAX)
+        self.places
+            .get(AsRef::<str>::as_ref(id))
+            .copied()
+            .unwrap_or(usize::MAX)
     }
 }
 
 /// What permits say together: asks and rewrites narrow what plain permits allow.
 fn strongest(matched: &[&Rule]) -> Decision {
     let notes = |wanted: fn(&Verdict) -> bool| -> Vec<Note> {
-        matched.iter().filter(|rule| wanted(&rule.verdict)).map(|rule| rule.note.clone()).collect()
+        matched
+            .iter()
+            .filter(|rule| wanted(&rule.verdict))
+            .map(|rule| rule.note.clone())
+            .collect()
     };
     let operations: Vec<_> = matched
         .iter()
@@ -168,14 +235,22 @@ fn strongest(matched: &[&Rule]) -> Decision {
     if !asks.is_empty() {
         Decision::Ask(asks, operations)
     } else if !operations.is_empty() {
-        Decision::Rewrite(notes(|verdict| matches!(verdict, Verdict::Rewrite(_))), operations)
+        Decision::Rewrite(
+            notes(|verdict| matches!(verdict, Verdict::Rewrite(_))),
+            operations,
+        )
     } else {
         Decision::Allow
     }
 }
 
 fn no_permit(question: &Question<'_>) -> Note {
-    let why = format!("no policy permits `{}` of {}/{} to this caller", question.act.action(), question.server, question.target);
+    let why = format!(
+        "no policy permits `{}` of {}/{} to this caller",
+        question.act.action(),
+        question.server,
+        question.target
+    );
     Note::nobody(Note::NO_PERMIT, why)
 }
 

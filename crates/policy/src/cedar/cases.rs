@@ -5,7 +5,9 @@ use serde_json::value::RawValue;
 use vocab::{Integrity, Level, Mark};
 use wire::Json;
 
-use super::{bundle::Bundle, decision::Decision, problem::Problem, question::Act, recorded::Recorded};
+use super::{
+    bundle::Bundle, decision::Decision, problem::Problem, question::Act, recorded::Recorded,
+};
 
 /// One case of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,11 +78,18 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Case>, Problem> {
         message,
         fix: "docs/policy.md shows the fields of a case".to_owned(),
     };
-    let parsed: File<'_> = serde_json::from_str(text)
-        .map_err(|error| problem(error.line(), error.column(), format!("not a file of cases: {error}")))?;
+    let parsed: File<'_> = serde_json::from_str(text).map_err(|error| {
+        problem(
+            error.line(),
+            error.column(),
+            format!("not a file of cases: {error}"),
+        )
+    })?;
     let case = |entry: Entry<'_>| {
         let name = entry.name.clone();
-        entry.case().map_err(|why| problem(1, 1, format!("case `{name}`: {why}")))
+        entry
+            .case()
+            .map_err(|why| problem(1, 1, format!("case `{name}`: {why}")))
     };
     parsed.cases.into_iter().map(case).collect()
 }
@@ -93,20 +102,42 @@ pub fn run(bundle: &Bundle, cases: &[Case]) -> Vec<Outcome> {
         .map(|case| {
             let decision = bundle.decide(&case.call.question());
             let failure = case.failure(&decision);
-            Outcome { name: case.name.clone(), decision, failure }
+            Outcome {
+                name: case.name.clone(),
+                decision,
+                failure,
+            }
         })
         .collect()
 }
 
 impl Case {
     fn failure(&self, decision: &Decision) -> Option<String> {
-        let decided: Vec<&str> = decision.notes().iter().map(|note| note.policy.as_str()).collect();
-        let by = if decided.is_empty() { String::new() } else { format!(", by {}", decided.join(", ")) };
+        let decided: Vec<&str> = decision
+            .notes()
+            .iter()
+            .map(|note| note.policy.as_str())
+            .collect();
+        let by = if decided.is_empty() {
+            String::new()
+        } else {
+            format!(", by {}", decided.join(", "))
+        };
         if decision.as_str() != self.expect {
-            return Some(format!("expected {}, got {}{by}", self.expect, decision.as_str()));
+            return Some(format!(
+                "expected {}, got {}{by}",
+                self.expect,
+                decision.as_str()
+            ));
         }
-        let wanted = self.policy.as_deref().filter(|policy| !decided.contains(policy))?;
-        Some(format!("expected policy {wanted} to decide; it was {}{by}", decision.as_str()))
+        let wanted = self
+            .policy
+            .as_deref()
+            .filter(|policy| !decided.contains(policy))?;
+        Some(format!(
+            "expected policy {wanted} to decide; it was {}{by}",
+            decision.as_str()
+        ))
     }
 }
 
@@ -114,15 +145,25 @@ impl Entry<'_> {
     fn case(self) -> Result<Case, String> {
         let plain = Recorded::default();
         let act = self.act.as_deref().unwrap_or("call");
-        let act = Act::parse(act).ok_or_else(|| format!("`{act}` is no action; use {}", Act::ALL.map(Act::as_str).join(", ")))?;
+        let act = Act::parse(act).ok_or_else(|| {
+            format!(
+                "`{act}` is no action; use {}",
+                Act::ALL.map(Act::as_str).join(", ")
+            )
+        })?;
         let arguments = self.arguments.map_or(&b""[..], |raw| raw.get().as_bytes());
         if !arguments.is_empty() {
-            let json =
-                Json::parse(arguments, wire::Limits::default()).map_err(|error| format!("the arguments are refused: {error}"))?;
-            json.is_object().then_some(()).ok_or("the arguments are not an object")?;
+            let json = Json::parse(arguments, wire::Limits::default())
+                .map_err(|error| format!("the arguments are refused: {error}"))?;
+            json.is_object()
+                .then_some(())
+                .ok_or("the arguments are not an object")?;
         }
         if !["allow", "ask", "block", "rewrite"].contains(&self.expect.as_str()) {
-            return Err(format!("`{}` cannot be expected; use allow, ask, block or rewrite", self.expect));
+            return Err(format!(
+                "`{}` cannot be expected; use allow, ask, block or rewrite",
+                self.expect
+            ));
         }
         let call = Recorded {
             id: self.name.clone(),
@@ -135,8 +176,14 @@ impl Entry<'_> {
             act,
             server: self.server,
             target: self.target,
-            level: self.level.map_or(Ok(plain.level), |text| text.parse()).map_err(|error| error.to_string())?,
-            effect: self.effect.map_or(Ok(plain.effect), |text| text.parse()).map_err(|error| error.to_string())?,
+            level: self
+                .level
+                .map_or(Ok(plain.level), |text| text.parse())
+                .map_err(|error| error.to_string())?,
+            effect: self
+                .effect
+                .map_or(Ok(plain.effect), |text| text.parse())
+                .map_err(|error| error.to_string())?,
             is_open_world: self.open_world,
             arguments: arguments.to_vec(),
             label: self.label.map_or(Ok(plain.label), |text| mark(&text))?,
@@ -146,7 +193,12 @@ impl Entry<'_> {
             door: self.door.unwrap_or(plain.door),
             ending: plain.ending,
         };
-        Ok(Case { name: self.name, call, expect: self.expect, policy: self.policy })
+        Ok(Case {
+            name: self.name,
+            call,
+            expect: self.expect,
+            policy: self.policy,
+        })
     }
 }
 
@@ -156,6 +208,8 @@ fn mark(text: &str) -> Result<Mark, String> {
         Some(secrecy) => (secrecy, Integrity::Untrusted),
         None => (text, Integrity::Trusted),
     };
-    let secrecy: Level = secrecy.parse().map_err(|error: vocab::UnknownLevel| error.to_string())?;
+    let secrecy: Level = secrecy
+        .parse()
+        .map_err(|error: vocab::UnknownLevel| error.to_string())?;
     Ok(Mark { secrecy, integrity })
 }

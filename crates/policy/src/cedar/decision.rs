@@ -67,11 +67,20 @@ impl Note {
     pub const UNREADABLE: &'static str = "unreadable-question";
 
     pub(super) fn nobody(name: &str, operator: String) -> Self {
-        Self { policy: name.to_owned(), agent: None, operator: Some(operator), file: String::new(), line: 0 }
+        Self {
+            policy: name.to_owned(),
+            agent: None,
+            operator: Some(operator),
+            file: String::new(),
+            line: 0,
+        }
     }
 
     #[must_use]
     pub(super) fn because(&self, why: String) -> Self {
-        Self { operator: Some(why), ..self.clone() }
+        Self {
+            operator: Some(why),
+            ..self.clone()
+        }
     }
 }

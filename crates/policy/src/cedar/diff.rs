@@ -20,7 +20,11 @@ pub fn diff(calls: &[Recorded], old: &Bundle, new: &Bundle) -> Vec<Changed> {
         let question = call.question();
         let (before, after) = (old.decide(&question), new.decide(&question));
         if before.as_str() != after.as_str() || sent(call, &before) != sent(call, &after) {
-            changed.push(Changed { id: call.id.clone(), before, after });
+            changed.push(Changed {
+                id: call.id.clone(),
+                before,
+                after,
+            });
         }
     }
     changed

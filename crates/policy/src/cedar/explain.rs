@@ -52,7 +52,9 @@ impl Outcome {
         match self {
             Self::Matched => "matches".to_owned(),
             Self::OutOfScope(part) => format!("is about others: {part}"),
-            Self::NotWhen(condition) => format!("does not apply, since this does not hold: {condition}"),
+            Self::NotWhen(condition) => {
+                format!("does not apply, since this does not hold: {condition}")
+            }
             Self::Failed(why) => format!("could not be evaluated: {why}"),
         }
     }
@@ -65,12 +67,22 @@ impl Bundle {
         let decision = self.decide(question);
         let names = Names::of(self.words, question);
         let look = |rule: &Rule| {
-            let outcome = self.look(rule, &names, question).unwrap_or_else(Outcome::Failed);
-            Looked { note: rule.note.clone(), effect: rule.verdict.as_str(), outcome }
+            let outcome = self
+                .look(rule, &names, question)
+                .unwrap_or_else(Outcome::Failed);
+            Looked {
+                note: rule.note.clone(),
+                effect: rule.verdict.as_str(),
+                outcome,
+            }
         };
         let policies: Vec<Looked> = with_room(|| self.rules.iter().map(look).collect());
         let would_allow = changes(&decision, &policies, question);
-        Explanation { decision, policies, would_allow }
+        Explanation {
+            decision,
+            policies,
+            would_allow,
+        }
     }
 
     fn look(&self, rule: &Rule, names: &Names, question: &Question<'_>) -> Result<Outcome, String> {
@@ -86,8 +98,11 @@ impl Bundle {
             return Ok(outcome);
         }
         let (context, views) = facts::moment(self.words, &rule.needs, question)?;
-        let entities = lasting.add_entities(views, None).map_err(|error| error.to_string())?;
-        let outcome = self.first_false(rule, &rule.conjuncts, &names.request(context)?, &entities)?;
+        let entities = lasting
+            .add_entities(views, None)
+            .map_err(|error| error.to_string())?;
+        let outcome =
+            self.first_false(rule, &rule.conjuncts, &names.request(context)?, &entities)?;
         Ok(outcome.unwrap_or(Outcome::Matched))
     }
 
@@ -108,13 +123,26 @@ impl Bundle {
         Ok(None)
     }
 
-    fn holds(&self, request: &Request, policies: &PolicySet, entities: &Entities) -> Result<Holds, String> {
-        let answer = self.words.authorizer.is_authorized(request, policies, entities);
+    fn holds(
+        &self,
+        request: &Request,
+        policies: &PolicySet,
+        entities: &Entities,
+    ) -> Result<Holds, String> {
+        let answer = self
+            .words
+            .authorizer
+            .is_authorized(request, policies, entities);
         let mut errors = answer.diagnostics().errors();
-        if let Some(cedar_policy::AuthorizationError::PolicyEvaluationError(error)) = errors.next() {
+        if let Some(cedar_policy::AuthorizationError::PolicyEvaluationError(error)) = errors.next()
+        {
             return Err(error.inner().to_string());
         }
-        Ok(if answer.diagnostics().reason().next().is_some() { Holds::Yes } else { Holds::No })
+        Ok(if answer.diagnostics().reason().next().is_some() {
+            Holds::Yes
+        } else {
+            Holds::No
+        })
     }
 }
 
@@ -125,8 +153,17 @@ enum Holds {
 }
 
 fn changes(decision: &Decision, policies: &[Looked], question: &Question<'_>) -> Vec<String> {
-    let called = |looked: &Looked| format!("`{}` ({}:{})", looked.note.policy, looked.note.file, looked.note.line);
-    let matched = |effect: &'static str| policies.iter().filter(move |it| it.effect == effect && it.outcome == Outcome::Matched);
+    let called = |looked: &Looked| {
+        format!(
+            "`{}` ({}:{})",
+            looked.note.policy, looked.note.file, looked.note.line
+        )
+    };
+    let matched = |effect: &'static str| {
+        policies
+            .iter()
+            .filter(move |it| it.effect == effect && it.outcome == Outcome::Matched)
+    };
     match decision {
         Decision::Allow | Decision::Rewrite(..) => Vec::new(),
         Decision::Ask(..) => {
@@ -138,13 +175,22 @@ fn changes(decision: &Decision, policies: &[Looked], question: &Question<'_>) ->
         }
         Decision::Block(_) => {
             let failed = policies.iter().filter_map(|it| match &it.outcome {
-                Outcome::Failed(why) => Some(format!("{} must be made to evaluate: {why}", called(it))),
+                Outcome::Failed(why) => {
+                    Some(format!("{} must be made to evaluate: {why}", called(it)))
+                }
                 _ => None,
             });
             let blocks = matched(Verdict::Block.as_str());
-            let blocks = blocks.map(|it| format!("{} blocks: narrow it with `unless {{ … }}`, or remove it", called(it)));
+            let blocks = blocks.map(|it| {
+                format!(
+                    "{} blocks: narrow it with `unless {{ … }}`, or remove it",
+                    called(it)
+                )
+            });
             let mut all: Vec<String> = failed.chain(blocks).collect();
-            let is_permitted = policies.iter().any(|it| it.effect != "block" && it.outcome == Outcome::Matched);
+            let is_permitted = policies
+                .iter()
+                .any(|it| it.effect != "block" && it.outcome == Outcome::Matched);
             if !is_permitted {
                 all.extend(permits(policies, called));
                 all.push(format!("a new policy permits it: {}", permit_for(question)));
@@ -155,17 +201,32 @@ fn changes(decision: &Decision, policies: &[Looked], question: &Question<'_>) ->
 }
 
 /// Permits that a condition keeps from matching.
-fn permits<'a>(policies: &'a [Looked], called: impl Fn(&Looked) -> String + 'a) -> impl Iterator<Item = String> + 'a {
-    policies.iter().filter(|it| it.effect != "block").filter_map(move |it| match &it.outcome {
-        Outcome::NotWhen(condition) => Some(format!("{} would permit it if this held: {condition}", called(it))),
-        _ => None,
-    })
+fn permits<'a>(
+    policies: &'a [Looked],
+    called: impl Fn(&Looked) -> String + 'a,
+) -> impl Iterator<Item = String> + 'a {
+    policies
+        .iter()
+        .filter(|it| it.effect != "block")
+        .filter_map(move |it| match &it.outcome {
+            Outcome::NotWhen(condition) => Some(format!(
+                "{} would permit it if this held: {condition}",
+                called(it)
+            )),
+            _ => None,
+        })
 }
 
 /// The narrowest scope that admits the question.
 fn permit_for(question: &Question<'_>) -> String {
     let (resource, conditions) = resource_scope(question.act, question.server, question.target);
-    let when: String = conditions.iter().map(|condition| format!(" when {{ {condition} }}")).collect();
-    let (caller, action) = (quoted(question.principal.caller), quoted(question.act.action()));
+    let when: String = conditions
+        .iter()
+        .map(|condition| format!(" when {{ {condition} }}"))
+        .collect();
+    let (caller, action) = (
+        quoted(question.principal.caller),
+        quoted(question.act.action()),
+    );
     format!("permit (principal == Caller::{caller}, action == Action::{action}, {resource}){when};")
 }

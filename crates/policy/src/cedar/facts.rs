@@ -41,41 +41,81 @@ impl Names {
     }
 
     pub(super) fn request(&self, context: Context) -> Result<Request, String> {
-        Request::new(self.principal.clone(), self.action.clone(), self.resource.clone(), context, None)
-            .map_err(|error| error.to_string())
+        Request::new(
+            self.principal.clone(),
+            self.action.clone(),
+            self.resource.clone(),
+            context,
+            None,
+        )
+        .map_err(|error| error.to_string())
     }
 }
 
 /// The entities that do not change from call to call: the caller, the target and its server.
-pub(super) fn lasting(words: &Words, names: &Names, question: &Question<'_>) -> Result<Entities, String> {
+pub(super) fn lasting(
+    words: &Words,
+    names: &Names,
+    question: &Question<'_>,
+) -> Result<Entities, String> {
     let [level, level_name] = level(words, question.level);
     let server = HashMap::from([
         ("level".to_owned(), level.clone()),
         ("level_name".to_owned(), level_name.clone()),
-        ("is_open_world".to_owned(), Value::new_bool(question.is_open_world)),
+        (
+            "is_open_world".to_owned(),
+            Value::new_bool(question.is_open_world),
+        ),
     ]);
     let target = HashMap::from([
-        ("server".to_owned(), Value::new_entity_uid(names.server.clone())),
-        ("name".to_owned(), Value::new_string(question.target.to_owned())),
+        (
+            "server".to_owned(),
+            Value::new_entity_uid(names.server.clone()),
+        ),
+        (
+            "name".to_owned(),
+            Value::new_string(question.target.to_owned()),
+        ),
         ("level".to_owned(), level),
         ("level_name".to_owned(), level_name),
-        ("effect".to_owned(), Value::new_entity_uid(words.effect(question.effect).clone())),
-        ("is_open_world".to_owned(), Value::new_bool(question.is_open_world)),
+        (
+            "effect".to_owned(),
+            Value::new_entity_uid(words.effect(question.effect).clone()),
+        ),
+        (
+            "is_open_world".to_owned(),
+            Value::new_bool(question.is_open_world),
+        ),
     ]);
-    let entity =
-        |uid: &EntityUid, attributes, parents| Entity::new(uid.clone(), attributes, parents).map_err(|error| error.to_string());
+    let entity = |uid: &EntityUid, attributes, parents| {
+        Entity::new(uid.clone(), attributes, parents).map_err(|error| error.to_string())
+    };
     let (attributes, parents) = caller(words, &question.principal);
     let entities = [
         entity(&names.principal, attributes, parents)?,
         entity(&names.server, server, HashSet::new())?,
-        entity(&names.resource, target, HashSet::from([names.server.clone()]))?,
+        entity(
+            &names.resource,
+            target,
+            HashSet::from([names.server.clone()]),
+        )?,
     ];
     Entities::from_entities(entities, None).map_err(|error| error.to_string())
 }
 
-fn caller(words: &Words, principal: &Principal<'_>) -> (HashMap<String, Value>, HashSet<EntityUid>) {
-    let mut attributes = HashMap::from([("is_operator".to_owned(), Value::new_bool(principal.is_operator))]);
-    let mut parents: HashSet<EntityUid> = principal.departments.iter().map(|name| words.department(name)).collect();
+fn caller(
+    words: &Words,
+    principal: &Principal<'_>,
+) -> (HashMap<String, Value>, HashSet<EntityUid>) {
+    let mut attributes = HashMap::from([(
+        "is_operator".to_owned(),
+        Value::new_bool(principal.is_operator),
+    )]);
+    let mut parents: HashSet<EntityUid> = principal
+        .departments
+        .iter()
+        .map(|name| words.department(name))
+        .collect();
     let optional = [
         ("user", principal.user.map(|name| words.user(name))),
         ("agent", principal.agent.map(|name| words.agent(name))),
@@ -91,11 +131,18 @@ fn caller(words: &Words, principal: &Principal<'_>) -> (HashMap<String, Value>, 
 
 /// A rank and a name.
 fn level(words: &Words, level: Level) -> [Value; 2] {
-    [Value::new_long(i64::from(level as u8)), Value::new_entity_uid(words.level(level).clone())]
+    [
+        Value::new_long(i64::from(level as u8)),
+        Value::new_entity_uid(words.level(level).clone()),
+    ]
 }
 
 /// The facts of the moment, and the views of the arguments they refer to: only those that are needed.
-pub(super) fn moment(words: &Words, needs: &Needs, question: &Question<'_>) -> Result<(Context, Vec<Entity>), String> {
+pub(super) fn moment(
+    words: &Words,
+    needs: &Needs,
+    question: &Question<'_>,
+) -> Result<(Context, Vec<Entity>), String> {
     let arguments = Json::checked_before(question.arguments.trim_ascii());
     let mut pairs = Vec::new();
     let mut put = |name: &str, value| pairs.push((name.to_owned(), value));
@@ -119,9 +166,15 @@ pub(super) fn moment(words: &Words, needs: &Needs, question: &Question<'_>) -> R
     }
     let mut entities = Vec::new();
     for view in &needs.views {
-        put(view.attribute(), Value::new_entity_uid(words.view(*view).clone()));
+        put(
+            view.attribute(),
+            Value::new_entity_uid(words.view(*view).clone()),
+        );
         let tags = tags(*view, needs, arguments)?;
-        entities.push(Entity::new_with_tags(words.view(*view).clone(), [], [], tags).map_err(|error| error.to_string())?);
+        entities.push(
+            Entity::new_with_tags(words.view(*view).clone(), [], [], tags)
+                .map_err(|error| error.to_string())?,
+        );
     }
     let context = Context::from_pairs(pairs).map_err(|error| error.to_string())?;
     Ok((context, entities))
@@ -132,25 +185,36 @@ fn long(number: u64) -> Value {
 }
 
 fn record<const N: usize>(fields: [(&str, Value); N]) -> Result<Value, String> {
-    Value::new_record(fields.map(|(name, value)| (name.to_owned(), value))).map_err(|error| error.to_string())
+    Value::new_record(fields.map(|(name, value)| (name.to_owned(), value)))
+        .map_err(|error| error.to_string())
 }
 
 fn label(words: &Words, question: &Question<'_>) -> Result<Value, String> {
     let [secrecy, secrecy_name] = level(words, question.label.secrecy);
     let untrusted = question.label.integrity == Integrity::Untrusted;
-    record([("secrecy", secrecy), ("secrecy_name", secrecy_name), ("is_untrusted", Value::new_bool(untrusted))])
+    record([
+        ("secrecy", secrecy),
+        ("secrecy_name", secrecy_name),
+        ("is_untrusted", Value::new_bool(untrusted)),
+    ])
 }
 
 fn time(now_ms: u64) -> Result<Value, String> {
     let unix = now_ms / 1000;
     let days = unix / 86_400;
     // The first of January 1970 was a Thursday, the fourth day.
-    record([("hour", long(unix / 3600 % 24)), ("weekday", long((days + 3) % 7 + 1)), ("unix", long(unix))])
+    record([
+        ("hour", long(unix / 3600 % 24)),
+        ("weekday", long((days + 3) % 7 + 1)),
+        ("unix", long(unix)),
+    ])
 }
 
 /// How many leaves the arguments have, and all of them by path and kind.
 pub(super) fn outline(arguments: Json<'_>) -> Result<(u64, String), String> {
-    let too_many = || format!("the arguments hold more than {MAX_LEAVES} values, more than a policy may be shown");
+    let too_many = || {
+        format!("the arguments hold more than {MAX_LEAVES} values, more than a policy may be shown")
+    };
     let leaves = path::leaves(arguments, MAX_LEAVES).ok_or_else(too_many)?;
     let mut out = String::new();
     for leaf in &leaves {
@@ -174,9 +238,13 @@ fn tags(view: View, needs: &Needs, arguments: Json<'_>) -> Result<Vec<(String, V
         let value = match view {
             View::Arguments => scalar(path, needs, arguments)?,
             View::Numbers => number(path, arguments, "a whole number", whole)?.map(Value::new_long),
-            View::Decimals => {
-                number(path, arguments, "a number of at most four decimal places", decimal)?.map(Value::new_decimal)
-            }
+            View::Decimals => number(
+                path,
+                arguments,
+                "a number of at most four decimal places",
+                decimal,
+            )?
+            .map(Value::new_decimal),
             View::Lists => list(path, needs, arguments)?,
         };
         tags.extend(value.map(|value| (path.to_string(), value)));
@@ -185,7 +253,9 @@ fn tags(view: View, needs: &Needs, arguments: Json<'_>) -> Result<Vec<(String, V
 }
 
 fn scalar(path: &Path, needs: &Needs, arguments: Json<'_>) -> Result<Option<Value>, String> {
-    let Some(value) = path.find(arguments) else { return Ok(None) };
+    let Some(value) = path.find(arguments) else {
+        return Ok(None);
+    };
     match text_of(value) {
         Some(text) => shown(text, path).map(Some),
         // Policies that also look inside are ready for either.
@@ -197,13 +267,24 @@ fn scalar(path: &Path, needs: &Needs, arguments: Json<'_>) -> Result<Option<Valu
 fn shown(text: Cow<'_, str>, path: &Path) -> Result<Value, String> {
     match text.len() <= MAX_TEXT {
         true => Ok(Value::new_string(text.into_owned())),
-        false => Err(format!("the argument `{path}` is longer than {MAX_TEXT} bytes, longer than a policy may be shown")),
+        false => Err(format!(
+            "the argument `{path}` is longer than {MAX_TEXT} bytes, longer than a policy may be shown"
+        )),
     }
 }
 
-fn number<T>(path: &Path, arguments: Json<'_>, what: &str, read: impl Fn(&str) -> Option<T>) -> Result<Option<T>, String> {
-    let Some(value) = path.find(arguments).filter(|value| !value.is_null()) else { return Ok(None) };
-    let found = (value.kind() == Kind::Number).then(|| read(value.text())).flatten();
+fn number<T>(
+    path: &Path,
+    arguments: Json<'_>,
+    what: &str,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, String> {
+    let Some(value) = path.find(arguments).filter(|value| !value.is_null()) else {
+        return Ok(None);
+    };
+    let found = (value.kind() == Kind::Number)
+        .then(|| read(value.text()))
+        .flatten();
     found.map(Some).ok_or_else(|| unfit(path, value, what))
 }
 
@@ -224,29 +305,54 @@ fn gather(
     is_there: &mut bool,
 ) -> Result<(), String> {
     let Some((step, rest)) = steps.split_first() else {
-        let text = text_of(value).ok_or_else(|| unfit(path, value, "texts, numbers or booleans"))?;
+        let text =
+            text_of(value).ok_or_else(|| unfit(path, value, "texts, numbers or booleans"))?;
         found.push(shown(text, path)?);
-        return if found.len() <= MAX_LEAVES { Ok(()) } else { Err(format!("`{path}` has more than {MAX_LEAVES} elements")) };
+        return if found.len() <= MAX_LEAVES {
+            Ok(())
+        } else {
+            Err(format!("`{path}` has more than {MAX_LEAVES} elements"))
+        };
     };
     let inner = match step {
         Step::Key(key) => value.get(key),
         Step::Index(index) => value.items().nth(*index),
         Step::Each if value.is_array() => {
             *is_there = true;
-            return value.items().try_for_each(|inner| gather(path, rest, inner, needs, found, is_there));
+            return value
+                .items()
+                .try_for_each(|inner| gather(path, rest, inner, needs, found, is_there));
         }
         Step::Each if value.is_null() => None,
         Step::Each => {
-            let outer = Path(path.0.iter().take(path.0.len() - steps.len()).cloned().collect());
-            let is_read_alone = needs.paths.iter().any(|(view, other)| *view == View::Arguments && *other == outer);
-            return if is_read_alone { Ok(()) } else { Err(unfit(&outer, value, "an array")) };
+            let outer = Path(
+                path.0
+                    .iter()
+                    .take(path.0.len() - steps.len())
+                    .cloned()
+                    .collect(),
+            );
+            let is_read_alone = needs
+                .paths
+                .iter()
+                .any(|(view, other)| *view == View::Arguments && *other == outer);
+            return if is_read_alone {
+                Ok(())
+            } else {
+                Err(unfit(&outer, value, "an array"))
+            };
         }
     };
-    inner.map_or(Ok(()), |inner| gather(path, rest, inner, needs, found, is_there))
+    inner.map_or(Ok(()), |inner| {
+        gather(path, rest, inner, needs, found, is_there)
+    })
 }
 
 fn unfit(path: &Path, value: Json<'_>, what: &str) -> String {
-    format!("a policy reads the argument `{path}` as {what}, but it is a value of kind {}", kind_name(value.kind()))
+    format!(
+        "a policy reads the argument `{path}` as {what}, but it is a value of kind {}",
+        kind_name(value.kind())
+    )
 }
 
 /// The whole number a JSON number stands for, however it is written: `1000`, `1000.0` and `1e3` are one number.
@@ -274,7 +380,11 @@ fn decimal(text: &str) -> Option<String> {
     };
     let fits = i64::try_from(ten_thousandths).ok()?;
     let sign = if fits < 0 { "-" } else { "" };
-    Some(format!("{sign}{}.{:04}", fits.unsigned_abs() / 10_000, fits.unsigned_abs() % 10_000))
+    Some(format!(
+        "{sign}{}.{:04}",
+        fits.unsigned_abs() / 10_000,
+        fits.unsigned_abs() % 10_000
+    ))
 }
 
 /// A JSON number as `digits × 10^shift`, without trailing zeros; `None` if it has more digits than any number here.

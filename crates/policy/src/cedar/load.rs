@@ -15,13 +15,18 @@ use super::{
     words::{View, Words, policy_id},
 };
 
-const ANNOTATIONS: &str = "@id, @effect, @agent, @operator, @rewrite, @matching and @with are the annotations there are";
+const ANNOTATIONS: &str =
+    "@id, @effect, @agent, @operator, @rewrite, @matching and @with are the annotations there are";
 const SEE_SCHEMA: &str = "use only what the schema declares; docs/policy.md lists it";
 
 /// How deep a policy's syntax may be. Cedar works through it by recursion, and the stack it is given is sized for this, with room to
 /// spare; frames of a debug build are several times as large.
 const MAX_NESTING: usize = 2048;
-const STACK: usize = if cfg!(debug_assertions) { 256 << 20 } else { 64 << 20 };
+const STACK: usize = if cfg!(debug_assertions) {
+    256 << 20
+} else {
+    64 << 20
+};
 
 /// Does work that recurses as deep as a policy is nested.
 pub(super) fn with_room<T>(work: impl FnOnce() -> T) -> T {
@@ -48,14 +53,30 @@ pub(super) fn rules(words: &Words, files: &[(String, String)]) -> Result<Vec<Rul
         }
     }
     if rules.is_empty() && problems.is_empty() {
-        let file = files.first().map_or_else(String::new, |(file, _)| file.clone());
+        let file = files
+            .first()
+            .map_or_else(String::new, |(file, _)| file.clone());
         let message = "the bundle has no policies, so it would block every call".to_owned();
-        let fix = "start with `permit (principal, action, resource);` and add what to ask about or block".to_owned();
-        problems.push(Problem { file, line: 1, column: 1, message, fix });
+        let fix =
+            "start with `permit (principal, action, resource);` and add what to ask about or block"
+                .to_owned();
+        problems.push(Problem {
+            file,
+            line: 1,
+            column: 1,
+            message,
+            fix,
+        });
     }
-    problems.sort_by(|one, two| (&one.file, one.line, one.column).cmp(&(&two.file, two.line, two.column)));
+    problems.sort_by(|one, two| {
+        (&one.file, one.line, one.column).cmp(&(&two.file, two.line, two.column))
+    });
     problems.dedup();
-    if problems.is_empty() { Ok(rules) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(rules)
+    } else {
+        Err(problems)
+    }
 }
 
 fn parse<'a>(files: &'a [(String, String)], problems: &mut Vec<Problem>) -> Vec<Parsed<'a>> {
@@ -65,32 +86,60 @@ fn parse<'a>(files: &'a [(String, String)], problems: &mut Vec<Problem>) -> Vec<
         let place = Place { file, text };
         if let Some((at, hidden)) = text.char_indices().find(|(_, next)| is_hidden(*next)) {
             let escape = hidden.escape_unicode();
-            let message = format!("an invisible character, {escape}, makes the text look other than it is");
-            problems.push(Problem::at(&place, at, message, format!("take it away, or write it as `{escape}` in a text")));
+            let message =
+                format!("an invisible character, {escape}, makes the text look other than it is");
+            problems.push(Problem::at(
+                &place,
+                at,
+                message,
+                format!("take it away, or write it as `{escape}` in a text"),
+            ));
         }
         for piece in source::pieces(text) {
             if source::nesting(piece.text) > MAX_NESTING {
-                let message = format!("the policy is nested deeper than {MAX_NESTING} levels, or chains as many conditions");
-                problems.push(Problem::at(&place, piece.offset, message, "make several policies of it"));
+                let message = format!(
+                    "the policy is nested deeper than {MAX_NESTING} levels, or chains as many conditions"
+                );
+                problems.push(Problem::at(
+                    &place,
+                    piece.offset,
+                    message,
+                    "make several policies of it",
+                ));
                 continue;
             }
             let policy = match Policy::parse(None, piece.text) {
                 Ok(policy) => policy,
                 Err(errors) => {
                     let fix = "policies look like `permit (principal, action, resource) when { … };`, without template slots";
-                    problems.extend(errors.iter().map(|error| Problem::from_cedar(&place, piece.offset, error, fix)));
+                    problems.extend(
+                        errors
+                            .iter()
+                            .map(|error| Problem::from_cedar(&place, piece.offset, error, fix)),
+                    );
                     continue;
                 }
             };
             let (line, column) = place.line_column(piece.offset);
-            let name = policy.annotation("id").map_or_else(|| unnamed(&names, file, line, column), str::to_owned);
+            let name = policy
+                .annotation("id")
+                .map_or_else(|| unnamed(&names, file, line, column), str::to_owned);
             if let Some((other, at)) = names.insert(name.clone(), (file.clone(), line)) {
                 let offset = piece.offset + source::annotation_offset(piece.text, "id");
                 let message = format!("the policy id `{name}` is taken by {other}:{at}");
-                problems.push(Problem::at(&place, offset, message, "give each policy its own @id"));
+                problems.push(Problem::at(
+                    &place,
+                    offset,
+                    message,
+                    "give each policy its own @id",
+                ));
                 continue;
             }
-            parsed.push(Parsed { place, piece, policy: policy.new_id(policy_id(&name)) });
+            parsed.push(Parsed {
+                place,
+                piece,
+                policy: policy.new_id(policy_id(&name)),
+            });
         }
     }
     parsed
@@ -98,14 +147,20 @@ fn parse<'a>(files: &'a [(String, String)], problems: &mut Vec<Problem>) -> Vec<
 
 /// Ids stand in records, messages and command lines.
 fn is_id(id: &str) -> bool {
-    let is_plain = id.bytes().all(|next| next.is_ascii_alphanumeric() || b"-_./".contains(&next));
+    let is_plain = id
+        .bytes()
+        .all(|next| next.is_ascii_alphanumeric() || b"-_./".contains(&next));
     is_plain && (1..=128).contains(&id.len()) && ![Note::NO_PERMIT, Note::UNREADABLE].contains(&id)
 }
 
 /// What a policy without an id is called: where it stands.
 fn unnamed(taken: &BTreeMap<String, (String, u32)>, file: &str, line: u32, column: u32) -> String {
     let short = format!("{file}:{line}");
-    if taken.contains_key(&short) { format!("{short}:{column}") } else { short }
+    if taken.contains_key(&short) {
+        format!("{short}:{column}")
+    } else {
+        short
+    }
 }
 
 fn validate(words: &Words, parsed: &[Parsed<'_>], problems: &mut Vec<Problem>) {
@@ -128,14 +183,24 @@ fn validate(words: &Words, parsed: &[Parsed<'_>], problems: &mut Vec<Problem>) {
         let mut errors: Vec<Problem> = result
             .validation_errors()
             .filter(|error| error.policy_id() == one.policy.id())
-            .map(|error| Problem::from_cedar(&one.place, one.piece.offset, error, fix_of_error(error)))
+            .map(|error| {
+                Problem::from_cedar(&one.place, one.piece.offset, error, fix_of_error(error))
+            })
             .collect();
         // A warning often says the same as an error, less clearly.
         if errors.is_empty() {
-            let mut warnings = result.validation_warnings().filter(|warning| warning.policy_id() == one.policy.id());
+            let mut warnings = result
+                .validation_warnings()
+                .filter(|warning| warning.policy_id() == one.policy.id());
             let warning = warnings.find(|warning| !is_about_a_text(warning));
-            errors
-                .extend(warning.map(|it| Problem::from_cedar(&one.place, one.piece.offset, it, fix_of_warning(it, &one.policy))));
+            errors.extend(warning.map(|it| {
+                Problem::from_cedar(
+                    &one.place,
+                    one.piece.offset,
+                    it,
+                    fix_of_warning(it, &one.policy),
+                )
+            }));
         }
         // The same mistake is found once for every kind of target.
         errors.sort_by(|a, b| (a.line, a.column, &a.message).cmp(&(b.line, b.column, &b.message)));
@@ -149,19 +214,28 @@ fn fix_of_error(error: &ValidationError) -> &'static str {
         ValidationError::UnsafeTagAccess(_) => {
             "test it first: `context.arguments.hasTag(\"x\") && context.arguments.getTag(\"x\") == …`"
         }
-        ValidationError::UnsafeOptionalAttributeAccess(_) => "test it first: `principal has user && principal.user == …`",
-        ValidationError::UnrecognizedActionId(_) => "the actions are call, read, get, complete and subscribe",
+        ValidationError::UnsafeOptionalAttributeAccess(_) => {
+            "test it first: `principal has user && principal.user == …`"
+        }
+        ValidationError::UnrecognizedActionId(_) => {
+            "the actions are call, read, get, complete and subscribe"
+        }
         ValidationError::InvalidEnumEntity(_) => {
             "levels are PUBLIC, INTERNAL, CONFIDENTIAL and RESTRICTED; effects are read and consequential"
         }
-        ValidationError::UnexpectedType(_) | ValidationError::IncompatibleTypes(_) => "compare values of one type",
+        ValidationError::UnexpectedType(_) | ValidationError::IncompatibleTypes(_) => {
+            "compare values of one type"
+        }
         _ => SEE_SCHEMA,
     }
 }
 
 /// Texts to compare with may be of any script, and hold any character that is written out as an escape.
 fn is_about_a_text(warning: &ValidationWarning) -> bool {
-    matches!(warning, ValidationWarning::MixedScriptString(_) | ValidationWarning::BidiCharsInString(_))
+    matches!(
+        warning,
+        ValidationWarning::MixedScriptString(_) | ValidationWarning::BidiCharsInString(_)
+    )
 }
 
 /// Characters that make a text look other than it is.
@@ -183,25 +257,55 @@ fn fix_of_warning(warning: &ValidationWarning, policy: &Policy) -> &'static str 
 }
 
 impl Parsed<'_> {
-    fn problem(&self, annotation: &str, message: impl Into<String>, fix: impl Into<String>) -> Problem {
+    fn problem(
+        &self,
+        annotation: &str,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Problem {
         let offset = self.piece.offset + source::annotation_offset(self.piece.text, annotation);
         Problem::at(&self.place, offset, message, fix)
     }
 
     fn rule(self) -> Result<Rule, Problem> {
-        const KNOWN: [&str; 7] = ["id", "effect", "agent", "operator", "rewrite", "matching", "with"];
-        if let Some((unknown, _)) = self.policy.annotations().find(|(name, _)| !KNOWN.contains(name)) {
-            return Err(self.problem(unknown, format!("unknown annotation `@{unknown}`"), ANNOTATIONS));
+        const KNOWN: [&str; 7] = [
+            "id", "effect", "agent", "operator", "rewrite", "matching", "with",
+        ];
+        if let Some((unknown, _)) = self
+            .policy
+            .annotations()
+            .find(|(name, _)| !KNOWN.contains(name))
+        {
+            return Err(self.problem(
+                unknown,
+                format!("unknown annotation `@{unknown}`"),
+                ANNOTATIONS,
+            ));
         }
         if let Some(id) = self.policy.annotation("id").filter(|id| !is_id(id)) {
             let fix = "use up to 128 letters, digits and `-_./`; `no-permit` and `unreadable-question` are taken";
-            return Err(self.problem("id", format!("`{}` cannot be a policy id", id.escape_debug()), fix));
+            return Err(self.problem(
+                "id",
+                format!("`{}` cannot be a policy id", id.escape_debug()),
+                fix,
+            ));
         }
         let (line, _) = self.place.line_column(self.piece.offset);
-        let text = |name: &str| self.policy.annotation(name).filter(|text| !text.is_empty()).map(str::to_owned);
+        let text = |name: &str| {
+            self.policy
+                .annotation(name)
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        };
         let name = AsRef::<str>::as_ref(self.policy.id()).to_owned();
         let verdict = self.verdict(&name)?;
-        let note = Note { policy: name, agent: text("agent"), operator: text("operator"), file: self.place.file.into(), line };
+        let note = Note {
+            policy: name,
+            agent: text("agent"),
+            operator: text("operator"),
+            file: self.place.file.into(),
+            line,
+        };
         Rule::of(self.policy.clone(), verdict, note).map_err(|error| self.misused(error))
     }
 
@@ -225,13 +329,21 @@ impl Parsed<'_> {
             }
             (_, Some(other)) => {
                 let message = format!("unknown effect `{}`", other.escape_debug());
-                return Err(self.problem("effect", message, "the effects are allow, ask, block and rewrite"));
+                return Err(self.problem(
+                    "effect",
+                    message,
+                    "the effects are allow, ask, block and rewrite",
+                ));
             }
         };
         for name in ["rewrite", "matching", "with"] {
             if self.policy.annotation(name).is_some() && !matches!(verdict, Verdict::Rewrite(_)) {
                 let message = format!("`@{name}` on a policy that does not rewrite");
-                return Err(self.problem(name, message, "add @effect(\"rewrite\") to a permit policy, or take it away"));
+                return Err(self.problem(
+                    name,
+                    message,
+                    "add @effect(\"rewrite\") to a permit policy, or take it away",
+                ));
             }
         }
         Ok(verdict)
@@ -240,7 +352,9 @@ impl Parsed<'_> {
     fn rewrite(&self, policy: &str) -> Result<RewriteOp, Problem> {
         let needed = |name: &str| {
             let fix = "a rewrite names an argument, what to match and what to put there: @rewrite(\"body\") @matching(\"…\") @with(\"…\")";
-            self.policy.annotation(name).ok_or_else(|| self.problem("effect", format!("the rewrite lacks `@{name}`"), fix))
+            self.policy
+                .annotation(name)
+                .ok_or_else(|| self.problem("effect", format!("the rewrite lacks `@{name}`"), fix))
         };
         let (path, matching, with) = (needed("rewrite")?, needed("matching")?, needed("with")?);
         let path = Path::parse(path).map_err(|error| {
@@ -251,13 +365,22 @@ impl Parsed<'_> {
             )
         })?;
         let expression = rewrite::expression(matching).map_err(|error| {
-            self.problem("matching", format!("not a regular expression: {error}"), "the syntax is that of the Rust regex crate")
+            self.problem(
+                "matching",
+                format!("not a regular expression: {error}"),
+                "the syntax is that of the Rust regex crate",
+            )
         })?;
         if let Some(group) = rewrite::missing_group(&expression, with) {
             let fix = "name a group of @matching, or write `$$` for a dollar sign";
             return Err(self.problem("with", format!("@matching has no group `{group}`"), fix));
         }
-        Ok(RewriteOp::new(policy.to_owned(), path, expression, with.to_owned()))
+        Ok(RewriteOp::new(
+            policy.to_owned(),
+            path,
+            expression,
+            with.to_owned(),
+        ))
     }
 
     fn misused(&self, error: RuleError) -> Problem {
@@ -281,7 +404,9 @@ impl Parsed<'_> {
                 (Some(tag), message, fix.to_owned())
             }
         };
-        let within = hint.and_then(|tag| self.piece.text.find(&format!("\"{tag}\""))).unwrap_or(0);
+        let within = hint
+            .and_then(|tag| self.piece.text.find(&format!("\"{tag}\"")))
+            .unwrap_or(0);
         Problem::at(&self.place, self.piece.offset + within, message, fix)
     }
 }

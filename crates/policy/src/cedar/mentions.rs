@@ -41,7 +41,16 @@ impl Needs {
 
     pub(super) fn everything() -> Self {
         let views = View::ALL.into_iter().collect();
-        Self { context: true, label: true, calls: true, time: true, door: true, outline: true, views, paths: BTreeSet::new() }
+        Self {
+            context: true,
+            label: true,
+            calls: true,
+            time: true,
+            door: true,
+            outline: true,
+            views,
+            paths: BTreeSet::new(),
+        }
     }
 
     fn attribute(&mut self, name: &str) {
@@ -81,9 +90,17 @@ pub(super) fn needs(clauses: &[Clause]) -> Result<Needs, Misuse> {
 fn walk(expression: &Expr, found: &mut Needs) -> Result<(), Misuse> {
     match expression {
         Expr::Var(Var::Context) => found.add(&Needs::everything()),
-        Expr::GetAttr { expr, attr } if matches!(**expr, Expr::Var(Var::Context)) => found.attribute(attr),
-        Expr::HasAttr { expr, attrs } if matches!(**expr, Expr::Var(Var::Context)) => found.attribute(&attrs.head),
-        Expr::BinaryOp { op: BinaryOp::GetTag | BinaryOp::HasTag, left, right } => tag(left, right, found)?,
+        Expr::GetAttr { expr, attr } if matches!(**expr, Expr::Var(Var::Context)) => {
+            found.attribute(attr)
+        }
+        Expr::HasAttr { expr, attrs } if matches!(**expr, Expr::Var(Var::Context)) => {
+            found.attribute(&attrs.head)
+        }
+        Expr::BinaryOp {
+            op: BinaryOp::GetTag | BinaryOp::HasTag,
+            left,
+            right,
+        } => tag(left, right, found)?,
         other => {
             for inner in children(other) {
                 walk(inner, found)?;
@@ -98,10 +115,18 @@ fn tag(receiver: &Expr, name: &Expr, found: &mut Needs) -> Result<(), Misuse> {
         Expr::GetAttr { expr, attr } if matches!(**expr, Expr::Var(Var::Context)) => View::of(attr),
         _ => None,
     };
-    let (Some(view), Expr::Literal(Literal::String(tag))) = (view, name) else { return Err(Misuse::Computed) };
-    let path = Path::parse(tag).map_err(|error| Misuse::BadPath { tag: tag.to_string(), error })?;
+    let (Some(view), Expr::Literal(Literal::String(tag))) = (view, name) else {
+        return Err(Misuse::Computed);
+    };
+    let path = Path::parse(tag).map_err(|error| Misuse::BadPath {
+        tag: tag.to_string(),
+        error,
+    })?;
     if path.has_each() != (view == View::Lists) {
-        return Err(Misuse::WrongView { view, tag: tag.to_string() });
+        return Err(Misuse::WrongView {
+            view,
+            tag: tag.to_string(),
+        });
     }
     found.attribute(view.attribute());
     found.paths.insert((view, path));
@@ -110,12 +135,22 @@ fn tag(receiver: &Expr, name: &Expr, found: &mut Needs) -> Result<(), Misuse> {
 
 fn children(expression: &Expr) -> Vec<&Expr> {
     match expression {
-        Expr::UnaryOp { expr, .. } | Expr::GetAttr { expr, .. } | Expr::HasAttr { expr, .. } | Expr::Like { expr, .. } => {
+        Expr::UnaryOp { expr, .. }
+        | Expr::GetAttr { expr, .. }
+        | Expr::HasAttr { expr, .. }
+        | Expr::Like { expr, .. } => {
             vec![expr]
         }
         Expr::BinaryOp { left, right, .. } => vec![left, right],
-        Expr::Is { expr, in_expr, .. } => std::iter::once(expr).chain(in_expr).map(Arc::as_ref).collect(),
-        Expr::IfThenElse { cond, then_expr, else_expr } => vec![cond, then_expr, else_expr],
+        Expr::Is { expr, in_expr, .. } => std::iter::once(expr)
+            .chain(in_expr)
+            .map(Arc::as_ref)
+            .collect(),
+        Expr::IfThenElse {
+            cond,
+            then_expr,
+            else_expr,
+        } => vec![cond, then_expr, else_expr],
         Expr::Set(items) => items.iter().map(Arc::as_ref).collect(),
         Expr::Record(fields) => fields.values().map(Arc::as_ref).collect(),
         _ => Vec::new(),
@@ -129,7 +164,10 @@ pub(super) fn conjuncts(clauses: &[Clause]) -> Vec<Arc<Expr>> {
         match clause {
             Clause::When(expression) => split(expression, &mut found),
             Clause::Unless(expression) => {
-                found.push(Arc::new(Expr::UnaryOp { op: UnaryOp::Not, expr: Arc::clone(expression) }));
+                found.push(Arc::new(Expr::UnaryOp {
+                    op: UnaryOp::Not,
+                    expr: Arc::clone(expression),
+                }));
             }
         }
     }
@@ -138,7 +176,11 @@ pub(super) fn conjuncts(clauses: &[Clause]) -> Vec<Arc<Expr>> {
 
 fn split(expression: &Arc<Expr>, found: &mut Vec<Arc<Expr>>) {
     match &**expression {
-        Expr::BinaryOp { op: BinaryOp::And, left, right } => {
+        Expr::BinaryOp {
+            op: BinaryOp::And,
+            left,
+            right,
+        } => {
             split(left, found);
             split(right, found);
         }
@@ -161,7 +203,8 @@ pub(super) fn settled(conjuncts: &[Arc<Expr>]) -> Vec<Arc<Expr>> {
 }
 
 pub(super) fn reads_context(expression: &Expr) -> bool {
-    matches!(expression, Expr::Var(Var::Context)) || children(expression).into_iter().any(reads_context)
+    matches!(expression, Expr::Var(Var::Context))
+        || children(expression).into_iter().any(reads_context)
 }
 
 /// Whether a well-typed expression cannot fail. `false` is always a safe answer.
@@ -170,7 +213,12 @@ fn is_total(expression: &Expr) -> bool {
         Expr::Literal(_) | Expr::Var(_) => true,
         // Every attribute of the context is required, and so is everything inside its records.
         Expr::GetAttr { expr, .. } => is_context_chain(expr),
-        Expr::UnaryOp { op: UnaryOp::Not, expr } | Expr::Like { expr, .. } | Expr::HasAttr { expr, .. } => is_total(expr),
+        Expr::UnaryOp {
+            op: UnaryOp::Not,
+            expr,
+        }
+        | Expr::Like { expr, .. }
+        | Expr::HasAttr { expr, .. } => is_total(expr),
         Expr::Is { expr, in_expr, .. } => is_total(expr) && in_expr.as_deref().is_none_or(is_total),
         Expr::BinaryOp { op, left, right } => cannot_fail(*op) && is_total(left) && is_total(right),
         Expr::Set(items) => items.iter().all(|item| is_total(item)),

@@ -29,7 +29,9 @@ pub enum PathError {
 impl fmt::Display for PathError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Malformed => f.write_str("not a path; write it like `title`, `to[0].email` or `headers[\"x.y\"]`"),
+            Self::Malformed => f.write_str(
+                "not a path; write it like `title`, `to[0].email` or `headers[\"x.y\"]`",
+            ),
             Self::Spelling(right) => write!(f, "spell it `{right}`"),
         }
     }
@@ -103,7 +105,10 @@ fn bracketed(rest: &mut Peekable<Chars<'_>>) -> Option<Step> {
             }
         }
         rest.next_if_eq(&']')?;
-        let key = Json::parse(text.as_bytes(), wire::Limits::default()).ok()?.as_str()?.into_owned();
+        let key = Json::parse(text.as_bytes(), wire::Limits::default())
+            .ok()?
+            .as_str()?
+            .into_owned();
         return Some(Step::Key(key));
     }
     while let Some(digit) = rest.next_if(char::is_ascii_digit) {
@@ -115,7 +120,9 @@ fn bracketed(rest: &mut Peekable<Chars<'_>>) -> Option<Step> {
 
 /// Characters a key may hold without being quoted.
 fn is_plain(next: char) -> bool {
-    !matches!(next, '.' | '[' | ']' | '"' | '\\' | ':') && !next.is_whitespace() && !next.is_control()
+    !matches!(next, '.' | '[' | ']' | '"' | '\\' | ':')
+        && !next.is_whitespace()
+        && !next.is_control()
 }
 
 pub(super) fn push_key(out: &mut String, key: &str) {
@@ -182,7 +189,12 @@ pub(super) fn leaves(arguments: Json<'_>, limit: usize) -> Option<Vec<Leaf<'_>>>
     Some(found)
 }
 
-fn collect<'a>(value: Json<'a>, path: &mut String, limit: usize, found: &mut Vec<Leaf<'a>>) -> Option<()> {
+fn collect<'a>(
+    value: Json<'a>,
+    path: &mut String,
+    limit: usize,
+    found: &mut Vec<Leaf<'a>>,
+) -> Option<()> {
     let length = path.len();
     let before = found.len();
     match value.kind() {
@@ -204,7 +216,11 @@ fn collect<'a>(value: Json<'a>, path: &mut String, limit: usize, found: &mut Vec
     }
     // Nothing was found inside: this is a leaf, unless it is the arguments themselves.
     if found.len() == before && length > 0 {
-        found.push(Leaf { path: path.clone(), kind: kind_name(value.kind()), text: text_of(value) });
+        found.push(Leaf {
+            path: path.clone(),
+            kind: kind_name(value.kind()),
+            text: text_of(value),
+        });
     }
     (found.len() <= limit).then_some(())
 }

@@ -18,20 +18,40 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: {}\n  fix: {}", self.file, self.line, self.column, self.message, self.fix)
+        write!(
+            f,
+            "{}:{}:{}: {}\n  fix: {}",
+            self.file, self.line, self.column, self.message, self.fix
+        )
     }
 }
 
 impl std::error::Error for Problem {}
 
 impl Problem {
-    pub(super) fn at(place: &Place<'_>, offset: usize, message: impl Into<String>, fix: impl Into<String>) -> Self {
+    pub(super) fn at(
+        place: &Place<'_>,
+        offset: usize,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
         let (line, column) = place.line_column(offset);
-        Self { file: place.file.to_owned(), line, column, message: message.into(), fix: fix.into() }
+        Self {
+            file: place.file.to_owned(),
+            line,
+            column,
+            message: message.into(),
+            fix: fix.into(),
+        }
     }
 
     /// A mistake that Cedar found, at the first place it points to.
-    pub(super) fn from_cedar(place: &Place<'_>, offset: usize, diagnostic: &dyn Diagnostic, fix: &str) -> Self {
+    pub(super) fn from_cedar(
+        place: &Place<'_>,
+        offset: usize,
+        diagnostic: &dyn Diagnostic,
+        fix: &str,
+    ) -> Self {
         let label = diagnostic.labels().and_then(|mut labels| labels.next());
         let at = label.as_ref().map_or(0, miette::LabeledSpan::offset);
         let hint = label.and_then(|label| label.label().map(str::to_owned));
@@ -39,14 +59,19 @@ impl Problem {
         if let Some(hint) = hint.filter(|hint| !message.contains(hint.as_str())) {
             message = format!("{message} ({hint})");
         }
-        let fix = diagnostic.help().map_or_else(|| fix.to_owned(), |help| format!("{help}; {fix}"));
+        let fix = diagnostic
+            .help()
+            .map_or_else(|| fix.to_owned(), |help| format!("{help}; {fix}"));
         Self::at(place, offset + at, message, fix)
     }
 }
 
 /// Cedar starts its messages with the policy's name, which stands in the file and line already.
 fn without_policy_name(message: &str) -> String {
-    match message.strip_prefix("for policy `").and_then(|rest| rest.split_once("`, ")) {
+    match message
+        .strip_prefix("for policy `")
+        .and_then(|rest| rest.split_once("`, "))
+    {
         Some((_, rest)) => rest.to_owned(),
         None => message.to_owned(),
     }

@@ -34,7 +34,14 @@ pub(super) enum Kind {
 }
 
 impl Act {
-    pub const ALL: [Self; 6] = [Self::Call, Self::Read, Self::Get, Self::CompletePrompt, Self::CompleteResource, Self::Subscribe];
+    pub const ALL: [Self; 6] = [
+        Self::Call,
+        Self::Read,
+        Self::Get,
+        Self::CompletePrompt,
+        Self::CompleteResource,
+        Self::Subscribe,
+    ];
 
     /// A word for files and records, one for each act.
     #[must_use]

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use cedar_policy::{
     ActionConstraint as Actions, EntityUid, Policy, PolicySet, ResourceConstraint as Resources,
-    pst::{ActionConstraint, Clause, Expr, Policy as Syntax, PrincipalConstraint, ResourceConstraint, StaticPolicy, Template},
+    pst::{
+        ActionConstraint, Clause, Expr, Policy as Syntax, PrincipalConstraint, ResourceConstraint,
+        StaticPolicy, Template,
+    },
 };
 
 use super::{
@@ -51,16 +54,31 @@ pub(super) struct Rule {
 
 impl Rule {
     pub(super) fn of(policy: Policy, verdict: Verdict, note: Note) -> Result<Self, RuleError> {
-        let Syntax::Static(syntax) = policy.to_pst().map_err(|error| RuleError::Cedar(error.to_string()))? else {
+        let Syntax::Static(syntax) = policy
+            .to_pst()
+            .map_err(|error| RuleError::Cedar(error.to_string()))?
+        else {
             return Err(RuleError::Cedar("templates are not used here".to_owned()));
         };
         let template = syntax.body().clone();
         let needs = mentions::needs(template.clauses()).map_err(RuleError::Misuse)?;
         let conjuncts = mentions::conjuncts(template.clauses());
-        let probe = with_conditions(&template, &mentions::settled(&conjuncts)).and_then(alone).map_err(RuleError::Cedar)?;
+        let probe = with_conditions(&template, &mentions::settled(&conjuncts))
+            .and_then(alone)
+            .map_err(RuleError::Cedar)?;
         let policy = with_conditions(&template, &conjuncts).map_err(RuleError::Cedar)?;
         let (action, resource) = (policy.action_constraint(), policy.resource_constraint());
-        Ok(Self { policy, verdict, note, needs, probe, conjuncts, template, action, resource })
+        Ok(Self {
+            policy,
+            verdict,
+            note,
+            needs,
+            probe,
+            conjuncts,
+            template,
+            action,
+            resource,
+        })
     }
 
     /// The same scope under the first conditions only, alone in a set.
@@ -69,7 +87,12 @@ impl Rule {
     }
 
     /// Whether the scope's action and resource leave this target out. A quick look; the probe has the last word.
-    pub(super) fn passes_by(&self, action: &EntityUid, target: &EntityUid, server: &EntityUid) -> bool {
+    pub(super) fn passes_by(
+        &self,
+        action: &EntityUid,
+        target: &EntityUid,
+        server: &EntityUid,
+    ) -> bool {
         let acts = match &self.action {
             Actions::Any => true,
             Actions::Eq(one) => one == action,
@@ -86,13 +109,35 @@ impl Rule {
 
     /// The parts of the scope, each alone: to say which of them a call falls outside of.
     pub(super) fn scope_parts(&self) -> Result<[(String, PolicySet); 3], String> {
-        let Template { effect, principal, action, resource, .. } = &self.template;
-        let part = |principal: &PrincipalConstraint, action: &ActionConstraint, resource: &ResourceConstraint| {
-            compile(Template::new("part", *effect, principal.clone(), action.clone(), resource.clone())).and_then(alone)
+        let Template {
+            effect,
+            principal,
+            action,
+            resource,
+            ..
+        } = &self.template;
+        let part = |principal: &PrincipalConstraint,
+                    action: &ActionConstraint,
+                    resource: &ResourceConstraint| {
+            compile(Template::new(
+                "part",
+                *effect,
+                principal.clone(),
+                action.clone(),
+                resource.clone(),
+            ))
+            .and_then(alone)
         };
-        let (any, all, every) = (PrincipalConstraint::Any, ActionConstraint::Any, ResourceConstraint::Any);
+        let (any, all, every) = (
+            PrincipalConstraint::Any,
+            ActionConstraint::Any,
+            ResourceConstraint::Any,
+        );
         Ok([
-            (format!("principal {principal}"), part(principal, &all, &every)?),
+            (
+                format!("principal {principal}"),
+                part(principal, &all, &every)?,
+            ),
             (format!("action {action}"), part(&any, action, &every)?),
             (format!("resource {resource}"), part(&any, &all, resource)?),
         ])
@@ -107,7 +152,10 @@ pub(super) enum RuleError {
 
 fn with_conditions(template: &Template, conditions: &[Arc<Expr>]) -> Result<Policy, String> {
     let clause = tree::all(conditions).map(Clause::When);
-    let template = template.clone().try_with_clauses(clause).map_err(|error| error.to_string())?;
+    let template = template
+        .clone()
+        .try_with_clauses(clause)
+        .map_err(|error| error.to_string())?;
     compile(template)
 }
 

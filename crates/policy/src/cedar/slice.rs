@@ -107,17 +107,25 @@ struct Kept {
 impl Shelf {
     fn hash(&self, question: &Question<'_>) -> u64 {
         let principal = &question.principal;
-        self.hasher.hash_one((principal, question.act, question.server, question.target))
+        self.hasher
+            .hash_one((principal, question.act, question.server, question.target))
     }
 
     #[cfg(test)]
     pub(super) fn kept(&self) -> usize {
-        self.kept.read().unwrap_or_else(PoisonError::into_inner).count
+        self.kept
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .count
     }
 
     pub(super) fn find(&self, question: &Question<'_>) -> Option<Arc<Slice>> {
         let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
-        kept.slices.get(&self.hash(question))?.iter().find(|slice| slice.key.is_of(question)).map(Arc::clone)
+        kept.slices
+            .get(&self.hash(question))?
+            .iter()
+            .find(|slice| slice.key.is_of(question))
+            .map(Arc::clone)
     }
 
     fn keep(&self, question: &Question<'_>, slice: &Arc<Slice>) {
@@ -126,17 +134,33 @@ impl Shelf {
             *kept = Kept::default();
         }
         kept.count += 1;
-        kept.slices.entry(self.hash(question)).or_default().push(Arc::clone(slice));
+        kept.slices
+            .entry(self.hash(question))
+            .or_default()
+            .push(Arc::clone(slice));
     }
 
     /// One policy set for every choice of rules.
     fn set(&self, rules: &[Rule], chosen: Vec<usize>) -> Result<Arc<PolicySet>, String> {
-        if let Some(set) = self.kept.read().unwrap_or_else(PoisonError::into_inner).sets.get(&chosen) {
+        if let Some(set) = self
+            .kept
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .sets
+            .get(&chosen)
+        {
             return Ok(Arc::clone(set));
         }
-        let policies = chosen.iter().filter_map(|index| rules.get(*index)).map(|rule| rule.policy.clone());
+        let policies = chosen
+            .iter()
+            .filter_map(|index| rules.get(*index))
+            .map(|rule| rule.policy.clone());
         let set = Arc::new(PolicySet::from_policies(policies).map_err(|error| error.to_string())?);
-        self.kept.write().unwrap_or_else(PoisonError::into_inner).sets.insert(chosen, Arc::clone(&set));
+        self.kept
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .sets
+            .insert(chosen, Arc::clone(&set));
         Ok(set)
     }
 
@@ -157,14 +181,25 @@ impl Shelf {
             if rule.passes_by(&names.action, &names.resource, &names.server) {
                 continue;
             }
-            let answer = words.authorizer.is_authorized(&request, &rule.probe, &entities);
-            if answer.diagnostics().reason().next().is_some() || answer.diagnostics().errors().next().is_some() {
+            let answer = words
+                .authorizer
+                .is_authorized(&request, &rule.probe, &entities);
+            if answer.diagnostics().reason().next().is_some()
+                || answer.diagnostics().errors().next().is_some()
+            {
                 chosen.push(index);
                 needs.add(&rule.needs);
             }
         }
         let policies = self.set(rules, chosen)?;
-        let mut slice = Slice { key: Key::of(question), names, entities, policies, needs, constant: None };
+        let mut slice = Slice {
+            key: Key::of(question),
+            names,
+            entities,
+            policies,
+            needs,
+            constant: None,
+        };
         if !slice.needs.context {
             slice.constant = Some(decide(&slice));
         }

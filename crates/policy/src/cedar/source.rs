@@ -15,7 +15,11 @@ impl Place<'_> {
     pub(super) fn line_column(&self, offset: usize) -> (u32, u32) {
         let before = self.text.get(..offset).unwrap_or(self.text);
         let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-        let column = before.rsplit('\n').next().map_or(0, |rest| rest.chars().count()) + 1;
+        let column = before
+            .rsplit('\n')
+            .next()
+            .map_or(0, |rest| rest.chars().count())
+            + 1;
         (count(line), count(column))
     }
 }
@@ -59,7 +63,9 @@ pub(super) fn annotation_offset(piece: &str, name: &str) -> usize {
 }
 
 fn is_word(text: &str, word: &str) -> bool {
-    text.trim_start().strip_prefix(word).is_some_and(|rest| !rest.bytes().next().is_some_and(is_letter))
+    text.trim_start()
+        .strip_prefix(word)
+        .is_some_and(|rest| !rest.bytes().next().is_some_and(is_letter))
 }
 
 /// How deep the syntax tree of a piece can be at most. Chains such as `a && b && c` are deep trees too.
@@ -72,14 +78,27 @@ pub(super) fn nesting(piece: &str) -> usize {
             // What was closed is a part of the operand it stands in.
             Token::Close => {
                 let around = outer.pop().unwrap_or_default();
-                level = Nesting { operand: around.operand + level.peak(), ..around };
+                level = Nesting {
+                    operand: around.operand + level.peak(),
+                    ..around
+                };
             }
             Token::Dot => level.operand += 1,
             Token::Operator => {
                 let deepest = level.deepest.max(level.operand);
-                level = Nesting { operators: level.operators + 1, operand: 0, deepest, ..level };
+                level = Nesting {
+                    operators: level.operators + 1,
+                    operand: 0,
+                    deepest,
+                    ..level
+                };
             }
-            Token::Comma => level = Nesting { before: level.peak(), ..Nesting::default() },
+            Token::Comma => {
+                level = Nesting {
+                    before: level.peak(),
+                    ..Nesting::default()
+                }
+            }
             Token::Blank | Token::Semicolon | Token::At | Token::Other => {}
         }
     }
@@ -99,7 +118,8 @@ struct Nesting {
 
 impl Nesting {
     fn peak(self) -> usize {
-        self.before.max(1 + self.operators + self.deepest.max(self.operand))
+        self.before
+            .max(1 + self.operators + self.deepest.max(self.operand))
     }
 }
 
@@ -126,7 +146,10 @@ struct Tokens<'a> {
 
 impl<'a> Tokens<'a> {
     fn of(text: &'a str) -> Self {
-        Self { bytes: text.as_bytes(), at: 0 }
+        Self {
+            bytes: text.as_bytes(),
+            at: 0,
+        }
     }
 
     fn rest(&self, from: usize) -> &'a [u8] {
@@ -142,7 +165,12 @@ impl Iterator for Tokens<'_> {
         let rest = self.rest(at);
         let (token, length) = match rest {
             [] => return None,
-            [b'/', b'/', ..] => (Token::Blank, rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len())),
+            [b'/', b'/', ..] => (
+                Token::Blank,
+                rest.iter()
+                    .position(|byte| *byte == b'\n')
+                    .unwrap_or(rest.len()),
+            ),
             [b'"', ..] => (Token::Other, string_length(rest)),
             [b';', ..] => (Token::Semicolon, 1),
             [b'@', ..] => (Token::At, 1),
@@ -150,12 +178,24 @@ impl Iterator for Tokens<'_> {
             [b')' | b']' | b'}', ..] => (Token::Close, 1),
             [b'.', ..] => (Token::Dot, 1),
             [b',', ..] => (Token::Comma, 1),
-            [b'&', b'&', ..] | [b'|', b'|', ..] | [b'=' | b'!' | b'<' | b'>', b'=', ..] => (Token::Operator, 2),
+            [b'&', b'&', ..] | [b'|', b'|', ..] | [b'=' | b'!' | b'<' | b'>', b'=', ..] => {
+                (Token::Operator, 2)
+            }
             [b'!' | b'<' | b'>' | b'+' | b'-' | b'*', ..] => (Token::Operator, 1),
             [byte, ..] if byte.is_ascii_whitespace() => (Token::Blank, 1),
             [byte, ..] if is_letter(*byte) => {
-                let word = rest.iter().position(|byte| !is_letter(*byte)).unwrap_or(rest.len());
-                (if rest.starts_with(b"if") && word == 2 { Token::Operator } else { Token::Other }, word)
+                let word = rest
+                    .iter()
+                    .position(|byte| !is_letter(*byte))
+                    .unwrap_or(rest.len());
+                (
+                    if rest.starts_with(b"if") && word == 2 {
+                        Token::Operator
+                    } else {
+                        Token::Other
+                    },
+                    word,
+                )
             }
             _ => (Token::Other, 1),
         };

@@ -52,7 +52,10 @@ pub fn suggest(calls: &[Recorded]) -> String {
         people.insert(&call.caller, person(call));
         match row(call) {
             Ok((subject, row)) => subjects.entry(subject).or_default().push(row),
-            Err(why) => left_out.push(format!("// Left out: call {}, {why}.\n", call.id.escape_debug())),
+            Err(why) => left_out.push(format!(
+                "// Left out: call {}, {why}.\n",
+                call.id.escape_debug()
+            )),
         }
     }
     let mut out = heading(calls);
@@ -61,7 +64,9 @@ pub fn suggest(calls: &[Recorded]) -> String {
     for (subject, rows) in subjects {
         let recorded = rows.len();
         let rows = fold(rows);
-        let who = people.get(subject.caller.as_str()).map_or("", String::as_str);
+        let who = people
+            .get(subject.caller.as_str())
+            .map_or("", String::as_str);
         _ = write!(
             out,
             "\n// {who}: {} of {}/{}",
@@ -79,7 +84,10 @@ pub fn suggest(calls: &[Recorded]) -> String {
 }
 
 fn heading(calls: &[Recorded]) -> String {
-    let refused = calls.iter().filter(|call| call.ending == Ending::Refused).count();
+    let refused = calls
+        .iter()
+        .filter(|call| call.ending == Ending::Refused)
+        .count();
     let mut out = format!(
         "// Suggested from {} that went ahead; everything else is blocked.\n\
          // Loosen what should vary: take a condition away to allow any value, or write `like \"/srv/reports/*\"` for `==`. The outline fixes\n\
@@ -87,22 +95,41 @@ fn heading(calls: &[Recorded]) -> String {
         counted(calls.len() - refused)
     );
     if refused > 0 {
-        _ = writeln!(out, "// {} refused; nothing here admits them.", counted(refused));
+        _ = writeln!(
+            out,
+            "// {} refused; nothing here admits them.",
+            counted(refused)
+        );
     }
     out
 }
 
 fn counted(count: usize) -> String {
-    if count == 1 { "1 recorded call".to_owned() } else { format!("{count} recorded calls") }
+    if count == 1 {
+        "1 recorded call".to_owned()
+    } else {
+        format!("{count} recorded calls")
+    }
 }
 
 fn times(count: usize) -> String {
-    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+    if count == 1 {
+        "once".to_owned()
+    } else {
+        format!("{count} times")
+    }
 }
 
 fn person(call: &Recorded) -> String {
-    let named: Vec<&str> = [call.user.as_deref(), call.agent.as_deref()].into_iter().flatten().collect();
-    let more = if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ").escape_debug()) };
+    let named: Vec<&str> = [call.user.as_deref(), call.agent.as_deref()]
+        .into_iter()
+        .flatten()
+        .collect();
+    let more = if named.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", named.join(", ").escape_debug())
+    };
     format!("{}{more}", call.caller.escape_debug())
 }
 
@@ -116,7 +143,10 @@ fn row(call: &Recorded) -> Result<(Subject, Row), String> {
     for leaf in path::leaves(arguments, MAX_LEAVES).unwrap_or_default() {
         let Some(text) = leaf.text else { continue };
         if text.len() > MAX_TEXT {
-            return Err(format!("whose argument `{}` is longer than a policy may be shown", leaf.path.escape_debug()));
+            return Err(format!(
+                "whose argument `{}` is longer than a policy may be shown",
+                leaf.path.escape_debug()
+            ));
         }
         row.insert(leaf.path, cell(&text));
     }
@@ -150,7 +180,10 @@ fn cell(text: &str) -> Cell {
 fn fold(mut rows: Vec<Row>) -> Vec<Row> {
     rows.sort();
     rows.dedup();
-    let columns: Vec<String> = rows.first().map(|row| row.keys().cloned().collect()).unwrap_or_default();
+    let columns: Vec<String> = rows
+        .first()
+        .map(|row| row.keys().cloned().collect())
+        .unwrap_or_default();
     loop {
         let before = rows.len();
         for column in &columns {
@@ -185,18 +218,42 @@ fn fold_column(rows: Vec<Row>, column: &str) -> Vec<Row> {
 }
 
 fn policy(out: &mut String, subject: &Subject, row: &Row, number: usize) {
-    let name: String =
-        subject.target.chars().map(|next| if next.is_ascii_alphanumeric() { next } else { '-' }).take(40).collect();
+    let name: String = subject
+        .target
+        .chars()
+        .map(|next| {
+            if next.is_ascii_alphanumeric() {
+                next
+            } else {
+                '-'
+            }
+        })
+        .take(40)
+        .collect();
     _ = writeln!(out, "@id(\"{}-{name}-{number}\")", subject.server);
     if subject.is_approved {
-        _ = writeln!(out, "@effect(\"ask\")\n@agent(\"A person has to approve this first. Wait for the answer.\")");
+        _ = writeln!(
+            out,
+            "@effect(\"ask\")\n@agent(\"A person has to approve this first. Wait for the answer.\")"
+        );
     }
     if row.values().any(|cell| matches!(cell, Cell::Like(_))) {
-        _ = writeln!(out, "// A part of an argument was redacted in the record; `*` stands for it.");
+        _ = writeln!(
+            out,
+            "// A part of an argument was redacted in the record; `*` stands for it."
+        );
     }
     let (resource, mut conditions) = resource_scope(subject.act, &subject.server, &subject.target);
-    _ = writeln!(out, "permit (\n    principal == Caller::{},", quoted(&subject.caller));
-    _ = writeln!(out, "    action == Action::{},\n    {resource}\n)", quoted(subject.act.action()));
+    _ = writeln!(
+        out,
+        "permit (\n    principal == Caller::{},",
+        quoted(&subject.caller)
+    );
+    _ = writeln!(
+        out,
+        "    action == Action::{},\n    {resource}\n)",
+        quoted(subject.act.action())
+    );
     conditions.push(if subject.outline.is_empty() {
         "context.argument_count == 0".to_owned()
     } else {
@@ -211,15 +268,23 @@ fn policy(out: &mut String, subject: &Subject, row: &Row, number: usize) {
 pub(super) fn resource_scope(act: Act, server: &str, target: &str) -> (String, Vec<String>) {
     let kind = act.target_type();
     match is_plain(target) {
-        true => (format!("resource == {kind}::{}", quoted(&format!("{server}/{target}"))), Vec::new()),
-        false => {
-            (format!("resource is {kind} in Server::{}", quoted(server)), vec![format!("resource.name == {}", quoted(target))])
-        }
+        true => (
+            format!(
+                "resource == {kind}::{}",
+                quoted(&format!("{server}/{target}"))
+            ),
+            Vec::new(),
+        ),
+        false => (
+            format!("resource is {kind} in Server::{}", quoted(server)),
+            vec![format!("resource.name == {}", quoted(target))],
+        ),
     }
 }
 
 fn is_plain(name: &str) -> bool {
-    name.chars().all(|next| next == ' ' || next.is_ascii_graphic())
+    name.chars()
+        .all(|next| next == ' ' || next.is_ascii_graphic())
 }
 
 fn condition(path: &str, cell: &Cell) -> String {
@@ -227,7 +292,10 @@ fn condition(path: &str, cell: &Cell) -> String {
     let value = format!("context.arguments.getTag({tag})");
     let test = match cell {
         Cell::Exact(values) if values.len() == 1 => {
-            format!("{value} == {}", values.iter().map(|text| quoted(text)).collect::<String>())
+            format!(
+                "{value} == {}",
+                values.iter().map(|text| quoted(text)).collect::<String>()
+            )
         }
         Cell::Exact(values) => {
             let values: Vec<String> = values.iter().map(|text| quoted(text)).collect();

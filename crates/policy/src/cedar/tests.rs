@@ -16,8 +16,16 @@ use vocab::{Effect, Level, Mark};
 use super::{Act, Bundle, Decision, Principal, Question};
 
 pub(super) fn bundle(text: &str) -> Bundle {
-    Bundle::load("test", &[("test.cedar".to_owned(), text.to_owned())])
-        .unwrap_or_else(|problems| panic!("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")))
+    Bundle::load("test", &[("test.cedar".to_owned(), text.to_owned())]).unwrap_or_else(|problems| {
+        panic!(
+            "{}",
+            problems
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join("\n")
+        )
+    })
 }
 
 /// A plain call of a plain caller, to be changed where a test cares.
@@ -49,11 +57,25 @@ pub(super) fn question<'a>() -> Question<'a> {
 
 /// A question with these arguments, which must be valid JSON.
 pub(super) fn with_arguments(arguments: &str) -> Question<'_> {
-    assert!(wire::Json::parse(arguments.as_bytes(), wire::Limits::default()).unwrap().is_object());
-    Question { arguments: arguments.as_bytes(), ..question() }
+    assert!(
+        wire::Json::parse(arguments.as_bytes(), wire::Limits::default())
+            .unwrap()
+            .is_object()
+    );
+    Question {
+        arguments: arguments.as_bytes(),
+        ..question()
+    }
 }
 
 /// The word for the decision and the policies that made it.
 pub(super) fn outcome(decision: &Decision) -> (&'static str, Vec<&str>) {
-    (decision.as_str(), decision.notes().iter().map(|note| note.policy.as_str()).collect())
+    (
+        decision.as_str(),
+        decision
+            .notes()
+            .iter()
+            .map(|note| note.policy.as_str())
+            .collect(),
+    )
 }

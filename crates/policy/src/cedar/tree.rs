@@ -14,16 +14,28 @@ pub(super) fn all(conditions: &[Arc<Expr>]) -> Option<Arc<Expr>> {
 
 fn shallow(expression: &Arc<Expr>) -> Arc<Expr> {
     match &**expression {
-        Expr::BinaryOp { op: op @ (BinaryOp::And | BinaryOp::Or), .. } => {
+        Expr::BinaryOp {
+            op: op @ (BinaryOp::And | BinaryOp::Or),
+            ..
+        } => {
             let mut operands = Vec::new();
             chain(*op, expression, &mut operands);
             let operands: Vec<Arc<Expr>> = operands.into_iter().map(shallow).collect();
             halves(*op, &operands).unwrap_or_else(|| Arc::clone(expression))
         }
-        Expr::UnaryOp { op, expr } => Arc::new(Expr::UnaryOp { op: *op, expr: shallow(expr) }),
-        Expr::IfThenElse { cond, then_expr, else_expr } => {
-            Arc::new(Expr::IfThenElse { cond: shallow(cond), then_expr: shallow(then_expr), else_expr: shallow(else_expr) })
-        }
+        Expr::UnaryOp { op, expr } => Arc::new(Expr::UnaryOp {
+            op: *op,
+            expr: shallow(expr),
+        }),
+        Expr::IfThenElse {
+            cond,
+            then_expr,
+            else_expr,
+        } => Arc::new(Expr::IfThenElse {
+            cond: shallow(cond),
+            then_expr: shallow(then_expr),
+            else_expr: shallow(else_expr),
+        }),
         _ => Arc::clone(expression),
     }
 }
@@ -45,7 +57,11 @@ fn halves(op: BinaryOp, operands: &[Arc<Expr>]) -> Option<Arc<Expr>> {
         [one] => Some(Arc::clone(one)),
         more => {
             let (left, right) = more.split_at(more.len() / 2);
-            Some(Arc::new(Expr::BinaryOp { op, left: halves(op, left)?, right: halves(op, right)? }))
+            Some(Arc::new(Expr::BinaryOp {
+                op,
+                left: halves(op, left)?,
+                right: halves(op, right)?,
+            }))
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
-use cedar_policy::{Authorizer, EntityId, EntityTypeName, EntityUid, PolicyId, Schema, ValidationMode, Validator};
+use cedar_policy::{
+    Authorizer, EntityId, EntityTypeName, EntityUid, PolicyId, Schema, ValidationMode, Validator,
+};
 use vocab::{Effect, Level};
 
 use super::question::{Act, Kind};
@@ -38,11 +40,15 @@ impl Words {
     }
 
     fn parse() -> Result<Self, String> {
-        let (schema, warnings) = Schema::from_cedarschema_str(SCHEMA).map_err(|error| error.to_string())?;
+        let (schema, warnings) =
+            Schema::from_cedarschema_str(SCHEMA).map_err(|error| error.to_string())?;
         if let Some(warning) = warnings.into_iter().next() {
             return Err(warning.to_string());
         }
-        let ty = |name: &str| name.parse::<EntityTypeName>().map_err(|error| error.to_string());
+        let ty = |name: &str| {
+            name.parse::<EntityTypeName>()
+                .map_err(|error| error.to_string())
+        };
         let uid = |kind: &str, id: &str| ty(kind).map(|kind| named(&kind, id));
         Ok(Self {
             validator: Validator::new(schema),
@@ -77,7 +83,10 @@ impl Words {
         })
     }
 
-    pub(super) fn validate(&self, policies: &cedar_policy::PolicySet) -> cedar_policy::ValidationResult {
+    pub(super) fn validate(
+        &self,
+        policies: &cedar_policy::PolicySet,
+    ) -> cedar_policy::ValidationResult {
         self.validator.validate(policies, ValidationMode::Strict)
     }
 
@@ -178,7 +187,9 @@ impl View {
     }
 
     pub(super) fn of(attribute: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|view| view.attribute() == attribute)
+        Self::ALL
+            .into_iter()
+            .find(|view| view.attribute() == attribute)
     }
 }
 

@@ -5,7 +5,9 @@ use vocab::{Rule, Violation};
 use crate::Facts;
 
 pub(super) fn check(facts: &Facts<'_>) -> Result<(), Violation> {
-    let Some(sent) = facts.sent.filter(|_| facts.scans_injection) else { return Ok(()) };
+    let Some(sent) = facts.sent.filter(|_| facts.scans_injection) else {
+        return Ok(());
+    };
     match shape::injection::scan(sent) {
         None => Ok(()),
         Some(hit) => Err(Violation::new(

@@ -5,7 +5,9 @@ use vocab::{Rule, Violation};
 use crate::{Facts, Standing};
 
 pub(super) fn check(facts: &Facts<'_>) -> Result<(), Violation> {
-    let Standing::Quarantined(why) = facts.standing else { return Ok(()) };
+    let Standing::Quarantined(why) = facts.standing else {
+        return Ok(());
+    };
     let (server, target) = (facts.server, facts.target);
     Err(Violation::new(
         Rule::DefinitionChanged,

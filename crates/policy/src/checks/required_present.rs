@@ -9,11 +9,16 @@ pub(super) fn check(facts: &Facts<'_>) -> Result<(), Violation> {
     let arguments = facts.arguments.unwrap_or(Json::EMPTY_OBJECT);
     let asked = facts.boundary.map(|boundary| boundary.tool());
     for tool in asked.into_iter().chain(facts.built_in) {
-        if let Some(field) = required::fields(tool).iter().find(|field| !is_there(tool, field, arguments)) {
+        if let Some(field) = required::fields(tool)
+            .iter()
+            .find(|field| !is_there(tool, field, arguments))
+        {
             return Err(missing(field, tool));
         }
     }
-    let (Some(tool), Some(schema)) = (asked, facts.input_schema) else { return Ok(()) };
+    let (Some(tool), Some(schema)) = (asked, facts.input_schema) else {
+        return Ok(());
+    };
     match schema.missing(arguments.as_bytes()).as_deref() {
         Some([field, ..]) => Err(missing(field, tool)),
         _ => Ok(()),
@@ -21,8 +26,11 @@ pub(super) fn check(facts: &Facts<'_>) -> Result<(), Violation> {
 }
 
 fn is_there(tool: &str, field: &str, arguments: Json<'_>) -> bool {
-    let Some(value) = arguments.get(field).filter(|value| !value.is_null()) else { return false };
-    !required::must_say_something(tool, field) || value.as_str().is_some_and(|text| !text.trim().is_empty())
+    let Some(value) = arguments.get(field).filter(|value| !value.is_null()) else {
+        return false;
+    };
+    !required::must_say_something(tool, field)
+        || value.as_str().is_some_and(|text| !text.trim().is_empty())
 }
 
 fn missing(field: &str, tool: &str) -> Violation {

@@ -10,14 +10,21 @@ pub(super) fn check(facts: &Facts<'_>) -> Result<(), Violation> {
     let detail = match facts.state {
         ServerState::Classified(_) => return Ok(()),
         ServerState::Untrusted => {
-            format!("server `{server}` is UNTRUSTED; `portcullis servers classify {server} LEVEL` would allow it")
+            format!(
+                "server `{server}` is UNTRUSTED; `portcullis servers classify {server} LEVEL` would allow it"
+            )
         }
         ServerState::Blocked(reason) => {
-            format!("server `{server}` is BLOCKED ({reason}); `portcullis servers unblock {server}` would lift that")
+            format!(
+                "server `{server}` is BLOCKED ({reason}); `portcullis servers unblock {server}` would lift that"
+            )
         }
         ServerState::Disabled => {
-            let detail = format!("server `{server}` is switched off; `portcullis servers enable {server}` would switch it on");
-            return Err(Violation::new(Rule::ServerNotApproved, detail).with_hint("the operator switched this server off"));
+            let detail = format!(
+                "server `{server}` is switched off; `portcullis servers enable {server}` would switch it on"
+            );
+            return Err(Violation::new(Rule::ServerNotApproved, detail)
+                .with_hint("the operator switched this server off"));
         }
     };
     Err(Violation::new(Rule::ServerNotApproved, detail))

@@ -5,5 +5,7 @@ use vocab::Violation;
 use crate::{Facts, context::refusal};
 
 pub(super) fn check(facts: &Facts<'_>) -> Result<(), Violation> {
-    facts.meter.count().map_err(|exceeded| refusal::too_many(&exceeded.limit, exceeded.calls, exceeded.retry_after))
+    facts.meter.count().map_err(|exceeded| {
+        refusal::too_many(&exceeded.limit, exceeded.calls, exceeded.retry_after)
+    })
 }

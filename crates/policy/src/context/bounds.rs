@@ -33,19 +33,29 @@ impl Bounds {
 
     /// These, and what others say where these say nothing.
     pub(super) fn and(self, other: Self) -> Self {
-        Self { path: self.path.or(other.path), domain: self.domain.or(other.domain), command: self.command.or(other.command) }
+        Self {
+            path: self.path.or(other.path),
+            domain: self.domain.or(other.domain),
+            command: self.command.or(other.command),
+        }
     }
 }
 
 impl Examined<'_, '_> {
     pub(super) fn bounds(&self, capability: Option<&Capability>) -> Bounds {
-        Bounds { path: self.path(capability), domain: self.domain(capability), command: self.command(capability) }
+        Bounds {
+            path: self.path(capability),
+            domain: self.domain(capability),
+            command: self.command(capability),
+        }
     }
 
     fn path(&self, capability: Option<&Capability>) -> Option<Violation> {
         let own = capability.and_then(|capability| capability.path_allowlist.as_deref());
-        let lists: Vec<&[PathPattern]> =
-            own.into_iter().chain(self.entry.and_then(|entry| entry.allowed_paths.as_deref())).collect();
+        let lists: Vec<&[PathPattern]> = own
+            .into_iter()
+            .chain(self.entry.and_then(|entry| entry.allowed_paths.as_deref()))
+            .collect();
         if lists.is_empty() && !self.reach.is(Family::Files) {
             return None;
         }
@@ -57,26 +67,51 @@ impl Examined<'_, '_> {
             wide = self.reach.every_place();
             &wide
         };
-        if let Some(place) = places.iter().find(|place| place.path == Err(BadPath::Traversal)) {
+        if let Some(place) = places
+            .iter()
+            .find(|place| place.path == Err(BadPath::Traversal))
+        {
             return Some(refusal::climbing(&place.text));
         }
         if lists.is_empty() {
             return None;
         }
-        let allowed = || lists.iter().flat_map(|list| list.iter()).map(ToString::to_string).collect::<Vec<_>>();
+        let allowed = || {
+            lists
+                .iter()
+                .flat_map(|list| list.iter())
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+        };
         for place in places {
             match &place.path {
                 Ok(_) if self.reach.is_elsewhere(place) => {
-                    return Some(refusal::outside(&place.text, "is relative, and only the server knows to what", &allowed()));
+                    return Some(refusal::outside(
+                        &place.text,
+                        "is relative, and only the server knows to what",
+                        &allowed(),
+                    ));
                 }
-                Err(BadPath::Unclear(why)) => return Some(refusal::outside(&place.text, why, &allowed())),
-                Ok(path) if !lists.iter().all(|list| list.iter().any(|pattern| pattern.covers(path))) => {
-                    return Some(refusal::outside(&path.to_string(), "is not covered by any entry", &allowed()));
+                Err(BadPath::Unclear(why)) => {
+                    return Some(refusal::outside(&place.text, why, &allowed()));
+                }
+                Ok(path)
+                    if !lists
+                        .iter()
+                        .all(|list| list.iter().any(|pattern| pattern.covers(path))) =>
+                {
+                    return Some(refusal::outside(
+                        &path.to_string(),
+                        "is not covered by any entry",
+                        &allowed(),
+                    ));
                 }
                 _ => {}
             }
         }
-        let is_missing = self.reach.family == Family::Files && self.reach.places.is_empty() && !self.requires("path");
+        let is_missing = self.reach.family == Family::Files
+            && self.reach.places.is_empty()
+            && !self.requires("path");
         is_missing.then(|| refusal::outside("", "is where a path should be", &allowed()))
     }
 
@@ -86,14 +121,27 @@ impl Examined<'_, '_> {
     }
 
     fn domain(&self, capability: Option<&Capability>) -> Option<Violation> {
-        let goes_out = [Family::Web, Family::Search, Family::Mail].into_iter().any(|family| self.reach.is(family));
+        let goes_out = [Family::Web, Family::Search, Family::Mail]
+            .into_iter()
+            .any(|family| self.reach.is(family));
         if !goes_out && !self.reach.is_unknown() {
             return None;
         }
         let own = capability.and_then(|capability| capability.domain_allowlist.as_deref());
-        let lists: Vec<&[DomainPattern]> =
-            own.into_iter().chain(self.entry.and_then(|entry| entry.allowed_domains.as_deref())).collect();
-        let allowed = || lists.iter().flat_map(|list| list.iter()).map(ToString::to_string).collect::<Vec<_>>();
+        let lists: Vec<&[DomainPattern]> = own
+            .into_iter()
+            .chain(
+                self.entry
+                    .and_then(|entry| entry.allowed_domains.as_deref()),
+            )
+            .collect();
+        let allowed = || {
+            lists
+                .iter()
+                .flat_map(|list| list.iter())
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+        };
         if !lists.is_empty() {
             let wide;
             let addresses = if goes_out {
@@ -105,8 +153,16 @@ impl Examined<'_, '_> {
             for address in addresses {
                 match &address.host {
                     Err(why) => return Some(refusal::not_domain(&address.text, why, &allowed())),
-                    Ok(host) if !lists.iter().all(|list| list.iter().any(|pattern| pattern.matches(host))) => {
-                        return Some(refusal::not_domain(&host.to_string(), "is not on the list", &allowed()));
+                    Ok(host)
+                        if !lists
+                            .iter()
+                            .all(|list| list.iter().any(|pattern| pattern.matches(host))) =>
+                    {
+                        return Some(refusal::not_domain(
+                            &host.to_string(),
+                            "is not on the list",
+                            &allowed(),
+                        ));
                     }
                     Ok(_) => {}
                 }
@@ -118,20 +174,39 @@ impl Examined<'_, '_> {
                     _ => false,
                 };
             if is_missing {
-                return Some(refusal::not_domain("", "is where an address should be", &allowed()));
+                return Some(refusal::not_domain(
+                    "",
+                    "is where an address should be",
+                    &allowed(),
+                ));
             }
         }
         self.account(capability?)
     }
 
     fn account(&self, capability: &Capability) -> Option<Violation> {
-        let list = capability.account_allowlist.as_deref().filter(|_| self.reach.is(Family::Mail))?;
+        let list = capability
+            .account_allowlist
+            .as_deref()
+            .filter(|_| self.reach.is(Family::Mail))?;
         let allowed = || list.iter().map(ToString::to_string).collect::<Vec<_>>();
         if self.reach.accounts.is_empty() {
-            return Some(refusal::not_domain("", "is where an account should be named", &allowed()));
+            return Some(refusal::not_domain(
+                "",
+                "is where an account should be named",
+                &allowed(),
+            ));
         }
-        let other = self.reach.accounts.iter().find(|account| !list.iter().any(|pattern| pattern.matches(account)))?;
-        Some(refusal::not_domain(other, "is not an account on the list", &allowed()))
+        let other = self
+            .reach
+            .accounts
+            .iter()
+            .find(|account| !list.iter().any(|pattern| pattern.matches(account)))?;
+        Some(refusal::not_domain(
+            other,
+            "is not an account on the list",
+            &allowed(),
+        ))
     }
 
     fn command(&self, capability: Option<&Capability>) -> Option<Violation> {
@@ -147,52 +222,89 @@ impl Examined<'_, '_> {
         let is_bounded = commands.is_some() || !lists.is_empty();
         let Some(line) = self.reach.command_line() else {
             let is_expected = self.reach.family == Family::Command && !self.requires("command");
-            return (is_bounded && is_expected).then(|| refusal::not_command("", &[], "a bounded list"));
+            return (is_bounded && is_expected)
+                .then(|| refusal::not_command("", &[], "a bounded list"));
         };
         if let Some(other) = line.elsewhere.as_deref().filter(|_| is_bounded) {
-            return Some(refusal::not_command(other, commands.unwrap_or_default(), "a bounded list, under the name `command`"));
+            return Some(refusal::not_command(
+                other,
+                commands.unwrap_or_default(),
+                "a bounded list, under the name `command`",
+            ));
         }
         if self.requires("command") && self.reach.has_blank_command() {
             return None;
         }
-        if let Some(list) = commands.filter(|list| !list.iter().any(|own| own == "*" || *own == line.command)) {
-            return Some(refusal::not_command(&line.command, list, "the context's `command_allowlist`"));
+        if let Some(list) =
+            commands.filter(|list| !list.iter().any(|own| own == "*" || *own == line.command))
+        {
+            return Some(refusal::not_command(
+                &line.command,
+                list,
+                "the context's `command_allowlist`",
+            ));
         }
         self.unsaid(&line, &lists).or_else(|| self.too_long())
     }
 
     /// Each list must allow it, so the node's holds whatever the manifest says.
-    fn subcommand_lists<'l>(&'l self, capability: Option<&'l Capability>) -> Vec<(&'static str, &'l Subcommands)> {
-        let entry = self.entry.and_then(|entry| entry.subcommand_allowlist.as_ref());
-        let agent = self.scope.agent.and_then(|agent| agent.subcommand_allowlist.as_ref());
+    fn subcommand_lists<'l>(
+        &'l self,
+        capability: Option<&'l Capability>,
+    ) -> Vec<(&'static str, &'l Subcommands)> {
+        let entry = self
+            .entry
+            .and_then(|entry| entry.subcommand_allowlist.as_ref());
+        let agent = self
+            .scope
+            .agent
+            .and_then(|agent| agent.subcommand_allowlist.as_ref());
         let own = capability.and_then(|capability| capability.subcommand_allowlist.as_ref());
         [
             ("the `subcommand_allowlist` of the agent's tool", entry),
             ("the agent's `subcommand_allowlist`", agent),
             ("the context's `subcommand_allowlist`", own),
-            ("the node's `subcommand_allowlist`", self.scope.ceilings.subcommand_allowlist.as_ref()),
+            (
+                "the node's `subcommand_allowlist`",
+                self.scope.ceilings.subcommand_allowlist.as_ref(),
+            ),
         ]
         .into_iter()
         .filter_map(|(by, list)| Some((by, list?)))
         .collect()
     }
 
-    fn unsaid(&self, line: &CommandLine, lists: &[(&'static str, &Subcommands)]) -> Option<Violation> {
-        let said: Vec<(&str, Said)> = lists.iter().map(|(by, list)| (*by, list.says(line))).collect();
+    fn unsaid(
+        &self,
+        line: &CommandLine,
+        lists: &[(&'static str, &Subcommands)],
+    ) -> Option<Violation> {
+        let said: Vec<(&str, Said)> = lists
+            .iter()
+            .map(|(by, list)| (*by, list.says(line)))
+            .collect();
         let command = said.iter().find_map(|(by, said)| match said {
             Said::NotCommand(allowed) => Some(refusal::not_command(&line.command, allowed, by)),
             _ => None,
         });
         command.or_else(|| {
             said.iter().find_map(|(by, said)| match said {
-                Said::NotSubcommand(allowed) => Some(refusal::not_subcommand(&line.command, line.subcommand(), allowed, by)),
+                Said::NotSubcommand(allowed) => Some(refusal::not_subcommand(
+                    &line.command,
+                    line.subcommand(),
+                    allowed,
+                    by,
+                )),
                 _ => None,
             })
         })
     }
 
     fn time_ceiling(&self) -> u64 {
-        let own = self.entry.and_then(|entry| entry.timeout_ceiling_secs).unwrap_or(u64::MAX);
+        let own = self
+            .entry
+            .and_then(|entry| entry.timeout_ceiling_secs)
+            .unwrap_or(u64::MAX);
         own.min(self.scope.ceilings.max_timeout_ceiling_secs)
     }
 
@@ -212,7 +324,11 @@ impl Examined<'_, '_> {
     }
 
     pub(super) fn command_time(&self) -> Duration {
-        let wanted = self.reach.timeout.and_then(Self::requested_secs).unwrap_or(self.scope.ceilings.default_timeout_secs);
+        let wanted = self
+            .reach
+            .timeout
+            .and_then(Self::requested_secs)
+            .unwrap_or(self.scope.ceilings.default_timeout_secs);
         Duration::from_secs(wanted.min(self.time_ceiling()))
     }
 }

@@ -38,7 +38,9 @@ impl Subcommands {
         };
         match (list, &call.first) {
             (None, _) => Said::NotCommand(self.commands()),
-            (Some(list), _) if list.is_empty() && matches!(self, Self::ByCommand(_)) => Said::Allowed,
+            (Some(list), _) if list.is_empty() && matches!(self, Self::ByCommand(_)) => {
+                Said::Allowed
+            }
             (Some(list), First::Text(first)) if list.contains(first) => Said::Allowed,
             (Some(list), _) => Said::NotSubcommand(list.clone()),
         }
@@ -75,21 +77,43 @@ impl CommandLine {
     /// `None`: there is no command, which is for Shape to refuse. A command that is no text, or under another name, is an empty one,
     /// which no list has.
     pub(crate) fn of(arguments: Json<'_>) -> Option<Self> {
-        let elsewhere = arguments.fields().filter(|(key, value)| !value.is_null() && value.text() != "false" && is_beside(key));
+        let elsewhere = arguments
+            .fields()
+            .filter(|(key, value)| !value.is_null() && value.text() != "false" && is_beside(key));
         let elsewhere = elsewhere.map(|(key, _)| key.into_owned()).next();
         let elsewhere = elsewhere.or_else(|| arguments.get(BESIDE).and_then(command_in));
-        let command = arguments.get("command").filter(|command| !command.is_null());
+        let command = arguments
+            .get("command")
+            .filter(|command| !command.is_null());
         if command.is_none() && elsewhere.is_none() {
             return None;
         }
-        let command = command.and_then(Json::as_str).map(|text| text.into_owned()).unwrap_or_default();
+        let command = command
+            .and_then(Json::as_str)
+            .map(|text| text.into_owned())
+            .unwrap_or_default();
         let first = match arguments.get("args").filter(|args| !args.is_null()) {
             None => First::None,
-            Some(args) if !args.is_array() || args.items().any(|item| item.as_str().is_none()) => First::Unreadable,
-            Some(args) => args.items().next().and_then(Json::as_str).map_or(First::None, |text| First::Text(text.into_owned())),
+            Some(args) if !args.is_array() || args.items().any(|item| item.as_str().is_none()) => {
+                First::Unreadable
+            }
+            Some(args) => args
+                .items()
+                .next()
+                .and_then(Json::as_str)
+                .map_or(First::None, |text| First::Text(text.into_owned())),
         };
-        let args = arguments.get("args").into_iter().flat_map(Json::items).filter_map(Json::as_str);
-        Some(Self { command, first, args: args.map(|text| text.into_owned()).collect(), elsewhere })
+        let args = arguments
+            .get("args")
+            .into_iter()
+            .flat_map(Json::items)
+            .filter_map(Json::as_str);
+        Some(Self {
+            command,
+            first,
+            args: args.map(|text| text.into_owned()).collect(),
+            elsewhere,
+        })
     }
 
     pub(crate) fn subcommand(&self) -> &str {
@@ -101,7 +125,11 @@ impl CommandLine {
 
     /// The program's name, without the directory it is named in.
     pub(crate) fn program(&self) -> &str {
-        self.command.trim().rsplit(['/', '\\']).next().unwrap_or_default()
+        self.command
+            .trim()
+            .rsplit(['/', '\\'])
+            .next()
+            .unwrap_or_default()
     }
 }
 
@@ -110,8 +138,13 @@ fn command_in(json: Json<'_>) -> Option<String> {
     match json.kind() {
         Kind::Object => json.fields().find_map(|(key, value)| {
             let plain = keys::plain(&key);
-            let is_command = keys::is_other_command(&plain) || matches!(plain.as_str(), "command" | "args");
-            if is_command { Some(key.into_owned()) } else { command_in(value) }
+            let is_command =
+                keys::is_other_command(&plain) || matches!(plain.as_str(), "command" | "args");
+            if is_command {
+                Some(key.into_owned())
+            } else {
+                command_in(value)
+            }
         }),
         Kind::Array => json.items().find_map(command_in),
         _ => None,

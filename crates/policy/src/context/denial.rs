@@ -33,18 +33,35 @@ struct About {
 impl Denial {
     pub fn parse(text: &str) -> Result<Self, BadPattern> {
         let Some((tool, about)) = text.split_once(':') else {
-            return Ok(Self { tool: ToolPattern::parse(text)?, about: None });
+            return Ok(Self {
+                tool: ToolPattern::parse(text)?,
+                about: None,
+            });
         };
         if about.trim().is_empty() || about.trim() != about {
-            return Err(BadPattern("after the colon stands a command, a path or a domain, as in `cmd.run:rm`"));
+            return Err(BadPattern(
+                "after the colon stands a command, a path or a domain, as in `cmd.run:rm`",
+            ));
         }
-        let (path, domain) = (PathPattern::parse(about).ok(), DomainPattern::parse(about).ok());
+        let (path, domain) = (
+            PathPattern::parse(about).ok(),
+            DomainPattern::parse(about).ok(),
+        );
         let tool = ToolPattern::parse(tool)?;
         let is_about = |prefix: &str| tool.to_string().starts_with(prefix);
         if (is_about("fs.") && path.is_none()) || (is_about("web.") && domain.is_none()) {
-            return Err(BadPattern("after the colon stands a path for `fs.` tools and a domain for `web.` tools"));
+            return Err(BadPattern(
+                "after the colon stands a path for `fs.` tools and a domain for `web.` tools",
+            ));
         }
-        Ok(Self { tool, about: Some(About { text: about.to_owned(), path, domain }) })
+        Ok(Self {
+            tool,
+            about: Some(About {
+                text: about.to_owned(),
+                path,
+                domain,
+            }),
+        })
     }
 
     /// Whether it denies the tool whatever its arguments are.
@@ -53,13 +70,28 @@ impl Denial {
         self.about.is_none() && self.tool.matches(tool)
     }
 
-    pub(super) fn denies<'n>(&self, names: impl IntoIterator<Item = &'n str>, reach: &Reach<'_>) -> bool {
-        self.is_for(names) && self.about.as_ref().is_none_or(|about| about.is_about(reach, self.family()))
+    pub(super) fn denies<'n>(
+        &self,
+        names: impl IntoIterator<Item = &'n str>,
+        reach: &Reach<'_>,
+    ) -> bool {
+        self.is_for(names)
+            && self
+                .about
+                .as_ref()
+                .is_none_or(|about| about.is_about(reach, self.family()))
     }
 
     /// Whether it is about a file, and which file the call is for cannot be told.
-    pub(super) fn may_deny<'n>(&self, names: impl IntoIterator<Item = &'n str>, reach: &Reach<'_>) -> bool {
-        let is_about_files = self.about.as_ref().is_some_and(|about| about.path.is_some());
+    pub(super) fn may_deny<'n>(
+        &self,
+        names: impl IntoIterator<Item = &'n str>,
+        reach: &Reach<'_>,
+    ) -> bool {
+        let is_about_files = self
+            .about
+            .as_ref()
+            .is_some_and(|about| about.path.is_some());
         let cannot_tell = |place: &Place| place.path.is_err() || reach.is_elsewhere(place);
         is_about_files
             && matches!(self.family(), Family::Files | Family::Other)
@@ -82,11 +114,19 @@ impl About {
     /// that family reaches for; any other is about all of it, and about every text.
     fn is_about(&self, reach: &Reach<'_>, pattern: Family) -> bool {
         let may_be = |family: Family| matches!(pattern, Family::Other) || pattern == family;
-        let is_net = [Family::Web, Family::Search, Family::Mail].into_iter().any(|family| reach.is(family) && may_be(family));
-        (reach.is(Family::Files) && may_be(Family::Files) && reach.paths().any(|path| self.covers(path)))
+        let is_net = [Family::Web, Family::Search, Family::Mail]
+            .into_iter()
+            .any(|family| reach.is(family) && may_be(family));
+        (reach.is(Family::Files)
+            && may_be(Family::Files)
+            && reach.paths().any(|path| self.covers(path)))
             || (reach.is(Family::Command) && may_be(Family::Command) && self.is_run(reach))
             || (is_net && self.is_destination(&reach.addresses))
-            || (is_net && reach.accounts.iter().any(|account| is_like(&self.text, account)))
+            || (is_net
+                && reach
+                    .accounts
+                    .iter()
+                    .any(|account| is_like(&self.text, account)))
             || (may_be(Family::Other) && self.is_among(reach.arguments))
             || (reach.is_unknown() && self.is_anywhere(reach))
     }
@@ -96,34 +136,53 @@ impl About {
     }
 
     fn is_destination(&self, addresses: &[Address]) -> bool {
-        addresses.iter().any(|address| match (&address.host, &self.domain) {
-            (Err(_), _) => true,
-            (Ok(host), Some(own)) => own.matches(host),
-            (Ok(_), None) => false,
-        })
+        addresses
+            .iter()
+            .any(|address| match (&address.host, &self.domain) {
+                (Err(_), _) => true,
+                (Ok(host), Some(own)) => own.matches(host),
+                (Ok(_), None) => false,
+            })
     }
 
     fn is_run(&self, reach: &Reach<'_>) -> bool {
-        let is_unclear = self.path.is_some() && reach.places.iter().any(|place| place.path.is_err());
+        let is_unclear =
+            self.path.is_some() && reach.places.iter().any(|place| place.path.is_err());
         is_unclear
-            || reach.command.as_ref().is_some_and(|line| self.is_command(line))
+            || reach
+                .command
+                .as_ref()
+                .is_some_and(|line| self.is_command(line))
             || reach.paths().any(|path| self.covers(path))
     }
 
     /// In the arguments of a tool that says nothing about itself.
     fn is_anywhere(&self, reach: &Reach<'_>) -> bool {
         self.is_among(reach.arguments)
-            || reach.every_place().iter().any(|place| place.path.as_ref().map_or(self.path.is_some(), |path| self.covers(path)))
+            || reach.every_place().iter().any(|place| {
+                place
+                    .path
+                    .as_ref()
+                    .map_or(self.path.is_some(), |path| self.covers(path))
+            })
             || (self.domain.is_some() && self.is_destination(&reach.every_address()))
     }
 
     /// By the program's name wherever it lies, or by the command as written; with a second word, only if that is among its arguments.
     fn is_command(&self, line: &CommandLine) -> bool {
-        let (own, argument) = self.text.split_once(' ').map_or((self.text.as_str(), None), |(own, rest)| (own, Some(rest)));
+        let (own, argument) = self
+            .text
+            .split_once(' ')
+            .map_or((self.text.as_str(), None), |(own, rest)| (own, Some(rest)));
         let is_own = line.command.is_empty()
             || line.elsewhere.is_some()
-            || [line.command.trim(), line.program()].iter().any(|name| is_like(own, name) || is_like(&self.text, name));
-        let has = |argument: &str| line.first == First::Unreadable || line.args.iter().any(|given| is_like(argument, given));
+            || [line.command.trim(), line.program()]
+                .iter()
+                .any(|name| is_like(own, name) || is_like(&self.text, name));
+        let has = |argument: &str| {
+            line.first == First::Unreadable
+                || line.args.iter().any(|given| is_like(argument, given))
+        };
         is_own && argument.is_none_or(has)
     }
 

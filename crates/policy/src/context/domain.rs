@@ -28,12 +28,17 @@ impl Host {
     /// The host of a web address; otherwise, why it has none.
     pub(crate) fn of_url(text: &str) -> Result<Self, &'static str> {
         let lower = text.get(..8).unwrap_or(text).to_ascii_lowercase();
-        let Some(rest) =
-            ["http://", "https://"].iter().find(|scheme| lower.starts_with(**scheme)).and_then(|scheme| text.get(scheme.len()..))
+        let Some(rest) = ["http://", "https://"]
+            .iter()
+            .find(|scheme| lower.starts_with(**scheme))
+            .and_then(|scheme| text.get(scheme.len()..))
         else {
             return Err("it does not begin with `http://` or `https://`");
         };
-        if text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') {
+        if text
+            .chars()
+            .any(|c| c.is_control() || c.is_whitespace() || c == '\\')
+        {
             return Err("it holds a space, a backslash or a control character");
         }
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -48,12 +53,19 @@ impl Host {
             return Err("it carries a user name");
         }
         let name = name_of(url.host()).ok_or("its host is not a proper name")?;
-        Ok(Self { name, port: url.port_or_known_default() })
+        Ok(Self {
+            name,
+            port: url.port_or_known_default(),
+        })
     }
 
     /// A bare host name, as in a mail address or in the configuration.
     pub(crate) fn of_name(text: &str) -> Option<Self> {
-        let is_plain = |c: char| !(c.is_control() || c.is_whitespace() || matches!(c, '@' | '%' | '\\' | '/' | '?' | '#' | '*'));
+        let is_plain = |c: char| {
+            !(c.is_control()
+                || c.is_whitespace()
+                || matches!(c, '@' | '%' | '\\' | '/' | '?' | '#' | '*'))
+        };
         if text.is_empty() || !text.chars().all(is_plain) || is_ambiguous(text) {
             return None;
         }
@@ -63,7 +75,10 @@ impl Host {
             url::Host::Ipv4(ip) => url::Host::Ipv4(*ip),
             url::Host::Ipv6(ip) => url::Host::Ipv6(*ip),
         };
-        Some(Self { name: name_of(Some(host))?, port: None })
+        Some(Self {
+            name: name_of(Some(host))?,
+            port: None,
+        })
     }
 }
 
@@ -85,7 +100,10 @@ fn name_of(host: Option<url::Host<&str>>) -> Option<Name> {
     Some(match host? {
         url::Host::Domain(domain) => {
             let domain = domain.strip_suffix('.').unwrap_or(domain);
-            let is_proper = domain.len() <= 253 && domain.split('.').all(|label| (1..=63).contains(&label.len()));
+            let is_proper = domain.len() <= 253
+                && domain
+                    .split('.')
+                    .all(|label| (1..=63).contains(&label.len()));
             is_proper.then(|| Name::Domain(domain.to_ascii_lowercase()))?
         }
         url::Host::Ipv4(ip) => Name::Ip(ip.into()),
@@ -95,7 +113,8 @@ fn name_of(host: Option<url::Host<&str>>) -> Option<Name> {
 
 /// An IPv4 address in IPv6 clothes is that IPv4 address.
 fn plain(ip: Ipv6Addr) -> IpAddr {
-    ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), |ip: Ipv4Addr| IpAddr::V4(ip))
+    ip.to_ipv4_mapped()
+        .map_or(IpAddr::V6(ip), |ip: Ipv4Addr| IpAddr::V4(ip))
 }
 
 /// `example.com` and what is under it; `*.example.com`, only what is under it; `.example.com`, like the first; an IP address; `*`.
@@ -116,25 +135,43 @@ enum Kind {
 
 impl DomainPattern {
     pub fn parse(text: &str) -> Result<Self, BadPattern> {
-        const BAD: BadPattern =
-            BadPattern("a domain is written `example.com`, `*.example.com`, `192.0.2.1` or `*`, without scheme or path");
+        const BAD: BadPattern = BadPattern(
+            "a domain is written `example.com`, `*.example.com`, `192.0.2.1` or `*`, without scheme or path",
+        );
         let is_bare_v6 = text.parse::<Ipv6Addr>().is_ok();
         let (host, port) = match text.rsplit_once(':') {
-            Some((host, port)) if !is_bare_v6 && !port.ends_with(']') => (host, Some(port.parse().map_err(|_| BAD)?)),
+            Some((host, port)) if !is_bare_v6 && !port.ends_with(']') => {
+                (host, Some(port.parse().map_err(|_| BAD)?))
+            }
             _ => (text, None),
         };
         if host == "*" {
-            return Ok(Self { text: text.to_owned(), kind: Kind::Any, port });
+            return Ok(Self {
+                text: text.to_owned(),
+                kind: Kind::Any,
+                port,
+            });
         }
         let below = host.strip_prefix("*.");
         let bare = below.or_else(|| host.strip_prefix('.')).unwrap_or(host);
-        let bare = if is_bare_v6 { format!("[{bare}]") } else { bare.to_owned() };
+        let bare = if is_bare_v6 {
+            format!("[{bare}]")
+        } else {
+            bare.to_owned()
+        };
         let kind = match Host::of_name(&bare).ok_or(BAD)?.name {
             Name::Ip(_) if bare.len() != host.len() && !is_bare_v6 => return Err(BAD),
             Name::Ip(ip) => Kind::Ip(ip),
-            Name::Domain(name) => Kind::Domain { name, is_below_only: below.is_some() },
+            Name::Domain(name) => Kind::Domain {
+                name,
+                is_below_only: below.is_some(),
+            },
         };
-        Ok(Self { text: text.to_owned(), kind, port })
+        Ok(Self {
+            text: text.to_owned(),
+            kind,
+            port,
+        })
     }
 
     pub(crate) fn matches(&self, host: &Host) -> bool {
@@ -144,7 +181,13 @@ impl DomainPattern {
         match (&self.kind, &host.name) {
             (Kind::Any, _) => true,
             (Kind::Ip(own), Name::Ip(ip)) => own == ip,
-            (Kind::Domain { name, is_below_only }, Name::Domain(domain)) => match domain.strip_suffix(name.as_str()) {
+            (
+                Kind::Domain {
+                    name,
+                    is_below_only,
+                },
+                Name::Domain(domain),
+            ) => match domain.strip_suffix(name.as_str()) {
                 Some("") => !is_below_only,
                 Some(rest) => rest.ends_with('.'),
                 None => false,

@@ -136,8 +136,14 @@ impl<'a> Boundary<'a> {
     /// The budget, never more than the boundary allows.
     #[must_use]
     pub fn narrow(&self, budget: Budget) -> Budget {
-        let bytes = self.output_bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX);
-        Budget { time: self.time.unwrap_or(budget.time).min(budget.time), result_bytes: budget.result_bytes.min(bytes) }
+        let bytes = self
+            .output_bytes
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .unwrap_or(usize::MAX);
+        Budget {
+            time: self.time.unwrap_or(budget.time).min(budget.time),
+            result_bytes: budget.result_bytes.min(bytes),
+        }
     }
 }
 
@@ -146,14 +152,26 @@ impl<'a> Boundary<'a> {
 pub fn examine<'a>(scope: Scope<'a>, call: &Call<'a>) -> Boundary<'a> {
     let reach = Reach::of(call, &scope.ceilings.search_host);
     let entry = scope.agent.and_then(|agent| closest_entry(agent, call));
-    let examined = Examined { scope, call, reach: &reach, entry };
+    let examined = Examined {
+        scope,
+        call,
+        reach: &reach,
+        entry,
+    };
     let (capability, own) = examined.capability(call.tool);
-    let bounds = examined.other_names().fold(own, |bounds, name| bounds.and(examined.capability(name).1));
+    let bounds = examined
+        .other_names()
+        .fold(own, |bounds, name| bounds.and(examined.capability(name).1));
     let deny_list = &scope.context.deny_list;
-    let denial = deny_list.iter().find(|denial| denial.denies(call.names(), &reach)).or_else(|| {
-        // Where no list has refused a path that cannot be read, a denial is not got around by it.
-        deny_list.iter().find(|denial| bounds.path.is_none() && denial.may_deny(call.names(), &reach))
-    });
+    let denial = deny_list
+        .iter()
+        .find(|denial| denial.denies(call.names(), &reach))
+        .or_else(|| {
+            // Where no list has refused a path that cannot be read, a denial is not got around by it.
+            deny_list
+                .iter()
+                .find(|denial| bounds.path.is_none() && denial.may_deny(call.names(), &reach))
+        });
     let is_command = reach.family == Family::Command || reach.command.is_some();
     let smallest = |limits: [Option<u64>; 3]| limits.into_iter().flatten().min();
     let ceilings = scope.ceilings;
@@ -170,7 +188,9 @@ pub fn examine<'a>(scope: Scope<'a>, call: &Call<'a>) -> Boundary<'a> {
         output_bytes: smallest([
             capability.and_then(|(_, capability)| capability.max_response_size),
             is_command.then_some(ceilings.max_output_bytes),
-            entry.filter(|_| is_command).and_then(|entry| entry.max_output_bytes),
+            entry
+                .filter(|_| is_command)
+                .and_then(|entry| entry.max_output_bytes),
         ]),
         concurrency: [
             capability.and_then(|(_, capability)| capability.max_concurrent),
@@ -190,7 +210,11 @@ fn closest_entry<'a>(agent: &'a AgentTools, call: &Call<'_>) -> Option<&'a Agent
 
 impl AgentTool {
     fn matches(&self, call: &Call<'_>) -> bool {
-        self.pattern.matches(call.tool) && self.server.as_deref().is_none_or(|server| call.server == Some(server))
+        self.pattern.matches(call.tool)
+            && self
+                .server
+                .as_deref()
+                .is_none_or(|server| call.server == Some(server))
     }
 }
 
@@ -206,24 +230,46 @@ impl<'a> Examined<'a, '_> {
     /// Why the tool is on none of the lists it must be on.
     fn unlisted(&self) -> Option<Violation> {
         let (tool, context) = (self.call.tool, self.scope.context);
-        let texts = |patterns: &mut dyn Iterator<Item = &ToolPattern>| patterns.map(ToString::to_string).collect::<Vec<_>>();
-        if let Some(off) = self.scope.ceilings.disabled.iter().find(|off| self.call.names().any(|name| off.matches(name))) {
-            let detail = format!("`{off}` is switched off on this node; `enabled: true` in `builtin_dispatchers` would allow it");
+        let texts = |patterns: &mut dyn Iterator<Item = &ToolPattern>| {
+            patterns.map(ToString::to_string).collect::<Vec<_>>()
+        };
+        if let Some(off) = self
+            .scope
+            .ceilings
+            .disabled
+            .iter()
+            .find(|off| self.call.names().any(|name| off.matches(name)))
+        {
+            let detail = format!(
+                "`{off}` is switched off on this node; `enabled: true` in `builtin_dispatchers` would allow it"
+            );
             return Some(refusal::not_allowed(tool, &[], detail));
         }
-        if let Some(patterns) = self.scope.session_patterns.filter(|all| !all.iter().any(|pattern| pattern.matches(tool))) {
+        if let Some(patterns) = self
+            .scope
+            .session_patterns
+            .filter(|all| !all.iter().any(|pattern| pattern.matches(tool)))
+        {
             let allowed = texts(&mut patterns.iter());
-            let detail =
-                format!("the session was opened for {}; one opened for `{tool}` would be allowed", refusal::listed(&allowed));
+            let detail = format!(
+                "the session was opened for {}; one opened for `{tool}` would be allowed",
+                refusal::listed(&allowed)
+            );
             return Some(refusal::not_allowed(tool, &allowed, detail));
         }
         if let (Some(agent), None) = (self.scope.agent, self.entry) {
             let allowed: Vec<String> = agent.tools.iter().map(ToString::to_string).collect();
-            let detail =
-                format!("agent `{}` lists {}; `{tool}` among its `tools` would allow it", agent.name, refusal::listed(&allowed));
+            let detail = format!(
+                "agent `{}` lists {}; `{tool}` among its `tools` would allow it",
+                agent.name,
+                refusal::listed(&allowed)
+            );
             return Some(refusal::not_allowed(tool, &allowed, detail));
         }
-        let has_capability = context.capabilities.iter().any(|capability| capability.tool_pattern.matches(tool));
+        let has_capability = context
+            .capabilities
+            .iter()
+            .any(|capability| capability.tool_pattern.matches(tool));
         (!has_capability).then(|| {
             let allowed = texts(&mut context.capabilities.iter().map(|capability| &capability.tool_pattern));
             let detail = format!(
@@ -238,26 +284,49 @@ impl<'a> Examined<'a, '_> {
     fn spent(&self) -> Option<Violation> {
         let agent = self.scope.agent?;
         let over = |limit: Option<u64>, current: u64, bucket: &str| {
-            limit.filter(|limit| current >= *limit).map(|limit| refusal::spent(bucket, limit, current, &agent.name))
+            limit
+                .filter(|limit| current >= *limit)
+                .map(|limit| refusal::spent(bucket, limit, current, &agent.name))
         };
-        over(agent.max_calls_per_execution, self.call.calls_so_far, "max_calls_per_execution")
-            .or_else(|| over(self.entry?.max_calls_per_execution, self.call.tool_calls_so_far, self.call.tool))
+        over(
+            agent.max_calls_per_execution,
+            self.call.calls_so_far,
+            "max_calls_per_execution",
+        )
+        .or_else(|| {
+            over(
+                self.entry?.max_calls_per_execution,
+                self.call.tool_calls_so_far,
+                self.call.tool,
+            )
+        })
     }
 
     /// Its names in families that the one it was asked by is not in, where a capability bounds them. A tool that fetches under one name
     /// and reads under another keeps the bounds of both.
     fn other_names(&self) -> impl Iterator<Item = &'a str> {
         let asked = Family::of(self.call.tool);
-        let others = self.call.aliases.iter().copied().filter(move |name| ![Family::Other, asked].contains(&Family::of(name)));
+        let others = self
+            .call
+            .aliases
+            .iter()
+            .copied()
+            .filter(move |name| ![Family::Other, asked].contains(&Family::of(name)));
         let capabilities = &self.scope.context.capabilities;
         // What matches everything matched the name that was asked for too.
-        others.filter(|name| capabilities.iter().any(|one| one.tool_pattern.closeness() > 0 && one.tool_pattern.matches(name)))
+        others.filter(|name| {
+            capabilities
+                .iter()
+                .any(|one| one.tool_pattern.closeness() > 0 && one.tool_pattern.matches(name))
+        })
     }
 
     /// Of the capabilities that match, the closest whose bounds hold; else the closest, and what its bounds say.
     fn capability(&self, name: &str) -> (Option<(usize, &'a Capability)>, Bounds) {
         let capabilities = self.scope.context.capabilities.iter().enumerate();
-        let mut matching: Vec<_> = capabilities.filter(|(_, one)| one.tool_pattern.matches(name)).collect();
+        let mut matching: Vec<_> = capabilities
+            .filter(|(_, one)| one.tool_pattern.matches(name))
+            .collect();
         matching.sort_by_key(|(_, one)| std::cmp::Reverse(one.tool_pattern.closeness()));
         let mut closest = None;
         for found in matching {

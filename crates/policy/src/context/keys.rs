@@ -6,7 +6,10 @@
 
 /// A name without case and punctuation: `filePath`, `file_path` and `FILE-PATH` are one.
 pub(super) fn plain(key: &str) -> String {
-    key.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    key.chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 /// Holds words that are meant for a reader or a file.
@@ -68,7 +71,15 @@ pub(super) fn may_be_path(plain: &str) -> bool {
         "target",
         "to",
     ];
-    const ENDINGS: &[&str] = &["path", "paths", "file", "filename", "dir", "directory", "folder"];
+    const ENDINGS: &[&str] = &[
+        "path",
+        "paths",
+        "file",
+        "filename",
+        "dir",
+        "directory",
+        "folder",
+    ];
     PLACES.contains(&plain)
         || plain.starts_with("path")
         || (plain != "profile" && ENDINGS.iter().any(|ending| plain.ends_with(ending)))
@@ -91,24 +102,41 @@ pub(super) fn is_url(plain: &str) -> bool {
 
 /// Holds an address where it holds one, or a list.
 pub(super) fn may_be_url(plain: &str) -> bool {
-    plain.contains("url") || matches!(plain, "uri" | "uris" | "href" | "link" | "links" | "endpoint" | "proxy" | "webhook")
+    plain.contains("url")
+        || matches!(
+            plain,
+            "uri" | "uris" | "href" | "link" | "links" | "endpoint" | "proxy" | "webhook"
+        )
 }
 
 /// A resource's own URI, without the name of the server that the gate puts in front of it.
 pub(super) fn own_uri(uri: &str) -> &str {
-    let inside = ["portcullis://", "capsem://"].iter().find_map(|scheme| uri.strip_prefix(scheme));
-    inside.and_then(|rest| rest.split_once('/')).map_or(uri, |(_, own)| own)
+    let inside = ["portcullis://", "capsem://"]
+        .iter()
+        .find_map(|scheme| uri.strip_prefix(scheme));
+    inside
+        .and_then(|rest| rest.split_once('/'))
+        .map_or(uri, |(_, own)| own)
 }
 
 /// Whether a URI names a place on the network, or nothing that is known not to be one.
 pub(super) fn is_on_network(uri: &str) -> bool {
-    const NETWORK: &[&str] =
-        &["http", "https", "ws", "wss", "ftp", "ftps", "sftp", "ssh", "scp", "git", "smb", "nfs", "ldap", "ldaps", "mailto"];
-    let Some((scheme, _)) = uri.trim_start().split_once(':') else { return true };
+    const NETWORK: &[&str] = &[
+        "http", "https", "ws", "wss", "ftp", "ftps", "sftp", "ssh", "scp", "git", "smb", "nfs",
+        "ldap", "ldaps", "mailto",
+    ];
+    let Some((scheme, _)) = uri.trim_start().split_once(':') else {
+        return true;
+    };
     let scheme = scheme.to_ascii_lowercase();
     let is_scheme = scheme.starts_with(|letter: char| letter.is_ascii_alphabetic())
-        && scheme.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.'));
-    !is_scheme || scheme.split(['+', '-', '.']).any(|part| NETWORK.contains(&part))
+        && scheme
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.'));
+    !is_scheme
+        || scheme
+            .split(['+', '-', '.'])
+            .any(|part| NETWORK.contains(&part))
 }
 
 /// Holds the name of a host, or an address.
@@ -123,7 +151,16 @@ pub(super) fn is_origin(plain: &str) -> bool {
 
 /// Holds who a message goes to.
 pub(super) fn is_recipient(plain: &str) -> bool {
-    const TO: &[&str] = &["to", "cc", "bcc", "replyto", "forwardto", "sendto", "mailto", "deliverto"];
+    const TO: &[&str] = &[
+        "to",
+        "cc",
+        "bcc",
+        "replyto",
+        "forwardto",
+        "sendto",
+        "mailto",
+        "deliverto",
+    ];
     TO.contains(&plain) || plain.contains("recipient")
 }
 
@@ -142,17 +179,32 @@ pub(super) fn is_whole_message(plain: &str) -> bool {
 
 /// Holds a command, or more of one, under another name than `command` and `args`.
 pub(super) fn is_other_command(plain: &str) -> bool {
-    const COMMANDS: &[&str] =
-        &["cmd", "commandline", "commands", "script", "program", "executable", "shell", "argv", "arguments"];
+    const COMMANDS: &[&str] = &[
+        "cmd",
+        "commandline",
+        "commands",
+        "script",
+        "program",
+        "executable",
+        "shell",
+        "argv",
+        "arguments",
+    ];
     COMMANDS.contains(&plain)
 }
 
 /// Whether a text is a path by its looks, under whatever name it stands.
 pub(super) fn looks_like_path(text: &str) -> bool {
     let text = text.trim_start();
-    let is_drive = text.get(1..3).is_some_and(|rest| rest == ":\\" || rest == ":/");
+    let is_drive = text
+        .get(1..3)
+        .is_some_and(|rest| rest == ":\\" || rest == ":/");
     let climbs = || text.split(['/', '\\']).any(|part| part == "..");
-    ["/", "~", "./", "../", "\\", "file:"].iter().any(|start| text.starts_with(start)) || is_drive || climbs()
+    ["/", "~", "./", "../", "\\", "file:"]
+        .iter()
+        .any(|start| text.starts_with(start))
+        || is_drive
+        || climbs()
 }
 
 /// Whether a text is an address by its looks.
@@ -175,8 +227,23 @@ mod tests {
             assert_eq!(plain(key), "filepath");
             assert!(may_be_path(&plain(key)));
         }
-        assert!(["Bcc", "CC", "To", "bcc_recipients", "bccRecipients", "Reply-To"].iter().all(|key| is_recipient(&plain(key))));
-        assert!(["URL", "callback_url", "pageUrl", "webhook"].iter().all(|key| may_be_url(&plain(key))));
+        assert!(
+            [
+                "Bcc",
+                "CC",
+                "To",
+                "bcc_recipients",
+                "bccRecipients",
+                "Reply-To"
+            ]
+            .iter()
+            .all(|key| is_recipient(&plain(key)))
+        );
+        assert!(
+            ["URL", "callback_url", "pageUrl", "webhook"]
+                .iter()
+                .all(|key| may_be_url(&plain(key)))
+        );
         assert!(!may_be_path("profile") && !may_be_path("name") && !is_recipient("total"));
     }
 }

@@ -21,23 +21,36 @@ impl Mailbox {
         let address = match text.strip_suffix('>') {
             Some(inner) => {
                 let (name, address) = inner.split_once('<')?;
-                let is_name = !name.contains(['>', ':', ';', '(', ')']) && name.matches('"').count().is_multiple_of(2);
+                let is_name = !name.contains(['>', ':', ';', '(', ')'])
+                    && name.matches('"').count().is_multiple_of(2);
                 is_name.then_some(address)?
             }
             None => text,
         };
         let (local, host) = address.split_once('@')?;
-        let is_plain =
-            |c: char| !c.is_whitespace() && !matches!(c, '"' | '%' | '!' | '<' | '>' | '(' | ')' | ',' | ';' | ':' | '\\' | '@');
+        let is_plain = |c: char| {
+            !c.is_whitespace()
+                && !matches!(
+                    c,
+                    '"' | '%' | '!' | '<' | '>' | '(' | ')' | ',' | ';' | ':' | '\\' | '@'
+                )
+        };
         if local.is_empty() || !local.chars().all(is_plain) || host.contains('@') {
             return None;
         }
-        Some(Self { local: local.to_lowercase(), host: Host::of_name(host)? })
+        Some(Self {
+            local: local.to_lowercase(),
+            host: Host::of_name(host)?,
+        })
     }
 
     /// Every address of a list in one text; `None` if one of them is not an address.
     pub(crate) fn parse_list(text: &str) -> Option<Vec<Self>> {
-        split(text).into_iter().filter(|part| !part.trim().is_empty()).map(Self::parse).collect()
+        split(text)
+            .into_iter()
+            .filter(|part| !part.trim().is_empty())
+            .map(Self::parse)
+            .collect()
     }
 }
 
@@ -68,13 +81,18 @@ pub enum AccountPattern {
 
 impl AccountPattern {
     pub fn parse(text: &str) -> Result<Self, BadPattern> {
-        const BAD: BadPattern = BadPattern("an account is written `ann@example.com`, `*@example.com`, or as its name");
+        const BAD: BadPattern =
+            BadPattern("an account is written `ann@example.com`, `*@example.com`, or as its name");
         if let Some(host) = text.strip_prefix("*@") {
-            return Host::of_name(host).map(|host| Self::At(host.to_string())).ok_or(BAD);
+            return Host::of_name(host)
+                .map(|host| Self::At(host.to_string()))
+                .ok_or(BAD);
         }
         match Mailbox::parse(text) {
             Some(mailbox) => Ok(Self::Address(mailbox.to_string())),
-            None if !text.is_empty() && !text.contains(['@', '*']) && text.trim() == text => Ok(Self::Name(text.to_lowercase())),
+            None if !text.is_empty() && !text.contains(['@', '*']) && text.trim() == text => {
+                Ok(Self::Name(text.to_lowercase()))
+            }
             None => Err(BAD),
         }
     }

@@ -40,12 +40,18 @@ impl NormalPath {
             return Err(BadPath::Unclear("it holds a control character"));
         }
         if text.contains('\\') || has_needless_escape(text) {
-            return Err(BadPath::Unclear("it holds a backslash, or a percent escape that hides a plain character"));
+            return Err(BadPath::Unclear(
+                "it holds a backslash, or a percent escape that hides a plain character",
+            ));
         }
         if text.starts_with('~') || text.contains("://") {
-            return Err(BadPath::Unclear("it is a home directory or an address, not a plain path"));
+            return Err(BadPath::Unclear(
+                "it is a home directory or an address, not a plain path",
+            ));
         }
-        let own = text.split('/').filter(|part| !part.is_empty() && *part != ".");
+        let own = text
+            .split('/')
+            .filter(|part| !part.is_empty() && *part != ".");
         let base = (!text.starts_with('/')).then_some(WORKSPACE);
         let parts: Vec<String> = base.into_iter().chain(own).map(str::to_owned).collect();
         if parts.iter().any(|part| part.ends_with(['.', ' '])) {
@@ -60,15 +66,25 @@ impl NormalPath {
             return Err(BadPath::Traversal);
         }
         if text.contains('\\') || text.chars().any(char::is_control) {
-            return Err(BadPath::Unclear("it holds a backslash or a control character"));
+            return Err(BadPath::Unclear(
+                "it holds a backslash or a control character",
+            ));
         }
-        if ["{/", ",/", "(/", "|/"].iter().any(|alternative| text.contains(alternative)) {
-            return Err(BadPath::Unclear("one of its alternatives is a path of its own"));
+        if ["{/", ",/", "(/", "|/"]
+            .iter()
+            .any(|alternative| text.contains(alternative))
+        {
+            return Err(BadPath::Unclear(
+                "one of its alternatives is a path of its own",
+            ));
         }
         if !text.starts_with('/') {
             return Ok(None);
         }
-        let fixed: Vec<&str> = text.split('/').take_while(|part| !part.contains(['*', '?', '[', '{', '(', '!'])).collect();
+        let fixed: Vec<&str> = text
+            .split('/')
+            .take_while(|part| !part.contains(['*', '?', '[', '{', '(', '!']))
+            .collect();
         Self::parse(&format!("/{}", fixed.join("/"))).map(Some)
     }
 }
@@ -96,7 +112,10 @@ fn climbs(text: &str) -> bool {
 }
 
 fn is_slash(c: char) -> bool {
-    matches!(c, '/' | '\\' | '\u{2044}' | '\u{2215}' | '\u{ff0f}' | '\u{ff3c}' | '\0')
+    matches!(
+        c,
+        '/' | '\\' | '\u{2044}' | '\u{2215}' | '\u{ff0f}' | '\u{ff3c}' | '\0'
+    )
 }
 
 /// `..`, and what some readers turn into it: more dots, spaces after them, dots of other scripts.
@@ -111,8 +130,12 @@ fn is_dots(part: &str) -> bool {
             _ => 0,
         })
         .sum();
-    let is_only_dots =
-        part.chars().all(|c| matches!(c, '.' | ' ' | '\u{2024}' | '\u{2025}' | '\u{2026}' | '\u{ff0e}' | '\u{fe52}'));
+    let is_only_dots = part.chars().all(|c| {
+        matches!(
+            c,
+            '.' | ' ' | '\u{2024}' | '\u{2025}' | '\u{2026}' | '\u{ff0e}' | '\u{fe52}'
+        )
+    });
     is_only_dots && dots >= 2
 }
 
@@ -123,7 +146,10 @@ fn decoded(text: &str) -> Option<String> {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('%') {
         out.push_str(before);
-        let byte = after.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()).filter(u8::is_ascii);
+        let byte = after
+            .get(..2)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
+            .filter(u8::is_ascii);
         match byte {
             Some(byte) => {
                 any = true;
@@ -144,8 +170,12 @@ fn decoded(text: &str) -> Option<String> {
 /// the like are parts of names that came from the web.
 fn has_needless_escape(text: &str) -> bool {
     text.split('%').skip(1).any(|after| {
-        let byte = after.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte.is_ascii_control() || b"-._~/\\%".contains(&byte))
+        let byte = after
+            .get(..2)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        byte.is_some_and(|byte| {
+            byte.is_ascii_alphanumeric() || byte.is_ascii_control() || b"-._~/\\%".contains(&byte)
+        })
     })
 }
 
@@ -171,14 +201,20 @@ impl PathPattern {
         let normal = NormalPath::parse(&plain).map_err(|_| {
             BadPattern("a path is written like `/workspace`, `/workspace/*.rs` or `/workspace/**`, without `..`, `~` or `\\`")
         })?;
-        let own: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        let own: Vec<&str> = text
+            .split('/')
+            .filter(|part| !part.is_empty() && *part != ".")
+            .collect();
         let base = (normal.0.len() > own.len()).then(|| Part::Literal(WORKSPACE.to_owned()));
         let parts = own.into_iter().map(|part| match part {
             "**" => Part::Deep,
             part if part.contains(['*', '?']) => Part::Glob(part.to_owned()),
             part => Part::Literal(part.to_owned()),
         });
-        Ok(Self { text: text.to_owned(), parts: base.into_iter().chain(parts).collect() })
+        Ok(Self {
+            text: text.to_owned(),
+            parts: base.into_iter().chain(parts).collect(),
+        })
     }
 
     pub(crate) fn covers(&self, path: &NormalPath) -> bool {
@@ -206,7 +242,11 @@ fn covers(parts: &[Part], path: &[String]) -> bool {
             return true;
         }
         let mut next = vec![false; parts.len() + 1];
-        for (at, part) in parts.iter().enumerate().filter(|(at, _)| reached.get(*at) == Some(&true)) {
+        for (at, part) in parts
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| reached.get(*at) == Some(&true))
+        {
             let to = match part {
                 Part::Deep => at,
                 Part::Literal(name) if name == piece => at + 1,

@@ -22,14 +22,20 @@ impl Default for ToolPattern {
 
 impl ToolPattern {
     pub fn parse(text: &str) -> Result<Self, BadPattern> {
-        let is_name =
-            |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'));
+        let is_name = |name: &str| {
+            !name.is_empty()
+                && name
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
+        };
         match text.strip_suffix('*') {
             Some("") => Ok(Self::Any),
-            Some(prefix) if !prefix.ends_with('.') && !prefix.ends_with("__") => {
-                Err(BadPattern("`*` stands alone, or at the end after a `.` or `__`, as in `fs.*`"))
+            Some(prefix) if !prefix.ends_with('.') && !prefix.ends_with("__") => Err(BadPattern(
+                "`*` stands alone, or at the end after a `.` or `__`, as in `fs.*`",
+            )),
+            Some(prefix) if is_name(prefix.trim_end_matches(['.', '_'])) => {
+                Ok(Self::Prefix(prefix.to_owned()))
             }
-            Some(prefix) if is_name(prefix.trim_end_matches(['.', '_'])) => Ok(Self::Prefix(prefix.to_owned())),
             None if is_name(text) => Ok(Self::Exact(text.to_owned())),
             _ => Err(BadPattern("a tool is written `fs.read`, `fs.*` or `*`")),
         }

@@ -80,7 +80,11 @@ pub(crate) struct Reach<'a> {
 impl<'a> Reach<'a> {
     pub(crate) fn of(call: &Call<'a>, search_host: &str) -> Self {
         let mut families: Vec<Family> = Vec::new();
-        for family in call.names().map(Family::of).filter(|family| *family != Family::Other) {
+        for family in call
+            .names()
+            .map(Family::of)
+            .filter(|family| *family != Family::Other)
+        {
             if !families.contains(&family) {
                 families.push(family);
             }
@@ -98,7 +102,9 @@ impl<'a> Reach<'a> {
             accounts: Vec::new(),
             command: None,
             timeout: None,
-            reads_mail: call.names().any(|name| matches!(name, "email.read" | "email.search" | "email.list")),
+            reads_mail: call
+                .names()
+                .any(|name| matches!(name, "email.read" | "email.search" | "email.list")),
             families: families.clone(),
             is_resource: call.tool.starts_with("resources."),
         };
@@ -106,7 +112,10 @@ impl<'a> Reach<'a> {
             match family {
                 Family::Files => reach.read_files(call.names().any(|name| name.ends_with("glob"))),
                 Family::Web => reach.read_web(),
-                Family::Search => reach.address(search_host, Host::of_name(search_host).ok_or("it is not a host name")),
+                Family::Search => reach.address(
+                    search_host,
+                    Host::of_name(search_host).ok_or("it is not a host name"),
+                ),
                 Family::Mail => reach.read_mail(),
                 Family::Command => reach.read_command(),
                 Family::Other => {}
@@ -132,16 +141,25 @@ impl<'a> Reach<'a> {
 
     /// The command in the arguments, also of a tool that says nothing about itself.
     pub(crate) fn command_line(&self) -> Option<CommandLine> {
-        self.command.clone().or_else(|| self.is_unknown().then(|| CommandLine::of(self.arguments)).flatten())
+        self.command.clone().or_else(|| {
+            self.is_unknown()
+                .then(|| CommandLine::of(self.arguments))
+                .flatten()
+        })
     }
 
     /// Whether the command is a text that says nothing: as good as missing, where one is required.
     pub(crate) fn has_blank_command(&self) -> bool {
-        self.arguments.get("command").and_then(Json::as_str).is_some_and(|text| text.trim().is_empty())
+        self.arguments
+            .get("command")
+            .and_then(Json::as_str)
+            .is_some_and(|text| text.trim().is_empty())
     }
 
     pub(crate) fn paths(&self) -> impl Iterator<Item = &NormalPath> {
-        self.places.iter().filter_map(|place| place.path.as_ref().ok())
+        self.places
+            .iter()
+            .filter_map(|place| place.path.as_ref().ok())
     }
 
     /// Where files are looked for with a glob, that is a path too; `fs.grep` takes a regular expression under the same name.
@@ -161,7 +179,10 @@ impl<'a> Reach<'a> {
         self.texts(value, false, &mut |reach, text| {
             let text = text.unwrap_or_default();
             let path = NormalPath::parse_glob(text).transpose();
-            reach.places.extend(path.map(|path| Place { text: text.to_owned(), path }));
+            reach.places.extend(path.map(|path| Place {
+                text: text.to_owned(),
+                path,
+            }));
         });
     }
 
@@ -179,7 +200,9 @@ impl<'a> Reach<'a> {
     /// Where mail is only read, an address in the arguments is what is looked for, and goes nowhere.
     fn read_mail(&mut self) {
         let arguments = self.arguments;
-        self.walk(arguments, &mut |reach, key, value| reach.mail_under(key, value));
+        self.walk(arguments, &mut |reach, key, value| {
+            reach.mail_under(key, value)
+        });
     }
 
     fn mail_under(&mut self, key: &str, value: Json<'_>) {
@@ -188,13 +211,20 @@ impl<'a> Reach<'a> {
         }
         if keys::is_account(key) || (!self.reads_mail && keys::is_sender(key)) {
             // An account that is no text is one that no list has.
-            self.accounts.push(value.as_str().map_or_else(|| value.text().to_owned(), |text| text.into_owned()));
+            self.accounts.push(
+                value
+                    .as_str()
+                    .map_or_else(|| value.text().to_owned(), |text| text.into_owned()),
+            );
         } else if self.reads_mail {
             // Nothing leaves.
         } else if keys::is_recipient(key) {
             self.recipients(value);
         } else if keys::is_whole_message(key) {
-            self.address(key, Err("is a whole message, and its recipients cannot be seen"));
+            self.address(
+                key,
+                Err("is a whole message, and its recipients cannot be seen"),
+            );
         } else if !keys::is_content(key) {
             self.texts(value, false, &mut |reach, text| {
                 if let Some(text) = text.ok().filter(|text| keys::looks_like_mail(text)) {
@@ -209,7 +239,11 @@ impl<'a> Reach<'a> {
             Kind::Array => value.items().for_each(|item| self.recipients(item)),
             Kind::Object => {
                 let address = ["email", "address"].iter().find_map(|key| value.get(key));
-                self.recipients(address.filter(|inner| inner.as_str().is_some()).unwrap_or(Json::NULL));
+                self.recipients(
+                    address
+                        .filter(|inner| inner.as_str().is_some())
+                        .unwrap_or(Json::NULL),
+                );
             }
             _ => match value.as_str() {
                 Some(text) => self.recipient(&text),
@@ -222,7 +256,10 @@ impl<'a> Reach<'a> {
         match Mailbox::parse_list(text) {
             Some(list) => {
                 for mailbox in list {
-                    self.addresses.push(Address { text: mailbox.to_string(), host: Ok(mailbox.host) });
+                    self.addresses.push(Address {
+                        text: mailbox.to_string(),
+                        host: Ok(mailbox.host),
+                    });
                 }
             }
             None => self.address(text, Err("it is not a plain mail address")),
@@ -232,8 +269,13 @@ impl<'a> Reach<'a> {
     fn read_command(&mut self) {
         let arguments = self.arguments;
         self.command = CommandLine::of(arguments);
-        self.timeout = ["timeout_secs", "timeout"].iter().find_map(|key| arguments.get(key).filter(|value| !value.is_null()));
-        for (key, value) in arguments.fields().filter(|(key, _)| keys::is_working_directory(&plain(key))) {
+        self.timeout = ["timeout_secs", "timeout"]
+            .iter()
+            .find_map(|key| arguments.get(key).filter(|value| !value.is_null()));
+        for (key, value) in arguments
+            .fields()
+            .filter(|(key, _)| keys::is_working_directory(&plain(key)))
+        {
             self.paths_in(value, key == "cwd");
         }
         if let Some(beside) = arguments.get(BESIDE) {
@@ -245,7 +287,10 @@ impl<'a> Reach<'a> {
     }
 
     fn address(&mut self, text: &str, host: Result<Host, &'static str>) {
-        self.addresses.push(Address { text: text.to_owned(), host });
+        self.addresses.push(Address {
+            text: text.to_owned(),
+            host,
+        });
     }
 
     /// What a tool that says nothing about itself may take for a path: for a call that a list of paths bounds.
@@ -317,9 +362,15 @@ impl<'a> Reach<'a> {
 
     fn paths_in(&mut self, value: Json<'_>, is_strict: bool) {
         self.texts(value, is_strict, &mut |reach, text| match text {
-            Ok(text) => reach.places.push(Place { text: text.to_owned(), path: NormalPath::parse(text) }),
+            Ok(text) => reach.places.push(Place {
+                text: text.to_owned(),
+                path: NormalPath::parse(text),
+            }),
             Err(other) => {
-                reach.places.push(Place { text: other.to_owned(), path: Err(BadPath::Unclear("it is not text")) });
+                reach.places.push(Place {
+                    text: other.to_owned(),
+                    path: Err(BadPath::Unclear("it is not text")),
+                });
             }
         });
     }
@@ -327,7 +378,10 @@ impl<'a> Reach<'a> {
     fn paths_by_looks(&mut self, value: Json<'_>) {
         self.texts(value, false, &mut |reach, text| {
             if let Some(text) = text.ok().filter(|text| keys::looks_like_path(text)) {
-                reach.places.push(Place { text: text.to_owned(), path: NormalPath::parse(text) });
+                reach.places.push(Place {
+                    text: text.to_owned(),
+                    path: NormalPath::parse(text),
+                });
             }
         });
     }
@@ -357,12 +411,19 @@ impl<'a> Reach<'a> {
 
     /// The text, or the texts of a list. Where text is a must, what is neither is shown as such; where it is not, lists are read however
     /// deep, and whatever else is in them.
-    fn texts(&mut self, value: Json<'_>, is_strict: bool, see: &mut dyn FnMut(&mut Self, Result<&str, &str>)) {
+    fn texts(
+        &mut self,
+        value: Json<'_>,
+        is_strict: bool,
+        see: &mut dyn FnMut(&mut Self, Result<&str, &str>),
+    ) {
         match value.kind() {
             Kind::Null => {}
             Kind::String => see(self, Ok(&value.as_str().unwrap_or_default())),
             Kind::Array if !is_strict || value.items().all(|item| item.kind() == Kind::String) => {
-                value.items().for_each(|item| self.texts(item, is_strict, see));
+                value
+                    .items()
+                    .for_each(|item| self.texts(item, is_strict, see));
             }
             _ if is_strict => see(self, Err(value.text())),
             _ => {}

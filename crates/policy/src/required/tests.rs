@@ -11,18 +11,36 @@ const ROWS: &[(&str, &str)] = &[
     ("aegis.agent.delete, aegis.task.execute", "agent_id"),
     ("aegis.agent.search, aegis.workflow.search", "query"),
     ("aegis.agent.generate, aegis.workflow.generate", "input"),
-    ("aegis.workflow.create, aegis.workflow.update", "manifest_yaml"),
-    ("aegis.workflow.export, aegis.workflow.delete, aegis.workflow.run", "name"),
+    (
+        "aegis.workflow.create, aegis.workflow.update",
+        "manifest_yaml",
+    ),
+    (
+        "aegis.workflow.export, aegis.workflow.delete, aegis.workflow.run",
+        "name",
+    ),
     ("aegis.workflow.logs, aegis.task.logs", "execution_id"),
-    ("aegis.workflow.status, aegis.workflow.executions.get", "execution_id"),
-    ("aegis.task.status, aegis.task.wait, aegis.agent.wait, aegis.task.cancel, aegis.task.remove", "execution_id"),
-    ("aegis.workflow.cancel, aegis.workflow.wait, aegis.execute.wait, aegis.workflow.remove", "execution_id"),
+    (
+        "aegis.workflow.status, aegis.workflow.executions.get",
+        "execution_id",
+    ),
+    (
+        "aegis.task.status, aegis.task.wait, aegis.agent.wait, aegis.task.cancel, aegis.task.remove",
+        "execution_id",
+    ),
+    (
+        "aegis.workflow.cancel, aegis.workflow.wait, aegis.execute.wait, aegis.workflow.remove",
+        "execution_id",
+    ),
     ("aegis.workflow.signal", "execution_id, response"),
     ("aegis.agent.logs", "agent_id"),
     ("aegis.schema.get", "key"),
     ("aegis.schema.validate", "kind, manifest_yaml"),
     ("cmd.run", "command"),
-    ("fs.read, fs.list, fs.create_dir, fs.create.dir, fs.delete", "path"),
+    (
+        "fs.read, fs.list, fs.create_dir, fs.create.dir, fs.delete",
+        "path",
+    ),
     ("fs.write", "path, content"),
     ("fs.edit", "path, target_content, replacement_content"),
     ("fs.multi_edit", "path, edits"),
@@ -39,7 +57,10 @@ fn every_row_is_in_the_table() {
             assert_eq!(fields(tool), wanted, "{tool}");
         }
     }
-    let count: usize = ROWS.iter().map(|(tools, _)| tools.split(", ").count()).sum();
+    let count: usize = ROWS
+        .iter()
+        .map(|(tools, _)| tools.split(", ").count())
+        .sum();
     assert_eq!(count, 47);
 }
 

@@ -479,7 +479,12 @@ pub enum DemoName {
 #[must_use]
 pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut <Cli as clap::CommandFactory>::command(), "portcullis", &mut script);
+    clap_complete::generate(
+        shell,
+        &mut <Cli as clap::CommandFactory>::command(),
+        "portcullis",
+        &mut script,
+    );
     script
 }
 
@@ -505,5 +510,7 @@ fn reason(text: &str) -> Result<String, String> {
 }
 
 fn level(text: &str) -> Result<vocab::Level, String> {
-    text.to_ascii_uppercase().parse().map_err(|error: vocab::UnknownLevel| error.to_string())
+    text.to_ascii_uppercase()
+        .parse()
+        .map_err(|error: vocab::UnknownLevel| error.to_string())
 }

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 mod decide;
 
-pub use decide::{ApprovalView, CheckView, DefinitionView, ExplainView, ReviewView, SessionView, StageView};
+pub use decide::{
+    ApprovalView, CheckView, DefinitionView, ExplainView, ReviewView, SessionView, StageView,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]

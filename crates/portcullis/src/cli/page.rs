@@ -35,7 +35,9 @@ pub fn page() -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(page, "| {} | {} |", exit.code(), exit.meaning());
     }
-    let mut root = Cli::command().color(clap::ColorChoice::Never).term_width(100);
+    let mut root = Cli::command()
+        .color(clap::ColorChoice::Never)
+        .term_width(100);
     root.build();
     for verb in root.get_subcommands_mut() {
         section(&mut page, verb, "portcullis");
@@ -48,7 +50,10 @@ fn section(page: &mut String, command: &mut Command, parent: &str) {
         return;
     }
     let name = format!("{parent} {}", command.get_name());
-    let verbs: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
+    let verbs: Vec<String> = command
+        .get_subcommands()
+        .map(|verb| verb.get_name().to_owned())
+        .collect();
     if verbs.iter().all(|verb| verb == "help") {
         let help = command.render_long_help().to_string();
         let _ = write!(page, "\n## {name}\n\n```text\n{}\n```\n", own_part(&help));
@@ -74,6 +79,10 @@ fn own_part(help: &str) -> String {
         }
     }
     let text = lines.join("\n");
-    let text = text.trim_end().strip_suffix("Options:").unwrap_or(&text).trim_end();
+    let text = text
+        .trim_end()
+        .strip_suffix("Options:")
+        .unwrap_or(&text)
+        .trim_end();
     text.to_owned()
 }

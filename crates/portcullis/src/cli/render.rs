@@ -23,8 +23,14 @@ pub use decide::{Extent, approval, approvals, explanation, review, session, sess
 /// `MCP 2/3`: connected of wanted. Green when all are, red when none is, yellow between; nothing when none is wanted.
 #[must_use]
 pub fn mcp_line(servers: &[ServerView], style: Style) -> String {
-    let wanted = servers.iter().filter(|server| server.state.is_wanted()).count();
-    let connected = servers.iter().filter(|server| server.state == ServerState::Connected).count();
+    let wanted = servers
+        .iter()
+        .filter(|server| server.state.is_wanted())
+        .count();
+    let connected = servers
+        .iter()
+        .filter(|server| server.state == ServerState::Connected)
+        .count();
     if wanted == 0 {
         return String::new();
     }
@@ -39,10 +45,23 @@ pub fn mcp_line(servers: &[ServerView], style: Style) -> String {
 #[must_use]
 pub fn servers(servers: &[ServerView], style: Style) -> String {
     if servers.is_empty() {
-        return "No servers yet. Add one with: portcullis servers add ID --command CMD -- ARGS…\n".to_owned();
+        return "No servers yet. Add one with: portcullis servers add ID --command CMD -- ARGS…\n"
+            .to_owned();
     }
     let rows: Vec<Vec<Cell>> = servers.iter().map(server_row).collect();
-    let mut out = table(&["SERVER", "STATE", "LEVEL", "TRANSPORT", "PROTOCOL", "TOOLS", "NOTE"], &rows, style);
+    let mut out = table(
+        &[
+            "SERVER",
+            "STATE",
+            "LEVEL",
+            "TRANSPORT",
+            "PROTOCOL",
+            "TOOLS",
+            "NOTE",
+        ],
+        &rows,
+        style,
+    );
     out.extend(servers.iter().map(|server| details(server, style)));
     out
 }
@@ -52,12 +71,24 @@ const STDERR_LINES: usize = 5;
 
 fn details(server: &ServerView, style: Style) -> String {
     let id = tame(&server.id);
-    let mut out: String = server.remarks.iter().map(|remark| format!("{id}: {}\n", tame(remark))).collect();
-    let said: Vec<&str> = server.stderr.as_deref().unwrap_or_default().lines().filter(|line| !line.trim().is_empty()).collect();
+    let mut out: String = server
+        .remarks
+        .iter()
+        .map(|remark| format!("{id}: {}\n", tame(remark)))
+        .collect();
+    let said: Vec<&str> = server
+        .stderr
+        .as_deref()
+        .unwrap_or_default()
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
     if !said.is_empty() {
         out.push_str(&format!("\n{id} wrote to standard error:\n"));
         let last = said.iter().skip(said.len().saturating_sub(STDERR_LINES));
-        out.extend(last.map(|line| format!("  {}\n", cut(&tame(line), style.width.saturating_sub(2)))));
+        out.extend(
+            last.map(|line| format!("  {}\n", cut(&tame(line), style.width.saturating_sub(2)))),
+        );
         out.push_str(&format!("  portcullis servers show {id} has it whole\n"));
     }
     out
@@ -76,12 +107,22 @@ fn server_row(server: &ServerView) -> Vec<Cell> {
         (None, None) => painted("UNTRUSTED", Paint::Yellow),
     };
     let known = server.state == ServerState::Connected;
-    let count = |number: u64| if known { number.to_string() } else { "-".to_owned() };
+    let count = |number: u64| {
+        if known {
+            number.to_string()
+        } else {
+            "-".to_owned()
+        }
+    };
     vec![
         painted(&server.id, Paint::Bold),
         painted(server.state.as_str(), state),
         level,
-        cell(if matches!(server.transport.as_str(), "" | "none") { "-" } else { &server.transport }),
+        cell(if matches!(server.transport.as_str(), "" | "none") {
+            "-"
+        } else {
+            &server.transport
+        }),
         cell(server.protocol.as_deref().unwrap_or("-")),
         cell(count(server.tools)),
         cell(note(server)),
@@ -96,16 +137,26 @@ fn note(server: &ServerView) -> String {
     }
     match server.state {
         ServerState::Connected if server.classification.is_none() => {
-            format!("cannot be called; portcullis servers classify {} LEVEL", server.id)
+            format!(
+                "cannot be called; portcullis servers classify {} LEVEL",
+                server.id
+            )
         }
         ServerState::Connected if server.quarantined > 0 => {
-            format!("{} to review; portcullis servers review {}", server.quarantined, server.id)
+            format!(
+                "{} to review; portcullis servers review {}",
+                server.quarantined, server.id
+            )
         }
         ServerState::Connected if server.open_world == Some(true) => "open world".to_owned(),
         ServerState::Connected => String::new(),
         ServerState::Failed => format!("{error}; portcullis servers retry {}", server.id),
         ServerState::Connecting | ServerState::Disconnected => match server.next_retry_ms {
-            Some(ms) => format!("attempt {} in {}s: {error}", server.attempt + 1, ms.div_ceil(1_000)),
+            Some(ms) => format!(
+                "attempt {} in {}s: {error}",
+                server.attempt + 1,
+                ms.div_ceil(1_000)
+            ),
             None => error.to_owned(),
         },
         ServerState::Disabled => format!("portcullis servers enable {}", server.id),
@@ -121,7 +172,8 @@ pub fn tools(tools: &[ToolView], style: Style) -> String {
     if tools.is_empty() {
         return "No tools. `portcullis servers list` shows what is connected.\n".to_owned();
     }
-    let (left_out, callable): (Vec<&ToolView>, Vec<&ToolView>) = tools.iter().partition(|tool| tool.left_out.is_some());
+    let (left_out, callable): (Vec<&ToolView>, Vec<&ToolView>) =
+        tools.iter().partition(|tool| tool.left_out.is_some());
     let rows: Vec<Vec<Cell>> = callable
         .iter()
         .map(|tool| {
@@ -129,27 +181,48 @@ pub fn tools(tools: &[ToolView], style: Style) -> String {
                 _ if tool.admission == "BLOCKED" => painted("blocked", Paint::Red),
                 _ if tool.admission == "DISABLED" => painted("disabled", Paint::Dim),
                 _ if tool.quarantined => painted("to review", Paint::Yellow),
-                "permitted" | "restricted" if tool.shown == Some(false) => painted("not classified", Paint::Yellow),
+                "permitted" | "restricted" if tool.shown == Some(false) => {
+                    painted("not classified", Paint::Yellow)
+                }
                 "permitted" => cell("permitted"),
                 "blocked" => painted("blocked", Paint::Red),
                 other => painted(other, Paint::Yellow),
             };
             let effect = offer::effect(&tool.effect, &tool.effect_from);
             let description = tool.description.as_deref().unwrap_or_default();
-            let open_world = tool.open_world.map_or("-", |is_open| if is_open { "yes" } else { "no" });
-            vec![painted(&tool.name, Paint::Bold), permission, cell(effect), cell(open_world), cell(description)]
+            let open_world = tool
+                .open_world
+                .map_or("-", |is_open| if is_open { "yes" } else { "no" });
+            vec![
+                painted(&tool.name, Paint::Bold),
+                permission,
+                cell(effect),
+                cell(open_world),
+                cell(description),
+            ]
         })
         .collect();
-    let mut out = table(&["TOOL", "PERMISSION", "EFFECT", "OPEN WORLD", "DESCRIPTION"], &rows, style);
+    let mut out = table(
+        &["TOOL", "PERMISSION", "EFFECT", "OPEN WORLD", "DESCRIPTION"],
+        &rows,
+        style,
+    );
     if !left_out.is_empty() {
         let rows: Vec<Vec<Cell>> = left_out
             .iter()
             .map(|tool| {
                 let name = cut(&tame(&tool.original), LONGEST_NAME);
-                vec![painted(name, Paint::Bold), cell(&tool.server), cell(tool.left_out.as_deref().unwrap_or_default())]
+                vec![
+                    painted(name, Paint::Bold),
+                    cell(&tool.server),
+                    cell(tool.left_out.as_deref().unwrap_or_default()),
+                ]
             })
             .collect();
-        out.push_str(&format!("\nLeft out, so nobody can call them:\n{}", table(&["NAME", "SERVER", "WHY"], &rows, style)));
+        out.push_str(&format!(
+            "\nLeft out, so nobody can call them:\n{}",
+            table(&["NAME", "SERVER", "WHY"], &rows, style)
+        ));
     }
     out
 }
@@ -163,7 +236,10 @@ fn provider(issuer: &IssuerView, style: Style) -> String {
             let age = span(issuer.age_ms.unwrap_or(0) / 1_000);
             format!("tokens  of {name}, by keys from {age} ago: {}", tame(error))
         }
-        (Some(error), _) => format!("tokens  of {name} are refused, there are no keys: {}", tame(error)),
+        (Some(error), _) => format!(
+            "tokens  of {name} are refused, there are no keys: {}",
+            tame(error)
+        ),
     };
     format!("{}\n", style.paint(&line, Paint::Yellow))
 }
@@ -172,14 +248,27 @@ fn provider(issuer: &IssuerView, style: Style) -> String {
 pub fn status(status: &StatusView, style: Style) -> String {
     let mut out = String::new();
     let up = span(status.uptime_ms / 1_000);
-    let title = style.paint(&format!("portcullis {}", tame(&status.version)), Paint::Bold);
-    out.push_str(&format!("{title}  {}  pid {}, up {up}\n", tame(&status.url), status.pid));
+    let title = style.paint(
+        &format!("portcullis {}", tame(&status.version)),
+        Paint::Bold,
+    );
+    out.push_str(&format!(
+        "{title}  {}  pid {}, up {up}\n",
+        tame(&status.url),
+        status.pid
+    ));
     if status.authentication == "none" {
-        out.push_str(&style.paint("authentication is off: every program on this machine can call", Paint::Yellow));
+        out.push_str(&style.paint(
+            "authentication is off: every program on this machine can call",
+            Paint::Yellow,
+        ));
         out.push('\n');
     }
     if !status.awaiting_restart.is_empty() {
-        let line = format!("in force after a restart: {}", tame(&status.awaiting_restart.join(", ")));
+        let line = format!(
+            "in force after a restart: {}",
+            tame(&status.awaiting_restart.join(", "))
+        );
         out.push_str(&format!("{}\n", style.paint(&line, Paint::Yellow)));
     }
     for issuer in status.oauth.iter().flat_map(|oauth| &oauth.issuers) {
@@ -201,16 +290,27 @@ pub fn status(status: &StatusView, style: Style) -> String {
         out.push_str(&format!("{}\n", style.paint(&waiting, Paint::Yellow)));
     }
     match &status.ledger.broken {
-        None => out.push_str(&format!("ledger  {} records in {}\n", status.ledger.records, tame(&status.ledger.path))),
+        None => out.push_str(&format!(
+            "ledger  {} records in {}\n",
+            status.ledger.records,
+            tame(&status.ledger.path)
+        )),
         Some(reason) => {
-            let line = format!("ledger  broken, so nothing is carried out: {}", tame(reason));
+            let line = format!(
+                "ledger  broken, so nothing is carried out: {}",
+                tame(reason)
+            );
             out.push_str(&style.paint(&line, Paint::Red));
             out.push('\n');
         }
     }
     out.push_str(&worker(status, style));
     let line = mcp_line(&status.servers, style);
-    out.push_str(&format!("\n{}{}", line, if line.is_empty() { "" } else { "\n" }));
+    out.push_str(&format!(
+        "\n{}{}",
+        line,
+        if line.is_empty() { "" } else { "\n" }
+    ));
     out.push_str(&servers(&status.servers, style));
     if !status.sinks.is_empty() {
         out.push('\n');
@@ -220,7 +320,13 @@ pub fn status(status: &StatusView, style: Style) -> String {
         let rows: Vec<Vec<Cell>> = status
             .callers
             .iter()
-            .map(|caller| vec![painted(&caller.name, Paint::Bold), cell(&caller.id), cell(&caller.label)])
+            .map(|caller| {
+                vec![
+                    painted(&caller.name, Paint::Bold),
+                    cell(&caller.id),
+                    cell(&caller.label),
+                ]
+            })
             .collect();
         out.push('\n');
         out.push_str(&table(&["CALLER", "ID", "HAS SEEN"], &rows, style));
@@ -230,11 +336,22 @@ pub fn status(status: &StatusView, style: Style) -> String {
 
 fn worker(status: &StatusView, style: Style) -> String {
     let worker = &status.worker;
-    let pid = worker.pid.map_or_else(|| style.paint("not running", Paint::Red), |pid| format!("pid {pid}"));
-    let missing: Vec<String> = worker.confinement.iter().filter(|one| !one.applied).map(|one| tame(&one.name)).collect();
+    let pid = worker.pid.map_or_else(
+        || style.paint("not running", Paint::Red),
+        |pid| format!("pid {pid}"),
+    );
+    let missing: Vec<String> = worker
+        .confinement
+        .iter()
+        .filter(|one| !one.applied)
+        .map(|one| tame(&one.name))
+        .collect();
     let held = match missing.as_slice() {
         [] => "fully confined".to_owned(),
-        missing => style.paint(&format!("NOT confined by {}", missing.join(", ")), Paint::Yellow),
+        missing => style.paint(
+            &format!("NOT confined by {}", missing.join(", ")),
+            Paint::Yellow,
+        ),
     };
     let restarts = match worker.restarts {
         0 => "never restarted".to_owned(),
@@ -256,8 +373,16 @@ pub fn tokens(credentials: &[Credential], style: Style) -> String {
                 Role::Client => "client",
                 Role::Operator => "operator",
             };
-            let state = if credential.revoked { painted("revoked", Paint::Red) } else { painted("valid", Paint::Green) };
-            let grants = if credential.grants.is_empty() { "-".to_owned() } else { credential.grants.join(", ") };
+            let state = if credential.revoked {
+                painted("revoked", Paint::Red)
+            } else {
+                painted("valid", Paint::Green)
+            };
+            let grants = if credential.grants.is_empty() {
+                "-".to_owned()
+            } else {
+                credential.grants.join(", ")
+            };
             vec![
                 painted(&credential.id, Paint::Bold),
                 cell(&credential.name),
@@ -270,7 +395,13 @@ pub fn tokens(credentials: &[Credential], style: Style) -> String {
             ]
         })
         .collect();
-    table(&["ID", "NAME", "ROLE", "STATE", "VIEW", "CREATED", "FOR", "GRANTS"], &rows, style)
+    table(
+        &[
+            "ID", "NAME", "ROLE", "STATE", "VIEW", "CREATED", "FOR", "GRANTS",
+        ],
+        &rows,
+        style,
+    )
 }
 
 /// Whom a credential acts for, and within what: `alice (eng, ops) with claude of acme in read-only`.
@@ -280,10 +411,29 @@ fn holder(credential: &Credential) -> String {
     if !credential.departments.is_empty() {
         words.push(format!("({})", credential.departments.join(", ")));
     }
-    words.extend(credential.agent.as_ref().map(|agent| format!("with {agent}")));
-    words.extend(credential.tenant.as_ref().map(|tenant| format!("of {tenant}")));
-    words.extend(credential.context.as_ref().map(|context| format!("in {context}")));
-    if words.is_empty() { "-".to_owned() } else { words.join(" ") }
+    words.extend(
+        credential
+            .agent
+            .as_ref()
+            .map(|agent| format!("with {agent}")),
+    );
+    words.extend(
+        credential
+            .tenant
+            .as_ref()
+            .map(|tenant| format!("of {tenant}")),
+    );
+    words.extend(
+        credential
+            .context
+            .as_ref()
+            .map(|context| format!("in {context}")),
+    );
+    if words.is_empty() {
+        "-".to_owned()
+    } else {
+        words.join(" ")
+    }
 }
 
 #[must_use]
@@ -292,7 +442,9 @@ pub fn explained(rows: &[Explained], style: Style) -> String {
         .iter()
         .map(|row| {
             let origin = match (row.awaiting_restart, row.origin.as_str()) {
-                (true, origin) => painted(format!("{origin}, in force after a restart"), Paint::Yellow),
+                (true, origin) => {
+                    painted(format!("{origin}, in force after a restart"), Paint::Yellow)
+                }
                 (false, "default") => painted("default", Paint::Dim),
                 (false, origin) => cell(origin),
             };
@@ -304,9 +456,20 @@ pub fn explained(rows: &[Explained], style: Style) -> String {
 
 /// The two largest units: `3d 4h`, `2m 5s`, `9s`.
 fn span(seconds: u64) -> String {
-    let parts = [(seconds / 86_400, 'd'), (seconds / 3_600 % 24, 'h'), (seconds / 60 % 60, 'm'), (seconds % 60, 's')];
-    let shown = parts.iter().skip_while(|(count, unit)| *count == 0 && *unit != 's').take(2);
-    shown.map(|(count, unit)| format!("{count}{unit}")).collect::<Vec<_>>().join(" ")
+    let parts = [
+        (seconds / 86_400, 'd'),
+        (seconds / 3_600 % 24, 'h'),
+        (seconds / 60 % 60, 'm'),
+        (seconds % 60, 's'),
+    ];
+    let shown = parts
+        .iter()
+        .skip_while(|(count, unit)| *count == 0 && *unit != 's')
+        .take(2);
+    shown
+        .map(|(count, unit)| format!("{count}{unit}"))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Seconds since 1970 as `2026-11-15 11:02 UTC`.
@@ -317,11 +480,20 @@ pub fn utc(seconds: u64) -> String {
     let shifted = days + 719_468;
     let era = shifted / 146_097;
     let day_of_era = shifted % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", rest / 3_600, rest % 3_600 / 60)
+    format!(
+        "{year:04}-{month:02}-{day:02} {:02}:{:02} UTC",
+        rest / 3_600,
+        rest % 3_600 / 60
+    )
 }

@@ -14,7 +14,10 @@ pub struct Style {
 
 impl Style {
     /// For files, pipes and tests.
-    pub const PLAIN: Self = Self { color: false, width: 100 };
+    pub const PLAIN: Self = Self {
+        color: false,
+        width: 100,
+    };
 
     /// For standard output.
     #[must_use]
@@ -22,13 +25,21 @@ impl Style {
         let stdout = std::io::stdout();
         let color = wants_color(choice, &stdout);
         // Where there is no edge, as in a file or a pipe, nothing is cut.
-        let width = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
-        Self { color, width: if width == 0 { usize::MAX } else { width } }
+        let width =
+            rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
+        Self {
+            color,
+            width: if width == 0 { usize::MAX } else { width },
+        }
     }
 
     #[must_use]
     pub fn paint(self, text: &str, paint: Paint) -> String {
-        if self.color { format!("\u{1b}[{}m{text}\u{1b}[0m", paint.code()) } else { text.to_owned() }
+        if self.color {
+            format!("\u{1b}[{}m{text}\u{1b}[0m", paint.code())
+        } else {
+            text.to_owned()
+        }
     }
 }
 
@@ -80,7 +91,12 @@ pub fn tame(text: &str) -> String {
         c if c.is_control() => ' ',
         c => c,
     };
-    text.chars().map(visible).collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
+    text.chars()
+        .map(visible)
+        .collect::<String>()
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// At most `width` characters, the last one `…` if something was cut.
@@ -113,14 +129,30 @@ pub fn painted(text: impl AsRef<str>, paint: Paint) -> Cell {
 pub fn table(head: &[&str], rows: &[Vec<Cell>], style: Style) -> String {
     let columns = head.len();
     let width_of = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|(text, _)| text.chars().count());
-        cells.chain(head.get(column).map(|title| title.chars().count())).max().unwrap_or(0)
+        let cells = rows
+            .iter()
+            .filter_map(|row| row.get(column))
+            .map(|(text, _)| text.chars().count());
+        cells
+            .chain(head.get(column).map(|title| title.chars().count()))
+            .max()
+            .unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width_of).collect();
-    let before_last: usize = widths.iter().take(columns.saturating_sub(1)).map(|width| width + 2).sum();
+    let before_last: usize = widths
+        .iter()
+        .take(columns.saturating_sub(1))
+        .map(|width| width + 2)
+        .sum();
     let room = style.width.saturating_sub(before_last).max(8);
-    let titles: Vec<Cell> = head.iter().map(|title| painted(title, Paint::Dim)).collect();
-    std::iter::once(&titles).chain(rows).map(|row| line(row, &widths, room, style)).collect()
+    let titles: Vec<Cell> = head
+        .iter()
+        .map(|title| painted(title, Paint::Dim))
+        .collect();
+    std::iter::once(&titles)
+        .chain(rows)
+        .map(|row| line(row, &widths, room, style))
+        .collect()
 }
 
 fn line(row: &[Cell], widths: &[usize], room: usize, style: Style) -> String {
@@ -128,7 +160,16 @@ fn line(row: &[Cell], widths: &[usize], room: usize, style: Style) -> String {
     for (column, (text, paint)) in row.iter().enumerate() {
         let last = column + 1 == row.len();
         let text = if last { cut(text, room) } else { text.clone() };
-        let pad = if last { 0 } else { widths.get(column).copied().unwrap_or(0).saturating_sub(text.chars().count()) + 2 };
+        let pad = if last {
+            0
+        } else {
+            widths
+                .get(column)
+                .copied()
+                .unwrap_or(0)
+                .saturating_sub(text.chars().count())
+                + 2
+        };
         out.push_str(&paint.map_or_else(|| text.clone(), |paint| style.paint(&text, paint)));
         out.push_str(&" ".repeat(pad));
     }

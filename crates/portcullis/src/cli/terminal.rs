@@ -42,8 +42,12 @@ pub fn harmless(text: &str, colored: bool) -> Cow<'_, str> {
 /// A change of colour at the beginning of the text.
 fn paint_at(text: &str) -> Option<&str> {
     const LONGEST: usize = 16;
-    let end = text.strip_prefix("\u{1b}[")?.find(|c: char| !c.is_ascii_digit() && c != ';')? + 2;
-    text.get(..=end).filter(|paint| paint.ends_with('m') && paint.len() <= LONGEST)
+    let end = text
+        .strip_prefix("\u{1b}[")?
+        .find(|c: char| !c.is_ascii_digit() && c != ';')?
+        + 2;
+    text.get(..=end)
+        .filter(|paint| paint.ends_with('m') && paint.len() <= LONGEST)
 }
 
 /// JSON that says the same with everything escaped that a terminal would obey or that hides itself. Such characters stand only
@@ -57,7 +61,9 @@ pub fn escaped(json: &str) -> Cow<'_, str> {
     for c in json.chars() {
         if is_obeyed(c) {
             let mut units = [0; 2];
-            c.encode_utf16(&mut units).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+            c.encode_utf16(&mut units)
+                .iter()
+                .for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
         } else {
             out.push(c);
         }
@@ -133,7 +139,15 @@ pub struct Out<W> {
 
 impl<W: Write> Out<W> {
     pub fn new(to: W, json: bool, colored: bool) -> Self {
-        Self { to, json, colored, read_by_a_program: false, redraws: false, outlives_reader: false, is_closed: false }
+        Self {
+            to,
+            json,
+            colored,
+            read_by_a_program: false,
+            redraws: false,
+            outlives_reader: false,
+            is_closed: false,
+        }
     }
 
     #[must_use]
@@ -165,7 +179,11 @@ impl<W: Write> Out<W> {
         match outcome {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 self.is_closed = true;
-                if self.outlives_reader { Ok(anyway) } else { Err(error) }
+                if self.outlives_reader {
+                    Ok(anyway)
+                } else {
+                    Err(error)
+                }
             }
             outcome => outcome,
         }
@@ -179,8 +197,15 @@ impl<W: Write> Write for Out<W> {
             Some(screen) => (REDRAW, screen),
             None => ("", &*text),
         };
-        let text = if self.json { escaped(text) } else { harmless(text, self.colored) };
-        let written = self.to.write_all(again.as_bytes()).and_then(|()| self.to.write_all(text.as_bytes()));
+        let text = if self.json {
+            escaped(text)
+        } else {
+            harmless(text, self.colored)
+        };
+        let written = self
+            .to
+            .write_all(again.as_bytes())
+            .and_then(|()| self.to.write_all(text.as_bytes()));
         self.noted(written.map(|()| bytes.len()), bytes.len())
     }
 
@@ -194,7 +219,11 @@ impl<W: Write> Sheet for Out<W> {
     fn data(&mut self, bytes: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(bytes);
         let legible = legible(&text);
-        let bytes = if self.read_by_a_program { bytes } else { legible.as_bytes() };
+        let bytes = if self.read_by_a_program {
+            bytes
+        } else {
+            legible.as_bytes()
+        };
         let written = self.to.write_all(bytes);
         self.noted(written, ())
     }

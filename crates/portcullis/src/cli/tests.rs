@@ -3,8 +3,8 @@ use clap::{CommandFactory as _, Parser as _};
 use super::{
     args::{self, ColorChoice, Servers, Token},
     model::{
-        CallCounts, CallerView, ConfinementView, IssuerView, LedgerView, OAuthView, ServerState, ServerView, StatusView,
-        ToolView, WorkerView,
+        CallCounts, CallerView, ConfinementView, IssuerView, LedgerView, OAuthView, ServerState,
+        ServerView, StatusView, ToolView, WorkerView,
     },
     style::{Style, cut, tame},
     *,
@@ -104,32 +104,60 @@ fn every_verb_is_understood() {
 #[test]
 fn the_examples_in_the_help_work() {
     fn with_examples(command: &clap::Command, found: &mut Vec<String>) {
-        found.extend(command.get_after_help().map(ToString::to_string).filter(|help| help.contains("Examples:")));
-        command.get_subcommands().for_each(|command| with_examples(command, found));
+        found.extend(
+            command
+                .get_after_help()
+                .map(ToString::to_string)
+                .filter(|help| help.contains("Examples:")),
+        );
+        command
+            .get_subcommands()
+            .for_each(|command| with_examples(command, found));
     }
     let mut helps = Vec::new();
     with_examples(&Cli::command(), &mut helps);
     assert!(helps.len() >= 6, "{}", helps.len());
     for help in helps {
-        assert!(help.lines().all(|line| line.chars().count() <= 98), "would wrap: {help}");
+        assert!(
+            help.lines().all(|line| line.chars().count() <= 98),
+            "would wrap: {help}"
+        );
         let help = help.replace(" \\\n      ", " ");
-        let examples: Vec<_> = help.lines().filter(|line| line.starts_with("  portcullis")).collect();
+        let examples: Vec<_> = help
+            .lines()
+            .filter(|line| line.starts_with("  portcullis"))
+            .collect();
         assert!(examples.len() >= 2);
         for example in examples {
             // What is explained stands after a run of spaces, what a shell does with files after its sign; quoted is one word.
-            let line = example.trim().split("   ").next().unwrap().split(['<', '>']).next().unwrap();
-            parsed(&line.replace("\"query\": ", "\"query\":").replace("'read them'", "read"));
+            let line = example
+                .trim()
+                .split("   ")
+                .next()
+                .unwrap()
+                .split(['<', '>'])
+                .next()
+                .unwrap();
+            parsed(
+                &line
+                    .replace("\"query\": ", "\"query\":")
+                    .replace("'read them'", "read"),
+            );
         }
     }
 }
 
 #[test]
 fn adding_a_server_keeps_the_programs_own_options() {
-    let cli = parsed("portcullis --home /h servers add fs --command npx --env A=b=c --classification INTERNAL -- -y pkg --json");
+    let cli = parsed(
+        "portcullis --home /h servers add fs --command npx --env A=b=c --classification INTERNAL -- -y pkg --json",
+    );
     assert!(!cli.json, "what follows -- is the program's");
     assert_eq!(cli.home.as_deref(), Some(std::path::Path::new("/h")));
     assert_eq!(cli.color, ColorChoice::Auto);
-    let Verb::Servers(Servers::Add(add)) = cli.verb else { panic!() };
+    let Verb::Servers(Servers::Add(add)) = cli.verb else {
+        panic!()
+    };
     assert_eq!(add.args, ["-y", "pkg", "--json"]);
     assert_eq!(add.env, [("A".to_owned(), "b=c".to_owned())]);
     assert_eq!(add.classification, Some(vocab::Level::Internal));
@@ -138,14 +166,21 @@ fn adding_a_server_keeps_the_programs_own_options() {
 #[test]
 fn wrong_usage_is_explained() {
     assert!(refused("portcullis servers add a").contains("--command <CMD>|--url <URL>"));
-    assert!(refused("portcullis servers add a --command x --url y").contains("cannot be used with"));
+    assert!(
+        refused("portcullis servers add a --command x --url y").contains("cannot be used with")
+    );
     assert!(refused("portcullis servers add a --url y --env A=b").contains("cannot be used with"));
     assert!(refused("portcullis servers add a --command x --env A").contains("NAME=VALUE"));
     for written in ["PUBLIC", "public", "Public"] {
         let cli = parsed(&format!("portcullis servers classify a {written}"));
-        assert!(matches!(cli.verb, Verb::Servers(args::Servers::Classify(args)) if args.level == vocab::Level::Public));
+        assert!(
+            matches!(cli.verb, Verb::Servers(args::Servers::Classify(args)) if args.level == vocab::Level::Public)
+        );
     }
-    assert!(refused("portcullis servers classify a secret").contains("PUBLIC, INTERNAL, CONFIDENTIAL or RESTRICTED"));
+    assert!(
+        refused("portcullis servers classify a secret")
+            .contains("PUBLIC, INTERNAL, CONFIDENTIAL or RESTRICTED")
+    );
     assert!(refused("portcullis stauts").contains("'status'"));
     assert!(refused("portcullis servers block a").contains("--reason <TEXT>"));
     assert!(refused("portcullis session reset laptop").contains("--reason <TEXT>"));
@@ -160,7 +195,9 @@ fn wrong_usage_is_explained() {
 
 #[test]
 fn a_new_token_is_a_client_unless_asked() {
-    let Verb::Token(Token::New(new)) = parsed("portcullis token new x").verb else { panic!() };
+    let Verb::Token(Token::New(new)) = parsed("portcullis token new x").verb else {
+        panic!()
+    };
     assert!(!new.operator && new.grant.is_empty());
     assert_eq!(vocab::View::from(new.view), vocab::View::Double);
 }
@@ -175,7 +212,10 @@ fn completions_know_the_verbs() {
 fn generated_page_is_current() {
     let page = page::page();
     assert!(page.contains("## portcullis servers add\n") && !page.contains("demo-server NAME"));
-    assert!(!page.contains("--home <DIR>\n"), "options of every verb are told once");
+    assert!(
+        !page.contains("--home <DIR>\n"),
+        "options of every verb are told once"
+    );
     crate::generated::check("docs/cli.md", &page);
 }
 
@@ -190,7 +230,13 @@ fn exit_codes_are_distinct_and_in_the_help() {
 
 fn server(id: &str, state: ServerState) -> ServerView {
     let classification = Some("PUBLIC".to_owned());
-    ServerView { id: id.to_owned(), state, transport: "stdio".to_owned(), classification, ..ServerView::default() }
+    ServerView {
+        id: id.to_owned(),
+        state,
+        transport: "stdio".to_owned(),
+        classification,
+        ..ServerView::default()
+    }
 }
 
 fn fleet() -> Vec<ServerView> {
@@ -201,7 +247,11 @@ fn fleet() -> Vec<ServerView> {
             confined: Some("own process group, cleared environment".to_owned()),
             ..server("github", ServerState::Connected)
         },
-        ServerView { classification: None, tools: 2, ..server("time", ServerState::Connected) },
+        ServerView {
+            classification: None,
+            tools: 2,
+            ..server("time", ServerState::Connected)
+        },
         ServerView {
             last_error: Some("connection refused\u{1b}[2J".to_owned()),
             attempt: 3,
@@ -209,7 +259,10 @@ fn fleet() -> Vec<ServerView> {
             transport: "http".to_owned(),
             ..server("search", ServerState::Disconnected)
         },
-        ServerView { last_error: Some("no such program: npx".to_owned()), ..server("fs", ServerState::Failed) },
+        ServerView {
+            last_error: Some("no such program: npx".to_owned()),
+            ..server("fs", ServerState::Failed)
+        },
         server("old", ServerState::Disabled),
         ServerView {
             transport: String::new(),
@@ -238,11 +291,22 @@ empty   skipped       PUBLIC     -          -           -      it has neither `c
 
 #[test]
 fn what_a_failing_program_said_is_shown_below() {
-    let stderr = Some((1..9).map(|line| format!("line {line}\u{1b}[31m\n")).collect());
-    let failing =
-        ServerView { stderr, remarks: vec!["the tool `a b` is not shown".to_owned()], ..server("fs", ServerState::Failed) };
+    let stderr = Some(
+        (1..9)
+            .map(|line| format!("line {line}\u{1b}[31m\n"))
+            .collect(),
+    );
+    let failing = ServerView {
+        stderr,
+        remarks: vec!["the tool `a b` is not shown".to_owned()],
+        ..server("fs", ServerState::Failed)
+    };
     let text = render::servers(&[failing], Style::PLAIN);
-    let below: String = text.lines().skip(2).map(|line| format!("{line}\n")).collect();
+    let below: String = text
+        .lines()
+        .skip(2)
+        .map(|line| format!("{line}\n"))
+        .collect();
     assert_eq!(
         below,
         "\
@@ -261,14 +325,23 @@ fs wrote to standard error:
 
 #[test]
 fn the_mcp_line_counts_and_colours() {
-    let color = Style { color: true, width: 80 };
+    let color = Style {
+        color: true,
+        width: 80,
+    };
     let line = |states: &[ServerState]| {
         let servers: Vec<_> = states.iter().map(|state| server("a", *state)).collect();
         render::mcp_line(&servers, color)
     };
     use ServerState::{Connected, Connecting, Disabled, Failed, Skipped};
-    assert_eq!(line(&[Connected, Connected, Disabled]), "\u{1b}[32mMCP 2/2\u{1b}[0m");
-    assert_eq!(line(&[Connected, Connecting, Connected]), "\u{1b}[33mMCP 2/3\u{1b}[0m");
+    assert_eq!(
+        line(&[Connected, Connected, Disabled]),
+        "\u{1b}[32mMCP 2/2\u{1b}[0m"
+    );
+    assert_eq!(
+        line(&[Connected, Connecting, Connected]),
+        "\u{1b}[33mMCP 2/3\u{1b}[0m"
+    );
     assert_eq!(line(&[Failed, Connecting]), "\u{1b}[31mMCP 0/2\u{1b}[0m");
     assert_eq!(line(&[Disabled, Skipped]), "");
 }
@@ -285,10 +358,21 @@ fn tools_as_a_table() {
         ToolView {
             effect: "read".to_owned(),
             open_world: Some(false),
-            ..tool("demo-notes__echo", "permitted", "Says it back.\nSecond line.")
+            ..tool(
+                "demo-notes__echo",
+                "permitted",
+                "Says it back.\nSecond line.",
+            )
         },
-        tool("github__delete_repo", "blocked", "\u{202e}Deletes\u{7} a repository"),
-        ToolView { quarantined: true, ..tool("github__new", "permitted", "") },
+        tool(
+            "github__delete_repo",
+            "blocked",
+            "\u{202e}Deletes\u{7} a repository",
+        ),
+        ToolView {
+            quarantined: true,
+            ..tool("github__new", "permitted", "")
+        },
     ];
     assert_eq!(
         render::tools(&tools, Style::PLAIN),
@@ -311,11 +395,23 @@ fn status_tells_of_providers_and_their_trouble() {
         usable,
     };
     let shown = |issuer: IssuerView| {
-        let oauth = OAuthView { issuers: vec![issuer], ..OAuthView::default() };
-        let text = render::status(&StatusView { oauth: Some(oauth), ..StatusView::default() }, Style::PLAIN);
+        let oauth = OAuthView {
+            issuers: vec![issuer],
+            ..OAuthView::default()
+        };
+        let text = render::status(
+            &StatusView {
+                oauth: Some(oauth),
+                ..StatusView::default()
+            },
+            Style::PLAIN,
+        );
         text.lines().nth(1).unwrap().to_owned()
     };
-    assert_eq!(shown(issuer(None, None)), "tokens  of https://id.example, 2 keys");
+    assert_eq!(
+        shown(issuer(None, None)),
+        "tokens  of https://id.example, 2 keys"
+    );
     assert_eq!(
         shown(issuer(Some("it answered with HTTP 503"), Some(true))),
         "tokens  of https://id.example, by keys from 2m 5s ago: it answered with HTTP 503"
@@ -337,18 +433,39 @@ fn status_on_one_screen() {
         authentication: "bearer".to_owned(),
         oauth: None,
         servers: vec![server("a", ServerState::Connected)],
-        callers: vec![CallerView { id: "1f2e3d4c".into(), name: "laptop".into(), label: "CONFIDENTIAL".into() }],
-        calls: CallCounts { in_flight: 1, answered: 20, refused: 3, failed: 0 },
+        callers: vec![CallerView {
+            id: "1f2e3d4c".into(),
+            name: "laptop".into(),
+            label: "CONFIDENTIAL".into(),
+        }],
+        calls: CallCounts {
+            in_flight: 1,
+            answered: 20,
+            refused: 3,
+            failed: 0,
+        },
         bundle: String::new(),
         pending_approvals: 0,
-        ledger: LedgerView { path: "/h/ledger".into(), records: 46, broken: None },
+        ledger: LedgerView {
+            path: "/h/ledger".into(),
+            records: 46,
+            broken: None,
+        },
         sinks: vec![],
         worker: WorkerView {
             pid: Some(43),
             restarts: 0,
             confinement: vec![
-                ConfinementView { name: "seccomp".into(), applied: true, detail: String::new() },
-                ConfinementView { name: "landlock".into(), applied: false, detail: "kernel has none".into() },
+                ConfinementView {
+                    name: "seccomp".into(),
+                    applied: true,
+                    detail: String::new(),
+                },
+                ConfinementView {
+                    name: "landlock".into(),
+                    applied: false,
+                    detail: "kernel has none".into(),
+                },
             ],
         },
     };
@@ -369,18 +486,28 @@ laptop  1f2e3d4c  CONFIDENTIAL
 "
     );
     let broken = StatusView {
-        ledger: LedgerView { broken: Some("disk full".into()), ..LedgerView::default() },
+        ledger: LedgerView {
+            broken: Some("disk full".into()),
+            ..LedgerView::default()
+        },
         authentication: "none".into(),
         ..StatusView::default()
     };
     let text = render::status(&broken, Style::PLAIN);
-    assert!(text.contains("ledger  broken, so nothing is carried out: disk full"), "{text}");
-    assert!(text.contains("authentication is off") && text.contains("worker  not running"), "{text}");
+    assert!(
+        text.contains("ledger  broken, so nothing is carried out: disk full"),
+        "{text}"
+    );
+    assert!(
+        text.contains("authentication is off") && text.contains("worker  not running"),
+        "{text}"
+    );
 }
 
 #[test]
 fn answers_of_other_versions_are_read() {
-    let json = r#"{"version":"9","servers":[{"id":"a","state":"hibernating","novel":1}],"more":{}}"#;
+    let json =
+        r#"{"version":"9","servers":[{"id":"a","state":"hibernating","novel":1}],"more":{}}"#;
     let status: StatusView = serde_json::from_str(json).unwrap();
     assert_eq!(status.servers[0].state, ServerState::Unknown);
 }
@@ -399,7 +526,16 @@ fn credentials_as_a_table() {
         Ok(())
     };
     let plain = NewCredential::plain("laptop", Role::Client);
-    tokens.issue(NewCredential { grants: vec!["github__*".into()], ..plain }, at, &mut fixed).unwrap();
+    tokens
+        .issue(
+            NewCredential {
+                grants: vec!["github__*".into()],
+                ..plain
+            },
+            at,
+            &mut fixed,
+        )
+        .unwrap();
     tokens.revoke("laptop").unwrap();
     let held = NewCredential {
         user: Some("alice".into()),
@@ -410,7 +546,13 @@ fn credentials_as_a_table() {
     tokens.issue(held, at, &mut other).unwrap();
     let [id, desk] = [tokens.list()[0].id.clone(), tokens.list()[1].id.clone()];
     assert_eq!(
-        render::tokens(tokens.list(), Style { color: false, width: 120 }),
+        render::tokens(
+            tokens.list(),
+            Style {
+                color: false,
+                width: 120
+            }
+        ),
         format!(
             "\
 ID        NAME    ROLE      STATE    VIEW    CREATED               FOR                      GRANTS
@@ -431,7 +573,10 @@ fn dates_are_right_at_the_edges() {
 
 #[test]
 fn nothing_a_server_says_can_drive_the_terminal() {
-    assert_eq!(tame("a\u{1b}]0;title\u{7}b\r\nc\u{200b}d"), "a ]0;title b c\u{fffd}d");
+    assert_eq!(
+        tame("a\u{1b}]0;title\u{7}b\r\nc\u{200b}d"),
+        "a ]0;title b c\u{fffd}d"
+    );
     assert_eq!(cut("abcdef", 4), "abc…");
     assert_eq!(cut("abcd", 4), "abcd");
 }

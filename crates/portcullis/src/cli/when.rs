@@ -23,7 +23,9 @@ impl When {
     #[must_use]
     pub fn ms(self, now_ms: u64) -> u64 {
         match self {
-            Self::Ago(span) => now_ms.saturating_sub(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),
+            Self::Ago(span) => {
+                now_ms.saturating_sub(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+            }
             Self::At(ms) => ms,
         }
     }
@@ -31,11 +33,16 @@ impl When {
 
 /// `30m`, `2h`, `7d`.
 pub(in crate::cli) fn ago(text: &str) -> Option<Duration> {
-    let days = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok()).and_then(|days| days.checked_mul(86_400));
+    let days = text
+        .strip_suffix('d')
+        .and_then(|days| days.parse::<u64>().ok())
+        .and_then(|days| days.checked_mul(86_400));
     let span = days.map(Duration::from_secs).or_else(|| {
         // A bare number could be anything.
         let has_unit = text.ends_with(|c: char| c.is_ascii_alphabetic());
-        has_unit.then(|| crate::config::units::duration(text)).flatten()
+        has_unit
+            .then(|| crate::config::units::duration(text))
+            .flatten()
     });
     span.filter(|span| !span.is_zero())
 }
@@ -46,9 +53,15 @@ fn at(text: &str) -> Option<u64> {
         None => (text, "00:00"),
     };
     let mut parts = date.split('-');
-    let (year, month, day) = (number(parts.next()?, 4)?, number(parts.next()?, 2)?, number(parts.next()?, 2)?);
-    let is_date =
-        parts.next().is_none() && (1..=12).contains(&month) && (1..=days_in(year, month)).contains(&day) && year >= 1970;
+    let (year, month, day) = (
+        number(parts.next()?, 4)?,
+        number(parts.next()?, 2)?,
+        number(parts.next()?, 2)?,
+    );
+    let is_date = parts.next().is_none()
+        && (1..=12).contains(&month)
+        && (1..=days_in(year, month)).contains(&day)
+        && year >= 1970;
     let (time, offset_minutes) = offset(time)?;
     let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
     let mut parts = clock.split(':');
@@ -58,7 +71,9 @@ fn at(text: &str) -> Option<u64> {
     if !is_date || !is_time {
         return None;
     }
-    let seconds = (days_since_1970(year, month, day) * 24 + i64::from(hour)) * 3600 + i64::from(minute) * 60 + i64::from(second);
+    let seconds = (days_since_1970(year, month, day) * 24 + i64::from(hour)) * 3600
+        + i64::from(minute) * 60
+        + i64::from(second);
     u64::try_from((seconds - offset_minutes * 60) * 1000 + milliseconds(fraction)?).ok()
 }
 
@@ -67,10 +82,15 @@ fn offset(time: &str) -> Option<(&str, i64)> {
     if let Some(time) = time.strip_suffix(['Z', 'z']) {
         return Some((time, 0));
     }
-    let Some(sign) = time.rfind(['+', '-']) else { return Some((time, 0)) };
+    let Some(sign) = time.rfind(['+', '-']) else {
+        return Some((time, 0));
+    };
     let (time, text) = time.split_at_checked(sign)?;
     let (hours, minutes) = text.get(1..)?.split_once(':')?;
-    let (hours, minutes) = (number(hours, 2).filter(|hours| *hours < 24)?, number(minutes, 2).filter(|minutes| *minutes < 60)?);
+    let (hours, minutes) = (
+        number(hours, 2).filter(|hours| *hours < 24)?,
+        number(minutes, 2).filter(|minutes| *minutes < 60)?,
+    );
     let total = i64::from(hours) * 60 + i64::from(minutes);
     Some((time, if text.starts_with('-') { -total } else { total }))
 }
@@ -82,8 +102,11 @@ fn number(text: &str, digits: usize) -> Option<u32> {
 
 /// The first three digits of a fraction.
 fn milliseconds(fraction: &str) -> Option<i64> {
-    let is_number = (1..=9).contains(&fraction.len()) && fraction.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| format!("{fraction:0<3}").get(..3)?.parse().ok()).flatten()
+    let is_number =
+        (1..=9).contains(&fraction.len()) && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    is_number
+        .then(|| format!("{fraction:0<3}").get(..3)?.parse().ok())
+        .flatten()
 }
 
 fn is_leap(year: u32) -> bool {
@@ -99,8 +122,12 @@ fn days_in(year: u32, month: u32) -> u32 {
 }
 
 fn days_since_1970(year: u32, month: u32, day: u32) -> i64 {
-    let years: i64 = (1970..year).map(|year| 365 + i64::from(is_leap(year))).sum();
-    let months: i64 = (1..month).map(|month| i64::from(days_in(year, month))).sum();
+    let years: i64 = (1970..year)
+        .map(|year| 365 + i64::from(is_leap(year)))
+        .sum();
+    let months: i64 = (1..month)
+        .map(|month| i64::from(days_in(year, month)))
+        .sum();
     years + months + i64::from(day) - 1
 }
 
@@ -112,15 +139,37 @@ mod tests {
     #[test]
     fn times_are_read_as_people_write_them() {
         assert_eq!(When::parse("2h"), Ok(When::Ago(Duration::from_secs(7200))));
-        assert_eq!(When::parse("7d"), Ok(When::Ago(Duration::from_secs(7 * 86_400))));
+        assert_eq!(
+            When::parse("7d"),
+            Ok(When::Ago(Duration::from_secs(7 * 86_400)))
+        );
         assert_eq!(When::parse("1970-01-02"), Ok(When::At(86_400_000)));
-        assert_eq!(When::parse("2026-11-15T10:47:05.123Z"), Ok(When::At(1_794_739_625_123)));
-        assert_eq!(When::parse("2026-11-15T12:47:05.123+02:00"), Ok(When::At(1_794_739_625_123)));
-        assert_eq!(When::parse("2026-11-15 10:47"), Ok(When::At(1_794_739_620_000)));
+        assert_eq!(
+            When::parse("2026-11-15T10:47:05.123Z"),
+            Ok(When::At(1_794_739_625_123))
+        );
+        assert_eq!(
+            When::parse("2026-11-15T12:47:05.123+02:00"),
+            Ok(When::At(1_794_739_625_123))
+        );
+        assert_eq!(
+            When::parse("2026-11-15 10:47"),
+            Ok(When::At(1_794_739_620_000))
+        );
         assert_eq!(When::Ago(Duration::from_secs(1)).ms(5_000), 4_000);
-        for wrong in
-            ["", "yesterday", "7", "2026-02-29", "2026-13-01", "2026-1-1", "2026-11-15T25:00", "0d", "-2h", "2026-11-15T10", "é"]
-        {
+        for wrong in [
+            "",
+            "yesterday",
+            "7",
+            "2026-02-29",
+            "2026-13-01",
+            "2026-1-1",
+            "2026-11-15T25:00",
+            "0d",
+            "-2h",
+            "2026-11-15T10",
+            "é",
+        ] {
             assert!(When::parse(wrong).is_err(), "{wrong}");
         }
     }

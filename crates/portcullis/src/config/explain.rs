@@ -32,8 +32,14 @@ pub struct Override {
 /// In the order of the table; servers in the order of the file. Call it on a file that resolves.
 #[must_use]
 pub fn explain(raw: &Raw, overrides: &[Override]) -> Vec<Explained> {
-    let file = raw.file.file_name().map_or_else(|| raw.file.display().to_string(), |name| name.to_string_lossy().into_owned());
-    let mut walk = Walk { file, rows: Vec::new() };
+    let file = raw.file.file_name().map_or_else(
+        || raw.file.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    );
+    let mut walk = Walk {
+        file,
+        rows: Vec::new(),
+    };
     walk.table(Some(&raw.root), keys::ROOT, "");
     for set in overrides {
         if let Some(row) = walk.rows.iter_mut().find(|row| row.key == set.key) {
@@ -53,7 +59,9 @@ impl Walk {
     fn table(&mut self, node: Option<&Node>, keys: &'static [Key], path: &str) {
         let idle = node.map_or(&[][..], idle_keys);
         for key in keys.iter().filter(|key| !idle.contains(&key.name)) {
-            let written = node.and_then(|node| node.get(key.name)).filter(|node| !node.is_null());
+            let written = node
+                .and_then(|node| node.get(key.name))
+                .filter(|node| !node.is_null());
             self.key(key, written, &join(path, key.name));
         }
     }
@@ -64,15 +72,27 @@ impl Walk {
             (Kind::TableOrWord(keys, _), _) if written.is_none_or(|node| node.text().is_none()) => {
                 self.table(written, keys, path)
             }
-            (Kind::Servers(mapped, listed) | Kind::Named(mapped, listed), Some(node)) => self.named(node, mapped, listed, path),
+            (Kind::Servers(mapped, listed) | Kind::Named(mapped, listed), Some(node)) => {
+                self.named(node, mapped, listed, path)
+            }
             (_, Some(node)) => {
                 let origin = format!("{}:{}", self.file, node.place.line);
-                self.rows.push(Explained { key: path.to_owned(), value: show(node), origin, awaiting_restart: false });
+                self.rows.push(Explained {
+                    key: path.to_owned(),
+                    value: show(node),
+                    origin,
+                    awaiting_restart: false,
+                });
             }
             (_, None) if key.default.is_empty() => {}
             (_, None) => {
                 let (value, origin) = (key.default.to_owned(), "default".to_owned());
-                self.rows.push(Explained { key: path.to_owned(), value, origin, awaiting_restart: false });
+                self.rows.push(Explained {
+                    key: path.to_owned(),
+                    value,
+                    origin,
+                    awaiting_restart: false,
+                });
             }
         }
     }
@@ -99,7 +119,14 @@ fn idle_keys(node: &Node) -> &'static [&'static str] {
     let has = |name: &str| node.get(name).is_some_and(|node| !node.is_null());
     match (has("command") || has("executable"), has("url")) {
         (true, false) => &["transport", "headers", "bearer"],
-        (false, true) => &["args", "env", "environment", "credentials", "cwd", "resource_limits"],
+        (false, true) => &[
+            "args",
+            "env",
+            "environment",
+            "credentials",
+            "cwd",
+            "resource_limits",
+        ],
         _ => &[],
     }
 }
@@ -116,6 +143,9 @@ fn json_of(node: &Node) -> serde_json::Value {
     match &node.value {
         Value::Scalar { text, .. } => json!(text),
         Value::List(items) => items.iter().map(json_of).collect(),
-        Value::Map(entries) => entries.iter().map(|(key, node)| (key.name.clone(), json_of(node))).collect(),
+        Value::Map(entries) => entries
+            .iter()
+            .map(|(key, node)| (key.name.clone(), json_of(node)))
+            .collect(),
     }
 }

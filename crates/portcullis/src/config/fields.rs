@@ -35,7 +35,12 @@ impl<'a> Fields<'a> {
 
     /// The table under `name`.
     pub(super) fn table(&self, name: &str) -> Fields<'a> {
-        let keys = match self.keys.iter().find(|key| key.name == name).map(|key| &key.kind) {
+        let keys = match self
+            .keys
+            .iter()
+            .find(|key| key.name == name)
+            .map(|key| &key.kind)
+        {
             Some(Kind::Table(keys) | Kind::TableOrWord(keys, _) | Kind::RateOrTable(keys)) => *keys,
             _ => &[][..],
         };
@@ -52,11 +57,14 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn flag(&self, name: &str) -> bool {
-        self.node(name).and_then(Node::flag).unwrap_or_else(|| self.default(name) == "true")
+        self.node(name)
+            .and_then(Node::flag)
+            .unwrap_or_else(|| self.default(name) == "true")
     }
 
     pub(super) fn count(&self, name: &str) -> u64 {
-        self.read(name, |text| text.parse().ok()).unwrap_or_default()
+        self.read(name, |text| text.parse().ok())
+            .unwrap_or_default()
     }
 
     pub(super) fn size(&self, name: &str) -> u64 {
@@ -68,7 +76,11 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn texts(&self, name: &str) -> Vec<String> {
-        self.items(name).iter().filter_map(Node::text).map(str::to_owned).collect()
+        self.items(name)
+            .iter()
+            .filter_map(Node::text)
+            .map(str::to_owned)
+            .collect()
     }
 
     pub(super) fn items(&self, name: &str) -> &'a [Node] {
@@ -80,10 +92,15 @@ impl<'a> Fields<'a> {
     }
 
     fn read<T>(&self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
-        self.written(name).and_then(&parse).or_else(|| parse(self.default(name)))
+        self.written(name)
+            .and_then(&parse)
+            .or_else(|| parse(self.default(name)))
     }
 
     fn default(&self, name: &str) -> &'static str {
-        self.keys.iter().find(|key| key.name == name).map_or("", |key| key.default)
+        self.keys
+            .iter()
+            .find(|key| key.name == name)
+            .map_or("", |key| key.default)
     }
 }

@@ -27,13 +27,25 @@ pub struct Place {
 impl Place {
     #[must_use]
     pub const fn start() -> Self {
-        Self { line: 1, column: 1, start: 0, end_line: 1, end_column: 1, end: 0 }
+        Self {
+            line: 1,
+            column: 1,
+            start: 0,
+            end_line: 1,
+            end_column: 1,
+            end: 0,
+        }
     }
 
     /// From the start of this to the end of `last`.
     #[must_use]
     pub const fn until(self, last: Self) -> Self {
-        Self { end_line: last.end_line, end_column: last.end_column, end: last.end, ..self }
+        Self {
+            end_line: last.end_line,
+            end_column: last.end_column,
+            end: last.end,
+            ..self
+        }
     }
 }
 
@@ -62,18 +74,31 @@ pub struct Finding {
 impl Finding {
     #[must_use]
     pub fn error(place: Place, what: impl Into<Box<str>>, fix: impl Into<Box<str>>) -> Self {
-        Self { severity: Severity::Error, place, what: what.into(), fix: fix.into(), excerpt: String::new(), hidden: false }
+        Self {
+            severity: Severity::Error,
+            place,
+            what: what.into(),
+            fix: fix.into(),
+            excerpt: String::new(),
+            hidden: false,
+        }
     }
 
     #[must_use]
     pub fn warning(place: Place, what: impl Into<Box<str>>, fix: impl Into<Box<str>>) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(place, what, fix) }
+        Self {
+            severity: Severity::Warning,
+            ..Self::error(place, what, fix)
+        }
     }
 
     /// Marks a finding whose place must not be shown, only pointed at.
     #[must_use]
     pub fn hidden(self) -> Self {
-        Self { hidden: true, ..self }
+        Self {
+            hidden: true,
+            ..self
+        }
     }
 }
 
@@ -98,14 +123,27 @@ impl Report {
         let mut lines: Vec<Vec<char>> = source.lines().map(|line| line.chars().collect()).collect();
         for place in credentials {
             for number in place.line..=place.end_line {
-                let Some(line) = lines.get_mut(number.saturating_sub(1)) else { continue };
-                let from = if number == place.line { place.column.saturating_sub(1) } else { 0 };
-                let to = if number == place.end_line { place.end_column.saturating_sub(1) } else { line.len() };
+                let Some(line) = lines.get_mut(number.saturating_sub(1)) else {
+                    continue;
+                };
+                let from = if number == place.line {
+                    place.column.saturating_sub(1)
+                } else {
+                    0
+                };
+                let to = if number == place.end_line {
+                    place.end_column.saturating_sub(1)
+                } else {
+                    line.len()
+                };
                 // One for one, so that what points into the line still does.
                 line.iter_mut().take(to).skip(from).for_each(|c| *c = '*');
             }
         }
-        let lines: Vec<String> = lines.into_iter().map(|line| line.into_iter().collect()).collect();
+        let lines: Vec<String> = lines
+            .into_iter()
+            .map(|line| line.into_iter().collect())
+            .collect();
         Self::of_lines(file, &lines, findings)
     }
 
@@ -113,21 +151,32 @@ impl Report {
         findings.sort_by_key(|finding| (finding.place.line, finding.place.column));
         findings.dedup();
         for finding in &mut findings {
-            let line = lines.get(finding.place.line.saturating_sub(1)).map_or("", String::as_str);
+            let line = lines
+                .get(finding.place.line.saturating_sub(1))
+                .map_or("", String::as_str);
             finding.excerpt = presentable(line).chars().take(MAX_EXCERPT).collect();
             finding.what = presentable(&finding.what).into();
             finding.fix = presentable(&finding.fix).into();
             if finding.hidden {
-                let before: String = finding.excerpt.chars().take(finding.place.column.saturating_sub(1)).collect();
+                let before: String = finding
+                    .excerpt
+                    .chars()
+                    .take(finding.place.column.saturating_sub(1))
+                    .collect();
                 finding.excerpt = format!("{before}(hidden)");
             }
         }
-        Self { file: file.to_owned(), findings }
+        Self {
+            file: file.to_owned(),
+            findings,
+        }
     }
 
     #[must_use]
     pub fn has_errors(&self) -> bool {
-        self.findings.iter().any(|finding| finding.severity == Severity::Error)
+        self.findings
+            .iter()
+            .any(|finding| finding.severity == Severity::Error)
     }
 }
 
@@ -149,8 +198,17 @@ impl fmt::Display for Report {
 const MAX_EXCERPT: usize = 160;
 
 /// Names after which a credential is to be expected.
-const TELLING: [&str; 9] =
-    ["authorization", "token", "secret", "password", "passwd", "api_key", "apikey", "api-key", "credential"];
+const TELLING: [&str; 9] = [
+    "authorization",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "api_key",
+    "apikey",
+    "api-key",
+    "credential",
+];
 
 /// A line that is not YAML, up to the first value that its name says is a credential.
 fn without_named_values(line: &str) -> String {
@@ -169,18 +227,31 @@ fn without_named_values(line: &str) -> String {
 /// Control characters would let a file paint on the terminal of whoever checks it, and a credential written by mistake must not
 /// travel on into logs and screenshots.
 fn presentable(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     let is_delimiter = |c: char| c.is_whitespace() || "\"'`=,[]{}".contains(c);
     text.split_inclusive(is_delimiter)
         .map(|piece| {
             let word = piece.trim_end_matches(is_delimiter);
-            if looks_like_token(word) { piece.replace(word, "(hidden)") } else { piece.to_owned() }
+            if looks_like_token(word) {
+                piece.replace(word, "(hidden)")
+            } else {
+                piece.to_owned()
+            }
         })
         .collect()
 }
 
 fn render(file: &str, finding: &Finding) -> String {
-    let Place { line, column, end_line, end_column, .. } = finding.place;
+    let Place {
+        line,
+        column,
+        end_line,
+        end_column,
+        ..
+    } = finding.place;
     let word = match finding.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -189,13 +260,24 @@ fn render(file: &str, finding: &Finding) -> String {
     let margin = " ".repeat(number.len());
     let shown = finding.excerpt.chars().count();
     let indent = column.saturating_sub(1).min(shown);
-    let wanted = if end_line == line { end_column.saturating_sub(column) } else { shown.saturating_sub(indent) };
+    let wanted = if end_line == line {
+        end_column.saturating_sub(column)
+    } else {
+        shown.saturating_sub(indent)
+    };
     let carets = "^".repeat(wanted.clamp(1, shown.saturating_sub(indent).max(1)));
-    let mut out = format!("{word}: {}\n{margin}--> {file}:{line}:{column}\n", finding.what);
+    let mut out = format!(
+        "{word}: {}\n{margin}--> {file}:{line}:{column}\n",
+        finding.what
+    );
     if !finding.excerpt.trim().is_empty() {
         let spaces = " ".repeat(indent);
         // Writing to a String cannot fail.
-        let _ = write!(out, "{margin} |\n{number} | {}\n{margin} | {spaces}{carets}\n", finding.excerpt);
+        let _ = write!(
+            out,
+            "{margin} |\n{number} | {}\n{margin} | {spaces}{carets}\n",
+            finding.excerpt
+        );
     }
     if !finding.fix.is_empty() {
         let _ = writeln!(out, "{margin} = fix: {}", finding.fix);
@@ -217,15 +299,19 @@ pub fn nearest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Op
 
 /// Edits (insert, remove, replace, swap of neighbours) that turn one word into the other.
 fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
+    let (a, b): (Vec<char>, Vec<char>) =
+        (a.chars().take(64).collect(), b.chars().take(64).collect());
     let mut before: Vec<usize> = Vec::new();
     let mut previous: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
         let mut current = vec![i + 1];
         for (j, y) in b.iter().enumerate() {
-            let at = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX / 2);
+            let at =
+                |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX / 2);
             let substitute = at(&previous, j) + usize::from(x != y);
-            let mut best = substitute.min(at(&previous, j + 1) + 1).min(at(&current, j) + 1);
+            let mut best = substitute
+                .min(at(&previous, j + 1) + 1)
+                .min(at(&current, j) + 1);
             let swapped = i > 0 && j > 0 && a.get(i - 1) == Some(y) && b.get(j - 1) == Some(x);
             if swapped {
                 best = best.min(at(&before, j - 1) + 1);

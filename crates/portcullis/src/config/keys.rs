@@ -12,8 +12,8 @@ use std::ops::RangeInclusive;
 pub use limits::LIMITS;
 pub use oauth::{ISSUER, OAUTH};
 pub use signed::{
-    AGENT, AGENT_TOOL, AGENT_TOOL_CONFIG, CONTEXT, CONTEXT_CAPABILITY, CONTEXT_RATE, DISPATCHER, LISTED_CONTEXT,
-    LISTED_DISPATCHER, SEAL,
+    AGENT, AGENT_TOOL, AGENT_TOOL_CONFIG, CONTEXT, CONTEXT_CAPABILITY, CONTEXT_RATE, DISPATCHER,
+    LISTED_CONTEXT, LISTED_DISPATCHER, SEAL,
 };
 
 /// A key, what may stand under it, and what holds when it is absent.
@@ -31,7 +31,10 @@ pub struct Key {
 impl Key {
     /// A key that files of other dialects have, and that does nothing here. Whoever writes it is told so.
     const fn idle(self, instead: &'static str) -> Self {
-        Self { idle: instead, ..self }
+        Self {
+            idle: instead,
+            ..self
+        }
     }
 }
 
@@ -89,7 +92,13 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 const fn key(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
-    Key { name, kind, default, doc, idle: "" }
+    Key {
+        name,
+        kind,
+        default,
+        doc,
+        idle: "",
+    }
 }
 
 /// The top of the file.
@@ -115,7 +124,12 @@ pub static ROOT: &[Key] = &[
         "Web origins (`https://host`) whose pages may call. Pages of loopback addresses, of any port, need not be listed. Requests that \
          carry another `Origin` are refused; programs send none.",
     ),
-    key("policy", Kind::Table(POLICY), "", "The rules that judge a call once it may be made at all; see docs/policy.md."),
+    key(
+        "policy",
+        Kind::Table(POLICY),
+        "",
+        "The rules that judge a call once it may be made at all; see docs/policy.md.",
+    ),
     key(
         "untrusted_influence",
         Kind::Choice(INFLUENCES),
@@ -123,11 +137,36 @@ pub static ROOT: &[Key] = &[
         "What becomes of a consequential call of a session that has read untrusted data: nothing special (`off`), a person is asked \
          (`ask`), or it is refused (`block`).",
     ),
-    key("approvals", Kind::Table(APPROVALS), "", "How a person is asked before a call is made."),
-    key("audit", Kind::Table(AUDIT), "", "How long the ledger is kept, and where its events are sent; see docs/ledger.md."),
-    key("limits", Kind::Table(LIMITS), "", "What one caller may ask of the gate."),
-    key("trust", Kind::Table(TRUST), "", "Whom the gate believes when it connects to servers over TLS."),
-    key("retry", Kind::Table(RETRY), "", "How long a server that cannot be reached is tried again."),
+    key(
+        "approvals",
+        Kind::Table(APPROVALS),
+        "",
+        "How a person is asked before a call is made.",
+    ),
+    key(
+        "audit",
+        Kind::Table(AUDIT),
+        "",
+        "How long the ledger is kept, and where its events are sent; see docs/ledger.md.",
+    ),
+    key(
+        "limits",
+        Kind::Table(LIMITS),
+        "",
+        "What one caller may ask of the gate.",
+    ),
+    key(
+        "trust",
+        Kind::Table(TRUST),
+        "",
+        "Whom the gate believes when it connects to servers over TLS.",
+    ),
+    key(
+        "retry",
+        Kind::Table(RETRY),
+        "",
+        "How long a server that cannot be reached is tried again.",
+    ),
     key(
         "mcp_servers",
         Kind::Servers(SERVER, LISTED_SERVER),
@@ -156,7 +195,12 @@ pub static ROOT: &[Key] = &[
         "The built-in tools of this node and the ceilings no manifest exceeds: a map from family (`cmd`, `fs`, `web`) to its settings, or a \
          list of families that carry a `name`.",
     ),
-    key("seal", Kind::Table(SEAL), "", "Who signs the tokens of signed calls, for whom, and for how long."),
+    key(
+        "seal",
+        Kind::Table(SEAL),
+        "",
+        "Who signs the tokens of signed calls, for whom, and for how long.",
+    ),
     key(
         "oauth",
         Kind::Table(OAUTH),
@@ -176,7 +220,12 @@ pub static POLICY: &[Key] = &[key(
 )];
 
 pub static APPROVALS: &[Key] = &[
-    key("expiry", Kind::Duration(1_000..=7 * 24 * HOUR_MS), "15m", "How long a question waits for an answer before it is a no."),
+    key(
+        "expiry",
+        Kind::Duration(1_000..=7 * 24 * HOUR_MS),
+        "15m",
+        "How long a question waits for an answer before it is a no.",
+    ),
     key(
         "in_client",
         Kind::Flag,
@@ -212,7 +261,8 @@ pub static AUDIT: &[Key] = &[
 pub const SINK_KINDS: &[&str] = &["file", "syslog", "webhook", "otlp", "nats"];
 pub const SINK_STARTS: &[&str] = &["beginning", "now"];
 pub const FACILITIES: &[&str] = &[
-    "user", "daemon", "auth", "authpriv", "audit", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7",
+    "user", "daemon", "auth", "authpriv", "audit", "local0", "local1", "local2", "local3",
+    "local4", "local5", "local6", "local7",
 ];
 
 pub static SINK: &[Key] = &[
@@ -240,8 +290,18 @@ pub static SINK: &[Key] = &[
         "beginning",
         "Where a new sink begins: at the ledger's first record, or at the next one.",
     ),
-    key("batch", Kind::Count(1..=1_000), "100", "The most events handed over at once."),
-    key("timeout", Kind::Duration(100..=300_000), "10s", "How long handing over a batch may take (with `nats`, an event)."),
+    key(
+        "batch",
+        Kind::Count(1..=1_000),
+        "100",
+        "The most events handed over at once.",
+    ),
+    key(
+        "timeout",
+        Kind::Duration(100..=300_000),
+        "10s",
+        "How long handing over a batch may take (with `nats`, an event).",
+    ),
     key(
         "path",
         Kind::Text,
@@ -260,7 +320,12 @@ pub static SINK: &[Key] = &[
         "",
         "`syslog`: `tcp://host:port`, `udp://host:port` or `unix:/path`. Over UDP what gets lost on the way is lost.",
     ),
-    key("facility", Kind::Choice(FACILITIES), "local0", "`syslog`: whom messages say they come from."),
+    key(
+        "facility",
+        Kind::Choice(FACILITIES),
+        "local0",
+        "`syslog`: whom messages say they come from.",
+    ),
     key(
         "url",
         Kind::Text,
@@ -281,11 +346,36 @@ pub static SINK: &[Key] = &[
         "{}",
         "`webhook`, `otlp`: more headers. Values may be secret references, and must be where a header carries a credential.",
     ),
-    key("subject", Kind::Text, "portcullis.events", "`nats`: events are published to it, a dot, and their family."),
-    key("stream", Kind::Text, "", "`nats`: the stream, made if it does not exist. Without it there must be one for the subject."),
-    key("token", Kind::Reference, "", "`nats`: secret reference of the token to connect with."),
-    key("user", Kind::Text, "", "`nats`: the user to connect as, with `password`."),
-    key("password", Kind::Reference, "", "`nats`: secret reference of the user's password."),
+    key(
+        "subject",
+        Kind::Text,
+        "portcullis.events",
+        "`nats`: events are published to it, a dot, and their family.",
+    ),
+    key(
+        "stream",
+        Kind::Text,
+        "",
+        "`nats`: the stream, made if it does not exist. Without it there must be one for the subject.",
+    ),
+    key(
+        "token",
+        Kind::Reference,
+        "",
+        "`nats`: secret reference of the token to connect with.",
+    ),
+    key(
+        "user",
+        Kind::Text,
+        "",
+        "`nats`: the user to connect as, with `password`.",
+    ),
+    key(
+        "password",
+        Kind::Reference,
+        "",
+        "`nats`: secret reference of the user's password.",
+    ),
 ];
 
 pub static TRUST: &[Key] = &[key(
@@ -345,7 +435,12 @@ pub static LISTED_SERVER: &[Key] = &[
     key("executable", Kind::Text, "", "Another word for `command`."),
     ARGS,
     ENV,
-    key("environment", Kind::TextMap, "{}", "Another word for `env`."),
+    key(
+        "environment",
+        Kind::TextMap,
+        "{}",
+        "Another word for `env`.",
+    ),
     CREDENTIALS,
     CWD,
     URL,
@@ -392,7 +487,12 @@ const ENV: Key = key(
      reference: `env:NAME`, `keychain:name`, `secret:engine/path#field`. `literal:text` is text even where the name sounds like a \
      credential's.",
 );
-const CREDENTIALS: Key = key("credentials", Kind::ReferenceMap, "{}", "Like `env`, but every value must be a secret reference.");
+const CREDENTIALS: Key = key(
+    "credentials",
+    Kind::ReferenceMap,
+    "{}",
+    "Like `env`, but every value must be a secret reference.",
+);
 const CWD: Key = key(
     "cwd",
     Kind::Text,
@@ -400,7 +500,12 @@ const CWD: Key = key(
     "Directory the program starts in. A relative path starts at the directory of this file. Without it the program starts where the gate \
      was started.",
 );
-const URL: Key = key("url", Kind::Text, "", "Endpoint of a remote server, `https://…` or `http://…`.");
+const URL: Key = key(
+    "url",
+    Kind::Text,
+    "",
+    "Endpoint of a remote server, `https://…` or `http://…`.",
+);
 const TRANSPORT: Key = key(
     "transport",
     Kind::Choice(HTTP_KINDS),
@@ -413,8 +518,12 @@ const HEADERS: Key = key(
     "{}",
     "Headers sent with every request to `url`. Values may be secret references, and must be where a header carries a credential.",
 );
-const BEARER: Key =
-    key("bearer", Kind::Reference, "", "Secret reference of the token sent to `url` as `Authorization: Bearer …`.");
+const BEARER: Key = key(
+    "bearer",
+    Kind::Reference,
+    "",
+    "Secret reference of the token sent to `url` as `Authorization: Bearer …`.",
+);
 const CLASSIFICATION: Key = key(
     "classification",
     Kind::Choice(LEVELS),
@@ -429,7 +538,12 @@ const ENABLED: Key = key(
     "`false` keeps the entry and does not start or connect the server. Its tools leave every list, and a call is \
      told that the server is switched off.",
 );
-const TIMEOUT: Key = key("timeout", Kind::Duration(1..=HOUR_MS), "60s", "The longest one call may take.");
+const TIMEOUT: Key = key(
+    "timeout",
+    Kind::Duration(1..=HOUR_MS),
+    "60s",
+    "The longest one call may take.",
+);
 const BLOCKED: Key = key(
     "blocked",
     Kind::Text,
@@ -468,7 +582,12 @@ const REDACT_RESULTS: Key = key(
     "true",
     "Replace secrets in results (values the gate holds, and well-known token shapes) by a mark.",
 );
-const DEFINITIONS: Key = key("definitions", Kind::Table(ARRIVING), "", "What happens when the server changes what it offers.");
+const DEFINITIONS: Key = key(
+    "definitions",
+    Kind::Table(ARRIVING),
+    "",
+    "What happens when the server changes what it offers.",
+);
 const TOOLS: Key = key(
     "tools",
     Kind::RuleMap(PERMISSIONS, TOOL_RULE),
@@ -477,7 +596,12 @@ const TOOLS: Key = key(
      or that the rule lists; `blocked` is never called. The name `\"*\"` stands for every tool not listed, and says what a listed \
      tool's own rule leaves out; without it tools are `permitted`.",
 );
-const ALLOW: Key = key("allow", Kind::Table(ALLOWANCES), "", "What the server may ask of the client.");
+const ALLOW: Key = key(
+    "allow",
+    Kind::Table(ALLOWANCES),
+    "",
+    "What the server may ask of the client.",
+);
 const MAX_RESULT_BYTES: Key = key(
     "max_result_bytes",
     Kind::Size(KIB..=1024 * MIB),
@@ -491,15 +615,39 @@ const CAPABILITIES: Key = key(
     "Dotted names (`web.search`, `web.*`) under which signed calls reach this server. A whole name beats a prefix; no two servers of a \
      tenant have the same one. With several prefixes, a tool is of the kind it names itself by, or of none.",
 );
-const TENANT: Key =
-    key("tenant", Kind::Text, "", "Whose server it is: only sessions of this tenant see it. Without it, everyone's.");
-const RESOURCE_LIMITS: Key = key("resource_limits", Kind::Table(RESOURCES), "", "What the program may use of this machine.")
-    .idle("limit the program from outside if it must be limited");
+const TENANT: Key = key(
+    "tenant",
+    Kind::Text,
+    "",
+    "Whose server it is: only sessions of this tenant see it. Without it, everyone's.",
+);
+const RESOURCE_LIMITS: Key = key(
+    "resource_limits",
+    Kind::Table(RESOURCES),
+    "",
+    "What the program may use of this machine.",
+)
+.idle("limit the program from outside if it must be limited");
 
 pub static ACCESS_LISTS: &[Key] = &[
-    key("users", Kind::TextList, "[]", "Users, as in `portcullis token new --user`."),
-    key("departments", Kind::TextList, "[]", "Departments, as in `portcullis token new --department`."),
-    key("agents", Kind::TextList, "[]", "Agents, as in `portcullis token new --agent`."),
+    key(
+        "users",
+        Kind::TextList,
+        "[]",
+        "Users, as in `portcullis token new --user`.",
+    ),
+    key(
+        "departments",
+        Kind::TextList,
+        "[]",
+        "Departments, as in `portcullis token new --department`.",
+    ),
+    key(
+        "agents",
+        Kind::TextList,
+        "[]",
+        "Agents, as in `portcullis token new --agent`.",
+    ),
 ];
 
 pub static ARRIVING: &[Key] = &[
@@ -526,16 +674,31 @@ pub static ARRIVING: &[Key] = &[
 ];
 
 pub static TOOL_RULE: &[Key] = &[
-    key("permission", Kind::Choice(PERMISSIONS), "permitted", "Who may call it, before anything else is asked."),
+    key(
+        "permission",
+        Kind::Choice(PERMISSIONS),
+        "permitted",
+        "Who may call it, before anything else is asked.",
+    ),
     key(
         "users",
         Kind::TextList,
         "[]",
         "Users that may call it. A rule that lists anyone is for those it lists, and for no others.",
     ),
-    key("departments", Kind::TextList, "[]", "Departments that may call it."),
+    key(
+        "departments",
+        Kind::TextList,
+        "[]",
+        "Departments that may call it.",
+    ),
     key("agents", Kind::TextList, "[]", "Agents that may call it."),
-    key("rate_limit", Kind::Rate, "", "The most calls of this tool, of all callers together, as in `5/min`."),
+    key(
+        "rate_limit",
+        Kind::Rate,
+        "",
+        "The most calls of this tool, of all callers together, as in `5/min`.",
+    ),
     key(
         "effect",
         Kind::Choice(EFFECTS),
@@ -552,35 +715,115 @@ pub static TOOL_RULE: &[Key] = &[
 ];
 
 pub static HEALTH: &[Key] = &[
-    key("interval", Kind::Duration(1_000..=24 * HOUR_MS), "30s", "Time between two checks."),
-    key("interval_seconds", Kind::Count(1..=86_400), "", "The same, as a number of seconds."),
-    key("timeout", Kind::Duration(1..=HOUR_MS), "5s", "How long an answer may take."),
-    key("timeout_seconds", Kind::Count(1..=3_600), "", "The same, as a number of seconds."),
-    key("method", Kind::Choice(HEALTH_METHODS), "ping", "What is asked."),
+    key(
+        "interval",
+        Kind::Duration(1_000..=24 * HOUR_MS),
+        "30s",
+        "Time between two checks.",
+    ),
+    key(
+        "interval_seconds",
+        Kind::Count(1..=86_400),
+        "",
+        "The same, as a number of seconds.",
+    ),
+    key(
+        "timeout",
+        Kind::Duration(1..=HOUR_MS),
+        "5s",
+        "How long an answer may take.",
+    ),
+    key(
+        "timeout_seconds",
+        Kind::Count(1..=3_600),
+        "",
+        "The same, as a number of seconds.",
+    ),
+    key(
+        "method",
+        Kind::Choice(HEALTH_METHODS),
+        "ping",
+        "What is asked.",
+    ),
 ];
 
 /// The list form keeps the defaults of the dialect it comes from.
 pub static LISTED_HEALTH: &[Key] = &[
-    key("interval", Kind::Duration(1_000..=24 * HOUR_MS), "60s", "Time between two checks."),
-    key("interval_seconds", Kind::Count(1..=86_400), "", "The same, as a number of seconds."),
-    key("timeout", Kind::Duration(1..=HOUR_MS), "5s", "How long an answer may take."),
-    key("timeout_seconds", Kind::Count(1..=3_600), "", "The same, as a number of seconds."),
-    key("method", Kind::Choice(HEALTH_METHODS), "tools/list", "What is asked."),
+    key(
+        "interval",
+        Kind::Duration(1_000..=24 * HOUR_MS),
+        "60s",
+        "Time between two checks.",
+    ),
+    key(
+        "interval_seconds",
+        Kind::Count(1..=86_400),
+        "",
+        "The same, as a number of seconds.",
+    ),
+    key(
+        "timeout",
+        Kind::Duration(1..=HOUR_MS),
+        "5s",
+        "How long an answer may take.",
+    ),
+    key(
+        "timeout_seconds",
+        Kind::Count(1..=3_600),
+        "",
+        "The same, as a number of seconds.",
+    ),
+    key(
+        "method",
+        Kind::Choice(HEALTH_METHODS),
+        "tools/list",
+        "What is asked.",
+    ),
 ];
 
 pub static ALLOWANCES: &[Key] = &[
-    key("sampling", Kind::Flag, "false", "Ask the client's model for a completion."),
-    key("roots", Kind::Flag, "false", "Ask for the client's root directories."),
-    key("elicitation", Kind::Flag, "true", "Ask the person at the client a question."),
+    key(
+        "sampling",
+        Kind::Flag,
+        "false",
+        "Ask the client's model for a completion.",
+    ),
+    key(
+        "roots",
+        Kind::Flag,
+        "false",
+        "Ask for the client's root directories.",
+    ),
+    key(
+        "elicitation",
+        Kind::Flag,
+        "true",
+        "Ask the person at the client a question.",
+    ),
 ];
 
 pub static CAPABILITY: &[Key] = &[
     key("name", Kind::Text, "", "The dotted name."),
-    key("skip_judge", Kind::Flag, "false", "Whether the semantic judge is left out for this name.")
-        .idle("remove it: there is no semantic judge to leave out"),
+    key(
+        "skip_judge",
+        Kind::Flag,
+        "false",
+        "Whether the semantic judge is left out for this name.",
+    )
+    .idle("remove it: there is no semantic judge to leave out"),
 ];
 
 pub static RESOURCES: &[Key] = &[
-    key("cpu_millicores", Kind::Count(1..=1_024_000), "1000", "Processor time, in thousandths of a core."),
-    key("memory_mb", Kind::Count(1..=1_048_576), "512", "Memory, in MiB."),
+    key(
+        "cpu_millicores",
+        Kind::Count(1..=1_024_000),
+        "1000",
+        "Processor time, in thousandths of a core.",
+    ),
+    key(
+        "memory_mb",
+        Kind::Count(1..=1_048_576),
+        "512",
+        "Memory, in MiB.",
+    ),
 ];

@@ -60,7 +60,11 @@ pub enum LoadError {
 impl Raw {
     pub fn parse(file: &Path, text: &str) -> Result<Self, Report> {
         match tree::parse(text) {
-            Ok(root) => Ok(Self { file: file.to_owned(), text: text.to_owned(), root }),
+            Ok(root) => Ok(Self {
+                file: file.to_owned(),
+                text: text.to_owned(),
+                root,
+            }),
             Err(findings) => Err(Report::new(&file.display().to_string(), text, findings)),
         }
     }
@@ -68,7 +72,8 @@ impl Raw {
     /// Everything wrong with the file, or the configuration it describes.
     pub fn resolve(&self) -> Result<Resolved, Report> {
         let base = self.file.parent().unwrap_or(Path::new(""));
-        let mut resolved = resolve::resolve(&self.root, base).map_err(|findings| self.report(findings))?;
+        let mut resolved =
+            resolve::resolve(&self.root, base).map_err(|findings| self.report(findings))?;
         resolved.warnings = self.report(resolved.warnings).findings;
         Ok(resolved)
     }
@@ -78,7 +83,12 @@ impl Raw {
     pub fn report(&self, findings: Vec<Finding>) -> Report {
         let mut credentials = Vec::new();
         secret::find(&self.root, "", &mut credentials);
-        Report::hiding(&self.file.display().to_string(), &self.text, findings, &credentials)
+        Report::hiding(
+            &self.file.display().to_string(),
+            &self.text,
+            findings,
+            &credentials,
+        )
     }
 }
 
@@ -89,19 +99,44 @@ pub fn parse(file: &Path, text: &str) -> Result<Resolved, Report> {
 
 /// Reads a file without resolving it.
 pub fn read(file: &Path) -> Result<Raw, LoadError> {
-    let unreadable = |source| LoadError::Read { file: file.to_owned(), source };
+    let unreadable = |source| LoadError::Read {
+        file: file.to_owned(),
+        source,
+    };
     let size = fs::metadata(file).map_err(unreadable)?.len();
     if size > tree::MAX_BYTES as u64 {
-        let what = format!("the file has {size} bytes; the limit is {}", tree::MAX_BYTES);
-        let finding = Finding::error(Place::start(), what, "split it, or move data out of the configuration");
-        return Err(LoadError::Invalid(Report::new(&file.display().to_string(), "", vec![finding])));
+        let what = format!(
+            "the file has {size} bytes; the limit is {}",
+            tree::MAX_BYTES
+        );
+        let finding = Finding::error(
+            Place::start(),
+            what,
+            "split it, or move data out of the configuration",
+        );
+        return Err(LoadError::Invalid(Report::new(
+            &file.display().to_string(),
+            "",
+            vec![finding],
+        )));
     }
     let bytes = fs::read(file).map_err(unreadable)?;
     let text = String::from_utf8(bytes).map_err(|error| {
-        let before = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+        let before = error
+            .as_bytes()
+            .get(..error.utf8_error().valid_up_to())
+            .unwrap_or_default();
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-        let place = Place { line, end_line: line, ..Place::start() };
-        let finding = Finding::error(place, "this line is not UTF-8 text", "save the file as UTF-8");
+        let place = Place {
+            line,
+            end_line: line,
+            ..Place::start()
+        };
+        let finding = Finding::error(
+            place,
+            "this line is not UTF-8 text",
+            "save the file as UTF-8",
+        );
         LoadError::Invalid(Report::new(&file.display().to_string(), "", vec![finding]))
     })?;
     Raw::parse(file, &text).map_err(LoadError::Invalid)

@@ -206,7 +206,10 @@ impl ServerEntry {
         let placeless = |entry: &Self| {
             let mut entry = entry.clone();
             entry.place = Place::start();
-            entry.capabilities.iter_mut().for_each(|capability| capability.place = Place::start());
+            entry
+                .capabilities
+                .iter_mut()
+                .for_each(|capability| capability.place = Place::start());
             entry
         };
         placeless(self) == placeless(other)
@@ -308,7 +311,13 @@ pub struct ToolRule {
 
 impl Default for ToolRule {
     fn default() -> Self {
-        Self { permission: Permission::Permitted, access: Access::default(), rate: None, effect: None, requires_user_auth: false }
+        Self {
+            permission: Permission::Permitted,
+            access: Access::default(),
+            rate: None,
+            effect: None,
+            requires_user_auth: false,
+        }
     }
 }
 
@@ -329,7 +338,11 @@ impl ToolRules {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
     Off,
-    Every { interval: Duration, timeout: Duration, method: HealthMethod },
+    Every {
+        interval: Duration,
+        timeout: Duration,
+        method: HealthMethod,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

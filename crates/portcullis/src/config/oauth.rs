@@ -17,7 +17,11 @@ pub(super) fn oauth(top: Fields<'_>, base: &Path, findings: &mut Vec<Finding>) -
     let fields = top.table("oauth");
     if top.text("authentication") == "none" {
         let what = "`oauth` asks callers who they are, and `authentication: none` does not";
-        findings.push(Finding::error(node.place, what, "remove `authentication: none`"));
+        findings.push(Finding::error(
+            node.place,
+            what,
+            "remove `authentication: none`",
+        ));
     }
     let resource = match fields.node("resource") {
         Some(written) => address(written, "oauth.resource", findings),
@@ -36,13 +40,25 @@ pub(super) fn oauth(top: Fields<'_>, base: &Path, findings: &mut Vec<Finding>) -
         "required" => Dpop::Required,
         _ => Dpop::Off,
     };
-    Some(OAuth { resource, scopes: fields.texts("scopes"), dpop, issuers })
+    Some(OAuth {
+        resource,
+        scopes: fields.texts("scopes"),
+        dpop,
+        issuers,
+    })
 }
 
-fn issuers(node: &Node, fields: Fields<'_>, base: &Path, findings: &mut Vec<Finding>) -> Vec<OAuthIssuer> {
+fn issuers(
+    node: &Node,
+    fields: Fields<'_>,
+    base: &Path,
+    findings: &mut Vec<Finding>,
+) -> Vec<OAuthIssuer> {
     let mut issuers: Vec<OAuthIssuer> = Vec::new();
     for item in fields.items("issuers") {
-        let Some(read) = issuer(item, base, findings) else { continue };
+        let Some(read) = issuer(item, base, findings) else {
+            continue;
+        };
         if issuers.iter().any(|known| known.issuer == read.issuer) {
             findings.push(Finding::error(
                 item.place,
@@ -62,13 +78,22 @@ fn issuers(node: &Node, fields: Fields<'_>, base: &Path, findings: &mut Vec<Find
 fn issuer(item: &Node, base: &Path, findings: &mut Vec<Finding>) -> Option<OAuthIssuer> {
     let fields = Fields::new(Some(item), keys::ISSUER);
     let Some(name) = fields.node("issuer") else {
-        findings.push(Finding::error(item.place, "an issuer without `issuer`", "add `issuer:` as it stands in its tokens"));
+        findings.push(Finding::error(
+            item.place,
+            "an issuer without `issuer`",
+            "add `issuer:` as it stands in its tokens",
+        ));
         return None;
     };
     if let Some(scope) = fields.node("operator_scope") {
         check_scope(scope, findings);
     }
-    let text = |name| fields.written(name).filter(|text| !text.is_empty()).map(str::to_owned);
+    let text = |name| {
+        fields
+            .written(name)
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+    };
     // Exactly as written: a slash at the end makes another issuer.
     address(name, "issuer", findings);
     Some(OAuthIssuer {
@@ -82,12 +107,21 @@ fn issuer(item: &Node, base: &Path, findings: &mut Vec<Finding>) -> Option<OAuth
     })
 }
 
-fn issuer_keys(place: Place, fields: Fields<'_>, base: &Path, findings: &mut Vec<Finding>) -> Option<IssuerKeys> {
+fn issuer_keys(
+    place: Place,
+    fields: Fields<'_>,
+    base: &Path,
+    findings: &mut Vec<Finding>,
+) -> Option<IssuerKeys> {
     match (fields.node("jwks_url"), fields.node("jwks_file")) {
         (Some(url), None) => Some(IssuerKeys::Url(address(url, "jwks_url", findings))),
         (None, Some(file)) => path_at(file, base, findings).map(IssuerKeys::File),
         (Some(_), Some(file)) => {
-            findings.push(Finding::error(file.place, "an issuer has `jwks_url` and `jwks_file`", "keep one of the two"));
+            findings.push(Finding::error(
+                file.place,
+                "an issuer has `jwks_url` and `jwks_file`",
+                "keep one of the two",
+            ));
             None
         }
         (None, None) => {
@@ -101,21 +135,34 @@ fn issuer_keys(place: Place, fields: Fields<'_>, base: &Path, findings: &mut Vec
 /// An address that nobody on the way can speak for: https, or this machine.
 fn address(node: &Node, name: &str, findings: &mut Vec<Finding>) -> String {
     let text = node.text().unwrap_or_default();
-    let host = |rest: &str| rest.split(['/', '?', '#']).next().unwrap_or_default().to_owned();
+    let host = |rest: &str| {
+        rest.split(['/', '?', '#'])
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
     let local = |host: &str| {
         let bare = host
             .rsplit_once(':')
             .filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()))
             .map_or(host, |(bare, _)| bare);
         let bare = bare.trim_start_matches('[').trim_end_matches(']');
-        bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        bare == "localhost"
+            || bare
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|address| address.is_loopback())
     };
-    let safe = match (text.strip_prefix("https://").map(host), text.strip_prefix("http://").map(host)) {
+    let safe = match (
+        text.strip_prefix("https://").map(host),
+        text.strip_prefix("http://").map(host),
+    ) {
         (Some(host), _) => !host.is_empty() && !host.contains('@'),
         (None, Some(host)) => local(&host),
         (None, None) => false,
     };
-    let plain = !text.contains(['#', ' ', '"', '\\']) && text.is_ascii() && (name == "jwks_url" || !text.contains('?'));
+    let plain = !text.contains(['#', ' ', '"', '\\'])
+        && text.is_ascii()
+        && (name == "jwks_url" || !text.contains('?'));
     if !safe || !plain {
         let what = format!("`{name}: {text}` is not an address that can be trusted");
         let fix = "write an `https://` address, or `http://` with a loopback host, without query and fragment";
@@ -127,9 +174,15 @@ fn address(node: &Node, name: &str, findings: &mut Vec<Finding>) -> String {
 /// RFC 6749 §3.3.
 fn check_scope(node: &Node, findings: &mut Vec<Finding>) {
     let Some(text) = node.text() else { return };
-    let plain = text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'));
+    let plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'));
     if text.is_empty() || text.len() > 128 || !plain {
         let fix = "write one scope per item, without spaces, quotes and backslashes";
-        findings.push(Finding::error(node.place, format!("`{text}` cannot be a scope"), fix));
+        findings.push(Finding::error(
+            node.place,
+            format!("`{text}` cannot be a scope"),
+            fix,
+        ));
     }
 }

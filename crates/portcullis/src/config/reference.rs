@@ -75,16 +75,39 @@ pub fn reference() -> String {
     page.push_str(
         "\n## mcp_servers[] (the list form)\n\nThe same keys, with `name` for the id. Only what differs from the map form is listed.\n\n",
     );
-    rows(&mut page, keys::LISTED_SERVER.iter().filter(|key| keys::SERVER.iter().all(|other| other.name != key.name)));
-    page.push_str("\nIts `health_check` asks `tools/list` every 60 seconds unless told otherwise.\n");
+    rows(
+        &mut page,
+        keys::LISTED_SERVER
+            .iter()
+            .filter(|key| keys::SERVER.iter().all(|other| other.name != key.name)),
+    );
+    page.push_str(
+        "\nIts `health_check` asks `tools/list` every 60 seconds unless told otherwise.\n",
+    );
     section(&mut page, "security_contexts.NAME", keys::CONTEXT);
-    section(&mut page, "security_contexts.NAME.capabilities[]", keys::CONTEXT_CAPABILITY);
-    section(&mut page, "security_contexts.NAME.capabilities[].rate_limit", keys::CONTEXT_RATE);
+    section(
+        &mut page,
+        "security_contexts.NAME.capabilities[]",
+        keys::CONTEXT_CAPABILITY,
+    );
+    section(
+        &mut page,
+        "security_contexts.NAME.capabilities[].rate_limit",
+        keys::CONTEXT_RATE,
+    );
     section(&mut page, "agents.NAME", keys::AGENT);
     section(&mut page, "agents.NAME.tools[]", keys::AGENT_TOOL);
-    section(&mut page, "agents.NAME.tools[].config", keys::AGENT_TOOL_CONFIG);
+    section(
+        &mut page,
+        "agents.NAME.tools[].config",
+        keys::AGENT_TOOL_CONFIG,
+    );
     section(&mut page, "builtin_dispatchers.NAME", keys::DISPATCHER);
-    section(&mut page, "builtin_dispatchers.NAME.capabilities[]", keys::CAPABILITY);
+    section(
+        &mut page,
+        "builtin_dispatchers.NAME.capabilities[]",
+        keys::CAPABILITY,
+    );
     section(&mut page, "seal", keys::SEAL);
     section(&mut page, "oauth", keys::OAUTH);
     section(&mut page, "oauth.issuers[]", keys::ISSUER);
@@ -100,19 +123,43 @@ fn section(page: &mut String, title: &str, keys: &[Key]) {
 fn rows<'a>(page: &mut String, keys: impl Iterator<Item = &'a Key>) {
     page.push_str("| key | type | default | |\n|---|---|---|---|\n");
     for key in keys {
-        let default = if key.default.is_empty() { String::new() } else { format!("`{}`", key.default) };
-        let idle = if key.idle.is_empty() { "" } else { " No effect in this version." };
-        let _ = writeln!(page, "| `{}` | {} | {default} | {}{idle} |", key.name, kind(&key.kind), key.doc);
+        let default = if key.default.is_empty() {
+            String::new()
+        } else {
+            format!("`{}`", key.default)
+        };
+        let idle = if key.idle.is_empty() {
+            ""
+        } else {
+            " No effect in this version."
+        };
+        let _ = writeln!(
+            page,
+            "| `{}` | {} | {default} | {}{idle} |",
+            key.name,
+            kind(&key.kind),
+            key.doc
+        );
     }
 }
 
 fn kind(kind: &Kind) -> String {
-    let words = |choices: &[&str]| choices.iter().map(|choice| format!("`{choice}`")).collect::<Vec<_>>().join(", ");
+    let words = |choices: &[&str]| {
+        choices
+            .iter()
+            .map(|choice| format!("`{choice}`"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     match kind {
         Kind::Text => "text".to_owned(),
         Kind::Flag => "`true`, `false`".to_owned(),
         Kind::Count(range) => format!("{} to {}", range.start(), range.end()),
-        Kind::Size(range) => format!("size, {} to {}", units::show_size(*range.start()), units::show_size(*range.end())),
+        Kind::Size(range) => format!(
+            "size, {} to {}",
+            units::show_size(*range.start()),
+            units::show_size(*range.end())
+        ),
         Kind::Duration(range) => {
             let show = |ms: &u64| units::show_duration(std::time::Duration::from_millis(*ms));
             format!("duration, {} to {}", show(range.start()), show(range.end()))
@@ -123,7 +170,9 @@ fn kind(kind: &Kind) -> String {
         Kind::TextMap => "map of name to text".to_owned(),
         Kind::ReferenceMap => "map of name to secret reference".to_owned(),
         Kind::Rate => "calls per time".to_owned(),
-        Kind::RuleMap(choices, _) => format!("map of name to {}, or to a map, below", words(choices)),
+        Kind::RuleMap(choices, _) => {
+            format!("map of name to {}, or to a map, below", words(choices))
+        }
         Kind::Table(_) => "map, below".to_owned(),
         Kind::TableOrWord(_, word) => format!("map, below, or `{word}`"),
         Kind::TableList(_) => "list of names, or of maps, below".to_owned(),

@@ -13,7 +13,10 @@ use super::{
     fields::Fields,
     finding::{Finding, Place, Severity, nearest},
     keys::{self, Kind},
-    model::{Approvals, Audit, Authentication, Bundle, Influence, Limits, Resolved, Retry, ServerEntry, Trust},
+    model::{
+        Approvals, Audit, Authentication, Bundle, Influence, Limits, Resolved, Retry, ServerEntry,
+        Trust,
+    },
     oauth, server, signed, sinks,
     tree::{Node, Value},
     units,
@@ -43,7 +46,9 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
         sinks: Vec::new(),
         limits,
         trust: trust(top.table("trust"), base, &mut findings),
-        retry: Retry { attempts: u32::try_from(top.table("retry").count("attempts")).unwrap_or(u32::MAX) },
+        retry: Retry {
+            attempts: u32::try_from(top.table("retry").count("attempts")).unwrap_or(u32::MAX),
+        },
         agents: signed::agents(top.node("agents"), &contexts, &servers, base, &mut findings),
         servers,
         contexts,
@@ -53,10 +58,16 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
         warnings: Vec::new(),
     };
     resolved.sinks = sinks::lower(top.table("audit"), base, &resolved.trust, &mut findings);
-    if findings.iter().any(|finding| finding.severity == Severity::Error) {
+    if findings
+        .iter()
+        .any(|finding| finding.severity == Severity::Error)
+    {
         return Err(findings);
     }
-    Ok(Resolved { warnings: findings, ..resolved })
+    Ok(Resolved {
+        warnings: findings,
+        ..resolved
+    })
 }
 
 /// Why the door cannot be at an address, and what to write instead.
@@ -69,7 +80,9 @@ pub struct BadAddress {
 
 /// Reads an address for the door. Also used for `--listen`.
 pub fn parse_listen(text: &str) -> Result<SocketAddr, BadAddress> {
-    let numeric = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
+    let numeric = text
+        .strip_prefix("localhost:")
+        .map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
     let address: SocketAddr = numeric.parse().map_err(|_| BadAddress {
         what: format!("`{text}` is not an address and port"),
         fix: "write it as in `127.0.0.1:7878`, or `\"[::1]:7878\"`".to_owned(),
@@ -79,7 +92,10 @@ pub fn parse_listen(text: &str) -> Result<SocketAddr, BadAddress> {
     }
     Err(BadAddress {
         what: format!("`{text}` can be reached from other machines, and this version has no TLS"),
-        fix: format!("use `127.0.0.1:{}`; reach it from elsewhere through a tunnel such as `ssh -L`", address.port()),
+        fix: format!(
+            "use `127.0.0.1:{}`; reach it from elsewhere through a tunnel such as `ssh -L`",
+            address.port()
+        ),
     })
 }
 
@@ -102,9 +118,15 @@ fn authentication(top: Fields<'_>, findings: &mut Vec<Finding>) -> Authenticatio
     if top.text("authentication") != "none" {
         return Authentication::Bearer;
     }
-    let place = top.node("authentication").map_or(Place::start(), |node| node.place);
+    let place = top
+        .node("authentication")
+        .map_or(Place::start(), |node| node.place);
     let what = "authentication is off: every program on this machine can call every tool";
-    findings.push(Finding::warning(place, what, "write `bearer`; clients get their token from `portcullis token new`"));
+    findings.push(Finding::warning(
+        place,
+        what,
+        "write `bearer`; clients get their token from `portcullis token new`",
+    ));
     Authentication::None
 }
 
@@ -113,7 +135,9 @@ fn origins(top: Fields<'_>, findings: &mut Vec<Finding>) -> Vec<String> {
     for node in top.items("allowed_origins") {
         let Some(text) = node.text() else { continue };
         let well_formed = text.split_once("://").is_some_and(|(scheme, host)| {
-            matches!(scheme, "http" | "https") && !host.is_empty() && !host.contains(['/', '?', '#', '@', '*', ' '])
+            matches!(scheme, "http" | "https")
+                && !host.is_empty()
+                && !host.contains(['/', '?', '#', '@', '*', ' '])
         });
         if well_formed {
             origins.push(text.to_ascii_lowercase());
@@ -147,13 +171,20 @@ fn bundle(fields: Fields<'_>, base: &Path, findings: &mut Vec<Finding>) -> Bundl
     if let Some(name) = keys::BUNDLES.iter().find(|name| **name == text) {
         return Bundle::Shipped(name);
     }
-    let Some(node) = fields.node("bundle") else { return Bundle::Shipped("balanced") };
-    let is_file = Path::new(text).extension().is_some_and(|extension| extension == "cedar");
+    let Some(node) = fields.node("bundle") else {
+        return Bundle::Shipped("balanced");
+    };
+    let is_file = Path::new(text)
+        .extension()
+        .is_some_and(|extension| extension == "cedar");
     if !text.contains('/') && !is_file {
         let what = format!("there is no bundle `{text}`");
         let fix = match nearest(text, keys::BUNDLES.iter().copied()) {
             Some(name) => format!("write `{name}`"),
-            None => format!("use {}, or a path such as `./policy` or `mine.cedar`", keys::BUNDLES.join(", ")),
+            None => format!(
+                "use {}, or a path such as `./policy` or `mine.cedar`",
+                keys::BUNDLES.join(", ")
+            ),
         };
         findings.push(Finding::error(node.place, what, fix));
         return Bundle::Shipped("balanced");
@@ -166,12 +197,15 @@ fn bundle(fields: Fields<'_>, base: &Path, findings: &mut Vec<Finding>) -> Bundl
 fn approvals(fields: Fields<'_>, findings: &mut Vec<Finding>) -> Approvals {
     let in_client = fields.flag("in_client");
     if let (true, Some(node)) = (in_client, fields.node("in_client")) {
-        let what =
-            "approvals may be answered over the agent's own credential: a client that answers for its person approves itself";
-        let fix = "remove it, and answer with `portcullis approvals`, unless you trust every client";
+        let what = "approvals may be answered over the agent's own credential: a client that answers for its person approves itself";
+        let fix =
+            "remove it, and answer with `portcullis approvals`, unless you trust every client";
         findings.push(Finding::warning(node.place, what, fix));
     }
-    Approvals { expiry: fields.duration("expiry"), in_client }
+    Approvals {
+        expiry: fields.duration("expiry"),
+        in_client,
+    }
 }
 
 fn audit(fields: Fields<'_>, findings: &mut Vec<Finding>) -> Audit {
@@ -179,14 +213,25 @@ fn audit(fields: Fields<'_>, findings: &mut Vec<Finding>) -> Audit {
     let retention = units::duration(text).filter(|span| !span.is_zero());
     if let (None, true, Some(node)) = (retention, text != "forever", fields.node("retention")) {
         let what = format!("`{text}` does not say how long records are kept");
-        findings.push(Finding::error(node.place, what, "write a time such as `90d` or `12h`, or `forever`"));
+        findings.push(Finding::error(
+            node.place,
+            what,
+            "write a time such as `90d` or `12h`, or `forever`",
+        ));
     }
-    Audit { retention, max_bytes: Some(fields.size("max_bytes")).filter(|bytes| *bytes > 0) }
+    Audit {
+        retention,
+        max_bytes: Some(fields.size("max_bytes")).filter(|bytes| *bytes > 0),
+    }
 }
 
 fn trust(fields: Fields<'_>, base: &Path, findings: &mut Vec<Finding>) -> Trust {
     let files = fields.items("ca_files").iter();
-    Trust { ca_files: files.filter_map(|node| path_at(node, base, findings)).collect() }
+    Trust {
+        ca_files: files
+            .filter_map(|node| path_at(node, base, findings))
+            .collect(),
+    }
 }
 
 /// A path written in the file. `~` belongs to shells, so it is refused instead of becoming a directory of that name.
@@ -200,7 +245,12 @@ pub(super) fn path_at(node: &Node, base: &Path, findings: &mut Vec<Finding>) -> 
     Some(base.join(text))
 }
 
-fn servers(node: Option<&Node>, limits: &Limits, base: &Path, findings: &mut Vec<Finding>) -> Vec<ServerEntry> {
+fn servers(
+    node: Option<&Node>,
+    limits: &Limits,
+    base: &Path,
+    findings: &mut Vec<Finding>,
+) -> Vec<ServerEntry> {
     let mut seen = BTreeMap::new();
     let mut servers = Vec::new();
     let mut lower = |name: &str, place: Place, fields: Fields<'_>, findings: &mut Vec<Finding>| {
@@ -214,7 +264,12 @@ fn servers(node: Option<&Node>, limits: &Limits, base: &Path, findings: &mut Vec
     match node.map(|node| &node.value) {
         Some(Value::Map(entries)) => {
             for (key, node) in entries {
-                lower(&key.name, key.place, Fields::new(Some(node), keys::SERVER), findings);
+                lower(
+                    &key.name,
+                    key.place,
+                    Fields::new(Some(node), keys::SERVER),
+                    findings,
+                );
             }
         }
         Some(Value::List(items)) => {
@@ -222,9 +277,18 @@ fn servers(node: Option<&Node>, limits: &Limits, base: &Path, findings: &mut Vec
                 match item.get("name").filter(|name| name.text().is_some()) {
                     Some(name) => {
                         let fields = Fields::new(Some(item), keys::LISTED_SERVER);
-                        lower(name.text().unwrap_or_default(), name.place, fields, findings);
+                        lower(
+                            name.text().unwrap_or_default(),
+                            name.place,
+                            fields,
+                            findings,
+                        );
                     }
-                    None => findings.push(Finding::error(item.place, "a server in a list has a `name`", "add `name: some-id`")),
+                    None => findings.push(Finding::error(
+                        item.place,
+                        "a server in a list has a `name`",
+                        "add `name: some-id`",
+                    )),
                 }
             }
         }
@@ -238,12 +302,25 @@ fn servers(node: Option<&Node>, limits: &Limits, base: &Path, findings: &mut Vec
 fn refuse_shared_names(servers: &[ServerEntry], findings: &mut Vec<Finding>) {
     for (at, server) in servers.iter().enumerate() {
         for capability in &server.capabilities {
-            let meets = |other: &&ServerEntry| server.tenant.is_none() || other.tenant.is_none() || server.tenant == other.tenant;
+            let meets = |other: &&ServerEntry| {
+                server.tenant.is_none() || other.tenant.is_none() || server.tenant == other.tenant
+            };
             let earlier = servers.iter().take(at).filter(meets);
-            let earlier = earlier.flat_map(|other| other.capabilities.iter().map(move |own| (other, own)));
-            if let Some((other, own)) = earlier.into_iter().find(|(_, own)| own.name == capability.name) {
-                let what = format!("`{}` leads to `{}` already, on line {}", own.name, other.id, own.place.line);
-                findings.push(Finding::error(capability.place, what, "keep it at one of the two servers"));
+            let earlier =
+                earlier.flat_map(|other| other.capabilities.iter().map(move |own| (other, own)));
+            if let Some((other, own)) = earlier
+                .into_iter()
+                .find(|(_, own)| own.name == capability.name)
+            {
+                let what = format!(
+                    "`{}` leads to `{}` already, on line {}",
+                    own.name, other.id, own.place.line
+                );
+                findings.push(Finding::error(
+                    capability.place,
+                    what,
+                    "keep it at one of the two servers",
+                ));
             }
         }
     }
@@ -256,7 +333,11 @@ fn server_id(name: &str, place: Place, findings: &mut Vec<Finding>) -> Option<Se
                 Some(id) => format!("call it `{id}`"),
                 None => "use lower-case words joined by single `-` or `_`".to_owned(),
             };
-            findings.push(Finding::error(place, format!("`{name}` cannot be a server's id: {error}"), fix));
+            findings.push(Finding::error(
+                place,
+                format!("`{name}` cannot be a server's id: {error}"),
+                fix,
+            ));
         })
         .ok()
 }
@@ -264,10 +345,15 @@ fn server_id(name: &str, place: Place, findings: &mut Vec<Finding>) -> Option<Se
 /// The nearest id that would be accepted.
 fn suggest_id(name: &str) -> Option<String> {
     let lower = name.to_lowercase();
-    let words: Vec<&str> = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = lower
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .collect();
     let id: String = words.join("-").chars().take(64).collect();
     let id = id.trim_end_matches('-');
-    [id.to_owned(), format!("{id}-server")].into_iter().find(|id| ServerId::parse(id).is_ok())
+    [id.to_owned(), format!("{id}-server")]
+        .into_iter()
+        .find(|id| ServerId::parse(id).is_ok())
 }
 
 fn collision(id: &ServerId, first: &ServerId, line: usize, place: Place) -> Finding {

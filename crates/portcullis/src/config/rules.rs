@@ -19,7 +19,11 @@ use super::{
 const MAX_REASON: usize = 500;
 
 /// The reason, where the server is blocked.
-pub(super) fn blocked(fields: Fields<'_>, path: &str, findings: &mut Vec<Finding>) -> Option<String> {
+pub(super) fn blocked(
+    fields: Fields<'_>,
+    path: &str,
+    findings: &mut Vec<Finding>,
+) -> Option<String> {
     let node = fields.node("blocked")?;
     let text = node.text()?;
     if node.flag().is_some() || text.trim().is_empty() {
@@ -45,19 +49,35 @@ pub(super) fn injection_scan(fields: Fields<'_>, path: &str, findings: &mut Vec<
     let scan = fields.flag("injection_scan");
     if let (false, Some(node)) = (scan, fields.node("injection_scan")) {
         let what = format!("`{path}` is not looked at for injections");
-        findings.push(Finding::warning(node.place, what, "remove the key, unless its arguments are meant to look like commands"));
+        findings.push(Finding::warning(
+            node.place,
+            what,
+            "remove the key, unless its arguments are meant to look like commands",
+        ));
     }
     scan
 }
 
 pub(super) fn definitions(fields: Fields<'_>) -> Definitions {
-    let arrivals = |name| if fields.text(name) == "accept" { Arrivals::Accept } else { Arrivals::Quarantine };
-    Definitions { new: arrivals("new"), narrowed: arrivals("narrowed"), recheck: fields.duration("recheck") }
+    let arrivals = |name| {
+        if fields.text(name) == "accept" {
+            Arrivals::Accept
+        } else {
+            Arrivals::Quarantine
+        }
+    };
+    Definitions {
+        new: arrivals("new"),
+        narrowed: arrivals("narrowed"),
+        recheck: fields.duration("recheck"),
+    }
 }
 
 /// Who may use the whole server.
 pub(super) fn server_access(fields: Fields<'_>, path: &str, findings: &mut Vec<Finding>) -> Access {
-    let Some(node) = fields.node("access") else { return Access::default() };
+    let Some(node) = fields.node("access") else {
+        return Access::default();
+    };
     let access = access(fields.table("access"), findings);
     if access.lists_nobody() {
         let what = format!("`{path}.access` lists nobody");
@@ -68,7 +88,10 @@ pub(super) fn server_access(fields: Fields<'_>, path: &str, findings: &mut Vec<F
 }
 
 fn access(fields: Fields<'_>, findings: &mut Vec<Finding>) -> Access {
-    for node in ["users", "departments", "agents"].into_iter().flat_map(|name| fields.items(name)) {
+    for node in ["users", "departments", "agents"]
+        .into_iter()
+        .flat_map(|name| fields.items(name))
+    {
         let Some(name) = node.text() else { continue };
         if !is_name(name) {
             let what = format!("`{name}` cannot be the name of a user, department or agent");
@@ -76,7 +99,11 @@ fn access(fields: Fields<'_>, findings: &mut Vec<Finding>) -> Access {
             findings.push(Finding::error(node.place, what, fix));
         }
     }
-    Access { users: fields.texts("users"), departments: fields.texts("departments"), agents: fields.texts("agents") }
+    Access {
+        users: fields.texts("users"),
+        departments: fields.texts("departments"),
+        agents: fields.texts("agents"),
+    }
 }
 
 /// Whether a credential could carry this as its user, department or agent.
@@ -85,21 +112,42 @@ fn is_name(name: &str) -> bool {
 }
 
 /// The rules of all tools. `remote`: users can have accounts of their own there.
-pub(super) fn tools(fields: Fields<'_>, path: &str, remote: bool, findings: &mut Vec<Finding>) -> ToolRules {
+pub(super) fn tools(
+    fields: Fields<'_>,
+    path: &str,
+    remote: bool,
+    findings: &mut Vec<Finding>,
+) -> ToolRules {
     let path = join(path, "tools");
     let entries = fields.entries("tools");
     let mut rules = ToolRules::default();
     // What the others leave out, so it comes first wherever it is written.
     if let Some((key, node)) = entries.iter().find(|(key, _)| key.name == "*") {
-        rules.default = Rule { path: &path, key, node, remote }.read(&ToolRule::default(), findings);
+        rules.default = Rule {
+            path: &path,
+            key,
+            node,
+            remote,
+        }
+        .read(&ToolRule::default(), findings);
     }
     for (key, node) in entries.iter().filter(|(key, _)| key.name != "*") {
         if let Err(error) = ToolName::parse(&key.name) {
             let what = format!("`{}` cannot be a tool's name: {error}", key.name);
-            findings.push(Finding::error(key.place, what, "write the name as `portcullis tools list` shows it after `__`"));
+            findings.push(Finding::error(
+                key.place,
+                what,
+                "write the name as `portcullis tools list` shows it after `__`",
+            ));
             continue;
         }
-        let rule = Rule { path: &path, key, node, remote }.read(&rules.default, findings);
+        let rule = Rule {
+            path: &path,
+            key,
+            node,
+            remote,
+        }
+        .read(&rules.default, findings);
         rules.listed.insert(key.name.clone(), rule);
     }
     rules
@@ -116,30 +164,66 @@ struct Rule<'a> {
 impl Rule<'_> {
     fn read(&self, default: &ToolRule, findings: &mut Vec<Finding>) -> ToolRule {
         if let Some(word) = self.node.text() {
-            return ToolRule { permission: permission(word), ..default.clone() };
+            return ToolRule {
+                permission: permission(word),
+                ..default.clone()
+            };
         }
         let fields = Fields::new(Some(self.node), keys::TOOL_RULE);
-        let lists = ["users", "departments", "agents"].into_iter().any(|name| fields.node(name).is_some());
+        let lists = ["users", "departments", "agents"]
+            .into_iter()
+            .any(|name| fields.node(name).is_some());
         let rule = ToolRule {
-            permission: fields.written("permission").map_or(default.permission, permission),
-            access: if lists { access(fields, findings) } else { default.access.clone() },
+            permission: fields
+                .written("permission")
+                .map_or(default.permission, permission),
+            access: if lists {
+                access(fields, findings)
+            } else {
+                default.access.clone()
+            },
             rate: rate(fields).or(default.rate),
-            effect: fields.written("effect").and_then(|text| text.parse().ok()).or(default.effect),
-            requires_user_auth: fields.node("requires_user_auth").and_then(Node::flag).unwrap_or(default.requires_user_auth),
+            effect: fields
+                .written("effect")
+                .and_then(|text| text.parse().ok())
+                .or(default.effect),
+            requires_user_auth: fields
+                .node("requires_user_auth")
+                .and_then(Node::flag)
+                .unwrap_or(default.requires_user_auth),
         };
         self.refuse_contradictions(fields, &rule, findings);
         rule
     }
 
-    fn refuse_contradictions(&self, fields: Fields<'_>, rule: &ToolRule, findings: &mut Vec<Finding>) {
+    fn refuse_contradictions(
+        &self,
+        fields: Fields<'_>,
+        rule: &ToolRule,
+        findings: &mut Vec<Finding>,
+    ) {
         let path = join(self.path, &self.key.name);
         if rule.permission == Permission::Blocked && !rule.access.lists_nobody() {
             let what = format!("`{path}` is blocked, and lists who may call it");
-            findings.push(Finding::error(self.key.place, what, "remove the lists, or write `permission: restricted`"));
+            findings.push(Finding::error(
+                self.key.place,
+                what,
+                "remove the lists, or write `permission: restricted`",
+            ));
         }
-        if let (true, false, Some(node)) = (rule.requires_user_auth, self.remote, fields.node("requires_user_auth")) {
-            let what = format!("`{path}.requires_user_auth` needs a server with a `url`: a program has no account to sign in to");
-            findings.push(Finding::error(node.place, what, "remove it, or connect to the server by `url`"));
+        if let (true, false, Some(node)) = (
+            rule.requires_user_auth,
+            self.remote,
+            fields.node("requires_user_auth"),
+        ) {
+            let what = format!(
+                "`{path}.requires_user_auth` needs a server with a `url`: a program has no account to sign in to"
+            );
+            findings.push(Finding::error(
+                node.place,
+                what,
+                "remove it, or connect to the server by `url`",
+            ));
         }
     }
 }

@@ -9,7 +9,10 @@ use super::keys::{self, Key, Kind};
 pub fn schema() -> String {
     let mut root = table(keys::ROOT);
     if let Some(object) = root.as_object_mut() {
-        object.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
+        object.insert(
+            "$schema".to_owned(),
+            json!("https://json-schema.org/draft/2020-12/schema"),
+        );
         object.insert("title".to_owned(), json!("portcullis.yaml"));
         object.insert("$defs".to_owned(), definitions());
     }
@@ -51,15 +54,25 @@ fn definitions() -> Value {
 }
 
 fn table(keys: &[Key]) -> Value {
-    let properties: Map<String, Value> = keys.iter().map(|key| (key.name.to_owned(), property(key))).collect();
+    let properties: Map<String, Value> = keys
+        .iter()
+        .map(|key| (key.name.to_owned(), property(key)))
+        .collect();
     json!({ "type": ["object", "null"], "additionalProperties": false, "properties": properties })
 }
 
 fn property(key: &Key) -> Value {
     let mut schema = kind(&key.kind);
     if let Some(object) = schema.as_object_mut() {
-        let idle = if key.idle.is_empty() { "" } else { " No effect in this version." };
-        object.insert("description".to_owned(), json!(format!("{}{idle}", key.doc)));
+        let idle = if key.idle.is_empty() {
+            ""
+        } else {
+            " No effect in this version."
+        };
+        object.insert(
+            "description".to_owned(),
+            json!(format!("{}{idle}", key.doc)),
+        );
         if let Some(default) = default(key) {
             object.insert("default".to_owned(), default);
         }
@@ -71,12 +84,16 @@ fn kind(kind: &Kind) -> Value {
     match kind {
         Kind::Text => json!({ "$ref": "#/$defs/scalar" }),
         Kind::Flag => json!({ "type": "boolean" }),
-        Kind::Count(range) => json!({ "type": "integer", "minimum": range.start(), "maximum": range.end() }),
+        Kind::Count(range) => {
+            json!({ "type": "integer", "minimum": range.start(), "maximum": range.end() })
+        }
         Kind::Size(_) => json!({ "$ref": "#/$defs/size" }),
         Kind::Duration(_) => json!({ "$ref": "#/$defs/duration" }),
         Kind::Choice(choices) => json!({ "enum": choices }),
         Kind::Reference => json!({ "$ref": "#/$defs/reference" }),
-        Kind::TextList => json!({ "type": ["array", "null"], "items": { "$ref": "#/$defs/scalar" } }),
+        Kind::TextList => {
+            json!({ "type": ["array", "null"], "items": { "$ref": "#/$defs/scalar" } })
+        }
         Kind::TextMap => map(json!({ "$ref": "#/$defs/scalar" })),
         Kind::ReferenceMap => map(json!({ "$ref": "#/$defs/reference" })),
         Kind::Rate => json!({ "$ref": "#/$defs/rate" }),
@@ -89,7 +106,9 @@ fn kind(kind: &Kind) -> Value {
         Kind::Servers(..) => json!({
             "anyOf": [map(json!({ "$ref": "#/$defs/server" })), { "type": "array", "items": { "$ref": "#/$defs/listed_server" } }]
         }),
-        Kind::Named(mapped, listed) => json!({ "anyOf": [map(table(mapped)), { "type": "array", "items": table(listed) }] }),
+        Kind::Named(mapped, listed) => {
+            json!({ "anyOf": [map(table(mapped)), { "type": "array", "items": table(listed) }] })
+        }
         Kind::AgentMap(keys) => map(json!({ "anyOf": [{ "type": "string" }, table(keys)] })),
         Kind::Subcommands => {
             let list = json!({ "type": ["array", "null"], "items": { "$ref": "#/$defs/scalar" } });

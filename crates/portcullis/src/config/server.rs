@@ -9,7 +9,10 @@ use super::{
     check::join,
     fields::Fields,
     finding::{Finding, Place},
-    model::{Allow, Capability, Health, HealthMethod, Http, HttpKind, Limits, Resources, ServerEntry, State, Stdio, Transport},
+    model::{
+        Allow, Capability, Health, HealthMethod, Http, HttpKind, Limits, Resources, ServerEntry,
+        State, Stdio, Transport,
+    },
     resolve::path_at,
     rules,
     secret::{self, Text},
@@ -26,21 +29,39 @@ pub(super) fn lower(
     findings: &mut Vec<Finding>,
 ) -> ServerEntry {
     let path = format!("mcp_servers.{id}");
-    let entry = Entry { path: &path, fields };
+    let entry = Entry {
+        path: &path,
+        fields,
+    };
     let transport = entry.transport(base, findings);
     let state = match transport {
         _ if !fields.flag("enabled") => State::Disabled,
         Transport::Missing => State::Skipped("it has neither `command` nor `url`".to_owned()),
         _ => State::Enabled,
     };
-    let classification = fields.written("classification").and_then(|text| text.parse().ok());
+    let classification = fields
+        .written("classification")
+        .and_then(|text| text.parse().ok());
     let blocked = rules::blocked(fields, &path, findings);
     if state == State::Enabled && blocked.is_none() && fields.node("classification").is_none() {
-        let what = format!("`{id}` has no classification, so it is UNTRUSTED and none of its tools can be called");
-        findings.push(Finding::warning(place, what, "add `classification:` with PUBLIC, INTERNAL, CONFIDENTIAL or RESTRICTED"));
+        let what = format!(
+            "`{id}` has no classification, so it is UNTRUSTED and none of its tools can be called"
+        );
+        findings.push(Finding::warning(
+            place,
+            what,
+            "add `classification:` with PUBLIC, INTERNAL, CONFIDENTIAL or RESTRICTED",
+        ));
     }
-    let own_max = fields.node("max_result_bytes").map_or(u64::MAX, |_| fields.size("max_result_bytes"));
-    let tools = rules::tools(fields, &path, matches!(transport, Transport::Http(_)), findings);
+    let own_max = fields
+        .node("max_result_bytes")
+        .map_or(u64::MAX, |_| fields.size("max_result_bytes"));
+    let tools = rules::tools(
+        fields,
+        &path,
+        matches!(transport, Transport::Http(_)),
+        findings,
+    );
     ServerEntry {
         transport,
         classification,
@@ -66,7 +87,11 @@ pub(super) fn lower(
 }
 
 fn allow(fields: Fields<'_>) -> Allow {
-    Allow { sampling: fields.flag("sampling"), roots: fields.flag("roots"), elicitation: fields.flag("elicitation") }
+    Allow {
+        sampling: fields.flag("sampling"),
+        roots: fields.flag("roots"),
+        elicitation: fields.flag("elicitation"),
+    }
 }
 
 /// An entry being read.
@@ -77,14 +102,28 @@ struct Entry<'a> {
 
 impl<'a> Entry<'a> {
     /// The table of the map form does not have the words of the list form.
-    fn either(&self, name: &'static str, other: &'static str, findings: &mut Vec<Finding>) -> Option<(&'static str, &'a Node)> {
+    fn either(
+        &self,
+        name: &'static str,
+        other: &'static str,
+        findings: &mut Vec<Finding>,
+    ) -> Option<(&'static str, &'a Node)> {
         let first = self.fields.node(name);
-        let second = if self.fields.knows(other) { self.fields.node(other) } else { None };
+        let second = if self.fields.knows(other) {
+            self.fields.node(other)
+        } else {
+            None
+        };
         if let (Some(_), Some(node)) = (first, second) {
-            let what = format!("`{}` has both `{name}` and `{other}`, which mean the same", self.path);
+            let what = format!(
+                "`{}` has both `{name}` and `{other}`, which mean the same",
+                self.path
+            );
             findings.push(Finding::error(node.place, what, format!("keep `{name}`")));
         }
-        first.map(|node| (name, node)).or_else(|| second.map(|node| (other, node)))
+        first
+            .map(|node| (name, node))
+            .or_else(|| second.map(|node| (other, node)))
     }
 
     fn transport(&self, base: &Path, findings: &mut Vec<Finding>) -> Transport {
@@ -93,16 +132,33 @@ impl<'a> Entry<'a> {
         match (command, url) {
             (Some(_), Some(node)) => {
                 let what = format!("`{}` has both `command` and `url`", self.path);
-                findings.push(Finding::error(node.place, what, "keep one: `command` starts a program, `url` connects to one"));
+                findings.push(Finding::error(
+                    node.place,
+                    what,
+                    "keep one: `command` starts a program, `url` connects to one",
+                ));
                 Transport::Missing
             }
             (Some((_, node)), None) => {
                 self.refuse_keys(&["headers", "bearer", "transport"], "url", findings);
-                self.stdio(node, base, findings).map_or(Transport::Missing, Transport::Stdio)
+                self.stdio(node, base, findings)
+                    .map_or(Transport::Missing, Transport::Stdio)
             }
             (None, Some(node)) => {
-                self.refuse_keys(&["args", "env", "environment", "credentials", "cwd", "resource_limits"], "command", findings);
-                self.http(node, findings).map_or(Transport::Missing, Transport::Http)
+                self.refuse_keys(
+                    &[
+                        "args",
+                        "env",
+                        "environment",
+                        "credentials",
+                        "cwd",
+                        "resource_limits",
+                    ],
+                    "command",
+                    findings,
+                );
+                self.http(node, findings)
+                    .map_or(Transport::Missing, Transport::Http)
             }
             (None, None) => Transport::Missing,
         }
@@ -112,7 +168,10 @@ impl<'a> Entry<'a> {
     fn refuse_keys(&self, names: &[&str], needed: &str, findings: &mut Vec<Finding>) {
         for name in names.iter().filter(|name| self.fields.knows(name)) {
             if let Some(node) = self.fields.node(name) {
-                let what = format!("`{}` only means something beside `{needed}`", join(self.path, name));
+                let what = format!(
+                    "`{}` only means something beside `{needed}`",
+                    join(self.path, name)
+                );
                 findings.push(Finding::error(node.place, what, "remove it"));
             }
         }
@@ -122,7 +181,11 @@ impl<'a> Entry<'a> {
         let text = command.text()?;
         if text.is_empty() || text.starts_with('~') || text.contains('\0') {
             let what = format!("`{}` cannot start `{}`", self.path, text.escape_default());
-            findings.push(Finding::error(command.place, what, "write a program's name, or its whole path (`~` is not expanded)"));
+            findings.push(Finding::error(
+                command.place,
+                what,
+                "write a program's name, or its whole path (`~` is not expanded)",
+            ));
         }
         for node in self.fields.items("args") {
             if secret::looks_like_token(node.text().unwrap_or_default()) {
@@ -135,19 +198,36 @@ impl<'a> Entry<'a> {
             command: text.to_owned(),
             args: self.fields.texts("args"),
             env: self.environment(findings),
-            cwd: self.fields.node("cwd").and_then(|node| path_at(node, base, findings)),
+            cwd: self
+                .fields
+                .node("cwd")
+                .and_then(|node| path_at(node, base, findings)),
         })
     }
 
     fn environment(&self, findings: &mut Vec<Finding>) -> BTreeMap<String, Text> {
         let mut env = BTreeMap::new();
-        let plain = self.either("env", "environment", findings).map(|(name, _)| name);
+        let plain = self
+            .either("env", "environment", findings)
+            .map(|(name, _)| name);
         for section in plain.into_iter().chain(["credentials"]) {
-            for (key, node) in self.fields.entries(section).iter().filter(|(_, node)| node.text().is_some()) {
+            for (key, node) in self
+                .fields
+                .entries(section)
+                .iter()
+                .filter(|(_, node)| node.text().is_some())
+            {
                 let path = join(&join(self.path, section), &key.name);
                 if !secret::is_variable_name(&key.name) {
-                    let what = format!("`{}` cannot be the name of an environment variable", key.name);
-                    findings.push(Finding::error(key.place, what, "use letters, digits and `_`, not starting with a digit"));
+                    let what = format!(
+                        "`{}` cannot be the name of an environment variable",
+                        key.name
+                    );
+                    findings.push(Finding::error(
+                        key.place,
+                        what,
+                        "use letters, digits and `_`, not starting with a digit",
+                    ));
                 }
                 match secret::read_text(node, &key.name, &path) {
                     Ok(text) => {
@@ -173,18 +253,37 @@ impl<'a> Entry<'a> {
             return None;
         }
         let headers = self.headers(findings);
-        let bearer = self.fields.written("bearer").and_then(secret::parse_reference).and_then(Result::ok);
-        let sends_secret = bearer.is_some() || headers.values().any(|value| matches!(value, Text::Reference(_)));
+        let bearer = self
+            .fields
+            .written("bearer")
+            .and_then(secret::parse_reference)
+            .and_then(Result::ok);
+        let sends_secret = bearer.is_some()
+            || headers
+                .values()
+                .any(|value| matches!(value, Text::Reference(_)));
         if sends_secret && in_clear(text) {
-            let what = format!("`{}` sends credentials to another machine without TLS", self.path);
-            findings.push(Finding::warning(url.place, what, "use an `https://` address"));
+            let what = format!(
+                "`{}` sends credentials to another machine without TLS",
+                self.path
+            );
+            findings.push(Finding::warning(
+                url.place,
+                what,
+                "use an `https://` address",
+            ));
         }
         let kind = match self.fields.text("transport") {
             "streamable-http" => HttpKind::StreamableHttp,
             "sse" => HttpKind::Sse,
             _ => HttpKind::Auto,
         };
-        Some(Http { url: text.to_owned(), headers, bearer, kind })
+        Some(Http {
+            url: text.to_owned(),
+            headers,
+            bearer,
+            kind,
+        })
     }
 
     fn headers(&self, findings: &mut Vec<Finding>) -> BTreeMap<String, Text> {
@@ -201,7 +300,12 @@ impl<'a> Entry<'a> {
             "transfer-encoding",
         ];
         let mut headers = BTreeMap::new();
-        for (key, node) in self.fields.entries("headers").iter().filter(|(_, node)| node.text().is_some()) {
+        for (key, node) in self
+            .fields
+            .entries("headers")
+            .iter()
+            .filter(|(_, node)| node.text().is_some())
+        {
             let name = key.name.to_ascii_lowercase();
             let problem = if HeaderName::from_bytes(name.as_bytes()).is_err() {
                 Some("cannot be the name of a header")
@@ -218,7 +322,12 @@ impl<'a> Entry<'a> {
             };
             if let Some(problem) = problem {
                 findings.push(
-                    Finding::error(node.place, format!("the header `{}` {problem}", key.name), "remove or rename it").hidden(),
+                    Finding::error(
+                        node.place,
+                        format!("the header `{}` {problem}", key.name),
+                        "remove or rename it",
+                    )
+                    .hidden(),
                 );
                 continue;
             }
@@ -236,9 +345,15 @@ impl<'a> Entry<'a> {
             return Health::Off;
         }
         let fields = self.fields.table("health_check");
-        let mut span = |name: &'static str, seconds: &'static str| match (fields.node(name), fields.node(seconds)) {
+        let mut span = |name: &'static str, seconds: &'static str| match (
+            fields.node(name),
+            fields.node(seconds),
+        ) {
             (Some(_), Some(node)) => {
-                let what = format!("`{}.health_check` has both `{name}` and `{seconds}`", self.path);
+                let what = format!(
+                    "`{}.health_check` has both `{name}` and `{seconds}`",
+                    self.path
+                );
                 findings.push(Finding::error(node.place, what, format!("keep `{name}`")));
                 std::time::Duration::ZERO
             }
@@ -248,7 +363,11 @@ impl<'a> Entry<'a> {
         Health::Every {
             interval: span("interval", "interval_seconds"),
             timeout: span("timeout", "timeout_seconds"),
-            method: if fields.text("method") == "ping" { HealthMethod::Ping } else { HealthMethod::ToolsList },
+            method: if fields.text("method") == "ping" {
+                HealthMethod::Ping
+            } else {
+                HealthMethod::ToolsList
+            },
         }
     }
 
@@ -256,14 +375,25 @@ impl<'a> Entry<'a> {
         let mut capabilities = Vec::new();
         for node in self.fields.items("capabilities") {
             let fields = Fields::new(Some(node), super::keys::CAPABILITY);
-            let name = node.text().or_else(|| fields.written("name")).unwrap_or_default();
+            let name = node
+                .text()
+                .or_else(|| fields.written("name"))
+                .unwrap_or_default();
             let stem = name.strip_suffix(".*").unwrap_or(name);
             if ToolName::parse(stem).is_err() {
                 let what = format!("`{name}` is not a dotted name");
-                findings.push(Finding::error(node.place, what, "write it as in `web.search` or `web.*`"));
+                findings.push(Finding::error(
+                    node.place,
+                    what,
+                    "write it as in `web.search` or `web.*`",
+                ));
             }
             let skip_judge = node.text().is_none() && fields.flag("skip_judge");
-            capabilities.push(Capability { name: name.to_owned(), skip_judge, place: node.place });
+            capabilities.push(Capability {
+                name: name.to_owned(),
+                skip_judge,
+                place: node.place,
+            });
         }
         capabilities
     }
@@ -271,38 +401,65 @@ impl<'a> Entry<'a> {
     fn resources(&self) -> Option<Resources> {
         self.fields.node("resource_limits")?;
         let fields = self.fields.table("resource_limits");
-        Some(Resources { cpu_millicores: fields.count("cpu_millicores"), memory_mb: fields.count("memory_mb") })
+        Some(Resources {
+            cpu_millicores: fields.count("cpu_millicores"),
+            memory_mb: fields.count("memory_mb"),
+        })
     }
 }
 
 /// What is wrong with an address. It is shown, since it is what must be corrected, unless it may hold a credential.
 pub(super) fn bad_url(node: &Node, what: String, fix: &str) -> Finding {
     let finding = Finding::error(node.place, what, fix);
-    if secret::may_hold_credential(node.text().unwrap_or_default()) { finding.hidden() } else { finding }
+    if secret::may_hold_credential(node.text().unwrap_or_default()) {
+        finding.hidden()
+    } else {
+        finding
+    }
 }
 
 pub(super) fn check_url(text: &str) -> Result<(), (&'static str, &'static str)> {
-    let uri: Uri = text.parse().map_err(|_| ("is not a URL", "write it as in `https://host/mcp`"))?;
+    let uri: Uri = text
+        .parse()
+        .map_err(|_| ("is not a URL", "write it as in `https://host/mcp`"))?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none_or(str::is_empty) {
         return Err(("is not an http URL", "write it as in `https://host/mcp`"));
     }
-    if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+    if uri
+        .authority()
+        .is_some_and(|authority| authority.as_str().contains('@'))
+    {
         return Err((
             "holds a user name or password in clear",
             "remove it from the URL; use `bearer` or `headers` with a reference",
         ));
     }
-    let pairs = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
-    if pairs.into_iter().any(|(name, value)| secrets::looks_like_credential(name, value).is_some()) {
-        return Err(("holds a credential in clear", "remove it from the URL; use `bearer` or `headers` with a reference"));
+    let pairs = uri
+        .query()
+        .unwrap_or_default()
+        .split('&')
+        .filter_map(|pair| pair.split_once('='));
+    if pairs
+        .into_iter()
+        .any(|(name, value)| secrets::looks_like_credential(name, value).is_some())
+    {
+        return Err((
+            "holds a credential in clear",
+            "remove it from the URL; use `bearer` or `headers` with a reference",
+        ));
     }
     Ok(())
 }
 
 /// Plain http to somewhere that is not this machine.
 pub(super) fn in_clear(url: &str) -> bool {
-    let Ok(uri) = url.parse::<Uri>() else { return false };
+    let Ok(uri) = url.parse::<Uri>() else {
+        return false;
+    };
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-    let here = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let here = host == "localhost"
+        || host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|ip| ip.is_loopback());
     uri.scheme_str() == Some("http") && !here
 }

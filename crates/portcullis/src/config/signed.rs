@@ -35,15 +35,32 @@ fn named<'a>(
     let mut found: Vec<(tree::Key, Fields<'a>)> = Vec::new();
     match node.map(|node| &node.value) {
         Some(Value::Map(entries)) => {
-            found.extend(entries.iter().map(|(key, node)| (key.clone(), Fields::new(Some(node), mapped))));
+            found.extend(
+                entries
+                    .iter()
+                    .map(|(key, node)| (key.clone(), Fields::new(Some(node), mapped))),
+            );
         }
         Some(Value::List(items)) => {
             for item in items.iter().filter(|item| item.entries().is_some()) {
-                match item.get("name").and_then(|name| Some((name.text()?, name.place))) {
+                match item
+                    .get("name")
+                    .and_then(|name| Some((name.text()?, name.place)))
+                {
                     Some((name, place)) => {
-                        found.push((tree::Key { name: name.to_owned(), place }, Fields::new(Some(item), listed)));
+                        found.push((
+                            tree::Key {
+                                name: name.to_owned(),
+                                place,
+                            },
+                            Fields::new(Some(item), listed),
+                        ));
                     }
-                    None => findings.push(Finding::error(item.place, format!("{what} in a list has a `name`"), "add `name: …`")),
+                    None => findings.push(Finding::error(
+                        item.place,
+                        format!("{what} in a list has a `name`"),
+                        "add `name: …`",
+                    )),
                 }
             }
         }
@@ -67,17 +84,39 @@ fn patterns<T>(
     findings: &mut Vec<Finding>,
 ) -> Option<Vec<T>> {
     fields.node(name)?;
-    Some(fields.items(name).iter().filter_map(|node| pattern(node, &parse, findings)).collect())
+    Some(
+        fields
+            .items(name)
+            .iter()
+            .filter_map(|node| pattern(node, &parse, findings))
+            .collect(),
+    )
 }
 
-fn pattern<T>(node: &Node, parse: impl Fn(&str) -> Result<T, BadPattern>, findings: &mut Vec<Finding>) -> Option<T> {
+fn pattern<T>(
+    node: &Node,
+    parse: impl Fn(&str) -> Result<T, BadPattern>,
+    findings: &mut Vec<Finding>,
+) -> Option<T> {
     let text = node.text()?;
     if let kind @ ("a number" | "a boolean") = node.describe() {
         let what = format!("`{text}` is {kind}, and matches nothing");
-        findings.push(Finding::error(node.place, what, "write what it stands for, or put it in quotes if that is its name"));
+        findings.push(Finding::error(
+            node.place,
+            what,
+            "write what it stands for, or put it in quotes if that is its name",
+        ));
         return None;
     }
-    parse(text).map_err(|bad| findings.push(Finding::error(node.place, format!("`{text}` cannot be read"), bad.0))).ok()
+    parse(text)
+        .map_err(|bad| {
+            findings.push(Finding::error(
+                node.place,
+                format!("`{text}` cannot be read"),
+                bad.0,
+            ))
+        })
+        .ok()
 }
 
 /// Families of tools, each with a name before its dot.
@@ -89,12 +128,23 @@ fn texts(fields: Fields<'_>, name: &str) -> Option<Vec<String>> {
 
 fn subcommands(fields: Fields<'_>) -> Option<Subcommands> {
     let node = fields.node("subcommand_allowlist")?;
-    let list = |node: &Node| node.items().unwrap_or_default().iter().filter_map(Node::text).map(str::to_owned).collect();
+    let list = |node: &Node| {
+        node.items()
+            .unwrap_or_default()
+            .iter()
+            .filter_map(Node::text)
+            .map(str::to_owned)
+            .collect()
+    };
     Some(match &node.value {
         Value::List(_) => Subcommands::ForAll(list(node)),
         _ => {
             let entries = node.entries().unwrap_or_default().iter();
-            Subcommands::ByCommand(entries.map(|(key, node)| (key.name.clone(), list(node))).collect())
+            Subcommands::ByCommand(
+                entries
+                    .map(|(key, node)| (key.name.clone(), list(node)))
+                    .collect(),
+            )
         }
     })
 }
@@ -111,10 +161,19 @@ fn size(fields: Fields<'_>, name: &str) -> Option<u64> {
 pub(super) fn tenant(fields: Fields<'_>, findings: &mut Vec<Finding>) -> Option<String> {
     let node = fields.node("tenant")?;
     let text = node.text()?;
-    let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    let is_word = |word: &str| {
+        !word.is_empty()
+            && word
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+    };
     if text.len() > 64 || !text.split('-').all(is_word) {
         let what = format!("`{text}` cannot be a tenant");
-        findings.push(Finding::error(node.place, what, "use lower-case words joined by single `-`"));
+        findings.push(Finding::error(
+            node.place,
+            what,
+            "use lower-case words joined by single `-`",
+        ));
     }
     Some(text.to_owned())
 }
@@ -122,15 +181,25 @@ pub(super) fn tenant(fields: Fields<'_>, findings: &mut Vec<Finding>) -> Option<
 pub(super) fn seal(fields: Fields<'_>, base: &Path, findings: &mut Vec<Finding>) -> Seal {
     let mut file = |name| {
         let node = fields.node(name)?;
-        path_at(node, base, findings).map(|path| NamedFile { path, place: node.place })
+        path_at(node, base, findings).map(|path| NamedFile {
+            path,
+            place: node.place,
+        })
     };
     let (private_key, public_key) = (file("private_key_path"), file("public_key_path"));
     if let (None, Some(node)) = (&private_key, fields.node("public_key_path")) {
         let what = "`seal.public_key_path` needs `seal.private_key_path`: tokens are signed here";
         findings.push(Finding::error(node.place, what, "write both, or neither"));
     }
-    if let Some(node) = fields.node("issuer").filter(|node| node.text().is_some_and(|text| text.trim().is_empty())) {
-        findings.push(Finding::error(node.place, "`seal.issuer` is empty", "write who signs, or remove the key"));
+    if let Some(node) = fields
+        .node("issuer")
+        .filter(|node| node.text().is_some_and(|text| text.trim().is_empty()))
+    {
+        findings.push(Finding::error(
+            node.place,
+            "`seal.issuer` is empty",
+            "write who signs, or remove the key",
+        ));
     }
     let audiences = texts(fields, "audiences").unwrap_or_else(|| vec!["aegis-agents".to_owned()]);
     if let (true, Some(node)) = (audiences.is_empty(), fields.node("audiences")) {
@@ -146,6 +215,7 @@ pub(super) fn seal(fields: Fields<'_>, base: &Path, findings: &mut Vec<Finding>)
         token_ttl: Duration::from_secs(fields.count("token_ttl_seconds")),
         private_key,
         public_key,
-        max_sessions_per_workload: usize::try_from(fields.count("max_sessions_per_workload")).unwrap_or(usize::MAX),
+        max_sessions_per_workload: usize::try_from(fields.count("max_sessions_per_workload"))
+            .unwrap_or(usize::MAX),
     }
 }

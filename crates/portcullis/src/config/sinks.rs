@@ -24,19 +24,40 @@ const MAX_NAME: usize = 64;
 /// Keys that every kind has.
 const COMMON: [&str; 6] = ["name", "kind", "filter", "start", "batch", "timeout"];
 
-pub(super) fn lower(audit: Fields<'_>, base: &Path, trust: &Trust, findings: &mut Vec<Finding>) -> Vec<Spec> {
+pub(super) fn lower(
+    audit: Fields<'_>,
+    base: &Path,
+    trust: &Trust,
+    findings: &mut Vec<Finding>,
+) -> Vec<Spec> {
     let mut specs: Vec<Spec> = Vec::new();
     for (index, node) in audit.items("sinks").iter().enumerate() {
         if node.text().is_some() {
-            findings.push(Finding::error(node.place, "a sink is a map", "write `- { name: events, kind: file, path: … }`"));
+            findings.push(Finding::error(
+                node.place,
+                "a sink is a map",
+                "write `- { name: events, kind: file, path: … }`",
+            ));
             continue;
         }
         let path = format!("audit.sinks[{index}]");
-        let entry = Entry { fields: Fields::new(Some(node), keys::SINK), node, path: &path, base, trust };
-        let Some(spec) = entry.read(findings) else { continue };
+        let entry = Entry {
+            fields: Fields::new(Some(node), keys::SINK),
+            node,
+            path: &path,
+            base,
+            trust,
+        };
+        let Some(spec) = entry.read(findings) else {
+            continue;
+        };
         if specs.iter().any(|other| other.name == spec.name) {
             let what = format!("there is another sink called `{}`", spec.name);
-            findings.push(Finding::error(entry.place("name"), what, "rename one of the two"));
+            findings.push(Finding::error(
+                entry.place("name"),
+                what,
+                "rename one of the two",
+            ));
         }
         specs.push(spec);
     }
@@ -56,7 +77,11 @@ impl<'a> Entry<'a> {
         let name = self.name(findings)?;
         let Some(kind) = self.fields.written("kind") else {
             let fix = format!("write `kind:` and one of {}", keys::SINK_KINDS.join(", "));
-            findings.push(Finding::error(self.node.place, format!("`{}` has no `kind`", self.path), fix));
+            findings.push(Finding::error(
+                self.node.place,
+                format!("`{}` has no `kind`", self.path),
+                fix,
+            ));
             return None;
         };
         self.refuse_others_keys(kind, findings);
@@ -64,7 +89,10 @@ impl<'a> Entry<'a> {
             "file" => self.file(findings)?,
             "syslog" => self.syslog(findings)?,
             "webhook" => self.webhook(findings)?,
-            "otlp" => Kind::Otlp { url: self.url(findings)?, headers: self.headers(findings) },
+            "otlp" => Kind::Otlp {
+                url: self.url(findings)?,
+                headers: self.headers(findings),
+            },
             "nats" => Kind::Nats(self.nats(findings)?),
             // The check of the choice has said so.
             _ => return None,
@@ -72,8 +100,14 @@ impl<'a> Entry<'a> {
         Some(Spec {
             name,
             filter: self.filter(findings),
-            start: if self.fields.text("start") == "now" { Start::Now } else { Start::Beginning },
-            batch: usize::try_from(self.fields.count("batch")).unwrap_or(1).max(1),
+            start: if self.fields.text("start") == "now" {
+                Start::Now
+            } else {
+                Start::Beginning
+            },
+            batch: usize::try_from(self.fields.count("batch"))
+                .unwrap_or(1)
+                .max(1),
             timeout: self.fields.duration("timeout"),
             kind,
         })
@@ -82,12 +116,20 @@ impl<'a> Entry<'a> {
     fn name(&self, findings: &mut Vec<Finding>) -> Option<String> {
         let name = self.fields.written("name").unwrap_or_default();
         let fits = (1..=MAX_NAME).contains(&name.len())
-            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_'));
+            && name.bytes().all(|byte| {
+                byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_')
+            });
         if fits {
             return Some(name.to_owned());
         }
-        let fix = format!("write `name:` and lower-case letters, digits, `-` and `_`; at most {MAX_NAME}");
-        findings.push(Finding::error(self.place("name"), format!("`{}` has no name that fits", self.path), fix));
+        let fix = format!(
+            "write `name:` and lower-case letters, digits, `-` and `_`; at most {MAX_NAME}"
+        );
+        findings.push(Finding::error(
+            self.place("name"),
+            format!("`{}` has no name that fits", self.path),
+            fix,
+        ));
         None
     }
 
@@ -104,7 +146,11 @@ impl<'a> Entry<'a> {
             let known = keys::SINK.iter().any(|known| known.name == key.name);
             if known && !COMMON.contains(&key.name.as_str()) && !own.contains(&key.name.as_str()) {
                 let what = format!("a sink of the kind `{kind}` has no `{}`", key.name);
-                findings.push(Finding::error(key.place, what, format!("its keys are {}", own.join(", "))));
+                findings.push(Finding::error(
+                    key.place,
+                    what,
+                    format!("its keys are {}", own.join(", ")),
+                ));
             }
         }
     }
@@ -112,7 +158,10 @@ impl<'a> Entry<'a> {
     fn file(&self, findings: &mut Vec<Finding>) -> Option<Kind> {
         let node = self.needed("path", "the file, as in `events.jsonl`", findings)?;
         let path: PathBuf = path_at(node, self.base, findings)?;
-        Some(Kind::File { path, rotate_bytes: self.fields.size("rotate_size") })
+        Some(Kind::File {
+            path,
+            rotate_bytes: self.fields.size("rotate_size"),
+        })
     }
 
     fn syslog(&self, findings: &mut Vec<Finding>) -> Option<Kind> {
@@ -140,7 +189,10 @@ impl<'a> Entry<'a> {
             ));
             return None;
         };
-        Some(Kind::Syslog { address, facility: Facility::parse(self.fields.text("facility"))? })
+        Some(Kind::Syslog {
+            address,
+            facility: Facility::parse(self.fields.text("facility"))?,
+        })
     }
 
     fn webhook(&self, findings: &mut Vec<Finding>) -> Option<Kind> {
@@ -154,17 +206,23 @@ impl<'a> Entry<'a> {
                 "add `secret: keychain:…`, and check the signature where it arrives",
             ));
         }
-        Some(Kind::Webhook { url, headers: self.headers(findings), secret })
+        Some(Kind::Webhook {
+            url,
+            headers: self.headers(findings),
+            secret,
+        })
     }
 
     fn nats(&self, findings: &mut Vec<Finding>) -> Option<NatsSpec> {
         let node = self.needed("url", "as in `nats://host:4222`", findings)?;
         let url = node.text()?;
-        let host = url.split_once("://").filter(|(scheme, _)| matches!(*scheme, "nats" | "tls")).map(|(_, host)| host);
+        let host = url
+            .split_once("://")
+            .filter(|(scheme, _)| matches!(*scheme, "nats" | "tls"))
+            .map(|(_, host)| host);
         if host.is_none_or(|host| host.is_empty() || host.contains(['@', '/', ' '])) {
             let what = format!("`{}.url` is not the address of a NATS server", self.path);
-            let fix =
-                "write it as in `nats://host:4222` or `tls://host:4222`; credentials go into `token`, or `user` and `password`";
+            let fix = "write it as in `nats://host:4222` or `tls://host:4222`; credentials go into `token`, or `user` and `password`";
             findings.push(Finding::error(node.place, what, fix).hidden());
             return None;
         }
@@ -186,13 +244,21 @@ impl<'a> Entry<'a> {
 
     fn subject(&self, key: &str, findings: &mut Vec<Finding>) -> Option<String> {
         let text = self.fields.text(key);
-        let word =
-            |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+        let word = |word: &str| {
+            !word.is_empty()
+                && word
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+        };
         if text.split('.').all(word) {
             return Some(text.to_owned());
         }
         let what = format!("`{text}` is not a subject to publish to");
-        findings.push(Finding::error(self.place(key), what, "write words joined by dots, as in `portcullis.events`"));
+        findings.push(Finding::error(
+            self.place(key),
+            what,
+            "write words joined by dots, as in `portcullis.events`",
+        ));
         None
     }
 
@@ -204,29 +270,48 @@ impl<'a> Entry<'a> {
             return None;
         }
         if in_clear(text) {
-            let what = format!("`{}` sends events to another machine without TLS", self.path);
-            findings.push(Finding::warning(node.place, what, "use an `https://` address"));
+            let what = format!(
+                "`{}` sends events to another machine without TLS",
+                self.path
+            );
+            findings.push(Finding::warning(
+                node.place,
+                what,
+                "use an `https://` address",
+            ));
         }
         Some(text.to_owned())
     }
 
     fn headers(&self, findings: &mut Vec<Finding>) -> Vec<(String, Text)> {
         let mut headers = Vec::new();
-        for (key, node) in self.fields.entries("headers").iter().filter(|(_, node)| node.text().is_some()) {
+        for (key, node) in self
+            .fields
+            .entries("headers")
+            .iter()
+            .filter(|(_, node)| node.text().is_some())
+        {
             let name = key.name.to_ascii_lowercase();
-            let is_ours =
-                matches!(name.as_str(), "content-type" | "content-length" | "host" | "connection" | "transfer-encoding")
-                    || name.starts_with("portcullis-");
-            let fits =
-                HeaderName::from_bytes(name.as_bytes()).is_ok() && HeaderValue::from_str(node.text().unwrap_or_default()).is_ok();
+            let is_ours = matches!(
+                name.as_str(),
+                "content-type" | "content-length" | "host" | "connection" | "transfer-encoding"
+            ) || name.starts_with("portcullis-");
+            let fits = HeaderName::from_bytes(name.as_bytes()).is_ok()
+                && HeaderValue::from_str(node.text().unwrap_or_default()).is_ok();
             if is_ours || !fits {
                 let what = format!("`{}` cannot be a header of a sink", key.name);
                 findings.push(Finding::error(key.place, what, "remove or rename it").hidden());
                 continue;
             }
-            match secret::read_text(node, &key.name, &join(&join(self.path, "headers"), &key.name)) {
+            match secret::read_text(
+                node,
+                &key.name,
+                &join(&join(self.path, "headers"), &key.name),
+            ) {
                 Ok(secret::Text::Literal(value)) => headers.push((name, Text::Literal(value))),
-                Ok(secret::Text::Reference(reference)) => headers.push((name, Text::Secret(reference.to_string()))),
+                Ok(secret::Text::Reference(reference)) => {
+                    headers.push((name, Text::Secret(reference.to_string())))
+                }
                 Err(finding) => findings.push(finding),
             }
         }
@@ -238,7 +323,11 @@ impl<'a> Entry<'a> {
         for (key, node) in self.fields.entries("filter") {
             if !filter.set(&key.name, node.text().unwrap_or_default()) {
                 let what = format!("events are not chosen by `{}`", key.name);
-                findings.push(Finding::error(key.place, what, format!("the keys are {}", EventFilter::KEYS.join(", "))));
+                findings.push(Finding::error(
+                    key.place,
+                    what,
+                    format!("the keys are {}", EventFilter::KEYS.join(", ")),
+                ));
             }
         }
         filter
@@ -246,7 +335,11 @@ impl<'a> Entry<'a> {
 
     /// What is wrong with a reference was reported when the table was checked.
     fn reference(&self, key: &str) -> Option<String> {
-        let reference = self.fields.written(key).and_then(secret::parse_reference)?.ok()?;
+        let reference = self
+            .fields
+            .written(key)
+            .and_then(secret::parse_reference)?
+            .ok()?;
         Some(reference.to_string())
     }
 
@@ -263,6 +356,8 @@ impl<'a> Entry<'a> {
     }
 
     fn place(&self, key: &str) -> Place {
-        self.fields.node(key).map_or(self.node.place, |node| node.place)
+        self.fields
+            .node(key)
+            .map_or(self.node.place, |node| node.place)
     }
 }

@@ -24,13 +24,24 @@ fn bad(text: &str) -> String {
 /// Every finding on one line: `line:column what | fix`.
 fn findings(text: &str) -> Vec<String> {
     let report = parse(Path::new("portcullis.yaml"), text).expect_err("accepted");
-    let errors = report.findings.iter().filter(|f| f.severity == Severity::Error);
-    errors.map(|f| format!("{}:{} {} | {}", f.place.line, f.place.column, f.what, f.fix)).collect()
+    let errors = report
+        .findings
+        .iter()
+        .filter(|f| f.severity == Severity::Error);
+    errors
+        .map(|f| format!("{}:{} {} | {}", f.place.line, f.place.column, f.what, f.fix))
+        .collect()
 }
 
 #[test]
 fn an_empty_file_is_all_defaults() {
-    for text in ["", "# nothing\n", "mcp_servers:\n", "mcp_servers: {}\nlimits:\n", "---\n...\n"] {
+    for text in [
+        "",
+        "# nothing\n",
+        "mcp_servers:\n",
+        "mcp_servers: {}\nlimits:\n",
+        "---\n...\n",
+    ] {
         let config = good(text);
         assert_eq!(config.listen.to_string(), "127.0.0.1:7878");
         assert_eq!(config.authentication, Authentication::Bearer);
@@ -92,41 +103,111 @@ mcp_servers:
 fn the_map_form_with_every_key() {
     let config = good(EVERYTHING);
     assert_eq!(config.listen.to_string(), "[::1]:9000");
-    assert_eq!(config.allowed_origins, ["https://app.example.com", "http://localhost:3000"]);
-    assert_eq!(config.trust.ca_files, [Path::new("/etc/p/corp.pem"), Path::new("/abs/ca.pem")]);
-    assert_eq!((config.limits.max_body_bytes, config.limits.max_depth, config.retry.attempts), (1 << 20, 10, 3));
-    let (idle, others): (Vec<_>, Vec<_>) = config.warnings.iter().partition(|warning| warning.what.contains("no effect"));
-    assert_eq!((idle.len(), others.len()), (1, 1), "a secret store, and authentication is off: {:?}", config.warnings);
+    assert_eq!(
+        config.allowed_origins,
+        ["https://app.example.com", "http://localhost:3000"]
+    );
+    assert_eq!(
+        config.trust.ca_files,
+        [Path::new("/etc/p/corp.pem"), Path::new("/abs/ca.pem")]
+    );
+    assert_eq!(
+        (
+            config.limits.max_body_bytes,
+            config.limits.max_depth,
+            config.retry.attempts
+        ),
+        (1 << 20, 10, 3)
+    );
+    let (idle, others): (Vec<_>, Vec<_>) = config
+        .warnings
+        .iter()
+        .partition(|warning| warning.what.contains("no effect"));
+    assert_eq!(
+        (idle.len(), others.len()),
+        (1, 1),
+        "a secret store, and authentication is off: {:?}",
+        config.warnings
+    );
 
     let github = config.server("github").unwrap();
-    let Transport::Stdio(stdio) = &github.transport else { panic!("{github:?}") };
-    assert_eq!(stdio.args, ["-y", "@modelcontextprotocol/server-github", "8080"]);
+    let Transport::Stdio(stdio) = &github.transport else {
+        panic!("{github:?}")
+    };
+    assert_eq!(
+        stdio.args,
+        ["-y", "@modelcontextprotocol/server-github", "8080"]
+    );
     assert_eq!(stdio.cwd.as_deref(), Some(Path::new("/etc/p/jobs")));
-    assert_eq!(stdio.env["GITHUB_PERSONAL_ACCESS_TOKEN"], Text::Reference(SecretRef::Keychain { name: "github-pat".into() }));
-    assert_eq!(stdio.env["PLAIN_VAR"], Text::Literal("literal-value".into()));
+    assert_eq!(
+        stdio.env["GITHUB_PERSONAL_ACCESS_TOKEN"],
+        Text::Reference(SecretRef::Keychain {
+            name: "github-pat".into()
+        })
+    );
+    assert_eq!(
+        stdio.env["PLAIN_VAR"],
+        Text::Literal("literal-value".into())
+    );
     assert_eq!(stdio.env["PORT"], Text::Literal("8080".into()));
     assert_eq!(stdio.env["TEST_PASSWORD"], Text::Literal("hunter2".into()));
-    assert!(matches!(&stdio.env["KEY"], Text::Reference(SecretRef::Engine { engine, path, field })
-        if engine == "kv" && path == "team/key" && field == "token"));
+    assert!(
+        matches!(&stdio.env["KEY"], Text::Reference(SecretRef::Engine { engine, path, field })
+        if engine == "kv" && path == "team/key" && field == "token")
+    );
     assert_eq!(github.classification, Some(Level::Confidential));
     assert_eq!(github.timeout, Duration::from_millis(500));
-    assert_eq!(github.tools.rule("list_repos").permission, Permission::Permitted);
-    assert_eq!(github.tools.rule("delete_repo").permission, Permission::Blocked);
-    assert_eq!(github.tools.rule("other").permission, Permission::Restricted);
+    assert_eq!(
+        github.tools.rule("list_repos").permission,
+        Permission::Permitted
+    );
+    assert_eq!(
+        github.tools.rule("delete_repo").permission,
+        Permission::Blocked
+    );
+    assert_eq!(
+        github.tools.rule("other").permission,
+        Permission::Restricted
+    );
     assert_eq!(github.health, Health::Off);
-    assert_eq!(github.allow, Allow { sampling: true, roots: false, elicitation: false });
+    assert_eq!(
+        github.allow,
+        Allow {
+            sampling: true,
+            roots: false,
+            elicitation: false
+        }
+    );
     assert_eq!(github.max_result_bytes, 2 << 20, "the global limit holds");
 
     let remote = config.server("remote_api").unwrap();
-    let Transport::Http(http) = &remote.transport else { panic!("{remote:?}") };
+    let Transport::Http(http) = &remote.transport else {
+        panic!("{remote:?}")
+    };
     assert_eq!(http.kind, HttpKind::Sse);
-    assert_eq!(http.bearer, Some(SecretRef::Env { name: "REMOTE_TOKEN".into() }));
+    assert_eq!(
+        http.bearer,
+        Some(SecretRef::Env {
+            name: "REMOTE_TOKEN".into()
+        })
+    );
     assert_eq!(http.headers["x-team"], Text::Literal("core".into()));
     assert_eq!(remote.timeout, Duration::from_secs(5));
-    assert_eq!(remote.allow, Allow { sampling: false, roots: false, elicitation: true });
+    assert_eq!(
+        remote.allow,
+        Allow {
+            sampling: false,
+            roots: false,
+            elicitation: true
+        }
+    );
     assert_eq!(
         remote.health,
-        Health::Every { interval: Duration::from_secs(60), timeout: Duration::from_secs(5), method: HealthMethod::ToolsList }
+        Health::Every {
+            interval: Duration::from_secs(60),
+            timeout: Duration::from_secs(5),
+            method: HealthMethod::ToolsList
+        }
     );
 }
 
@@ -151,27 +232,58 @@ mcp_servers:
 "#,
     );
     let search = config.server("web-search").unwrap();
-    let Transport::Stdio(stdio) = &search.transport else { panic!("{search:?}") };
+    let Transport::Stdio(stdio) = &search.transport else {
+        panic!("{search:?}")
+    };
     assert_eq!((stdio.command.as_str(), stdio.env.len()), ("node", 2));
-    assert!(matches!(&stdio.env["SEARCH_API_KEY"], Text::Reference(SecretRef::Engine { field, .. }) if field == "value"));
-    let names: Vec<_> = search.capabilities.iter().map(|c| (c.name.as_str(), c.skip_judge)).collect();
-    assert_eq!(names, [("web.search", false), ("web.fetch", true), ("web.*", false)]);
+    assert!(
+        matches!(&stdio.env["SEARCH_API_KEY"], Text::Reference(SecretRef::Engine { field, .. }) if field == "value")
+    );
+    let names: Vec<_> = search
+        .capabilities
+        .iter()
+        .map(|c| (c.name.as_str(), c.skip_judge))
+        .collect();
+    assert_eq!(
+        names,
+        [("web.search", false), ("web.fetch", true), ("web.*", false)]
+    );
     let every = |seconds| Health::Every {
         interval: Duration::from_secs(seconds),
         timeout: Duration::from_secs(5),
         method: HealthMethod::ToolsList,
     };
-    assert!(config.warnings.iter().all(|warning| warning.what.contains("no effect")), "{:?}", config.warnings);
+    assert!(
+        config
+            .warnings
+            .iter()
+            .all(|warning| warning.what.contains("no effect")),
+        "{:?}",
+        config.warnings
+    );
     assert_eq!(search.health, every(15));
     assert_eq!(config.server("other").unwrap().health, every(60));
 }
 
 #[test]
 fn entries_that_do_not_connect_are_kept_and_say_why() {
-    let config = good("mcp_servers:\n  empty:\n  off:\n    command: x\n    enabled: false\n  bare: { classification: PUBLIC }\n");
-    let states: Vec<_> = config.servers.iter().map(|s| (s.id.as_str(), s.state.clone())).collect();
+    let config = good(
+        "mcp_servers:\n  empty:\n  off:\n    command: x\n    enabled: false\n  bare: { classification: PUBLIC }\n",
+    );
+    let states: Vec<_> = config
+        .servers
+        .iter()
+        .map(|s| (s.id.as_str(), s.state.clone()))
+        .collect();
     let skipped = || State::Skipped("it has neither `command` nor `url`".to_owned());
-    assert_eq!(states, [("empty", skipped()), ("off", State::Disabled), ("bare", skipped())]);
+    assert_eq!(
+        states,
+        [
+            ("empty", skipped()),
+            ("off", State::Disabled),
+            ("bare", skipped())
+        ]
+    );
 }
 
 #[test]
@@ -221,47 +333,94 @@ fn credentials_in_clear_are_refused_and_not_repeated() {
          headers:\n      Proxy-Authorization: Bearer hunter2\n      X-Any: {secret}\n"
     );
     let report = bad(&text);
-    assert!(!report.contains(secret) && !report.contains("hunter2"), "{report}");
+    assert!(
+        !report.contains(secret) && !report.contains("hunter2"),
+        "{report}"
+    );
     assert!(report.contains("      DB_PASSWORD: (hidden)\n"), "{report}");
-    let lines: Vec<_> = findings(&text).iter().map(|f| f.split_once(' ').unwrap().0.to_owned()).collect();
-    assert_eq!(lines, ["4:12", "6:12", "7:20", "9:10", "11:10", "14:13", "16:28", "17:14"]);
+    let lines: Vec<_> = findings(&text)
+        .iter()
+        .map(|f| f.split_once(' ').unwrap().0.to_owned())
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "4:12", "6:12", "7:20", "9:10", "11:10", "14:13", "16:28", "17:14"
+        ]
+    );
 }
 
 #[test]
 fn each_mistake_has_a_place_and_a_repair() {
     let cases = [
-        ("a: &x 1\n", "1:4 anchors (`&name`) are not accepted here | write the value out where it is used"),
-        ("<<: {a: 1}\n", "1:1 merge keys (`<<`) are not accepted here | write the keys out"),
-        ("listen: !secret x\n", "1:9 the tag `!secret` is not accepted here | remove the tag; the key decides the type"),
-        ("retry:\nretry:\n", "2:1 `retry` is written twice; the first is on line 1 | remove one of the two"),
+        (
+            "a: &x 1\n",
+            "1:4 anchors (`&name`) are not accepted here | write the value out where it is used",
+        ),
+        (
+            "<<: {a: 1}\n",
+            "1:1 merge keys (`<<`) are not accepted here | write the keys out",
+        ),
+        (
+            "listen: !secret x\n",
+            "1:9 the tag `!secret` is not accepted here | remove the tag; the key decides the type",
+        ),
+        (
+            "retry:\nretry:\n",
+            "2:1 `retry` is written twice; the first is on line 1 | remove one of the two",
+        ),
         (
             "retry: {}\n---\nretry: {}\n",
             "2:1 a second YAML document starts here | keep one document; remove the `---` line and what follows it",
         ),
-        ("- a\n", "1:1 the file is a map, not a list | write the keys on indented lines below, as in `listen: …`"),
+        (
+            "- a\n",
+            "1:1 the file is a map, not a list | write the keys on indented lines below, as in `listen: …`",
+        ),
         (
             "server: {}\n",
             "1:1 unknown key `server` at the top of the file | the keys here are listen, authentication, allowed_origins, policy, untrusted_influence, approvals, audit, limits, trust, retry, mcp_servers, security_contexts, agents, builtin_dispatchers, seal, oauth",
         ),
-        ("mcp-servers: {}\n", "1:1 unknown key `mcp-servers` at the top of the file | did you mean `mcp_servers`?"),
+        (
+            "mcp-servers: {}\n",
+            "1:1 unknown key `mcp-servers` at the top of the file | did you mean `mcp_servers`?",
+        ),
         (
             "limits: { max_depth: 1000 }\n",
             "1:22 `limits.max_depth` must be between 4 and 256 | choose a value in that range, or remove the key for the default",
         ),
-        ("limits: { max_depth: deep }\n", "1:22 `limits.max_depth` is a whole number, not `deep` | write a number such as `4`"),
+        (
+            "limits: { max_depth: deep }\n",
+            "1:22 `limits.max_depth` is a whole number, not `deep` | write a number such as `4`",
+        ),
         (
             "limits: { max_body_bytes: 4 MB }\n",
             "1:27 `limits.max_body_bytes` is a number of bytes, not `4 MB` | write a number of bytes, or as in `512 KiB`, `4 MiB`",
         ),
-        ("listen: here\n", "1:9 `here` is not an address and port | write it as in `127.0.0.1:7878`, or `\"[::1]:7878\"`"),
+        (
+            "listen: here\n",
+            "1:9 `here` is not an address and port | write it as in `127.0.0.1:7878`, or `\"[::1]:7878\"`",
+        ),
         (
             "allowed_origins: ['*']\n",
             "1:19 `*` is not a web origin | write scheme, host and port only, as in `https://app.example.com` or `http://localhost:3000`",
         ),
-        ("trust: { ca_files: [~/ca.pem] }\n", "1:21 `~/ca.pem`: `~` is not expanded here | write the whole path"),
-        ("mcp_servers: x\n", "1:14 `mcp_servers` is a map, not text | write `name: value` on indented lines below"),
-        ("mcp_servers: [{command: x}]\n", "1:15 a server in a list has a `name` | add `name: some-id`"),
-        ("mcp_servers: {GitHub: {}}\n", "1:15 `GitHub` cannot be a server's id: `G` cannot be part of a name | call it `github`"),
+        (
+            "trust: { ca_files: [~/ca.pem] }\n",
+            "1:21 `~/ca.pem`: `~` is not expanded here | write the whole path",
+        ),
+        (
+            "mcp_servers: x\n",
+            "1:14 `mcp_servers` is a map, not text | write `name: value` on indented lines below",
+        ),
+        (
+            "mcp_servers: [{command: x}]\n",
+            "1:15 a server in a list has a `name` | add `name: some-id`",
+        ),
+        (
+            "mcp_servers: {GitHub: {}}\n",
+            "1:15 `GitHub` cannot be a server's id: `G` cannot be part of a name | call it `github`",
+        ),
         (
             "mcp_servers: {builtin: {}}\n",
             "1:15 `builtin` cannot be a server's id: this name is reserved for Portcullis itself | call it `builtin-server`",
@@ -270,7 +429,10 @@ fn each_mistake_has_a_place_and_a_repair() {
             "mcp_servers: {a-b: {}, a_b: {}}\n",
             "1:24 `a_b` and `a-b` (line 1) would be shown under the same name | rename one of the two",
         ),
-        ("mcp_servers: [{name: a}, {name: a}]\n", "1:33 the server `a` is already defined on line 1 | rename one of the two"),
+        (
+            "mcp_servers: [{name: a}, {name: a}]\n",
+            "1:33 the server `a` is already defined on line 1 | rename one of the two",
+        ),
         (
             "mcp_servers: {a: {command: x, url: http://h/}}\n",
             "1:36 `mcp_servers.a` has both `command` and `url` | keep one: `command` starts a program, `url` connects to one",
@@ -291,7 +453,10 @@ fn each_mistake_has_a_place_and_a_repair() {
             "mcp_servers: {a: {enabled: yes}}\n",
             "1:28 `mcp_servers.a.enabled` is `true` or `false`, not `yes` | write `true` or `false`",
         ),
-        ("mcp_servers: {a: {args: x}}\n", "1:25 `mcp_servers.a.args` is a list, not text | write `[x]`"),
+        (
+            "mcp_servers: {a: {args: x}}\n",
+            "1:25 `mcp_servers.a.args` is a list, not text | write `[x]`",
+        ),
         (
             "mcp_servers: {a: {timeout: soon}}\n",
             "1:28 `mcp_servers.a.timeout` is a duration, not `soon` | write it as in `30s`, `500ms`, `2m`, or as a number of seconds",
@@ -304,7 +469,10 @@ fn each_mistake_has_a_place_and_a_repair() {
             "mcp_servers: {a: {tools: {x: alowed}}}\n",
             "1:30 `mcp_servers.a.tools.x` cannot be `alowed` | use one of permitted, restricted, blocked",
         ),
-        ("mcp_servers: {a: {tools: {x: block}}}\n", "1:30 `mcp_servers.a.tools.x` cannot be `block` | write `blocked`"),
+        (
+            "mcp_servers: {a: {tools: {x: block}}}\n",
+            "1:30 `mcp_servers.a.tools.x` cannot be `block` | write `blocked`",
+        ),
         (
             "mcp_servers: {a: {health_check: false}}\n",
             "1:33 `mcp_servers.a.health_check` is a map or the word `off`, not a boolean | write `off`, or a map",
@@ -326,17 +494,21 @@ fn each_mistake_has_a_place_and_a_repair() {
     for (text, expected) in cases {
         let found = findings(text);
         if found.first().map(String::as_str) != Some(expected) {
-            wrong.push(format!("{text:?}\n  expected {expected}\n  found {found:#?}"));
+            wrong.push(format!(
+                "{text:?}\n  expected {expected}\n  found {found:#?}"
+            ));
         }
-        assert!(found.iter().all(|line| !line.ends_with("| ")), "a finding without a repair: {found:?}");
+        assert!(
+            found.iter().all(|line| !line.ends_with("| ")),
+            "a finding without a repair: {found:?}"
+        );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn all_mistakes_are_reported_at_once() {
-    let text =
-        "listen: 0.0.0.0:1\nlimits: { max_depth: x, bogus: 1 }\nmcp_servers:\n  A: {}\n  b: { enabled: 3, command: x, url: y }\n";
+    let text = "listen: 0.0.0.0:1\nlimits: { max_depth: x, bogus: 1 }\nmcp_servers:\n  A: {}\n  b: { enabled: 3, command: x, url: y }\n";
     assert_eq!(findings(text).len(), 6, "{:#?}", findings(text));
 }
 
@@ -346,14 +518,19 @@ fn budgets_hold() {
     assert!(bad(&deep).contains("nested more than 32 deep"));
     let long = format!("# {}\n", "x".repeat(tree::MAX_BYTES));
     assert!(bad(&long).contains("the limit is 1048576"));
-    let bomb: String = (1..30).map(|n| format!("a{n}: &a{n} [*a{0}, *a{0}]\n", n - 1)).collect();
+    let bomb: String = (1..30)
+        .map(|n| format!("a{n}: &a{n} [*a{0}, *a{0}]\n", n - 1))
+        .collect();
     assert!(bad(&bomb).contains("not"));
 }
 
 #[test]
 fn terminal_controls_never_reach_the_terminal() {
     let report = bad("listen: \"\u{7}x\\e[31m\"\nmcp_servers: {\"a\\e[2J\": {}}\n");
-    assert!(report.chars().all(|c| c == '\n' || !c.is_control()), "{report:?}");
+    assert!(
+        report.chars().all(|c| c == '\n' || !c.is_control()),
+        "{report:?}"
+    );
 }
 
 #[test]
@@ -361,20 +538,38 @@ fn the_file_of_a_new_home_resolves_without_a_warning() {
     let text = default_file(Path::new("/opt/some dir/portcullis"));
     let config = good(&text);
     assert!(config.warnings.is_empty(), "{:?}", config.warnings);
-    let shown: Vec<_> = config.servers.iter().map(|s| (s.id.as_str(), s.classification.unwrap().as_str())).collect();
-    assert_eq!(shown, [("demo-notes", "CONFIDENTIAL"), ("demo-web", "PUBLIC")]);
-    let Transport::Stdio(stdio) = &config.servers[0].transport else { panic!() };
-    assert_eq!((stdio.command.as_str(), stdio.args.join(" ")), ("/opt/some dir/portcullis", "demo-server notes".to_owned()));
+    let shown: Vec<_> = config
+        .servers
+        .iter()
+        .map(|s| (s.id.as_str(), s.classification.unwrap().as_str()))
+        .collect();
+    assert_eq!(
+        shown,
+        [("demo-notes", "CONFIDENTIAL"), ("demo-web", "PUBLIC")]
+    );
+    let Transport::Stdio(stdio) = &config.servers[0].transport else {
+        panic!()
+    };
+    assert_eq!(
+        (stdio.command.as_str(), stdio.args.join(" ")),
+        ("/opt/some dir/portcullis", "demo-server notes".to_owned())
+    );
     // What is commented out must work when someone removes the `#`.
     let (head, yours) = text.split_once("  # Yours.").unwrap();
-    let active: String =
-        yours.lines().skip(2).map(|line| format!("{}\n", line.replacen("  # ", "  ", 1).trim_end_matches('#'))).collect();
+    let active: String = yours
+        .lines()
+        .skip(2)
+        .map(|line| format!("{}\n", line.replacen("  # ", "  ", 1).trim_end_matches('#')))
+        .collect();
     assert_eq!(good(&format!("{head}{active}")).servers.len(), 4);
 }
 
 #[test]
 fn moving_an_entry_does_not_change_it() {
-    let (before, after) = ("mcp_servers:\n  a: {command: x}\n", "# new\nmcp_servers:\n  a: {command: x}\n");
+    let (before, after) = (
+        "mcp_servers:\n  a: {command: x}\n",
+        "# new\nmcp_servers:\n  a: {command: x}\n",
+    );
     let (a, b, c) = (good(before), good(after), good(&after.replace("x}", "y}")));
     assert!(a.servers[0].same_as(&b.servers[0]) && !a.servers[0].same_as(&c.servers[0]));
     assert_ne!(a.servers[0].place, b.servers[0].place);
@@ -382,17 +577,42 @@ fn moving_an_entry_does_not_change_it() {
 
 #[test]
 fn explain_names_the_origin_of_every_value() {
-    let text = "retry: { attempts: 3 }\nmcp_servers:\n  a:\n    command: x\n    env: { B: env:C }\n";
+    let text =
+        "retry: { attempts: 3 }\nmcp_servers:\n  a:\n    command: x\n    env: { B: env:C }\n";
     let raw = Raw::parse(Path::new("/c/portcullis.yaml"), text).unwrap();
-    let rows = explain(&raw, &[Override { key: "listen", value: "127.0.0.1:9".to_owned(), origin: "--listen" }]);
-    let row = |key: &str| rows.iter().find(|row| row.key == key).map(|row| (row.value.as_str(), row.origin.as_str()));
+    let rows = explain(
+        &raw,
+        &[Override {
+            key: "listen",
+            value: "127.0.0.1:9".to_owned(),
+            origin: "--listen",
+        }],
+    );
+    let row = |key: &str| {
+        rows.iter()
+            .find(|row| row.key == key)
+            .map(|row| (row.value.as_str(), row.origin.as_str()))
+    };
     assert_eq!(row("listen"), Some(("127.0.0.1:9", "--listen")));
     assert_eq!(row("retry.attempts"), Some(("3", "portcullis.yaml:1")));
     assert_eq!(row("limits.max_depth"), Some(("64", "default")));
-    assert_eq!(row("mcp_servers.a.command"), Some(("x", "portcullis.yaml:4")));
-    assert_eq!(row("mcp_servers.a.env"), Some((r#"{"B":"env:C"}"#, "portcullis.yaml:5")));
-    assert_eq!(row("mcp_servers.a.health_check.interval"), Some(("30s", "default")));
-    assert_eq!(row("mcp_servers.a.classification"), None, "no value, no row");
+    assert_eq!(
+        row("mcp_servers.a.command"),
+        Some(("x", "portcullis.yaml:4"))
+    );
+    assert_eq!(
+        row("mcp_servers.a.env"),
+        Some((r#"{"B":"env:C"}"#, "portcullis.yaml:5"))
+    );
+    assert_eq!(
+        row("mcp_servers.a.health_check.interval"),
+        Some(("30s", "default"))
+    );
+    assert_eq!(
+        row("mcp_servers.a.classification"),
+        None,
+        "no value, no row"
+    );
     assert_eq!(row("mcp_servers.a.transport"), None, "not a remote server");
 }
 
@@ -408,9 +628,14 @@ fn defaults_in_the_table_pass_their_own_check() {
                 check::check(&node, &key.kind, &path, &mut findings);
                 assert!(findings.is_empty(), "{path}: {findings:?}");
             }
-            assert!(key.doc.ends_with('.') && key.doc.len() > 10, "{path} is not documented");
+            assert!(
+                key.doc.ends_with('.') && key.doc.len() > 10,
+                "{path} is not documented"
+            );
             match key.kind {
-                keys::Kind::Table(below) | keys::Kind::TableOrWord(below, _) | keys::Kind::TableList(below) => walk(below, &path),
+                keys::Kind::Table(below)
+                | keys::Kind::TableOrWord(below, _)
+                | keys::Kind::TableList(below) => walk(below, &path),
                 keys::Kind::Servers(mapped, listed) => {
                     walk(mapped, &path);
                     walk(listed, &path);
@@ -428,12 +653,20 @@ fn the_reference_has_a_section_for_every_table() {
     use keys::{Key, Kind};
     fn walk(keys: &'static [Key], path: &str, page: &str) {
         for key in keys {
-            let path = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
+            let path = if path.is_empty() {
+                key.name.to_owned()
+            } else {
+                format!("{path}.{}", key.name)
+            };
             let (title, below) = match key.kind {
-                Kind::Table(below) | Kind::TableOrWord(below, _) | Kind::RateOrTable(below) => (path, below),
+                Kind::Table(below) | Kind::TableOrWord(below, _) | Kind::RateOrTable(below) => {
+                    (path, below)
+                }
                 Kind::TableList(below) => (format!("{path}[]"), below),
                 Kind::Servers(mapped, _) => (format!("{path}.ID"), mapped),
-                Kind::Named(mapped, _) | Kind::AgentMap(mapped) | Kind::RuleMap(_, mapped) => (format!("{path}.NAME"), mapped),
+                Kind::Named(mapped, _) | Kind::AgentMap(mapped) | Kind::RuleMap(_, mapped) => {
+                    (format!("{path}.NAME"), mapped)
+                }
                 _ => continue,
             };
             assert!(page.contains(&format!("\n## {title}\n")), "{title}");

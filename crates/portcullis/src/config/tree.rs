@@ -88,7 +88,10 @@ impl Node {
 
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Node> {
-        self.entries()?.iter().find(|(key, _)| key.name == name).map(|(_, node)| node)
+        self.entries()?
+            .iter()
+            .find(|(key, _)| key.name == name)
+            .map(|(_, node)| node)
     }
 
     /// What a person would call this.
@@ -108,10 +111,17 @@ impl Node {
     #[must_use]
     pub fn same_content(&self, other: &Self) -> bool {
         match (&self.value, &other.value) {
-            (Value::Scalar { text: a, plain: p }, Value::Scalar { text: b, plain: q }) => a == b && p == q,
-            (Value::List(a), Value::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.same_content(y)),
+            (Value::Scalar { text: a, plain: p }, Value::Scalar { text: b, plain: q }) => {
+                a == b && p == q
+            }
+            (Value::List(a), Value::List(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.same_content(y))
+            }
             (Value::Map(a), Value::Map(b)) => {
-                a.len() == b.len() && a.iter().zip(b).all(|((k, x), (l, y))| k.name == l.name && x.same_content(y))
+                a.len() == b.len()
+                    && a.iter()
+                        .zip(b)
+                        .all(|((k, x), (l, y))| k.name == l.name && x.same_content(y))
             }
             _ => false,
         }
@@ -121,8 +131,15 @@ impl Node {
 /// Reads one document. The findings are without file name and excerpt; [`super::Report`] adds them.
 pub fn parse(text: &str) -> Result<Node, Vec<Finding>> {
     if text.len() > MAX_BYTES {
-        let what = format!("the file has {} bytes; the limit is {MAX_BYTES}", text.len());
-        return Err(vec![Finding::error(Place::start(), what, "split it, or move data out of the configuration")]);
+        let what = format!(
+            "the file has {} bytes; the limit is {MAX_BYTES}",
+            text.len()
+        );
+        return Err(vec![Finding::error(
+            Place::start(),
+            what,
+            "split it, or move data out of the configuration",
+        )]);
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut builder = Builder::default();
@@ -132,14 +149,21 @@ pub fn parse(text: &str) -> Result<Node, Vec<Finding>> {
             Err(error) => {
                 let what = format!("this is not valid YAML: {}", error.info());
                 let fix = "check the indentation (spaces, never tabs), quotes and colons around this place";
-                return Err(vec![Finding::error(place_of(Span::empty(*error.marker())), what, fix)]);
+                return Err(vec![Finding::error(
+                    place_of(Span::empty(*error.marker())),
+                    what,
+                    fix,
+                )]);
             }
         }
     }
     if !builder.findings.is_empty() {
         return Err(builder.findings);
     }
-    Ok(builder.root.unwrap_or(Node { place: Place::start(), value: Value::Map(Vec::new()) }))
+    Ok(builder.root.unwrap_or(Node {
+        place: Place::start(),
+        value: Value::Map(Vec::new()),
+    }))
 }
 
 fn place_of(span: Span) -> Place {
@@ -182,15 +206,31 @@ impl Builder {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
             Event::DocumentStart(_) => self.start_document(place),
             Event::Alias(_) => {
-                self.refuse(place, "aliases (`*name`) are not accepted here", "write the value out");
-                self.put(Node { place, value: Value::Scalar { text: String::new(), plain: true } });
+                self.refuse(
+                    place,
+                    "aliases (`*name`) are not accepted here",
+                    "write the value out",
+                );
+                self.put(Node {
+                    place,
+                    value: Value::Scalar {
+                        text: String::new(),
+                        plain: true,
+                    },
+                });
                 Ok(())
             }
             Event::Scalar(text, style, anchor, tag) => {
                 self.check_decoration(place, anchor, tag.as_deref());
                 let forced_text = tag.is_some_and(|tag| tag.suffix == "str");
                 let plain = style == ScalarStyle::Plain && !forced_text;
-                self.put(Node { place, value: Value::Scalar { text: text.into_owned(), plain } });
+                self.put(Node {
+                    place,
+                    value: Value::Scalar {
+                        text: text.into_owned(),
+                        plain,
+                    },
+                });
                 Ok(())
             }
             Event::SequenceStart(anchor, tag) => {
@@ -212,7 +252,11 @@ impl Builder {
         self.documents += 1;
         if self.documents > 1 {
             let fix = "keep one document; remove the `---` line and what follows it";
-            return Err(Finding::error(place, "a second YAML document starts here", fix));
+            return Err(Finding::error(
+                place,
+                "a second YAML document starts here",
+                fix,
+            ));
         }
         Ok(())
     }
@@ -224,24 +268,44 @@ impl Builder {
     fn check_decoration(&mut self, place: Place, anchor: usize, tag: Option<&Tag>) {
         const CORE: [&str; 7] = ["str", "int", "float", "bool", "null", "map", "seq"];
         if anchor != 0 {
-            self.refuse(place, "anchors (`&name`) are not accepted here", "write the value out where it is used");
+            self.refuse(
+                place,
+                "anchors (`&name`) are not accepted here",
+                "write the value out where it is used",
+            );
         }
-        if let Some(tag) = tag.filter(|tag| !(tag.is_yaml_core_schema() && CORE.contains(&tag.suffix.as_str()))) {
-            self.refuse(place, format!("the tag `{tag}` is not accepted here"), "remove the tag; the key decides the type");
+        if let Some(tag) =
+            tag.filter(|tag| !(tag.is_yaml_core_schema() && CORE.contains(&tag.suffix.as_str())))
+        {
+            self.refuse(
+                place,
+                format!("the tag `{tag}` is not accepted here"),
+                "remove the tag; the key decides the type",
+            );
         }
     }
 
     fn descend(&mut self, place: Place, children: Children) -> Result<(), Finding> {
         if self.open.len() >= MAX_DEPTH {
             let what = format!("maps and lists are nested more than {MAX_DEPTH} deep here");
-            return Err(Finding::error(place, what, "flatten this part; no key needs that depth"));
+            return Err(Finding::error(
+                place,
+                what,
+                "flatten this part; no key needs that depth",
+            ));
         }
         self.open.push(Open { place, children });
         Ok(())
     }
 
     fn ascend(&mut self, end: Place) {
-        let Some(Open { mut place, children }) = self.open.pop() else { return };
+        let Some(Open {
+            mut place,
+            children,
+        }) = self.open.pop()
+        else {
+            return;
+        };
         let value = match children {
             Children::List(items) => Value::List(items),
             Children::Map(entries, _) => Value::Map(entries),
@@ -250,11 +314,26 @@ impl Builder {
         // the end of its last child.
         let last = match &value {
             Value::List(items) => items.last().map(|node| node.place),
-            Value::Map(entries) => entries.last().map(|(key, node)| if node.is_null() { key.place } else { node.place }),
+            Value::Map(entries) => entries.last().map(|(key, node)| {
+                if node.is_null() {
+                    key.place
+                } else {
+                    node.place
+                }
+            }),
             Value::Scalar { .. } => None,
         };
-        let bracket = Place { end_line: end.line, end_column: end.column + 1, end: end.start + 1, ..end };
-        let closing = if end.start < end.end { Some(bracket) } else { last };
+        let bracket = Place {
+            end_line: end.line,
+            end_column: end.column + 1,
+            end: end.start + 1,
+            ..end
+        };
+        let closing = if end.start < end.end {
+            Some(bracket)
+        } else {
+            last
+        };
         if let Some(closing) = closing {
             place = place.until(closing);
         }
@@ -267,16 +346,28 @@ impl Builder {
             Some(Children::List(items)) => items.push(node),
             Some(Children::Map(entries, waiting)) => match waiting.take() {
                 Some(key) => {
-                    if let Some((first, _)) = entries.iter().find(|(other, _)| other.name == key.name) {
-                        let what = format!("`{}` is written twice; the first is on line {}", key.name, first.place.line);
-                        self.findings.push(Finding::error(key.place, what, "remove one of the two"));
+                    if let Some((first, _)) =
+                        entries.iter().find(|(other, _)| other.name == key.name)
+                    {
+                        let what = format!(
+                            "`{}` is written twice; the first is on line {}",
+                            key.name, first.place.line
+                        );
+                        self.findings.push(Finding::error(
+                            key.place,
+                            what,
+                            "remove one of the two",
+                        ));
                     }
                     entries.push((key, node));
                 }
                 None => match key_of(node) {
                     Ok(key) => *waiting = Some(key),
                     Err(finding) => {
-                        *waiting = Some(Key { name: String::new(), place: finding.place });
+                        *waiting = Some(Key {
+                            name: String::new(),
+                            place: finding.place,
+                        });
                         self.findings.push(finding);
                     }
                 },
@@ -288,13 +379,21 @@ impl Builder {
 fn key_of(node: Node) -> Result<Key, Finding> {
     let place = node.place;
     match node.value {
-        Value::Scalar { text, plain: true } if text == "<<" => {
-            Err(Finding::error(place, "merge keys (`<<`) are not accepted here", "write the keys out"))
-        }
+        Value::Scalar { text, plain: true } if text == "<<" => Err(Finding::error(
+            place,
+            "merge keys (`<<`) are not accepted here",
+            "write the keys out",
+        )),
         Value::Scalar { text, .. } if !text.is_empty() => Ok(Key { name: text, place }),
-        Value::Scalar { .. } => Err(Finding::error(place, "a key is empty", "give the entry a name before the colon")),
-        Value::List(_) | Value::Map(_) => {
-            Err(Finding::error(place, "a list or map cannot be a key", "use a plain word before the colon"))
-        }
+        Value::Scalar { .. } => Err(Finding::error(
+            place,
+            "a key is empty",
+            "give the entry a name before the colon",
+        )),
+        Value::List(_) | Value::Map(_) => Err(Finding::error(
+            place,
+            "a list or map cannot be a key",
+            "use a plain word before the colon",
+        )),
     }
 }

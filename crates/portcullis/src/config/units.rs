@@ -54,7 +54,10 @@ pub fn show_duration(duration: Duration) -> String {
 #[must_use]
 pub fn show_size(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    match UNITS.iter().find(|(scale, _)| bytes >= *scale && bytes.is_multiple_of(*scale)) {
+    match UNITS
+        .iter()
+        .find(|(scale, _)| bytes >= *scale && bytes.is_multiple_of(*scale))
+    {
         Some((scale, unit)) => format!("{} {unit}", bytes / scale),
         None => bytes.to_string(),
     }
@@ -72,7 +75,14 @@ pub fn rate(text: &str) -> Option<(u32, Duration)> {
     };
     let calls = calls.trim_end();
     let is_number = !calls.is_empty() && calls.bytes().all(|byte| byte.is_ascii_digit());
-    let calls = if is_number { calls.parse().ok().filter(|calls| (1..=MAX_RATE).contains(calls))? } else { return None };
+    let calls = if is_number {
+        calls
+            .parse()
+            .ok()
+            .filter(|calls| (1..=MAX_RATE).contains(calls))?
+    } else {
+        return None;
+    };
     Some((calls, Duration::from_secs(seconds)))
 }
 
@@ -80,7 +90,9 @@ pub fn rate(text: &str) -> Option<(u32, Duration)> {
 pub const MAX_RATE: u32 = 1_000_000;
 
 fn split_unit(text: &str) -> Option<(f64, &str)> {
-    let at = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let at = text
+        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at_checked(at)?;
     Some((number.parse().ok()?, unit.trim_start_matches(' ')))
 }

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Answer, INVALID_PARAMS, Problem, Said, text_argument, text_fields, text_result, unknown_method};
+use super::{
+    Answer, INVALID_PARAMS, Problem, Said, text_argument, text_fields, text_result, unknown_method,
+};
 
 struct Note {
     id: &'static str,
@@ -67,7 +69,10 @@ pub(super) fn call(tool: &str, arguments: &Map<String, Value>) -> Option<Said> {
         "search_notes" => text_argument(arguments, "query").map(search),
         "read_note" => text_argument(arguments, "id").and_then(|id| match find(id) {
             Some(note) => Ok(text_result(format!("{}\n\n{}", note.title, note.text))),
-            None => Err(format!("there is no note `{}`; search_notes lists them", id.escape_debug())),
+            None => Err(format!(
+                "there is no note `{}`; search_notes lists them",
+                id.escape_debug()
+            )),
         }),
         "echo" => text_argument(arguments, "text").map(text_result),
         _ => return None,
@@ -81,9 +86,19 @@ fn search(query: &str) -> Value {
         words.iter().all(|word| text.contains(word.as_str()))
     };
     let found: Vec<&Note> = NOTES.iter().filter(contains).collect();
-    let lines: Vec<String> = found.iter().map(|note| format!("{}: {}", note.id, note.title)).collect();
-    let text = if lines.is_empty() { "No note contains that.".to_owned() } else { lines.join("\n") };
-    let listed: Vec<Value> = found.iter().map(|note| json!({ "id": note.id, "title": note.title })).collect();
+    let lines: Vec<String> = found
+        .iter()
+        .map(|note| format!("{}: {}", note.id, note.title))
+        .collect();
+    let text = if lines.is_empty() {
+        "No note contains that.".to_owned()
+    } else {
+        lines.join("\n")
+    };
+    let listed: Vec<Value> = found
+        .iter()
+        .map(|note| json!({ "id": note.id, "title": note.title }))
+        .collect();
     json!({ "content": [{ "type": "text", "text": text }], "structuredContent": { "notes": listed } })
 }
 
@@ -94,7 +109,9 @@ fn find(id: &str) -> Option<&'static Note> {
 /// Everything but tools.
 pub(super) fn request(method: &str, params: &Value) -> Answer {
     match method {
-        "resources/list" => Ok(json!({ "resources": NOTES.iter().map(resource).collect::<Vec<_>>() })),
+        "resources/list" => {
+            Ok(json!({ "resources": NOTES.iter().map(resource).collect::<Vec<_>>() }))
+        }
         "resources/templates/list" => Ok(json!({
             "resourceTemplates": [{ "uriTemplate": "notes://{id}", "name": "note", "mimeType": "text/plain", "description": "One note" }]
         })),
@@ -117,19 +134,33 @@ fn resource(note: &Note) -> Value {
 }
 
 fn read(params: &Value) -> Answer {
-    let uri = params.get("uri").and_then(Value::as_str).unwrap_or_default();
+    let uri = params
+        .get("uri")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     match uri.strip_prefix(SCHEME).and_then(find) {
-        Some(note) => Ok(json!({ "contents": [{ "uri": uri, "mimeType": "text/plain", "text": note.text }] })),
+        Some(note) => {
+            Ok(json!({ "contents": [{ "uri": uri, "mimeType": "text/plain", "text": note.text }] }))
+        }
         None => {
             let data = Some(json!({ "uri": uri }));
-            Err(Problem { data, ..Problem::new(INVALID_PARAMS, "Resource not found") })
+            Err(Problem {
+                data,
+                ..Problem::new(INVALID_PARAMS, "Resource not found")
+            })
         }
     }
 }
 
 fn prompt(params: &Value) -> Answer {
-    let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
-    let id = params.pointer("/arguments/id").and_then(Value::as_str).unwrap_or_default();
+    let name = params
+        .get("name")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let id = params
+        .pointer("/arguments/id")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     match (name, find(id)) {
         ("summarize_note", Some(note)) => Ok(json!({
             "description": format!("Summary of {}", note.title),
@@ -138,14 +169,27 @@ fn prompt(params: &Value) -> Answer {
                 "content": { "type": "text", "text": format!("Summarize in one sentence:\n\n{}", note.text) }
             }]
         })),
-        ("summarize_note", None) => Err(Problem::new(INVALID_PARAMS, "`id` is missing, or names no note")),
-        _ => Err(Problem::new(INVALID_PARAMS, format!("Unknown prompt: {}", name.escape_debug()))),
+        ("summarize_note", None) => Err(Problem::new(
+            INVALID_PARAMS,
+            "`id` is missing, or names no note",
+        )),
+        _ => Err(Problem::new(
+            INVALID_PARAMS,
+            format!("Unknown prompt: {}", name.escape_debug()),
+        )),
     }
 }
 
 fn complete(params: &Value) -> Value {
-    let start = params.pointer("/argument/value").and_then(Value::as_str).unwrap_or_default();
+    let start = params
+        .pointer("/argument/value")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let for_id = params.pointer("/argument/name").and_then(Value::as_str) == Some("id");
-    let values: Vec<&str> = NOTES.iter().map(|note| note.id).filter(|id| for_id && id.starts_with(start)).collect();
+    let values: Vec<&str> = NOTES
+        .iter()
+        .map(|note| note.id)
+        .filter(|id| for_id && id.starts_with(start))
+        .collect();
     json!({ "completion": { "total": values.len(), "values": values, "hasMore": false } })
 }

@@ -5,8 +5,14 @@ use serde_json::{Map, Value, json};
 use super::{Said, text_argument, text_fields, text_result};
 
 const PAGES: [(&str, &str); 3] = [
-    ("https://example.com/", "(demo page) Welcome. See /weather and /recipes."),
-    ("https://example.com/weather", "(demo page) Light rain until noon, then clear. 14 degrees."),
+    (
+        "https://example.com/",
+        "(demo page) Welcome. See /weather and /recipes.",
+    ),
+    (
+        "https://example.com/weather",
+        "(demo page) Light rain until noon, then clear. 14 degrees.",
+    ),
     // A page as an attacker would write it, for the tour: text from outside that tries to give orders.
     (
         "https://example.com/recipes",
@@ -37,14 +43,19 @@ pub(super) fn tools() -> Value {
 pub(super) fn call(tool: &str, arguments: &Map<String, Value>) -> Option<Said> {
     Some(match tool {
         "fetch_page" => text_argument(arguments, "url").and_then(|url| {
-            let page = PAGES.iter().find(|(address, _)| address.trim_end_matches('/') == url.trim_end_matches('/'));
+            let page = PAGES
+                .iter()
+                .find(|(address, _)| address.trim_end_matches('/') == url.trim_end_matches('/'));
             let known = || PAGES.map(|(address, _)| address).join(", ");
-            page.map(|(_, text)| text_result(*text)).ok_or_else(|| format!("the demo web has only these pages: {}", known()))
+            page.map(|(_, text)| text_result(*text))
+                .ok_or_else(|| format!("the demo web has only these pages: {}", known()))
         }),
         "post_message" => text_argument(arguments, "channel").and_then(|channel| {
             let text = text_argument(arguments, "text")?;
             let length = text.chars().count();
-            Ok(text_result(format!("(demo: nothing was sent) {length} characters posted to {channel}")))
+            Ok(text_result(format!(
+                "(demo: nothing was sent) {length} characters posted to {channel}"
+            )))
         }),
         _ => return None,
     })

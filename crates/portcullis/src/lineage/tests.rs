@@ -10,9 +10,17 @@ fn record(seq: u64, call: &str, kind: &str, after: &str) -> Record {
         caller: "1f2e3d4c".into(),
         server: "notes".into(),
         tool: "read".into(),
-        verdict: if kind == "intent" { String::new() } else { "permitted".into() },
+        verdict: if kind == "intent" {
+            String::new()
+        } else {
+            "permitted".into()
+        },
         label: "PUBLIC".into(),
-        label_after: if kind == "intent" { String::new() } else { "CONFIDENTIAL".into() },
+        label_after: if kind == "intent" {
+            String::new()
+        } else {
+            "CONFIDENTIAL".into()
+        },
         ..Record::default()
     }
 }
@@ -42,7 +50,11 @@ fn names(walk: &Walk) -> Vec<&str> {
 #[test]
 fn going_back_finds_everything_that_was_shown_before() {
     let calls = story();
-    assert_eq!(names(&calls.back("d")), ["c", "b", "a"], "both of those that overlapped");
+    assert_eq!(
+        names(&calls.back("d")),
+        ["c", "b", "a"],
+        "both of those that overlapped"
+    );
     assert_eq!(names(&calls.back("c")), ["a"], "b came after c was weighed");
     assert_eq!(names(&calls.back("b")), ["a"]);
     assert!(names(&calls.back("a")).is_empty());
@@ -56,7 +68,11 @@ fn going_forward_is_going_back_from_the_other_end() {
     assert_eq!(names(&calls.forward("b")), ["d"]);
     for from in calls.calls.keys() {
         for to in calls.calls.keys() {
-            let forward = calls.forward(from).calls.iter().any(|call| call.call == *to);
+            let forward = calls
+                .forward(from)
+                .calls
+                .iter()
+                .any(|call| call.call == *to);
             let back = calls.back(to).calls.iter().any(|call| call.call == *from);
             assert_eq!(forward, back, "{from} {to}");
         }
@@ -75,12 +91,20 @@ fn an_outcome_without_a_head_at_weighing_still_has_one_at_showing() {
         calls.take(record);
     }
     calls.take(record(5, "c", "refusal", "b"));
-    assert!(names(&calls.back("b")).is_empty(), "weighed before a was shown");
+    assert!(
+        names(&calls.back("b")).is_empty(),
+        "weighed before a was shown"
+    );
     assert_eq!(names(&calls.back("c")), ["b", "a"]);
 }
 
 fn saved(caller: &str, head: &str) -> state::SavedSession {
-    state::SavedSession { caller: caller.into(), epoch: 3, label: vocab::Label::default(), head: head.into() }
+    state::SavedSession {
+        caller: caller.into(),
+        epoch: 3,
+        label: vocab::Label::default(),
+        head: head.into(),
+    }
 }
 
 #[test]
@@ -91,7 +115,12 @@ fn heads_are_where_the_ledger_left_them() {
         ..record(seq, call, "outcome", after)
     };
     let mut heads = Heads::default();
-    let reset = Record { kind: "change".into(), action: "session.reset".into(), target: "x".into(), ..Record::default() };
+    let reset = Record {
+        kind: "change".into(),
+        action: "session.reset".into(),
+        target: "x".into(),
+        ..Record::default()
+    };
     for record in [
         shown(1, "x", "a", ""),
         reset,
@@ -100,12 +129,32 @@ fn heads_are_where_the_ledger_left_them() {
         shown(3, "y", "d", "a c"),
         shown(4, "y", "c", "a"),
         shown(5, "z", "e", ""),
-        Record { result: String::new(), ..shown(6, "z", "refused", "e") },
+        Record {
+            result: String::new(),
+            ..shown(6, "z", "refused", "e")
+        },
     ] {
         heads.take(record);
     }
     let mut sessions = vec![saved("x", "a"), saved("y", "a"), saved("idle", "q")];
     heads.give(&mut sessions);
-    let found: Vec<_> = sessions.iter().map(|session| (session.caller.as_str(), session.epoch, session.head.as_str())).collect();
-    assert_eq!(found, [("x", 3, "b"), ("y", 3, "d"), ("idle", 3, "q"), ("z", 0, "e")]);
+    let found: Vec<_> = sessions
+        .iter()
+        .map(|session| {
+            (
+                session.caller.as_str(),
+                session.epoch,
+                session.head.as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("x", 3, "b"),
+            ("y", 3, "d"),
+            ("idle", 3, "q"),
+            ("z", 0, "e")
+        ]
+    );
 }

@@ -16,23 +16,43 @@ use crate::{
     tokens,
 };
 
-pub(super) fn run(args: &args::ConnectAccount, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(super) fn run(
+    args: &args::ConnectAccount,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let vault = Vault::in_home(home.vault(), os_entropy());
-    let (Some(server), Some(user)) = (&args.server, &args.user) else { return list(&vault, screen) };
+    let (Some(server), Some(user)) = (&args.server, &args.user) else {
+        return list(&vault, screen);
+    };
     home.prepare()?;
-    let id = ServerId::parse(server).map_err(|error| Trouble::usage(format!("`{server}` cannot be a server's id: {error}")))?;
-    let too_long = || Trouble::usage(format!("`{user}` is too long a name to keep an account under"));
-    let name = accounts::name(&id, user).filter(|_| tokens::is_name(user)).ok_or_else(too_long)?;
+    let id = ServerId::parse(server)
+        .map_err(|error| Trouble::usage(format!("`{server}` cannot be a server's id: {error}")))?;
+    let too_long = || {
+        Trouble::usage(format!(
+            "`{user}` is too long a name to keep an account under"
+        ))
+    };
+    let name = accounts::name(&id, user)
+        .filter(|_| tokens::is_name(user))
+        .ok_or_else(too_long)?;
     let document = |done: &str| json!({ "server": server, "user": user, "done": done });
     if args.remove {
-        if !vault.names().map_err(secret_verbs::trouble)?.contains(&name) {
+        if !vault
+            .names()
+            .map_err(secret_verbs::trouble)?
+            .contains(&name)
+        {
             return Err(Trouble::usage(format!(
                 "{user} has no account at {server}; `portcullis connect-account --list` shows them"
             )));
         }
         note(home, "account.removed", server, user)?;
         vault.delete(&name).map_err(secret_verbs::trouble)?;
-        screen.show(&document("removed"), &format!("The account of {user} at {server} is forgotten.\n"))?;
+        screen.show(
+            &document("removed"),
+            &format!("The account of {user} at {server} is forgotten.\n"),
+        )?;
         return Ok(Exit::Done);
     }
     let advice = advice(home, server)?;
@@ -52,15 +72,32 @@ pub(super) fn run(args: &args::ConnectAccount, home: &Home, screen: &mut Screen<
 }
 
 fn note(home: &Home, action: &str, server: &str, user: &str) -> Result<(), Trouble> {
-    record::by_hand(home, &audit::Change { action, door: "cli", server, target: user, ..audit::Change::default() })
+    record::by_hand(
+        home,
+        &audit::Change {
+            action,
+            door: "cli",
+            server,
+            target: user,
+            ..audit::Change::default()
+        },
+    )
 }
 
 fn list(vault: &Vault, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let names = vault.names().map_err(secret_verbs::trouble)?;
-    let found: Vec<(ServerId, String)> = names.iter().filter_map(|name| accounts::parse(name)).collect();
-    let document: Vec<Value> = found.iter().map(|(server, user)| json!({ "server": server.as_str(), "user": user })).collect();
-    let rows: Vec<Vec<Cell>> =
-        found.iter().map(|(server, user)| vec![painted(server.as_str(), Paint::Bold), cell(user)]).collect();
+    let found: Vec<(ServerId, String)> = names
+        .iter()
+        .filter_map(|name| accounts::parse(name))
+        .collect();
+    let document: Vec<Value> = found
+        .iter()
+        .map(|(server, user)| json!({ "server": server.as_str(), "user": user }))
+        .collect();
+    let rows: Vec<Vec<Cell>> = found
+        .iter()
+        .map(|(server, user)| vec![painted(server.as_str(), Paint::Bold), cell(user)])
+        .collect();
     let text = match rows.as_slice() {
         [] => "No accounts connected. Connect one with: portcullis connect-account SERVER --user USER\n".to_owned(),
         rows => table(&["SERVER", "USER"], rows, screen.style),
@@ -73,18 +110,31 @@ fn list(vault: &Vault, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
 fn advice(home: &Home, server: &str) -> Result<String, Trouble> {
     let (_, resolved) = load(&home.config_file())?;
     let Some(entry) = resolved.server(server) else {
-        let hint = config::finding::nearest(server, resolved.servers.iter().map(|server| server.id.as_str()));
-        let hint = hint.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-        return Err(Trouble::usage(format!("there is no server `{server}`{hint}")));
+        let hint = config::finding::nearest(
+            server,
+            resolved.servers.iter().map(|server| server.id.as_str()),
+        );
+        let hint = hint
+            .map(|name| format!("; did you mean `{name}`?"))
+            .unwrap_or_default();
+        return Err(Trouble::usage(format!(
+            "there is no server `{server}`{hint}"
+        )));
     };
     if !matches!(entry.transport, Transport::Http(_)) {
-        return Err(Trouble::usage(format!("`{server}` is a program of this machine; only servers with a `url` have accounts")));
+        return Err(Trouble::usage(format!(
+            "`{server}` is a program of this machine; only servers with a `url` have accounts"
+        )));
     }
     let rules = std::iter::once(&entry.tools.default).chain(entry.tools.listed.values());
-    Ok(match rules.into_iter().any(|rule| rule.requires_user_auth) {
-        true => String::new(),
-        false => {
-            format!("No tool of {server} requires it yet: write `requires_user_auth: true` in its rule in portcullis.yaml.\n")
-        }
-    })
+    Ok(
+        match rules.into_iter().any(|rule| rule.requires_user_auth) {
+            true => String::new(),
+            false => {
+                format!(
+                    "No tool of {server} requires it yet: write `requires_user_auth: true` in its rule in portcullis.yaml.\n"
+                )
+            }
+        },
+    )
 }

@@ -24,14 +24,32 @@ pub(super) fn run(
 ) -> Result<Exit, Trouble> {
     match verb {
         args::Clients::List => {
-            let text: String = CLIENTS.iter().map(|(typed, name)| format!("{typed:<16}{name}\n")).collect();
-            let names: Vec<_> = CLIENTS.iter().map(|(typed, name)| json!({ "client": typed, "name": name })).collect();
-            screen.show(&names, &format!("{text}\nportcullis clients show CLIENT says what to paste\n"))?;
+            let text: String = CLIENTS
+                .iter()
+                .map(|(typed, name)| format!("{typed:<16}{name}\n"))
+                .collect();
+            let names: Vec<_> = CLIENTS
+                .iter()
+                .map(|(typed, name)| json!({ "client": typed, "name": name }))
+                .collect();
+            screen.show(
+                &names,
+                &format!("{text}\nportcullis clients show CLIENT says what to paste\n"),
+            )?;
         }
         args::Clients::Show(args) => {
             let token = chosen_credential::chosen(&args.who, home)?;
-            let shown = token.as_ref().filter(|_| args.show_token).map_or(PLACE, |token| token.expose());
-            let (stdio, http) = forms(&args.client, given_home, home, &connect_options(&args.who), shown);
+            let shown = token
+                .as_ref()
+                .filter(|_| args.show_token)
+                .map_or(PLACE, |token| token.expose());
+            let (stdio, http) = forms(
+                &args.client,
+                given_home,
+                home,
+                &connect_options(&args.who),
+                shown,
+            );
             let document = json!({ "client": args.client, "stdio": stdio, "http": http });
             screen.show(&document, &render(&stdio, &http, args))?;
         }
@@ -48,9 +66,13 @@ pub(super) fn forms(
     token: &str,
 ) -> (Vec<Snippet>, Vec<Snippet>) {
     let executable = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("portcullis"));
-    let home_dir = given_home.map(|dir| std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()));
+    let home_dir =
+        given_home.map(|dir| std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()));
     (
-        snippets::of_client(snippets::stdio(&executable, home_dir.as_deref(), options), client),
+        snippets::of_client(
+            snippets::stdio(&executable, home_dir.as_deref(), options),
+            client,
+        ),
         snippets::of_client(snippets::http(&url(home), token), client),
     )
 }
@@ -58,26 +80,52 @@ pub(super) fn forms(
 /// Where the gate is, or would be.
 fn url(home: &Home) -> String {
     let announced = std::fs::read_to_string(home.run.join("gate.json")).ok();
-    let announced: Option<serde_json::Value> = announced.and_then(|text| serde_json::from_str(&text).ok());
+    let announced: Option<serde_json::Value> =
+        announced.and_then(|text| serde_json::from_str(&text).ok());
     let running = announced.and_then(|gate| Some(gate.get("url")?.as_str()?.to_owned()));
-    let listen = || load(&home.config_file()).map_or_else(|_| config::default_listen(), |(_, resolved)| resolved.listen);
+    let listen = || {
+        load(&home.config_file()).map_or_else(
+            |_| config::default_listen(),
+            |(_, resolved)| resolved.listen,
+        )
+    };
     running.unwrap_or_else(|| format!("http://{}/mcp", listen()))
 }
 
 fn connect_options(who: &args::Who) -> Vec<String> {
-    let file = who.token_file.as_ref().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone()));
-    let name = who.name.iter().flat_map(|name| ["--as".to_owned(), name.clone()]);
-    name.chain(file.iter().flat_map(|file| ["--token-file".to_owned(), file.to_string_lossy().into_owned()])).collect()
+    let file = who
+        .token_file
+        .as_ref()
+        .map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone()));
+    let name = who
+        .name
+        .iter()
+        .flat_map(|name| ["--as".to_owned(), name.clone()]);
+    name.chain(file.iter().flat_map(|file| {
+        [
+            "--token-file".to_owned(),
+            file.to_string_lossy().into_owned(),
+        ]
+    }))
+    .collect()
 }
 
 fn render(stdio: &[Snippet], http: &[Snippet], args: &args::ClientsShow) -> String {
-    let mut out = format!("The client starts a command; no token stands in its file:\n\n{}", snippets::render(stdio));
+    let mut out = format!(
+        "The client starts a command; no token stands in its file:\n\n{}",
+        snippets::render(stdio)
+    );
     match http {
         [] => out.push_str("\nThis client takes no bearer token over HTTP from its file.\n"),
-        http => out.push_str(&format!("\nOr it connects over HTTP, with a token:\n\n{}", snippets::render(http))),
+        http => out.push_str(&format!(
+            "\nOr it connects over HTTP, with a token:\n\n{}",
+            snippets::render(http)
+        )),
     }
     if !http.is_empty() && !args.show_token {
-        out.push_str(&format!("\n{PLACE} stands for the token; --show-token writes it there.\n"));
+        out.push_str(&format!(
+            "\n{PLACE} stands for the token; --show-token writes it there.\n"
+        ));
     }
     if args.who.name.is_none() && args.who.token_file.is_none() {
         out.push_str(&format!(

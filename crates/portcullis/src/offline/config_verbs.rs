@@ -12,10 +12,18 @@ use crate::{
     home::Home,
 };
 
-pub(super) fn run(verb: &args::Config, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(super) fn run(
+    verb: &args::Config,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     match verb {
         args::Config::Check(args) => check(args, home, screen),
-        args::Config::Explain(args) => explain(&args.file.clone().unwrap_or_else(|| home.config_file()), &[], screen),
+        args::Config::Explain(args) => explain(
+            &args.file.clone().unwrap_or_else(|| home.config_file()),
+            &[],
+            screen,
+        ),
         args::Config::Schema => {
             screen.out.write_all(config::schema().as_bytes())?;
             Ok(Exit::Done)
@@ -29,7 +37,11 @@ pub(super) fn run(verb: &args::Config, home: &Home, screen: &mut Screen<'_>) -> 
 }
 
 /// Shows every value of a file, marking those that a running gate has not taken on.
-pub(crate) fn explain(file: &Path, awaiting_restart: &[String], screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(crate) fn explain(
+    file: &Path,
+    awaiting_restart: &[String],
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let (raw, _) = load(file)?;
     let mut rows = config::explain(&raw, &[]);
     for row in &mut rows {
@@ -47,7 +59,10 @@ fn check(args: &args::ConfigFile, home: &Home, screen: &mut Screen<'_>) -> Resul
             let mut named = mistakes_in_named_files(&resolved);
             named.extend(contexts::idle(&resolved));
             let servers = resolved.servers.len();
-            (raw.report(resolved.warnings.into_iter().chain(named).collect()), servers)
+            (
+                raw.report(resolved.warnings.into_iter().chain(named).collect()),
+                servers,
+            )
         }
         Err(LoadError::Invalid(report)) => (report, 0),
         Err(error @ LoadError::Read { .. }) => return Err(Trouble::usage(error)),
@@ -59,11 +74,23 @@ fn check(args: &args::ConfigFile, home: &Home, screen: &mut Screen<'_>) -> Resul
 }
 
 fn summary(report: &Report, servers: usize, bad: bool) -> String {
-    let findings = if report.findings.is_empty() { String::new() } else { format!("{report}\n") };
-    let errors = report.findings.iter().filter(|finding| finding.severity == config::Severity::Error).count();
+    let findings = if report.findings.is_empty() {
+        String::new()
+    } else {
+        format!("{report}\n")
+    };
+    let errors = report
+        .findings
+        .iter()
+        .filter(|finding| finding.severity == config::Severity::Error)
+        .count();
     let plural = |count: usize| if count == 1 { "" } else { "s" };
     let verdict = if bad {
-        format!("{}: {errors} mistake{}, nothing is applied", report.file, plural(errors))
+        format!(
+            "{}: {errors} mistake{}, nothing is applied",
+            report.file,
+            plural(errors)
+        )
     } else {
         format!("{}: good, {servers} server{}", report.file, plural(servers))
     };

@@ -27,7 +27,11 @@ use crate::{
 const MAX_CASES: u64 = 16 << 20;
 
 /// `None` for the verb that asks the gate.
-pub(super) fn run(verb: &args::Policy, home: &Home, screen: &mut Screen<'_>) -> Option<Result<Exit, Trouble>> {
+pub(super) fn run(
+    verb: &args::Policy,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Option<Result<Exit, Trouble>> {
     Some(match verb {
         args::Policy::Check(args) => check(args.path.as_deref(), home, screen),
         args::Policy::Test(args) => test(args, home, screen),
@@ -61,15 +65,24 @@ fn check(path: Option<&Path>, home: &Home, screen: &mut Screen<'_>) -> Result<Ex
             let document = json!({ "ok": true, "bundle": bundle.version(), "policies": bundle.policy_count(), "problems": [] });
             let count = bundle.policy_count();
             let plural = if count == 1 { "policy" } else { "policies" };
-            screen.show(&document, &format!("{}: good, {count} {plural}\n", tame(bundle.version())))?;
+            screen.show(
+                &document,
+                &format!("{}: good, {count} {plural}\n", tame(bundle.version())),
+            )?;
             Ok(Exit::Done)
         }
         Err(BundleError::Wrong(problems)) => {
             let document = json!({ "ok": false, "problems": problems.iter().map(problem_json).collect::<Vec<_>>() });
             let count = problems.len();
             let plural = if count == 1 { "mistake" } else { "mistakes" };
-            let text: String = problems.iter().map(|problem| format!("{problem}\n\n")).collect();
-            screen.show(&document, &format!("{text}{count} {plural}; the bundle cannot be used\n"))?;
+            let text: String = problems
+                .iter()
+                .map(|problem| format!("{problem}\n\n"))
+                .collect();
+            screen.show(
+                &document,
+                &format!("{text}{count} {plural}; the bundle cannot be used\n"),
+            )?;
             Ok(Exit::Usage)
         }
         Err(error) => Err(Trouble::usage(error)),
@@ -86,22 +99,35 @@ fn problem_json(problem: &Problem) -> Value {
 fn test(args: &args::PolicyTest, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let bundle = bundle(args.bundle.as_deref(), home)?;
     let shown = args.file.display().to_string();
-    let unreadable = |error: std::io::Error| Trouble::usage(format!("cannot read {shown}: {error}"));
+    let unreadable =
+        |error: std::io::Error| Trouble::usage(format!("cannot read {shown}: {error}"));
     if fs::metadata(&args.file).map_err(unreadable)?.len() > MAX_CASES {
-        return Err(Trouble::usage(format!("{shown} is larger than {MAX_CASES} bytes")));
+        return Err(Trouble::usage(format!(
+            "{shown} is larger than {MAX_CASES} bytes"
+        )));
     }
     let text = fs::read_to_string(&args.file).map_err(unreadable)?;
     let cases = cases::parse(&shown, &text).map_err(Trouble::usage)?;
     let outcomes = cases::run(&bundle, &cases);
-    let failed = outcomes.iter().filter(|outcome| outcome.failure.is_some()).count();
+    let failed = outcomes
+        .iter()
+        .filter(|outcome| outcome.failure.is_some())
+        .count();
     let document = json!({
         "bundle": bundle.version(),
         "passed": outcomes.len() - failed,
         "failed": failed,
         "cases": outcomes.iter().map(outcome_json).collect::<Vec<_>>(),
     });
-    screen.show(&document, &render_cases(&outcomes, bundle.version(), screen.style))?;
-    Ok(if failed == 0 { Exit::Done } else { Exit::Failed })
+    screen.show(
+        &document,
+        &render_cases(&outcomes, bundle.version(), screen.style),
+    )?;
+    Ok(if failed == 0 {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
 }
 
 fn outcome_json(outcome: &cases::Outcome) -> Value {
@@ -111,13 +137,24 @@ fn outcome_json(outcome: &cases::Outcome) -> Value {
 fn render_cases(outcomes: &[cases::Outcome], version: &str, style: Style) -> String {
     let mut out = String::new();
     for outcome in outcomes {
-        let (word, paint) = if outcome.failure.is_none() { ("ok  ", Paint::Green) } else { ("FAIL", Paint::Red) };
-        out.push_str(&format!("{} {}\n", style.paint(word, paint), tame(&outcome.name)));
+        let (word, paint) = if outcome.failure.is_none() {
+            ("ok  ", Paint::Green)
+        } else {
+            ("FAIL", Paint::Red)
+        };
+        out.push_str(&format!(
+            "{} {}\n",
+            style.paint(word, paint),
+            tame(&outcome.name)
+        ));
         if let Some(failure) = &outcome.failure {
             out.push_str(&format!("     {}\n", tame(failure)));
         }
     }
-    let failed = outcomes.iter().filter(|outcome| outcome.failure.is_some()).count();
+    let failed = outcomes
+        .iter()
+        .filter(|outcome| outcome.failure.is_some())
+        .count();
     let verdict = match failed {
         0 => format!("{} cases as expected", outcomes.len()),
         _ => format!("{failed} of {} cases not as expected", outcomes.len()),
@@ -128,15 +165,22 @@ fn render_cases(outcomes: &[cases::Outcome], version: &str, style: Style) -> Str
 
 fn since(span: Option<Duration>) -> u64 {
     let Some(span) = span else { return 0 };
-    let then = SystemTime::now().checked_sub(span).and_then(|then| then.duration_since(UNIX_EPOCH).ok());
-    then.map_or(0, |then| u64::try_from(then.as_millis()).unwrap_or(u64::MAX))
+    let then = SystemTime::now()
+        .checked_sub(span)
+        .and_then(|then| then.duration_since(UNIX_EPOCH).ok());
+    then.map_or(0, |then| {
+        u64::try_from(then.as_millis()).unwrap_or(u64::MAX)
+    })
 }
 
 fn diff(args: &args::PolicyDiff, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let resolved = configured(home)?;
     let now = policies::load(&resolved.bundle).map_err(Trouble::usage)?;
     let candidate = policies::named(&args.path).map_err(Trouble::usage)?;
-    let wanted = Wanted { caller: args.caller.as_deref(), since_ms: since(args.since) };
+    let wanted = Wanted {
+        caller: args.caller.as_deref(),
+        since_ms: since(args.since),
+    };
     let calls = recorded::read(home, &resolved, &wanted)?;
     let changed = cedar::diff(&calls.calls, &now, &candidate);
     let document = json!({
@@ -147,13 +191,28 @@ fn diff(args: &args::PolicyDiff, home: &Home, screen: &mut Screen<'_>) -> Result
         "stopped_before": calls.stopped_before,
         "unknown": calls.unknown,
     });
-    screen.show(&document, &render_diff(&changed, &calls, now.version(), candidate.version(), screen.style))?;
+    screen.show(
+        &document,
+        &render_diff(
+            &changed,
+            &calls,
+            now.version(),
+            candidate.version(),
+            screen.style,
+        ),
+    )?;
     Ok(Exit::Done)
 }
 
 fn changed_json(change: &Changed, calls: &Calls) -> Value {
     let call = calls.calls.iter().find(|call| call.id == change.id);
-    let policies = |decision: &Decision| decision.notes().iter().map(|note| note.policy.clone()).collect::<Vec<_>>();
+    let policies = |decision: &Decision| {
+        decision
+            .notes()
+            .iter()
+            .map(|note| note.policy.clone())
+            .collect::<Vec<_>>()
+    };
     json!({
         "call": change.id,
         "caller": call.map(|call| &call.caller),
@@ -164,34 +223,62 @@ fn changed_json(change: &Changed, calls: &Calls) -> Value {
     })
 }
 
-fn render_diff(changed: &[Changed], calls: &Calls, before: &str, after: &str, style: Style) -> String {
+fn render_diff(
+    changed: &[Changed],
+    calls: &Calls,
+    before: &str,
+    after: &str,
+    style: Style,
+) -> String {
     let of = |change: &Changed| calls.calls.iter().find(|call| call.id == change.id);
     let rows: Vec<Vec<Cell>> = changed
         .iter()
         .map(|change| {
             let call = of(change);
-            let target = call.map(|call: &Recorded| format!("{}/{}", call.server, call.target)).unwrap_or_default();
-            let by: Vec<&str> = change.after.notes().iter().map(|note| note.policy.as_str()).collect();
+            let target = call
+                .map(|call: &Recorded| format!("{}/{}", call.server, call.target))
+                .unwrap_or_default();
+            let by: Vec<&str> = change
+                .after
+                .notes()
+                .iter()
+                .map(|note| note.policy.as_str())
+                .collect();
             vec![
                 painted(&change.id, Paint::Bold),
                 cell(call.map_or("-", |call| &call.caller)),
                 cell(target),
                 decision(&change.before),
                 decision(&change.after),
-                cell(if by.is_empty() { "-".to_owned() } else { by.join(", ") }),
+                cell(if by.is_empty() {
+                    "-".to_owned()
+                } else {
+                    by.join(", ")
+                }),
             ]
         })
         .collect();
     let mut out = if rows.is_empty() {
         String::new()
     } else {
-        table(&["CALL", "CALLER", "TARGET", "BEFORE", "AFTER", "BY"], &rows, style) + "\n"
+        table(
+            &["CALL", "CALLER", "TARGET", "BEFORE", "AFTER", "BY"],
+            &rows,
+            style,
+        ) + "\n"
     };
     let all = calls.calls.len();
     out.push_str(&match changed.len() {
-        0 => format!("None of {all} recorded calls would be decided otherwise by {}.\n", tame(after)),
+        0 => format!(
+            "None of {all} recorded calls would be decided otherwise by {}.\n",
+            tame(after)
+        ),
         count => {
-            format!("{count} of {all} recorded calls would be decided otherwise by {} than by {}.\n", tame(after), tame(before))
+            format!(
+                "{count} of {all} recorded calls would be decided otherwise by {} than by {}.\n",
+                tame(after),
+                tame(before)
+            )
         }
     });
     out.push_str(&left_out(calls));
@@ -202,10 +289,16 @@ fn render_diff(changed: &[Changed], calls: &Calls, before: &str, after: &str, st
 fn left_out(calls: &Calls) -> String {
     let mut out = String::new();
     if calls.stopped_before > 0 {
-        out.push_str(&format!("Not judged: {} that checks before the policies had stopped.\n", calls.stopped_before));
+        out.push_str(&format!(
+            "Not judged: {} that checks before the policies had stopped.\n",
+            calls.stopped_before
+        ));
     }
     if calls.unknown > 0 {
-        out.push_str(&format!("Not judged: {} whose arguments were not kept, or whose server is gone.\n", calls.unknown));
+        out.push_str(&format!(
+            "Not judged: {} whose arguments were not kept, or whose server is gone.\n",
+            calls.unknown
+        ));
     }
     out
 }
@@ -219,17 +312,34 @@ fn decision(decision: &Decision) -> Cell {
 }
 
 /// The bundle itself goes to standard output, so that it can be sent to a file; what was left out stands in it.
-fn suggest(args: &args::PolicySuggest, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+fn suggest(
+    args: &args::PolicySuggest,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let resolved = configured(home)?;
-    let wanted = Wanted { caller: args.caller.as_deref(), since_ms: since(args.since) };
+    let wanted = Wanted {
+        caller: args.caller.as_deref(),
+        since_ms: since(args.since),
+    };
     let calls = recorded::read(home, &resolved, &wanted)?;
     if calls.calls.is_empty() {
         return Err(Trouble::failed(
-            format!("there are no recorded calls to write a bundle from\n{}", left_out(&calls)).trim_end(),
+            format!(
+                "there are no recorded calls to write a bundle from\n{}",
+                left_out(&calls)
+            )
+            .trim_end(),
         ));
     }
-    let comments: String = left_out(&calls).lines().map(|line| format!("// {line}\n")).collect();
+    let comments: String = left_out(&calls)
+        .lines()
+        .map(|line| format!("// {line}\n"))
+        .collect();
     let text = cedar::suggest(&calls.calls) + &comments;
-    screen.show(&json!({ "calls": calls.calls.len(), "unknown": calls.unknown, "bundle": text }), &text)?;
+    screen.show(
+        &json!({ "calls": calls.calls.len(), "unknown": calls.unknown, "bundle": text }),
+        &text,
+    )?;
     Ok(Exit::Done)
 }

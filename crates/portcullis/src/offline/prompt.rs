@@ -35,25 +35,38 @@ pub(super) fn hidden_line(question: &str, most: u64) -> io::Result<String> {
 fn restore_on_signal(before: Termios) -> io::Result<()> {
     let (ready, is_ready) = mpsc::sync_channel(1);
     thread::spawn(move || {
-        let waited = tokio::runtime::Builder::new_current_thread().enable_all().build().and_then(|runtime| {
-            runtime.block_on(async {
-                let [mut interrupt, mut quit, mut terminate, mut hangup] =
-                    [SignalKind::interrupt(), SignalKind::quit(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
-                let all = (interrupt.as_mut(), quit.as_mut(), terminate.as_mut(), hangup.as_mut());
-                let (Ok(interrupt), Ok(quit), Ok(terminate), Ok(hangup)) = all else {
-                    return Err(io::Error::other("signals cannot be caught"));
-                };
-                // The other side waits for this.
-                let _ = ready.send(Ok(()));
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = quit.recv() => {}
-                    _ = terminate.recv() => {}
-                    _ = hangup.recv() => {}
-                }
-                Ok(())
-            })
-        });
+        let waited = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .and_then(|runtime| {
+                runtime.block_on(async {
+                    let [mut interrupt, mut quit, mut terminate, mut hangup] = [
+                        SignalKind::interrupt(),
+                        SignalKind::quit(),
+                        SignalKind::terminate(),
+                        SignalKind::hangup(),
+                    ]
+                    .map(signal);
+                    let all = (
+                        interrupt.as_mut(),
+                        quit.as_mut(),
+                        terminate.as_mut(),
+                        hangup.as_mut(),
+                    );
+                    let (Ok(interrupt), Ok(quit), Ok(terminate), Ok(hangup)) = all else {
+                        return Err(io::Error::other("signals cannot be caught"));
+                    };
+                    // The other side waits for this.
+                    let _ = ready.send(Ok(()));
+                    tokio::select! {
+                        _ = interrupt.recv() => {}
+                        _ = quit.recv() => {}
+                        _ = terminate.recv() => {}
+                        _ = hangup.recv() => {}
+                    }
+                    Ok(())
+                })
+            });
         match waited {
             Ok(()) => {
                 // There is nobody left to tell if this fails.
@@ -64,5 +77,7 @@ fn restore_on_signal(before: Termios) -> io::Result<()> {
             Err(error) => drop(ready.send(Err(error))),
         }
     });
-    is_ready.recv().unwrap_or_else(|_| Err(io::Error::other("signals cannot be caught")))
+    is_ready
+        .recv()
+        .unwrap_or_else(|_| Err(io::Error::other("signals cannot be caught")))
 }

@@ -18,7 +18,9 @@ pub(super) fn by_hand(home: &Home, change: &Change<'_>) -> Result<(), Trouble> {
         Err(Taken::ByGate(_)) => return Ok(()),
         Err(Taken::ByOther(error) | Taken::Broken(error)) => {
             let why = Trouble::because(&error).message;
-            return Err(Trouble::failed(format!("nothing was changed, because it cannot be recorded: {why}")));
+            return Err(Trouble::failed(format!(
+                "nothing was changed, because it cannot be recorded: {why}"
+            )));
         }
     };
     ledger.scrub_with(Box::new(|json| {
@@ -26,10 +28,17 @@ pub(super) fn by_hand(home: &Home, change: &Change<'_>) -> Result<(), Trouble> {
     }));
     let user = os_user();
     ledger
-        .change(&Change { user: &user, ..*change })
+        .change(&Change {
+            user: &user,
+            ..*change
+        })
         .and_then(|_| ledger.sync())
         .map(drop)
-        .map_err(|error| Trouble::failed(format!("nothing was changed, because it cannot be recorded: {error}")))
+        .map_err(|error| {
+            Trouble::failed(format!(
+                "nothing was changed, because it cannot be recorded: {error}"
+            ))
+        })
 }
 
 /// Who runs this program, as the system knows them.
@@ -52,7 +61,12 @@ mod tests {
 
     #[test]
     fn users_have_the_name_the_system_gives_them() {
-        let passwd = || Ok("root:x:0:0:root:/root:/bin/sh\nbroken\nann:x:1000:1000::/users/ann:/bin/sh\n".to_owned());
+        let passwd = || {
+            Ok(
+                "root:x:0:0:root:/root:/bin/sh\nbroken\nann:x:1000:1000::/users/ann:/bin/sh\n"
+                    .to_owned(),
+            )
+        };
         assert_eq!(name_of(1000, passwd()).as_deref(), Some("ann"));
         assert_eq!(name_of(0, passwd()).as_deref(), Some("root"));
         assert_eq!(name_of(7, passwd()), None);

@@ -35,11 +35,22 @@ pub(super) struct Calls {
     pub(super) unknown: usize,
 }
 
-pub(super) fn read(home: &Home, resolved: &Resolved, wanted: &Wanted<'_>) -> Result<Calls, Trouble> {
-    let unreadable =
-        |error: std::io::Error| Trouble::failed(format!("cannot read the ledger in {}: {error}", home.ledger.display()));
+pub(super) fn read(
+    home: &Home,
+    resolved: &Resolved,
+    wanted: &Wanted<'_>,
+) -> Result<Calls, Trouble> {
+    let unreadable = |error: std::io::Error| {
+        Trouble::failed(format!(
+            "cannot read the ledger in {}: {error}",
+            home.ledger.display()
+        ))
+    };
     let tokens = Tokens::load(&home.tokens_file()).map_err(Trouble::failed)?;
-    let caller = wanted.caller.map(|caller| caller_id(tokens.list(), caller)).transpose()?;
+    let caller = wanted
+        .caller
+        .map(|caller| caller_id(tokens.list(), caller))
+        .transpose()?;
     let mut reader = Reader {
         resolved,
         tokens: &tokens,
@@ -50,7 +61,10 @@ pub(super) fn read(home: &Home, resolved: &Resolved, wanted: &Wanted<'_>) -> Res
     };
     for record in audit::read(&home.ledger, Filter::default()).map_err(unreadable)? {
         let record = record.map_err(unreadable)?;
-        let is_wanted = record.ms >= wanted.since_ms && caller.as_ref().is_none_or(|caller| *caller == record.caller);
+        let is_wanted = record.ms >= wanted.since_ms
+            && caller
+                .as_ref()
+                .is_none_or(|caller| *caller == record.caller);
         reader.take(record, is_wanted).map_err(unreadable)?;
     }
     Ok(reader.found)
@@ -58,7 +72,11 @@ pub(super) fn read(home: &Home, resolved: &Resolved, wanted: &Wanted<'_>) -> Res
 
 fn caller_id(credentials: &[Credential], caller: &str) -> Result<String, Trouble> {
     let named = |test: &dyn Fn(&Credential) -> bool| {
-        credentials.iter().filter(|one| test(one)).map(|one| one.id.clone()).collect::<Vec<_>>()
+        credentials
+            .iter()
+            .filter(|one| test(one))
+            .map(|one| one.id.clone())
+            .collect::<Vec<_>>()
     };
     let ids = match named(&|one| one.id == caller) {
         ids if ids.is_empty() => named(&|one| one.name == caller),
@@ -67,8 +85,12 @@ fn caller_id(credentials: &[Credential], caller: &str) -> Result<String, Trouble
     match ids.as_slice() {
         [id] => Ok(id.clone()),
         [] if caller == "anonymous" => Ok(caller.to_owned()),
-        [] => Err(Trouble::usage(format!("there is no credential `{caller}`; `portcullis token list` shows them"))),
-        _ => Err(Trouble::usage(format!("several credentials are called `{caller}`; name it by its id"))),
+        [] => Err(Trouble::usage(format!(
+            "there is no credential `{caller}`; `portcullis token list` shows them"
+        ))),
+        _ => Err(Trouble::usage(format!(
+            "several credentials are called `{caller}`; name it by its id"
+        ))),
     }
 }
 
@@ -87,7 +109,9 @@ impl Reader<'_> {
         match (record.kind.as_str(), record.action.as_str()) {
             // Counts live in memory, and a reset begins a new session.
             ("change", "gate.opened") => self.counts.clear(),
-            ("change", "session.reset") => self.counts.retain(|(caller, _), _| *caller != record.target),
+            ("change", "session.reset") => self
+                .counts
+                .retain(|(caller, _), _| *caller != record.target),
             ("outcome" | "refusal", _) if !record.call.is_empty() => {
                 let target = format!("{}/{}", record.server, record.tool);
                 let session_calls = count(&mut self.counts, &record.caller, "");
@@ -101,8 +125,15 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn keep(&mut self, record: Record, session_calls: u64, target_calls: u64) -> std::io::Result<()> {
-        let Some(act) = act(&record) else { return Ok(()) };
+    fn keep(
+        &mut self,
+        record: Record,
+        session_calls: u64,
+        target_calls: u64,
+    ) -> std::io::Result<()> {
+        let Some(act) = act(&record) else {
+            return Ok(());
+        };
         let ending = match (record.verdict.as_str(), record.approval.is_empty()) {
             ("refused", _) if reached_judge(&record.stage) => Ending::Refused,
             ("refused", _) => {
@@ -114,11 +145,17 @@ impl Reader<'_> {
         };
         let entry = self.resolved.server(&record.server);
         let arguments = self.arguments(&record)?;
-        let (Some(level), Some(arguments)) = (entry.and_then(|entry| entry.classification), arguments) else {
+        let (Some(level), Some(arguments)) =
+            (entry.and_then(|entry| entry.classification), arguments)
+        else {
             self.found.unknown += 1;
             return Ok(());
         };
-        let credential = self.tokens.list().iter().find(|one| one.id == record.caller);
+        let credential = self
+            .tokens
+            .list()
+            .iter()
+            .find(|one| one.id == record.caller);
         let configured = entry.and_then(|entry| entry.tools.rule(&record.tool).effect);
         self.found.calls.push(Recorded {
             act,
@@ -129,11 +166,17 @@ impl Reader<'_> {
             target_calls,
             user: Some(record.user).filter(|user| !user.is_empty()),
             agent: Some(record.agent).filter(|agent| !agent.is_empty()),
-            departments: credential.map(|one| one.departments.clone()).unwrap_or_default(),
+            departments: credential
+                .map(|one| one.departments.clone())
+                .unwrap_or_default(),
             context: None,
             is_operator: credential.is_some_and(|one| one.role == Role::Operator),
-            effect: configured.or_else(|| record.effect.parse().ok()).unwrap_or(Effect::Consequential),
-            is_open_world: entry.and_then(|entry| entry.open_world).unwrap_or_else(|| self.lock.is_open_world(&record.server)),
+            effect: configured
+                .or_else(|| record.effect.parse().ok())
+                .unwrap_or(Effect::Consequential),
+            is_open_world: entry
+                .and_then(|entry| entry.open_world)
+                .unwrap_or_else(|| self.lock.is_open_world(&record.server)),
             label: mark(&record.label),
             now_ms: record.ms,
             door: record.door,
@@ -156,7 +199,9 @@ impl Reader<'_> {
 }
 
 fn count(counts: &mut HashMap<(String, String), u64>, caller: &str, of: &str) -> u64 {
-    let count = counts.entry((caller.to_owned(), of.to_owned())).or_default();
+    let count = counts
+        .entry((caller.to_owned(), of.to_owned()))
+        .or_default();
     *count += 1;
     *count - 1
 }
@@ -184,7 +229,9 @@ fn mark(label: &str) -> Mark {
         Some(secrecy) => (secrecy, Integrity::Untrusted),
         None => (label, Integrity::Trusted),
     };
-    secrecy.parse().map_or_else(|_| Mark::default(), |secrecy| Mark { secrecy, integrity })
+    secrecy
+        .parse()
+        .map_or_else(|_| Mark::default(), |secrecy| Mark { secrecy, integrity })
 }
 
 /// The approved definitions, for what is inferred from them.
@@ -194,14 +241,26 @@ struct Lock(serde_json::Value);
 impl Lock {
     /// A file that is missing or broken says nothing here; the gate says what is wrong with it.
     fn read(file: &Path) -> Self {
-        Self(fs::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default())
+        Self(
+            fs::read(file)
+                .ok()
+                .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+                .unwrap_or_default(),
+        )
     }
 
     fn is_open_world(&self, server: &str) -> bool {
-        let tools = self.0.get("servers").and_then(|servers| servers.get(server)?.get("tool")?.as_object());
-        tools.into_iter().flat_map(serde_json::Map::values).filter_map(|pin| pin.get("definition")).any(|definition| {
-            let text = definition.to_string();
-            shape::definition::infer_open_world(Json::checked_before(text.as_bytes()))
-        })
+        let tools = self
+            .0
+            .get("servers")
+            .and_then(|servers| servers.get(server)?.get("tool")?.as_object());
+        tools
+            .into_iter()
+            .flat_map(serde_json::Map::values)
+            .filter_map(|pin| pin.get("definition"))
+            .any(|definition| {
+                let text = definition.to_string();
+                shape::definition::infer_open_world(Json::checked_before(text.as_bytes()))
+            })
     }
 }

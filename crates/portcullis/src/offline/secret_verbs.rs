@@ -15,7 +15,11 @@ use crate::{
 /// Longer than any secret, short enough to refuse a pipe that never ends.
 const MAX_SECRET: u64 = 1 << 20;
 
-pub(super) fn run(verb: &args::Secret, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(super) fn run(
+    verb: &args::Secret,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     if !matches!(verb, args::Secret::List) {
         home.prepare()?;
     }
@@ -24,7 +28,10 @@ pub(super) fn run(verb: &args::Secret, home: &Home, screen: &mut Screen<'_>) -> 
         args::Secret::Set(args) => {
             vault.set(&args.name, &ask(&args.name)?).map_err(trouble)?;
             let text = format!("Stored. Write keychain:{} where it is needed.\n", args.name);
-            screen.show(&json!({ "name": args.name, "reference": format!("keychain:{}", args.name) }), &text)?;
+            screen.show(
+                &json!({ "name": args.name, "reference": format!("keychain:{}", args.name) }),
+                &text,
+            )?;
         }
         args::Secret::List => {
             // Users' accounts are `portcullis connect-account --list`'s.
@@ -38,9 +45,15 @@ pub(super) fn run(verb: &args::Secret, home: &Home, screen: &mut Screen<'_>) -> 
         }
         args::Secret::Delete(args) => {
             if !vault.delete(&args.name).map_err(trouble)? {
-                return Err(Trouble::usage(format!("no secret `{}` is stored; `portcullis secret list` shows them", args.name)));
+                return Err(Trouble::usage(format!(
+                    "no secret `{}` is stored; `portcullis secret list` shows them",
+                    args.name
+                )));
             }
-            screen.show(&json!({ "name": args.name, "deleted": true }), &format!("Deleted {}.\n", args.name))?;
+            screen.show(
+                &json!({ "name": args.name, "deleted": true }),
+                &format!("Deleted {}.\n", args.name),
+            )?;
         }
     }
     Ok(Exit::Done)

@@ -19,7 +19,11 @@ use crate::{
 };
 
 /// `None` for the verbs that ask the gate.
-pub(super) fn run(verb: &args::Servers, home: &Home, screen: &mut Screen<'_>) -> Option<Result<Exit, Trouble>> {
+pub(super) fn run(
+    verb: &args::Servers,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Option<Result<Exit, Trouble>> {
     if let args::Servers::Edit(args) = verb
         && is_without_changes(args)
     {
@@ -92,38 +96,74 @@ impl<'a> Planned<'a> {
             ..plain(id, done, edit)
         };
         Some(match verb {
-            args::Servers::Add(args) => {
-                plain(&args.id, "added", Box::new(|text| edit::add_server(text, &new_server(args, args.classification))))
-            }
-            args::Servers::Edit(args) => {
-                plain(&args.id, "edited", Box::new(|text| edit::edit_server(text, &args.id, &changes(args))))
-            }
+            args::Servers::Add(args) => plain(
+                &args.id,
+                "added",
+                Box::new(|text| edit::add_server(text, &new_server(args, args.classification))),
+            ),
+            args::Servers::Edit(args) => plain(
+                &args.id,
+                "edited",
+                Box::new(|text| edit::edit_server(text, &args.id, &changes(args))),
+            ),
             args::Servers::Set(args) => {
                 let detail = match &args.what {
                     args::SetWhat::Effect(effects) => {
-                        let effects = effects.effects.iter().map(|(tool, effect)| format!("{tool}={effect}"));
+                        let effects = effects
+                            .effects
+                            .iter()
+                            .map(|(tool, effect)| format!("{tool}={effect}"));
                         format!("effect {}", effects.collect::<Vec<_>>().join(" "))
                     }
-                    args::SetWhat::OpenWorld(value) => format!("open-world {:?}", value.value).to_lowercase(),
+                    args::SetWhat::OpenWorld(value) => {
+                        format!("open-world {:?}", value.value).to_lowercase()
+                    }
                 };
-                Self { detail, ..plain(&args.id, "set", Box::new(|text| set(text, args))) }
+                Self {
+                    detail,
+                    ..plain(&args.id, "set", Box::new(|text| set(text, args)))
+                }
             }
-            args::Servers::Remove(args) => plain(&args.id, "removed", Box::new(|text| edit::remove_server(text, &args.id))),
-            args::Servers::Enable(args) => plain(&args.id, "enabled", Box::new(|text| edit::set_enabled(text, &args.id, true))),
-            args::Servers::Disable(args) => {
-                plain(&args.id, "disabled", Box::new(|text| edit::set_enabled(text, &args.id, false)))
-            }
+            args::Servers::Remove(args) => plain(
+                &args.id,
+                "removed",
+                Box::new(|text| edit::remove_server(text, &args.id)),
+            ),
+            args::Servers::Enable(args) => plain(
+                &args.id,
+                "enabled",
+                Box::new(|text| edit::set_enabled(text, &args.id, true)),
+            ),
+            args::Servers::Disable(args) => plain(
+                &args.id,
+                "disabled",
+                Box::new(|text| edit::set_enabled(text, &args.id, false)),
+            ),
             args::Servers::Classify(args) => {
-                let edit = Box::new(|text: &str| edit::set_classification(text, &args.id, args.level));
-                state(&args.id, "classified", &format!("CLASSIFIED {}", args.level), args.reason.as_deref(), edit)
+                let edit =
+                    Box::new(|text: &str| edit::set_classification(text, &args.id, args.level));
+                state(
+                    &args.id,
+                    "classified",
+                    &format!("CLASSIFIED {}", args.level),
+                    args.reason.as_deref(),
+                    edit,
+                )
             }
             args::Servers::Block(args) => {
-                let edit = Box::new(|text: &str| edit::set_blocked(text, &args.id, Some(&args.reason)));
+                let edit =
+                    Box::new(|text: &str| edit::set_blocked(text, &args.id, Some(&args.reason)));
                 state(&args.id, "blocked", "BLOCKED", Some(&args.reason), edit)
             }
             args::Servers::Unblock(args) => {
                 let edit = Box::new(|text: &str| edit::set_blocked(text, &args.id, None));
-                state(&args.id, "unblocked", "unblocked", args.reason.as_deref(), edit)
+                state(
+                    &args.id,
+                    "unblocked",
+                    "unblocked",
+                    args.reason.as_deref(),
+                    edit,
+                )
             }
             args::Servers::List
             | args::Servers::Show(_)
@@ -155,13 +195,18 @@ impl<'a> Planned<'a> {
 /// Nothing of this server is approved before a person has been shown it. Without a gate nobody can be.
 fn withhold(home: &Home, id: &str) -> Result<(), Trouble> {
     let id = vocab::ServerId::parse(id).map_err(Trouble::usage)?;
-    gateway::Pins::open(home.lock_file()).and_then(|pins| pins.withhold(&id)).map_err(Trouble::failed)
+    gateway::Pins::open(home.lock_file())
+        .and_then(|pins| pins.withhold(&id))
+        .map_err(Trouble::failed)
 }
 
 fn is_waiting(home: &Home, id: &str) -> bool {
     let text = fs::read(home.lock_file()).unwrap_or_default();
     let lock: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
-    let pins = lock.get("servers").and_then(|servers| servers.get(id)).and_then(serde_json::Value::as_object);
+    let pins = lock
+        .get("servers")
+        .and_then(|servers| servers.get(id))
+        .and_then(serde_json::Value::as_object);
     pins.is_some_and(serde_json::Map::is_empty)
 }
 
@@ -187,7 +232,9 @@ fn set(text: &str, args: &args::SetServer) -> Result<String, EditError> {
         args::SetWhat::Effect(effects) => effects
             .effects
             .iter()
-            .try_fold(text.to_owned(), |text, (tool, effect)| edit::set_effect(&text, &args.id, tool, *effect)),
+            .try_fold(text.to_owned(), |text, (tool, effect)| {
+                edit::set_effect(&text, &args.id, tool, *effect)
+            }),
         args::SetWhat::OpenWorld(value) => {
             let value = match value.value {
                 args::OpenWorld::True => Some(true),
@@ -212,17 +259,27 @@ fn nothing_to_change(args: &args::EditServer, home: &Home) -> Trouble {
             file.display(),
             entry.place.line
         )),
-        None => Trouble::usage(EditError::unknown(&args.id, resolved.servers.iter().map(|server| server.id.as_str()))),
+        None => Trouble::usage(EditError::unknown(
+            &args.id,
+            resolved.servers.iter().map(|server| server.id.as_str()),
+        )),
     }
 }
 
 fn whole(dir: &Path) -> String {
-    std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()).to_string_lossy().into_owned()
+    std::path::absolute(dir)
+        .unwrap_or_else(|_| dir.to_owned())
+        .to_string_lossy()
+        .into_owned()
 }
 
 pub(crate) fn new_server(args: &args::Add, classification: Option<vocab::Level>) -> NewServer {
     let transport = match (&args.command, &args.url) {
-        (_, Some(url)) => NewTransport::Http { url: url.clone(), bearer: args.bearer.clone(), headers: args.header.clone() },
+        (_, Some(url)) => NewTransport::Http {
+            url: url.clone(),
+            bearer: args.bearer.clone(),
+            headers: args.header.clone(),
+        },
         (command, None) => NewTransport::Stdio {
             command: command.clone().unwrap_or_default(),
             args: args.args.clone(),
@@ -231,7 +288,11 @@ pub(crate) fn new_server(args: &args::Add, classification: Option<vocab::Level>)
             cwd: args.cwd.as_deref().map(whole),
         },
     };
-    NewServer { id: args.id.clone(), transport, classification }
+    NewServer {
+        id: args.id.clone(),
+        transport,
+        classification,
+    }
 }
 
 /// Edits the home's file under a lock, creating the home's first file if there is none. `record` comes between knowing that the edit
@@ -258,7 +319,10 @@ pub(crate) fn change(
 /// Writes the commented first `portcullis.yaml` where there is none. Says whether it did.
 pub fn first_config(home: &Home) -> Result<bool, Trouble> {
     let executable = std::env::current_exe().unwrap_or_else(|_| Path::new("portcullis").to_owned());
-    match private_file::create(&home.config_file(), config::default_file(&executable).as_bytes()) {
+    match private_file::create(
+        &home.config_file(),
+        config::default_file(&executable).as_bytes(),
+    ) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error.into()),
@@ -271,7 +335,10 @@ pub fn configured(resolved: &Resolved) -> Vec<ServerView> {
     let view = |server: &config::ServerEntry| {
         let (state, note) = match &server.state {
             _ if server.blocked.is_some() => (ServerState::Blocked, None),
-            State::Enabled => (ServerState::Disconnected, Some("the gate is not running".to_owned())),
+            State::Enabled => (
+                ServerState::Disconnected,
+                Some("the gate is not running".to_owned()),
+            ),
             State::Disabled => (ServerState::Disabled, None),
             State::Skipped(reason) => (ServerState::Skipped, Some(reason.clone())),
         };

@@ -10,17 +10,29 @@ use crate::{
     config::finding::nearest,
     home::Home,
     snippets,
-    tokens::{self, Credential, NewCredential, Role, TokenError, TokenText, Tokens, system_random, view_name},
+    tokens::{
+        self, Credential, NewCredential, Role, TokenError, TokenText, Tokens, system_random,
+        view_name,
+    },
 };
 
-pub(super) fn run(verb: &args::Token, given_home: Option<&Path>, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(super) fn run(
+    verb: &args::Token,
+    given_home: Option<&Path>,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     if !matches!(verb, args::Token::List) {
         home.prepare()?;
     }
     let file = home.tokens_file();
     match verb {
         args::Token::New(args) => {
-            let role = if args.operator { Role::Operator } else { Role::Client };
+            let role = if args.operator {
+                Role::Operator
+            } else {
+                Role::Client
+            };
             let new = NewCredential {
                 view: args.view.into(),
                 grants: args.grant.clone(),
@@ -32,7 +44,9 @@ pub(super) fn run(verb: &args::Token, given_home: Option<&Path>, home: &Home, sc
                 ..NewCredential::plain(&args.name, role)
             };
             let warnings = doubts(home, args);
-            let issued = Tokens::update(&file, |tokens| tokens.issue(new, SystemTime::now(), &mut system_random));
+            let issued = Tokens::update(&file, |tokens| {
+                tokens.issue(new, SystemTime::now(), &mut system_random)
+            });
             let (credential, token) = issued.map_err(trouble)?;
             note(home, "credential.created", &credential)?;
             if args.keep {
@@ -46,8 +60,13 @@ pub(super) fn run(verb: &args::Token, given_home: Option<&Path>, home: &Home, sc
             }
             let mut text = issued_text(args, &credential, &token);
             if let Some(client) = &args.client {
-                let options = if args.keep { vec!["--as".to_owned(), args.name.clone()] } else { Vec::new() };
-                let (stdio, http) = client_verbs::forms(client, given_home, home, &options, token.expose());
+                let options = if args.keep {
+                    vec!["--as".to_owned(), args.name.clone()]
+                } else {
+                    Vec::new()
+                };
+                let (stdio, http) =
+                    client_verbs::forms(client, given_home, home, &options, token.expose());
                 let forms = if args.keep { stdio } else { http };
                 text.push_str(&format!("\n{}", snippets::render(&forms)));
             }
@@ -59,10 +78,15 @@ pub(super) fn run(verb: &args::Token, given_home: Option<&Path>, home: &Home, sc
             screen.show(&documents, &render::tokens(tokens.list(), screen.style))?;
         }
         args::Token::Revoke(args) => {
-            let credential = Tokens::update(&file, |tokens| tokens.revoke(&args.id)).map_err(trouble)?;
+            let credential =
+                Tokens::update(&file, |tokens| tokens.revoke(&args.id)).map_err(trouble)?;
             note(home, "credential.revoked", &credential)?;
             tokens::forget(home, &credential.id).map_err(trouble)?;
-            let text = format!("Revoked {} ({}).\n", credential.id, crate::cli::style::tame(&credential.name));
+            let text = format!(
+                "Revoked {} ({}).\n",
+                credential.id,
+                crate::cli::style::tame(&credential.name)
+            );
             screen.show(&shown(&credential), &text)?;
         }
     }
@@ -72,7 +96,8 @@ pub(super) fn run(verb: &args::Token, given_home: Option<&Path>, home: &Home, sc
 fn issued_text(args: &args::TokenNew, credential: &Credential, token: &TokenText) -> String {
     let (token, id) = (token.expose(), &credential.id);
     let name = snippets::shell(&credential.name);
-    let mut text = format!("{token}\n\nThis is shown once. Revoke it with: portcullis token revoke {id}\n");
+    let mut text =
+        format!("{token}\n\nThis is shown once. Revoke it with: portcullis token revoke {id}\n");
     if args.keep {
         text.push_str(&format!("It is kept in the home too: portcullis connect --as {name}, portcullis call --as {name} TOOL\n"));
     }
@@ -100,23 +125,50 @@ fn doubts(home: &Home, args: &args::TokenNew) -> Vec<String> {
         .collect();
     if !namesakes.is_empty() {
         let ids = namesakes.join(", ");
-        doubts.push(format!("`{}` is also the name of {ids}; verbs that take a name will ask for an id", args.name));
+        doubts.push(format!(
+            "`{}` is also the name of {ids}; verbs that take a name will ask for an id",
+            args.name
+        ));
     }
     // A file that cannot be read is complained about by other verbs.
-    let Ok((_, resolved)) = super::load(&home.config_file()) else { return doubts };
+    let Ok((_, resolved)) = super::load(&home.config_file()) else {
+        return doubts;
+    };
     let hint = |name: &str, among: Vec<&str>| {
-        nearest(name, among.into_iter()).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+        nearest(name, among.into_iter())
+            .map(|name| format!("; did you mean `{name}`?"))
+            .unwrap_or_default()
     };
     if let Some(context) = args.context.as_deref()
         && !resolved.contexts.iter().any(|known| known.name == context)
     {
-        let hint = hint(context, resolved.contexts.iter().map(|known| known.name.as_str()).collect());
+        let hint = hint(
+            context,
+            resolved
+                .contexts
+                .iter()
+                .map(|known| known.name.as_str())
+                .collect(),
+        );
         doubts.push(format!("there is no security context `{context}` in portcullis.yaml, so its calls will be refused{hint}"));
     }
-    for (grant, server) in args.grant.iter().filter_map(|grant| Some((grant, vocab::split_double(grant)?.0))) {
+    for (grant, server) in args
+        .grant
+        .iter()
+        .filter_map(|grant| Some((grant, vocab::split_double(grant)?.0)))
+    {
         if resolved.server(server).is_none() {
-            let hint = hint(server, resolved.servers.iter().map(|known| known.id.as_str()).collect());
-            doubts.push(format!("the grant `{grant}` is of no use: there is no server `{server}`{hint}"));
+            let hint = hint(
+                server,
+                resolved
+                    .servers
+                    .iter()
+                    .map(|known| known.id.as_str())
+                    .collect(),
+            );
+            doubts.push(format!(
+                "the grant `{grant}` is of no use: there is no server `{server}`{hint}"
+            ));
         }
     }
     doubts
@@ -124,7 +176,11 @@ fn doubts(home: &Home, args: &args::TokenNew) -> Vec<String> {
 
 /// On record at once where no gate runs; one that runs records what it applies.
 fn note(home: &Home, action: &str, credential: &Credential) -> Result<(), Trouble> {
-    let role = if credential.role == Role::Operator { "operator" } else { "client" };
+    let role = if credential.role == Role::Operator {
+        "operator"
+    } else {
+        "client"
+    };
     let detail = format!("{role} `{}`", credential.name);
     let change = audit::Change {
         action,

@@ -22,7 +22,11 @@ mod verify;
 
 const POLL: Duration = Duration::from_millis(200);
 
-pub(super) fn run(verb: &args::Audit, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(super) fn run(
+    verb: &args::Audit,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     match verb {
         args::Audit::Tail(args) => tail::run(args, home, screen),
         args::Audit::Verify(args) => verify::run(args, home, screen),
@@ -40,24 +44,44 @@ pub(super) fn run(verb: &args::Audit, home: &Home, screen: &mut Screen<'_>) -> R
 }
 
 fn unreadable(home: &Home, error: &std::io::Error) -> Trouble {
-    Trouble::failed(format!("cannot read the ledger in {}: {error}", home.ledger.display()))
+    Trouble::failed(format!(
+        "cannot read the ledger in {}: {error}",
+        home.ledger.display()
+    ))
 }
 
 /// One record by its number, with every detail; one call by its id, stage by stage.
 fn show(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let number = id.parse::<u64>().ok();
     let records = match number {
-        Some(seq) => audit::read(&home.ledger, Filter { from: seq, ..Filter::default() })
-            .and_then(|records| records.take(1).collect::<Result<Vec<Record>, _>>())
-            .map_err(|error| unreadable(home, &error))?,
+        Some(seq) => audit::read(
+            &home.ledger,
+            Filter {
+                from: seq,
+                ..Filter::default()
+            },
+        )
+        .and_then(|records| records.take(1).collect::<Result<Vec<Record>, _>>())
+        .map_err(|error| unreadable(home, &error))?,
         None => story(id, home)?,
     };
-    if !records.iter().any(|record| number.is_none_or(|seq| record.seq == seq)) {
-        return Err(Trouble::failed(format!("no record `{id}`; `portcullis audit tail` shows the latest")));
+    if !records
+        .iter()
+        .any(|record| number.is_none_or(|seq| record.seq == seq))
+    {
+        return Err(Trouble::failed(format!(
+            "no record `{id}`; `portcullis audit tail` shows the latest"
+        )));
     }
-    let documents: Vec<Value> = records.iter().filter_map(|record| serde_json::to_value(record).ok()).collect();
+    let documents: Vec<Value> = records
+        .iter()
+        .filter_map(|record| serde_json::to_value(record).ok())
+        .collect();
     let names = CallerNames::of(home);
-    let named: Vec<Record> = records.iter().map(|record| names.in_record(record)).collect();
+    let named: Vec<Record> = records
+        .iter()
+        .map(|record| names.in_record(record))
+        .collect();
     let text = match number {
         Some(_) => audit::render_records(&named, screen.style.color),
         None => audit::render_story(&named, screen.style.color),
@@ -74,21 +98,36 @@ fn story(id: &str, home: &Home) -> Result<Vec<Record>, Trouble> {
         return Ok(records);
     }
     // An index that cannot be made, as on a disk that is full, is no reason not to read.
-    let filter = Filter { call: id.to_owned(), ..Filter::default() };
+    let filter = Filter {
+        call: id.to_owned(),
+        ..Filter::default()
+    };
     let records = audit::read(&home.ledger, filter).and_then(Iterator::collect);
     records.map_err(|error| unreadable(home, &error))
 }
 
 /// The arguments of the call that was asked for by its id, if they were kept: as they are where a program reads, and over several lines
 /// where a person does.
-fn show_arguments(home: &Home, id: &str, records: &[Record], screen: &mut Screen<'_>) -> Result<(), Trouble> {
-    if !records.iter().any(|record| record.call == id && !record.body.is_empty()) {
+fn show_arguments(
+    home: &Home,
+    id: &str,
+    records: &[Record],
+    screen: &mut Screen<'_>,
+) -> Result<(), Trouble> {
+    if !records
+        .iter()
+        .any(|record| record.call == id && !record.body.is_empty())
+    {
         return Ok(());
     }
     writeln!(screen.out, "\nArguments as kept, without secrets")?;
     match audit::body(&home.ledger, id).map_err(|error| unreadable(home, &error))? {
         Body::Kept { bytes, cut } => {
-            let shown = if screen.out.is_for_a_person() { pretty(&String::from_utf8_lossy(&bytes)).into_bytes() } else { bytes };
+            let shown = if screen.out.is_for_a_person() {
+                pretty(&String::from_utf8_lossy(&bytes)).into_bytes()
+            } else {
+                bytes
+            };
             screen.out.data(&shown)?;
             writeln!(screen.out, "{}", if cut { "\n… (cut)" } else { "" })?;
         }

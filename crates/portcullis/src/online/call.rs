@@ -31,7 +31,11 @@ const LOOK: Duration = Duration::from_millis(700);
 
 const REVISION: &str = "2026-07-28";
 
-pub(super) fn run(args: &args::Call, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(super) fn run(
+    args: &args::Call,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let arguments = read_arguments(&args.arguments)?;
     let token = chosen_credential::chosen(&args.who, home)?;
     let caller = token.as_ref().and_then(|token| id_of(home, token));
@@ -54,7 +58,10 @@ pub(super) fn run(args: &args::Call, home: &Home, screen: &mut Screen<'_>) -> Re
 }
 
 fn id_of(home: &Home, token: &TokenText) -> Option<String> {
-    Tokens::load(&home.tokens_file()).ok()?.verify(token.expose()).map(|credential| credential.id.clone())
+    Tokens::load(&home.tokens_file())
+        .ok()?
+        .verify(token.expose())
+        .map(|credential| credential.id.clone())
 }
 
 /// Says on standard error when the call waits for a person, since the answer can then take as long as people take.
@@ -90,8 +97,11 @@ impl Waiting {
 fn own_approval(home: &Home, caller: Option<&str>) -> Option<String> {
     let mut line = Line::as_operator(home).ok()?;
     let approvals: Vec<ApprovalView> = line.ask("portcullis/approvals").ok()?;
-    let own = approvals.into_iter().filter(|approval| approval.state == "pending" && Some(&*approval.caller) == caller);
-    own.max_by_key(|approval| approval.asked_ms).map(|approval| approval.id)
+    let own = approvals
+        .into_iter()
+        .filter(|approval| approval.state == "pending" && Some(&*approval.caller) == caller);
+    own.max_by_key(|approval| approval.asked_ms)
+        .map(|approval| approval.id)
 }
 
 /// The arguments as they were written: what is checked here is only that they are a JSON object.
@@ -103,7 +113,9 @@ fn read_arguments(given: &str) -> Result<Box<RawValue>, Trouble> {
     }
     match serde_json::from_str::<Box<RawValue>>(&text) {
         Ok(arguments) if arguments.get().starts_with('{') => Ok(arguments),
-        Ok(_) => Err(Trouble::usage("arguments must be a JSON object, such as '{\"query\": \"launch\"}'")),
+        Ok(_) => Err(Trouble::usage(
+            "arguments must be a JSON object, such as '{\"query\": \"launch\"}'",
+        )),
         Err(error) => Err(Trouble::usage(format!("arguments are not JSON: {error}"))),
     }
 }
@@ -117,9 +129,14 @@ pub(super) fn call(line: &mut Line, tool: &str, arguments: &str) -> Result<Outco
     });
     // A message is one line. In JSON a line break can only stand between two parts, where a blank means the same.
     let arguments = arguments.replace(['\n', '\r'], " ");
-    let params = format!("{{\"name\":{},\"arguments\":{arguments},\"_meta\":{meta}}}", json!(tool));
+    let params = format!(
+        "{{\"name\":{},\"arguments\":{arguments},\"_meta\":{meta}}}",
+        json!(tool)
+    );
     let answered = line.exchange_text("tools/call", &params)?;
-    Outcome::new(answered.map_err(|error| Trouble::new(exit_of_error(&error), text(&error, "/message")).about(error))?)
+    Outcome::new(answered.map_err(|error| {
+        Trouble::new(exit_of_error(&error), text(&error, "/message")).about(error)
+    })?)
 }
 
 /// The exit code of a call that was answered with an error. What the gate says carries its own codes; the rest is the server's.
@@ -153,25 +170,54 @@ mod tests {
     fn every_refusal_exits_as_one_whether_it_is_a_result_or_an_error() {
         for rule in Rule::ALL {
             let envelope = json!({ "status": "error", "error_code": rule.error_code().as_str(), "violation": rule.code() });
-            let exit = if rule.stage() < Stage::Dispatch { Exit::Refused } else { Exit::Upstream };
+            let exit = if rule.stage() < Stage::Dispatch {
+                Exit::Refused
+            } else {
+                Exit::Upstream
+            };
             assert_eq!(exit_of(&stopped(&envelope)), exit, "{rule}");
-            assert_eq!(exit_of_error(&json!({ "code": -32602, "message": "no", "data": envelope })), exit, "{rule}");
+            assert_eq!(
+                exit_of_error(&json!({ "code": -32602, "message": "no", "data": envelope })),
+                exit,
+                "{rule}"
+            );
         }
     }
 
     #[test]
     fn what_the_server_did_is_the_servers() {
-        for (code, exit) in [("upstream_unavailable", Exit::Upstream), ("timeout", Exit::Upstream), ("internal", Exit::Failed)] {
+        for (code, exit) in [
+            ("upstream_unavailable", Exit::Upstream),
+            ("timeout", Exit::Upstream),
+            ("internal", Exit::Failed),
+        ] {
             let envelope = json!({ "status": "error", "error_code": code });
             assert_eq!(exit_of(&stopped(&envelope)), exit);
-            assert_eq!(exit_of_error(&json!({ "code": -31002, "message": "no", "data": envelope })), exit);
+            assert_eq!(
+                exit_of_error(&json!({ "code": -31002, "message": "no", "data": envelope })),
+                exit
+            );
         }
-        assert_eq!(exit_of(&json!({ "isError": true, "content": [] })), Exit::Upstream);
-        let posed = json!({ "isError": true, "structuredContent": { "violation": "PolicyDenied" } });
-        assert_eq!(exit_of(&posed), Exit::Upstream, "a server cannot say that the gate refused");
+        assert_eq!(
+            exit_of(&json!({ "isError": true, "content": [] })),
+            Exit::Upstream
+        );
+        let posed =
+            json!({ "isError": true, "structuredContent": { "violation": "PolicyDenied" } });
+        assert_eq!(
+            exit_of(&posed),
+            Exit::Upstream,
+            "a server cannot say that the gate refused"
+        );
         assert_eq!(exit_of(&json!({ "content": [] })), Exit::Done);
-        assert_eq!(exit_of_error(&json!({ "code": -32000, "message": "own" })), Exit::Upstream);
-        assert_eq!(exit_of_error(&json!({ "code": gateway::REFUSED, "message": "revoked" })), Exit::Refused);
+        assert_eq!(
+            exit_of_error(&json!({ "code": -32000, "message": "own" })),
+            Exit::Upstream
+        );
+        assert_eq!(
+            exit_of_error(&json!({ "code": gateway::REFUSED, "message": "revoked" })),
+            Exit::Refused
+        );
     }
 
     #[test]
@@ -179,7 +225,11 @@ mod tests {
         let text = r#"{"n": 12345678901234567890123, "x": 1e400, "a": 1, "a": 2}"#;
         assert_eq!(read_arguments(text).unwrap().get(), text);
         for wrong in ["[]", "7", "", "{"] {
-            assert_eq!(read_arguments(wrong).unwrap_err().exit, Exit::Usage, "{wrong}");
+            assert_eq!(
+                read_arguments(wrong).unwrap_err().exit,
+                Exit::Usage,
+                "{wrong}"
+            );
         }
     }
 }

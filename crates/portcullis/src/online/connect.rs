@@ -20,7 +20,8 @@ use crate::{
 
 pub(super) fn run(args: &args::Connect, home: &Home) -> Result<Exit, Trouble> {
     let token = chosen_credential::chosen(&args.who, home)?;
-    let (mut from_gate, to_gate) = Line::with_token(home, token, args.server.as_deref())?.into_parts();
+    let (mut from_gate, to_gate) =
+        Line::with_token(home, token, args.server.as_deref())?.into_parts();
     let mut gate = to_gate.try_clone()?;
     // The client closing its end is how it leaves; the gate then finishes what is in flight and closes the other one.
     let client_left = Arc::new(AtomicBool::new(false));
@@ -37,7 +38,9 @@ pub(super) fn run(args: &args::Connect, home: &Home) -> Result<Exit, Trouble> {
     if client_left.load(Ordering::Acquire) {
         return Ok(Exit::Done);
     }
-    Err(Trouble::failed("the gate closed the connection; was it stopped?"))
+    Err(Trouble::failed(
+        "the gate closed the connection; was it stopped?",
+    ))
 }
 
 /// Copies bytes as they come, each piece at once.

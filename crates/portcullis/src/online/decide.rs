@@ -27,12 +27,26 @@ const RECENT: usize = 10;
 const MOST_READ: usize = 100;
 
 /// The edits that a running gate makes itself, so that it records who and why. `None`: it is another verb, or no gate runs.
-pub(super) fn change_server(verb: &args::Servers, home: &Home, screen: &mut Screen<'_>) -> Result<Option<Exit>, Trouble> {
+pub(super) fn change_server(
+    verb: &args::Servers,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Option<Exit>, Trouble> {
     let (id, word, done, params) = match verb {
         args::Servers::Classify(args) => (&args.id, "classify", "classified", json!({})),
         args::Servers::Add(args) => (&args.id, "add", "added", json!({})),
-        args::Servers::Block(args) => (&args.id, "block", "blocked", json!({ "reason": args.reason })),
-        args::Servers::Unblock(args) => (&args.id, "unblock", "unblocked", json!({ "reason": args.reason })),
+        args::Servers::Block(args) => (
+            &args.id,
+            "block",
+            "blocked",
+            json!({ "reason": args.reason }),
+        ),
+        args::Servers::Unblock(args) => (
+            &args.id,
+            "unblock",
+            "unblocked",
+            json!({ "reason": args.reason }),
+        ),
         _ => return Ok(None),
     };
     let mut line = match Line::as_operator(home) {
@@ -49,7 +63,10 @@ pub(super) fn change_server(verb: &args::Servers, home: &Home, screen: &mut Scre
     }
     line.request(&format!("portcullis/servers/{id}/{word}"), &params)?;
     let file = home.config_file();
-    screen.show(&json!({ "server": id, "done": done, "file": file }), &format!("Server {id} {done} in {}.\n", file.display()))?;
+    screen.show(
+        &json!({ "server": id, "done": done, "file": file }),
+        &format!("Server {id} {done} in {}.\n", file.display()),
+    )?;
     Ok(Some(Exit::Done))
 }
 
@@ -60,23 +77,42 @@ pub(super) fn known_server(line: &mut Line, id: &str) -> Result<(), Trouble> {
         return Ok(());
     }
     let hint = nearest(id, servers.iter().map(|server| server.id.as_str()));
-    let hint = hint.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+    let hint = hint
+        .map(|name| format!("; did you mean `{name}`?"))
+        .unwrap_or_default();
     Err(Trouble::usage(format!("there is no server `{id}`{hint}")))
 }
 
-pub(super) fn review(args: &args::Review, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(super) fn review(
+    args: &args::Review,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let (mut line, id) = (Line::as_operator(home)?, &args.id);
     known_server(&mut line, id)?;
     let mut review: ReviewView = line.ask(&format!("portcullis/servers/{id}/definitions"))?;
     for name in &args.names {
-        let names = || review.definitions.iter().map(|definition| definition.name.as_str());
+        let names = || {
+            review
+                .definitions
+                .iter()
+                .map(|definition| definition.name.as_str())
+        };
         if !names().any(|known| known == name) {
-            let hint = nearest(name, names()).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            let hint = nearest(name, names())
+                .map(|near| format!("; did you mean `{near}`?"))
+                .unwrap_or_default();
             return Err(Trouble::usage(format!("`{id}` has no `{name}`{hint}")));
         }
     }
-    let extent = if args.names.is_empty() { render::Extent::Overview } else { render::Extent::Full };
-    review.definitions.retain(|definition| args.names.is_empty() || args.names.contains(&definition.name));
+    let extent = if args.names.is_empty() {
+        render::Extent::Overview
+    } else {
+        render::Extent::Full
+    };
+    review
+        .definitions
+        .retain(|definition| args.names.is_empty() || args.names.contains(&definition.name));
     screen.show(&review, &render::review(&review, extent, screen.style))?;
     Ok(Exit::Done)
 }
@@ -93,27 +129,40 @@ pub(super) fn approve_definitions(
     let text = match answer.get("approved").and_then(Value::as_u64) {
         Some(0) => format!("No definition of {} is waiting for approval.\n", args.id),
         Some(1) => format!("Approved one definition of {}, as it is now.\n", args.id),
-        Some(count) => format!("Approved {count} definitions of {}, as they are now.\n", args.id),
-        None => format!("Approved the definitions of {}, as they are now.\n", args.id),
+        Some(count) => format!(
+            "Approved {count} definitions of {}, as they are now.\n",
+            args.id
+        ),
+        None => format!(
+            "Approved the definitions of {}, as they are now.\n",
+            args.id
+        ),
     };
     screen.show(&answer, &text)?;
     Ok(Exit::Done)
 }
 
-pub(super) fn session(verb: &args::Session, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(super) fn session(
+    verb: &args::Session,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let mut line = Line::as_operator(home)?;
     let sessions: Vec<SessionView> = line.ask("portcullis/sessions")?;
     match verb {
         args::Session::Show(args::SessionShow { caller: None }) => {
             screen.show(&sessions, &render::sessions(&sessions, screen.style))?;
         }
-        args::Session::Show(args::SessionShow { caller: Some(caller) }) => {
+        args::Session::Show(args::SessionShow {
+            caller: Some(caller),
+        }) => {
             let session = one_session(&sessions, caller)?;
             let read = match session.head() {
                 Some(head) => lineage::read_by(home, head, RECENT)?,
                 None => Vec::new(),
             };
-            let text = render::session(session, screen.style) + &lineage::render_read(&read, screen.style);
+            let text =
+                render::session(session, screen.style) + &lineage::render_read(&read, screen.style);
             screen.show(&json!({ "session": session, "read": read }), &text)?;
         }
         args::Session::Reset(args) => {
@@ -121,9 +170,14 @@ pub(super) fn session(verb: &args::Session, home: &Home, screen: &mut Screen<'_>
             if !args.yes && !confirmed(session)? {
                 return Err(Trouble::failed("nothing was changed"));
             }
-            let answer =
-                line.request(&format!("portcullis/sessions/{}/reset", session.caller), &json!({ "reason": args.reason }))?;
-            let text = format!("{} begins a new session: it has seen nothing.\n", tame(&session.name));
+            let answer = line.request(
+                &format!("portcullis/sessions/{}/reset", session.caller),
+                &json!({ "reason": args.reason }),
+            )?;
+            let text = format!(
+                "{} begins a new session: it has seen nothing.\n",
+                tame(&session.name)
+            );
             screen.show(&answer, &text)?;
         }
     }
@@ -134,15 +188,22 @@ fn one_session<'a>(sessions: &'a [SessionView], caller: &str) -> Result<&'a Sess
     if let Some(session) = sessions.iter().find(|session| session.caller == caller) {
         return Ok(session);
     }
-    let named: Vec<&SessionView> = sessions.iter().filter(|session| session.name == caller).collect();
+    let named: Vec<&SessionView> = sessions
+        .iter()
+        .filter(|session| session.name == caller)
+        .collect();
     match named.as_slice() {
         [session] => Ok(session),
         [] => {
             let hint = nearest(caller, sessions.iter().map(|session| session.name.as_str()));
-            let hint = hint.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+            let hint = hint
+                .map(|name| format!("; did you mean `{name}`?"))
+                .unwrap_or_default();
             Err(Trouble::usage(format!("no caller `{caller}`{hint}")))
         }
-        _ => Err(Trouble::usage(format!("several callers are called `{caller}`; name it by its id"))),
+        _ => Err(Trouble::usage(format!(
+            "several callers are called `{caller}`; name it by its id"
+        ))),
     }
 }
 
@@ -167,14 +228,24 @@ fn confirmed(session: &SessionView) -> Result<bool, Trouble> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-pub(super) fn approvals(verb: &args::Approvals, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(super) fn approvals(
+    verb: &args::Approvals,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let mut line = Line::as_operator(home)?;
-    let now_ms =
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+    let now_ms = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| {
+            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        });
     let (id, word, reason) = match verb {
         args::Approvals::List(args) => {
             let approvals: Vec<ApprovalView> = ask_approvals(&mut line, args.all)?;
-            screen.show(&approvals, &render::approvals(&approvals, now_ms, screen.style))?;
+            screen.show(
+                &approvals,
+                &render::approvals(&approvals, now_ms, screen.style),
+            )?;
             return Ok(Exit::Done);
         }
         args::Approvals::Show(args) => {
@@ -189,10 +260,21 @@ pub(super) fn approvals(verb: &args::Approvals, home: &Home, screen: &mut Screen
     };
     let approvals = ask_approvals(&mut line, true)?;
     let approval = one_approval(&approvals, id)?;
-    let answer = line.request(&format!("portcullis/approvals/{}/{word}", approval.id), &json!({ "reason": reason }))?;
-    let call = format!("{}__{} for {}", tame(&approval.server), tame(&approval.tool), tame(&approval.name));
+    let answer = line.request(
+        &format!("portcullis/approvals/{}/{word}", approval.id),
+        &json!({ "reason": reason }),
+    )?;
+    let call = format!(
+        "{}__{} for {}",
+        tame(&approval.server),
+        tame(&approval.tool),
+        tame(&approval.name)
+    );
     let text = match word {
-        "approve" => format!("Approved {}: {call}, once, as it was shown.\n", tame(&approval.id)),
+        "approve" => format!(
+            "Approved {}: {call}, once, as it was shown.\n",
+            tame(&approval.id)
+        ),
         _ => format!("Denied {}: {call}.\n", tame(&approval.id)),
     };
     screen.show(&answer, &text)?;
@@ -210,12 +292,19 @@ fn with_story(approval: &ApprovalView, home: &Home) -> Result<ApprovalView, Trou
         match lineage::read_by(home, head, MOST_READ)?.as_slice() {
             [] => lineage.push(head.clone()),
             read => lineage.extend(read.iter().map(|call| {
-                let label = if call.label_after.is_empty() { &call.label } else { &call.label_after };
+                let label = if call.label_after.is_empty() {
+                    &call.label
+                } else {
+                    &call.label_after
+                };
                 format!("{}  {}/{}  {label}", call.call, call.server, call.tool)
             })),
         }
     }
-    Ok(ApprovalView { lineage, ..approval.clone() })
+    Ok(ApprovalView {
+        lineage,
+        ..approval.clone()
+    })
 }
 
 /// By its whole id, or by a beginning that only one of those that can still be answered has.
@@ -223,17 +312,32 @@ fn one_approval<'a>(approvals: &'a [ApprovalView], id: &str) -> Result<&'a Appro
     if let Some(approval) = approvals.iter().find(|approval| approval.id == id) {
         return Ok(approval);
     }
-    let begins: Vec<&ApprovalView> = approvals.iter().filter(|approval| !id.is_empty() && approval.id.starts_with(id)).collect();
-    let pending: Vec<&ApprovalView> = begins.iter().copied().filter(|approval| approval.state == "pending").collect();
+    let begins: Vec<&ApprovalView> = approvals
+        .iter()
+        .filter(|approval| !id.is_empty() && approval.id.starts_with(id))
+        .collect();
+    let pending: Vec<&ApprovalView> = begins
+        .iter()
+        .copied()
+        .filter(|approval| approval.state == "pending")
+        .collect();
     match (begins.as_slice(), pending.as_slice()) {
         ([approval], _) | (_, [approval]) => Ok(approval),
-        ([], _) => Err(Trouble::usage(format!("no approval `{id}`; `portcullis approvals list --all` shows them"))),
-        _ => Err(Trouble::usage(format!("several approvals begin with `{id}`; write more of it"))),
+        ([], _) => Err(Trouble::usage(format!(
+            "no approval `{id}`; `portcullis approvals list --all` shows them"
+        ))),
+        _ => Err(Trouble::usage(format!(
+            "several approvals begin with `{id}`; write more of it"
+        ))),
     }
 }
 
 /// Exit 3 when the gate would refuse the call now.
-pub(super) fn explain(args: &args::PolicyExplain, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(super) fn explain(
+    args: &args::PolicyExplain,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let params = match (&args.call, &args.tool) {
         (Some(call), _) => json!({ "call": call }),
         (None, tool) => {
@@ -247,12 +351,17 @@ pub(super) fn explain(args: &args::PolicyExplain, home: &Home, screen: &mut Scre
     };
     let mut line = Line::as_operator(home)?;
     let answer = line.request("portcullis/policy/explain", &params)?;
-    let mut view: ExplainView = serde_json::from_value(answer.clone())
-        .map_err(|error| Trouble::failed(format!("the gate's explanation is unreadable: {error}")))?;
+    let mut view: ExplainView = serde_json::from_value(answer.clone()).map_err(|error| {
+        Trouble::failed(format!("the gate's explanation is unreadable: {error}"))
+    })?;
     let names = CallerNames::of(home);
     view.caller = view.caller.map(|caller| names.name(&caller).to_owned());
     screen.show(&answer, &render::explanation(&view, screen.style))?;
-    let refused = view.stages.iter().flat_map(|stage| &stage.checks).any(|check| check.verdict == "refused");
+    let refused = view
+        .stages
+        .iter()
+        .flat_map(|stage| &stage.checks)
+        .any(|check| check.verdict == "refused");
     Ok(if refused { Exit::Refused } else { Exit::Done })
 }
 

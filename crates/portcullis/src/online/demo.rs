@@ -37,7 +37,12 @@ struct Stage {
 
 pub(super) fn run(args: &args::Demo, _: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let stage = Stage::open()?;
-    let outcome = Tour { args, screen, home: &stage.home }.run();
+    let outcome = Tour {
+        args,
+        screen,
+        home: &stage.home,
+    }
+    .run();
     stage.close();
     outcome
 }
@@ -46,7 +51,8 @@ impl Stage {
     fn open() -> Result<Self, Trouble> {
         let mut name = [0; 8];
         getrandom::fill(&mut name).map_err(|error| Trouble::failed(error.to_string()))?;
-        let dir = std::env::temp_dir().join(format!("portcullis-demo-{:016x}", u64::from_le_bytes(name)));
+        let dir =
+            std::env::temp_dir().join(format!("portcullis-demo-{:016x}", u64::from_le_bytes(name)));
         let home = Home::at(&dir);
         home.prepare()?;
         let own = std::env::current_exe()?;
@@ -62,12 +68,19 @@ impl Stage {
             .path(std::env::var_os("PATH").unwrap_or_default())
             .spawn()
             .map_err(Trouble::failed)?;
-        let stage = Self { home, dir, gate: spawned.child, _streams: [spawned.stdin, spawned.stdout, spawned.stderr] };
+        let stage = Self {
+            home,
+            dir,
+            gate: spawned.child,
+            _streams: [spawned.stdin, spawned.stdout, spawned.stderr],
+        };
         let begun = Instant::now();
         while !stage.home.run.join("gate.json").is_file() {
             if begun.elapsed() > START_PATIENCE {
                 stage.close();
-                return Err(Trouble::failed("the demo's gate did not start; `portcullis doctor` may say why"));
+                return Err(Trouble::failed(
+                    "the demo's gate did not start; `portcullis doctor` may say why",
+                ));
             }
             thread::sleep(Duration::from_millis(10));
         }
@@ -86,7 +99,10 @@ fn first_question(operator: &mut Line) -> Result<ApprovalView, Trouble> {
     let begun = Instant::now();
     loop {
         let approvals: Vec<ApprovalView> = operator.ask("portcullis/approvals")?;
-        if let Some(approval) = approvals.into_iter().find(|approval| approval.state == "pending") {
+        if let Some(approval) = approvals
+            .into_iter()
+            .find(|approval| approval.state == "pending")
+        {
             return Ok(approval);
         }
         if begun.elapsed() > START_PATIENCE {
@@ -108,26 +124,55 @@ impl Tour<'_, '_> {
         self.say("A gate is up, with two servers behind it: demo-notes is CONFIDENTIAL, demo-web is PUBLIC.")?;
 
         self.say("1. The agent posts to the web. Its session has seen nothing yet, so it may.")?;
-        self.call(&mut line, "demo-web__post_message", json!({ "channel": "general", "text": "good morning" }), Exit::Done)?;
+        self.call(
+            &mut line,
+            "demo-web__post_message",
+            json!({ "channel": "general", "text": "good morning" }),
+            Exit::Done,
+        )?;
 
         self.say("2. The agent reads a page. Strangers write what the web says, and the session that has seen it is untrusted.")?;
-        self.call(&mut line, "demo-web__fetch_page", json!({ "url": "https://example.com/recipes" }), Exit::Done)?;
+        self.call(
+            &mut line,
+            "demo-web__fetch_page",
+            json!({ "url": "https://example.com/recipes" }),
+            Exit::Done,
+        )?;
         self.label()?;
 
         self.say("3. It wants to post again. That might be the page speaking, so a person is asked, and says no.")?;
-        self.denied(&mut line, "demo-web__post_message", &json!({ "channel": "general", "text": "soup tonight" }))?;
+        self.denied(
+            &mut line,
+            "demo-web__post_message",
+            &json!({ "channel": "general", "text": "soup tonight" }),
+        )?;
 
         self.say("4. The agent reads a note. The answer is confidential, and from here on so is the session.")?;
-        let found = self.call(&mut line, "demo-notes__search_notes", json!({ "query": "launch" }), Exit::Done)?;
+        let found = self.call(
+            &mut line,
+            "demo-notes__search_notes",
+            json!({ "query": "launch" }),
+            Exit::Done,
+        )?;
         self.label()?;
 
         self.say("5. Now it does what the page said. Nobody is asked this time: a session that has seen CONFIDENTIAL data\n   cannot write to a PUBLIC server. The call is refused and nothing is sent.")?;
         let secret: String = words(&found)?.chars().take(60).collect();
-        self.call(&mut line, "demo-web__post_message", json!({ "channel": "general", "text": secret }), Exit::Refused)?;
+        self.call(
+            &mut line,
+            "demo-web__post_message",
+            json!({ "channel": "general", "text": secret }),
+            Exit::Refused,
+        )?;
 
         self.say("6. A new connection does not wash the label off: it belongs to the credential.")?;
         let mut again = Line::as_client(self.home, None)?;
-        self.call(&mut again, "demo-web__post_message", json!({ "channel": "general", "text": "hello again" }), Exit::Refused)?;
+        self.call(
+            &mut again,
+            "demo-web__post_message",
+            json!({ "channel": "general", "text": "hello again" }),
+            Exit::Refused,
+        )?;
 
         self.say("7. The ledger has every step, written before it happened:")?;
         self.ledger()
@@ -151,19 +196,30 @@ impl Tour<'_, '_> {
             thread::sleep(PAUSE);
             return Ok(());
         }
-        write!(self.screen.out, "{}", self.screen.style.paint("\n   Enter to go on ", Paint::Dim))?;
+        write!(
+            self.screen.out,
+            "{}",
+            self.screen.style.paint("\n   Enter to go on ", Paint::Dim)
+        )?;
         self.screen.out.flush()?;
         io::stdin().read_line(&mut String::new())?;
         Ok(())
     }
 
     /// Makes a call and shows it; a tour that does not go as told is a failure.
-    fn call(&mut self, line: &mut Line, tool: &str, arguments: Value, expected: Exit) -> Result<Outcome, Trouble> {
+    fn call(
+        &mut self,
+        line: &mut Line,
+        tool: &str,
+        arguments: Value,
+        expected: Exit,
+    ) -> Result<Outcome, Trouble> {
         let shown = arguments.to_string();
         let result = call::call(line, tool, &shown)?;
         let exit = result.exit();
         if self.screen.json {
-            let step = json!({ "tool": tool, "exit": exit.code(), "violation": result.violation() });
+            let step =
+                json!({ "tool": tool, "exit": exit.code(), "violation": result.violation() });
             writeln!(self.screen.out, "{step}")?;
         } else {
             writeln!(self.screen.out, "   $ portcullis call {tool} '{shown}'")?;
@@ -172,7 +228,9 @@ impl Tour<'_, '_> {
             }
         }
         if exit != expected {
-            return Err(Trouble::failed(format!("the tour expected another answer from {tool}")));
+            return Err(Trouble::failed(format!(
+                "the tour expected another answer from {tool}"
+            )));
         }
         Ok(result)
     }
@@ -185,15 +243,21 @@ impl Tour<'_, '_> {
             let approval = first_question(&mut operator);
             if let Ok(approval) = &approval {
                 let reason = json!({ "reason": "nobody asked for soup" });
-                operator.request(&format!("portcullis/approvals/{}/deny", approval.id), &reason)?;
+                operator.request(
+                    &format!("portcullis/approvals/{}/deny", approval.id),
+                    &reason,
+                )?;
             }
             // A question that never came means that the call was answered, so this ends.
-            let result = calling.join().map_err(|_| Trouble::failed("the call ended in a panic"))?;
+            let result = calling
+                .join()
+                .map_err(|_| Trouble::failed("the call ended in a panic"))?;
             Ok::<_, Trouble>((approval?, result?))
         })?;
         let exit = result.exit();
         if self.screen.json {
-            let step = json!({ "tool": tool, "exit": exit.code(), "violation": result.violation() });
+            let step =
+                json!({ "tool": tool, "exit": exit.code(), "violation": result.violation() });
             writeln!(self.screen.out, "{step}")?;
         } else {
             writeln!(self.screen.out, "   $ portcullis call {tool} '{arguments}'")?;
@@ -201,20 +265,31 @@ impl Tour<'_, '_> {
             for why in &approval.why {
                 writeln!(self.screen.out, "   {} waits: {}", approval.id, tame(why))?;
             }
-            writeln!(self.screen.out, "   $ portcullis approvals deny {} --reason 'nobody asked for soup'", approval.id)?;
+            writeln!(
+                self.screen.out,
+                "   $ portcullis approvals deny {} --reason 'nobody asked for soup'",
+                approval.id
+            )?;
             for row in words(&result)?.lines() {
                 writeln!(self.screen.out, "   {row}")?;
             }
         }
         match exit {
             Exit::Refused => Ok(()),
-            _ => Err(Trouble::failed(format!("the tour expected another answer from {tool}"))),
+            _ => Err(Trouble::failed(format!(
+                "the tour expected another answer from {tool}"
+            ))),
         }
     }
 
     fn label(&mut self) -> Result<(), Trouble> {
-        let status: crate::cli::model::StatusView = Line::as_operator(self.home)?.ask("portcullis/status")?;
-        let label = status.callers.iter().find(|caller| caller.name == "first-client").map_or("?", |caller| &caller.label);
+        let status: crate::cli::model::StatusView =
+            Line::as_operator(self.home)?.ask("portcullis/status")?;
+        let label = status
+            .callers
+            .iter()
+            .find(|caller| caller.name == "first-client")
+            .map_or("?", |caller| &caller.label);
         if !self.screen.json {
             writeln!(self.screen.out, "   session label: {label}")?;
         }
@@ -226,13 +301,25 @@ impl Tour<'_, '_> {
         let calls = records.iter().filter(|record| !record.call.is_empty());
         if !self.screen.json {
             for record in calls {
-                writeln!(self.screen.out, "   {}", audit::render_line(record, self.screen.style.color).trim_end())?;
+                writeln!(
+                    self.screen.out,
+                    "   {}",
+                    audit::render_line(record, self.screen.style.color).trim_end()
+                )?;
             }
         }
         let report = audit::verify(&self.home.ledger)?;
-        let verdict = if report.is_clean() { "verifies" } else { "DOES NOT VERIFY" };
+        let verdict = if report.is_clean() {
+            "verifies"
+        } else {
+            "DOES NOT VERIFY"
+        };
         if self.screen.json {
-            writeln!(self.screen.out, "{}", json!({ "records": report.records, "clean": report.is_clean() }))?;
+            writeln!(
+                self.screen.out,
+                "{}",
+                json!({ "records": report.records, "clean": report.is_clean() })
+            )?;
         } else {
             writeln!(
                 self.screen.out,
@@ -245,7 +332,11 @@ impl Tour<'_, '_> {
                  `portcullis servers add` puts your own servers behind it."
             )?;
         }
-        Ok(if report.is_clean() { Exit::Done } else { Exit::Altered })
+        Ok(if report.is_clean() {
+            Exit::Done
+        } else {
+            Exit::Altered
+        })
     }
 }
 

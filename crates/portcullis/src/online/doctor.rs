@@ -23,7 +23,11 @@ struct Finding {
 }
 
 fn finding(good: bool, what: impl Into<String>, detail: impl Into<String>) -> Finding {
-    Finding { good, what: what.into(), detail: detail.into() }
+    Finding {
+        good,
+        what: what.into(),
+        detail: detail.into(),
+    }
 }
 
 pub(super) fn run(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
@@ -36,11 +40,24 @@ pub(super) fn run(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble>
         findings.iter().map(|finding| json!({ "good": finding.good, "what": finding.what, "detail": finding.detail })).collect();
     let mut text = String::new();
     for finding in &findings {
-        let (word, paint) = if finding.good { ("ok  ", Paint::Green) } else { ("WARN", Paint::Yellow) };
-        text.push_str(&format!("{} {:<28} {}\n", screen.style.paint(word, paint), finding.what, finding.detail));
+        let (word, paint) = if finding.good {
+            ("ok  ", Paint::Green)
+        } else {
+            ("WARN", Paint::Yellow)
+        };
+        text.push_str(&format!(
+            "{} {:<28} {}\n",
+            screen.style.paint(word, paint),
+            finding.what,
+            finding.detail
+        ));
     }
     screen.show(&document, &text)?;
-    Ok(if findings.iter().all(|finding| finding.good) { Exit::Done } else { Exit::Failed })
+    Ok(if findings.iter().all(|finding| finding.good) {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
 }
 
 /// What the kernel offers to confine the worker with.
@@ -57,10 +74,15 @@ const FEW_CONNECTIONS: usize = 64;
 /// How many clients the system lets a gate have at once.
 fn connections() -> Finding {
     let descriptors = sandbox::descriptors::raise();
-    let (strangers, callers) = server::connections(usize::try_from(descriptors).unwrap_or(usize::MAX));
+    let (strangers, callers) =
+        server::connections(usize::try_from(descriptors).unwrap_or(usize::MAX));
     let detail = format!(
         "{descriptors} descriptors allow {callers} connections of callers and {strangers} of strangers{}",
-        if callers < FEW_CONNECTIONS { "; raise the hard limit (`ulimit -Hn`, `LimitNOFILE=`) for more" } else { "" }
+        if callers < FEW_CONNECTIONS {
+            "; raise the hard limit (`ulimit -Hn`, `LimitNOFILE=`) for more"
+        } else {
+            ""
+        }
     );
     finding(callers >= FEW_CONNECTIONS, "open connections", detail)
 }
@@ -68,10 +90,17 @@ fn connections() -> Finding {
 fn worker() -> Finding {
     let program = std::env::current_exe().map(|own| own.with_file_name("portcullis-worker"));
     match program {
-        Ok(program) if program.is_file() => finding(true, "worker program", program.display().to_string()),
-        Ok(program) => {
-            finding(false, "worker program", format!("{} is missing; `cargo build --release` makes it", program.display()))
+        Ok(program) if program.is_file() => {
+            finding(true, "worker program", program.display().to_string())
         }
+        Ok(program) => finding(
+            false,
+            "worker program",
+            format!(
+                "{} is missing; `cargo build --release` makes it",
+                program.display()
+            ),
+        ),
         Err(error) => finding(false, "worker program", error.to_string()),
     }
 }
@@ -80,11 +109,22 @@ fn configuration(home: &Home) -> Vec<Finding> {
     let file = home.config_file();
     match config::load(&file) {
         Ok((_, resolved)) => {
-            let servers = finding(true, "configuration", format!("{} ({} servers)", file.display(), resolved.servers.len()));
+            let servers = finding(
+                true,
+                "configuration",
+                format!("{} ({} servers)", file.display(), resolved.servers.len()),
+            );
             vec![servers, policies(&resolved)]
         }
         Err(config::LoadError::Read { .. }) if !file.exists() => {
-            vec![finding(true, "configuration", format!("{} is not there yet; `portcullis up` makes it", file.display()))]
+            vec![finding(
+                true,
+                "configuration",
+                format!(
+                    "{} is not there yet; `portcullis up` makes it",
+                    file.display()
+                ),
+            )]
         }
         Err(error) => vec![finding(false, "configuration", error.to_string())],
     }
@@ -92,40 +132,65 @@ fn configuration(home: &Home) -> Vec<Finding> {
 
 fn policies(resolved: &config::Resolved) -> Finding {
     match policies::load(&resolved.bundle) {
-        Ok(bundle) => finding(true, "policies", format!("{} ({} policies)", bundle.version(), bundle.policy_count())),
+        Ok(bundle) => finding(
+            true,
+            "policies",
+            format!("{} ({} policies)", bundle.version(), bundle.policy_count()),
+        ),
         Err(error) => finding(false, "policies", error.to_string()),
     }
 }
 
 /// What a running gate says of itself.
 fn gate(home: &Home) -> Vec<Finding> {
-    let status = Line::as_operator(home).and_then(|mut line| line.ask::<StatusView>("portcullis/status"));
+    let status =
+        Line::as_operator(home).and_then(|mut line| line.ask::<StatusView>("portcullis/status"));
     let status = match status {
         Ok(status) => status,
-        Err(trouble) if trouble.exit == Exit::NotRunning => return vec![finding(true, "gate", "not running")],
+        Err(trouble) if trouble.exit == Exit::NotRunning => {
+            return vec![finding(true, "gate", "not running")];
+        }
         Err(trouble) => return vec![finding(false, "gate", trouble.message)],
     };
-    let mut findings = vec![finding(true, "gate", format!("{} (pid {})", status.url, status.pid))];
-    findings.extend(
-        status
-            .worker
-            .confinement
-            .iter()
-            .map(|measure| finding(measure.applied, format!("worker: {}", measure.name), measure.detail.clone())),
-    );
+    let mut findings = vec![finding(
+        true,
+        "gate",
+        format!("{} (pid {})", status.url, status.pid),
+    )];
+    findings.extend(status.worker.confinement.iter().map(|measure| {
+        finding(
+            measure.applied,
+            format!("worker: {}", measure.name),
+            measure.detail.clone(),
+        )
+    }));
     if let Some(broken) = &status.ledger.broken {
-        findings.push(finding(false, "ledger", format!("cannot record, so nothing is done: {broken}")));
+        findings.push(finding(
+            false,
+            "ledger",
+            format!("cannot record, so nothing is done: {broken}"),
+        ));
     }
     if status.pending_approvals > 0 {
         findings.push(finding(
             true,
             "approvals",
-            format!("{} wait for a person: portcullis approvals list", status.pending_approvals),
+            format!(
+                "{} wait for a person: portcullis approvals list",
+                status.pending_approvals
+            ),
         ));
     }
     for issuer in status.oauth.iter().flat_map(|oauth| &oauth.issuers) {
-        let detail = issuer.last_error.as_deref().map_or_else(|| format!("{} keys", issuer.keys), tame);
-        findings.push(finding(issuer.last_error.is_none(), format!("tokens of {}", tame(&issuer.issuer)), detail));
+        let detail = issuer
+            .last_error
+            .as_deref()
+            .map_or_else(|| format!("{} keys", issuer.keys), tame);
+        findings.push(finding(
+            issuer.last_error.is_none(),
+            format!("tokens of {}", tame(&issuer.issuer)),
+            detail,
+        ));
     }
     findings.extend(status.servers.iter().map(server));
     findings
@@ -137,8 +202,11 @@ fn server(server: &ServerView) -> Finding {
         (Some(reason), _) => finding(true, what, format!("blocked: {}", tame(reason))),
         (None, Some(error)) => finding(false, what, tame(error)),
         (None, None) if server.quarantined > 0 => {
-            let detail =
-                format!("{} definitions wait for a person: portcullis servers review {}", server.quarantined, tame(&server.id));
+            let detail = format!(
+                "{} definitions wait for a person: portcullis servers review {}",
+                server.quarantined,
+                tame(&server.id)
+            );
             finding(false, what, detail)
         }
         (None, None) => finding(true, what, server.state.as_str()),

@@ -46,7 +46,13 @@ fn not_json(error: &serde_json::Error) -> Trouble {
 }
 
 fn not_running(home: &Home) -> Trouble {
-    Trouble::new(Exit::NotRunning, format!("no gate is running in {}; start one with `portcullis up`", home.run.display()))
+    Trouble::new(
+        Exit::NotRunning,
+        format!(
+            "no gate is running in {}; start one with `portcullis up`",
+            home.run.display()
+        ),
+    )
 }
 
 impl Line {
@@ -61,19 +67,33 @@ impl Line {
     }
 
     /// Opens a line with this credential.
-    pub(super) fn with_token(home: &Home, token: Option<TokenText>, mount: Option<&str>) -> Result<Self, Trouble> {
+    pub(super) fn with_token(
+        home: &Home,
+        token: Option<TokenText>,
+        mount: Option<&str>,
+    ) -> Result<Self, Trouble> {
         Self::open(home, token, mount)
     }
 
     fn open(home: &Home, token: Option<TokenText>, mount: Option<&str>) -> Result<Self, Trouble> {
         let writer = UnixStream::connect(home.socket()).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => not_running(home),
-            _ => Trouble::failed(format!("cannot reach the gate at {}: {error}", home.socket().display())),
+            _ => Trouble::failed(format!(
+                "cannot reach the gate at {}: {error}",
+                home.socket().display()
+            )),
         })?;
-        let token =
-            token.ok_or_else(|| Trouble::failed("this home has no credential for the command line; run `portcullis up` once"))?;
+        let token = token.ok_or_else(|| {
+            Trouble::failed(
+                "this home has no credential for the command line; run `portcullis up` once",
+            )
+        })?;
         writer.set_read_timeout(Some(HELLO_PATIENCE))?;
-        let mut line = Self { reader: BufReader::new(writer.try_clone()?), writer, next: 1 };
+        let mut line = Self {
+            reader: BufReader::new(writer.try_clone()?),
+            writer,
+            next: 1,
+        };
         let mut hello = json!({ "portcullis": "hello", "token": token.expose() });
         if let (Some(mount), Some(hello)) = (mount, hello.as_object_mut()) {
             hello.insert("mount".into(), mount.into());
@@ -81,7 +101,11 @@ impl Line {
         line.send(&hello)?;
         let answer = line.receive()?;
         if let Some(error) = answer.get("error") {
-            return Err(Trouble::failed(error.as_str().map_or_else(|| error.to_string(), str::to_owned)));
+            return Err(Trouble::failed(
+                error
+                    .as_str()
+                    .map_or_else(|| error.to_string(), str::to_owned),
+            ));
         }
         line.writer.set_read_timeout(None)?;
         Ok(line)
@@ -106,7 +130,9 @@ impl Line {
         match self.reader.read_line(&mut text) {
             Ok(0) => Err(Trouble::failed("the gate closed the connection")),
             Ok(_) => Ok(text),
-            Err(error) => Err(Trouble::failed(format!("the gate does not answer: {error}"))),
+            Err(error) => Err(Trouble::failed(format!(
+                "the gate does not answer: {error}"
+            ))),
         }
     }
 
@@ -117,7 +143,8 @@ impl Line {
 
     /// The same, with parameters whose text must stay as it is: something in them is signed.
     pub(crate) fn request_raw(&mut self, method: &str, params: &str) -> Result<Value, Trouble> {
-        self.exchange(method, params)?.map_err(|error| refused(&error))
+        self.exchange(method, params)?
+            .map_err(|error| refused(&error))
     }
 
     fn exchange(&mut self, method: &str, params: &str) -> Result<Result<Value, Value>, Trouble> {
@@ -128,20 +155,31 @@ impl Line {
     }
 
     /// The text of the result as the gate wrote it, or the JSON-RPC error.
-    pub(crate) fn exchange_text(&mut self, method: &str, params: &str) -> Result<Result<String, Value>, Trouble> {
+    pub(crate) fn exchange_text(
+        &mut self,
+        method: &str,
+        params: &str,
+    ) -> Result<Result<String, Value>, Trouble> {
         let id = self.next;
         self.next += 1;
         let method = json!(method);
-        let message = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":{method},\"params\":{params}}}\n");
+        let message = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":{method},\"params\":{params}}}\n"
+        );
         self.writer.write_all(message.as_bytes())?;
         loop {
             let line = self.receive_line()?;
-            let answer: Answer<'_> = serde_json::from_str(&line).map_err(|error| not_json(&error))?;
-            if answer.method.is_some() || answer.id.is_none_or(|given| given.get() != id.to_string()) {
+            let answer: Answer<'_> =
+                serde_json::from_str(&line).map_err(|error| not_json(&error))?;
+            if answer.method.is_some()
+                || answer.id.is_none_or(|given| given.get() != id.to_string())
+            {
                 continue;
             }
             return Ok(match (answer.error, answer.result) {
-                (Some(error), _) => Err(serde_json::from_str(error.get()).map_err(|error| not_json(&error))?),
+                (Some(error), _) => {
+                    Err(serde_json::from_str(error.get()).map_err(|error| not_json(&error))?)
+                }
                 (None, result) => Ok(result.map_or("null", RawValue::get).to_owned()),
             });
         }
@@ -152,10 +190,17 @@ impl Line {
         self.ask_with(method, &json!({}))
     }
 
-    pub(crate) fn ask_with<T: DeserializeOwned>(&mut self, method: &str, params: &Value) -> Result<T, Trouble> {
+    pub(crate) fn ask_with<T: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        params: &Value,
+    ) -> Result<T, Trouble> {
         let answer = self.request(method, params)?;
-        serde_json::from_value(answer)
-            .map_err(|error| Trouble::failed(format!("the gate's answer to {method} is unreadable: {error}")))
+        serde_json::from_value(answer).map_err(|error| {
+            Trouble::failed(format!(
+                "the gate's answer to {method} is unreadable: {error}"
+            ))
+        })
     }
 }
 

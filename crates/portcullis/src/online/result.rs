@@ -42,7 +42,10 @@ impl Outcome {
     }
 
     fn word(&self, path: &[&str]) -> Cow<'_, str> {
-        self.json().path(path).and_then(Json::as_str).unwrap_or_default()
+        self.json()
+            .path(path)
+            .and_then(Json::as_str)
+            .unwrap_or_default()
     }
 
     /// The rule by which the gate stopped the call, if it did. A server cannot write here.
@@ -64,7 +67,12 @@ impl Outcome {
 
     fn parts(&self) -> Vec<Part<'_>> {
         let items = self.json().get("content").into_iter().flat_map(Json::items);
-        items.map(|json| Part { json, kind: json.get("type").and_then(Json::as_str).unwrap_or_default() }).collect()
+        items
+            .map(|json| Part {
+                json,
+                kind: json.get("type").and_then(Json::as_str).unwrap_or_default(),
+            })
+            .collect()
     }
 
     /// Writes it to the screen.
@@ -83,7 +91,11 @@ impl Outcome {
         if is_refusal(&violation) {
             write!(out, "refused ({violation}): ")?;
         } else if !violation.is_empty() {
-            write!(out, "done, but its result is withheld ({}): ", tame(&violation))?;
+            write!(
+                out,
+                "done, but its result is withheld ({}): ",
+                tame(&violation)
+            )?;
         }
         let parts = self.parts();
         let mut is_line_open = false;
@@ -129,8 +141,14 @@ impl Outcome {
             _ => None,
         };
         let Some(part) = part else {
-            let listed = parts.iter().enumerate().map(|(place, part)| format!("\n  {}", part.described(place + 1, parts.len())));
-            return Err(Trouble::usage(format!("say which part to save with --part N:{}", listed.collect::<String>())));
+            let listed = parts
+                .iter()
+                .enumerate()
+                .map(|(place, part)| format!("\n  {}", part.described(place + 1, parts.len())));
+            return Err(Trouble::usage(format!(
+                "say which part to save with --part N:{}",
+                listed.collect::<String>()
+            )));
         };
         let bytes = part.bytes()?;
         out_file::write(file, |out| Ok(out.write_all(&bytes)?))?;
@@ -153,37 +171,73 @@ impl<'a> Part<'a> {
     }
 
     fn base64(&self) -> Option<Cow<'a, str>> {
-        self.field(&["data"]).or_else(|| self.field(&["resource", "blob"]))
+        self.field(&["data"])
+            .or_else(|| self.field(&["resource", "blob"]))
     }
 
     fn bytes(&self) -> Result<Vec<u8>, Trouble> {
         if let Some(text) = self.text() {
             return Ok(text.into_owned().into_bytes());
         }
-        let data =
-            self.base64().ok_or_else(|| Trouble::failed(format!("this part is a {} and holds no data", tame(&self.kind))))?;
-        STANDARD.decode(data.as_bytes()).map_err(|error| Trouble::failed(format!("the data of this part is not base64: {error}")))
+        let data = self.base64().ok_or_else(|| {
+            Trouble::failed(format!(
+                "this part is a {} and holds no data",
+                tame(&self.kind)
+            ))
+        })?;
+        STANDARD.decode(data.as_bytes()).map_err(|error| {
+            Trouble::failed(format!("the data of this part is not base64: {error}"))
+        })
     }
 
     /// `image, image/png, 68 bytes`; with its number where there are several.
     fn described(&self, place: usize, of: usize) -> String {
         let mut words = Vec::new();
-        let kind = if self.kind.is_empty() { "content of no kind" } else { &self.kind };
-        words.push(if of > 1 { format!("{place}: {kind}") } else { kind.to_owned() });
-        let any = |paths: [&[&str]; 2]| paths.into_iter().find_map(|path| self.field(path)).map(Cow::into_owned);
+        let kind = if self.kind.is_empty() {
+            "content of no kind"
+        } else {
+            &self.kind
+        };
+        words.push(if of > 1 {
+            format!("{place}: {kind}")
+        } else {
+            kind.to_owned()
+        });
+        let any = |paths: [&[&str]; 2]| {
+            paths
+                .into_iter()
+                .find_map(|path| self.field(path))
+                .map(Cow::into_owned)
+        };
         words.extend(any([&["name"], &["resource", "name"]]));
         words.extend(any([&["uri"], &["resource", "uri"]]));
         words.extend(any([&["mimeType"], &["resource", "mimeType"]]));
-        let size = self.base64().map(|data| STANDARD.decode(data.as_bytes()).map_or(data.len(), |bytes| bytes.len()) as u64);
+        let size = self.base64().map(|data| {
+            STANDARD
+                .decode(data.as_bytes())
+                .map_or(data.len(), |bytes| bytes.len()) as u64
+        });
         let size = size.or_else(|| self.json.get("size").and_then(Json::as_u64));
-        words.extend(size.map(|size| if size == 1 { "1 byte".to_owned() } else { format!("{size} bytes") }));
-        words.iter().map(|word| tame(word)).collect::<Vec<_>>().join(", ")
+        words.extend(size.map(|size| {
+            if size == 1 {
+                "1 byte".to_owned()
+            } else {
+                format!("{size} bytes")
+            }
+        }));
+        words
+            .iter()
+            .map(|word| tame(word))
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 
 /// Whether this is the code of a rule that refuses calls.
 pub(super) fn is_refusal(violation: &str) -> bool {
-    Rule::ALL.iter().any(|rule| rule.code() == violation && rule.stage() < Stage::Dispatch)
+    Rule::ALL
+        .iter()
+        .any(|rule| rule.code() == violation && rule.stage() < Stage::Dispatch)
 }
 
 #[cfg(test)]

@@ -30,15 +30,30 @@ const ATTEMPTS: u32 = 2;
 
 /// Adds a server. Its entry is written without a classification first, so that nothing of it is approved or called before a person
 /// has answered.
-pub(super) fn add(args: &args::Add, line: &mut Line, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(super) fn add(
+    args: &args::Add,
+    line: &mut Line,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     adding::refuse_sentence(args.command.as_deref())?;
     let doubts = adding::doubts(args.command.as_deref(), &adding::values(args), home);
-    offline::change(home, |text| config::edit::add_server(text, &offline::new_server(args, None)), || Ok(()))?;
+    offline::change(
+        home,
+        |text| config::edit::add_server(text, &offline::new_server(args, None)),
+        || Ok(()),
+    )?;
     line.request("portcullis/reload", &json!({}))?;
     doubts.iter().for_each(|doubt| screen.warn(doubt));
     let (id, file) = (&args.id, home.config_file());
-    let server = if args.no_wait { None } else { Some(first_connection(line, id, screen)?) };
-    let is_connected = server.as_ref().is_some_and(|server| server.state == ServerState::Connected);
+    let server = if args.no_wait {
+        None
+    } else {
+        Some(first_connection(line, id, screen)?)
+    };
+    let is_connected = server
+        .as_ref()
+        .is_some_and(|server| server.state == ServerState::Connected);
     let review: ReviewView = line.ask(&format!("portcullis/servers/{id}/definitions"))?;
     let mut text = format!("Server {id} added in {}.\n", file.display());
     if let Some(server) = server.as_ref().filter(|_| !is_connected) {
@@ -48,7 +63,9 @@ pub(super) fn add(args: &args::Add, line: &mut Line, home: &Home, screen: &mut S
         text.push_str(&format!("\n{}", render::offer(&review, screen.style)));
     }
     let Some(level) = args.classification else {
-        text.push_str(&format!("\nNone of its tools can be called yet: portcullis servers classify {id} LEVEL\n"));
+        text.push_str(&format!(
+            "\nNone of its tools can be called yet: portcullis servers classify {id} LEVEL\n"
+        ));
         let document = json!({ "server": id, "done": "added", "file": file, "state": state(server.as_ref()), "review": review });
         screen.show(&document, &text)?;
         return Ok(exit_of(args, is_connected));
@@ -58,10 +75,25 @@ pub(super) fn add(args: &args::Add, line: &mut Line, home: &Home, screen: &mut S
         screen.out.write_all(text.as_bytes())?;
         screen.out.flush()?;
     }
-    let approves = is_connected && approved(args.yes, &format!("Approve this, and let callers use it as {level}?"))?;
-    let seen = if approves { review.waiting() } else { BTreeMap::new() };
+    let approves = is_connected
+        && approved(
+            args.yes,
+            &format!("Approve this, and let callers use it as {level}?"),
+        )?;
+    let seen = if approves {
+        review.waiting()
+    } else {
+        BTreeMap::new()
+    };
     let answer = classify_as(line, id, level, None, &seen)?;
-    let ending = ending(id, approves, answer.get("approved").and_then(Value::as_u64).unwrap_or_default());
+    let ending = ending(
+        id,
+        approves,
+        answer
+            .get("approved")
+            .and_then(Value::as_u64)
+            .unwrap_or_default(),
+    );
     let document = json!({
         "server": id, "done": "added", "file": file, "state": state(server.as_ref()), "approved": answer.get("approved"),
         "waiting": if approves { 0 } else { review.waiting().len() }, "review": review,
@@ -75,13 +107,21 @@ fn state(server: Option<&ServerView>) -> &'static str {
 }
 
 fn exit_of(args: &args::Add, is_connected: bool) -> Exit {
-    if args.no_wait || is_connected { Exit::Done } else { Exit::Upstream }
+    if args.no_wait || is_connected {
+        Exit::Done
+    } else {
+        Exit::Upstream
+    }
 }
 
 fn ending(id: &str, approves: bool, count: u64) -> String {
     match (approves, count) {
-        (true, 1) => "One definition is approved as it was shown. Its tools can be called now.\n".to_owned(),
-        (true, count) => format!("{count} definitions are approved as they were shown. Its tools can be called now.\n"),
+        (true, 1) => {
+            "One definition is approved as it was shown. Its tools can be called now.\n".to_owned()
+        }
+        (true, count) => format!(
+            "{count} definitions are approved as they were shown. Its tools can be called now.\n"
+        ),
         (false, _) => format!(
             "\nNothing is approved yet, so none of its tools can be called. Look, then approve:\n  portcullis servers review {id}\n  \
              portcullis servers approve {id}\n"
@@ -101,15 +141,26 @@ fn classify_as(
 }
 
 /// Sets the level of a server. The first time on a terminal, what it offers is shown and asked about.
-pub(super) fn classify(args: &args::Classify, line: &mut Line, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(super) fn classify(
+    args: &args::Classify,
+    line: &mut Line,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let id = &args.id;
     let review: ReviewView = line.ask(&format!("portcullis/servers/{id}/definitions"))?;
-    let is_first = review.classification.is_none() && review.definitions.iter().all(|one| one.state == "new");
+    let is_first =
+        review.classification.is_none() && review.definitions.iter().all(|one| one.state == "new");
     let mut params = json!({ "level": args.level.as_str(), "reason": args.reason });
     if is_first && !review.definitions.is_empty() && can_ask() && !args.yes {
-        screen.out.write_all(render::offer(&review, screen.style).as_bytes())?;
+        screen
+            .out
+            .write_all(render::offer(&review, screen.style).as_bytes())?;
         screen.out.flush()?;
-        let approves = approved(false, &format!("Approve this, and let callers use it as {}?", args.level))?;
+        let approves = approved(
+            false,
+            &format!("Approve this, and let callers use it as {}?", args.level),
+        )?;
         if !approves {
             return Err(Trouble::failed("nothing was changed"));
         }
@@ -118,7 +169,10 @@ pub(super) fn classify(args: &args::Classify, line: &mut Line, home: &Home, scre
         }
     }
     let answer = line.request(&format!("portcullis/servers/{id}/classify"), &params)?;
-    let approved = answer.get("approved").and_then(Value::as_u64).unwrap_or_default();
+    let approved = answer
+        .get("approved")
+        .and_then(Value::as_u64)
+        .unwrap_or_default();
     let file = home.config_file();
     let mut text = format!("Server {id} classified in {}.\n", file.display());
     if approved > 0 {
@@ -126,7 +180,10 @@ pub(super) fn classify(args: &args::Classify, line: &mut Line, home: &Home, scre
     } else if is_first {
         text.push_str(&format!("It has shown nothing yet. What it shows waits for you: portcullis servers review {id}\n"));
     }
-    screen.show(&json!({ "server": id, "done": "classified", "file": file, "approved": approved }), &text)?;
+    screen.show(
+        &json!({ "server": id, "done": "classified", "file": file, "approved": approved }),
+        &text,
+    )?;
     Ok(Exit::Done)
 }
 
@@ -144,12 +201,18 @@ fn approved(yes: bool, question: &str) -> Result<bool, Trouble> {
     terminal.flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    Ok(matches!(
+        answer.trim().to_ascii_lowercase().as_str(),
+        "y" | "yes"
+    ))
 }
 
 fn one(line: &mut Line, id: &str) -> Result<ServerView, Trouble> {
     let servers: Vec<ServerView> = line.ask("portcullis/servers")?;
-    servers.into_iter().find(|server| server.id == id).ok_or_else(|| Trouble::usage(format!("there is no server `{id}`")))
+    servers
+        .into_iter()
+        .find(|server| server.id == id)
+        .ok_or_else(|| Trouble::usage(format!("there is no server `{id}`")))
 }
 
 /// Waits until it is known whether the server can be reached, and shows that something is waited for.
@@ -172,8 +235,12 @@ fn first_connection(line: &mut Line, id: &str, screen: &Screen<'_>) -> Result<Se
             break server;
         }
         if spins {
-            let _ =
-                write!(io::stderr(), "\r{} connecting to {id} … {} s", wheel.next().unwrap_or('-'), begun.elapsed().as_secs());
+            let _ = write!(
+                io::stderr(),
+                "\r{} connecting to {id} … {} s",
+                wheel.next().unwrap_or('-'),
+                begun.elapsed().as_secs()
+            );
         }
         thread::sleep(LOOK);
     };
@@ -191,11 +258,21 @@ fn is_hopeless(server: &ServerView) -> bool {
 
 fn not_connected(server: &ServerView) -> String {
     let id = tame(&server.id);
-    let error = server.last_error.as_deref().map_or_else(|| "it has not answered yet".to_owned(), render::visible);
+    let error = server
+        .last_error
+        .as_deref()
+        .map_or_else(|| "it has not answered yet".to_owned(), render::visible);
     let said = server.stderr.as_deref().unwrap_or_default();
-    let lines: Vec<String> =
-        said.lines().filter(|line| !line.trim().is_empty()).map(|line| format!("  {}\n", render::visible(line))).collect();
-    let last: String = lines.iter().skip(lines.len().saturating_sub(10)).map(String::as_str).collect();
+    let lines: Vec<String> = said
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| format!("  {}\n", render::visible(line)))
+        .collect();
+    let last: String = lines
+        .iter()
+        .skip(lines.len().saturating_sub(10))
+        .map(String::as_str)
+        .collect();
     format!(
         "It is not connected: {error}\n{last}{}The gate goes on trying. See, change or try it again:\n  portcullis servers show {id}\n  \
          portcullis servers edit {id} …\n  portcullis servers retry {id}\n",
@@ -209,19 +286,33 @@ pub(super) fn show(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exi
     let (server, review) = match Line::as_operator(home) {
         Ok(mut line) => {
             super::decide::known_server(&mut line, id)?;
-            (one(&mut line, id)?, Some(line.ask::<ReviewView>(&format!("portcullis/servers/{id}/definitions"))?))
+            (
+                one(&mut line, id)?,
+                Some(line.ask::<ReviewView>(&format!("portcullis/servers/{id}/definitions"))?),
+            )
         }
         Err(trouble) if trouble.exit == Exit::NotRunning => {
-            let known = offline::configured(&resolved).into_iter().find(|server| server.id == id);
+            let known = offline::configured(&resolved)
+                .into_iter()
+                .find(|server| server.id == id);
             let ids = resolved.servers.iter().map(|server| server.id.as_str());
-            (known.ok_or_else(|| Trouble::usage(config::edit::EditError::unknown(id, ids)))?, None)
+            (
+                known.ok_or_else(|| Trouble::usage(config::edit::EditError::unknown(id, ids)))?,
+                None,
+            )
         }
         Err(trouble) => return Err(trouble),
     };
     let entry = resolved.server(id).map(entry).unwrap_or_default();
     let text = render::server(&server, &entry, review.as_ref(), screen.style);
-    let said: serde_json::Map<String, Value> = entry.into_iter().map(|(name, value)| (name, value.into())).collect();
-    screen.show(&json!({ "server": server, "entry": said, "definitions": review }), &text)?;
+    let said: serde_json::Map<String, Value> = entry
+        .into_iter()
+        .map(|(name, value)| (name, value.into()))
+        .collect();
+    screen.show(
+        &json!({ "server": server, "entry": said, "definitions": review }),
+        &text,
+    )?;
     Ok(Exit::Done)
 }
 
@@ -240,7 +331,10 @@ fn entry(server: &config::ServerEntry) -> Vec<(String, String)> {
                 add("arguments", stdio.args.join(" "));
             }
             if !stdio.env.is_empty() {
-                add("variables", stdio.env.iter().map(shown).collect::<Vec<_>>().join(", "));
+                add(
+                    "variables",
+                    stdio.env.iter().map(shown).collect::<Vec<_>>().join(", "),
+                );
             }
             if let Some(cwd) = &stdio.cwd {
                 add("directory", cwd.display().to_string());
@@ -252,7 +346,14 @@ fn entry(server: &config::ServerEntry) -> Vec<(String, String)> {
                 add("bearer", bearer.to_string());
             }
             if !http.headers.is_empty() {
-                add("headers", http.headers.iter().map(shown).collect::<Vec<_>>().join(", "));
+                add(
+                    "headers",
+                    http.headers
+                        .iter()
+                        .map(shown)
+                        .collect::<Vec<_>>()
+                        .join(", "),
+                );
             }
         }
         Transport::Missing => {}

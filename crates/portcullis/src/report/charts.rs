@@ -12,15 +12,21 @@ const TOP: f64 = 8.0;
 
 /// Calls over time, stacked by how they ended.
 pub(crate) fn steps(steps: &[Step]) -> String {
-    let totals = steps.iter().map(|step| step.permitted + step.refused + step.other);
+    let totals = steps
+        .iter()
+        .map(|step| step.permitted + step.refused + step.other);
     let most = nice(totals.max().unwrap_or(0).max(1));
     let (inner_width, inner_height) = (WIDTH - LEFT, HEIGHT - BOTTOM - TOP);
     let height = |count: u64| count as f64 / most as f64 * inner_height;
     let slot = inner_width / steps.len().max(1) as f64;
-    let mut svg =
-        format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Calls over time, by how they ended\">\n");
+    let mut svg = format!(
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Calls over time, by how they ended\">\n"
+    );
     for quarter in 0..=4_u64 {
-        let (count, y) = (most * quarter / 4, HEIGHT - BOTTOM - inner_height * quarter as f64 / 4.0);
+        let (count, y) = (
+            most * quarter / 4,
+            HEIGHT - BOTTOM - inner_height * quarter as f64 / 4.0,
+        );
         if (most * quarter).is_multiple_of(4) {
             let _ = writeln!(
                 svg,
@@ -43,7 +49,11 @@ pub(crate) fn steps(steps: &[Step]) -> String {
             step.refused,
             step.other
         );
-        for (class, count) in [("permitted", step.permitted), ("refused", step.refused), ("other", step.other)] {
+        for (class, count) in [
+            ("permitted", step.permitted),
+            ("refused", step.refused),
+            ("other", step.other),
+        ] {
             if count > 0 {
                 y -= height(count);
                 let _ = write!(
@@ -73,7 +83,9 @@ pub(crate) fn steps(steps: &[Step]) -> String {
 
 /// Names with a bar each.
 pub(crate) fn bars(rows: &[Row], class: &str, shown: usize) -> String {
-    let Some(most) = rows.iter().map(|row| row.count).max() else { return "<p class=\"none\">None.</p>\n".to_owned() };
+    let Some(most) = rows.iter().map(|row| row.count).max() else {
+        return "<p class=\"none\">None.</p>\n".to_owned();
+    };
     let mut out = "<div class=\"bars\">\n".to_owned();
     for row in rows.iter().take(shown) {
         let width = row.count as f64 / most.max(1) as f64 * 100.0;
@@ -97,7 +109,12 @@ fn nice(most: u64) -> u64 {
     let small = [4, 8, 12].into_iter().find(|round| *round >= most);
     let scale = 10_u64.saturating_pow(most.max(10).ilog10() - 1);
     let factors = [12, 16, 20, 24, 32, 40, 60, 80, 100];
-    let large = || factors.into_iter().map(|factor| scale.saturating_mul(factor)).find(|round| *round >= most);
+    let large = || {
+        factors
+            .into_iter()
+            .map(|factor| scale.saturating_mul(factor))
+            .find(|round| *round >= most)
+    };
     small.or_else(large).unwrap_or(most)
 }
 
@@ -121,7 +138,8 @@ pub(crate) fn short(time: &str) -> String {
 
 /// A time as it fits below an axis: the day, or the hour where all steps are of few days.
 fn tick(time: &str, steps: &[Step]) -> String {
-    let day = |step: Option<&Step>| step.map(|step| step.from.get(..10).unwrap_or_default().to_owned());
+    let day =
+        |step: Option<&Step>| step.map(|step| step.from.get(..10).unwrap_or_default().to_owned());
     let whole_days = steps.iter().all(|step| step.from.contains("T00:00:00"));
     match (whole_days, day(steps.first()) == day(steps.last())) {
         (true, _) => time.get(5..10).unwrap_or(time).to_owned(),

@@ -12,7 +12,14 @@ use crate::caller_names::CallerNames;
 
 const HOUR_MS: u64 = 3_600_000;
 /// The widths a step may have: the first that gives at most so many steps is taken.
-const WIDTHS_MS: [u64; 6] = [60_000, 10 * 60_000, HOUR_MS, 6 * HOUR_MS, 24 * HOUR_MS, 7 * 24 * HOUR_MS];
+const WIDTHS_MS: [u64; 6] = [
+    60_000,
+    10 * 60_000,
+    HOUR_MS,
+    6 * HOUR_MS,
+    24 * HOUR_MS,
+    7 * 24 * HOUR_MS,
+];
 const MOST_STEPS: u64 = 62;
 /// Open intents that are remembered, to say whose they were should their end never be known.
 const OPEN_LIMIT: usize = 200_000;
@@ -54,16 +61,32 @@ pub(crate) struct Collector {
 
 impl Collector {
     /// For the period from `since_ms` to before `until_ms`.
-    pub(crate) fn new(since_ms: u64, until_ms: u64, ledger: LedgerState, names: CallerNames) -> Self {
+    pub(crate) fn new(
+        since_ms: u64,
+        until_ms: u64,
+        ledger: LedgerState,
+        names: CallerNames,
+    ) -> Self {
         let span = until_ms.saturating_sub(since_ms).max(1);
-        let width_ms =
-            WIDTHS_MS.into_iter().find(|width| span.div_ceil(*width) <= MOST_STEPS).unwrap_or(span.div_ceil(MOST_STEPS));
+        let width_ms = WIDTHS_MS
+            .into_iter()
+            .find(|width| span.div_ceil(*width) <= MOST_STEPS)
+            .unwrap_or(span.div_ceil(MOST_STEPS));
         // Steps begin where a clock would: at whole hours or days.
         let start = since_ms - since_ms % width_ms;
         let steps = (0..(until_ms.saturating_sub(start)).div_ceil(width_ms).max(1))
-            .map(|step| Step { from: rfc3339(start + step * width_ms), ..Step::default() })
+            .map(|step| Step {
+                from: rfc3339(start + step * width_ms),
+                ..Step::default()
+            })
             .collect();
-        let summary = Summary { since: rfc3339(since_ms), until: rfc3339(until_ms), ledger, steps, ..Summary::default() };
+        let summary = Summary {
+            since: rfc3339(since_ms),
+            until: rfc3339(until_ms),
+            ledger,
+            steps,
+            ..Summary::default()
+        };
         Self {
             summary,
             since_ms: start,
@@ -99,11 +122,23 @@ impl Collector {
     fn call(&mut self, record: &Record) {
         let begun = record.intent.and_then(|intent| self.open.remove(&intent));
         // The intent is written when a person has answered: from there on it is the tool's time.
-        let approved_ms = begun.as_ref().filter(|_| !record.approval.is_empty()).map(|(ms, _)| record.ms.saturating_sub(*ms));
-        let us = approved_ms.map(|ms| ms * 1000).or(record.us).filter(|_| record.kind == "outcome");
+        let approved_ms = begun
+            .as_ref()
+            .filter(|_| !record.approval.is_empty())
+            .map(|(ms, _)| record.ms.saturating_sub(*ms));
+        let us = approved_ms
+            .map(|ms| ms * 1000)
+            .or(record.us)
+            .filter(|_| record.kind == "outcome");
         self.summary.calls.total += 1;
-        *self.summary.calls.by_verdict.entry(record.verdict.clone()).or_default() += 1;
-        let step = usize::try_from(record.ms.saturating_sub(self.since_ms) / self.width_ms).unwrap_or(usize::MAX);
+        *self
+            .summary
+            .calls
+            .by_verdict
+            .entry(record.verdict.clone())
+            .or_default() += 1;
+        let step = usize::try_from(record.ms.saturating_sub(self.since_ms) / self.width_ms)
+            .unwrap_or(usize::MAX);
         if let Some(step) = self.summary.steps.get_mut(step) {
             *match record.verdict.as_str() {
                 "permitted" => &mut step.permitted,
@@ -115,19 +150,38 @@ impl Collector {
             "refused" => self.refusal(record),
             "indeterminate" => {
                 let item = match begun {
-                    Some((_, begun)) => Item { seq: record.seq, detail: record.detail.clone(), ..begun },
+                    Some((_, begun)) => Item {
+                        seq: record.seq,
+                        detail: record.detail.clone(),
+                        ..begun
+                    },
                     None => self.item(record),
                 };
                 self.summary.indeterminate.push(item);
             }
             "permitted" => {}
-            verdict => self.failures.add(if record.violation.is_empty() { verdict } else { &record.violation }, 1),
+            verdict => self.failures.add(
+                if record.violation.is_empty() {
+                    verdict
+                } else {
+                    &record.violation
+                },
+                1,
+            ),
         }
         if !record.label_after.is_empty() && record.label_after != record.label {
-            self.rises.add(&format!("{} → {}", or_dash(&record.label), record.label_after), 1);
+            self.rises.add(
+                &format!("{} → {}", or_dash(&record.label), record.label_after),
+                1,
+            );
         }
         if !record.caller.is_empty() {
-            sum(self.callers.of(&record.caller), record, us, [&record.user, &record.agent]);
+            sum(
+                self.callers.of(&record.caller),
+                record,
+                us,
+                [&record.user, &record.agent],
+            );
         }
         if !record.server.is_empty() {
             sum(self.servers.of(&record.server), record, us, ["", ""]);
@@ -137,9 +191,11 @@ impl Collector {
     fn refusal(&mut self, record: &Record) {
         let tool = tool_of(record);
         self.refusals_by_rule.add(or_dash(&record.violation), 1);
-        self.refusals_by_tool.add(&format!("{tool}: {}", or_dash(&record.violation)), 1);
+        self.refusals_by_tool
+            .add(&format!("{tool}: {}", or_dash(&record.violation)), 1);
         if record.violation == "WouldViolateWriteDown" {
-            self.write_downs.add(&format!("{} → {tool}", or_dash(&record.label)), 1);
+            self.write_downs
+                .add(&format!("{} → {tool}", or_dash(&record.label)), 1);
         }
     }
 
@@ -175,9 +231,16 @@ impl Collector {
     fn definition(&mut self, record: &Record) {
         let item = self.item(record);
         let list = &mut self.summary.definition_changes;
-        let same =
-            list.newest.last_mut().filter(|last| last.what == item.what && last.by == item.by && last.server == record.server);
-        let Some(last) = same else { return list.push(Item { server: record.server.clone(), together: 1, ..item }) };
+        let same = list.newest.last_mut().filter(|last| {
+            last.what == item.what && last.by == item.by && last.server == record.server
+        });
+        let Some(last) = same else {
+            return list.push(Item {
+                server: record.server.clone(),
+                together: 1,
+                ..item
+            });
+        };
         list.count += 1;
         last.together += 1;
         match last.about.len() {
@@ -185,19 +248,38 @@ impl Collector {
             _ if !last.about.ends_with('…') => last.about.push_str(", …"),
             _ => {}
         }
-        (last.seq, last.time, last.detail) = (item.seq, item.time, format!("{} definitions", last.together));
+        (last.seq, last.time, last.detail) = (
+            item.seq,
+            item.time,
+            format!("{} definitions", last.together),
+        );
     }
 
     /// Who did it: a person where one is known, else the credential by its name.
     fn who(&self, record: &Record) -> String {
-        if record.user.is_empty() { self.names.name(&record.caller).to_owned() } else { record.user.clone() }
+        if record.user.is_empty() {
+            self.names.name(&record.caller).to_owned()
+        } else {
+            record.user.clone()
+        }
     }
 
     fn item(&self, record: &Record) -> Item {
         let session = self.names.name(&record.session);
-        let about = [&record.server, &record.tool, session, &record.target, &record.approval, &record.call];
+        let about = [
+            &record.server,
+            &record.tool,
+            session,
+            &record.target,
+            &record.approval,
+            &record.call,
+        ];
         let about: Vec<&str> = about.into_iter().filter(|text| !text.is_empty()).collect();
-        let detail = [&record.detail, &record.reason].into_iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>();
+        let detail = [&record.detail, &record.reason]
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .cloned()
+            .collect::<Vec<_>>();
         Item {
             seq: record.seq,
             time: record.time.clone(),
@@ -219,7 +301,10 @@ impl Collector {
         summary.label_rises = self.rises.into_rows();
         summary.write_down_refusals = self.write_downs.into_rows();
         summary.authentication_failures = self.strangers.into_rows();
-        summary.approvals = Approvals { by_person: self.people.into_rows(), ..summary.approvals };
+        summary.approvals = Approvals {
+            by_person: self.people.into_rows(),
+            ..summary.approvals
+        };
         summary.other_changes = self.changes.into_rows();
         summary.callers = parties(self.callers, |id| self.names.name(id).to_owned());
         summary.servers = parties(self.servers, str::to_owned);
@@ -228,9 +313,20 @@ impl Collector {
 }
 
 fn is_configuration(action: &str) -> bool {
-    ["config.", "server.", "credential.", "account.", "policy.", "bundle.", "session.", "body.", "ledger.trimmed", "gate."]
-        .iter()
-        .any(|prefix| action.starts_with(prefix))
+    [
+        "config.",
+        "server.",
+        "credential.",
+        "account.",
+        "policy.",
+        "bundle.",
+        "session.",
+        "body.",
+        "ledger.trimmed",
+        "gate.",
+    ]
+    .iter()
+    .any(|prefix| action.starts_with(prefix))
 }
 
 fn or_dash(text: &str) -> &str {
@@ -256,8 +352,15 @@ fn sum(sums: &mut Sums, record: &Record, us: Option<u64>, also: [&str; 2]) {
         sums.us += us;
         sums.timed += 1;
     }
-    let label = if record.label_after.is_empty() { &record.label } else { &record.label_after };
-    let level = label.split('+').next().and_then(|level| level.parse::<vocab::Level>().ok());
+    let label = if record.label_after.is_empty() {
+        &record.label
+    } else {
+        &record.label_after
+    };
+    let level = label
+        .split('+')
+        .next()
+        .and_then(|level| level.parse::<vocab::Level>().ok());
     sums.level = sums.level.max(level.map_or(0, |level| level as u8 + 1));
     for name in also {
         if !name.is_empty() && sums.also.len() < 8 && !sums.also.iter().any(|known| known == name) {
@@ -284,7 +387,11 @@ fn parties(tally: Tally<Sums>, name: impl Fn(&str) -> String) -> Vec<Party> {
                 .and_then(vocab::Level::from_rank)
                 .map(|level| level.to_string())
                 .unwrap_or_default(),
-            mean_ms: if sums.timed == 0 { 0.0 } else { (sums.us as f64 / sums.timed as f64).round() / 1000.0 },
+            mean_ms: if sums.timed == 0 {
+                0.0
+            } else {
+                (sums.us as f64 / sums.timed as f64).round() / 1000.0
+            },
         })
         .collect();
     parties.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.id.cmp(&b.id)));

@@ -22,7 +22,10 @@ pub(crate) fn render(summary: &Summary) -> String {
     }
     for step in &summary.steps {
         let total = step.permitted + step.refused + step.other;
-        let more = format!("permitted {}; refused {}; other {}", step.permitted, step.refused, step.other);
+        let more = format!(
+            "permitted {}; refused {}; other {}",
+            step.permitted, step.refused, step.other
+        );
         line(&["calls by time", &step.from, &total.to_string(), &more]);
     }
     for (title, rows) in summary.tables() {
@@ -38,7 +41,10 @@ pub(crate) fn render(summary: &Summary) -> String {
     for (title, list) in summary.lists() {
         line(&[title, "count", &list.count.to_string(), ""]);
         for item in &list.newest {
-            let more = format!("record {}; {}; {}; by {}; {}", item.seq, item.what, item.about, item.by, item.detail);
+            let more = format!(
+                "record {}; {}; {}; by {}; {}",
+                item.seq, item.what, item.about, item.by, item.detail
+            );
             line(&[title, &item.time, &item.what, &more]);
         }
     }
@@ -64,7 +70,13 @@ fn head(summary: &Summary) -> Vec<(&'static str, String)> {
         ("ledger first record", ledger.first_record.to_string()),
         ("ledger records", ledger.records.to_string()),
         ("ledger head", ledger.head.clone()),
-        ("checkpoint covers", ledger.checkpoint_covers.map(|size| size.to_string()).unwrap_or_default()),
+        (
+            "checkpoint covers",
+            ledger
+                .checkpoint_covers
+                .map(|size| size.to_string())
+                .unwrap_or_default(),
+        ),
         ("checkpoint root", ledger.root.clone()),
         ("public key", ledger.public_key.clone().unwrap_or_default()),
     ]

@@ -34,10 +34,25 @@ pub(crate) fn render(summary: &Summary) -> String {
     );
     page.push_str(&seal(summary));
     page.push_str(&tiles(summary));
-    card(&mut page, "Calls over time", "", &charts::steps(&summary.steps));
+    card(
+        &mut page,
+        "Calls over time",
+        "",
+        &charts::steps(&summary.steps),
+    );
     page.push_str("<div class=\"pair\">");
-    card(&mut page, "Refusals by rule", "", &charts::bars(&summary.refusals_by_rule, "refused", BARS));
-    card(&mut page, "Refusals by tool", "", &charts::bars(&summary.refusals_by_tool, "refused", BARS));
+    card(
+        &mut page,
+        "Refusals by rule",
+        "",
+        &charts::bars(&summary.refusals_by_rule, "refused", BARS),
+    );
+    card(
+        &mut page,
+        "Refusals by tool",
+        "",
+        &charts::bars(&summary.refusals_by_tool, "refused", BARS),
+    );
     card(
         &mut page,
         "Labels raised",
@@ -50,7 +65,12 @@ pub(crate) fn render(summary: &Summary) -> String {
         "secret data that did not leave",
         &charts::bars(&summary.write_down_refusals, "refused", BARS),
     );
-    card(&mut page, "Failures by code", "", &charts::bars(&summary.failures_by_code, "other", BARS));
+    card(
+        &mut page,
+        "Failures by code",
+        "",
+        &charts::bars(&summary.failures_by_code, "other", BARS),
+    );
     card(
         &mut page,
         "Failed authentication",
@@ -58,13 +78,33 @@ pub(crate) fn render(summary: &Summary) -> String {
         &charts::bars(&summary.authentication_failures, "other", BARS),
     );
     page.push_str("</div>\n");
-    card(&mut page, "Callers", "", &parties(&summary.callers, "Caller", "People and agents"));
-    card(&mut page, "Servers", "", &parties(&summary.servers, "Server", ""));
+    card(
+        &mut page,
+        "Callers",
+        "",
+        &parties(&summary.callers, "Caller", "People and agents"),
+    );
+    card(
+        &mut page,
+        "Servers",
+        "",
+        &parties(&summary.servers, "Server", ""),
+    );
     card(&mut page, "Approvals", "", &approvals(summary));
     for (title, list) in summary.lists() {
-        card(&mut page, &capital(title), &grouped(list.count), &listed(list));
+        card(
+            &mut page,
+            &capital(title),
+            &grouped(list.count),
+            &listed(list),
+        );
     }
-    card(&mut page, "Other changes", "", &charts::bars(&summary.other_changes, "plain", BARS));
+    card(
+        &mut page,
+        "Other changes",
+        "",
+        &charts::bars(&summary.other_changes, "plain", BARS),
+    );
     card(&mut page, "The ledger", "", &ledger(summary));
     page.push_str(
         "<footer>Made by portcullis audit report. Figures are counted from the records that the ledger holds; \
@@ -90,13 +130,24 @@ pub(crate) fn escape(text: &str) -> String {
 }
 
 fn card(page: &mut String, title: &str, small: &str, body: &str) {
-    let small = if small.is_empty() { String::new() } else { format!("<small>{}</small>", escape(small)) };
-    let _ = write!(page, "<section class=\"card\"><h2>{}{small}</h2>\n{body}</section>\n", escape(title));
+    let small = if small.is_empty() {
+        String::new()
+    } else {
+        format!("<small>{}</small>", escape(small))
+    };
+    let _ = write!(
+        page,
+        "<section class=\"card\"><h2>{}{small}</h2>\n{body}</section>\n",
+        escape(title)
+    );
 }
 
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+    chars
+        .next()
+        .map(|first| first.to_uppercase().chain(chars).collect())
+        .unwrap_or_default()
 }
 
 fn seal(summary: &Summary) -> String {
@@ -105,7 +156,9 @@ fn seal(summary: &Summary) -> String {
         None if ledger.verifies => format!(
             "<div class=\"seal\"><b>The ledger verifies</b><span>{} records; the signed head covers {}</span></div>\n",
             grouped(ledger.records - ledger.first_record),
-            ledger.checkpoint_covers.map_or_else(|| "none".to_owned(), grouped)
+            ledger
+                .checkpoint_covers
+                .map_or_else(|| "none".to_owned(), grouped)
         ),
         finding => format!(
             "<div class=\"seal broken\"><b>The ledger does not verify</b><span>{}</span></div>\n",
@@ -125,12 +178,20 @@ fn tiles(summary: &Summary) -> String {
         ("warn", failed, "failed, cancelled or unknown"),
         ("", total(&summary.label_rises), "labels raised"),
         ("", summary.approvals.asked, "approvals asked"),
-        ("", total(&summary.authentication_failures), "failed authentications"),
+        (
+            "",
+            total(&summary.authentication_failures),
+            "failed authentications",
+        ),
     ];
     let mut out = "<div class=\"tiles\">\n".to_owned();
     for (class, count, what) in tiles {
         let class = if count == 0 { "" } else { class };
-        let _ = writeln!(out, "<div class=\"tile {class}\"><b>{}</b><span>{what}</span></div>", grouped(count));
+        let _ = writeln!(
+            out,
+            "<div class=\"tile {class}\"><b>{}</b><span>{what}</span></div>",
+            grouped(count)
+        );
     }
     out.push_str("</div>\n");
     out
@@ -140,12 +201,20 @@ fn parties(parties: &[Party], what: &str, also: &str) -> String {
     if parties.is_empty() {
         return "<p class=\"none\">None.</p>\n".to_owned();
     }
-    let extra = if also.is_empty() { String::new() } else { format!("<th>{also}</th>") };
+    let extra = if also.is_empty() {
+        String::new()
+    } else {
+        format!("<th>{also}</th>")
+    };
     let mut out = format!(
         "<div class=\"scroll\"><table><tr><th>{what}</th>{extra}<th class=\"n\">Calls</th><th class=\"n\">Permitted</th><th class=\"n\">Refused</th><th class=\"n\">Other</th><th>Highest session level</th><th class=\"n\">Mean time</th></tr>\n"
     );
     for party in parties.iter().take(ROWS) {
-        let extra = if also.is_empty() { String::new() } else { format!("<td>{}</td>", escape(&party.also.join(", "))) };
+        let extra = if also.is_empty() {
+            String::new()
+        } else {
+            format!("<td>{}</td>", escape(&party.also.join(", ")))
+        };
         let _ = writeln!(
             out,
             "<tr><td>{}</td>{extra}<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td class=\"n\">{:.1} ms</td></tr>",
@@ -199,9 +268,19 @@ fn listed(list: &Listed) -> String {
 fn ledger(summary: &Summary) -> String {
     let ledger = &summary.ledger;
     let mut out = "<dl>".to_owned();
-    let covers = ledger.checkpoint_covers.map(|size| format!("{size} records")).unwrap_or_default();
+    let covers = ledger
+        .checkpoint_covers
+        .map(|size| format!("{size} records"))
+        .unwrap_or_default();
     let rows = [
-        ("Records", format!("{} to {}", ledger.first_record, ledger.records.saturating_sub(1))),
+        (
+            "Records",
+            format!(
+                "{} to {}",
+                ledger.first_record,
+                ledger.records.saturating_sub(1)
+            ),
+        ),
         ("Hash of the last one", ledger.head.clone()),
         ("Root of the tree", ledger.root.clone()),
         ("Signed head covers", covers),

@@ -23,7 +23,11 @@ pub(crate) struct Tally<T>(BTreeMap<String, T>);
 impl<T: Default> Tally<T> {
     /// What is counted under a name, or under "others" where there are too many already.
     pub(crate) fn of(&mut self, name: &str) -> &mut T {
-        let name = if self.0.len() >= NAMES && !self.0.contains_key(name) { OTHERS } else { name };
+        let name = if self.0.len() >= NAMES && !self.0.contains_key(name) {
+            OTHERS
+        } else {
+            name
+        };
         self.0.entry(name.to_owned()).or_default()
     }
 
@@ -39,12 +43,19 @@ impl Tally<u64> {
 
     /// The most frequent first; what is beyond the reported is one row.
     pub(crate) fn into_rows(self) -> Vec<Row> {
-        let mut rows: Vec<Row> = self.0.into_iter().map(|(name, count)| Row { name, count }).collect();
+        let mut rows: Vec<Row> = self
+            .0
+            .into_iter()
+            .map(|(name, count)| Row { name, count })
+            .collect();
         rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
         let rest: u64 = rows.iter().skip(REPORTED).map(|row| row.count).sum();
         rows.truncate(REPORTED);
         if rest > 0 {
-            rows.push(Row { name: OTHERS.to_owned(), count: rest });
+            rows.push(Row {
+                name: OTHERS.to_owned(),
+                count: rest,
+            });
         }
         rows
     }

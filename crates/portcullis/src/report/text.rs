@@ -17,7 +17,13 @@ const NAME: usize = 44;
 
 pub(crate) fn render(summary: &Summary, style: Style) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "{} to {} UTC, {} records", short(&summary.since), short(&summary.until), summary.records);
+    let _ = writeln!(
+        out,
+        "{} to {} UTC, {} records",
+        short(&summary.since),
+        short(&summary.until),
+        summary.records
+    );
     out.push_str(&ledger(summary, style));
     let verdict = |name: &str| summary.calls.by_verdict.get(name).copied().unwrap_or(0);
     let (permitted, refused) = (verdict("permitted"), verdict("refused"));
@@ -37,28 +43,59 @@ pub(crate) fn render(summary: &Summary, style: Style) -> String {
         approvals.denied,
         approvals.expired
     );
-    let _ = writeln!(out, "{} refused without a valid credential", total(&summary.authentication_failures));
+    let _ = writeln!(
+        out,
+        "{} refused without a valid credential",
+        total(&summary.authentication_failures)
+    );
     steps(&mut out, &summary.steps, style);
-    bars(&mut out, "Refusals by rule", &summary.refusals_by_rule, style);
-    bars(&mut out, "Refusals by tool", &summary.refusals_by_tool, style);
-    bars(&mut out, "Failures by code", &summary.failures_by_code, style);
+    bars(
+        &mut out,
+        "Refusals by rule",
+        &summary.refusals_by_rule,
+        style,
+    );
+    bars(
+        &mut out,
+        "Refusals by tool",
+        &summary.refusals_by_tool,
+        style,
+    );
+    bars(
+        &mut out,
+        "Failures by code",
+        &summary.failures_by_code,
+        style,
+    );
     bars(&mut out, "Labels raised", &summary.label_rises, style);
     parties(&mut out, "CALLER", &summary.callers, style);
     parties(&mut out, "SERVER", &summary.servers, style);
-    let _ = writeln!(out, "\nEverything, with charts: portcullis audit report --format html --out report.html");
+    let _ = writeln!(
+        out,
+        "\nEverything, with charts: portcullis audit report --format html --out report.html"
+    );
     out
 }
 
 fn counted(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+    if count == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{count} {what}s")
+    }
 }
 
 fn ledger(summary: &Summary, style: Style) -> String {
     match &summary.ledger.finding {
-        None if summary.ledger.verifies => format!("{}\n", style.paint("The ledger verifies.", Paint::Green)),
+        None if summary.ledger.verifies => {
+            format!("{}\n", style.paint("The ledger verifies.", Paint::Green))
+        }
         finding => {
             let why = tame(finding.as_deref().unwrap_or_default());
-            format!("{}\n", style.paint(&format!("The ledger does not verify: {why}"), Paint::Red))
+            format!(
+                "{}\n",
+                style.paint(&format!("The ledger does not verify: {why}"), Paint::Red)
+            )
         }
     }
 }
@@ -72,22 +109,45 @@ fn bar(count: u64, most: u64) -> String {
 fn steps(out: &mut String, steps: &[Step], style: Style) {
     let sum = |step: &Step| step.permitted + step.refused + step.other;
     let busy: Vec<&Step> = steps.iter().filter(|step| sum(step) > 0).collect();
-    let Some(most) = busy.iter().map(|step| sum(step)).max() else { return };
+    let Some(most) = busy.iter().map(|step| sum(step)).max() else {
+        return;
+    };
     let _ = writeln!(out, "\n{}", style.paint("Calls over time", Paint::Bold));
     for step in busy.iter().rev().take(ROWS).rev() {
-        let refused = if step.refused > 0 { format!(" ({} refused)", step.refused) } else { String::new() };
-        let _ = writeln!(out, "  {}  {:>6}  {}{refused}", short(&step.from), sum(step), bar(sum(step), most));
+        let refused = if step.refused > 0 {
+            format!(" ({} refused)", step.refused)
+        } else {
+            String::new()
+        };
+        let _ = writeln!(
+            out,
+            "  {}  {:>6}  {}{refused}",
+            short(&step.from),
+            sum(step),
+            bar(sum(step), most)
+        );
     }
 }
 
 fn bars(out: &mut String, title: &str, rows: &[Row], style: Style) {
-    let Some(most) = rows.iter().map(|row| row.count).max() else { return };
+    let Some(most) = rows.iter().map(|row| row.count).max() else {
+        return;
+    };
     let _ = writeln!(out, "\n{}", style.paint(title, Paint::Bold));
     let shown = || rows.iter().take(ROWS);
     let name = |row: &Row| cut(&tame(&row.name), NAME);
-    let width = shown().map(|row| name(row).chars().count()).max().unwrap_or(0);
+    let width = shown()
+        .map(|row| name(row).chars().count())
+        .max()
+        .unwrap_or(0);
     for row in shown() {
-        let _ = writeln!(out, "  {:<width$}  {:>6}  {}", name(row), row.count, bar(row.count, most));
+        let _ = writeln!(
+            out,
+            "  {:<width$}  {:>6}  {}",
+            name(row),
+            row.count,
+            bar(row.count, most)
+        );
     }
     let rest = total(rows.get(ROWS..).unwrap_or_default());
     if rest > 0 {
@@ -103,11 +163,23 @@ fn parties(out: &mut String, what: &str, parties: &[Party], style: Style) {
         .iter()
         .take(ROWS)
         .map(|party| {
-            let figures = [party.calls, party.permitted, party.refused, party.other].map(|figure| cell(figure.to_string()));
+            let figures = [party.calls, party.permitted, party.refused, party.other]
+                .map(|figure| cell(figure.to_string()));
             let mean = cell(format!("{:.1} ms", party.mean_ms));
-            std::iter::once(cell(&party.name)).chain(figures).chain([cell(&party.highest_level), mean]).collect()
+            std::iter::once(cell(&party.name))
+                .chain(figures)
+                .chain([cell(&party.highest_level), mean])
+                .collect()
         })
         .collect();
-    let head = [what, "CALLS", "PERMITTED", "REFUSED", "OTHER", "HIGHEST SESSION LEVEL", "MEAN TIME"];
+    let head = [
+        what,
+        "CALLS",
+        "PERMITTED",
+        "REFUSED",
+        "OTHER",
+        "HIGHEST SESSION LEVEL",
+        "MEAN TIME",
+    ];
     let _ = write!(out, "\n{}", table(&head, &rows, style));
 }

@@ -24,8 +24,12 @@ fn at(seconds: u64) -> SystemTime {
 #[test]
 fn a_token_is_recognised_until_it_is_revoked() {
     let mut tokens = Tokens::default();
-    let (credential, token) = tokens.issue(new("laptop"), at(7), &mut system_random).unwrap();
-    let (other, _) = tokens.issue(new("other"), at(8), &mut system_random).unwrap();
+    let (credential, token) = tokens
+        .issue(new("laptop"), at(7), &mut system_random)
+        .unwrap();
+    let (other, _) = tokens
+        .issue(new("other"), at(8), &mut system_random)
+        .unwrap();
     assert_eq!(tokens.verify(token.expose()), Some(&credential));
     assert_eq!(credential.created, 7);
     assert_ne!(credential.id, other.id);
@@ -38,8 +42,12 @@ fn a_token_is_recognised_until_it_is_revoked() {
 
 #[test]
 fn tokens_look_like_tokens_and_use_the_given_randomness() {
-    let (_, a) = Tokens::default().issue(new("a"), at(0), &mut counting()).unwrap();
-    let (_, b) = Tokens::default().issue(new("a"), at(0), &mut counting()).unwrap();
+    let (_, a) = Tokens::default()
+        .issue(new("a"), at(0), &mut counting())
+        .unwrap();
+    let (_, b) = Tokens::default()
+        .issue(new("a"), at(0), &mut counting())
+        .unwrap();
     assert_eq!(a, b);
     assert_eq!(a.expose().len(), 28);
     assert_eq!(TokenText::parse(a.expose()), Some(a.clone()));
@@ -67,7 +75,11 @@ fn every_character_is_equally_likely() {
 #[test]
 fn failing_randomness_makes_no_token() {
     let mut broken = |_: &mut [u8]| Err(TokenError::Random("none".into()));
-    assert!(Tokens::default().issue(new("a"), at(0), &mut broken).is_err());
+    assert!(
+        Tokens::default()
+            .issue(new("a"), at(0), &mut broken)
+            .is_err()
+    );
 }
 
 #[test]
@@ -76,12 +88,23 @@ fn the_file_keeps_hashes_only_and_is_private() {
     let file = dir.path().join("tokens.json");
     let (credential, token) = Tokens::update(&file, |tokens| {
         let grants = vec!["github__*".to_owned(), "notes__read_note".to_owned()];
-        tokens.issue(NewCredential { view: View::Flat, grants, ..new("ci") }, at(1), &mut system_random)
+        tokens.issue(
+            NewCredential {
+                view: View::Flat,
+                grants,
+                ..new("ci")
+            },
+            at(1),
+            &mut system_random,
+        )
     })
     .unwrap();
     let stored = fs::read_to_string(&file).unwrap();
     assert!(!stored.contains(token.expose()));
-    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     let tokens = Tokens::load(&file).unwrap();
     assert_eq!(tokens.verify(token.expose()), Some(&credential));
     let id = |text| ServerId::parse(text).unwrap();
@@ -95,21 +118,43 @@ fn the_file_keeps_hashes_only_and_is_private() {
 fn mistakes_are_named_and_change_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("tokens.json");
-    let bad = |new| Tokens::update(&file, |tokens| tokens.issue(new, at(0), &mut system_random)).unwrap_err().to_string();
-    assert!(bad(NewCredential { grants: vec!["github".into()], ..new("a") }).contains("server__tool"));
+    let bad = |new| {
+        Tokens::update(&file, |tokens| tokens.issue(new, at(0), &mut system_random))
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(
+        bad(NewCredential {
+            grants: vec!["github".into()],
+            ..new("a")
+        })
+        .contains("server__tool")
+    );
     assert!(bad(new("")).contains("1 to 64"));
     assert!(bad(new("a\nb")).contains("printable"));
     assert!(!file.exists());
-    assert!(Tokens::update(&file, |tokens| tokens.revoke("nobody")).unwrap_err().to_string().contains("token list"));
+    assert!(
+        Tokens::update(&file, |tokens| tokens.revoke("nobody"))
+            .unwrap_err()
+            .to_string()
+            .contains("token list")
+    );
     fs::write(&file, "{").unwrap();
-    assert!(matches!(Tokens::load(&file), Err(TokenError::Damaged { .. })));
+    assert!(matches!(
+        Tokens::load(&file),
+        Err(TokenError::Damaged { .. })
+    ));
 }
 
 #[test]
 fn two_credentials_of_one_name_must_be_revoked_by_id() {
     let mut tokens = Tokens::default();
-    let (first, _) = tokens.issue(new("twin"), at(0), &mut system_random).unwrap();
-    tokens.issue(new("twin"), at(0), &mut system_random).unwrap();
+    let (first, _) = tokens
+        .issue(new("twin"), at(0), &mut system_random)
+        .unwrap();
+    tokens
+        .issue(new("twin"), at(0), &mut system_random)
+        .unwrap();
     assert!(tokens.revoke("twin").is_err());
     assert_eq!(tokens.revoke(&first.id).unwrap().id, first.id);
     tokens.revoke("twin").unwrap();
@@ -120,9 +165,13 @@ fn a_new_home_has_a_client_and_an_operator() {
     let dir = tempfile::tempdir().unwrap();
     let home = Home::at(dir.path());
     home.prepare().unwrap();
-    let token = prepare_first(&home, at(5), &mut system_random).unwrap().unwrap();
+    let token = prepare_first(&home, at(5), &mut system_random)
+        .unwrap()
+        .unwrap();
     assert_eq!(
-        prepare_first(&home, at(6), &mut system_random).unwrap().as_ref(),
+        prepare_first(&home, at(6), &mut system_random)
+            .unwrap()
+            .as_ref(),
         Some(&token),
         "the second start changes nothing"
     );
@@ -130,13 +179,31 @@ fn a_new_home_has_a_client_and_an_operator() {
     assert_eq!(tokens.list().len(), 2);
     assert_eq!(tokens.verify(token.expose()).unwrap().role, Role::Client);
     let operator = read_clear(&home.operator_token_file()).unwrap();
-    assert_eq!(tokens.verify(operator.expose()).unwrap().role, Role::Operator);
-    assert_eq!(fs::metadata(home.client_token_file()).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        tokens.verify(operator.expose()).unwrap().role,
+        Role::Operator
+    );
+    assert_eq!(
+        fs::metadata(home.client_token_file())
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o600
+    );
 
     Tokens::update(&home.tokens_file(), |tokens| tokens.revoke("first-client")).unwrap();
-    assert_eq!(prepare_first(&home, at(7), &mut system_random).unwrap(), None, "revoked stays revoked");
+    assert_eq!(
+        prepare_first(&home, at(7), &mut system_random).unwrap(),
+        None,
+        "revoked stays revoked"
+    );
     fs::remove_file(home.client_token_file()).unwrap();
-    assert_ne!(prepare_first(&home, at(8), &mut system_random).unwrap(), Some(token), "a new one, not the old one");
+    assert_ne!(
+        prepare_first(&home, at(8), &mut system_random).unwrap(),
+        Some(token),
+        "a new one, not the old one"
+    );
 }
 
 #[test]
@@ -147,7 +214,10 @@ fn concurrent_changes_are_all_kept() {
         for index in 0..8 {
             let file = &file;
             scope.spawn(move || {
-                Tokens::update(file, |tokens| tokens.issue(new(&format!("t{index}")), at(0), &mut system_random)).unwrap();
+                Tokens::update(file, |tokens| {
+                    tokens.issue(new(&format!("t{index}")), at(0), &mut system_random)
+                })
+                .unwrap();
             });
         }
     });

@@ -21,7 +21,10 @@ impl TokenText {
             let mut bytes = [0; 32];
             random(&mut bytes)?;
             // 248 is the largest multiple of 62 in a byte: above it, some characters would be likelier than others.
-            let fair = bytes.iter().filter(|byte| **byte < 248).filter_map(|byte| ALPHABET.get(usize::from(byte % 62)));
+            let fair = bytes
+                .iter()
+                .filter(|byte| **byte < 248)
+                .filter_map(|byte| ALPHABET.get(usize::from(byte % 62)));
             let missing = PREFIX.len() + LENGTH - text.len();
             text.extend(fair.take(missing).map(|byte| char::from(*byte)));
         }
@@ -32,8 +35,9 @@ impl TokenText {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let random = text.strip_prefix(PREFIX)?;
-        let well_formed =
-            random.len() >= MIN_LENGTH && random.len() <= 128 && random.bytes().all(|byte| ALPHABET.contains(&byte));
+        let well_formed = random.len() >= MIN_LENGTH
+            && random.len() <= 128
+            && random.bytes().all(|byte| ALPHABET.contains(&byte));
         well_formed.then(|| Self(text.to_owned()))
     }
 
@@ -63,18 +67,25 @@ pub(super) mod hex {
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
     pub(in crate::tokens) fn text(bytes: &[u8; 32]) -> String {
-        bytes.iter().fold(String::with_capacity(64), |mut out, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(out, "{byte:02x}");
-            out
-        })
+        bytes
+            .iter()
+            .fold(String::with_capacity(64), |mut out, byte| {
+                // Writing to a String cannot fail.
+                let _ = write!(out, "{byte:02x}");
+                out
+            })
     }
 
-    pub(in crate::tokens) fn serialize<S: Serializer>(bytes: &[u8; 32], serializer: S) -> Result<S::Ok, S::Error> {
+    pub(in crate::tokens) fn serialize<S: Serializer>(
+        bytes: &[u8; 32],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&text(bytes))
     }
 
-    pub(in crate::tokens) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[u8; 32], D::Error> {
+    pub(in crate::tokens) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<[u8; 32], D::Error> {
         let text = String::deserialize(deserializer)?;
         let mut bytes = [0; 32];
         if text.len() != 64 || !text.is_ascii() {
@@ -92,15 +103,25 @@ pub(super) mod view {
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
     use vocab::View;
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's `with` passes a reference")]
-    pub(in crate::tokens) fn serialize<S: Serializer>(view: &View, serializer: S) -> Result<S::Ok, S::Error> {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde's `with` passes a reference"
+    )]
+    pub(in crate::tokens) fn serialize<S: Serializer>(
+        view: &View,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(super::view_name(*view))
     }
 
-    pub(in crate::tokens) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<View, D::Error> {
+    pub(in crate::tokens) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<View, D::Error> {
         let text = String::deserialize(deserializer)?;
         let views = [View::Double, View::Flat, View::Raw];
-        let found = views.into_iter().find(|view| super::view_name(*view) == text);
+        let found = views
+            .into_iter()
+            .find(|view| super::view_name(*view) == text);
         found.ok_or_else(|| D::Error::custom(format!("`{text}` is not a view")))
     }
 }

@@ -27,7 +27,9 @@ type Look = Option<(SystemTime, u64)>;
 pub(super) type Looks = Vec<(PathBuf, Look)>;
 
 fn look(file: PathBuf) -> (PathBuf, Look) {
-    let seen = fs::metadata(&file).and_then(|data| Ok((data.modified()?, data.len()))).ok();
+    let seen = fs::metadata(&file)
+        .and_then(|data| Ok((data.modified()?, data.len())))
+        .ok();
     (file, seen)
 }
 
@@ -121,7 +123,12 @@ impl Files {
             config::IssuerKeys::File(file) => Some(file.clone()),
             config::IssuerKeys::Url(_) => None,
         });
-        set(&self.keys, key_files.chain(signing::named_key_files(resolved)).collect());
+        set(
+            &self.keys,
+            key_files
+                .chain(signing::named_key_files(resolved))
+                .collect(),
+        );
         set(&self.manifests, contexts::files(resolved));
     }
 
@@ -134,19 +141,30 @@ impl Files {
     }
 
     fn policies(&self) -> Vec<PathBuf> {
-        let Some(path) = get(&self.bundle) else { return Vec::new() };
+        let Some(path) = get(&self.bundle) else {
+            return Vec::new();
+        };
         policies::files(&path).unwrap_or_else(|_| vec![path])
     }
 
     fn looks(&self) -> Looks {
-        let own = [self.home.config_file(), self.home.tokens_file(), self.home.lock_file(), signing::key_file(&self.home)];
+        let own = [
+            self.home.config_file(),
+            self.home.tokens_file(),
+            self.home.lock_file(),
+            signing::key_file(&self.home),
+        ];
         own.into_iter().chain(self.named()).map(look).collect()
     }
 
     /// Names what stands in the files. The approved definitions are not part of it: the gate writes those itself.
     fn contents(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
-        let own = [self.home.config_file(), self.home.tokens_file(), signing::key_file(&self.home)];
+        let own = [
+            self.home.config_file(),
+            self.home.tokens_file(),
+            signing::key_file(&self.home),
+        ];
         for file in own.into_iter().chain(self.named()) {
             let bytes = fs::read(&file).unwrap_or_default();
             hash.update(file.as_os_str().as_encoded_bytes());
@@ -158,7 +176,8 @@ impl Files {
 
     /// Reads everything again; a mistake anywhere changes nothing.
     fn apply(&self, gate: &Gate) -> Result<String, String> {
-        let (raw, resolved) = config::load(&self.home.config_file()).map_err(|error| error.to_string())?;
+        let (raw, resolved) =
+            config::load(&self.home.config_file()).map_err(|error| error.to_string())?;
         // Also where they turn out to be wrong: whoever repairs them there wants it to be noticed.
         self.follow(&resolved);
         // Named before they are read: what changes meanwhile is another name, and is read again.
@@ -177,12 +196,21 @@ impl Files {
         let rules = wiring::rules(resolved)?;
         let keys = signing::keys(&self.home, resolved)?;
         gate.pins().reload()?;
-        let Some(fixed) = self.fixed.get() else { return Err("the gate is not open yet".into()) };
+        let Some(fixed) = self.fixed.get() else {
+            return Err("the gate is not open yet".into());
+        };
         let awaiting_restart = fixed.awaiting_restart(resolved);
-        let mut summary =
-            format!("{} servers, {} credentials, policies {}", resolved.servers.len(), credentials.len(), rules.bundle.version());
+        let mut summary = format!(
+            "{} servers, {} credentials, policies {}",
+            resolved.servers.len(),
+            credentials.len(),
+            rules.bundle.version()
+        );
         if !awaiting_restart.is_empty() {
-            summary.push_str(&format!("; in force after a restart: {}", awaiting_restart.join(", ")));
+            summary.push_str(&format!(
+                "; in force after a restart: {}",
+                awaiting_restart.join(", ")
+            ));
         }
         let was_open = !gate.settings().requires_credential;
         gate.apply(Configuration {
@@ -205,11 +233,15 @@ impl Files {
     /// What an operator should know of a file that was applied, each time it comes to be so.
     fn warn(&self, resolved: &Resolved, was_open: bool, awaiting_restart: Vec<&'static str>) {
         if resolved.authentication == config::Authentication::None && !was_open {
-            tracing::warn!("authentication is off: every program on this machine can call every tool");
+            tracing::warn!(
+                "authentication is off: every program on this machine can call every tool"
+            );
         }
         if !awaiting_restart.is_empty() && get(&self.awaiting_restart) != awaiting_restart {
             let keys = awaiting_restart.join(", ");
-            tracing::warn!("not all of the file is in force: {keys} will be after a restart of the gate");
+            tracing::warn!(
+                "not all of the file is in force: {keys} will be after a restart of the gate"
+            );
         }
         set(&self.awaiting_restart, awaiting_restart);
     }
@@ -238,7 +270,10 @@ impl Files {
             return reload_and_log(gate);
         }
         if let Err(error) = gate.pins().reload() {
-            tracing::error!("{} is not read, nothing changed: {error}", self.home.lock_file().display());
+            tracing::error!(
+                "{} is not read, nothing changed: {error}",
+                self.home.lock_file().display()
+            );
         }
     }
 }
@@ -256,13 +291,21 @@ pub(super) fn editor(home: Home) -> gateway::Editor {
         // The gate has recorded it, with who and why.
         let recorded = || Ok(());
         let edited = match edit {
-            Edit::Classify { id, level } => {
-                offline::change(&home, |text| edit::set_classification(text, id.as_str(), *level), recorded)
-            }
-            Edit::Block { id, reason } => {
-                offline::change(&home, |text| edit::set_blocked(text, id.as_str(), Some(reason)), recorded)
-            }
-            Edit::Unblock { id } => offline::change(&home, |text| edit::set_blocked(text, id.as_str(), None), recorded),
+            Edit::Classify { id, level } => offline::change(
+                &home,
+                |text| edit::set_classification(text, id.as_str(), *level),
+                recorded,
+            ),
+            Edit::Block { id, reason } => offline::change(
+                &home,
+                |text| edit::set_blocked(text, id.as_str(), Some(reason)),
+                recorded,
+            ),
+            Edit::Unblock { id } => offline::change(
+                &home,
+                |text| edit::set_blocked(text, id.as_str(), None),
+                recorded,
+            ),
         };
         edited.map(drop).map_err(|trouble| trouble.message)
     })

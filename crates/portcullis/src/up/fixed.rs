@@ -28,12 +28,22 @@ impl Fixed {
     /// Keys whose values in this configuration are in force only after a restart.
     pub(super) fn awaiting_restart(&self, resolved: &Resolved) -> Vec<&'static str> {
         let differs = [
-            ("listen", self.listen.is_some_and(|listen| listen != resolved.listen)),
+            (
+                "listen",
+                self.listen.is_some_and(|listen| listen != resolved.listen),
+            ),
             ("trust.ca_files", self.ca_files != resolved.trust.ca_files),
             // Less can be had of the worker there is; more cannot.
-            ("limits.max_result_bytes", wiring::worker_result_bytes(resolved) > self.result_bytes),
+            (
+                "limits.max_result_bytes",
+                wiring::worker_result_bytes(resolved) > self.result_bytes,
+            ),
         ];
-        differs.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+        differs
+            .into_iter()
+            .filter(|(_, differs)| *differs)
+            .map(|(key, _)| key)
+            .collect()
     }
 
     /// What requests and calls are held to, as far as this gate can.
@@ -56,13 +66,33 @@ mod tests {
     #[test]
     fn only_what_cannot_change_waits_for_a_restart() {
         let began = resolved("listen: 127.0.0.1:7000\n");
-        let moved = resolved("listen: 127.0.0.1:7001\nauthentication: none\nlimits: { max_depth: 8, max_result_bytes: 1 MiB }\n");
-        assert_eq!(Fixed::of(&began, false).awaiting_restart(&moved), ["listen"]);
-        assert!(Fixed::of(&began, true).awaiting_restart(&moved).is_empty(), "--listen stands above the file");
-        assert_eq!(Fixed::of(&began, false).terms(&moved).ceiling.result_bytes, 1 << 20);
+        let moved = resolved(
+            "listen: 127.0.0.1:7001\nauthentication: none\nlimits: { max_depth: 8, max_result_bytes: 1 MiB }\n",
+        );
+        assert_eq!(
+            Fixed::of(&began, false).awaiting_restart(&moved),
+            ["listen"]
+        );
+        assert!(
+            Fixed::of(&began, true).awaiting_restart(&moved).is_empty(),
+            "--listen stands above the file"
+        );
+        assert_eq!(
+            Fixed::of(&began, false).terms(&moved).ceiling.result_bytes,
+            1 << 20
+        );
 
-        let more = resolved("listen: 127.0.0.1:7000\ntrust: { ca_files: [a.pem] }\nlimits: { max_result_bytes: 64 MiB }\n");
-        assert_eq!(Fixed::of(&began, false).awaiting_restart(&more), ["trust.ca_files", "limits.max_result_bytes"]);
-        assert_eq!(Fixed::of(&began, false).terms(&more).ceiling.result_bytes, 32 << 20, "what the worker can deliver");
+        let more = resolved(
+            "listen: 127.0.0.1:7000\ntrust: { ca_files: [a.pem] }\nlimits: { max_result_bytes: 64 MiB }\n",
+        );
+        assert_eq!(
+            Fixed::of(&began, false).awaiting_restart(&more),
+            ["trust.ca_files", "limits.max_result_bytes"]
+        );
+        assert_eq!(
+            Fixed::of(&began, false).terms(&more).ceiling.result_bytes,
+            32 << 20,
+            "what the worker can deliver"
+        );
     }
 }

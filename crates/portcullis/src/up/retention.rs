@@ -29,19 +29,32 @@ pub(super) async fn keep(ledger: Ledger, files: Arc<Files>) {
             continue;
         }
         let (ledger, files) = (ledger.clone(), Arc::clone(&files));
-        let done = tokio::task::spawn_blocking(move || apply(&ledger, wanted, files.read_from())).await;
+        let done =
+            tokio::task::spawn_blocking(move || apply(&ledger, wanted, files.read_from())).await;
         if let Ok(Err(error)) = done {
             tracing::error!(%error, "what the ledger need not keep any more could not be removed");
         }
     }
 }
 
-fn apply(ledger: &Ledger, wanted: config::Audit, read_from: Option<u64>) -> Result<(), audit::RetainError> {
+fn apply(
+    ledger: &Ledger,
+    wanted: config::Audit,
+    read_from: Option<u64>,
+) -> Result<(), audit::RetainError> {
     let now = (audit::system_clock())().unix_ms;
     let why = describe(wanted);
-    let change = Change { reason: &why, door: "gate", ..Change::default() };
+    let change = Change {
+        reason: &why,
+        door: "gate",
+        ..Change::default()
+    };
     if let Some(gone) = ledger.retain(&keep_of(wanted, read_from, now), &change)? {
-        tracing::info!(records = gone.records, segments = gone.segments, "the oldest part of the ledger was removed");
+        tracing::info!(
+            records = gone.records,
+            segments = gone.segments,
+            "the oldest part of the ledger was removed"
+        );
     }
     Ok(())
 }
@@ -50,20 +63,30 @@ fn apply(ledger: &Ledger, wanted: config::Audit, read_from: Option<u64>) -> Resu
 pub(crate) fn keep_of(wanted: config::Audit, read_from: Option<u64>, now_ms: u64) -> audit::Keep {
     let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     let since_ms = wanted.retention.map(|span| now_ms.saturating_sub(ms(span)));
-    audit::Keep { since_ms, max_bytes: wanted.max_bytes, read_from }
+    audit::Keep {
+        since_ms,
+        max_bytes: wanted.max_bytes,
+        read_from,
+    }
 }
 
 /// The first record that one of these sinks has not delivered yet. Where that cannot be told, nothing has been.
 pub(crate) fn read_from(home: &Home, sinks: &[sinks::Spec]) -> Option<u64> {
-    sinks::lowest_cursor(&home.sinks(), sinks.iter().map(|spec| spec.name.as_str())).unwrap_or_else(|error| {
-        tracing::error!(%error, "the ledger keeps everything until this is repaired");
-        Some(0)
-    })
+    sinks::lowest_cursor(&home.sinks(), sinks.iter().map(|spec| spec.name.as_str())).unwrap_or_else(
+        |error| {
+            tracing::error!(%error, "the ledger keeps everything until this is repaired");
+            Some(0)
+        },
+    )
 }
 
 /// The same in words, for the record of a removal.
 pub(crate) fn describe(wanted: config::Audit) -> String {
-    let age = wanted.retention.map(|span| format!("audit.retention is {}", config::units::show_duration(span)));
-    let size = wanted.max_bytes.map(|bytes| format!("audit.max_bytes is {}", config::units::show_size(bytes)));
+    let age = wanted
+        .retention
+        .map(|span| format!("audit.retention is {}", config::units::show_duration(span)));
+    let size = wanted
+        .max_bytes
+        .map(|bytes| format!("audit.max_bytes is {}", config::units::show_size(bytes)));
     age.into_iter().chain(size).collect::<Vec<_>>().join(", ")
 }

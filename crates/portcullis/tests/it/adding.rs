@@ -43,12 +43,27 @@ impl Yard {
     async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (program, seen) = program(dir.path());
-        Self { gate: gate("mcp_servers: {}\n").await, _dir: dir, program, seen }
+        Self {
+            gate: gate("mcp_servers: {}\n").await,
+            _dir: dir,
+            program,
+            seen,
+        }
     }
 
     fn add<'a>(&'a self, env: &'a str, more: &[&'a str]) -> Vec<&'a str> {
         [
-            &["servers", "add", "p", "--command", "python3", "--env", env, "--classification", "public"],
+            &[
+                "servers",
+                "add",
+                "p",
+                "--command",
+                "python3",
+                "--env",
+                env,
+                "--classification",
+                "public",
+            ],
             more,
             &["--", &self.program],
         ]
@@ -60,7 +75,10 @@ impl Yard {
     }
 
     fn calls(&self) -> usize {
-        std::fs::read_to_string(&self.seen).unwrap_or_default().lines().count()
+        std::fs::read_to_string(&self.seen)
+            .unwrap_or_default()
+            .lines()
+            .count()
     }
 
     async fn cli(&self, args: &[&str], code: i32) -> Said {
@@ -70,11 +88,16 @@ impl Yard {
     }
 
     async fn shown(&self) -> Vec<String> {
-        client(&self.gate, Era::Modern).await.tool_names().await.unwrap()
+        client(&self.gate, Era::Modern)
+            .await
+            .tool_names()
+            .await
+            .unwrap()
     }
 
     fn pinned(&self) -> usize {
-        let text = std::fs::read_to_string(self.gate.home().join("portcullis.lock")).unwrap_or_default();
+        let text =
+            std::fs::read_to_string(self.gate.home().join("portcullis.lock")).unwrap_or_default();
         text.matches("\"digest\"").count()
     }
 }
@@ -90,10 +113,20 @@ async fn without_a_person_nothing_is_approved_and_what_is_odd_is_said() {
     let yard = Yard::new().await;
     let env = yard.env();
     let said = yard.cli(&yard.add(&env, &[]), 0).await;
-    for expected in
-        ["2 tools", "consequential, guessed", "read, guessed", "takes an address", "gives orders", "U+200B", "servers approve p"]
-    {
-        assert!(said.stdout.contains(expected), "{expected}: {}", said.stdout);
+    for expected in [
+        "2 tools",
+        "consequential, guessed",
+        "read, guessed",
+        "takes an address",
+        "gives orders",
+        "U+200B",
+        "servers approve p",
+    ] {
+        assert!(
+            said.stdout.contains(expected),
+            "{expected}: {}",
+            said.stdout
+        );
     }
     assert!(!said.stdout.contains(['\u{1b}', '\u{200b}']), "{said:?}");
     assert!(yard.shown().await.is_empty() && yard.pinned() == 0);
@@ -115,8 +148,13 @@ async fn a_script_says_yes_and_a_person_is_asked() {
     for (answer, shown) in [("n", 0), ("", 0), ("y", 2)] {
         let yard = Yard::new().await;
         let env = yard.env();
-        let (home, args) =
-            (yard.gate.home().to_owned(), yard.add(&env, &[]).iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        let (home, args) = (
+            yard.gate.home().to_owned(),
+            yard.add(&env, &[])
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>(),
+        );
         let (code, screen) = tokio::task::spawn_blocking(move || {
             let args: Vec<&str> = args.iter().map(String::as_str).collect();
             on_terminal(&home, &args, &[("[y/N]", answer)])
@@ -124,8 +162,15 @@ async fn a_script_says_yes_and_a_person_is_asked() {
         .await
         .unwrap();
         assert_eq!(code, Some(0), "{screen}");
-        assert!(screen.contains("gives orders") && screen.contains("as PUBLIC?"), "{screen}");
-        assert_eq!((yard.pinned(), yard.shown().await.len()), (shown, shown), "{answer:?}: {screen}");
+        assert!(
+            screen.contains("gives orders") && screen.contains("as PUBLIC?"),
+            "{screen}"
+        );
+        assert_eq!(
+            (yard.pinned(), yard.shown().await.len()),
+            (shown, shown),
+            "{answer:?}: {screen}"
+        );
     }
 }
 
@@ -133,12 +178,30 @@ async fn a_script_says_yes_and_a_person_is_asked() {
 async fn classifying_asks_a_person_too() {
     let yard = Yard::new().await;
     let env = yard.env();
-    yard.cli(&["servers", "add", "p", "--command", "python3", "--env", &env, "--", &yard.program], 0).await;
+    yard.cli(
+        &[
+            "servers",
+            "add",
+            "p",
+            "--command",
+            "python3",
+            "--env",
+            &env,
+            "--",
+            &yard.program,
+        ],
+        0,
+    )
+    .await;
     assert_eq!(yard.pinned(), 0);
     for (answer, pinned) in [("n", 0), ("yes", 2)] {
         let home = yard.gate.home().to_owned();
         let asked = tokio::task::spawn_blocking(move || {
-            on_terminal(&home, &["servers", "classify", "p", "PUBLIC"], &[("[y/N]", answer)])
+            on_terminal(
+                &home,
+                &["servers", "classify", "p", "PUBLIC"],
+                &[("[y/N]", answer)],
+            )
         });
         let (_, screen) = asked.await.unwrap();
         assert!(screen.contains("gives orders"), "{screen}");
@@ -151,27 +214,71 @@ async fn classifying_asks_a_person_too() {
 async fn what_was_classified_without_a_gate_waits_for_a_person() {
     let dir = tempfile::tempdir().unwrap();
     let (program, seen) = program(dir.path());
-    let mut gate = Setup::new(portcullis(), "mcp_servers: {}\n").start().await.unwrap();
+    let mut gate = Setup::new(portcullis(), "mcp_servers: {}\n")
+        .start()
+        .await
+        .unwrap();
     gate.stop().await.unwrap();
     let env = format!("SEEN={}", seen.display());
     let entry = ["--command", "python3", "--env", &env];
     for (id, classified) in [("one", true), ("two", false)] {
-        let level: &[&str] = if classified { &["--classification", "PUBLIC"] } else { &[] };
-        let said = gate.cli(&[&["servers", "add", id][..], &entry, level, &["--", &program]].concat()).await.unwrap();
+        let level: &[&str] = if classified {
+            &["--classification", "PUBLIC"]
+        } else {
+            &[]
+        };
+        let said = gate
+            .cli(
+                &[
+                    &["servers", "add", id][..],
+                    &entry,
+                    level,
+                    &["--", &program],
+                ]
+                .concat(),
+            )
+            .await
+            .unwrap();
         assert_eq!(said.code, Some(0), "{said:?}");
-        assert_eq!(said.stdout.contains("servers approve one"), classified, "{said:?}");
+        assert_eq!(
+            said.stdout.contains("servers approve one"),
+            classified,
+            "{said:?}"
+        );
     }
-    let said = gate.cli(&["servers", "classify", "two", "PUBLIC"]).await.unwrap();
+    let said = gate
+        .cli(&["servers", "classify", "two", "PUBLIC"])
+        .await
+        .unwrap();
     assert!(said.stdout.contains("servers review two"), "{said:?}");
     gate.start_again().await.unwrap();
     for id in ["one", "two"] {
-        crate::support::await_state(&gate, id, "connected", std::time::Duration::from_secs(15)).await;
+        crate::support::await_state(&gate, id, "connected", std::time::Duration::from_secs(15))
+            .await;
     }
-    assert!(client(&gate, Era::Modern).await.tool_names().await.unwrap().is_empty());
+    assert!(
+        client(&gate, Era::Modern)
+            .await
+            .tool_names()
+            .await
+            .unwrap()
+            .is_empty()
+    );
     for id in ["one", "two"] {
-        assert_eq!(gate.cli(&["servers", "approve", id]).await.unwrap().code, Some(0));
+        assert_eq!(
+            gate.cli(&["servers", "approve", id]).await.unwrap().code,
+            Some(0)
+        );
     }
-    assert_eq!(client(&gate, Era::Modern).await.tool_names().await.unwrap().len(), 4);
+    assert_eq!(
+        client(&gate, Era::Modern)
+            .await
+            .tool_names()
+            .await
+            .unwrap()
+            .len(),
+        4
+    );
 }
 
 #[tokio::test]
@@ -179,26 +286,93 @@ async fn what_cannot_work_is_said_at_once() {
     let yard = Yard::new().await;
     let file = || std::fs::read_to_string(yard.gate.home().join("portcullis.yaml")).unwrap();
     let before = file();
-    let said = yard.cli(&["servers", "add", "a", "--command", "npx -y @scope/server"], 2).await;
-    assert!(said.stderr.contains("--command npx -- -y @scope/server"), "{said:?}");
-    let said = yard.cli(&["servers", "add", "a", "--url", "localhost:3000"], 2).await;
-    assert!(said.stderr.contains("url") && !said.stderr.contains("portcullis.yaml:"), "{said:?}");
+    let said = yard
+        .cli(
+            &["servers", "add", "a", "--command", "npx -y @scope/server"],
+            2,
+        )
+        .await;
+    assert!(
+        said.stderr.contains("--command npx -- -y @scope/server"),
+        "{said:?}"
+    );
+    let said = yard
+        .cli(&["servers", "add", "a", "--url", "localhost:3000"], 2)
+        .await;
+    assert!(
+        said.stderr.contains("url") && !said.stderr.contains("portcullis.yaml:"),
+        "{said:?}"
+    );
     assert_eq!(file(), before, "nothing was written");
 
-    let said = yard.cli(&["servers", "add", "b", "--command", "no-such-program", "--env", "T=keychain:nope"], 5).await;
-    assert!(said.stderr.contains("not found") && said.stderr.contains("secret set nope"), "{said:?}");
-    assert!(said.stdout.contains("not connected") && said.stdout.contains("servers edit b"), "{said:?}");
-    let said = yard.cli(&["servers", "add", "b", "--command", "x"], 2).await;
+    let said = yard
+        .cli(
+            &[
+                "servers",
+                "add",
+                "b",
+                "--command",
+                "no-such-program",
+                "--env",
+                "T=keychain:nope",
+            ],
+            5,
+        )
+        .await;
+    assert!(
+        said.stderr.contains("not found") && said.stderr.contains("secret set nope"),
+        "{said:?}"
+    );
+    assert!(
+        said.stdout.contains("not connected") && said.stdout.contains("servers edit b"),
+        "{said:?}"
+    );
+    let said = yard
+        .cli(&["servers", "add", "b", "--command", "x"], 2)
+        .await;
     assert!(said.stderr.contains("servers edit b"), "{said:?}");
 
     // It is repaired where it stands.
     let env = yard.env();
-    yard.cli(&["servers", "edit", "b", "--command", "python3", "--env", &env, "--unset-env", "T", "--", &yard.program], 0).await;
-    crate::support::await_state(&yard.gate, "b", "connected", std::time::Duration::from_secs(15)).await;
-    eventually("the log to say so", std::time::Duration::from_secs(10), || async {
-        let log = yard.gate.output();
-        if log.lines().any(|line| line.contains("connected server=b") && line.contains("INFO")) { Ok(()) } else { Err(log) }
-    })
+    yard.cli(
+        &[
+            "servers",
+            "edit",
+            "b",
+            "--command",
+            "python3",
+            "--env",
+            &env,
+            "--unset-env",
+            "T",
+            "--",
+            &yard.program,
+        ],
+        0,
+    )
+    .await;
+    crate::support::await_state(
+        &yard.gate,
+        "b",
+        "connected",
+        std::time::Duration::from_secs(15),
+    )
+    .await;
+    eventually(
+        "the log to say so",
+        std::time::Duration::from_secs(10),
+        || async {
+            let log = yard.gate.output();
+            if log
+                .lines()
+                .any(|line| line.contains("connected server=b") && line.contains("INFO"))
+            {
+                Ok(())
+            } else {
+                Err(log)
+            }
+        },
+    )
     .await;
 }
 
@@ -209,44 +383,130 @@ async fn effects_and_open_world_are_shown_with_their_source_and_can_be_said() {
     let env = yard.env();
     yard.cli(&yard.add(&env, &["--yes"]), 0).await;
     let tool = async |name: &str| {
-        let tools = yard.gate.cli(&["--json", "tools", "list"]).await.unwrap().json().unwrap();
-        tools.as_array().unwrap().iter().find(|tool| tool["original"] == name).cloned().unwrap()
+        let tools = yard
+            .gate
+            .cli(&["--json", "tools", "list"])
+            .await
+            .unwrap()
+            .json()
+            .unwrap();
+        tools
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|tool| tool["original"] == name)
+            .cloned()
+            .unwrap()
     };
     assert_eq!(
-        (tool("add").await["effect"].clone(), tool("add").await["effect_from"].clone()),
+        (
+            tool("add").await["effect"].clone(),
+            tool("add").await["effect_from"].clone()
+        ),
         (json!("consequential"), json!("lock"))
     );
-    yard.cli(&["servers", "set", "p", "effect", "add=read", "get_page=consequential"], 0).await;
-    yard.cli(&["servers", "set", "p", "effect", "get_page=read"], 0).await;
-    assert_eq!((tool("add").await["effect"].clone(), tool("add").await["effect_from"].clone()), (json!("read"), json!("entry")));
+    yard.cli(
+        &[
+            "servers",
+            "set",
+            "p",
+            "effect",
+            "add=read",
+            "get_page=consequential",
+        ],
+        0,
+    )
+    .await;
+    yard.cli(&["servers", "set", "p", "effect", "get_page=read"], 0)
+        .await;
+    assert_eq!(
+        (
+            tool("add").await["effect"].clone(),
+            tool("add").await["effect_from"].clone()
+        ),
+        (json!("read"), json!("entry"))
+    );
     assert_eq!(tool("get_page").await["effect"], "read");
-    assert!(yard.cli(&["tools", "list"], 0).await.stdout.contains("read, said by you"));
+    assert!(
+        yard.cli(&["tools", "list"], 0)
+            .await
+            .stdout
+            .contains("read, said by you")
+    );
 
     let shown = async || yard.cli(&["servers", "show", "p"], 0).await.stdout;
-    assert!(shown().await.contains("yes (guessed: its tool `get_page` takes an address)"), "{}", shown().await);
-    assert!(yard.cli(&["servers", "list"], 0).await.stdout.contains("open world"));
-    yard.cli(&["servers", "set", "p", "open-world", "false"], 0).await;
+    assert!(
+        shown()
+            .await
+            .contains("yes (guessed: its tool `get_page` takes an address)"),
+        "{}",
+        shown().await
+    );
+    assert!(
+        yard.cli(&["servers", "list"], 0)
+            .await
+            .stdout
+            .contains("open world")
+    );
+    yard.cli(&["servers", "set", "p", "open-world", "false"], 0)
+        .await;
     assert!(shown().await.contains("no (its entry says so)"));
-    let review: Value = yard.gate.cli(&["--json", "servers", "review", "p"]).await.unwrap().json().unwrap();
+    let review: Value = yard
+        .gate
+        .cli(&["--json", "servers", "review", "p"])
+        .await
+        .unwrap()
+        .json()
+        .unwrap();
     assert_eq!(review["open_world"], false);
-    yard.cli(&["servers", "set", "p", "open-world", "auto"], 0).await;
+    yard.cli(&["servers", "set", "p", "open-world", "auto"], 0)
+        .await;
     assert!(shown().await.contains("yes (guessed"));
-    assert!(shown().await.contains("SEEN=…") && !shown().await.contains(&env), "values of variables are not shown");
-    yard.cli(&["servers", "set", "nosuch", "open-world", "true"], 2).await;
+    assert!(
+        shown().await.contains("SEEN=…") && !shown().await.contains(&env),
+        "values of variables are not shown"
+    );
+    yard.cli(&["servers", "set", "nosuch", "open-world", "true"], 2)
+        .await;
 }
 
 /// Everything a person needs to repair it, uncut.
 #[tokio::test]
 async fn the_last_error_of_a_server_is_shown_whole() {
     let long = "x".repeat(300);
-    let program = format!("import sys; sys.stderr.write('{long} certificate verify failed\\n'); sys.exit(3)");
+    let program =
+        format!("import sys; sys.stderr.write('{long} certificate verify failed\\n'); sys.exit(3)");
     let yard = Yard::new().await;
-    let said = yard.cli(&["servers", "add", "dies", "--command", "python3", "--", "-c", &program], 5).await;
+    let said = yard
+        .cli(
+            &[
+                "servers",
+                "add",
+                "dies",
+                "--command",
+                "python3",
+                "--",
+                "-c",
+                &program,
+            ],
+            5,
+        )
+        .await;
     assert!(said.stdout.contains("SSL_CERT_FILE"), "{said:?}");
     let shown = yard.cli(&["servers", "show", "dies"], 0).await.stdout;
-    assert!(shown.contains(&format!("{long} certificate")) && shown.contains("SSL_CERT_FILE"), "{shown}");
+    assert!(
+        shown.contains(&format!("{long} certificate")) && shown.contains("SSL_CERT_FILE"),
+        "{shown}"
+    );
     let alone = tempfile::tempdir().unwrap();
-    assert_eq!(run(&portcullis(), alone.path(), &["servers", "show", "x"], "").await.unwrap().code, Some(1), "no file yet");
+    assert_eq!(
+        run(&portcullis(), alone.path(), &["servers", "show", "x"], "")
+            .await
+            .unwrap()
+            .code,
+        Some(1),
+        "no file yet"
+    );
 }
 
 /// A credential is hidden wherever its line is shown, and an address that must be corrected is not.
@@ -256,7 +516,14 @@ async fn checking_a_file_shows_no_credential_and_hides_no_mistake() {
     let file = home.path().join("f.yaml");
     let check = async |text: &str| {
         std::fs::write(&file, text).unwrap();
-        let said = run(&portcullis(), home.path(), &["config", "check", file.to_str().unwrap()], "").await.unwrap();
+        let said = run(
+            &portcullis(),
+            home.path(),
+            &["config", "check", file.to_str().unwrap()],
+            "",
+        )
+        .await
+        .unwrap();
         assert_eq!(said.code, Some(2), "{said:?}");
         said.stdout
     };
@@ -270,6 +537,8 @@ async fn checking_a_file_shows_no_credential_and_hides_no_mistake() {
         let said = check(&format!("mcp_servers:\n  remote: {entry}\n")).await;
         assert!(!said.contains("abc-def"), "{entry}: {said}");
     }
-    let said = check("mcp_servers:\n  remote: { url: \"localhost:3000\", classification: PUBLIC }\n").await;
+    let said =
+        check("mcp_servers:\n  remote: { url: \"localhost:3000\", classification: PUBLIC }\n")
+            .await;
     assert!(said.contains("localhost:3000"), "{said}");
 }

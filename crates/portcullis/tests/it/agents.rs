@@ -25,11 +25,23 @@ struct Desk {
 impl Desk {
     async fn set(steps: &str) -> Self {
         let mut stub = Command::new(Node::get().program);
-        stub.arg(script("stub_model.mjs")).arg(steps).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+        stub.arg(script("stub_model.mjs"))
+            .arg(steps)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true);
         let mut stub = stub.spawn().expect("the stub starts");
         let mut lines = BufReader::new(stub.stdout.take().unwrap()).lines();
-        let model = lines.next_line().await.unwrap().expect("the stub says where it is");
-        Self { directory: tempfile::tempdir().unwrap(), model, _stub: stub }
+        let model = lines
+            .next_line()
+            .await
+            .unwrap()
+            .expect("the stub says where it is");
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+            model,
+            _stub: stub,
+        }
     }
 
     fn write(&self, name: &str, text: &str) -> PathBuf {
@@ -41,18 +53,30 @@ impl Desk {
 
     fn program(&self, path: &Path) -> Command {
         let mut command = Command::new(path);
-        command.current_dir(self.directory.path()).env("HOME", self.directory.path()).stdin(Stdio::null()).kill_on_drop(true);
+        command
+            .current_dir(self.directory.path())
+            .env("HOME", self.directory.path())
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
         command
     }
 
     /// Runs the agent to its end; what its model was shown.
     async fn run(&self, mut agent: Command) -> Value {
-        let ended = tokio::time::timeout(PATIENCE, agent.output()).await.expect("the agent ends").expect("the agent starts");
+        let ended = tokio::time::timeout(PATIENCE, agent.output())
+            .await
+            .expect("the agent ends")
+            .expect("the agent starts");
         let node = Node::get();
-        let ask = format!("fetch('{}/said').then(async (answer) => console.log(await answer.text()))", self.model);
+        let ask = format!(
+            "fetch('{}/said').then(async (answer) => console.log(await answer.text()))",
+            self.model
+        );
         let said = talk(&node.program, &["-e", &ask]).await;
         assert!(
-            said["tools"].as_array().is_some_and(|tools| !tools.is_empty()),
+            said["tools"]
+                .as_array()
+                .is_some_and(|tools| !tools.is_empty()),
             "the model was not asked:\n{}\n{}",
             String::from_utf8_lossy(&ended.stdout),
             String::from_utf8_lossy(&ended.stderr)
@@ -66,12 +90,26 @@ async fn claude_code() {
     let walk = async |url: &str, token: &str, steps: &str| {
         let desk = Desk::set(steps).await;
         let headers = json!({"Authorization": format!("Bearer {token}")});
-        let servers = json!({"mcpServers": {"gate": {"type": "http", "url": url, "headers": headers}}});
+        let servers =
+            json!({"mcpServers": {"gate": {"type": "http", "url": url, "headers": headers}}});
         let config = desk.write("mcp.json", &servers.to_string());
         let mut agent = desk.program(&Agents::get().claude_code);
-        agent.args(["-p", "go", "--strict-mcp-config", "--allowedTools", "mcp__gate", "--mcp-config"]).arg(config);
-        agent.env("ANTHROPIC_BASE_URL", &desk.model).env("ANTHROPIC_API_KEY", "stub");
-        agent.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1").env("DISABLE_AUTOUPDATER", "1");
+        agent
+            .args([
+                "-p",
+                "go",
+                "--strict-mcp-config",
+                "--allowedTools",
+                "mcp__gate",
+                "--mcp-config",
+            ])
+            .arg(config);
+        agent
+            .env("ANTHROPIC_BASE_URL", &desk.model)
+            .env("ANTHROPIC_API_KEY", "stub");
+        agent
+            .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+            .env("DISABLE_AUTOUPDATER", "1");
         desk.run(agent).await
     };
     Scene::set().await.walk("claude-code", walk).await;
@@ -89,7 +127,9 @@ async fn codex() {
         );
         let config = desk.write("codex/config.toml", &toml);
         let mut agent = desk.program(&Agents::get().codex);
-        agent.args(["exec", "--skip-git-repo-check", "go"]).env("CODEX_HOME", config.parent().unwrap());
+        agent
+            .args(["exec", "--skip-git-repo-check", "go"])
+            .env("CODEX_HOME", config.parent().unwrap());
         desk.run(agent).await
     };
     Scene::set().await.walk("codex", walk).await;
@@ -107,8 +147,12 @@ async fn opencode() {
             "mcp": {"gate": {"type": "remote", "url": url, "enabled": true, "oauth": false, "headers": headers}}});
         desk.write("opencode.json", &config.to_string());
         let mut agent = desk.program(&Agents::get().opencode);
-        agent.args(["run", "go"]).env("XDG_DATA_HOME", desk.directory.path().join("data"));
-        agent.env("OPENCODE_DISABLE_AUTOUPDATE", "1").env("OPENCODE_DISABLE_MODELS_FETCH", "1");
+        agent
+            .args(["run", "go"])
+            .env("XDG_DATA_HOME", desk.directory.path().join("data"));
+        agent
+            .env("OPENCODE_DISABLE_AUTOUPDATE", "1")
+            .env("OPENCODE_DISABLE_MODELS_FETCH", "1");
         desk.run(agent).await
     };
     Scene::set().await.walk("opencode", walk).await;
@@ -124,8 +168,13 @@ async fn gemini_cli() {
             "telemetry": {"enabled": false}});
         desk.write(".gemini/settings.json", &settings.to_string());
         let mut agent = desk.program(Path::new(&Node::get().program));
-        agent.arg(&Agents::get().gemini_cli).args(["-p", "go", "--yolo", "-m", "gemini-2.5-flash"]);
-        agent.env("GEMINI_API_KEY", "stub").env("GOOGLE_GEMINI_BASE_URL", &desk.model).env("GEMINI_CLI_TRUST_WORKSPACE", "true");
+        agent
+            .arg(&Agents::get().gemini_cli)
+            .args(["-p", "go", "--yolo", "-m", "gemini-2.5-flash"]);
+        agent
+            .env("GEMINI_API_KEY", "stub")
+            .env("GOOGLE_GEMINI_BASE_URL", &desk.model)
+            .env("GEMINI_CLI_TRUST_WORKSPACE", "true");
         desk.run(agent).await
     };
     Scene::set().await.walk("gemini-cli", walk).await;

@@ -8,7 +8,9 @@ use testkit::gate::Gate;
 use testkit::shifty::{Shifty, Shown, tool};
 
 use crate::foreign::{python, script, talk, text};
-use crate::operator::{SOON, assert_allowed, await_definition, done, listed, post, reconfigure, shifty, told};
+use crate::operator::{
+    SOON, assert_allowed, await_definition, done, listed, post, reconfigure, shifty, told,
+};
 use crate::support::{await_state, config, eventually, gate, http, new_token, portcullis, records};
 
 const PAY: &str = "bank__pay";
@@ -27,9 +29,18 @@ struct Yard {
 impl Yard {
     async fn open(more: &'static str) -> Self {
         let web = shifty(Shown::usual()).await;
-        let bank = shifty(Shown::tools([tool("pay", "Pays somebody"), tool("say", "Answers")])).await;
+        let bank = shifty(Shown::tools([
+            tool("pay", "Pays somebody"),
+            tool("say", "Answers"),
+        ]))
+        .await;
         let gate = gate(&yaml(&web, &bank, "observe", more)).await;
-        let yard = Self { gate, web, bank, more };
+        let yard = Self {
+            gate,
+            web,
+            bank,
+            more,
+        };
         yard.connected().await;
         yard
     }
@@ -47,8 +58,16 @@ impl Yard {
     /// A credential whose session has read what anybody could have written.
     async fn influenced(&self, name: &str) -> String {
         let token = new_token(&self.gate, name, &["--user", name]).await;
-        let agent = Client::plain(&self.target(&token), Era::Modern).await.unwrap();
-        assert_allowed(&agent.call("news__say", json!({"text": "buy now"})).await.unwrap(), "buy now");
+        let agent = Client::plain(&self.target(&token), Era::Modern)
+            .await
+            .unwrap();
+        assert_allowed(
+            &agent
+                .call("news__say", json!({"text": "buy now"}))
+                .await
+                .unwrap(),
+            "buy now",
+        );
         token
     }
 
@@ -56,8 +75,15 @@ impl Yard {
     async fn pending(&self, count: usize) -> Vec<Value> {
         eventually(&format!("{count} pending approvals"), SOON, || async {
             let all = listed(&self.gate, "approvals", "approvals").await;
-            let waiting: Vec<Value> = all.into_iter().filter(|one| one["state"] == "pending").collect();
-            if waiting.len() == count { Ok(waiting) } else { Err(format!("{waiting:?}\n{}", self.gate.output())) }
+            let waiting: Vec<Value> = all
+                .into_iter()
+                .filter(|one| one["state"] == "pending")
+                .collect();
+            if waiting.len() == count {
+                Ok(waiting)
+            } else {
+                Err(format!("{waiting:?}\n{}", self.gate.output()))
+            }
         })
         .await
     }
@@ -78,16 +104,24 @@ fn yaml(web: &Shifty, bank: &Shifty, bundle: &str, more: &str) -> String {
     let web_rules = "classification: PUBLIC, open_world: true, tools: { \"*\": { effect: read } }";
     let bank_rules = "classification: INTERNAL, open_world: false, definitions: { recheck: 0s }, \
         tools: { pay: { effect: consequential }, say: { effect: read } }";
-    let servers = config(&[("news", http(&web.url(), web_rules)), ("bank", http(&bank.url(), bank_rules))]);
+    let servers = config(&[
+        ("news", http(&web.url(), web_rules)),
+        ("bank", http(&bank.url(), bank_rules)),
+    ]);
     format!("policy: {{ bundle: {bundle} }}\nuntrusted_influence: ask\n{more}{servers}")
 }
 
 fn pay(client: &Client, whom: &str) -> Pending {
-    client.start("tools/call", json!({"name": PAY, "arguments": {"text": whom}}))
+    client.start(
+        "tools/call",
+        json!({"name": PAY, "arguments": {"text": whom}}),
+    )
 }
 
 fn id(approval: &Value) -> String {
-    approval["id"].as_str().map_or_else(|| approval["id"].to_string(), str::to_owned)
+    approval["id"]
+        .as_str()
+        .map_or_else(|| approval["id"].to_string(), str::to_owned)
 }
 
 fn is_refused(answer: &Value) -> bool {
@@ -95,7 +129,9 @@ fn is_refused(answer: &Value) -> bool {
 }
 
 fn violation(answer: &Value) -> Option<&str> {
-    let envelope = answer.pointer("/result/_meta/portcullis~1error").or_else(|| answer.pointer("/error/data"))?;
+    let envelope = answer
+        .pointer("/result/_meta/portcullis~1error")
+        .or_else(|| answer.pointer("/error/data"))?;
     envelope.get("violation")?.as_str()
 }
 
@@ -105,25 +141,56 @@ async fn the_command_line_answers_for_clients_of_every_revision() {
     let yard = Yard::open("").await;
     let token = yard.influenced("alice").await;
     for (turn, revision) in REVISIONS.into_iter().enumerate() {
-        let agent = Client::connect_as(&yard.target(&token), revision, json!({}), &[]).await.unwrap();
+        let agent = Client::connect_as(&yard.target(&token), revision, json!({}), &[])
+            .await
+            .unwrap();
         let asking = pay(&agent, "carol");
         let waiting = yard.pending(1).await;
         assert_eq!(yard.paid(), turn, "nothing happens before the answer");
-        done(&yard.gate, &["approvals", "approve", &id(&waiting[0]), "--reason", "it is her rent"]).await;
+        done(
+            &yard.gate,
+            &[
+                "approvals",
+                "approve",
+                &id(&waiting[0]),
+                "--reason",
+                "it is her rent",
+            ],
+        )
+        .await;
         let answer = asking.answer().await.unwrap();
         assert!(!is_refused(&answer), "{revision}: {answer}");
         assert_eq!(yard.paid(), turn + 1, "{revision}");
         let asking = pay(&agent, "mallory");
         let waiting = yard.pending(1).await;
-        done(&yard.gate, &["approvals", "deny", &id(&waiting[0]), "--reason", "who is that"]).await;
+        done(
+            &yard.gate,
+            &[
+                "approvals",
+                "deny",
+                &id(&waiting[0]),
+                "--reason",
+                "who is that",
+            ],
+        )
+        .await;
         let answer = asking.answer().await.unwrap();
         assert!(is_refused(&answer), "{revision}: {answer}");
-        assert_eq!(violation(&answer), Some("ApprovalDenied"), "{revision}: {answer}");
+        assert_eq!(
+            violation(&answer),
+            Some("ApprovalDenied"),
+            "{revision}: {answer}"
+        );
         assert_eq!(yard.paid(), turn + 1, "{revision}");
     }
     let records = records(&yard.gate).await;
     for reason in ["it is her rent", "who is that"] {
-        assert!(records.iter().any(|record| record.to_string().contains(reason)), "no record says '{reason}': {records:#?}");
+        assert!(
+            records
+                .iter()
+                .any(|record| record.to_string().contains(reason)),
+            "no record says '{reason}': {records:#?}"
+        );
     }
 }
 
@@ -131,18 +198,25 @@ async fn the_command_line_answers_for_clients_of_every_revision() {
 #[tokio::test]
 async fn an_approved_call_is_within_the_rate_it_was_counted_against() {
     let yard = Yard::open("").await;
-    let limited = yaml(&yard.web, &yard.bank, "observe", "")
-        .replace("pay: { effect: consequential }", "pay: { effect: consequential, rate_limit: 1/h }");
+    let limited = yaml(&yard.web, &yard.bank, "observe", "").replace(
+        "pay: { effect: consequential }",
+        "pay: { effect: consequential, rate_limit: 1/h }",
+    );
     reconfigure(&yard.gate, &limited).await;
     let token = yard.influenced("alice").await;
-    let agent = Client::plain(&yard.target(&token), Era::Modern).await.unwrap();
+    let agent = Client::plain(&yard.target(&token), Era::Modern)
+        .await
+        .unwrap();
     let asking = pay(&agent, "carol");
     let waiting = yard.pending(1).await;
     done(&yard.gate, &["approvals", "approve", &id(&waiting[0])]).await;
     let answer = asking.answer().await.unwrap();
     assert!(!is_refused(&answer), "{answer}");
     assert_eq!(yard.paid(), 1);
-    assert_eq!(violation(&pay(&agent, "dave").answer().await.unwrap()), Some("RateLimitExceeded"));
+    assert_eq!(
+        violation(&pay(&agent, "dave").answer().await.unwrap()),
+        Some("RateLimitExceeded")
+    );
 }
 
 /// Who decides sees all of it: every byte of the arguments, escaped, the label, where it came from, and why it was asked.
@@ -150,26 +224,59 @@ async fn an_approved_call_is_within_the_rate_it_was_counted_against() {
 async fn the_approver_sees_everything_escaped() {
     let yard = Yard::open("").await;
     let token = yard.influenced("alice").await;
-    let agent = Client::plain(&yard.target(&token), Era::Modern).await.unwrap();
-    let tricky = format!("carol\u{1b}[2K\r\u{202e}\u{200b}\u{7}{}END", "x".repeat(3000));
+    let agent = Client::plain(&yard.target(&token), Era::Modern)
+        .await
+        .unwrap();
+    let tricky = format!(
+        "carol\u{1b}[2K\r\u{202e}\u{200b}\u{7}{}END",
+        "x".repeat(3000)
+    );
     let asking = pay(&agent, &tricky);
     let waiting = yard.pending(1).await;
-    for key in ["caller", "name", "server", "tool", "label", "lineage", "why", "expires_ms", "bundle", "definition"] {
+    for key in [
+        "caller",
+        "name",
+        "server",
+        "tool",
+        "label",
+        "lineage",
+        "why",
+        "expires_ms",
+        "bundle",
+        "definition",
+    ] {
         assert!(!waiting[0][key].is_null(), "no {key} in {}", waiting[0]);
     }
-    assert_eq!((&waiting[0]["server"], &waiting[0]["tool"]), (&json!("bank"), &json!("pay")));
-    assert_eq!(waiting[0]["lineage"].as_array().map(Vec::len), Some(1), "{}", waiting[0]);
-    let shown = done(&yard.gate, &["approvals", "show", &id(&waiting[0])]).await.stdout;
+    assert_eq!(
+        (&waiting[0]["server"], &waiting[0]["tool"]),
+        (&json!("bank"), &json!("pay"))
+    );
+    assert_eq!(
+        waiting[0]["lineage"].as_array().map(Vec::len),
+        Some(1),
+        "{}",
+        waiting[0]
+    );
+    let shown = done(&yard.gate, &["approvals", "show", &id(&waiting[0])])
+        .await
+        .stdout;
     let list = done(&yard.gate, &["approvals", "list"]).await.stdout;
     for hidden in ["\u{1b}[2K", "\r", "\u{202e}", "\u{200b}", "\u{7}"] {
-        assert!(!shown.contains(hidden) && !list.contains(hidden), "{hidden:?} reached the terminal: {shown:?}");
+        assert!(
+            !shown.contains(hidden) && !list.contains(hidden),
+            "{hidden:?} reached the terminal: {shown:?}"
+        );
     }
     for words in ["carol", "END", "alice", "pay", "untrusted"] {
         assert!(shown.contains(words), "no '{words}' in\n{shown}");
     }
     let letters = shown.chars().filter(|letter| *letter == 'x').count();
     assert!(letters >= 3000, "{letters} of 3000 letters are shown");
-    done(&yard.gate, &["approvals", "deny", &id(&waiting[0]), "--reason", "no"]).await;
+    done(
+        &yard.gate,
+        &["approvals", "deny", &id(&waiting[0]), "--reason", "no"],
+    )
+    .await;
     assert!(is_refused(&asking.answer().await.unwrap()));
 }
 
@@ -178,19 +285,46 @@ async fn the_approver_sees_everything_escaped() {
 async fn an_agent_does_not_answer_for_itself() {
     let yard = Yard::open("").await;
     let token = yard.influenced("alice").await;
-    let answers = [("elicitation/create", json!({"action": "accept", "content": {"approve": true}}))];
+    let answers = [(
+        "elicitation/create",
+        json!({"action": "accept", "content": {"approve": true}}),
+    )];
     for era in [Era::Legacy, Era::Modern] {
-        let agent = Client::connect(&yard.target(&token), era, json!({"elicitation": {}}), &answers).await.unwrap();
+        let agent = Client::connect(
+            &yard.target(&token),
+            era,
+            json!({"elicitation": {}}),
+            &answers,
+        )
+        .await
+        .unwrap();
         agent.listen(&[]).await.unwrap();
         let asking = pay(&agent, "mallory");
         let waiting = yard.pending(1).await;
-        let target = yard.target(&token).at(&format!("/v1/admin/approvals/{}/approve", id(&waiting[0])));
-        let reply = target.send("POST", &[], json!({"reason": "I say so"}).to_string().into_bytes()).await.unwrap();
+        let target = yard
+            .target(&token)
+            .at(&format!("/v1/admin/approvals/{}/approve", id(&waiting[0])));
+        let reply = target
+            .send(
+                "POST",
+                &[],
+                json!({"reason": "I say so"}).to_string().into_bytes(),
+            )
+            .await
+            .unwrap();
         assert!(matches!(reply.status, 401 | 403), "{}", reply.status);
         tokio::time::sleep(A_WHILE).await;
         assert_eq!(yard.paid(), 0);
-        assert!(agent.seen_of("elicitation/create").is_empty(), "the client was asked: {:?}", agent.seen());
-        done(&yard.gate, &["approvals", "deny", &id(&waiting[0]), "--reason", "no"]).await;
+        assert!(
+            agent.seen_of("elicitation/create").is_empty(),
+            "the client was asked: {:?}",
+            agent.seen()
+        );
+        done(
+            &yard.gate,
+            &["approvals", "deny", &id(&waiting[0]), "--reason", "no"],
+        )
+        .await;
         assert!(is_refused(&asking.answer().await.unwrap()));
     }
     assert_eq!(yard.paid(), 0);
@@ -201,17 +335,44 @@ async fn an_agent_does_not_answer_for_itself() {
 async fn a_caller_does_not_answer_its_own_question() {
     let yard = Yard::open("").await;
     let boss = new_token(&yard.gate, "boss", &["--operator", "--user", "boss"]).await;
-    let agent = Client::plain(&yard.target(&boss), Era::Modern).await.unwrap();
-    assert_allowed(&agent.call("news__say", json!({"text": "buy now"})).await.unwrap(), "buy now");
+    let agent = Client::plain(&yard.target(&boss), Era::Modern)
+        .await
+        .unwrap();
+    assert_allowed(
+        &agent
+            .call("news__say", json!({"text": "buy now"}))
+            .await
+            .unwrap(),
+        "buy now",
+    );
     let asking = pay(&agent, "mallory");
     let waiting = yard.pending(1).await;
-    let target = yard.target(&boss).at(&format!("/v1/admin/approvals/{}/approve", id(&waiting[0])));
+    let target = yard
+        .target(&boss)
+        .at(&format!("/v1/admin/approvals/{}/approve", id(&waiting[0])));
     let headers = [("content-type".to_owned(), "application/json".to_owned())];
-    let reply = target.send("POST", &headers, json!({"reason": "I say so"}).to_string().into_bytes()).await.unwrap();
+    let reply = target
+        .send(
+            "POST",
+            &headers,
+            json!({"reason": "I say so"}).to_string().into_bytes(),
+        )
+        .await
+        .unwrap();
     assert!((400..500).contains(&reply.status), "{}", reply.status);
     tokio::time::sleep(A_WHILE).await;
     assert_eq!(yard.paid(), 0);
-    done(&yard.gate, &["approvals", "approve", &id(&waiting[0]), "--reason", "somebody else looked"]).await;
+    done(
+        &yard.gate,
+        &[
+            "approvals",
+            "approve",
+            &id(&waiting[0]),
+            "--reason",
+            "somebody else looked",
+        ],
+    )
+    .await;
     assert!(!is_refused(&asking.answer().await.unwrap()));
     assert_eq!(yard.paid(), 1);
 }
@@ -227,7 +388,14 @@ async fn a_client_answers_where_the_operator_allows_it() {
             let whom = format!("carol, by {revision}");
             let answer = json!({"action": action});
             let answers = [("elicitation/create", answer)];
-            let agent = Client::connect_as(&yard.target(&token), revision, json!({"elicitation": {}}), &answers).await.unwrap();
+            let agent = Client::connect_as(
+                &yard.target(&token),
+                revision,
+                json!({"elicitation": {}}),
+                &answers,
+            )
+            .await
+            .unwrap();
             if agent.era() == Era::Legacy {
                 agent.listen(&[]).await.unwrap();
             }
@@ -239,21 +407,40 @@ async fn a_client_answers_where_the_operator_allows_it() {
                 done(&yard.gate, &["approvals", "approve", &id(&waiting[0])]).await;
             }
             let answer = asking.answer().await.unwrap();
-            assert_eq!(is_refused(&answer), !agrees, "{revision} {action}: {answer}");
+            assert_eq!(
+                is_refused(&answer),
+                !agrees,
+                "{revision} {action}: {answer}"
+            );
             paid += usize::from(agrees);
             assert_eq!(yard.paid(), paid, "{revision} {action}");
             let asked = agent.seen_of("elicitation/create");
             assert_eq!(asked.len(), 1, "{revision} {action}: {asked:?}");
-            assert!(asked[0].to_string().contains(&whom), "it shows what is asked: {asked:?}");
-            let schema = asked[0].pointer("/params/requestedSchema").unwrap_or_else(|| panic!("{asked:?}"));
-            assert_eq!(schema, &json!({"type": "object", "properties": {}}), "nothing is left to fill in");
+            assert!(
+                asked[0].to_string().contains(&whom),
+                "it shows what is asked: {asked:?}"
+            );
+            let schema = asked[0]
+                .pointer("/params/requestedSchema")
+                .unwrap_or_else(|| panic!("{asked:?}"));
+            assert_eq!(
+                schema,
+                &json!({"type": "object", "properties": {}}),
+                "nothing is left to fill in"
+            );
             if !agrees {
-                assert_eq!(violation(&answer), Some("ApprovalDenied"), "{revision} {action}: {answer}");
+                assert_eq!(
+                    violation(&answer),
+                    Some("ApprovalDenied"),
+                    "{revision} {action}: {answer}"
+                );
             }
         }
     }
     // The oldest revision knows no questions: the command line answers.
-    let agent = Client::connect_as(&yard.target(&token), REVISIONS[0], json!({}), &[]).await.unwrap();
+    let agent = Client::connect_as(&yard.target(&token), REVISIONS[0], json!({}), &[])
+        .await
+        .unwrap();
     let asking = pay(&agent, "carol");
     let waiting = yard.pending(1).await;
     done(&yard.gate, &["approvals", "approve", &id(&waiting[0])]).await;
@@ -266,7 +453,9 @@ async fn a_client_answers_where_the_operator_allows_it() {
 async fn a_question_whose_client_gave_up_says_so_and_holds_for_the_same_call() {
     let yard = Yard::open("").await;
     let token = yard.influenced("alice").await;
-    let agent = Client::plain(&yard.target(&token), Era::Legacy).await.unwrap();
+    let agent = Client::plain(&yard.target(&token), Era::Legacy)
+        .await
+        .unwrap();
     let asking = pay(&agent, "carol");
     let waiting = yard.pending(1).await;
     assert_eq!(waiting[0]["awaited"], true, "{waiting:?}");
@@ -274,12 +463,23 @@ async fn a_question_whose_client_gave_up_says_so_and_holds_for_the_same_call() {
     let approval = id(&waiting[0]);
     let given_up = eventually("the question to be nobody's", SOON, || async {
         let waiting = yard.pending(1).await;
-        if waiting[0]["awaited"] == false { Ok(()) } else { Err(format!("{waiting:?}")) }
+        if waiting[0]["awaited"] == false {
+            Ok(())
+        } else {
+            Err(format!("{waiting:?}"))
+        }
     });
     given_up.await;
-    for args in [&["approvals", "list"][..], &["approvals", "show", &approval]] {
+    for args in [
+        &["approvals", "list"][..],
+        &["approvals", "show", &approval],
+    ] {
         let said = done(&yard.gate, args).await.stdout;
-        assert!(said.contains("the client gave up") && said.contains("the same call if it is made again"), "{said}");
+        assert!(
+            said.contains("the client gave up")
+                && said.contains("the same call if it is made again"),
+            "{said}"
+        );
     }
     done(&yard.gate, &["approvals", "approve", &approval]).await;
     assert_eq!(yard.paid(), 0, "nobody asks any more");
@@ -292,15 +492,28 @@ async fn a_question_whose_client_gave_up_says_so_and_holds_for_the_same_call() {
 async fn the_python_sdk_answers_in_both_eras() {
     let yard = Yard::open("approvals: { in_client: true }\n").await;
     let token = yard.gate.token().unwrap();
-    let agent = Client::plain(&yard.target(&token), Era::Modern).await.unwrap();
-    assert_allowed(&agent.call("news__say", json!({"text": "buy now"})).await.unwrap(), "buy now");
+    let agent = Client::plain(&yard.target(&token), Era::Modern)
+        .await
+        .unwrap();
+    assert_allowed(
+        &agent
+            .call("news__say", json!({"text": "buy now"}))
+            .await
+            .unwrap(),
+        "buy now",
+    );
     let program = text(&python().join("python"));
-    let (approver, door, home) = (script("python_approver.py"), text(&portcullis()), text(yard.gate.home()));
+    let (approver, door, home) = (
+        script("python_approver.py"),
+        text(&portcullis()),
+        text(yard.gate.home()),
+    );
     let mut paid = 0;
     for (mode, protocol) in [("auto", "2026-07-28"), ("legacy", "2025-11-25")] {
         for (choice, agrees) in [("accept", true), ("decline", false)] {
             for over in ["http", "stdio"] {
-                let arguments = json!({"text": format!("carol, {mode} {choice} {over}")}).to_string();
+                let arguments =
+                    json!({"text": format!("carol, {mode} {choice} {over}")}).to_string();
                 let call = [approver.as_str(), mode, choice, PAY, &arguments, over];
                 let to = if over == "http" {
                     [yard.gate.url(), &token].to_vec()
@@ -324,16 +537,34 @@ async fn the_python_sdk_answers_in_both_eras() {
 async fn one_approval_is_one_execution() {
     let yard = Yard::open("").await;
     let token = yard.influenced("alice").await;
-    let agent = Client::plain(&yard.target(&token), Era::Modern).await.unwrap();
+    let agent = Client::plain(&yard.target(&token), Era::Modern)
+        .await
+        .unwrap();
     let asking = pay(&agent, "carol");
     let waiting = yard.pending(1).await;
     done(&yard.gate, &["approvals", "approve", &id(&waiting[0])]).await;
-    let again = yard.gate.cli(&["approvals", "approve", &id(&waiting[0])]).await.unwrap();
-    let (status, body) = post(&yard.gate, &format!("approvals/{}/approve", id(&waiting[0])), &json!({"reason": "x"})).await;
-    assert!(again.code != Some(0) && status != 200, "answered twice: {again:?}, {status} {body}");
+    let again = yard
+        .gate
+        .cli(&["approvals", "approve", &id(&waiting[0])])
+        .await
+        .unwrap();
+    let (status, body) = post(
+        &yard.gate,
+        &format!("approvals/{}/approve", id(&waiting[0])),
+        &json!({"reason": "x"}),
+    )
+    .await;
+    assert!(
+        again.code != Some(0) && status != 200,
+        "answered twice: {again:?}, {status} {body}"
+    );
     assert!(!is_refused(&asking.answer().await.unwrap()));
     assert_eq!(yard.paid(), 1);
-    let late = yard.gate.cli(&["approvals", "deny", &id(&waiting[0])]).await.unwrap();
+    let late = yard
+        .gate
+        .cli(&["approvals", "deny", &id(&waiting[0])])
+        .await
+        .unwrap();
     assert_ne!(late.code, Some(0), "{late:?}");
     // The same call again is another call.
     let asking = pay(&agent, "carol");
@@ -342,7 +573,9 @@ async fn one_approval_is_one_execution() {
     assert_eq!(yard.paid(), 1);
     done(&yard.gate, &["approvals", "deny", &id(&waiting[0])]).await;
     assert!(is_refused(&asking.answer().await.unwrap()));
-    let all = told(&yard.gate, &["approvals", "list", "--all"]).await.to_string();
+    let all = told(&yard.gate, &["approvals", "list", "--all"])
+        .await
+        .to_string();
     assert!(all.contains("used") && all.contains("denied"), "{all}");
 }
 
@@ -351,25 +584,48 @@ async fn one_approval_is_one_execution() {
 async fn two_identical_calls_do_not_share_one_yes() {
     let yard = Yard::open("").await;
     let token = yard.influenced("alice").await;
-    let agent = Client::plain(&yard.target(&token), Era::Modern).await.unwrap();
+    let agent = Client::plain(&yard.target(&token), Era::Modern)
+        .await
+        .unwrap();
     let (first, second) = (pay(&agent, "carol"), pay(&agent, "carol"));
     eventually("a pending approval", SOON, || async {
         let all = listed(&yard.gate, "approvals", "approvals").await;
-        if all.is_empty() { Err("none".to_owned()) } else { Ok(()) }
+        if all.is_empty() {
+            Err("none".to_owned())
+        } else {
+            Ok(())
+        }
     })
     .await;
     tokio::time::sleep(A_WHILE).await;
     let waiting = listed(&yard.gate, "approvals", "approvals").await;
     done(&yard.gate, &["approvals", "approve", &id(&waiting[0])]).await;
-    eventually("one of them to be made", SOON, || async { if yard.paid() == 1 { Ok(()) } else { Err(yard.paid().to_string()) } })
-        .await;
+    eventually("one of them to be made", SOON, || async {
+        if yard.paid() == 1 {
+            Ok(())
+        } else {
+            Err(yard.paid().to_string())
+        }
+    })
+    .await;
     tokio::time::sleep(A_WHILE).await;
     assert_eq!(yard.paid(), 1, "one yes made two calls");
-    for waiting in listed(&yard.gate, "approvals", "approvals").await.iter().filter(|one| one["state"] == "pending") {
+    for waiting in listed(&yard.gate, "approvals", "approvals")
+        .await
+        .iter()
+        .filter(|one| one["state"] == "pending")
+    {
         done(&yard.gate, &["approvals", "deny", &id(waiting)]).await;
     }
-    let answers = [first.answer().await.unwrap(), second.answer().await.unwrap()];
-    assert_eq!(answers.iter().filter(|answer| !is_refused(answer)).count(), 1, "{answers:?}");
+    let answers = [
+        first.answer().await.unwrap(),
+        second.answer().await.unwrap(),
+    ];
+    assert_eq!(
+        answers.iter().filter(|answer| !is_refused(answer)).count(),
+        1,
+        "{answers:?}"
+    );
     assert_eq!(yard.paid(), 1);
 }
 
@@ -379,13 +635,23 @@ async fn an_approval_expires() {
     let yard = Yard::open("approvals: { expiry: 1s }\n").await;
     let token = yard.influenced("alice").await;
     for revision in REVISIONS {
-        let agent = Client::connect_as(&yard.target(&token), revision, json!({}), &[]).await.unwrap();
+        let agent = Client::connect_as(&yard.target(&token), revision, json!({}), &[])
+            .await
+            .unwrap();
         let asking = pay(&agent, "carol");
         let waiting = yard.pending(1).await;
         let answer = asking.answer().await.unwrap();
         assert!(is_refused(&answer), "{revision}: {answer}");
-        assert_eq!(violation(&answer), Some("ApprovalExpired"), "{revision}: {answer}");
-        let late = yard.gate.cli(&["approvals", "approve", &id(&waiting[0])]).await.unwrap();
+        assert_eq!(
+            violation(&answer),
+            Some("ApprovalExpired"),
+            "{revision}: {answer}"
+        );
+        let late = yard
+            .gate
+            .cli(&["approvals", "approve", &id(&waiting[0])])
+            .await
+            .unwrap();
         assert_ne!(late.code, Some(0), "{late:?}");
     }
     assert_eq!(yard.paid(), 0);
@@ -396,11 +662,21 @@ async fn an_approval_expires() {
 async fn waiting_for_a_person_spends_no_call_budget() {
     let web = shifty(Shown::usual()).await;
     let bank = shifty(Shown::tools([tool("pay", "Pays somebody")])).await;
-    let yaml = yaml(&web, &bank, "observe", "").replace("classification: INTERNAL,", "classification: INTERNAL, timeout: 500ms,");
-    let yard = Yard { gate: gate(&yaml).await, web, bank, more: "" };
+    let yaml = yaml(&web, &bank, "observe", "").replace(
+        "classification: INTERNAL,",
+        "classification: INTERNAL, timeout: 500ms,",
+    );
+    let yard = Yard {
+        gate: gate(&yaml).await,
+        web,
+        bank,
+        more: "",
+    };
     yard.connected().await;
     let token = yard.influenced("alice").await;
-    let agent = Client::plain(&yard.target(&token), Era::Legacy).await.unwrap();
+    let agent = Client::plain(&yard.target(&token), Era::Legacy)
+        .await
+        .unwrap();
     let asking = pay(&agent, "carol");
     let waiting = yard.pending(1).await;
     tokio::time::sleep(Duration::from_millis(1200)).await;
@@ -415,17 +691,34 @@ async fn waiting_for_a_person_spends_no_call_budget() {
 async fn a_question_outlives_a_crash() {
     let mut yard = Yard::open("").await;
     let token = yard.influenced("alice").await;
-    let agent = Client::plain(&yard.target(&token), Era::Modern).await.unwrap();
+    let agent = Client::plain(&yard.target(&token), Era::Modern)
+        .await
+        .unwrap();
     let asking = pay(&agent, "carol");
     let before = yard.pending(1).await;
     yard.crash().await;
     assert!(asking.answer().await.is_err(), "the connection is gone");
     let after = yard.pending(1).await;
     assert_eq!(id(&before[0]), id(&after[0]));
-    done(&yard.gate, &["approvals", "approve", &id(&after[0]), "--reason", "still fine"]).await;
+    done(
+        &yard.gate,
+        &[
+            "approvals",
+            "approve",
+            &id(&after[0]),
+            "--reason",
+            "still fine",
+        ],
+    )
+    .await;
     yard.crash().await;
-    let agent = Client::plain(&yard.target(&token), Era::Modern).await.unwrap();
-    assert_allowed(&agent.call(PAY, json!({"text": "carol"})).await.unwrap(), "carol");
+    let agent = Client::plain(&yard.target(&token), Era::Modern)
+        .await
+        .unwrap();
+    assert_allowed(
+        &agent.call(PAY, json!({"text": "carol"})).await.unwrap(),
+        "carol",
+    );
     assert_eq!(yard.paid(), 1);
     let asking = pay(&agent, "carol");
     let waiting = yard.pending(1).await;
@@ -448,10 +741,19 @@ enum Bound {
 /// Approved, then any one bound field changed: what was approved is not what is asked, so it is not done.
 #[tokio::test]
 async fn a_yes_is_for_nothing_else() {
-    for bound in [Bound::Arguments, Bound::Label, Bound::Definition, Bound::Bundle, Bound::Caller, Bound::Tool] {
+    for bound in [
+        Bound::Arguments,
+        Bound::Label,
+        Bound::Definition,
+        Bound::Bundle,
+        Bound::Caller,
+        Bound::Tool,
+    ] {
         let mut yard = Yard::open("").await;
         let (alice, bob) = (yard.influenced("alice").await, yard.influenced("bob").await);
-        let agent = Client::plain(&yard.target(&alice), Era::Modern).await.unwrap();
+        let agent = Client::plain(&yard.target(&alice), Era::Modern)
+            .await
+            .unwrap();
         let asking = pay(&agent, "carol");
         let waiting = yard.pending(1).await;
         yard.crash().await;
@@ -459,14 +761,35 @@ async fn a_yes_is_for_nothing_else() {
         done(&yard.gate, &["approvals", "approve", &id(&waiting[0])]).await;
         change(&yard, bound, &alice).await;
         let agent = if bound == Bound::Caller { &bob } else { &alice };
-        let agent = Client::plain(&yard.target(agent), Era::Modern).await.unwrap();
-        let whom = if bound == Bound::Arguments { "carol " } else { "carol" };
-        let tool = if bound == Bound::Tool { "bank__pay_all" } else { PAY };
-        let asking = agent.start("tools/call", json!({"name": tool, "arguments": {"text": whom}}));
+        let agent = Client::plain(&yard.target(agent), Era::Modern)
+            .await
+            .unwrap();
+        let whom = if bound == Bound::Arguments {
+            "carol "
+        } else {
+            "carol"
+        };
+        let tool = if bound == Bound::Tool {
+            "bank__pay_all"
+        } else {
+            PAY
+        };
+        let asking = agent.start(
+            "tools/call",
+            json!({"name": tool, "arguments": {"text": whom}}),
+        );
         // Refused, or asked about anew: not made.
         tokio::time::sleep(A_WHILE).await;
-        assert_eq!(yard.bank.count("tools/call"), usize::from(bound == Bound::Label), "{bound:?} was not bound");
-        for waiting in listed(&yard.gate, "approvals", "approvals").await.iter().filter(|one| one["state"] == "pending") {
+        assert_eq!(
+            yard.bank.count("tools/call"),
+            usize::from(bound == Bound::Label),
+            "{bound:?} was not bound"
+        );
+        for waiting in listed(&yard.gate, "approvals", "approvals")
+            .await
+            .iter()
+            .filter(|one| one["state"] == "pending")
+        {
             done(&yard.gate, &["approvals", "deny", &id(waiting)]).await;
         }
         let answer = asking.answer().await.unwrap();
@@ -479,24 +802,46 @@ async fn change(yard: &Yard, bound: Bound, token: &str) {
     match bound {
         Bound::Arguments | Bound::Caller => {}
         Bound::Label => {
-            let agent = Client::plain(&yard.target(token), Era::Modern).await.unwrap();
-            assert_allowed(&agent.call("bank__say", json!({"text": "secret"})).await.unwrap(), "secret");
+            let agent = Client::plain(&yard.target(token), Era::Modern)
+                .await
+                .unwrap();
+            assert_allowed(
+                &agent
+                    .call("bank__say", json!({"text": "secret"}))
+                    .await
+                    .unwrap(),
+                "secret",
+            );
         }
         Bound::Definition => {
-            yard.bank.change(|shown| shown.tools[0]["description"] = json!("Pays somebody twice"));
+            yard.bank
+                .change(|shown| shown.tools[0]["description"] = json!("Pays somebody twice"));
             yard.bank.announce("tools");
             await_definition(&yard.gate, "bank", "tool", "pay", "changed").await;
-            done(&yard.gate, &["servers", "approve", "bank", "--reason", "fine by me"]).await;
+            done(
+                &yard.gate,
+                &["servers", "approve", "bank", "--reason", "fine by me"],
+            )
+            .await;
         }
         Bound::Bundle => {
-            reconfigure(&yard.gate, &yaml(&yard.web, &yard.bank, "balanced", yard.more)).await;
+            reconfigure(
+                &yard.gate,
+                &yaml(&yard.web, &yard.bank, "balanced", yard.more),
+            )
+            .await;
             yard.connected().await;
         }
         Bound::Tool => {
-            yard.bank.change(|shown| shown.tools.push(tool("pay_all", "Pays everybody")));
+            yard.bank
+                .change(|shown| shown.tools.push(tool("pay_all", "Pays everybody")));
             yard.bank.announce("tools");
             await_definition(&yard.gate, "bank", "tool", "pay_all", "new").await;
-            done(&yard.gate, &["servers", "approve", "bank", "--reason", "fine by me"]).await;
+            done(
+                &yard.gate,
+                &["servers", "approve", "bank", "--reason", "fine by me"],
+            )
+            .await;
         }
     }
 }
@@ -507,14 +852,24 @@ async fn a_yes_to_something_that_changed_meanwhile_is_none() {
     for bound in [Bound::Label, Bound::Definition, Bound::Bundle] {
         let yard = Yard::open("").await;
         let alice = yard.influenced("alice").await;
-        let agent = Client::plain(&yard.target(&alice), Era::Legacy).await.unwrap();
+        let agent = Client::plain(&yard.target(&alice), Era::Legacy)
+            .await
+            .unwrap();
         let asking = pay(&agent, "carol");
         let waiting = yard.pending(1).await;
         change(&yard, bound, &alice).await;
         // The gate may already have withdrawn the question.
-        let _answered = yard.gate.cli(&["approvals", "approve", &id(&waiting[0])]).await.unwrap();
+        let _answered = yard
+            .gate
+            .cli(&["approvals", "approve", &id(&waiting[0])])
+            .await
+            .unwrap();
         tokio::time::sleep(A_WHILE).await;
-        for waiting in listed(&yard.gate, "approvals", "approvals").await.iter().filter(|one| one["state"] == "pending") {
+        for waiting in listed(&yard.gate, "approvals", "approvals")
+            .await
+            .iter()
+            .filter(|one| one["state"] == "pending")
+        {
             done(&yard.gate, &["approvals", "deny", &id(waiting)]).await;
         }
         let answer = asking.answer().await.unwrap();
@@ -528,10 +883,14 @@ async fn a_yes_to_something_that_changed_meanwhile_is_none() {
 async fn a_question_delays_nobody() {
     let yard = Yard::open("").await;
     let alice = yard.influenced("alice").await;
-    let agent = Client::plain(&yard.target(&alice), Era::Modern).await.unwrap();
+    let agent = Client::plain(&yard.target(&alice), Era::Modern)
+        .await
+        .unwrap();
     let asking = pay(&agent, "carol");
     let waiting = yard.pending(1).await;
-    let other = tokio::time::timeout(SOON, agent.call("news__say", json!({"text": "news"}))).await.expect("it waits for nobody");
+    let other = tokio::time::timeout(SOON, agent.call("news__say", json!({"text": "news"})))
+        .await
+        .expect("it waits for nobody");
     assert_allowed(&other.unwrap(), "news");
     done(&yard.gate, &["approvals", "deny", &id(&waiting[0])]).await;
     assert!(is_refused(&asking.answer().await.unwrap()));
@@ -542,19 +901,43 @@ async fn a_question_delays_nobody() {
 async fn untrusted_influence_is_the_operators_choice() {
     for (choice, violation) in [("off", None), ("block", Some("UntrustedInfluence"))] {
         let web = shifty(Shown::usual()).await;
-        let bank = shifty(Shown::tools([tool("pay", "Pays somebody"), tool("say", "Answers")])).await;
-        let yaml =
-            yaml(&web, &bank, "observe", "").replace("untrusted_influence: ask", &format!("untrusted_influence: {choice}"));
-        let yard = Yard { gate: gate(&yaml).await, web, bank, more: "" };
+        let bank = shifty(Shown::tools([
+            tool("pay", "Pays somebody"),
+            tool("say", "Answers"),
+        ]))
+        .await;
+        let yaml = yaml(&web, &bank, "observe", "").replace(
+            "untrusted_influence: ask",
+            &format!("untrusted_influence: {choice}"),
+        );
+        let yard = Yard {
+            gate: gate(&yaml).await,
+            web,
+            bank,
+            more: "",
+        };
         yard.connected().await;
         let token = yard.influenced("alice").await;
-        let agent = Client::plain(&yard.target(&token), Era::Modern).await.unwrap();
+        let agent = Client::plain(&yard.target(&token), Era::Modern)
+            .await
+            .unwrap();
         let called = agent.call(PAY, json!({"text": "carol"})).await.unwrap();
         assert_eq!(called.violation(), violation, "{choice}: {}", called.answer);
         assert_eq!(yard.paid(), usize::from(violation.is_none()), "{choice}");
-        assert_allowed(&agent.call("bank__say", json!({"text": "reading goes on"})).await.unwrap(), "reading goes on");
+        assert_allowed(
+            &agent
+                .call("bank__say", json!({"text": "reading goes on"}))
+                .await
+                .unwrap(),
+            "reading goes on",
+        );
         let fresh = new_token(&yard.gate, "fresh", &[]).await;
-        let fresh = Client::plain(&yard.target(&fresh), Era::Modern).await.unwrap();
-        assert_allowed(&fresh.call(PAY, json!({"text": "carol"})).await.unwrap(), "carol");
+        let fresh = Client::plain(&yard.target(&fresh), Era::Modern)
+            .await
+            .unwrap();
+        assert_allowed(
+            &fresh.call(PAY, json!({"text": "carol"})).await.unwrap(),
+            "carol",
+        );
     }
 }

@@ -18,7 +18,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use crate::operator::{SOON, done, post, shifty};
-use crate::support::{admin_target, alone, await_state, client, eventually, fixture, http, new_token, portcullis, stdio};
+use crate::support::{
+    admin_target, alone, await_state, client, eventually, fixture, http, new_token, portcullis,
+    stdio,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sort {
@@ -35,17 +38,32 @@ struct Canary {
 
 /// Sixteen digits that no other canary has.
 fn mark(n: usize) -> String {
-    format!("{:016x}", (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    format!(
+        "{:016x}",
+        (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    )
 }
 
 fn canaries() -> Vec<Canary> {
     let held = (0..12).map(|n| (Sort::Held, format!("hc{n}/Zq+{}=k", mark(n))));
     let strangers = (12..24).map(|n| {
-        (Sort::Stranger, if n % 2 == 0 { format!("pct_{}{}", mark(n), mark(n)) } else { format!("stranger-{}", mark(n)) })
+        (
+            Sort::Stranger,
+            if n % 2 == 0 {
+                format!("pct_{}{}", mark(n), mark(n))
+            } else {
+                format!("stranger-{}", mark(n))
+            },
+        )
     });
-    let letters = |n: usize, count: usize| mark(n).repeat(5).chars().take(count).collect::<String>();
-    let capitals =
-        |n: usize| mark(n).chars().map(|c| char::from(b'A' + u8::try_from(c.to_digit(16).unwrap()).unwrap())).collect::<String>();
+    let letters =
+        |n: usize, count: usize| mark(n).repeat(5).chars().take(count).collect::<String>();
+    let capitals = |n: usize| {
+        mark(n)
+            .chars()
+            .map(|c| char::from(b'A' + u8::try_from(c.to_digit(16).unwrap()).unwrap()))
+            .collect::<String>()
+    };
     let shaped = [
         format!("ghp_{}", letters(24, 36)),
         format!("gho_{}", letters(25, 36)),
@@ -70,22 +88,38 @@ fn canaries() -> Vec<Canary> {
         format!("lin_api_{}", letters(44, 40)),
         format!("glc_{}", letters(45, 40)),
         format!("tskey-auth-{}", letters(46, 30)),
-        format!("eyJ{}.eyJ{}.{}", letters(47, 20), letters(47, 20), letters(47, 30)),
+        format!(
+            "eyJ{}.eyJ{}.{}",
+            letters(47, 20),
+            letters(47, 20),
+            letters(47, 30)
+        ),
         format!("postgres://admin:{}@db.internal", letters(48, 24)),
         format!("pct_{}", letters(49, 24)),
     ];
     let shaped = shaped.into_iter().map(|value| (Sort::Shaped, value));
-    held.chain(strangers).chain(shaped).map(|(sort, value)| Canary { sort, value }).collect()
+    held.chain(strangers)
+        .chain(shaped)
+        .map(|(sort, value)| Canary { sort, value })
+        .collect()
 }
 
 /// The seven spellings.
 fn spellings(value: &str) -> [String; 7] {
     let bytes = value.as_bytes();
-    let hex = |before: &str| bytes.iter().map(|byte| format!("{before}{byte:02x}")).collect::<String>();
+    let hex = |before: &str| {
+        bytes
+            .iter()
+            .map(|byte| format!("{before}{byte:02x}"))
+            .collect::<String>()
+    };
     let base64 = base64(bytes);
     [
         value.to_owned(),
-        base64.trim_end_matches('=').replace('+', "-").replace('/', "_"),
+        base64
+            .trim_end_matches('=')
+            .replace('+', "-")
+            .replace('/', "_"),
         base64,
         hex(""),
         hex("%"),
@@ -98,9 +132,16 @@ fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
     for group in bytes.chunks(3) {
-        let number = group.iter().fold(0_usize, |number, byte| number << 8 | usize::from(*byte)) << (8 * (3 - group.len()));
+        let number = group
+            .iter()
+            .fold(0_usize, |number, byte| number << 8 | usize::from(*byte))
+            << (8 * (3 - group.len()));
         for place in 0..4 {
-            let digit = if place > group.len() { b'=' } else { DIGITS[number >> (18 - 6 * place) & 63] };
+            let digit = if place > group.len() {
+                b'='
+            } else {
+                DIGITS[number >> (18 - 6 * place) & 63]
+            };
             out.push(char::from(digit));
         }
     }
@@ -112,8 +153,11 @@ fn secret_spellings(canary: &Canary) -> Vec<String> {
     let all = spellings(&canary.value);
     let upper: Vec<String> = all[3..5].iter().map(|text| text.to_uppercase()).collect();
     // What a password in a URL is about is the password.
-    let bare =
-        canary.value.split_once("admin:").and_then(|(_, rest)| rest.split_once('@')).map(|(password, _)| password.to_owned());
+    let bare = canary
+        .value
+        .split_once("admin:")
+        .and_then(|(_, rest)| rest.split_once('@'))
+        .map(|(password, _)| password.to_owned());
     match canary.sort {
         Sort::Held => all.into_iter().chain(upper).collect(),
         Sort::Stranger | Sort::Shaped => {
@@ -174,12 +218,32 @@ impl World {
         let says = "echo \"$KEY\" >&2; echo \"not json $KEY\"; exit 3";
         let yaml = format!(
             "policy: {{ bundle: observe }}\nmcp_servers:\n  up: {up_entry}\n  news: {}\n  form: {}\n  parrot: {}\n  dead: {}\n  noisy: {}\n  gone: {}\n",
-            http(&news.url(), "classification: PUBLIC, open_world: true, headers: { X-Key: \"env:CANARY_2\" }"),
-            http(&everything.url(), "classification: INTERNAL, allow: { elicitation: true }"),
-            http(&parrot().await, "classification: PUBLIC, bearer: \"env:CANARY_3\", headers: { X-Key: \"env:CANARY_4\" }"),
-            http("http://127.0.0.1:9/mcp", "classification: PUBLIC, bearer: \"env:CANARY_5\""),
-            stdio("sh", &["-c", says], "classification: PUBLIC, env: { KEY: \"env:CANARY_6\" }"),
-            stdio("/does/not/exist", &[], "classification: PUBLIC, env: { KEY: \"env:CANARY_7\" }"),
+            http(
+                &news.url(),
+                "classification: PUBLIC, open_world: true, headers: { X-Key: \"env:CANARY_2\" }"
+            ),
+            http(
+                &everything.url(),
+                "classification: INTERNAL, allow: { elicitation: true }"
+            ),
+            http(
+                &parrot().await,
+                "classification: PUBLIC, bearer: \"env:CANARY_3\", headers: { X-Key: \"env:CANARY_4\" }"
+            ),
+            http(
+                "http://127.0.0.1:9/mcp",
+                "classification: PUBLIC, bearer: \"env:CANARY_5\""
+            ),
+            stdio(
+                "sh",
+                &["-c", says],
+                "classification: PUBLIC, env: { KEY: \"env:CANARY_6\" }"
+            ),
+            stdio(
+                "/does/not/exist",
+                &[],
+                "classification: PUBLIC, env: { KEY: \"env:CANARY_7\" }"
+            ),
         );
         let mut setup = Setup::new(portcullis(), yaml).env("PORTCULLIS_LOG", "debug,hyper=info");
         for n in 0..8 {
@@ -190,27 +254,59 @@ impl World {
             await_state(&gate, id, "connected", SOON).await;
         }
         // What lives in the vault: a secret that a server added later uses, and users' own accounts.
-        let set = gate.cli_with_input(&["secret", "set", "later"], &held(8)).await.unwrap();
+        let set = gate
+            .cli_with_input(&["secret", "set", "later"], &held(8))
+            .await
+            .unwrap();
         assert_eq!(set.code, Some(0), "{set:?}");
-        let add =
-            ["servers", "add", "late", "--url", &up.url(), "--bearer", "keychain:later", "--classification", "INTERNAL", "--yes"];
+        let add = [
+            "servers",
+            "add",
+            "late",
+            "--url",
+            &up.url(),
+            "--bearer",
+            "keychain:later",
+            "--classification",
+            "INTERNAL",
+            "--yes",
+        ];
         done(&gate, &add).await;
         await_state(&gate, "late", "connected", SOON).await;
         for (n, user) in [(9, "ann"), (10, "bob")] {
-            let kept = gate.cli_with_input(&["connect-account", "up", "--user", user], &held(n)).await.unwrap();
+            let kept = gate
+                .cli_with_input(&["connect-account", "up", "--user", user], &held(n))
+                .await
+                .unwrap();
             assert_eq!(kept.code, Some(0), "{kept:?}");
         }
-        let set = gate.cli_with_input(&["secret", "set", "unused"], &held(11)).await.unwrap();
+        let set = gate
+            .cli_with_input(&["secret", "set", "unused"], &held(11))
+            .await
+            .unwrap();
         assert_eq!(set.code, Some(0), "{set:?}");
-        World { gate, up, _others: (news, everything), canaries }
+        World {
+            gate,
+            up,
+            _others: (news, everything),
+            canaries,
+        }
     }
 
     /// Each account is used once, so that the gate holds it; one canary is held by nobody but the vault.
     async fn spend_accounts(&self) {
         for user in ["ann", "bob"] {
             let token = new_token(&self.gate, user, &["--user", user]).await;
-            let agent = Client::plain(&self.gate.target().unwrap().with_token(Some(&token)), Era::Modern).await.unwrap();
-            let called = agent.call("up__own", json!({"text": "mine"})).await.unwrap();
+            let agent = Client::plain(
+                &self.gate.target().unwrap().with_token(Some(&token)),
+                Era::Modern,
+            )
+            .await
+            .unwrap();
+            let called = agent
+                .call("up__own", json!({"text": "mine"}))
+                .await
+                .unwrap();
             assert!(!called.is_error, "{}", called.answer);
         }
     }
@@ -221,14 +317,21 @@ async fn no_canary_is_in_any_byte_written() {
     let _alone = alone().await;
     let mut world = World::open().await;
     world.spend_accounts().await;
-    let (legacy, modern) = (client(&world.gate, Era::Legacy).await, client(&world.gate, Era::Modern).await);
+    let (legacy, modern) = (
+        client(&world.gate, Era::Legacy).await,
+        client(&world.gate, Era::Modern).await,
+    );
     for (n, canary) in world.canaries.iter().enumerate() {
         for (spelling, text) in spellings(&canary.value).iter().enumerate() {
             // A stranger's credential is one where it is shown as one. Of a shape only its owner could know other spellings.
             if canary.sort == Sort::Stranger || canary.sort == Sort::Shaped && spelling == 5 {
                 continue;
             }
-            let agent = if (n + spelling) % 2 == 0 { &modern } else { &legacy };
+            let agent = if (n + spelling) % 2 == 0 {
+                &modern
+            } else {
+                &legacy
+            };
             call_with(agent, n + spelling, text).await;
         }
         knock(&world.gate, canary).await;
@@ -240,43 +343,73 @@ async fn no_canary_is_in_any_byte_written() {
     }
     ask_a_person(&world).await;
     answer_a_form(&world).await;
-    assert!(world.up.ever_heard(&world.canaries[0].value), "the secret itself is spent where it belongs");
+    assert!(
+        world.up.ever_heard(&world.canaries[0].value),
+        "the secret itself is spent where it belongs"
+    );
     let outside = tempfile::tempdir().unwrap();
     read_everything(&world.gate, outside.path()).await;
     world.gate.stop().await.unwrap();
     // An export needs a signed head, and the last one covers everything.
     let file = outside.path().join("all.ledger");
-    done(&world.gate, &["audit", "export", "--out", file.to_str().unwrap()]).await;
+    done(
+        &world.gate,
+        &["audit", "export", "--out", file.to_str().unwrap()],
+    )
+    .await;
 
     let mut places = files_below(world.gate.home());
     places.extend(files_below(outside.path()));
     places.retain(|path| !is_where_it_belongs(path));
     assert!(places.len() > 15, "{places:?}");
-    let mut written: Vec<(String, Vec<u8>)> =
-        places.iter().map(|path| (path.display().to_string(), fs::read(path).unwrap())).collect();
-    written.push(("the kept arguments, unsealed".to_owned(), unsealed(&world.gate.home().join("ledger"))));
+    let mut written: Vec<(String, Vec<u8>)> = places
+        .iter()
+        .map(|path| (path.display().to_string(), fs::read(path).unwrap()))
+        .collect();
+    written.push((
+        "the kept arguments, unsealed".to_owned(),
+        unsealed(&world.gate.home().join("ledger")),
+    ));
     let total: usize = written.iter().map(|(_, bytes)| bytes.len()).sum();
     let mut hits = Vec::new();
     for (n, canary) in world.canaries.iter().enumerate() {
         // What only the vault has, nobody can have looked for: it must be nowhere as it is. In arguments it is a text like any other.
-        let needles = if n == 11 { Vec::new() } else { secret_spellings(canary) };
+        let needles = if n == 11 {
+            Vec::new()
+        } else {
+            secret_spellings(canary)
+        };
         for needle in needles {
             for (place, bytes) in &written {
                 if memchr_find(bytes, needle.as_bytes()) {
-                    hits.push(format!("{:?} canary {n} `{needle}` in {place}", canary.sort));
+                    hits.push(format!(
+                        "{:?} canary {n} `{needle}` in {place}",
+                        canary.sort
+                    ));
                 }
             }
         }
     }
     hits.dedup();
-    println!("{} files and {total} bytes searched for {} canaries", written.len(), world.canaries.len());
-    assert!(hits.is_empty(), "{} hits:\n{}", hits.len(), hits.iter().take(40).cloned().collect::<Vec<_>>().join("\n"));
+    println!(
+        "{} files and {total} bytes searched for {} canaries",
+        written.len(),
+        world.canaries.len()
+    );
+    assert!(
+        hits.is_empty(),
+        "{} hits:\n{}",
+        hits.len(),
+        hits.iter().take(40).cloned().collect::<Vec<_>>().join("\n")
+    );
 }
 
 /// A spelling through the tools, in a way that depends on `turn`: permitted, refused, malformed, unknown, failed.
 async fn call_with(agent: &Client, turn: usize, text: &str) {
     let request = async |method: &str, params: Value| drop(agent.request(method, params).await);
-    let call = async |name: &str, arguments: Value| request("tools/call", json!({"name": name, "arguments": arguments})).await;
+    let call = async |name: &str, arguments: Value| {
+        request("tools/call", json!({"name": name, "arguments": arguments})).await
+    };
     call("up__say", json!({ "text": text })).await;
     match turn % 12 {
         0 => call("up__give", json!({"value": {text: [text, {"deep": text}]}})).await,
@@ -305,18 +438,60 @@ async fn knock(gate: &Gate, canary: &Canary) {
     let value = &canary.value;
     let target = gate.target().unwrap();
     let json_type = ("content-type".to_owned(), "application/json".to_owned());
-    let body = || json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"x": value}}).to_string().into_bytes();
+    let body = || {
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"x": value}})
+            .to_string()
+            .into_bytes()
+    };
     let stranger: Target = target.with_token(Some(value));
-    for (target, method) in [(&stranger, "POST"), (&stranger, "GET"), (&stranger, "DELETE")] {
-        let _ = target.send(method, std::slice::from_ref(&json_type), body()).await;
+    for (target, method) in [
+        (&stranger, "POST"),
+        (&stranger, "GET"),
+        (&stranger, "DELETE"),
+    ] {
+        let _ = target
+            .send(method, std::slice::from_ref(&json_type), body())
+            .await;
     }
-    let _ = stranger.at("/v1/admin/status").send("GET", &[], Vec::new()).await;
-    let _ = target.at(&format!("/mcp/{}?token={}", &spellings(value)[4], &spellings(value)[3])).send("POST", &[], body()).await;
-    for header in ["origin", "mcp-session-id", "x-anything", "mcp-protocol-version", "cookie", "host", "last-event-id"] {
-        let _ = target.send("POST", &[json_type.clone(), (header.to_owned(), value.clone())], body()).await;
+    let _ = stranger
+        .at("/v1/admin/status")
+        .send("GET", &[], Vec::new())
+        .await;
+    let _ = target
+        .at(&format!(
+            "/mcp/{}?token={}",
+            &spellings(value)[4],
+            &spellings(value)[3]
+        ))
+        .send("POST", &[], body())
+        .await;
+    for header in [
+        "origin",
+        "mcp-session-id",
+        "x-anything",
+        "mcp-protocol-version",
+        "cookie",
+        "host",
+        "last-event-id",
+    ] {
+        let _ = target
+            .send(
+                "POST",
+                &[json_type.clone(), (header.to_owned(), value.clone())],
+                body(),
+            )
+            .await;
     }
-    let broken = format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{value}\",\"id\":\"{value}\",\"method\":\"{value}\" {value}");
-    let _ = target.send("POST", std::slice::from_ref(&json_type), broken.into_bytes()).await;
+    let broken = format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":\"{value}\",\"id\":\"{value}\",\"method\":\"{value}\" {value}"
+    );
+    let _ = target
+        .send(
+            "POST",
+            std::slice::from_ref(&json_type),
+            broken.into_bytes(),
+        )
+        .await;
 }
 
 /// A call whose text is written with an escape for every character.
@@ -325,7 +500,8 @@ async fn escaped(gate: &Gate, value: &str) {
     let params = format!(
         "{{\"name\":\"up__say\",\"arguments\":{{\"text\":\"{text}\",\"{text}\":1}},\"_meta\":{{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\"io.modelcontextprotocol/clientInfo\":{{\"name\":\"c\",\"version\":\"1\"}},\"io.modelcontextprotocol/clientCapabilities\":{{}}}}}}"
     );
-    let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{params}}}");
+    let body =
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{params}}}");
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let headers = [
         header("content-type", "application/json"),
@@ -334,7 +510,12 @@ async fn escaped(gate: &Gate, value: &str) {
         header("mcp-method", "tools/call"),
         header("mcp-name", "up__say"),
     ];
-    let reply = gate.target().unwrap().send("POST", &headers, body.into_bytes()).await.unwrap();
+    let reply = gate
+        .target()
+        .unwrap()
+        .send("POST", &headers, body.into_bytes())
+        .await
+        .unwrap();
     let status = reply.status;
     let answer = reply.json().await.unwrap();
     assert!(status == 200 && answer.get("result").is_some(), "{answer}");
@@ -342,8 +523,13 @@ async fn escaped(gate: &Gate, value: &str) {
 
 /// A canary at the line door, as a credential and as a line that makes no sense.
 async fn line_door(gate: &Gate, value: &str) {
-    let Ok(mut stream) = tokio::net::UnixStream::connect(gate.home().join("run/gate.sock")).await else { return };
-    let lines = format!("{{\"token\":\"{value}\"}}\n{value}\n{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{value}\"}}\n");
+    let Ok(mut stream) = tokio::net::UnixStream::connect(gate.home().join("run/gate.sock")).await
+    else {
+        return;
+    };
+    let lines = format!(
+        "{{\"token\":\"{value}\"}}\n{value}\n{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{value}\"}}\n"
+    );
     let _ = stream.write_all(lines.as_bytes()).await;
     let mut heard = vec![0; 4 << 10];
     let _ = tokio::time::timeout(Duration::from_millis(50), stream.read(&mut heard)).await;
@@ -358,7 +544,9 @@ async fn say_to_operator(gate: &Gate, canary: &Canary) {
         ("sessions/nobody/reset", json!({ "reason": value })),
         (value.as_str(), json!({ "x": value })),
     ] {
-        let _ = admin_target(gate, verb).send("POST", &[], params.to_string().into_bytes()).await;
+        let _ = admin_target(gate, verb)
+            .send("POST", &[], params.to_string().into_bytes())
+            .await;
     }
 }
 
@@ -367,25 +555,56 @@ async fn ask_a_person(world: &World) {
     let token = new_token(&world.gate, "influenced", &[]).await;
     let target = world.gate.target().unwrap().with_token(Some(&token));
     let agent = Client::plain(&target, Era::Modern).await.unwrap();
-    assert!(!agent.call("news__say", json!({"text": "buy now"})).await.unwrap().is_error);
-    let known = world.canaries.iter().filter(|canary| canary.sort != Sort::Stranger && canary.value != world.canaries[11].value);
+    assert!(
+        !agent
+            .call("news__say", json!({"text": "buy now"}))
+            .await
+            .unwrap()
+            .is_error
+    );
+    let known = world
+        .canaries
+        .iter()
+        .filter(|canary| canary.sort != Sort::Stranger && canary.value != world.canaries[11].value);
     let all: Vec<String> = known
-        .flat_map(|canary| if canary.sort == Sort::Held { secret_spellings(canary) } else { vec![canary.value.clone()] })
+        .flat_map(|canary| {
+            if canary.sort == Sort::Held {
+                secret_spellings(canary)
+            } else {
+                vec![canary.value.clone()]
+            }
+        })
         .collect();
-    let waiting = agent.start("tools/call", json!({"name": "up__pay", "arguments": {"text": all.join(" ")}}));
+    let waiting = agent.start(
+        "tools/call",
+        json!({"name": "up__pay", "arguments": {"text": all.join(" ")}}),
+    );
     let id = eventually("an approval", SOON, || async {
-        let said = world.gate.cli(&["--json", "approvals", "list"]).await.unwrap();
+        let said = world
+            .gate
+            .cli(&["--json", "approvals", "list"])
+            .await
+            .unwrap();
         let list: Value = serde_json::from_str(&said.stdout).map_err(|error| error.to_string())?;
         let list = list.get("approvals").cloned().unwrap_or(list);
-        list.as_array().and_then(|all| all.first()?.get("id")?.as_str().map(str::to_owned)).ok_or(said.stdout)
+        list.as_array()
+            .and_then(|all| all.first()?.get("id")?.as_str().map(str::to_owned))
+            .ok_or(said.stdout)
     })
     .await;
     let shown = done(&world.gate, &["approvals", "show", &id]).await.stdout;
-    assert!(shown.contains("[redacted: held-value]") && !shown.contains(&world.canaries[0].value), "{shown}");
+    assert!(
+        shown.contains("[redacted: held-value]") && !shown.contains(&world.canaries[0].value),
+        "{shown}"
+    );
     let reason = json!({ "reason": world.canaries[30].value });
     let (status, said) = post(&world.gate, &format!("approvals/{id}/approve"), &reason).await;
     assert!(status != 200, "a secret is no reason: {said}");
-    let denied = world.gate.cli(&["approvals", "deny", &id, "--reason", "no"]).await.unwrap();
+    let denied = world
+        .gate
+        .cli(&["approvals", "deny", &id, "--reason", "no"])
+        .await
+        .unwrap();
     assert_eq!(denied.code, Some(0), "{denied:?}");
     drop(waiting);
 }
@@ -398,9 +617,20 @@ async fn answer_a_form(world: &World) {
         let capabilities = json!({"elicitation": {"form": {}}});
         let target = world.gate.target().unwrap();
         for era in [Era::Legacy, Era::Modern] {
-            let agent =
-                Client::connect(&target, era, capabilities.clone(), &[("elicitation/create", answer.clone())]).await.unwrap();
-            let _ = agent.call("form__elicit_form", json!({"message": format!("tell me {value}")})).await;
+            let agent = Client::connect(
+                &target,
+                era,
+                capabilities.clone(),
+                &[("elicitation/create", answer.clone())],
+            )
+            .await
+            .unwrap();
+            let _ = agent
+                .call(
+                    "form__elicit_form",
+                    json!({"message": format!("tell me {value}")}),
+                )
+                .await;
         }
     }
 }
@@ -408,11 +638,23 @@ async fn answer_a_form(world: &World) {
 /// Everything that reads, so that what it writes is searched too.
 async fn read_everything(gate: &Gate, outside: &Path) {
     let path = |name: &str| outside.join(name).to_str().unwrap().to_owned();
-    for (format, name) in [("html", "report.html"), ("csv", "report.csv"), ("json", "report.json")] {
-        done(gate, &["audit", "report", "--format", format, "--out", &path(name)]).await;
+    for (format, name) in [
+        ("html", "report.html"),
+        ("csv", "report.csv"),
+        ("json", "report.json"),
+    ] {
+        done(
+            gate,
+            &["audit", "report", "--format", format, "--out", &path(name)],
+        )
+        .await;
     }
     let said = [
-        done(gate, &["--json", "audit", "query", "--limit", "100000", "--all"]).await,
+        done(
+            gate,
+            &["--json", "audit", "query", "--limit", "100000", "--all"],
+        )
+        .await,
         done(gate, &["audit", "tail", "-n", "100000"]).await,
         done(gate, &["--json", "status"]).await,
         done(gate, &["status"]).await,
@@ -421,13 +663,20 @@ async fn read_everything(gate: &Gate, outside: &Path) {
         gate.cli(&["doctor"]).await.unwrap(),
     ];
     for (n, said) in said.into_iter().enumerate() {
-        fs::write(outside.join(format!("said-{n}")), said.stdout + &said.stderr).unwrap();
+        fs::write(
+            outside.join(format!("said-{n}")),
+            said.stdout + &said.stderr,
+        )
+        .unwrap();
     }
 }
 
 /// The two credentials in clear are for the person whose home it is; the configuration holds what its owner wrote.
 fn is_where_it_belongs(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
     matches!(name, "client.token" | "operator.token" | "portcullis.yaml")
 }
 
@@ -448,9 +697,18 @@ fn files_below(dir: &Path) -> Vec<PathBuf> {
 fn unsealed(ledger: &Path) -> Vec<u8> {
     let bodies = audit::BodyReader::open(ledger).unwrap();
     let mut all = Vec::new();
-    for record in audit::read(ledger, audit::Filter::default()).unwrap().map(Result::unwrap) {
+    for record in audit::read(ledger, audit::Filter::default())
+        .unwrap()
+        .map(Result::unwrap)
+    {
         if !record.body.is_empty() {
-            all.extend(bodies.get(&record.call).unwrap().bytes().unwrap_or_default());
+            all.extend(
+                bodies
+                    .get(&record.call)
+                    .unwrap()
+                    .bytes()
+                    .unwrap_or_default(),
+            );
             all.push(b'\n');
         }
     }
@@ -459,7 +717,9 @@ fn unsealed(ledger: &Path) -> Vec<u8> {
 }
 
 fn memchr_find(bytes: &[u8], needle: &[u8]) -> bool {
-    let Some(first) = needle.first() else { return false };
+    let Some(first) = needle.first() else {
+        return false;
+    };
     let mut rest = bytes;
     while let Some(at) = rest.iter().position(|byte| byte == first) {
         if rest[at..].starts_with(needle) {

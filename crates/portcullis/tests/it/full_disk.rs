@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 use testkit::client::{Client, Era};
 use testkit::gate::{Gate, Setup};
 
-use crate::support::{admin, alone, await_state, client, config, fixture, http, portcullis, records};
+use crate::support::{
+    admin, alone, await_state, client, config, fixture, http, portcullis, records,
+};
 
 /// Names the directory to mount the small disk at; set for the test that runs in the namespace.
 const INSIDE: &str = "PORTCULLIS_FULL_DISK";
@@ -55,13 +57,24 @@ impl Disk {
 /// Sets the soft limit; the hard one stays, so that it can be raised again.
 fn limit(gate: &Gate, bytes: &str) {
     let pid = gate.pid().to_string();
-    let done = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={bytes}:")]).status().unwrap();
-    assert!(done.success(), "prlimit is of util-linux, and of the same user");
+    let done = Command::new("prlimit")
+        .args(["--pid", &pid, &format!("--fsize={bytes}:")])
+        .status()
+        .unwrap();
+    assert!(
+        done.success(),
+        "prlimit is of util-linux, and of the same user"
+    );
 }
 
 fn largest(dir: &Path) -> u64 {
-    let logs = fs::read_dir(dir).unwrap().flatten().filter(|entry| entry.path().extension().is_some_and(|e| e == "log"));
-    logs.map(|entry| entry.metadata().unwrap().len()).max().unwrap()
+    let logs = fs::read_dir(dir)
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.path().extension().is_some_and(|e| e == "log"));
+    logs.map(|entry| entry.metadata().unwrap().len())
+        .max()
+        .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,34 +84,64 @@ async fn a_full_disk_stops_effects_and_nothing_else() {
     if !can_mount(dir.path()) {
         return on_a_limit().await;
     }
-    let test = ["--exact", "full_disk::the_same_on_a_small_tmpfs", "--nocapture"];
+    let test = [
+        "--exact",
+        "full_disk::the_same_on_a_small_tmpfs",
+        "--nocapture",
+    ];
     let mut inside = namespace();
-    inside.arg(std::env::current_exe().unwrap()).args(test).env(INSIDE, dir.path());
-    let said = tokio::task::spawn_blocking(move || inside.output().unwrap()).await.unwrap();
-    let text = format!("{}{}", String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+    inside
+        .arg(std::env::current_exe().unwrap())
+        .args(test)
+        .env(INSIDE, dir.path());
+    let said = tokio::task::spawn_blocking(move || inside.output().unwrap())
+        .await
+        .unwrap();
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&said.stdout),
+        String::from_utf8_lossy(&said.stderr)
+    );
     println!("{text}");
-    assert!(said.status.success() && text.contains("effects, all of them recorded"), "{text}");
+    assert!(
+        said.status.success() && text.contains("effects, all of them recorded"),
+        "{text}"
+    );
 }
 
 /// `unshare` for root, and for somebody who is root only in there.
 fn namespace() -> Command {
     let mut command = Command::new("unshare");
-    let is_root = fs::metadata("/proc/self").is_ok_and(|me| std::os::unix::fs::MetadataExt::uid(&me) == 0);
-    command.args(if is_root { &["--mount"][..] } else { &["--mount", "--user", "--map-root-user"] });
+    let is_root =
+        fs::metadata("/proc/self").is_ok_and(|me| std::os::unix::fs::MetadataExt::uid(&me) == 0);
+    command.args(if is_root {
+        &["--mount"][..]
+    } else {
+        &["--mount", "--user", "--map-root-user"]
+    });
     command.arg("--");
     command
 }
 
 fn can_mount(dir: &Path) -> bool {
-    let mount = namespace().args(["mount", "-t", "tmpfs", "-o", SIZE, "tmpfs"]).arg(dir).output();
+    let mount = namespace()
+        .args(["mount", "-t", "tmpfs", "-o", SIZE, "tmpfs"])
+        .arg(dir)
+        .output();
     mount.is_ok_and(|said| said.status.success())
 }
 
 /// Does nothing unless the test above has made a namespace for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_on_a_small_tmpfs() {
-    let Some(dir) = std::env::var_os(INSIDE).map(PathBuf::from) else { return };
-    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", SIZE, "tmpfs"]).arg(&dir).status().unwrap();
+    let Some(dir) = std::env::var_os(INSIDE).map(PathBuf::from) else {
+        return;
+    };
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", SIZE, "tmpfs"])
+        .arg(&dir)
+        .status()
+        .unwrap();
     assert!(mounted.success());
     let setup = Setup::new(portcullis(), "").home_in(&dir);
     stops_and_comes_back(setup, Disk::Filler(dir.join("filler"))).await;
@@ -115,16 +158,29 @@ async fn on_a_limit() {
     // Whoever grows a file beyond the limit gets a signal, unless it is ignored, and that is inherited.
     let dir = tempfile::tempdir().unwrap();
     let script = dir.path().join("portcullis");
-    let text = format!("#!/bin/sh\ntrap '' XFSZ\nexec '{}' \"$@\"\n", portcullis().display());
+    let text = format!(
+        "#!/bin/sh\ntrap '' XFSZ\nexec '{}' \"$@\"\n",
+        portcullis().display()
+    );
     fs::write(&script, text).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
-    std::os::unix::fs::symlink(portcullis().with_file_name("portcullis-worker"), dir.path().join("portcullis-worker")).unwrap();
+    std::os::unix::fs::symlink(
+        portcullis().with_file_name("portcullis-worker"),
+        dir.path().join("portcullis-worker"),
+    )
+    .unwrap();
     stops_and_comes_back(Setup::new(script, ""), Disk::Limit).await;
 }
 
 async fn stops_and_comes_back(setup: Setup, disk: Disk) {
     let fixture = fixture().await;
-    let entries = config(&[("up", http(&fixture.url(), "classification: PUBLIC, tools: { echo: blocked }"))]);
+    let entries = config(&[(
+        "up",
+        http(
+            &fixture.url(),
+            "classification: PUBLIC, tools: { echo: blocked }",
+        ),
+    )]);
     let gate = setup.with_config(&entries).start().await.unwrap();
     await_state(&gate, "up", "connected", Duration::from_secs(15)).await;
     let agent = client(&gate, Era::Modern).await;
@@ -136,26 +192,52 @@ async fn stops_and_comes_back(setup: Setup, disk: Disk) {
     let before = fixture.effects().effects;
     for _ in 0..50 {
         let called = agent.call("up__effect", json!({})).await.unwrap();
-        assert_eq!(called.violation(), Some("LedgerUnavailable"), "{}", called.answer);
+        assert_eq!(
+            called.violation(),
+            Some("LedgerUnavailable"),
+            "{}",
+            called.answer
+        );
     }
     for _ in 0..10 {
         let called = agent.call("up__echo", json!({"text": "x"})).await.unwrap();
-        assert_eq!(called.violation(), Some("LedgerUnavailable"), "no reason before its record: {}", called.answer);
+        assert_eq!(
+            called.violation(),
+            Some("LedgerUnavailable"),
+            "no reason before its record: {}",
+            called.answer
+        );
     }
-    assert_eq!(fixture.effects().effects, before, "an effect without a record");
+    assert_eq!(
+        fixture.effects().effects,
+        before,
+        "an effect without a record"
+    );
     // Reading goes on.
     assert!(!agent.tool_names().await.unwrap().is_empty());
     let status = admin(&gate, "GET", "status").await;
-    assert!(status.pointer("/worker/pid").and_then(Value::as_u64).is_some(), "{status}");
+    assert!(
+        status
+            .pointer("/worker/pid")
+            .and_then(Value::as_u64)
+            .is_some(),
+        "{status}"
+    );
     assert!(records(&gate).await.len() > 10, "the ledger can be read");
 
     disk.free(&gate);
     let start = Instant::now();
     while agent.call("up__effect", json!({})).await.unwrap().is_error {
-        assert!(start.elapsed() < BACK_WITHIN, "effects were not back after {BACK_WITHIN:?}");
+        assert!(
+            start.elapsed() < BACK_WITHIN,
+            "effects were not back after {BACK_WITHIN:?}"
+        );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    println!("effects were back {:?} after the space was", start.elapsed());
+    println!(
+        "effects were back {:?} after the space was",
+        start.elapsed()
+    );
     agrees(&gate, fixture.effects().effects).await;
 }
 
@@ -180,13 +262,31 @@ async fn agrees(gate: &Gate, effects: u64) {
         .filter(|record| record["action"] == "ledger.recovered")
         .filter_map(|record| record["count"].as_u64())
         .sum();
-    assert!(unrecorded >= 60, "{unrecorded} answers are known not to be recorded");
-    let intents: Vec<&Value> = records.iter().filter(|record| record["kind"] == "intent" && record["tool"] == "effect").collect();
+    assert!(
+        unrecorded >= 60,
+        "{unrecorded} answers are known not to be recorded"
+    );
+    let intents: Vec<&Value> = records
+        .iter()
+        .filter(|record| record["kind"] == "intent" && record["tool"] == "effect")
+        .collect();
     let ends = |verdict: &str| {
-        let of = |record: &&Value| intents.iter().any(|intent| intent["seq"] == record["intent"]);
-        records.iter().filter(of).filter(|record| record["verdict"] == verdict).count() as u64
+        let of = |record: &&Value| {
+            intents
+                .iter()
+                .any(|intent| intent["seq"] == record["intent"])
+        };
+        records
+            .iter()
+            .filter(of)
+            .filter(|record| record["verdict"] == verdict)
+            .count() as u64
     };
-    assert!(effects <= intents.len() as u64, "{effects} effects, {} intents", intents.len());
+    assert!(
+        effects <= intents.len() as u64,
+        "{effects} effects, {} intents",
+        intents.len()
+    );
     let (permitted, indeterminate) = (ends("permitted"), ends("indeterminate"));
     assert!(
         permitted <= effects && effects <= permitted + indeterminate + ends("failed"),
@@ -194,5 +294,7 @@ async fn agrees(gate: &Gate, effects: u64) {
     );
     let verified = gate.cli(&["audit", "verify"]).await.unwrap();
     assert_eq!(verified.code, Some(0), "{verified:?}");
-    println!("{effects} effects, all of them recorded; {permitted} permitted, {indeterminate} not known");
+    println!(
+        "{effects} effects, all of them recorded; {permitted} permitted, {indeterminate} not known"
+    );
 }

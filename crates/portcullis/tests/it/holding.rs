@@ -13,7 +13,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
 use crate::operator::{FLOOR_ONLY, SOON, caller, done, label};
-use crate::support::{admin, await_state, client, config, connected, eventually, gate, http, new_token, records};
+use crate::support::{
+    admin, await_state, client, config, connected, eventually, gate, http, new_token, records,
+};
 
 const PUBLIC: &str = "classification: PUBLIC, open_world: false";
 const SECRET: &str = "classification: CONFIDENTIAL, open_world: false";
@@ -22,32 +24,62 @@ const MIB: u64 = 1 << 20;
 /// A gate with `up`, an older server, and more in its configuration.
 async fn asking(more: &str) -> (Gate, HttpFixture) {
     let legacy = HttpFixture::start(everything::Era::Legacy).await.unwrap();
-    let gate = gate(&format!("{more}{}", config(&[("up", http(&legacy.url(), PUBLIC))]))).await;
+    let gate = gate(&format!(
+        "{more}{}",
+        config(&[("up", http(&legacy.url(), PUBLIC))])
+    ))
+    .await;
     await_state(&gate, "up", "connected", SOON).await;
     (gate, legacy)
 }
 
 /// Asks a tool that asks back, and never comes back with the answer.
 async fn abandon(gate: &Gate) {
-    let asked = Client::connect(&gate.target().unwrap(), Era::Modern, json!({"elicitation": {}}), &[]).await.unwrap();
+    let asked = Client::connect(
+        &gate.target().unwrap(),
+        Era::Modern,
+        json!({"elicitation": {}}),
+        &[],
+    )
+    .await
+    .unwrap();
     let params = json!({"name": "up__elicit_form", "arguments": {"message": "name?"}});
-    let answer = asked.post(&asked.message(1, "tools/call", params), &[]).await.unwrap().json().await.unwrap();
+    let answer = asked
+        .post(&asked.message(1, "tools/call", params), &[])
+        .await
+        .unwrap()
+        .json()
+        .await
+        .unwrap();
     assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
 }
 
 /// Questions that people leave open lock nobody out: neither their own caller nor the gate.
 #[tokio::test]
 async fn abandoned_questions_hold_no_places() {
-    let (gate, up) = asking("limits: { max_concurrent_calls: 4, max_concurrent_calls_per_caller: 2 }\n").await;
+    let (gate, up) =
+        asking("limits: { max_concurrent_calls: 4, max_concurrent_calls_per_caller: 2 }\n").await;
     for _ in 0..8 {
         abandon(&gate).await;
     }
-    let called = client(&gate, Era::Modern).await.call("up__effect", json!({})).await.unwrap();
+    let called = client(&gate, Era::Modern)
+        .await
+        .call("up__effect", json!({}))
+        .await
+        .unwrap();
     assert!(!called.is_error, "{}", called.answer);
     assert_eq!(up.effects().effects, 1);
     let status = admin(&gate, "GET", "status").await;
-    assert_eq!(status.pointer("/calls/in_flight"), Some(&json!(0)), "{status}");
-    assert_eq!(status.pointer("/calls/waiting"), Some(&json!(8)), "{status}");
+    assert_eq!(
+        status.pointer("/calls/in_flight"),
+        Some(&json!(0)),
+        "{status}"
+    );
+    assert_eq!(
+        status.pointer("/calls/waiting"),
+        Some(&json!(8)),
+        "{status}"
+    );
 }
 
 /// A caller may leave so many questions open and no more; the next server that asks is told that nobody can answer.
@@ -57,16 +89,40 @@ async fn a_caller_leaves_at_most_64_questions_open() {
     for _ in 0..64 {
         abandon(&gate).await;
     }
-    let asked = Client::connect(&gate.target().unwrap(), Era::Modern, json!({"elicitation": {}}), &[]).await.unwrap();
+    let asked = Client::connect(
+        &gate.target().unwrap(),
+        Era::Modern,
+        json!({"elicitation": {}}),
+        &[],
+    )
+    .await
+    .unwrap();
     let params = json!({"name": "up__elicit_form", "arguments": {"message": "name?"}});
-    let answer = asked.post(&asked.message(1, "tools/call", params), &[]).await.unwrap().json().await.unwrap();
+    let answer = asked
+        .post(&asked.message(1, "tools/call", params), &[])
+        .await
+        .unwrap()
+        .json()
+        .await
+        .unwrap();
     assert_ne!(answer["result"]["resultType"], "input_required", "{answer}");
     let other = new_token(&gate, "other", &[]).await;
     let other = gate.target().unwrap().with_token(Some(&other));
-    let other = Client::connect(&other, Era::Modern, json!({"elicitation": {}}), &[]).await.unwrap();
+    let other = Client::connect(&other, Era::Modern, json!({"elicitation": {}}), &[])
+        .await
+        .unwrap();
     let params = json!({"name": "up__elicit_form", "arguments": {"message": "name?"}});
-    let answer = other.post(&other.message(1, "tools/call", params), &[]).await.unwrap().json().await.unwrap();
-    assert_eq!(answer["result"]["resultType"], "input_required", "another caller is not concerned: {answer}");
+    let answer = other
+        .post(&other.message(1, "tools/call", params), &[])
+        .await
+        .unwrap()
+        .json()
+        .await
+        .unwrap();
+    assert_eq!(
+        answer["result"]["resultType"], "input_required",
+        "another caller is not concerned: {answer}"
+    );
 }
 
 /// Nobody came back: by the clock the call is cancelled, concluded and on record, with no other call to help it.
@@ -77,37 +133,81 @@ async fn a_parked_call_ends_by_the_clock_and_is_recorded() {
     abandon(&gate).await;
     eventually("both to end", 3 * SOON, || async {
         let status = admin(&gate, "GET", "status").await;
-        let left = [status.pointer("/calls/waiting"), status.pointer("/calls/parked"), status.pointer("/calls/in_flight")];
-        if left.iter().all(|count| *count == Some(&json!(0))) { Ok(()) } else { Err(status.to_string()) }
+        let left = [
+            status.pointer("/calls/waiting"),
+            status.pointer("/calls/parked"),
+            status.pointer("/calls/in_flight"),
+        ];
+        if left.iter().all(|count| *count == Some(&json!(0))) {
+            Ok(())
+        } else {
+            Err(status.to_string())
+        }
     })
     .await;
     let ended = records(&gate).await;
-    let ended: Vec<_> = ended.iter().filter(|record| record["tool"] == "elicit_form" && record["kind"] == "outcome").collect();
+    let ended: Vec<_> = ended
+        .iter()
+        .filter(|record| record["tool"] == "elicit_form" && record["kind"] == "outcome")
+        .collect();
     assert_eq!(ended.len(), 2, "{ended:?}");
     for record in ended {
-        assert!(["cancelled", "failed"].contains(&record["verdict"].as_str().unwrap_or_default()), "{record}");
+        assert!(
+            ["cancelled", "failed"].contains(&record["verdict"].as_str().unwrap_or_default()),
+            "{record}"
+        );
     }
 }
 
 /// An older client that keeps its stream open and never answers is not waited for without end either.
 #[tokio::test]
 async fn a_question_on_an_open_stream_ends_by_the_clock() {
-    let (gate, _up) = asking("limits: { question_timeout: 1s, max_concurrent_calls_per_caller: 1 }\n").await;
-    let silent = Client::connect(&gate.target().unwrap(), Era::Legacy, json!({"elicitation": {}}), &[]).await.unwrap();
+    let (gate, _up) =
+        asking("limits: { question_timeout: 1s, max_concurrent_calls_per_caller: 1 }\n").await;
+    let silent = Client::connect(
+        &gate.target().unwrap(),
+        Era::Legacy,
+        json!({"elicitation": {}}),
+        &[],
+    )
+    .await
+    .unwrap();
     let params = json!({"name": "up__elicit_form", "arguments": {"message": "name?"}});
-    let mut stream = silent.post(&silent.message(7, "tools/call", params), &[]).await.unwrap().messages();
+    let mut stream = silent
+        .post(&silent.message(7, "tools/call", params), &[])
+        .await
+        .unwrap()
+        .messages();
     let question = stream.next().await.unwrap().unwrap();
     assert_eq!(question["method"], "elicitation/create", "{question}");
-    let called = client(&gate, Era::Modern).await.call("up__echo", json!({"text": "hi"})).await.unwrap();
-    assert!(!called.is_error, "the one place is free meanwhile: {}", called.answer);
-    let last = tokio::time::timeout(3 * SOON, stream.next()).await.expect("it ends").unwrap().unwrap();
+    let called = client(&gate, Era::Modern)
+        .await
+        .call("up__echo", json!({"text": "hi"}))
+        .await
+        .unwrap();
+    assert!(
+        !called.is_error,
+        "the one place is free meanwhile: {}",
+        called.answer
+    );
+    let last = tokio::time::timeout(3 * SOON, stream.next())
+        .await
+        .expect("it ends")
+        .unwrap()
+        .unwrap();
     assert_eq!(last["id"], 7, "{last}");
 }
 
 /// A public server and a confidential one, both with every tool.
 async fn two_levels(more: &str) -> (Gate, HttpFixture, HttpFixture) {
-    let (public, secret) = (crate::support::fixture().await, crate::support::fixture().await);
-    let entries = config(&[("public", http(&public.url(), PUBLIC)), ("secret", http(&secret.url(), SECRET))]);
+    let (public, secret) = (
+        crate::support::fixture().await,
+        crate::support::fixture().await,
+    );
+    let entries = config(&[
+        ("public", http(&public.url(), PUBLIC)),
+        ("secret", http(&secret.url(), SECRET)),
+    ]);
     let gate = gate(&format!("{more}{FLOOR_ONLY}{entries}")).await;
     for id in ["public", "secret"] {
         await_state(&gate, id, "connected", SOON).await;
@@ -116,7 +216,18 @@ async fn two_levels(more: &str) -> (Gate, HttpFixture, HttpFixture) {
 }
 
 async fn reset(gate: &Gate) {
-    done(gate, &["session", "reset", "agent", "--reason", "the task is over", "--yes"]).await;
+    done(
+        gate,
+        &[
+            "session",
+            "reset",
+            "agent",
+            "--reason",
+            "the task is over",
+            "--yes",
+        ],
+    )
+    .await;
 }
 
 /// What a stream keeps for a client that was cut off is not handed over once the session was reset.
@@ -126,12 +237,22 @@ async fn a_reset_throws_away_what_streams_keep() {
     let agent = caller(&gate, "agent", &[], Era::Legacy).await;
     let session = agent.session().unwrap().to_owned();
     let params = json!({"name": "secret__slow", "arguments": {"ms": 2500}});
-    let cut = agent.post(&agent.message(5, "tools/call", params), &[]).await.unwrap();
-    assert!(cut.header("content-type").unwrap().contains("event-stream"), "a slow call gets a stream");
+    let cut = agent
+        .post(&agent.message(5, "tools/call", params), &[])
+        .await
+        .unwrap();
+    assert!(
+        cut.header("content-type").unwrap().contains("event-stream"),
+        "a slow call gets a stream"
+    );
     drop(cut);
     eventually("the call to end", SOON, || async {
         let status = admin(&gate, "GET", "status").await;
-        if status.pointer("/calls/in_flight") == Some(&json!(0)) { Ok(()) } else { Err(status.to_string()) }
+        if status.pointer("/calls/in_flight") == Some(&json!(0)) {
+            Ok(())
+        } else {
+            Err(status.to_string())
+        }
     })
     .await;
     let resume = || async {
@@ -141,18 +262,31 @@ async fn a_reset_throws_away_what_streams_keep() {
             ("accept".to_owned(), "text/event-stream".to_owned()),
             ("last-event-id".to_owned(), "1-1".to_owned()),
         ];
-        agent.target().send("GET", &headers, Vec::new()).await.unwrap()
+        agent
+            .target()
+            .send("GET", &headers, Vec::new())
+            .await
+            .unwrap()
     };
     let again = resume().await;
     assert_eq!(again.status, 200);
     let again = String::from_utf8(again.bytes().await.unwrap().to_vec()).unwrap();
-    assert!(again.contains("slept 2500 ms"), "what was missed is there before the reset: {again}");
+    assert!(
+        again.contains("slept 2500 ms"),
+        "what was missed is there before the reset: {again}"
+    );
     reset(&gate).await;
-    assert!(!label(&gate, "agent").await.contains("CONFIDENTIAL"), "what was read is not held any more");
+    assert!(
+        !label(&gate, "agent").await.contains("CONFIDENTIAL"),
+        "what was read is not held any more"
+    );
     let refused = resume().await;
     assert_eq!(refused.status, 400);
     let sentence = refused.json().await.unwrap().to_string();
-    assert!(sentence.contains("not, or no longer, one to resume from"), "{sentence}");
+    assert!(
+        sentence.contains("not, or no longer, one to resume from"),
+        "{sentence}"
+    );
     let told = agent.call("public__effect", json!({})).await.unwrap();
     assert!(!told.is_error, "it knows nothing: {}", told.answer);
     assert_eq!(public.effects().effects, 1);
@@ -186,15 +320,23 @@ impl Unread {
 
     /// A modern call of a tool.
     async fn of(agent: &Client, tool: &str, arguments: Value) -> Self {
-        let message = agent.message(1, "tools/call", json!({"name": tool, "arguments": arguments}));
-        let headers = format!("mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: {tool}\r\n");
+        let message = agent.message(
+            1,
+            "tools/call",
+            json!({"name": tool, "arguments": arguments}),
+        );
+        let headers = format!(
+            "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: {tool}\r\n"
+        );
         Self::call(agent.target(), &headers, &message).await
     }
 
     /// Everything that comes until the gate ends the connection.
     async fn rest(mut self) -> (Vec<u8>, Option<ErrorKind>) {
         let mut all = Vec::new();
-        let ended = tokio::time::timeout(6 * SOON, self.0.read_to_end(&mut all)).await.expect("an end");
+        let ended = tokio::time::timeout(6 * SOON, self.0.read_to_end(&mut all))
+            .await
+            .expect("an end");
         (all, ended.err().map(|error| error.kind()))
     }
 }
@@ -203,9 +345,16 @@ impl Unread {
 async fn unread_bytes(gate: &Gate, more_than: u64) {
     eventually("an answer to wait for its reader", 3 * SOON, || async {
         let status = admin(gate, "GET", "status").await;
-        let held = status.pointer("/calls/unread_bytes").and_then(Value::as_u64).unwrap_or_default();
+        let held = status
+            .pointer("/calls/unread_bytes")
+            .and_then(Value::as_u64)
+            .unwrap_or_default();
         let in_flight = status.pointer("/calls/in_flight").and_then(Value::as_u64);
-        if held > more_than && in_flight == Some(0) { Ok(()) } else { Err(status.to_string()) }
+        if held > more_than && in_flight == Some(0) {
+            Ok(())
+        } else {
+            Err(status.to_string())
+        }
     })
     .await;
 }
@@ -218,15 +367,28 @@ async fn a_reset_does_not_wash_an_unread_answer_off() {
     let unread = Unread::of(&agent, "secret__big", json!({"bytes": 24 * MIB})).await;
     unread_bytes(&gate, 12 * MIB).await;
     reset(&gate).await;
-    assert!(label(&gate, "agent").await.contains("CONFIDENTIAL"), "{}", label(&gate, "agent").await);
+    assert!(
+        label(&gate, "agent").await.contains("CONFIDENTIAL"),
+        "{}",
+        label(&gate, "agent").await
+    );
     let told = agent.call("public__effect", json!({})).await.unwrap();
-    assert_eq!(told.violation(), Some("WouldViolateWriteDown"), "{}", told.answer);
+    assert_eq!(
+        told.violation(),
+        Some("WouldViolateWriteDown"),
+        "{}",
+        told.answer
+    );
     assert_eq!(public.effects().effects, 0);
     drop(unread);
     eventually("a clean beginning once it is gone", SOON, || async {
         reset(&gate).await;
         let label = label(&gate, "agent").await;
-        if label.contains("CONFIDENTIAL") { Err(label) } else { Ok(()) }
+        if label.contains("CONFIDENTIAL") {
+            Err(label)
+        } else {
+            Ok(())
+        }
     })
     .await;
 }
@@ -236,13 +398,25 @@ async fn a_reset_does_not_wash_an_unread_answer_off() {
 async fn a_reset_does_not_wash_unread_lines_off() {
     let (gate, _public, _secret) = two_levels("").await;
     let agent = caller(&gate, "agent", &[], Era::Modern).await;
-    let mut line = UnixStream::connect(gate.home().join("run/gate.sock")).await.unwrap();
+    let mut line = UnixStream::connect(gate.home().join("run/gate.sock"))
+        .await
+        .unwrap();
     let hello = json!({"portcullis": "hello", "token": agent.target().token});
-    let message = agent.message(1, "tools/call", json!({"name": "secret__big", "arguments": {"bytes": 8 * MIB}}));
-    line.write_all(format!("{hello}\n{message}\n").as_bytes()).await.unwrap();
+    let message = agent.message(
+        1,
+        "tools/call",
+        json!({"name": "secret__big", "arguments": {"bytes": 8 * MIB}}),
+    );
+    line.write_all(format!("{hello}\n{message}\n").as_bytes())
+        .await
+        .unwrap();
     eventually("the answer to wait", SOON, || async {
         let label = label(&gate, "agent").await;
-        if label.contains("CONFIDENTIAL") { Ok(()) } else { Err(label) }
+        if label.contains("CONFIDENTIAL") {
+            Ok(())
+        } else {
+            Err(label)
+        }
     })
     .await;
     reset(&gate).await;
@@ -251,7 +425,11 @@ async fn a_reset_does_not_wash_unread_lines_off() {
     eventually("a clean beginning once it is gone", SOON, || async {
         reset(&gate).await;
         let label = label(&gate, "agent").await;
-        if label.contains("CONFIDENTIAL") { Err(label) } else { Ok(()) }
+        if label.contains("CONFIDENTIAL") {
+            Err(label)
+        } else {
+            Ok(())
+        }
     })
     .await;
 }
@@ -265,7 +443,11 @@ async fn a_client_that_does_not_read_is_let_go() {
     unread_bytes(&gate, 12 * MIB).await;
     eventually("the bytes to be given back", 3 * SOON, || async {
         let status = admin(&gate, "GET", "status").await;
-        if status.pointer("/calls/unread_bytes") == Some(&json!(0)) { Ok(()) } else { Err(status.to_string()) }
+        if status.pointer("/calls/unread_bytes") == Some(&json!(0)) {
+            Ok(())
+        } else {
+            Err(status.to_string())
+        }
     })
     .await;
     let (read, _) = unread.rest().await;
@@ -286,19 +468,36 @@ async fn unread_answers_are_bounded_by_a_stated_figure() {
     let (began, mut most, mut held) = (Instant::now(), 0, 0);
     while began.elapsed() < SOON {
         let status = admin(&gate, "GET", "status").await;
-        held = held.max(status.pointer("/calls/unread_bytes").and_then(Value::as_u64).unwrap_or(u64::MAX));
+        held = held.max(
+            status
+                .pointer("/calls/unread_bytes")
+                .and_then(Value::as_u64)
+                .unwrap_or(u64::MAX),
+        );
         most = most.max(procfs::resident_bytes(gate.pid()));
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     eventually("the other caller to be served", SOON, || async {
-        let called = polite.call("public__echo", json!({"text": "still here"})).await.unwrap();
-        if called.text == "still here" { Ok(()) } else { Err(called.answer.to_string()) }
+        let called = polite
+            .call("public__echo", json!({"text": "still here"}))
+            .await
+            .unwrap();
+        if called.text == "still here" {
+            Ok(())
+        } else {
+            Err(called.answer.to_string())
+        }
     })
     .await;
     assert!(held > 8 * MIB, "the attack does not work: {held}");
     assert!(held <= 16 * MIB + MIB, "one caller holds {held}");
     // Besides unread answers: what is being worked on, and the memory shared with the worker.
-    assert!(most < before + 256 * MIB, "{} MiB, {} before", most / MIB, before / MIB);
+    assert!(
+        most < before + 256 * MIB,
+        "{} MiB, {} before",
+        most / MIB,
+        before / MIB
+    );
     drop(unread);
 }
 
@@ -317,16 +516,27 @@ async fn requests_that_do_not_end_are_bounded_by_a_stated_figure() {
         open.push(tokio::spawn(async move {
             let headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: ping\r\n";
             let mut unfinished = Unread::begin(&target, headers, 3 * MIB as usize).await;
-            let _ = unfinished.0.write_all(&vec![b' '; 3 * MIB as usize - 64]).await;
+            let _ = unfinished
+                .0
+                .write_all(&vec![b' '; 3 * MIB as usize - 64])
+                .await;
             std::future::pending::<()>().await;
         }));
     }
     let held = || async {
-        admin(&gate, "GET", "status").await.pointer("/calls/request_bytes").and_then(Value::as_u64).unwrap_or(u64::MAX)
+        admin(&gate, "GET", "status")
+            .await
+            .pointer("/calls/request_bytes")
+            .and_then(Value::as_u64)
+            .unwrap_or(u64::MAX)
     };
     eventually("the attack to work", SOON, || async {
         let bytes = held().await;
-        if bytes > 8 * MIB { Ok(()) } else { Err(format!("{bytes} bytes held")) }
+        if bytes > 8 * MIB {
+            Ok(())
+        } else {
+            Err(format!("{bytes} bytes held"))
+        }
     })
     .await;
     let (began, mut most) = (Instant::now(), 0);
@@ -336,13 +546,25 @@ async fn requests_that_do_not_end_are_bounded_by_a_stated_figure() {
         assert!(bytes <= 16 * MIB + MIB, "one caller holds {bytes}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert!(most < before + 96 * MIB, "{} MiB, {} before", most / MIB, before / MIB);
-    let called = polite.call("public__echo", json!({"text": "a".repeat(1 << 20)})).await.unwrap();
+    assert!(
+        most < before + 96 * MIB,
+        "{} MiB, {} before",
+        most / MIB,
+        before / MIB
+    );
+    let called = polite
+        .call("public__echo", json!({"text": "a".repeat(1 << 20)}))
+        .await
+        .unwrap();
     assert!(!called.is_error, "{}", called.answer);
     open.iter().for_each(tokio::task::JoinHandle::abort);
     eventually("room again", SOON, || async {
         let bytes = held().await;
-        if bytes == 0 { Ok(()) } else { Err(format!("{bytes} bytes held")) }
+        if bytes == 0 {
+            Ok(())
+        } else {
+            Err(format!("{bytes} bytes held"))
+        }
     })
     .await;
 }
@@ -352,7 +574,10 @@ async fn requests_that_do_not_end_are_bounded_by_a_stated_figure() {
 async fn a_result_without_room_says_that_the_call_was_carried_out() {
     let up = crate::support::fixture().await;
     let entry = config(&[("public", http(&up.url(), &format!("{PUBLIC}, timeout: 3s")))]);
-    let gate = gate(&format!("limits: {{ max_result_bytes: 4 MiB }}\n{FLOOR_ONLY}{entry}")).await;
+    let gate = gate(&format!(
+        "limits: {{ max_result_bytes: 4 MiB }}\n{FLOOR_ONLY}{entry}"
+    ))
+    .await;
     await_state(&gate, "public", "connected", SOON).await;
     let greedy = caller(&gate, "greedy", &[], Era::Modern).await;
     let mut unread = Vec::new();
@@ -360,13 +585,28 @@ async fn a_result_without_room_says_that_the_call_was_carried_out() {
         unread.push(Unread::of(&greedy, "public__big", json!({"bytes": 7 * MIB / 2})).await);
     }
     unread_bytes(&gate, 13 * MIB).await;
-    let called = greedy.call("public__big", json!({"bytes": 7 * MIB / 2})).await.unwrap();
-    assert_eq!(called.violation(), Some("ResultDropped"), "{}", called.answer);
+    let called = greedy
+        .call("public__big", json!({"bytes": 7 * MIB / 2}))
+        .await
+        .unwrap();
+    assert_eq!(
+        called.violation(),
+        Some("ResultDropped"),
+        "{}",
+        called.answer
+    );
     assert!(called.text.contains("was carried out"), "{}", called.text);
     drop(unread);
     eventually("room again", SOON, || async {
-        let called = greedy.call("public__big", json!({"bytes": 3 * MIB})).await.unwrap();
-        if called.is_error { Err(called.answer.to_string()) } else { Ok(()) }
+        let called = greedy
+            .call("public__big", json!({"bytes": 3 * MIB}))
+            .await
+            .unwrap();
+        if called.is_error {
+            Err(called.answer.to_string())
+        } else {
+            Ok(())
+        }
     })
     .await;
 }
@@ -388,7 +628,10 @@ async fn ten_thousand_idle_strangers_do_not_keep_a_caller_out() {
         }
         if number % 1000 == 999 {
             let began = Instant::now();
-            let called = agent.call("public__echo", json!({"text": "in"})).await.unwrap();
+            let called = agent
+                .call("public__echo", json!({"text": "in"}))
+                .await
+                .unwrap();
             assert_eq!(called.text, "in", "{}", called.answer);
             assert!(began.elapsed() < SOON, "it took {:?}", began.elapsed());
         }
@@ -404,7 +647,10 @@ async fn idle_strangers_do_not_shut_the_line_door() {
     for _ in 0..600 {
         strangers.push(UnixStream::connect(&socket).await.unwrap());
     }
-    let said = tokio::time::timeout(SOON, gate.cli(&["status"])).await.expect("an answer").unwrap();
+    let said = tokio::time::timeout(SOON, gate.cli(&["status"]))
+        .await
+        .expect("an answer")
+        .unwrap();
     assert_eq!(said.code, Some(0), "{said:?}");
 }
 
@@ -417,7 +663,10 @@ async fn a_slow_reader_gets_everything() {
     let (mut all, mut buffer) = (0usize, vec![0; 256 << 10]);
     // Slower than the gate can write, faster than it must be: more than a second passes before everything is read.
     while all < (6 << 20) {
-        let read = tokio::time::timeout(SOON, slow.0.read(&mut buffer)).await.expect("more").unwrap();
+        let read = tokio::time::timeout(SOON, slow.0.read(&mut buffer))
+            .await
+            .expect("more")
+            .unwrap();
         assert!(read > 0, "it ended after {all} bytes");
         all += read;
         if all % (1 << 20) < read {
@@ -431,11 +680,20 @@ async fn a_slow_reader_gets_everything() {
 async fn an_idle_gate_holds_nothing() {
     let up = crate::support::fixture().await;
     let gate = connected(&[("up", http(&up.url(), PUBLIC))]).await;
-    client(&gate, Era::Modern).await.call("up__big", json!({"bytes": 3 * MIB})).await.unwrap();
+    client(&gate, Era::Modern)
+        .await
+        .call("up__big", json!({"bytes": 3 * MIB}))
+        .await
+        .unwrap();
     eventually("nothing to be held", SOON, || async {
         let status = admin(&gate, "GET", "status").await;
-        let held = ["in_flight", "waiting", "parked", "unread_bytes"].map(|key| status["calls"][key].clone());
-        if held.iter().all(|count| *count == json!(0)) { Ok(()) } else { Err(status.to_string()) }
+        let held = ["in_flight", "waiting", "parked", "unread_bytes"]
+            .map(|key| status["calls"][key].clone());
+        if held.iter().all(|count| *count == json!(0)) {
+            Ok(())
+        } else {
+            Err(status.to_string())
+        }
     })
     .await;
 }

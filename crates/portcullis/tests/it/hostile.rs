@@ -13,7 +13,8 @@ use testkit::hostile::{Hostile, HostileProcess, Script, Verdict};
 use testkit::procfs;
 
 use crate::support::{
-    admin, alone, await_state, client, config, connected, fixture, gate, http, percentile, program, server, stdio, worker_pid,
+    admin, alone, await_state, client, config, connected, fixture, gate, http, percentile, program,
+    server, stdio, worker_pid,
 };
 
 const SEED: u64 = 0x5eed;
@@ -96,33 +97,62 @@ async fn only_proper_names_are_listed() {
     let gate = connected(&[("bad", http(&upstream.url(), "classification: PUBLIC"))]).await;
     let names = client(&gate, Era::Modern).await.tool_names().await.unwrap();
     for name in ["bad__echo", "bad__act"] {
-        assert_eq!(names.iter().filter(|listed| *listed == name).count(), 1, "{name} in {names:?}");
+        assert_eq!(
+            names.iter().filter(|listed| *listed == name).count(),
+            1,
+            "{name} in {names:?}"
+        );
     }
-    let strange: Vec<&String> =
-        names.iter().filter(|name| !["bad__echo", "bad__act", "bad__bare"].contains(&name.as_str())).collect();
+    let strange: Vec<&String> = names
+        .iter()
+        .filter(|name| !["bad__echo", "bad__act", "bad__bare"].contains(&name.as_str()))
+        .collect();
     assert!(strange.is_empty(), "{strange:?}");
 }
 
 /// At every byte an answer can be cut or left hanging at, the call ends in an error and the next one is not disturbed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_cut_at_any_byte_is_an_error() {
-    let (cutter, hanger) =
-        (Hostile::start(Script::CloseAt, SEED).await.unwrap(), Hostile::start(Script::HangAt, SEED).await.unwrap());
+    let (cutter, hanger) = (
+        Hostile::start(Script::CloseAt, SEED).await.unwrap(),
+        Hostile::start(Script::HangAt, SEED).await.unwrap(),
+    );
     let entry = "classification: PUBLIC, timeout: 700ms";
-    let servers = config(&[("cut", http(&cutter.url(), entry)), ("hang", http(&hanger.url(), entry))]);
-    let gate = gate(&format!("limits: {{ max_concurrent_calls_per_caller: 256 }}\n{servers}")).await;
+    let servers = config(&[
+        ("cut", http(&cutter.url(), entry)),
+        ("hang", http(&hanger.url(), entry)),
+    ]);
+    let gate = gate(&format!(
+        "limits: {{ max_concurrent_calls_per_caller: 256 }}\n{servers}"
+    ))
+    .await;
     for id in ["cut", "hang"] {
         await_state(&gate, id, "connected", Duration::from_secs(15)).await;
     }
     let caller = client(&gate, Era::Modern).await;
     // An answer has some 130 bytes; beyond its end the last byte is held back.
     for at in 0..160 {
-        let called = caller.call("cut__echo", json!({"text": "secret", "at": at})).await.unwrap();
-        assert!(called.is_error && !called.text.contains("secret"), "cut at {at}: {}", called.answer);
-        assert_eq!(called.error_code(), Some("upstream_unavailable"), "cut at {at}: {}", called.answer);
+        let called = caller
+            .call("cut__echo", json!({"text": "secret", "at": at}))
+            .await
+            .unwrap();
+        assert!(
+            called.is_error && !called.text.contains("secret"),
+            "cut at {at}: {}",
+            called.answer
+        );
+        assert_eq!(
+            called.error_code(),
+            Some("upstream_unavailable"),
+            "cut at {at}: {}",
+            called.answer
+        );
     }
-    let params = |at: usize| json!({"name": "hang__echo", "arguments": {"text": "secret", "at": at}});
-    let pending: Vec<_> = (0..160).map(|at| caller.start("tools/call", params(at))).collect();
+    let params =
+        |at: usize| json!({"name": "hang__echo", "arguments": {"text": "secret", "at": at}});
+    let pending: Vec<_> = (0..160)
+        .map(|at| caller.start("tools/call", params(at)))
+        .collect();
     for (at, call) in pending.into_iter().enumerate() {
         let answer = call.answer().await.unwrap();
         assert_eq!(
@@ -136,9 +166,19 @@ async fn an_answer_cut_at_any_byte_is_an_error() {
 #[test]
 fn every_script_is_played_wherever_it_can_be() {
     for script in Script::ALL {
-        let played: Vec<Over> = ATTACKS.iter().filter(|(known, _)| known == script).flat_map(|(_, over)| over.to_vec()).collect();
-        let wanted = [(script.on_http(), Over::Http), (script.on_stdio(), Over::Stdio)];
-        let wanted: Vec<Over> = wanted.into_iter().filter_map(|(can, over)| can.then_some(over)).collect();
+        let played: Vec<Over> = ATTACKS
+            .iter()
+            .filter(|(known, _)| known == script)
+            .flat_map(|(_, over)| over.to_vec())
+            .collect();
+        let wanted = [
+            (script.on_http(), Over::Http),
+            (script.on_stdio(), Over::Stdio),
+        ];
+        let wanted: Vec<Over> = wanted
+            .into_iter()
+            .filter_map(|(can, over)| can.then_some(over))
+            .collect();
         assert_eq!(played, wanted, "{script}: {}", script.about());
     }
 }
@@ -170,7 +210,10 @@ impl Yard {
     async fn call(&self, client: &Client, verdict: Verdict, turn: usize) {
         let text = format!("turn {turn}");
         let began = Instant::now();
-        let called = client.call("bad__echo", json!({"text": text})).await.expect("every call gets a definite answer");
+        let called = client
+            .call("bad__echo", json!({"text": text}))
+            .await
+            .expect("every call gets a definite answer");
         let took = began.elapsed();
         assert!(
             took < Duration::from_secs(12),
@@ -181,29 +224,58 @@ impl Yard {
         );
         match verdict {
             Verdict::Answer => assert_eq!(called.text, text, "{}: {}", self.script, called.answer),
-            Verdict::Either if !called.is_error => assert_eq!(called.text, text, "{}: {}", self.script, called.answer),
+            Verdict::Either if !called.is_error => {
+                assert_eq!(called.text, text, "{}: {}", self.script, called.answer)
+            }
             Verdict::Error | Verdict::Either | Verdict::Unreachable => {
                 assert!(called.is_error, "{}: {}", self.script, called.answer);
-                assert_ne!(called.text, "FORGED", "{}: a forged answer was delivered", self.script);
+                assert_ne!(
+                    called.text, "FORGED",
+                    "{}: a forged answer was delivered",
+                    self.script
+                );
                 let known = ["upstream_unavailable", "timeout"];
                 let code = called.error_code().unwrap_or_default();
-                assert!(known.contains(&code), "{}: the caller cannot tell what happened: {}", self.script, called.answer);
+                assert!(
+                    known.contains(&code),
+                    "{}: the caller cannot tell what happened: {}",
+                    self.script,
+                    called.answer
+                );
             }
         }
-        assert!(!called.answer.to_string().contains("FORGED"), "{}: {}", self.script, called.answer);
+        assert!(
+            !called.answer.to_string().contains("FORGED"),
+            "{}: {}",
+            self.script,
+            called.answer
+        );
     }
 }
 
 async fn assert_nothing_leaked(yard: &Yard, client: &Client) {
-    let asked: Vec<Value> = client.seen().into_iter().filter(|message| message.get("id").is_some()).collect();
-    assert!(asked.is_empty(), "requests of the server reached a client that can answer none: {asked:?}");
-    assert!(client.seen_of("notifications/progress").is_empty(), "progress for no token reached the client");
+    let asked: Vec<Value> = client
+        .seen()
+        .into_iter()
+        .filter(|message| message.get("id").is_some())
+        .collect();
+    assert!(
+        asked.is_empty(),
+        "requests of the server reached a client that can answer none: {asked:?}"
+    );
+    assert!(
+        client.seen_of("notifications/progress").is_empty(),
+        "progress for no token reached the client"
+    );
     if let Some(upstream) = &yard.upstream {
         let account = upstream.account().await.unwrap();
         assert_eq!(account.canary_visits, 0, "a redirect was followed");
         let token = yard.gate.token().unwrap();
         let seen = account.authorizations;
-        assert!(!seen.iter().any(|header| header.contains(&token)), "the client's own token was passed on: {seen:?}");
+        assert!(
+            !seen.iter().any(|header| header.contains(&token)),
+            "the client's own token was passed on: {seen:?}"
+        );
     }
 }
 
@@ -229,18 +301,38 @@ impl Yard {
         let (entry, upstream) = match over {
             Over::Http => {
                 let bad = entry_of(script);
-                let upstream = HostileProcess::start(Path::new(&program("hostile")), script, SEED).await.unwrap();
+                let upstream = HostileProcess::start(Path::new(&program("hostile")), script, SEED)
+                    .await
+                    .unwrap();
                 (http(upstream.url(), bad), Some(upstream))
             }
             Over::Stdio => {
                 let (hostile, seed) = (program("hostile"), SEED.to_string());
-                let args = ["-n", "15", &hostile, "--stdio", "--script", script.name(), "--seed", &seed];
+                let args = [
+                    "-n",
+                    "15",
+                    &hostile,
+                    "--stdio",
+                    "--script",
+                    script.name(),
+                    "--seed",
+                    &seed,
+                ];
                 (stdio("nice", &args, entry_of(script)), None)
             }
         };
-        let gate = gate(&config(&[("good", http(&good.url(), "classification: PUBLIC")), ("bad", entry)])).await;
+        let gate = gate(&config(&[
+            ("good", http(&good.url(), "classification: PUBLIC")),
+            ("bad", entry),
+        ]))
+        .await;
         await_state(&gate, "good", "connected", Duration::from_secs(10)).await;
-        Self { gate, script, upstream, good }
+        Self {
+            gate,
+            script,
+            upstream,
+            good,
+        }
     }
 
     /// Over stdio some scripts end the process with every call; it comes back by itself.
@@ -251,18 +343,37 @@ impl Yard {
     async fn assert_standing(&self, mut seen: Seen) {
         let script = self.script;
         let status = admin(&self.gate, "GET", "status").await;
-        assert_eq!(status["worker"]["restarts"], 0, "{script}: the worker had to be replaced\n{}", self.gate.output());
+        assert_eq!(
+            status["worker"]["restarts"],
+            0,
+            "{script}: the worker had to be replaced\n{}",
+            self.gate.output()
+        );
         let worker = worker_pid(&self.gate).await.expect("a worker");
-        let (of_gate, of_worker) = (procfs::peak_resident_bytes(self.gate.pid()), procfs::peak_resident_bytes(worker));
-        let (count, p99) = (seen.through_gate.len(), percentile(&mut seen.through_gate, 99));
+        let (of_gate, of_worker) = (
+            procfs::peak_resident_bytes(self.gate.pid()),
+            procfs::peak_resident_bytes(worker),
+        );
+        let (count, p99) = (
+            seen.through_gate.len(),
+            percentile(&mut seen.through_gate, 99),
+        );
         let direct = percentile(&mut seen.direct, 99);
         println!(
             "{script}: {count} honest calls, p99 {p99:?}, direct {direct:?}; gate {} MiB, worker {} MiB",
             of_gate / MIB,
             of_worker / MIB
         );
-        assert!(of_gate + of_worker <= MOST_MEMORY, "{script}: gate {} MiB, worker {} MiB", of_gate / MIB, of_worker / MIB);
-        assert!(p99 <= GOOD_P99 + 3 * direct, "{script}: another server's p99 was {p99:?} over {count} calls, direct {direct:?}");
+        assert!(
+            of_gate + of_worker <= MOST_MEMORY,
+            "{script}: gate {} MiB, worker {} MiB",
+            of_gate / MIB,
+            of_worker / MIB
+        );
+        assert!(
+            p99 <= GOOD_P99 + 3 * direct,
+            "{script}: another server's p99 was {p99:?} over {count} calls, direct {direct:?}"
+        );
         assert_eq!(server(&self.gate, "good").await["state"], "connected");
     }
 }
@@ -284,7 +395,9 @@ struct Seen {
 impl Honest {
     async fn start(gate: &Gate, good: &HttpFixture) -> Self {
         let client = client(gate, Era::Legacy).await;
-        let direct = Client::plain(&Target::new(&good.url(), None).unwrap(), Era::Legacy).await.unwrap();
+        let direct = Client::plain(&Target::new(&good.url(), None).unwrap(), Era::Legacy)
+            .await
+            .unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let calls = Arc::new(AtomicUsize::new(0));
         let (asked, counted) = (stop.clone(), calls.clone());
@@ -295,7 +408,8 @@ impl Honest {
                     break;
                 }
                 let text = format!("honest {turn}");
-                seen.through_gate.push(timed(&client, "good__echo", &text).await);
+                seen.through_gate
+                    .push(timed(&client, "good__echo", &text).await);
                 seen.direct.push(timed(&direct, "echo", &text).await);
                 counted.store(seen.through_gate.len(), Ordering::Relaxed);
                 tokio::time::sleep(Duration::from_millis(2)).await;
@@ -311,13 +425,22 @@ impl Honest {
 
     async fn stop(self) -> Seen {
         self.stop.store(true, Ordering::Relaxed);
-        self.task.await.expect("the honest caller saw nothing wrong")
+        self.task
+            .await
+            .expect("the honest caller saw nothing wrong")
     }
 }
 
 async fn timed(client: &Client, tool: &str, text: &str) -> Duration {
     let began = Instant::now();
-    let called = client.call(tool, json!({"text": text})).await.expect("the good server answers");
-    assert_eq!(called.text, text, "the good server's answer was disturbed: {}", called.answer);
+    let called = client
+        .call(tool, json!({"text": text}))
+        .await
+        .expect("the good server answers");
+    assert_eq!(
+        called.text, text,
+        "the good server's answer was disturbed: {}",
+        called.answer
+    );
     began.elapsed()
 }

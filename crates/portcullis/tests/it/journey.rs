@@ -26,21 +26,55 @@ impl Scene {
         let bank = shifty(Shown::tools([tool("pay", "Pays")])).await;
         let vault = shifty(Shown::tools([tool("say", "Says")])).await;
         let servers = [
-            ("open", http(&open.url(), "classification: PUBLIC, open_world: true, tools: { \"*\": { effect: read } }")),
-            ("bank", http(&bank.url(), "classification: INTERNAL, open_world: false, tools: { pay: { effect: consequential } }")),
-            ("vault", http(&vault.url(), "classification: CONFIDENTIAL, open_world: false, tools: { say: { effect: read } }")),
+            (
+                "open",
+                http(
+                    &open.url(),
+                    "classification: PUBLIC, open_world: true, tools: { \"*\": { effect: read } }",
+                ),
+            ),
+            (
+                "bank",
+                http(
+                    &bank.url(),
+                    "classification: INTERNAL, open_world: false, tools: { pay: { effect: consequential } }",
+                ),
+            ),
+            (
+                "vault",
+                http(
+                    &vault.url(),
+                    "classification: CONFIDENTIAL, open_world: false, tools: { say: { effect: read } }",
+                ),
+            ),
         ];
-        let gate = gate(&format!("policy: {{ bundle: observe }}\nuntrusted_influence: ask\n{}", config(&servers))).await;
+        let gate = gate(&format!(
+            "policy: {{ bundle: observe }}\nuntrusted_influence: ask\n{}",
+            config(&servers)
+        ))
+        .await;
         for (id, _) in &servers {
             await_state(&gate, id, "connected", SOON).await;
         }
-        Self { gate, open, bank, _vault: vault }
+        Self {
+            gate,
+            open,
+            bank,
+            _vault: vault,
+        }
     }
 
     /// Lets a client walk, with a person at hand who agrees, and checks what it says of each step.
-    pub(crate) async fn walk(&self, name: &str, client: impl AsyncFnOnce(&str, &str, &str) -> Value) {
+    pub(crate) async fn walk(
+        &self,
+        name: &str,
+        client: impl AsyncFnOnce(&str, &str, &str) -> Value,
+    ) {
         let token = new_token(&self.gate, name, &[]).await;
-        let (heard, paid) = (self.open.calls_of("weather").len(), self.bank.calls_of("pay").len());
+        let (heard, paid) = (
+            self.open.calls_of("weather").len(),
+            self.bank.calls_of("pay").len(),
+        );
         let steps = json!([
             ["open__say", {"text": "hello"}],
             ["open__weather", {"text": "rain"}],
@@ -54,24 +88,43 @@ impl Scene {
             said = client(self.gate.url(), &token, &steps) => said,
             () = self.agree() => unreachable!("a person never tires"),
         };
-        let tools = said["tools"].as_array().unwrap_or_else(|| panic!("{name}: {said}"));
+        let tools = said["tools"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{name}: {said}"));
         for tool in ["open__say", "open__weather", "bank__pay", "vault__say"] {
-            assert!(tools.iter().any(|shown| shown == tool), "{name} does not show {tool}: {said}");
+            assert!(
+                tools.iter().any(|shown| shown == tool),
+                "{name} does not show {tool}: {said}"
+            );
         }
         let steps = said["said"].as_array().unwrap();
         assert_eq!(steps.len(), 6, "{name}: {said}");
         for (step, words) in steps.iter().zip(["hello", "rain", "rent", "hush"]) {
             // Where a client does not say whether it was an error, the words must.
             assert_ne!(step["error"], true, "{name}: {said}");
-            assert!(step["text"].as_str().unwrap().contains(words), "{name}: {said}");
+            assert!(
+                step["text"].as_str().unwrap().contains(words),
+                "{name}: {said}"
+            );
         }
         for step in &steps[4..] {
             assert_ne!(step["error"], false, "{name}: {said}");
             let reason = step["text"].as_str().unwrap();
-            assert!(reason.contains("CONFIDENTIAL") && reason.contains("`open`"), "{name} hides the reason: {said}");
+            assert!(
+                reason.contains("CONFIDENTIAL") && reason.contains("`open`"),
+                "{name} hides the reason: {said}"
+            );
         }
-        assert_eq!(self.open.calls_of("weather").len(), heard + 1, "{name}: what was refused was not done");
-        assert_eq!(self.bank.calls_of("pay").len(), paid + 1, "{name}: what was approved was done once");
+        assert_eq!(
+            self.open.calls_of("weather").len(),
+            heard + 1,
+            "{name}: what was refused was not done"
+        );
+        assert_eq!(
+            self.bank.calls_of("pay").len(),
+            paid + 1,
+            "{name}: what was approved was done once"
+        );
     }
 
     /// Approves whatever is asked, for ever.
@@ -79,7 +132,11 @@ impl Scene {
         loop {
             for approval in listed(&self.gate, "approvals", "approvals").await {
                 if approval["state"] == "pending" {
-                    done(&self.gate, &["approvals", "approve", approval["id"].as_str().unwrap()]).await;
+                    done(
+                        &self.gate,
+                        &["approvals", "approve", approval["id"].as_str().unwrap()],
+                    )
+                    .await;
                 }
             }
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -93,7 +150,11 @@ async fn clients_of_the_first_python_sdk() {
     let program = text(&older_python().join("python"));
     for client in ["sdk", "langchain", "openai-agents", "pydantic-ai"] {
         let walk = async |url: &str, token: &str, steps: &str| {
-            talk(&program, &[&script("journey_older.py"), client, url, token, steps]).await
+            talk(
+                &program,
+                &[&script("journey_older.py"), client, url, token, steps],
+            )
+            .await
         };
         scene.walk(client, walk).await;
     }
@@ -105,7 +166,11 @@ async fn clients_of_the_second_python_sdk() {
     let program = text(&python().join("python"));
     for client in ["auto", "legacy", "fastmcp"] {
         let walk = async |url: &str, token: &str, steps: &str| {
-            talk(&program, &[&script("journey_newer.py"), client, url, token, steps]).await
+            talk(
+                &program,
+                &[&script("journey_newer.py"), client, url, token, steps],
+            )
+            .await
         };
         scene.walk(client, walk).await;
     }
@@ -118,7 +183,19 @@ async fn clients_of_both_typescript_sdks() {
     let (modules, remote) = (text(&node.home), node.script("mcp-remote", "mcp-remote"));
     for client in ["first", "auto", "legacy", "remote"] {
         let walk = async |url: &str, token: &str, steps: &str| {
-            talk(&node.program, &[&script("journey.mjs"), &modules, client, url, token, steps, &remote]).await
+            talk(
+                &node.program,
+                &[
+                    &script("journey.mjs"),
+                    &modules,
+                    client,
+                    url,
+                    token,
+                    steps,
+                    &remote,
+                ],
+            )
+            .await
         };
         scene.walk(client, walk).await;
     }
@@ -134,22 +211,50 @@ async fn the_inspector() {
         let header = format!("Authorization: Bearer {token}");
         let inspect = async |more: &[&str]| {
             let mut client = tokio::process::Command::new(&node.program);
-            client.args([inspector.as_str(), "--cli", url, "--transport", "http", "--header", &header]).args(more);
+            client
+                .args([
+                    inspector.as_str(),
+                    "--cli",
+                    url,
+                    "--transport",
+                    "http",
+                    "--header",
+                    &header,
+                ])
+                .args(more);
             client.stdin(std::process::Stdio::null()).kill_on_drop(true);
-            let output = tokio::time::timeout(std::time::Duration::from_secs(60), client.output()).await;
-            let output = output.expect("the inspector ends").expect("the inspector starts");
+            let output =
+                tokio::time::timeout(std::time::Duration::from_secs(60), client.output()).await;
+            let output = output
+                .expect("the inspector ends")
+                .expect("the inspector starts");
             // An error result has an exit code of its own and is printed all the same.
-            serde_json::from_slice::<Value>(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+            serde_json::from_slice::<Value>(&output.stdout)
+                .unwrap_or_else(|error| panic!("{error}: {output:?}"))
         };
         let listed = inspect(&["--method", "tools/list"]).await;
-        let names = listed["tools"].as_array().into_iter().flatten().map(|tool| tool["name"].clone());
+        let names = listed["tools"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|tool| tool["name"].clone());
         let tools: Vec<Value> = names.collect();
         let mut said = Vec::new();
         let steps: Vec<(String, Value)> = serde_json::from_str(steps).unwrap();
         for (tool, arguments) in steps {
             let argument = format!("text={}", arguments["text"].as_str().unwrap());
-            let result = inspect(&["--method", "tools/call", "--tool-name", &tool, "--tool-arg", &argument]).await;
-            said.push(json!({"error": result["isError"] == true, "text": result["content"][0]["text"]}));
+            let result = inspect(&[
+                "--method",
+                "tools/call",
+                "--tool-name",
+                &tool,
+                "--tool-arg",
+                &argument,
+            ])
+            .await;
+            said.push(
+                json!({"error": result["isError"] == true, "text": result["content"][0]["text"]}),
+            );
         }
         json!({"tools": tools, "said": said})
     };

@@ -15,12 +15,18 @@ const PUBLIC: &str = "classification: PUBLIC";
 
 /// A port nobody listens on; a server may come up there later.
 async fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+    TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap()
 }
 
 /// The everything fixture at a given address, until the task is aborted.
 async fn serve_at(address: SocketAddr) -> tokio::task::AbortHandle {
-    let listener = TcpListener::bind(address).await.expect("the port is still free");
+    let listener = TcpListener::bind(address)
+        .await
+        .expect("the port is still free");
     let world = Arc::new(World::new(everything::Era::Both));
     tokio::spawn(serve_http(listener, world)).abort_handle()
 }
@@ -43,9 +49,15 @@ async fn the_gate_is_ready_before_its_servers() {
     let caller = client(&gate, Era::Modern).await;
     assert_eq!(caller.tool_names().await.unwrap(), Vec::<String>::new());
     let took = began.elapsed();
-    assert!(took < Duration::from_secs(3), "ready and listing after {took:?}");
+    assert!(
+        took < Duration::from_secs(3),
+        "ready and listing after {took:?}"
+    );
     for id in ["silent", "dead", "missing", "sleeper"] {
-        let called = caller.call(&format!("{id}__echo"), json!({})).await.unwrap();
+        let called = caller
+            .call(&format!("{id}__echo"), json!({}))
+            .await
+            .unwrap();
         assert!(called.is_error, "{}", called.answer);
     }
 }
@@ -64,16 +76,37 @@ async fn a_dead_or_slow_server_delays_nobody() {
     let began = Instant::now();
     let gate = gate(&yaml).await;
     let caller = client(&gate, Era::Modern).await;
-    eventually("the living server's tools", Duration::from_secs(3), || async {
-        let called = caller.call("alive__echo", json!({"text": "here"})).await.map_err(|error| error.to_string())?;
-        if called.text == "here" { Ok(()) } else { Err(called.answer.to_string()) }
-    })
+    eventually(
+        "the living server's tools",
+        Duration::from_secs(3),
+        || async {
+            let called = caller
+                .call("alive__echo", json!({"text": "here"}))
+                .await
+                .map_err(|error| error.to_string())?;
+            if called.text == "here" {
+                Ok(())
+            } else {
+                Err(called.answer.to_string())
+            }
+        },
+    )
     .await;
     println!("alive after {:?}", began.elapsed());
     for _ in 0..20 {
         let began = Instant::now();
-        assert!(caller.tool_names().await.unwrap().contains(&"alive__echo".to_owned()));
-        assert!(began.elapsed() < Duration::from_millis(300), "listing took {:?}", began.elapsed());
+        assert!(
+            caller
+                .tool_names()
+                .await
+                .unwrap()
+                .contains(&"alive__echo".to_owned())
+        );
+        assert!(
+            began.elapsed() < Duration::from_millis(300),
+            "listing took {:?}",
+            began.elapsed()
+        );
     }
 }
 
@@ -82,7 +115,10 @@ async fn a_dead_or_slow_server_delays_nobody() {
 async fn a_late_servers_tools_appear_with_list_changed() {
     let address = free_address().await;
     let gate = gate(&config(&[("late", http(&at(address), PUBLIC))])).await;
-    let (legacy, modern) = (client(&gate, Era::Legacy).await, client(&gate, Era::Modern).await);
+    let (legacy, modern) = (
+        client(&gate, Era::Legacy).await,
+        client(&gate, Era::Modern).await,
+    );
     for caller in [&legacy, &modern] {
         caller.listen(&[]).await.unwrap();
         assert_eq!(caller.tool_names().await.unwrap(), Vec::<String>::new());
@@ -97,13 +133,32 @@ async fn a_late_servers_tools_appear_with_list_changed() {
     })
     .await;
     assert_ne!(waiting["state"], "connected");
-    assert_ne!(waiting["state"], "failed", "it is tried again by itself: {waiting}");
+    assert_ne!(
+        waiting["state"], "failed",
+        "it is tried again by itself: {waiting}"
+    );
     let running = serve_at(address).await;
     for caller in [&legacy, &modern] {
-        caller.wait_for("notifications/tools/list_changed", Duration::from_secs(12)).await.unwrap();
-        assert!(caller.tool_names().await.unwrap().contains(&"late__echo".to_owned()));
+        caller
+            .wait_for("notifications/tools/list_changed", Duration::from_secs(12))
+            .await
+            .unwrap();
+        assert!(
+            caller
+                .tool_names()
+                .await
+                .unwrap()
+                .contains(&"late__echo".to_owned())
+        );
     }
-    assert_eq!(modern.call("late__echo", json!({"text": "at last"})).await.unwrap().text, "at last");
+    assert_eq!(
+        modern
+            .call("late__echo", json!({"text": "at last"}))
+            .await
+            .unwrap()
+            .text,
+        "at last"
+    );
     running.abort();
 }
 
@@ -115,23 +170,53 @@ async fn a_server_that_goes_away_comes_back() {
     let gate = gate(&config(&[("up", http(&at(address), PUBLIC))])).await;
     await_state(&gate, "up", "connected", Duration::from_secs(10)).await;
     let caller = client(&gate, Era::Modern).await;
-    assert_eq!(caller.call("up__echo", json!({"text": "one"})).await.unwrap().text, "one");
+    assert_eq!(
+        caller
+            .call("up__echo", json!({"text": "one"}))
+            .await
+            .unwrap()
+            .text,
+        "one"
+    );
     running.abort();
-    eventually("the server to be missed", Duration::from_secs(5), || async {
-        let began = Instant::now();
-        let called = caller.call("up__echo", json!({"text": "two"})).await.map_err(|error| error.to_string())?;
-        if !called.is_error {
-            return Err("the old connection still answers".to_owned());
-        }
-        assert_eq!(called.error_code(), Some("upstream_unavailable"), "{}", called.answer);
-        assert!(began.elapsed() < Duration::from_secs(2), "the error took {:?}", began.elapsed());
-        Ok(())
-    })
+    eventually(
+        "the server to be missed",
+        Duration::from_secs(5),
+        || async {
+            let began = Instant::now();
+            let called = caller
+                .call("up__echo", json!({"text": "two"}))
+                .await
+                .map_err(|error| error.to_string())?;
+            if !called.is_error {
+                return Err("the old connection still answers".to_owned());
+            }
+            assert_eq!(
+                called.error_code(),
+                Some("upstream_unavailable"),
+                "{}",
+                called.answer
+            );
+            assert!(
+                began.elapsed() < Duration::from_secs(2),
+                "the error took {:?}",
+                began.elapsed()
+            );
+            Ok(())
+        },
+    )
     .await;
     let again = serve_at(address).await;
     eventually("the server to be back", Duration::from_secs(15), || async {
-        let called = caller.call("up__echo", json!({"text": "three"})).await.map_err(|error| error.to_string())?;
-        if called.text == "three" { Ok(()) } else { Err(called.answer.to_string()) }
+        let called = caller
+            .call("up__echo", json!({"text": "three"}))
+            .await
+            .map_err(|error| error.to_string())?;
+        if called.text == "three" {
+            Ok(())
+        } else {
+            Err(called.answer.to_string())
+        }
     })
     .await;
     again.abort();
@@ -141,14 +226,28 @@ async fn a_server_that_goes_away_comes_back() {
 #[tokio::test]
 async fn giving_up_is_visible_and_retry_brings_it_back() {
     let address = free_address().await;
-    let yaml = format!("retry: {{ attempts: 2 }}\n{}", config(&[("up", http(&at(address), PUBLIC))]));
+    let yaml = format!(
+        "retry: {{ attempts: 2 }}\n{}",
+        config(&[("up", http(&at(address), PUBLIC))])
+    );
     let gate = gate(&yaml).await;
-    let waiting = eventually("a pause before the next attempt", Duration::from_secs(5), || async {
-        let server = server(&gate, "up").await;
-        if server["next_retry_ms"].as_u64().is_some_and(|ms| ms > 0) { Ok(server) } else { Err(server.to_string()) }
-    })
+    let waiting = eventually(
+        "a pause before the next attempt",
+        Duration::from_secs(5),
+        || async {
+            let server = server(&gate, "up").await;
+            if server["next_retry_ms"].as_u64().is_some_and(|ms| ms > 0) {
+                Ok(server)
+            } else {
+                Err(server.to_string())
+            }
+        },
+    )
     .await;
-    assert!(waiting["next_retry_ms"].as_u64() <= Some(2_500), "the first pause is two seconds: {waiting}");
+    assert!(
+        waiting["next_retry_ms"].as_u64() <= Some(2_500),
+        "the first pause is two seconds: {waiting}"
+    );
     assert!(waiting["last_error"].is_string(), "{waiting}");
     let failed = await_state(&gate, "up", "failed", Duration::from_secs(15)).await;
     assert!(failed["last_error"].is_string(), "{failed}");
@@ -175,8 +274,21 @@ async fn a_snapshot_is_served_while_the_server_is_away() {
     gate.start_again().await.unwrap();
     let caller = client(&gate, Era::Modern).await;
     let began = Instant::now();
-    assert_eq!(caller.tools().await.unwrap(), before, "the same list, word for word");
-    assert!(began.elapsed() < Duration::from_millis(500), "it took {:?}", began.elapsed());
+    assert_eq!(
+        caller.tools().await.unwrap(),
+        before,
+        "the same list, word for word"
+    );
+    assert!(
+        began.elapsed() < Duration::from_millis(500),
+        "it took {:?}",
+        began.elapsed()
+    );
     let called = caller.call("up__effect", json!({})).await.unwrap();
-    assert_eq!(called.error_code(), Some("upstream_unavailable"), "{}", called.answer);
+    assert_eq!(
+        called.error_code(),
+        Some("upstream_unavailable"),
+        "{}",
+        called.answer
+    );
 }

@@ -28,13 +28,19 @@ pub(crate) async fn done(gate: &Gate, args: &[&str]) -> Said {
 
 /// The same, for what it prints as JSON.
 pub(crate) async fn told(gate: &Gate, args: &[&str]) -> Value {
-    done(gate, &[&["--json"], args].concat()).await.json().unwrap()
+    done(gate, &[&["--json"], args].concat())
+        .await
+        .json()
+        .unwrap()
 }
 
 /// Sends one of the operator's verbs with parameters; the status and what came back.
 pub(crate) async fn post(gate: &Gate, verb: &str, params: &Value) -> (u16, Value) {
     let headers = [("content-type".to_owned(), "application/json".to_owned())];
-    let reply = admin_target(gate, verb).send("POST", &headers, params.to_string().into_bytes()).await.unwrap();
+    let reply = admin_target(gate, verb)
+        .send("POST", &headers, params.to_string().into_bytes())
+        .await
+        .unwrap();
     (reply.status, reply.json().await.unwrap())
 }
 
@@ -62,37 +68,71 @@ pub(crate) async fn session(gate: &Gate, caller: &str) -> Option<Value> {
 
 /// The label of one caller's session, as shown.
 pub(crate) async fn label(gate: &Gate, caller: &str) -> String {
-    let session = session(gate, caller).await.unwrap_or_else(|| panic!("no session of {caller}"));
-    session["label"].as_str().map_or_else(|| session["label"].to_string(), str::to_owned)
+    let session = session(gate, caller)
+        .await
+        .unwrap_or_else(|| panic!("no session of {caller}"));
+    session["label"]
+        .as_str()
+        .map_or_else(|| session["label"].to_string(), str::to_owned)
 }
 
 /// What one server's definitions stand at.
 pub(crate) async fn definition(gate: &Gate, server: &str, kind: &str, name: &str) -> Value {
-    let all = listed(gate, &format!("servers/{server}/definitions"), "definitions").await;
-    all.into_iter().find(|one| one["kind"] == kind && one["name"] == name).unwrap_or(Value::Null)
+    let all = listed(
+        gate,
+        &format!("servers/{server}/definitions"),
+        "definitions",
+    )
+    .await;
+    all.into_iter()
+        .find(|one| one["kind"] == kind && one["name"] == name)
+        .unwrap_or(Value::Null)
 }
 
 /// Waits until a definition is in this state.
-pub(crate) async fn await_definition(gate: &Gate, server: &str, kind: &str, name: &str, state: &str) -> Value {
-    eventually(&format!("{kind} {name} of {server} to be {state}"), SOON, || async {
-        let found = definition(gate, server, kind, name).await;
-        if found["state"] == state { Ok(found) } else { Err(found.to_string()) }
-    })
+pub(crate) async fn await_definition(
+    gate: &Gate,
+    server: &str,
+    kind: &str,
+    name: &str,
+    state: &str,
+) -> Value {
+    eventually(
+        &format!("{kind} {name} of {server} to be {state}"),
+        SOON,
+        || async {
+            let found = definition(gate, server, kind, name).await;
+            if found["state"] == state {
+                Ok(found)
+            } else {
+                Err(found.to_string())
+            }
+        },
+    )
     .await
 }
 
 /// A client with a credential of its own.
 pub(crate) async fn caller(gate: &Gate, name: &str, options: &[&str], era: Era) -> Client {
     let token = new_token(gate, name, options).await;
-    Client::plain(&gate.target().unwrap().with_token(Some(&token)), era).await.unwrap()
+    Client::plain(&gate.target().unwrap().with_token(Some(&token)), era)
+        .await
+        .unwrap()
 }
 
 /// A refusal by this rule, in these words.
 pub(crate) fn assert_refused(called: &Called, violation: &str, words: &str) {
     assert!(called.is_error, "{}", called.answer);
     assert_eq!(called.violation(), Some(violation), "{}", called.answer);
-    let said = called.envelope().and_then(|envelope| envelope["error"].as_str()).unwrap_or(&called.text);
-    assert!(said.starts_with(words), "'{said}' does not start with '{words}': {}", called.answer);
+    let said = called
+        .envelope()
+        .and_then(|envelope| envelope["error"].as_str())
+        .unwrap_or(&called.text);
+    assert!(
+        said.starts_with(words),
+        "'{said}' does not start with '{words}': {}",
+        called.answer
+    );
 }
 
 pub(crate) fn assert_allowed(called: &Called, text: &str) {

@@ -15,12 +15,20 @@ use crate::support::portcullis;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs a verb on a terminal and types each answer when its question is on the screen. Returns the exit code and the whole screen.
-pub(crate) fn on_terminal(home: &Path, args: &[&str], dialogue: &[(&str, &str)]) -> (Option<i32>, String) {
+pub(crate) fn on_terminal(
+    home: &Path,
+    args: &[&str],
+    dialogue: &[(&str, &str)],
+) -> (Option<i32>, String) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
     let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
-    let terminal = std::fs::OpenOptions::new().read(true).write(true).open(name).unwrap();
+    let terminal = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(name)
+        .unwrap();
     let mut child = Command::new(portcullis())
         .arg("--home")
         .arg(home)
@@ -57,7 +65,9 @@ pub(crate) fn on_terminal(home: &Path, args: &[&str], dialogue: &[(&str, &str)])
                 break;
             }
             from = text.len();
-            keyboard.write_all(format!("{answer}\n").as_bytes()).unwrap();
+            keyboard
+                .write_all(format!("{answer}\n").as_bytes())
+                .unwrap();
             next = dialogue.next();
         }
     }

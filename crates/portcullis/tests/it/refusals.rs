@@ -22,16 +22,30 @@ struct Yard {
 
 impl Yard {
     async fn open() -> Self {
-        let (public, secret, unclassified, ruled) = (fixture().await, fixture().await, fixture().await, fixture().await);
+        let (public, secret, unclassified, ruled) = (
+            fixture().await,
+            fixture().await,
+            fixture().await,
+            fixture().await,
+        );
         let rules = "classification: INTERNAL, tools: { effect: blocked, slow: restricted }";
         let gate = connected(&[
             ("public", http(&public.url(), "classification: PUBLIC")),
-            ("secret", http(&secret.url(), "classification: CONFIDENTIAL")),
+            (
+                "secret",
+                http(&secret.url(), "classification: CONFIDENTIAL"),
+            ),
             ("unclassified", http(&unclassified.url(), "enabled: true")),
             ("ruled", http(&ruled.url(), rules)),
         ])
         .await;
-        Self { gate, public, secret, unclassified, ruled }
+        Self {
+            gate,
+            public,
+            secret,
+            unclassified,
+            ruled,
+        }
     }
 
     /// Everything any of the servers ever did.
@@ -53,62 +67,126 @@ impl Yard {
                 && record["server"] == server
                 && record["tool"] == tool
         });
-        let found = found.unwrap_or_else(|| panic!("no {violation} of {server}/{tool} among {records:#?}"));
+        let found =
+            found.unwrap_or_else(|| panic!("no {violation} of {server}/{tool} among {records:#?}"));
         assert_eq!(found["verdict"], "refused");
-        assert!(found["caller"].is_string() && found["stage"].is_string(), "{found}");
-        assert!(!records.iter().any(|record| record["call"] == found["call"] && record["kind"] == "intent"), "it had an intent");
+        assert!(
+            found["caller"].is_string() && found["stage"].is_string(),
+            "{found}"
+        );
+        assert!(
+            !records
+                .iter()
+                .any(|record| record["call"] == found["call"] && record["kind"] == "intent"),
+            "it had an intent"
+        );
     }
 }
 
 fn assert_refused(called: &Called, violation: &str) {
     assert!(called.is_error, "{}", called.answer);
     assert_eq!(called.violation(), Some(violation), "{}", called.answer);
-    assert_eq!(called.error_code(), Some("permission_denied"), "{}", called.answer);
+    assert_eq!(
+        called.error_code(),
+        Some("permission_denied"),
+        "{}",
+        called.answer
+    );
 }
 
 #[tokio::test]
 async fn a_server_without_classification_is_never_called() {
     let yard = Yard::open().await;
     for era in [Era::Legacy, Era::Modern] {
-        let called = client(&yard.gate, era).await.call("unclassified__effect", json!({})).await.unwrap();
+        let called = client(&yard.gate, era)
+            .await
+            .call("unclassified__effect", json!({}))
+            .await
+            .unwrap();
         assert_refused(&called, "ServerNotApproved");
     }
     assert_eq!(yard.effects(), 0);
-    yard.assert_recorded("ServerNotApproved", "unclassified", "effect").await;
+    yard.assert_recorded("ServerNotApproved", "unclassified", "effect")
+        .await;
     let read = client(&yard.gate, Era::Modern).await;
-    let read = read.request("resources/read", json!({"uri": "portcullis://unclassified/test://static-text"})).await.unwrap();
-    assert!(read.get("error").is_some(), "a resource of an unclassified server was read: {read}");
+    let read = read
+        .request(
+            "resources/read",
+            json!({"uri": "portcullis://unclassified/test://static-text"}),
+        )
+        .await
+        .unwrap();
+    assert!(
+        read.get("error").is_some(),
+        "a resource of an unclassified server was read: {read}"
+    );
 }
 
 #[tokio::test]
 async fn a_blocked_tool_is_never_called() {
     let yard = Yard::open().await;
-    let called = client(&yard.gate, Era::Modern).await.call("ruled__effect", json!({})).await.unwrap();
+    let called = client(&yard.gate, Era::Modern)
+        .await
+        .call("ruled__effect", json!({}))
+        .await
+        .unwrap();
     assert_refused(&called, "ToolNotAllowed");
     let operator = new_token(&yard.gate, "boss", &["--operator", "--grant", "ruled__*"]).await;
-    let boss = Client::plain(&yard.gate.target().unwrap().with_token(Some(&operator)), Era::Modern).await.unwrap();
-    assert_refused(&boss.call("ruled__effect", json!({})).await.unwrap(), "ToolNotAllowed");
+    let boss = Client::plain(
+        &yard.gate.target().unwrap().with_token(Some(&operator)),
+        Era::Modern,
+    )
+    .await
+    .unwrap();
+    assert_refused(
+        &boss.call("ruled__effect", json!({})).await.unwrap(),
+        "ToolNotAllowed",
+    );
     assert_eq!(yard.effects(), 0);
-    yard.assert_recorded("ToolNotAllowed", "ruled", "effect").await;
+    yard.assert_recorded("ToolNotAllowed", "ruled", "effect")
+        .await;
 }
 
 #[tokio::test]
 async fn a_restricted_tool_needs_a_grant() {
     let yard = Yard::open().await;
-    let called = client(&yard.gate, Era::Modern).await.call("ruled__slow", json!({"ms": 1})).await.unwrap();
+    let called = client(&yard.gate, Era::Modern)
+        .await
+        .call("ruled__slow", json!({"ms": 1}))
+        .await
+        .unwrap();
     assert!(called.is_error, "{}", called.answer);
     assert_eq!(yard.effects(), 0);
     let violation = called.violation().expect("a rule").to_owned();
-    assert!(["ToolNotAllowed", "PermissionDenied"].contains(&violation.as_str()), "{violation}");
+    assert!(
+        ["ToolNotAllowed", "PermissionDenied"].contains(&violation.as_str()),
+        "{violation}"
+    );
     yard.assert_recorded(&violation, "ruled", "slow").await;
     let granted = new_token(&yard.gate, "granted", &["--grant", "ruled__slow"]).await;
-    let granted = Client::plain(&yard.gate.target().unwrap().with_token(Some(&granted)), Era::Legacy).await.unwrap();
+    let granted = Client::plain(
+        &yard.gate.target().unwrap().with_token(Some(&granted)),
+        Era::Legacy,
+    )
+    .await
+    .unwrap();
     let called = granted.call("ruled__slow", json!({"ms": 1})).await.unwrap();
     assert_eq!(called.text, "slept 1 ms", "{}", called.answer);
     assert_eq!(yard.ruled.effects().finished, 1);
     let elsewhere = new_token(&yard.gate, "elsewhere", &["--grant", "public__slow"]).await;
-    let elsewhere = Client::plain(&yard.gate.target().unwrap().with_token(Some(&elsewhere)), Era::Legacy).await.unwrap();
-    assert!(elsewhere.call("ruled__slow", json!({"ms": 1})).await.unwrap().is_error);
+    let elsewhere = Client::plain(
+        &yard.gate.target().unwrap().with_token(Some(&elsewhere)),
+        Era::Legacy,
+    )
+    .await
+    .unwrap();
+    assert!(
+        elsewhere
+            .call("ruled__slow", json!({"ms": 1}))
+            .await
+            .unwrap()
+            .is_error
+    );
     assert_eq!(yard.ruled.effects().started, 1);
 }
 
@@ -117,20 +195,60 @@ async fn a_restricted_tool_needs_a_grant() {
 async fn write_down_is_refused_however_one_reconnects() {
     let yard = Yard::open().await;
     let first = client(&yard.gate, Era::Legacy).await;
-    assert!(!first.call("public__effect", json!({})).await.unwrap().is_error, "a clean session may");
+    assert!(
+        !first
+            .call("public__effect", json!({}))
+            .await
+            .unwrap()
+            .is_error,
+        "a clean session may"
+    );
     assert_eq!(yard.public.effects().effects, 1);
-    assert_eq!(first.call("secret__echo", json!({"text": "the plan"})).await.unwrap().text, "the plan");
-    assert_refused(&first.call("public__effect", json!({})).await.unwrap(), "WouldViolateWriteDown");
+    assert_eq!(
+        first
+            .call("secret__echo", json!({"text": "the plan"}))
+            .await
+            .unwrap()
+            .text,
+        "the plan"
+    );
+    assert_refused(
+        &first.call("public__effect", json!({})).await.unwrap(),
+        "WouldViolateWriteDown",
+    );
     for era in [Era::Legacy, Era::Modern] {
         let again = client(&yard.gate, era).await;
-        assert_refused(&again.call("public__effect", json!({})).await.unwrap(), "WouldViolateWriteDown");
-        assert!(!again.call("secret__effect", json!({})).await.unwrap().is_error, "upwards is allowed");
+        assert_refused(
+            &again.call("public__effect", json!({})).await.unwrap(),
+            "WouldViolateWriteDown",
+        );
+        assert!(
+            !again
+                .call("secret__effect", json!({}))
+                .await
+                .unwrap()
+                .is_error,
+            "upwards is allowed"
+        );
     }
     let other = new_token(&yard.gate, "other", &[]).await;
-    let other = Client::plain(&yard.gate.target().unwrap().with_token(Some(&other)), Era::Modern).await.unwrap();
-    assert!(!other.call("public__effect", json!({})).await.unwrap().is_error, "another credential has seen nothing");
+    let other = Client::plain(
+        &yard.gate.target().unwrap().with_token(Some(&other)),
+        Era::Modern,
+    )
+    .await
+    .unwrap();
+    assert!(
+        !other
+            .call("public__effect", json!({}))
+            .await
+            .unwrap()
+            .is_error,
+        "another credential has seen nothing"
+    );
     assert_eq!(yard.public.effects().effects, 2);
-    yard.assert_recorded("WouldViolateWriteDown", "public", "effect").await;
+    yard.assert_recorded("WouldViolateWriteDown", "public", "effect")
+        .await;
 }
 
 /// Reading a resource raises the label as a call does.
@@ -138,9 +256,18 @@ async fn write_down_is_refused_however_one_reconnects() {
 async fn reading_a_resource_taints_too() {
     let yard = Yard::open().await;
     let client = client(&yard.gate, Era::Modern).await;
-    let read = client.request("resources/read", json!({"uri": "portcullis://secret/test://static-text"})).await.unwrap();
+    let read = client
+        .request(
+            "resources/read",
+            json!({"uri": "portcullis://secret/test://static-text"}),
+        )
+        .await
+        .unwrap();
     assert!(read.get("result").is_some(), "{read}");
-    assert_refused(&client.call("public__effect", json!({})).await.unwrap(), "WouldViolateWriteDown");
+    assert_refused(
+        &client.call("public__effect", json!({})).await.unwrap(),
+        "WouldViolateWriteDown",
+    );
     assert_eq!(yard.effects(), 0);
 }
 
@@ -150,14 +277,29 @@ async fn concurrent_calls_do_not_race_the_label() {
     let yard = Yard::open().await;
     for round in 0..10 {
         let token = new_token(&yard.gate, &format!("racer-{round}"), &[]).await;
-        let racer = Client::plain(&yard.gate.target().unwrap().with_token(Some(&token)), Era::Modern).await.unwrap();
+        let racer = Client::plain(
+            &yard.gate.target().unwrap().with_token(Some(&token)),
+            Era::Modern,
+        )
+        .await
+        .unwrap();
         let before = yard.public.effects().effects;
-        let up = racer.start("tools/call", json!({"name": "secret__echo", "arguments": {"text": "x"}}));
-        let down = racer.start("tools/call", json!({"name": "public__effect", "arguments": {"ms": 20}}));
+        let up = racer.start(
+            "tools/call",
+            json!({"name": "secret__echo", "arguments": {"text": "x"}}),
+        );
+        let down = racer.start(
+            "tools/call",
+            json!({"name": "public__effect", "arguments": {"ms": 20}}),
+        );
         assert!(up.answer().await.unwrap().get("result").is_some());
         let down = down.answer().await.unwrap();
         let refused = down.pointer("/result/isError") == Some(&Value::Bool(true));
-        assert_eq!(yard.public.effects().effects - before, u64::from(!refused), "refused and done do not go together: {down}");
+        assert_eq!(
+            yard.public.effects().effects - before,
+            u64::from(!refused),
+            "refused and done do not go together: {down}"
+        );
         let after = racer.call("public__effect", json!({})).await.unwrap();
         assert_refused(&after, "WouldViolateWriteDown");
     }
@@ -166,12 +308,29 @@ async fn concurrent_calls_do_not_race_the_label() {
 #[tokio::test]
 async fn an_unknown_tool_is_not_found() {
     let yard = Yard::open().await;
-    for name in
-        ["public__no_such", "nobody__echo", "echo", "public_echo", "public__", "__echo", "", "public__ECHO", "PUBLIC__echo"]
-    {
+    for name in [
+        "public__no_such",
+        "nobody__echo",
+        "echo",
+        "public_echo",
+        "public__",
+        "__echo",
+        "",
+        "public__ECHO",
+        "PUBLIC__echo",
+    ] {
         for era in [Era::Legacy, Era::Modern] {
-            let called = client(&yard.gate, era).await.call(name, json!({"text": "x"})).await.unwrap();
-            assert_eq!(called.rpc_code(), Some(-32602), "{name:?}: {}", called.answer);
+            let called = client(&yard.gate, era)
+                .await
+                .call(name, json!({"text": "x"}))
+                .await
+                .unwrap();
+            assert_eq!(
+                called.rpc_code(),
+                Some(-32602),
+                "{name:?}: {}",
+                called.answer
+            );
         }
     }
     assert_eq!(yard.effects(), 0);
@@ -194,7 +353,10 @@ async fn duplicate_keys_are_refused_at_every_depth() {
     for body in bodies {
         let answer = post_raw(&client, &yard.gate, body.as_bytes()).await;
         let code = answer.1.pointer("/error/code").and_then(Value::as_i64);
-        assert!(matches!(code, Some(-32700 | -32600 | -32602)), "{body}: {answer:?}");
+        assert!(
+            matches!(code, Some(-32700 | -32600 | -32602)),
+            "{body}: {answer:?}"
+        );
     }
     assert_eq!(yard.effects(), 0);
 }
@@ -235,13 +397,24 @@ async fn malformed_json_is_refused() {
     bodies.push([call(r#"{"s":""#).as_bytes(), b"\xff\xfe\"}}}"].concat());
     bodies.push([call(r#"{"s":""#).as_bytes(), b"\xc0\xaf\"}}}"].concat());
     for body in bodies {
-        let shown = String::from_utf8_lossy(&body).chars().take(120).collect::<String>();
+        let shown = String::from_utf8_lossy(&body)
+            .chars()
+            .take(120)
+            .collect::<String>();
         let (status, answer) = post_raw(&client, &yard.gate, &body).await;
-        let refused = answer.get("error").is_some() || answer.pointer("/result/isError") == Some(&Value::Bool(true));
+        let refused = answer.get("error").is_some()
+            || answer.pointer("/result/isError") == Some(&Value::Bool(true));
         assert!(refused, "{shown}: status {status}, {answer}");
     }
     assert_eq!(yard.effects(), 0);
-    assert!(!client.call("public__effect", json!({})).await.unwrap().is_error, "the session survives");
+    assert!(
+        !client
+            .call("public__effect", json!({}))
+            .await
+            .unwrap()
+            .is_error,
+        "the session survives"
+    );
 }
 
 #[tokio::test]
@@ -249,19 +422,30 @@ async fn too_large_is_refused_without_reading_it_all() {
     let yard = Yard::open().await;
     let client = client(&yard.gate, Era::Modern).await;
     let text = "x".repeat(5 << 20);
-    let message = client.message(1, "tools/call", json!({"name": "public__effect", "arguments": {"text": text}}));
+    let message = client.message(
+        1,
+        "tools/call",
+        json!({"name": "public__effect", "arguments": {"text": text}}),
+    );
     // The gate may hang up while we still send: that is a refusal too.
     if let Ok(reply) = client.post(&message, &[]).await {
         assert_eq!(reply.status, 413, "a body above the limit");
     }
     let long = "y".repeat(64 << 10);
-    let message = client.message(2, "tools/call", json!({"name": "public__effect", "arguments": {}}));
+    let message = client.message(
+        2,
+        "tools/call",
+        json!({"name": "public__effect", "arguments": {}}),
+    );
     if let Ok(reply) = client.post(&message, &[("x-long", &long)]).await {
         assert_eq!(reply.status, 431, "a head above the limit");
     }
     assert_eq!(yard.effects(), 0);
     let fits = "x".repeat(3 << 20);
-    let called = client.call("public__echo", json!({"text": fits})).await.unwrap();
+    let called = client
+        .call("public__echo", json!({"text": fits}))
+        .await
+        .unwrap();
     assert!(
         called.text == fits,
         "{}: {}\n{}",
@@ -279,28 +463,73 @@ async fn credentials_are_needed_known_and_unrevoked() {
     let mut almost = good.clone();
     let last = almost.pop();
     almost.push(if last == Some('A') { 'B' } else { 'A' });
-    for token in [None, Some(""), Some("pct_wrong"), Some(almost.as_str()), Some("null")] {
+    for token in [
+        None,
+        Some(""),
+        Some("pct_wrong"),
+        Some(almost.as_str()),
+        Some("null"),
+    ] {
         let target = target.with_token(token);
-        for (method, body) in [("POST", call_body("public__effect")), ("GET", Vec::new()), ("DELETE", Vec::new())] {
-            let reply = target.send(method, &modern_headers("public__effect"), body).await.unwrap();
+        for (method, body) in [
+            ("POST", call_body("public__effect")),
+            ("GET", Vec::new()),
+            ("DELETE", Vec::new()),
+        ] {
+            let reply = target
+                .send(method, &modern_headers("public__effect"), body)
+                .await
+                .unwrap();
             assert_eq!(reply.status, 401, "{token:?} {method}");
-            assert!(reply.header("www-authenticate").is_some_and(|kind| kind.starts_with("Bearer")), "{token:?}");
+            assert!(
+                reply
+                    .header("www-authenticate")
+                    .is_some_and(|kind| kind.starts_with("Bearer")),
+                "{token:?}"
+            );
         }
     }
     let token = new_token(&yard.gate, "short-lived", &[]).await;
-    let mine = Client::plain(&target.with_token(Some(&token)), Era::Legacy).await.unwrap();
-    assert!(!mine.call("public__effect", json!({})).await.unwrap().is_error);
-    assert_eq!(yard.gate.cli(&["token", "revoke", "short-lived"]).await.unwrap().code, Some(0));
+    let mine = Client::plain(&target.with_token(Some(&token)), Era::Legacy)
+        .await
+        .unwrap();
+    assert!(
+        !mine
+            .call("public__effect", json!({}))
+            .await
+            .unwrap()
+            .is_error
+    );
+    assert_eq!(
+        yard.gate
+            .cli(&["token", "revoke", "short-lived"])
+            .await
+            .unwrap()
+            .code,
+        Some(0)
+    );
     eventually("the revocation to bite", Duration::from_secs(3), || async {
-        let reply = mine.post(&mine.message(9, "ping", json!({})), &[]).await.map_err(|error| error.to_string())?;
-        if reply.status == 401 { Ok(()) } else { Err(format!("status {}", reply.status)) }
+        let reply = mine
+            .post(&mine.message(9, "ping", json!({})), &[])
+            .await
+            .map_err(|error| error.to_string())?;
+        if reply.status == 401 {
+            Ok(())
+        } else {
+            Err(format!("status {}", reply.status))
+        }
     })
     .await;
     assert_eq!(yard.effects(), 1);
     // Strangers are counted, not recorded one by one; the count is on record when the gate has stopped.
     yard.gate.stop().await.unwrap();
     let records = records(&yard.gate).await;
-    assert!(records.iter().any(|record| record["action"] == "strangers.refused"), "{records:#?}");
+    assert!(
+        records
+            .iter()
+            .any(|record| record["action"] == "strangers.refused"),
+        "{records:#?}"
+    );
 }
 
 /// A session id is not a credential: with another's it is worth nothing, whatever one does with it.
@@ -320,19 +549,36 @@ async fn anothers_session_id_is_worth_nothing() {
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .into();
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "public__effect", "arguments": {}}});
-    for (method, body) in [("POST", call.to_string().into_bytes()), ("GET", Vec::new()), ("DELETE", Vec::new())] {
+    for (method, body) in [
+        ("POST", call.to_string().into_bytes()),
+        ("GET", Vec::new()),
+        ("DELETE", Vec::new()),
+    ] {
         let reply = target.send(method, &headers, body).await.unwrap();
         assert_eq!(reply.status, 404, "{method}");
     }
     assert_eq!(yard.effects(), 0);
-    assert!(!owner.call("public__effect", json!({})).await.unwrap().is_error, "the owner's session lives on");
+    assert!(
+        !owner
+            .call("public__effect", json!({}))
+            .await
+            .unwrap()
+            .is_error,
+        "the owner's session lives on"
+    );
 }
 
 /// A modern server's state is sealed on its way through the client.
 #[tokio::test]
 async fn a_tampered_request_state_of_a_modern_server_is_refused() {
-    let modern = HttpFixture::start(testkit::everything::Era::Modern).await.unwrap();
-    let gate = connected(&[("up", http(&modern.url(), PUBLIC)), ("other", http(&modern.url(), PUBLIC))]).await;
+    let modern = HttpFixture::start(testkit::everything::Era::Modern)
+        .await
+        .unwrap();
+    let gate = connected(&[
+        ("up", http(&modern.url(), PUBLIC)),
+        ("other", http(&modern.url(), PUBLIC)),
+    ])
+    .await;
     let sealed = "test_input_required_result_request_state";
     tamper(&gate, sealed, "test_input_required_result_tampered_state").await;
 }
@@ -340,8 +586,14 @@ async fn a_tampered_request_state_of_a_modern_server_is_refused() {
 /// A legacy server's question parks the call; the state that names it belongs to one caller and one call.
 #[tokio::test]
 async fn a_tampered_request_state_of_a_parked_call_is_refused() {
-    let legacy = HttpFixture::start(testkit::everything::Era::Legacy).await.unwrap();
-    let gate = connected(&[("up", http(&legacy.url(), PUBLIC)), ("other", http(&legacy.url(), PUBLIC))]).await;
+    let legacy = HttpFixture::start(testkit::everything::Era::Legacy)
+        .await
+        .unwrap();
+    let gate = connected(&[
+        ("up", http(&legacy.url(), PUBLIC)),
+        ("other", http(&legacy.url(), PUBLIC)),
+    ])
+    .await;
     tamper(&gate, "elicit_form", "test_elicitation").await;
 }
 
@@ -349,10 +601,16 @@ async fn a_tampered_request_state_of_a_parked_call_is_refused() {
 async fn park(client: &Client, tool: &str) -> Value {
     let params = json!({"name": tool, "arguments": {"message": "name?"}});
     let asked = raw_answer(client, &client.message(1, "tools/call", params.clone())).await;
-    let question = asked.pointer("/result/inputRequests").and_then(Value::as_object).and_then(|asked| asked.keys().next());
-    let key = question.unwrap_or_else(|| panic!("no question in {asked}")).clone();
+    let question = asked
+        .pointer("/result/inputRequests")
+        .and_then(Value::as_object)
+        .and_then(|asked| asked.keys().next());
+    let key = question
+        .unwrap_or_else(|| panic!("no question in {asked}"))
+        .clone();
     let mut answer = params;
-    answer["inputResponses"] = json!({key: {"action": "accept", "content": {"name": "Eve", "ok": true, "confirm": true}}});
+    answer["inputResponses"] =
+        json!({key: {"action": "accept", "content": {"name": "Eve", "ok": true, "confirm": true}}});
     answer["requestState"] = asked["result"]["requestState"].clone();
     answer
 }
@@ -360,10 +618,24 @@ async fn park(client: &Client, tool: &str) -> Value {
 /// A public and a confidential server of the older kind, and a client that can be asked.
 async fn asking_yard() -> (Gate, HttpFixture, HttpFixture, Client) {
     let legacy = testkit::everything::Era::Legacy;
-    let (public, secret) = (HttpFixture::start(legacy).await.unwrap(), HttpFixture::start(legacy).await.unwrap());
+    let (public, secret) = (
+        HttpFixture::start(legacy).await.unwrap(),
+        HttpFixture::start(legacy).await.unwrap(),
+    );
     let secret_entry = http(&secret.url(), "classification: CONFIDENTIAL");
-    let gate = connected(&[("public", http(&public.url(), PUBLIC)), ("secret", secret_entry)]).await;
-    let client = Client::connect(&gate.target().unwrap(), Era::Modern, json!({"elicitation": {}}), &[]).await.unwrap();
+    let gate = connected(&[
+        ("public", http(&public.url(), PUBLIC)),
+        ("secret", secret_entry),
+    ])
+    .await;
+    let client = Client::connect(
+        &gate.target().unwrap(),
+        Era::Modern,
+        json!({"elicitation": {}}),
+        &[],
+    )
+    .await
+    .unwrap();
     (gate, public, secret, client)
 }
 
@@ -371,9 +643,19 @@ async fn asking_yard() -> (Gate, HttpFixture, HttpFixture, Client) {
 #[tokio::test]
 async fn a_question_raises_the_label_before_its_call_ends() {
     let (_gate, public, _secret, client) = asking_yard().await;
-    assert!(!client.call("public__effect", json!({})).await.unwrap().is_error, "nothing was seen yet");
+    assert!(
+        !client
+            .call("public__effect", json!({}))
+            .await
+            .unwrap()
+            .is_error,
+        "nothing was seen yet"
+    );
     park(&client, "secret__elicit_form").await;
-    assert_refused(&client.call("public__effect", json!({})).await.unwrap(), "WouldViolateWriteDown");
+    assert_refused(
+        &client.call("public__effect", json!({})).await.unwrap(),
+        "WouldViolateWriteDown",
+    );
     assert_eq!(public.effects().effects, 1);
 }
 
@@ -383,36 +665,77 @@ async fn an_answer_is_weighed_like_a_call() {
     let (_gate, _public, _secret, client) = asking_yard().await;
     let early = park(&client, "public__elicit_form").await;
     let answer = raw_answer(&client, &client.message(2, "tools/call", early)).await;
-    assert!(answer.to_string().contains("Eve"), "an answer that may be given arrives: {answer}");
+    assert!(
+        answer.to_string().contains("Eve"),
+        "an answer that may be given arrives: {answer}"
+    );
     let late = park(&client, "public__elicit_form").await;
-    client.call("secret__echo", json!({"text": "launch"})).await.unwrap();
+    client
+        .call("secret__echo", json!({"text": "launch"}))
+        .await
+        .unwrap();
     let answer = raw_answer(&client, &client.message(3, "tools/call", late)).await;
-    assert!(!answer.to_string().contains("Eve"), "the server got the answer: {answer}");
+    assert!(
+        !answer.to_string().contains("Eve"),
+        "the server got the answer: {answer}"
+    );
 }
 
 /// Every byte of a `requestState` counts, and so do the caller, the tool and the arguments it was made for.
 async fn tamper(gate: &Gate, tool: &str, other_tool: &str) {
     let target = gate.target().unwrap();
-    let (tool, elsewhere, other_tool) = (format!("up__{tool}"), format!("other__{tool}"), format!("up__{other_tool}"));
-    let asked = Client::connect(&target, Era::Modern, json!({"elicitation": {}}), &[]).await.unwrap();
+    let (tool, elsewhere, other_tool) = (
+        format!("up__{tool}"),
+        format!("other__{tool}"),
+        format!("up__{other_tool}"),
+    );
+    let asked = Client::connect(&target, Era::Modern, json!({"elicitation": {}}), &[])
+        .await
+        .unwrap();
     let arguments = json!({"message": "name?"});
-    let first = raw_answer(&asked, &asked.message(1, "tools/call", json!({"name": tool, "arguments": arguments}))).await;
-    let state = first.pointer("/result/requestState").and_then(Value::as_str).map(str::to_owned);
+    let first = raw_answer(
+        &asked,
+        &asked.message(
+            1,
+            "tools/call",
+            json!({"name": tool, "arguments": arguments}),
+        ),
+    )
+    .await;
+    let state = first
+        .pointer("/result/requestState")
+        .and_then(Value::as_str)
+        .map(str::to_owned);
     let state = state.unwrap_or_else(|| panic!("no requestState in {first}"));
-    let key = first.pointer("/result/inputRequests").and_then(Value::as_object).unwrap().keys().next().unwrap().clone();
-    let responses = json!({key: {"action": "accept", "content": {"name": "Eve", "ok": true, "confirm": true}}});
+    let key = first
+        .pointer("/result/inputRequests")
+        .and_then(Value::as_object)
+        .unwrap()
+        .keys()
+        .next()
+        .unwrap()
+        .clone();
+    let responses =
+        json!({key: {"action": "accept", "content": {"name": "Eve", "ok": true, "confirm": true}}});
     let retry = |state: &str, arguments: &Value, name: &str| json!({"name": name, "arguments": arguments, "inputResponses": responses, "requestState": state});
     for at in 0..state.len() {
         let mut bytes = state.clone().into_bytes();
         bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
         let tampered = String::from_utf8(bytes).unwrap();
-        let answer = raw_answer(&asked, &asked.message(2, "tools/call", retry(&tampered, &arguments, &tool))).await;
+        let answer = raw_answer(
+            &asked,
+            &asked.message(2, "tools/call", retry(&tampered, &arguments, &tool)),
+        )
+        .await;
         assert_refused_state(&answer, &format!("byte {at} of {} changed", state.len()));
     }
     let half = state.get(..state.len() / 2).expect("it is ASCII");
     let others = [
         ("cut short", retry(half, &arguments, &tool)),
-        ("other arguments", retry(&state, &json!({"message": "password?"}), &tool)),
+        (
+            "other arguments",
+            retry(&state, &json!({"message": "password?"}), &tool),
+        ),
         ("another tool", retry(&state, &arguments, &other_tool)),
         ("another server", retry(&state, &arguments, &elsewhere)),
     ];
@@ -422,13 +745,24 @@ async fn tamper(gate: &Gate, tool: &str, other_tool: &str) {
     }
     let stranger = new_token(gate, "stranger", &[]).await;
     let stranger = target.with_token(Some(&stranger));
-    let stranger = Client::connect(&stranger, Era::Modern, json!({"elicitation": {}}), &[]).await.unwrap();
+    let stranger = Client::connect(&stranger, Era::Modern, json!({"elicitation": {}}), &[])
+        .await
+        .unwrap();
     let right = retry(&state, &arguments, &tool);
     let answer = raw_answer(&stranger, &stranger.message(4, "tools/call", right.clone())).await;
     assert_refused_state(&answer, "another caller");
     let answer = raw_answer(&asked, &asked.message(5, "tools/call", right)).await;
-    assert_eq!(answer.pointer("/result/resultType"), Some(&json!("complete")), "the right one still works: {answer}");
-    assert_ne!(answer.pointer("/result/isError"), Some(&json!(true)), "{answer}\n{}", gate.output());
+    assert_eq!(
+        answer.pointer("/result/resultType"),
+        Some(&json!("complete")),
+        "the right one still works: {answer}"
+    );
+    assert_ne!(
+        answer.pointer("/result/isError"),
+        Some(&json!(true)),
+        "{answer}\n{}",
+        gate.output()
+    );
 }
 
 #[tokio::test]
@@ -436,10 +770,22 @@ async fn a_made_up_cursor_is_refused() {
     let yard = Yard::open().await;
     for era in [Era::Legacy, Era::Modern] {
         let client = client(&yard.gate, era).await;
-        for method in ["tools/list", "resources/list", "prompts/list", "resources/templates/list"] {
+        for method in [
+            "tools/list",
+            "resources/list",
+            "prompts/list",
+            "resources/templates/list",
+        ] {
             for cursor in ["1", "MTAw", "../../etc", "x"] {
-                let answer = client.request(method, json!({"cursor": cursor})).await.unwrap();
-                assert_eq!(answer.pointer("/error/code"), Some(&json!(-32602)), "{method} {cursor}: {answer}");
+                let answer = client
+                    .request(method, json!({"cursor": cursor}))
+                    .await
+                    .unwrap();
+                assert_eq!(
+                    answer.pointer("/error/code"),
+                    Some(&json!(-32602)),
+                    "{method} {cursor}: {answer}"
+                );
             }
         }
     }
@@ -451,22 +797,42 @@ async fn the_ledger_agrees_with_what_happened() {
     let yard = Yard::open().await;
     let client = client(&yard.gate, Era::Modern).await;
     let (mut told_done, mut told_refused) = (0, 0);
-    for name in ["public__effect", "ruled__effect", "public__effect", "unclassified__effect", "secret__effect", "public__effect"]
-    {
+    for name in [
+        "public__effect",
+        "ruled__effect",
+        "public__effect",
+        "unclassified__effect",
+        "secret__effect",
+        "public__effect",
+    ] {
         let called = client.call(name, json!({})).await.unwrap();
-        if called.is_error { told_refused += 1 } else { told_done += 1 }
+        if called.is_error {
+            told_refused += 1
+        } else {
+            told_done += 1
+        }
     }
     assert_eq!((told_done, told_refused), (3, 3));
     assert_eq!(yard.effects(), 3);
     let records = records(&yard.gate).await;
-    let of = |kind: &str| records.iter().filter(|record| record["kind"] == kind && record["tool"] == "effect").count();
-    assert_eq!((of("intent"), of("outcome"), of("refusal")), (3, 3, 3), "{records:#?}");
+    let of = |kind: &str| {
+        records
+            .iter()
+            .filter(|record| record["kind"] == kind && record["tool"] == "effect")
+            .count()
+    };
+    assert_eq!(
+        (of("intent"), of("outcome"), of("refusal")),
+        (3, 3, 3),
+        "{records:#?}"
+    );
     let verified = yard.gate.cli(&["audit", "verify"]).await.unwrap();
     assert_eq!(verified.code, Some(0), "{verified:?}");
 }
 
 fn assert_refused_state(answer: &Value, what: &str) {
-    let refused = answer.get("error").is_some() || answer.pointer("/result/isError") == Some(&Value::Bool(true));
+    let refused = answer.get("error").is_some()
+        || answer.pointer("/result/isError") == Some(&Value::Bool(true));
     assert!(refused, "{what} was accepted: {answer}");
 }
 
@@ -490,15 +856,30 @@ async fn post_raw(client: &Client, gate: &Gate, body: &[u8]) -> (u16, Value) {
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .into();
-    let reply = gate.target().unwrap().send("POST", &headers, body.to_vec()).await.unwrap();
+    let reply = gate
+        .target()
+        .unwrap()
+        .send("POST", &headers, body.to_vec())
+        .await
+        .unwrap();
     let status = reply.status;
-    (status, reply.messages().next().await.unwrap().unwrap_or(Value::Null))
+    (
+        status,
+        reply
+            .messages()
+            .next()
+            .await
+            .unwrap()
+            .unwrap_or(Value::Null),
+    )
 }
 
 fn call_body(name: &str) -> Vec<u8> {
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
     let params = json!({"name": name, "arguments": {}, "_meta": meta});
-    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string().into_bytes()
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        .to_string()
+        .into_bytes()
 }
 
 fn modern_headers(name: &str) -> Vec<(String, String)> {

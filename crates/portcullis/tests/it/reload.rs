@@ -9,7 +9,8 @@ use testkit::client::{Client, Era};
 use testkit::gate::Gate;
 
 use crate::support::{
-    admin_target, alone, await_state, client, config, connected, eventually, fixture, http, stdio_everything, worker_pid,
+    admin_target, alone, await_state, client, config, connected, eventually, fixture, http,
+    stdio_everything, worker_pid,
 };
 
 const PUBLIC: &str = "classification: PUBLIC";
@@ -25,14 +26,31 @@ async fn reloading_under_load_loses_no_call() {
     let worker = worker_pid(&gate).await;
     let stop = Arc::new(AtomicBool::new(false));
     let mut callers = Vec::new();
-    for (name, era) in [("steady", Era::Legacy), ("steady", Era::Modern), ("program", Era::Legacy), ("program", Era::Modern)] {
+    for (name, era) in [
+        ("steady", Era::Legacy),
+        ("steady", Era::Modern),
+        ("program", Era::Legacy),
+        ("program", Era::Modern),
+    ] {
         let (caller, stop) = (client(&gate, era).await, stop.clone());
-        callers.push(tokio::spawn(async move { keep_calling(&caller, name, &stop).await }));
+        callers.push(tokio::spawn(async move {
+            keep_calling(&caller, name, &stop).await
+        }));
     }
     for turn in 0..RELOADS {
         let mut servers = vec![("steady", entry.clone()), ("program", program.clone())];
         if turn % 2 == 0 {
-            servers.push(("other", http(&other.url(), if turn % 4 == 0 { PUBLIC } else { "classification: INTERNAL" })));
+            servers.push((
+                "other",
+                http(
+                    &other.url(),
+                    if turn % 4 == 0 {
+                        PUBLIC
+                    } else {
+                        "classification: INTERNAL"
+                    },
+                ),
+            ));
         }
         gate.write_config(&config(&servers)).unwrap();
         reload(&gate).await;
@@ -42,7 +60,11 @@ async fn reloading_under_load_loses_no_call() {
     for caller in callers {
         assert!(caller.await.expect("no caller lost a call") > 10);
     }
-    assert_eq!(worker_pid(&gate).await, worker, "the same worker served all of it");
+    assert_eq!(
+        worker_pid(&gate).await,
+        worker,
+        "the same worker served all of it"
+    );
 }
 
 /// A call that is running when its own server is replaced ends definitely: answered or an error, never silence.
@@ -51,35 +73,86 @@ async fn replacing_a_server_swaps_to_the_new_one() {
     let (old, new) = (fixture().await, fixture().await);
     let gate = connected(&[("up", http(&old.url(), PUBLIC))]).await;
     let caller = client(&gate, Era::Modern).await;
-    let pending = caller.start("tools/call", json!({"name": "up__slow", "arguments": {"ms": 3_000}}));
-    eventually("the call to be in flight", Duration::from_secs(5), || async {
-        if old.effects().started == 1 { Ok(()) } else { Err("not yet".to_owned()) }
-    })
+    let pending = caller.start(
+        "tools/call",
+        json!({"name": "up__slow", "arguments": {"ms": 3_000}}),
+    );
+    eventually(
+        "the call to be in flight",
+        Duration::from_secs(5),
+        || async {
+            if old.effects().started == 1 {
+                Ok(())
+            } else {
+                Err("not yet".to_owned())
+            }
+        },
+    )
     .await;
-    gate.write_config(&config(&[("up", http(&new.url(), PUBLIC))])).unwrap();
+    gate.write_config(&config(&[("up", http(&new.url(), PUBLIC))]))
+        .unwrap();
     reload(&gate).await;
-    eventually("calls to reach the new server", Duration::from_secs(5), || async {
-        caller.call("up__effect", json!({})).await.map_err(|error| error.to_string())?;
-        if new.effects().effects > 0 { Ok(()) } else { Err("still the old one".to_owned()) }
-    })
+    eventually(
+        "calls to reach the new server",
+        Duration::from_secs(5),
+        || async {
+            caller
+                .call("up__effect", json!({}))
+                .await
+                .map_err(|error| error.to_string())?;
+            if new.effects().effects > 0 {
+                Ok(())
+            } else {
+                Err("still the old one".to_owned())
+            }
+        },
+    )
     .await;
-    let answer = tokio::time::timeout(Duration::from_secs(6), pending.answer()).await.expect("never silence").unwrap();
-    assert!(answer.get("result").is_some() || answer.get("error").is_some(), "{answer}");
-    assert_eq!(new.effects().started, 0, "the running call is not repeated elsewhere");
+    let answer = tokio::time::timeout(Duration::from_secs(6), pending.answer())
+        .await
+        .expect("never silence")
+        .unwrap();
+    assert!(
+        answer.get("result").is_some() || answer.get("error").is_some(),
+        "{answer}"
+    );
+    assert_eq!(
+        new.effects().started,
+        0,
+        "the running call is not repeated elsewhere"
+    );
 }
 
 #[tokio::test]
 async fn removing_a_server_removes_its_tools_and_tells_clients() {
     let (one, two) = (fixture().await, fixture().await);
-    let gate = connected(&[("one", http(&one.url(), PUBLIC)), ("two", http(&two.url(), PUBLIC))]).await;
+    let gate = connected(&[
+        ("one", http(&one.url(), PUBLIC)),
+        ("two", http(&two.url(), PUBLIC)),
+    ])
+    .await;
     let caller = client(&gate, Era::Modern).await;
     caller.listen(&[]).await.unwrap();
-    gate.write_config(&config(&[("one", http(&one.url(), PUBLIC))])).unwrap();
+    gate.write_config(&config(&[("one", http(&one.url(), PUBLIC))]))
+        .unwrap();
     reload(&gate).await;
-    caller.wait_for("notifications/tools/list_changed", Duration::from_secs(5)).await.unwrap();
+    caller
+        .wait_for("notifications/tools/list_changed", Duration::from_secs(5))
+        .await
+        .unwrap();
     let names = caller.tool_names().await.unwrap();
-    assert!(names.contains(&"one__echo".to_owned()) && !names.iter().any(|name| name.starts_with("two__")), "{names:?}");
-    assert!(caller.call("two__effect", json!({})).await.unwrap().is_error);
+    assert!(
+        names.contains(&"one__echo".to_owned())
+            && !names.iter().any(|name| name.starts_with("two__")),
+        "{names:?}"
+    );
+    assert!(
+        caller
+            .call("two__effect", json!({}))
+            .await
+            .unwrap()
+            .is_error
+    );
     assert_eq!(two.effects().effects, 0);
 }
 
@@ -90,18 +163,43 @@ async fn a_tightened_rule_holds_at_once() {
     let gate = connected(&[("up", http(&fixture.url(), PUBLIC))]).await;
     let caller = client(&gate, Era::Modern).await;
     assert!(!caller.call("up__effect", json!({})).await.unwrap().is_error);
-    gate.write_config(&config(&[("up", http(&fixture.url(), "classification: PUBLIC, tools: { effect: blocked }"))])).unwrap();
+    gate.write_config(&config(&[(
+        "up",
+        http(
+            &fixture.url(),
+            "classification: PUBLIC, tools: { effect: blocked }",
+        ),
+    )]))
+    .unwrap();
     reload(&gate).await;
-    assert_eq!(caller.call("up__effect", json!({})).await.unwrap().violation(), Some("ToolNotAllowed"));
-    gate.write_config(&config(&[("up", http(&fixture.url(), "enabled: true"))])).unwrap();
+    assert_eq!(
+        caller
+            .call("up__effect", json!({}))
+            .await
+            .unwrap()
+            .violation(),
+        Some("ToolNotAllowed")
+    );
+    gate.write_config(&config(&[("up", http(&fixture.url(), "enabled: true"))]))
+        .unwrap();
     reload(&gate).await;
     await_state(&gate, "up", "connected", Duration::from_secs(5)).await;
-    assert_eq!(caller.call("up__effect", json!({})).await.unwrap().violation(), Some("ServerNotApproved"));
+    assert_eq!(
+        caller
+            .call("up__effect", json!({}))
+            .await
+            .unwrap()
+            .violation(),
+        Some("ServerNotApproved")
+    );
     assert_eq!(fixture.effects().effects, 1);
 }
 
 async fn reload(gate: &Gate) {
-    let reply = admin_target(gate, "reload").send("POST", &[], Vec::new()).await.unwrap();
+    let reply = admin_target(gate, "reload")
+        .send("POST", &[], Vec::new())
+        .await
+        .unwrap();
     let status = reply.status;
     assert_eq!(status, 200, "{}", reply.json().await.unwrap());
 }
@@ -113,8 +211,15 @@ async fn keep_calling(caller: &Client, server: &str, stop: &AtomicBool) -> u64 {
             return turn;
         }
         let text = format!("{server} turn {turn}");
-        let called = caller.call(&format!("{server}__echo"), json!({"text": text})).await.expect("every call is answered");
-        assert_eq!(called.text, text, "a call was lost or crossed: {}", called.answer);
+        let called = caller
+            .call(&format!("{server}__echo"), json!({"text": text}))
+            .await
+            .expect("every call is answered");
+        assert_eq!(
+            called.text, text,
+            "a call was lost or crossed: {}",
+            called.answer
+        );
     }
     0
 }

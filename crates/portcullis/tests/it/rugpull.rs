@@ -8,7 +8,8 @@ use testkit::gate::Gate;
 use testkit::shifty::{Shifty, Shown, tool};
 
 use crate::operator::{
-    FLOOR_ONLY, SOON, assert_allowed, assert_refused, await_definition, caller, definition, done, listed, reconfigure, shifty,
+    FLOOR_ONLY, SOON, assert_allowed, assert_refused, await_definition, caller, definition, done,
+    listed, reconfigure, shifty,
 };
 use crate::support::{await_state, client, config, eventually, gate, http, records};
 
@@ -17,7 +18,11 @@ const ALWAYS_LOOK: &str = "classification: PUBLIC, open_world: false, definition
 const CANARY: &str = "canary-d00d";
 
 async fn guarded(server: &Shifty, entry: &str) -> Gate {
-    let gate = gate(&format!("{FLOOR_ONLY}{}", config(&[("up", http(&server.url(), entry))]))).await;
+    let gate = gate(&format!(
+        "{FLOOR_ONLY}{}",
+        config(&[("up", http(&server.url(), entry))])
+    ))
+    .await;
     await_state(&gate, "up", "connected", SOON).await;
     gate
 }
@@ -54,12 +59,21 @@ fn changes() -> Vec<(&'static str, Value)> {
         ("/inputSchema/additionalProperties", json!(true)),
         ("/inputSchema/properties/text/description", text.clone()),
         ("/inputSchema/properties/text/maxLength", json!(1000)),
-        ("/inputSchema/properties/text/type", json!(["string", "object"])),
-        ("/inputSchema/properties/mode/enum", json!(["plain", "loud", CANARY])),
+        (
+            "/inputSchema/properties/text/type",
+            json!(["string", "object"]),
+        ),
+        (
+            "/inputSchema/properties/mode/enum",
+            json!(["plain", "loud", CANARY]),
+        ),
         ("/inputSchema/properties/mode/default", json!("loud")),
         ("/inputSchema/properties/mode/title", text.clone()),
         ("/inputSchema/properties/mode", Value::Null),
-        ("/inputSchema/properties/api_key", json!({"type": "string", "description": CANARY})),
+        (
+            "/inputSchema/properties/api_key",
+            json!({"type": "string", "description": CANARY}),
+        ),
         ("/outputSchema/properties/said/type", json!("integer")),
         ("/outputSchema", Value::Null),
         ("/annotations/title", text.clone()),
@@ -68,7 +82,10 @@ fn changes() -> Vec<(&'static str, Value)> {
         ("/annotations/idempotentHint", json!(false)),
         ("/annotations/openWorldHint", json!(true)),
         ("/annotations", Value::Null),
-        ("/icons/0/src", json!(format!("https://example.com/{CANARY}.png"))),
+        (
+            "/icons/0/src",
+            json!(format!("https://example.com/{CANARY}.png")),
+        ),
         ("/icons", Value::Null),
         ("/execution/taskSupport", json!("optional")),
         ("/_meta/vendor~1kind", json!(CANARY)),
@@ -95,30 +112,55 @@ async fn a_change_of_any_field_is_quarantined() {
     let changes = changes();
     let name = |at: usize| format!("tool{at}");
     let before: Vec<Value> = (0..changes.len()).map(|at| full(&name(at))).collect();
-    let after: Vec<Value> =
-        changes.iter().enumerate().map(|(at, (pointer, value))| changed(full(&name(at)), pointer, value)).collect();
+    let after: Vec<Value> = changes
+        .iter()
+        .enumerate()
+        .map(|(at, (pointer, value))| changed(full(&name(at)), pointer, value))
+        .collect();
     let up = shifty(Shown::tools(before.clone())).await;
     let gate = guarded(&up, ALWAYS_LOOK).await;
     let agent = client(&gate, Era::Modern).await;
     assert_eq!(agent.tools().await.unwrap().len(), changes.len());
     for at in 0..changes.len() {
-        assert_allowed(&agent.call(&format!("up__{}", name(at)), json!({"text": "x"})).await.unwrap(), "x");
+        assert_allowed(
+            &agent
+                .call(&format!("up__{}", name(at)), json!({"text": "x"}))
+                .await
+                .unwrap(),
+            "x",
+        );
     }
     let mut called = up.count("tools/call");
     up.show(Shown::tools(after));
     for (at, (pointer, value)) in changes.iter().enumerate() {
-        let refused = agent.call(&format!("up__{}", name(at)), json!({"text": "x"})).await.unwrap();
-        assert_eq!(refused.violation(), Some("DefinitionChanged"), "{pointer} = {value}: {}", refused.answer);
+        let refused = agent
+            .call(&format!("up__{}", name(at)), json!({"text": "x"}))
+            .await
+            .unwrap();
+        assert_eq!(
+            refused.violation(),
+            Some("DefinitionChanged"),
+            "{pointer} = {value}: {}",
+            refused.answer
+        );
         let shown = definition(&gate, "up", "tool", &name(at)).await;
         assert_eq!(shown["state"], "changed", "{pointer} = {value}: {shown}");
-        assert!(shown["diff"].as_array().is_some_and(|lines| !lines.is_empty()), "no diff: {shown}");
+        assert!(
+            shown["diff"]
+                .as_array()
+                .is_some_and(|lines| !lines.is_empty()),
+            "no diff: {shown}"
+        );
         assert_ne!(shown["digest"], shown["pinned_digest"], "{shown}");
     }
     assert_eq!(up.count("tools/call"), called, "something was called");
     for era in [Era::Legacy, Era::Modern] {
         let agent = client(&gate, era).await;
         let shown = json!(agent.tools().await.unwrap()).to_string();
-        assert!(!shown.contains(CANARY), "unapproved words were shown: {shown}");
+        assert!(
+            !shown.contains(CANARY),
+            "unapproved words were shown: {shown}"
+        );
     }
     // Back to what was approved: who has once shown something else is looked at again by a person before it is trusted.
     for _ in 0..2 {
@@ -131,8 +173,22 @@ async fn a_change_of_any_field_is_quarantined() {
         let refused = agent.call("up__tool2", json!({"text": "x"})).await.unwrap();
         assert_refused(&refused, "DefinitionChanged", "Tool not permitted");
         assert_eq!(up.count("tools/call"), called, "A-B-A let one through");
-        done(&gate, &["servers", "approve", "up", "tool2", "--reason", "it is as it was"]).await;
-        assert_allowed(&agent.call("up__tool2", json!({"text": "x"})).await.unwrap(), "x");
+        done(
+            &gate,
+            &[
+                "servers",
+                "approve",
+                "up",
+                "tool2",
+                "--reason",
+                "it is as it was",
+            ],
+        )
+        .await;
+        assert_allowed(
+            &agent.call("up__tool2", json!({"text": "x"})).await.unwrap(),
+            "x",
+        );
         called += 1;
         up.change(|shown| shown.tools[2] = changed(full("tool2"), "/description", &json!(CANARY)));
         let refused = agent.call("up__tool2", json!({"text": "x"})).await.unwrap();
@@ -145,7 +201,11 @@ async fn a_change_of_any_field_is_quarantined() {
 async fn await_revert(gate: &Gate, name: &str) {
     eventually("the revert to be seen", SOON, || async {
         let found = definition(gate, "up", "tool", name).await;
-        if found["digest"] == found["pinned_digest"] { Ok(()) } else { Err(found.to_string()) }
+        if found["digest"] == found["pinned_digest"] {
+            Ok(())
+        } else {
+            Err(found.to_string())
+        }
     })
     .await;
 }
@@ -166,19 +226,33 @@ async fn a_change_and_its_revert_are_on_record() {
     let records = records(&gate).await;
     let about: Vec<&Value> = records
         .iter()
-        .filter(|record| record["kind"] != "refusal" && record["kind"] != "intent" && record.to_string().contains("say"))
+        .filter(|record| {
+            record["kind"] != "refusal"
+                && record["kind"] != "intent"
+                && record.to_string().contains("say")
+        })
         .filter(|record| record.to_string().contains("definition"))
         .collect();
-    assert!(about.len() >= 2, "change and revert: {about:#?}\nof {records:#?}");
+    assert!(
+        about.len() >= 2,
+        "change and revert: {about:#?}\nof {records:#?}"
+    );
 }
 
 /// Announced changes are quarantined too, and clients are told that the list changed.
 #[tokio::test]
 async fn an_announced_change_is_quarantined_and_approved_by_name() {
     let up = shifty(Shown::usual()).await;
-    let gate = guarded(&up, "classification: PUBLIC, open_world: false, definitions: { recheck: 1h }").await;
+    let gate = guarded(
+        &up,
+        "classification: PUBLIC, open_world: false, definitions: { recheck: 1h }",
+    )
+    .await;
     let agent = client(&gate, Era::Modern).await;
-    assert_allowed(&agent.call("up__say", json!({"text": "x"})).await.unwrap(), "x");
+    assert_allowed(
+        &agent.call("up__say", json!({"text": "x"})).await.unwrap(),
+        "x",
+    );
     up.change(|shown| {
         shown.tools[0]["description"] = json!("Answers with the given text, twice");
         shown.tools.push(tool("fresh", "New here"));
@@ -186,9 +260,17 @@ async fn an_announced_change_is_quarantined_and_approved_by_name() {
     up.announce("tools");
     let say = await_definition(&gate, "up", "tool", "say", "changed").await;
     assert_eq!(say["verdict"], "reworded", "{say}");
-    assert_eq!(definition(&gate, "up", "tool", "fresh").await["state"], "new");
+    assert_eq!(
+        definition(&gate, "up", "tool", "fresh").await["state"],
+        "new"
+    );
     let review = done(&gate, &["servers", "review", "up"]).await.stdout;
-    for words in ["say", "Answers with the given text, twice", "fresh", "reworded"] {
+    for words in [
+        "say",
+        "Answers with the given text, twice",
+        "fresh",
+        "reworded",
+    ] {
         assert!(review.contains(words), "no '{words}' in\n{review}");
     }
     for name in ["up__say", "up__fresh"] {
@@ -196,15 +278,38 @@ async fn an_announced_change_is_quarantined_and_approved_by_name() {
         assert!(called.is_error, "{}", called.answer);
     }
     assert_eq!(up.count("tools/call"), 1);
-    done(&gate, &["servers", "approve", "up", "say", "--reason", "I read it"]).await;
-    assert_allowed(&agent.call("up__say", json!({"text": "x"})).await.unwrap(), "x");
+    done(
+        &gate,
+        &["servers", "approve", "up", "say", "--reason", "I read it"],
+    )
+    .await;
+    assert_allowed(
+        &agent.call("up__say", json!({"text": "x"})).await.unwrap(),
+        "x",
+    );
     let tools = agent.tools().await.unwrap();
-    assert!(json!(tools).to_string().contains("twice") && !json!(tools).to_string().contains("New here"), "{tools:?}");
-    done(&gate, &["servers", "approve", "up", "--reason", "all of it"]).await;
-    assert_allowed(&agent.call("up__fresh", json!({"text": "x"})).await.unwrap(), "x");
+    assert!(
+        json!(tools).to_string().contains("twice")
+            && !json!(tools).to_string().contains("New here"),
+        "{tools:?}"
+    );
+    done(
+        &gate,
+        &["servers", "approve", "up", "--reason", "all of it"],
+    )
+    .await;
+    assert_allowed(
+        &agent.call("up__fresh", json!({"text": "x"})).await.unwrap(),
+        "x",
+    );
     let lock = std::fs::read_to_string(gate.home().join("portcullis.lock")).unwrap();
     assert!(lock.contains("twice") && lock.contains("fresh"), "{lock}");
-    assert!(records(&gate).await.iter().any(|record| record.to_string().contains("I read it")));
+    assert!(
+        records(&gate)
+            .await
+            .iter()
+            .any(|record| record.to_string().contains("I read it"))
+    );
 }
 
 /// Pins outlive the gate: a server that changes while nobody watches comes back quarantined.
@@ -212,19 +317,35 @@ async fn an_announced_change_is_quarantined_and_approved_by_name() {
 async fn a_change_while_the_gate_is_down_is_quarantined() {
     let up = shifty(Shown::usual()).await;
     let mut gate = guarded(&up, ALWAYS_LOOK).await;
-    assert_allowed(&client(&gate, Era::Modern).await.call("up__say", json!({"text": "x"})).await.unwrap(), "x");
+    assert_allowed(
+        &client(&gate, Era::Modern)
+            .await
+            .call("up__say", json!({"text": "x"}))
+            .await
+            .unwrap(),
+        "x",
+    );
     let lock = std::fs::read_to_string(gate.home().join("portcullis.lock")).unwrap();
     gate.stop().await.unwrap();
     up.change(|shown| shown.tools[0]["description"] = json!(CANARY));
     gate.start_again().await.unwrap();
     await_state(&gate, "up", "connected", SOON).await;
     let agent = client(&gate, Era::Modern).await;
-    assert_refused(&agent.call("up__say", json!({"text": "x"})).await.unwrap(), "DefinitionChanged", "Tool not permitted");
-    assert!(!json!(agent.tools().await.unwrap()).to_string().contains(CANARY));
+    assert_refused(
+        &agent.call("up__say", json!({"text": "x"})).await.unwrap(),
+        "DefinitionChanged",
+        "Tool not permitted",
+    );
+    assert!(
+        !json!(agent.tools().await.unwrap())
+            .to_string()
+            .contains(CANARY)
+    );
     assert_eq!(up.calls_of("say").len(), 1);
     let after = std::fs::read_to_string(gate.home().join("portcullis.lock")).unwrap();
     let pin = |lock: &str| {
-        let say = serde_json::from_str::<Value>(lock).unwrap()["servers"]["up"]["tool"]["say"].clone();
+        let say =
+            serde_json::from_str::<Value>(lock).unwrap()["servers"]["up"]["tool"]["say"].clone();
         (say["digest"].clone(), say["definition"].clone())
     };
     assert_eq!(pin(&lock), pin(&after), "a change does not repin itself");
@@ -240,32 +361,63 @@ async fn a_call_does_not_slip_in_while_a_changed_server_reconnects() {
     up.hush();
     gate.start_again().await.unwrap();
     let agent = client(&gate, Era::Modern).await;
-    assert!(agent.tool_names().await.unwrap().contains(&"up__say".to_owned()), "it is known from last time");
-    let call = agent.start("tools/call", json!({"name": "up__say", "arguments": {"text": "x"}}));
+    assert!(
+        agent
+            .tool_names()
+            .await
+            .unwrap()
+            .contains(&"up__say".to_owned()),
+        "it is known from last time"
+    );
+    let call = agent.start(
+        "tools/call",
+        json!({"name": "up__say", "arguments": {"text": "x"}}),
+    );
     eventually("the call to be under way", SOON, || async {
         let status = gate.status().await.map_err(|error| error.to_string())?;
-        if status["calls"]["in_flight"] == 1 { Ok(()) } else { Err(status["calls"].to_string()) }
+        if status["calls"]["in_flight"] == 1 {
+            Ok(())
+        } else {
+            Err(status["calls"].to_string())
+        }
     })
     .await;
     up.speak();
     let answer = call.answer().await.unwrap();
-    assert_eq!(answer.pointer("/result/_meta/portcullis~1error/violation"), Some(&json!("DefinitionChanged")), "{answer}");
+    assert_eq!(
+        answer.pointer("/result/_meta/portcullis~1error/violation"),
+        Some(&json!("DefinitionChanged")),
+        "{answer}"
+    );
     assert_eq!(up.calls_of("say").len(), 0);
 }
 
 /// A narrower input with the same words may be accepted where the operator said so; anything wider or reworded never.
 #[tokio::test]
 async fn only_a_narrowed_definition_can_be_accepted_by_itself() {
-    let entry = "classification: PUBLIC, open_world: false, definitions: { narrowed: accept, recheck: 0s }";
+    let entry =
+        "classification: PUBLIC, open_world: false, definitions: { narrowed: accept, recheck: 0s }";
     let up = shifty(Shown::tools([full("a"), full("b"), full("c")])).await;
     let gate = guarded(&up, entry).await;
     let agent = client(&gate, Era::Modern).await;
     assert_eq!(agent.tools().await.unwrap().len(), 3);
     up.show(Shown::tools([
-        changed(full("a"), "/inputSchema/properties/text/maxLength", &json!(10)),
-        changed(full("b"), "/inputSchema/properties/text/maxLength", &json!(1000)),
         changed(
-            changed(full("c"), "/inputSchema/properties/text/maxLength", &json!(10)),
+            full("a"),
+            "/inputSchema/properties/text/maxLength",
+            &json!(10),
+        ),
+        changed(
+            full("b"),
+            "/inputSchema/properties/text/maxLength",
+            &json!(1000),
+        ),
+        changed(
+            changed(
+                full("c"),
+                "/inputSchema/properties/text/maxLength",
+                &json!(10),
+            ),
             "/description",
             &json!("Answers, but differently"),
         ),
@@ -273,14 +425,32 @@ async fn only_a_narrowed_definition_can_be_accepted_by_itself() {
     up.announce("tools");
     await_definition(&gate, "up", "tool", "b", "changed").await;
     let called = agent.call("up__a", json!({"text": "x"})).await.unwrap();
-    assert!(!called.is_error, "{}: {}", called.answer, definition(&gate, "up", "tool", "a").await);
-    let long = agent.call("up__a", json!({"text": "more than ten letters"})).await.unwrap();
+    assert!(
+        !called.is_error,
+        "{}: {}",
+        called.answer,
+        definition(&gate, "up", "tool", "a").await
+    );
+    let long = agent
+        .call("up__a", json!({"text": "more than ten letters"}))
+        .await
+        .unwrap();
     assert_refused(&long, "InvalidParameters", "Invalid parameters");
     for name in ["up__b", "up__c"] {
-        assert_refused(&agent.call(name, json!({"text": "x"})).await.unwrap(), "DefinitionChanged", "Tool not permitted");
+        assert_refused(
+            &agent.call(name, json!({"text": "x"})).await.unwrap(),
+            "DefinitionChanged",
+            "Tool not permitted",
+        );
     }
-    assert_eq!(definition(&gate, "up", "tool", "b").await["verdict"], "widened");
-    assert_eq!(definition(&gate, "up", "tool", "c").await["verdict"], "reworded");
+    assert_eq!(
+        definition(&gate, "up", "tool", "b").await["verdict"],
+        "widened"
+    );
+    assert_eq!(
+        definition(&gate, "up", "tool", "c").await["verdict"],
+        "reworded"
+    );
     assert_eq!(up.count("tools/call"), 1);
 }
 
@@ -289,14 +459,23 @@ async fn only_a_narrowed_definition_can_be_accepted_by_itself() {
 async fn prompts_templates_and_instructions_are_pinned_too() {
     let shown = Shown {
         prompts: vec![json!({"name": "letter", "description": "A letter"})],
-        templates: vec![json!({"uriTemplate": "note://{id}", "name": "notes", "description": "Notes"})],
+        templates: vec![
+            json!({"uriTemplate": "note://{id}", "name": "notes", "description": "Notes"}),
+        ],
         instructions: Some("Be kind.".to_owned()),
         ..Shown::usual()
     };
     let up = shifty(shown).await;
     let mut gate = guarded(&up, ALWAYS_LOOK).await;
     let agent = client(&gate, Era::Modern).await;
-    assert!(agent.request("prompts/get", json!({"name": "up__letter"})).await.unwrap().get("result").is_some());
+    assert!(
+        agent
+            .request("prompts/get", json!({"name": "up__letter"}))
+            .await
+            .unwrap()
+            .get("result")
+            .is_some()
+    );
     gate.stop().await.unwrap();
     up.change(|shown| {
         shown.prompts[0]["description"] = json!(CANARY);
@@ -308,7 +487,10 @@ async fn prompts_templates_and_instructions_are_pinned_too() {
     await_definition(&gate, "up", "prompt", "letter", "changed").await;
     let agent = client(&gate, Era::Legacy).await;
     let before = up.count("prompts/get");
-    let got = agent.request("prompts/get", json!({"name": "up__letter"})).await.unwrap();
+    let got = agent
+        .request("prompts/get", json!({"name": "up__letter"}))
+        .await
+        .unwrap();
     assert!(got.get("error").is_some(), "{got}");
     assert_eq!(up.count("prompts/get"), before);
     let mut words = String::new();
@@ -316,15 +498,26 @@ async fn prompts_templates_and_instructions_are_pinned_too() {
         words.push_str(&agent.request(list, json!({})).await.unwrap().to_string());
     }
     words.push_str(&hello(&gate).await.to_string());
-    assert!(!words.contains(CANARY), "unapproved words were shown: {words}");
+    assert!(
+        !words.contains(CANARY),
+        "unapproved words were shown: {words}"
+    );
 }
 
 async fn hello(gate: &Gate) -> Value {
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
     let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-    let headers = [("accept", "application/json, text/event-stream"), ("content-type", "application/json")]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let reply = gate.target().unwrap().send("POST", &headers, message.to_string().into_bytes()).await.unwrap();
+    let headers = [
+        ("accept", "application/json, text/event-stream"),
+        ("content-type", "application/json"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let reply = gate
+        .target()
+        .unwrap()
+        .send("POST", &headers, message.to_string().into_bytes())
+        .await
+        .unwrap();
     reply.messages().next().await.unwrap().unwrap()
 }
 
@@ -342,7 +535,11 @@ async fn a_servers_own_hints_decide_nothing() {
     let (safe, dangerous) = (shifty(hinted(true)).await, shifty(hinted(false)).await);
     let mut seen = Vec::new();
     for server in [&safe, &dangerous] {
-        let gate = gate(&config(&[("up", http(&server.url(), "classification: PUBLIC"))])).await;
+        let gate = gate(&config(&[(
+            "up",
+            http(&server.url(), "classification: PUBLIC"),
+        )]))
+        .await;
         await_state(&gate, "up", "connected", SOON).await;
         let effects: Vec<(Value, Value)> = listed(&gate, "servers/up/definitions", "definitions")
             .await
@@ -352,7 +549,10 @@ async fn a_servers_own_hints_decide_nothing() {
             .collect();
         assert_eq!(effects.len(), 2, "{effects:?}");
         let agent = client(&gate, Era::Modern).await;
-        let got = agent.call("up__get_one", json!({"text": "x"})).await.unwrap();
+        let got = agent
+            .call("up__get_one", json!({"text": "x"}))
+            .await
+            .unwrap();
         let label = crate::operator::label(&gate, "first-client").await;
         seen.push((effects, got.is_error, label));
     }
@@ -365,20 +565,39 @@ async fn shadowing_is_refused_whatever_the_start_order() {
     for count in 2..=4 {
         let mut outcomes = BTreeSet::new();
         for several in orders(count).chunks(6) {
-            let gates: tokio::task::JoinSet<String> = several.iter().cloned().map(catalog_after).collect();
+            let gates: tokio::task::JoinSet<String> =
+                several.iter().cloned().map(catalog_after).collect();
             outcomes.extend(gates.join_all().await);
         }
-        assert_eq!(outcomes.len(), 1, "the order of {count} servers decides who gets a name: {outcomes:#?}");
+        assert_eq!(
+            outcomes.len(),
+            1,
+            "the order of {count} servers decides who gets a name: {outcomes:#?}"
+        );
     }
 }
 
 /// Servers that would like each other's names: in the flat view `a` + `b_c` and `a_b` + `c` are one.
 fn rivals() -> [(&'static str, Vec<Value>); 4] {
     [
-        ("a", vec![tool("b_c", "of a"), tool("own", "of a"), tool("b_own", "of a")]),
+        (
+            "a",
+            vec![
+                tool("b_c", "of a"),
+                tool("own", "of a"),
+                tool("b_own", "of a"),
+            ],
+        ),
         ("a_b", vec![tool("c", "of a_b"), tool("own", "of a_b")]),
         ("g1thub", vec![tool("list", "of g1thub")]),
-        ("github", vec![tool("list", "of github"), tool("L1ST", "twin"), tool("l\u{456}st", "twin")]),
+        (
+            "github",
+            vec![
+                tool("list", "of github"),
+                tool("L1ST", "twin"),
+                tool("l\u{456}st", "twin"),
+            ],
+        ),
     ]
 }
 
@@ -388,8 +607,11 @@ fn orders(count: usize) -> Vec<Vec<usize>> {
         return vec![Vec::new()];
     }
     let shorter = orders(count - 1);
-    let with_last =
-        |order: &Vec<usize>| (0..count).map(|at| [&order[..at], &[count - 1], &order[at..]].concat()).collect::<Vec<_>>();
+    let with_last = |order: &Vec<usize>| {
+        (0..count)
+            .map(|at| [&order[..at], &[count - 1], &order[at..]].concat())
+            .collect::<Vec<_>>()
+    };
     shorter.iter().flat_map(with_last).collect()
 }
 
@@ -399,10 +621,17 @@ async fn catalog_after(order: Vec<usize>) -> String {
     let shows = &rivals[..order.len()];
     let mut servers = Vec::new();
     for (_, tools) in shows {
-        servers.push(Shifty::start_silent(Shown::tools(tools.clone())).await.unwrap());
+        servers.push(
+            Shifty::start_silent(Shown::tools(tools.clone()))
+                .await
+                .unwrap(),
+        );
     }
-    let entries: Vec<(&str, String)> =
-        shows.iter().zip(&servers).map(|((id, _), server)| (*id, http(&server.url(), "classification: PUBLIC"))).collect();
+    let entries: Vec<(&str, String)> = shows
+        .iter()
+        .zip(&servers)
+        .map(|((id, _), server)| (*id, http(&server.url(), "classification: PUBLIC")))
+        .collect();
     let gate = gate(&format!("{FLOOR_ONLY}{}", config(&entries))).await;
     for at in order {
         servers[at].speak();
@@ -411,13 +640,22 @@ async fn catalog_after(order: Vec<usize>) -> String {
     let mut outcome = String::new();
     for view in ["double", "flat"] {
         let agent = caller(&gate, view, &["--view", view], Era::Modern).await;
-        let mut tools: Vec<String> =
-            agent.tools().await.unwrap().iter().map(|tool| format!("{} {}", tool["name"], tool["description"])).collect();
+        let mut tools: Vec<String> = agent
+            .tools()
+            .await
+            .unwrap()
+            .iter()
+            .map(|tool| format!("{} {}", tool["name"], tool["description"]))
+            .collect();
         tools.sort_unstable();
         outcome.push_str(&format!("{view}: {tools:#?}\n"));
         let names: Vec<String> = agent.tool_names().await.unwrap();
         let distinct: BTreeSet<String> = names.iter().map(|name| name.to_lowercase()).collect();
-        assert_eq!(distinct.len(), names.len(), "two tools under one name: {names:?}");
+        assert_eq!(
+            distinct.len(),
+            names.len(),
+            "two tools under one name: {names:?}"
+        );
         for name in names {
             let called = agent.call(&name, json!({})).await.unwrap();
             outcome.push_str(&format!("{name} -> {}\n", called.text));
@@ -429,30 +667,54 @@ async fn catalog_after(order: Vec<usize>) -> String {
 /// A second server cannot take over a name that is spoken for, nor can a server grow a twin of its own tool later.
 #[tokio::test]
 async fn a_late_twin_does_not_take_over() {
-    let (first, second) = (shifty(Shown::tools([tool("b_c", "of a")])).await, shifty(Shown::tools([tool("c", "of a_b")])).await);
+    let (first, second) = (
+        shifty(Shown::tools([tool("b_c", "of a")])).await,
+        shifty(Shown::tools([tool("c", "of a_b")])).await,
+    );
     let one = [("a", http(&first.url(), ALWAYS_LOOK))];
     let gate = gate(&format!("{FLOOR_ONLY}{}", config(&one))).await;
     await_state(&gate, "a", "connected", SOON).await;
     let flat = caller(&gate, "flat", &["--view", "flat"], Era::Modern).await;
     assert_allowed(&flat.call("mcp_a_b_c", json!({})).await.unwrap(), "b_c");
-    let two = [("a", http(&first.url(), ALWAYS_LOOK)), ("a_b", http(&second.url(), ALWAYS_LOOK))];
+    let two = [
+        ("a", http(&first.url(), ALWAYS_LOOK)),
+        ("a_b", http(&second.url(), ALWAYS_LOOK)),
+    ];
     reconfigure(&gate, &format!("{FLOOR_ONLY}{}", config(&two))).await;
     await_state(&gate, "a_b", "connected", SOON).await;
     let called = flat.call("mcp_a_b_c", json!({})).await.unwrap();
-    assert!(called.is_error || called.text == "b_c", "the name changed hands: {}", called.answer);
+    assert!(
+        called.is_error || called.text == "b_c",
+        "the name changed hands: {}",
+        called.answer
+    );
     assert_eq!(second.calls_of("c").len(), 0);
-    first.change(|shown| shown.tools.extend([tool("B_C", "twin"), tool("b-c", "twin")]));
+    first.change(|shown| {
+        shown
+            .tools
+            .extend([tool("B_C", "twin"), tool("b-c", "twin")])
+    });
     first.announce("tools");
     eventually("the twins to be seen", SOON, || async {
         let all = listed(&gate, "servers/a/definitions", "definitions").await;
         let twins = json!(all).to_string();
         // Left out of the catalog, or kept in quarantine: never callable.
         let names = flat.tool_names().await.map_err(|error| error.to_string())?;
-        if names.iter().any(|name| name.contains("B_C") || name.contains("b-c")) { Err(twins) } else { Ok(()) }
+        if names
+            .iter()
+            .any(|name| name.contains("B_C") || name.contains("b-c"))
+        {
+            Err(twins)
+        } else {
+            Ok(())
+        }
     })
     .await;
     for name in ["mcp_a_B_C", "mcp_a_b-c"] {
-        assert!(flat.call(name, json!({})).await.unwrap().is_error, "{name} could be called");
+        assert!(
+            flat.call(name, json!({})).await.unwrap().is_error,
+            "{name} could be called"
+        );
     }
     assert_eq!(first.calls_of("B_C").len() + first.calls_of("b-c").len(), 0);
 }
@@ -462,12 +724,17 @@ async fn a_late_twin_does_not_take_over() {
 async fn a_review_shows_hidden_characters() {
     let up = shifty(Shown::usual()).await;
     let gate = guarded(&up, ALWAYS_LOOK).await;
-    up.change(|shown| shown.tools[0]["description"] = json!("Answers\u{1b}[2J\u{202e}\u{200b} with \u{7}care"));
+    up.change(|shown| {
+        shown.tools[0]["description"] = json!("Answers\u{1b}[2J\u{202e}\u{200b} with \u{7}care")
+    });
     up.announce("tools");
     await_definition(&gate, "up", "tool", "say", "changed").await;
     let review = done(&gate, &["servers", "review", "up"]).await.stdout;
     for hidden in ["\u{1b}[2J", "\u{202e}", "\u{200b}", "\u{7}"] {
-        assert!(!review.contains(hidden), "{hidden:?} reached the terminal: {review:?}");
+        assert!(
+            !review.contains(hidden),
+            "{hidden:?} reached the terminal: {review:?}"
+        );
     }
     assert!(review.contains("care"), "{review}");
 }

@@ -17,13 +17,23 @@ pub(crate) fn portcullis() -> PathBuf {
 /// A program of the testkit, built beside the program under test.
 pub(crate) fn program(name: &str) -> String {
     let path = portcullis().with_file_name(name);
-    assert!(path.exists(), "{} is missing: run `cargo build --workspace --bins` first", path.display());
-    path.to_str().expect("the target directory has a plain name").to_owned()
+    assert!(
+        path.exists(),
+        "{} is missing: run `cargo build --workspace --bins` first",
+        path.display()
+    );
+    path.to_str()
+        .expect("the target directory has a plain name")
+        .to_owned()
 }
 
 /// The workspace's root directory.
 pub(crate) fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/portcullis is two levels deep").to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .expect("crates/portcullis is two levels deep")
+        .to_owned()
 }
 
 /// A configuration file with these servers; each entry is a map in YAML's one-line form.
@@ -42,7 +52,11 @@ pub(crate) fn http(url: &str, more: &str) -> String {
 
 /// An entry for a stdio upstream.
 pub(crate) fn stdio(command: &str, args: &[&str], more: &str) -> String {
-    format!("{{ command: {}, args: {}, {more} }}", json!(command), json!(args))
+    format!(
+        "{{ command: {}, args: {}, {more} }}",
+        json!(command),
+        json!(args)
+    )
 }
 
 /// The everything fixture on stdio.
@@ -51,7 +65,9 @@ pub(crate) fn stdio_everything(era: &str, more: &str) -> String {
 }
 
 pub(crate) async fn fixture() -> HttpFixture {
-    HttpFixture::start(everything::Era::Both).await.expect("a loopback port")
+    HttpFixture::start(everything::Era::Both)
+        .await
+        .expect("a loopback port")
 }
 
 /// A gate with this configuration.
@@ -72,7 +88,9 @@ pub(crate) async fn connected(servers: &[(&str, String)]) -> Gate {
 pub(crate) async fn server(gate: &Gate, id: &str) -> Value {
     let listed = admin(gate, "GET", "servers").await;
     let servers = listed.get("servers").cloned().unwrap_or(listed);
-    let found = servers.as_array().and_then(|all| all.iter().find(|server| server["id"] == id));
+    let found = servers
+        .as_array()
+        .and_then(|all| all.iter().find(|server| server["id"] == id));
     found.cloned().unwrap_or(Value::Null)
 }
 
@@ -81,14 +99,21 @@ pub(crate) async fn await_state(gate: &Gate, id: &str, state: &str, within: Dura
     let what = format!("server {id} to be {state}");
     eventually(&what, within, || async {
         let server = server(gate, id).await;
-        if server["state"] == state { Ok(server) } else { Err(format!("{server}\n{}", gate.output())) }
+        if server["state"] == state {
+            Ok(server)
+        } else {
+            Err(format!("{server}\n{}", gate.output()))
+        }
     })
     .await
 }
 
 /// One of the operator's verbs over HTTP.
 pub(crate) async fn admin(gate: &Gate, method: &str, verb: &str) -> Value {
-    let reply = admin_target(gate, verb).send(method, &[], Vec::new()).await.unwrap();
+    let reply = admin_target(gate, verb)
+        .send(method, &[], Vec::new())
+        .await
+        .unwrap();
     let status = reply.status;
     let body = reply.json().await.unwrap();
     assert_eq!(status, 200, "{method} {verb}: {body}");
@@ -97,12 +122,19 @@ pub(crate) async fn admin(gate: &Gate, method: &str, verb: &str) -> Value {
 
 pub(crate) fn admin_target(gate: &Gate, verb: &str) -> Target {
     let token = std::fs::read_to_string(gate.home().join("state/operator.token")).unwrap();
-    Target::new(gate.url(), Some(token.trim())).unwrap().at(&format!("/v1/admin/{verb}"))
+    Target::new(gate.url(), Some(token.trim()))
+        .unwrap()
+        .at(&format!("/v1/admin/{verb}"))
 }
 
 /// The process id of the worker, over the quick road.
 pub(crate) async fn worker_pid(gate: &Gate) -> Option<u32> {
-    admin(gate, "GET", "status").await.pointer("/worker/pid")?.as_u64()?.try_into().ok()
+    admin(gate, "GET", "status")
+        .await
+        .pointer("/worker/pid")?
+        .as_u64()?
+        .try_into()
+        .ok()
 }
 
 /// A client of the door with the gate's own client credential.
@@ -112,9 +144,15 @@ pub(crate) async fn client(gate: &Gate, era: Era) -> Client {
 
 /// A client with a credential made for it; `options` go to `token new`.
 pub(crate) async fn new_token(gate: &Gate, name: &str, options: &[&str]) -> String {
-    let said = gate.cli(&[&["--json", "token", "new", name], options].concat()).await.unwrap();
+    let said = gate
+        .cli(&[&["--json", "token", "new", name], options].concat())
+        .await
+        .unwrap();
     assert_eq!(said.code, Some(0), "{said:?}");
-    said.json().unwrap()["token"].as_str().expect("token new prints a token").to_owned()
+    said.json().unwrap()["token"]
+        .as_str()
+        .expect("token new prints a token")
+        .to_owned()
 }
 
 /// Tries until it works, and says what was last wrong when it does not.
@@ -122,11 +160,17 @@ pub(crate) async fn eventually<T, F>(what: &str, within: Duration, attempt: impl
 where
     F: Future<Output = Result<T, String>>,
 {
-    until(what, within, attempt).await.unwrap_or_else(|problem| panic!("{problem:#}"))
+    until(what, within, attempt)
+        .await
+        .unwrap_or_else(|problem| panic!("{problem:#}"))
 }
 
 /// The same, for tests that go on after a failure.
-pub(crate) async fn until<T, F>(what: &str, within: Duration, mut attempt: impl FnMut() -> F) -> anyhow::Result<T>
+pub(crate) async fn until<T, F>(
+    what: &str,
+    within: Duration,
+    mut attempt: impl FnMut() -> F,
+) -> anyhow::Result<T>
 where
     F: Future<Output = Result<T, String>>,
 {
@@ -134,7 +178,9 @@ where
     loop {
         match attempt().await {
             Ok(value) => return Ok(value),
-            Err(last) if Instant::now() >= deadline => anyhow::bail!("waited {within:?} for {what}; last: {last}"),
+            Err(last) if Instant::now() >= deadline => {
+                anyhow::bail!("waited {within:?} for {what}; last: {last}")
+            }
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     }
@@ -142,7 +188,10 @@ where
 
 /// The latest records of the ledger, oldest first.
 pub(crate) async fn records(gate: &Gate) -> Vec<Value> {
-    let said = gate.cli(&["--json", "audit", "tail", "-n", "100000"]).await.unwrap();
+    let said = gate
+        .cli(&["--json", "audit", "tail", "-n", "100000"])
+        .await
+        .unwrap();
     assert_eq!(said.code, Some(0), "{said:?}");
     // One document, or one per line: both are machine-readable.
     match serde_json::from_str::<Value>(&said.stdout) {
@@ -150,7 +199,11 @@ pub(crate) async fn records(gate: &Gate) -> Vec<Value> {
         Ok(Value::Object(document)) if document.contains_key("records") => {
             document["records"].as_array().cloned().unwrap_or_default()
         }
-        _ => said.stdout.lines().map(|line| serde_json::from_str(line).expect("a record per line")).collect(),
+        _ => said
+            .stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a record per line"))
+            .collect(),
     }
 }
 
@@ -163,6 +216,9 @@ pub(crate) async fn alone() -> tokio::sync::MutexGuard<'static, ()> {
 /// The given percentile of durations.
 pub(crate) fn percentile(durations: &mut [Duration], percent: usize) -> Duration {
     durations.sort_unstable();
-    let last = durations.len().checked_sub(1).expect("at least one measurement");
+    let last = durations
+        .len()
+        .checked_sub(1)
+        .expect("at least one measurement");
     durations[(durations.len() * percent / 100).min(last)]
 }

@@ -7,34 +7,60 @@ use testkit::client::Era;
 use testkit::gate::{Gate, Setup};
 
 use crate::operator::{SOON, done, told};
-use crate::support::{await_state, client, config, eventually, portcullis, program, records, stdio};
+use crate::support::{
+    await_state, client, config, eventually, portcullis, program, records, stdio,
+};
 
 const SECRET: &str = "prod-token-123456789";
 
 /// A server that notes each of its starts, with its process and what it was given, and leaves a child of its own behind it.
 fn noted(notes: &Path, more: &str) -> String {
-    let script =
-        format!("echo $$ $TOKEN >> {}; sleep 600 & exec {} --stdio --era legacy", notes.display(), program("everything"));
-    stdio("sh", &["-c", &script], &format!("classification: PUBLIC, credentials: {{ TOKEN: 'env:SWITCHED_OFF_TOKEN' }}, {more}"))
+    let script = format!(
+        "echo $$ $TOKEN >> {}; sleep 600 & exec {} --stdio --era legacy",
+        notes.display(),
+        program("everything")
+    );
+    stdio(
+        "sh",
+        &["-c", &script],
+        &format!(
+            "classification: PUBLIC, credentials: {{ TOKEN: 'env:SWITCHED_OFF_TOKEN' }}, {more}"
+        ),
+    )
 }
 
 async fn yard(notes: &Path, more: &str) -> Gate {
     let yaml = config(&[("up", noted(notes, more))]);
-    Setup::new(portcullis(), yaml).env("SWITCHED_OFF_TOKEN", SECRET).start().await.unwrap()
+    Setup::new(portcullis(), yaml)
+        .env("SWITCHED_OFF_TOKEN", SECRET)
+        .start()
+        .await
+        .unwrap()
 }
 
 fn starts(notes: &Path) -> Vec<String> {
-    std::fs::read_to_string(notes).unwrap_or_default().lines().map(str::to_owned).collect()
+    std::fs::read_to_string(notes)
+        .unwrap_or_default()
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The processes of the group that a start began.
 fn group_of(start: &str) -> Vec<u32> {
     let leader: u32 = start.split(' ').next().unwrap().parse().unwrap();
-    let all = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let all = std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     all.filter(|pid| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let group = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(2)?.parse::<u32>().ok());
-        let is_dead = stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'));
+        let group = stat
+            .rsplit_once(')')
+            .and_then(|(_, rest)| rest.split_ascii_whitespace().nth(2)?.parse::<u32>().ok());
+        let is_dead = stat
+            .rsplit_once(')')
+            .is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'));
         group == Some(leader) && !is_dead
     })
     .collect()
@@ -43,7 +69,11 @@ fn group_of(start: &str) -> Vec<u32> {
 async fn await_end(start: &str) {
     eventually("every process of the server to be gone", SOON, || async {
         let left = group_of(start);
-        if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+        if left.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{left:?}"))
+        }
     })
     .await;
 }
@@ -51,13 +81,23 @@ async fn await_end(start: &str) {
 /// The word that `tools list` has for what becomes of a call.
 async fn permission_of(gate: &Gate, tool: &str) -> String {
     let shown = done(gate, &["tools", "list"]).await.stdout;
-    let line = shown.lines().find(|line| line.starts_with(tool)).unwrap_or_else(|| panic!("no {tool} in {shown}"));
+    let line = shown
+        .lines()
+        .find(|line| line.starts_with(tool))
+        .unwrap_or_else(|| panic!("no {tool} in {shown}"));
     line.split_whitespace().nth(1).unwrap().to_owned()
 }
 
 async fn refusal(gate: &Gate) -> (String, String) {
-    let called = client(gate, Era::Modern).await.call("up__echo", json!({"text": "x"})).await.unwrap();
-    (called.violation().unwrap_or_default().to_owned(), called.text)
+    let called = client(gate, Era::Modern)
+        .await
+        .call("up__echo", json!({"text": "x"}))
+        .await
+        .unwrap();
+    (
+        called.violation().unwrap_or_default().to_owned(),
+        called.text,
+    )
 }
 
 #[tokio::test]
@@ -73,7 +113,10 @@ async fn a_blocked_server_is_never_started_and_gets_no_credential() {
     await_state(&gate, "up", "connected", SOON).await;
     let begun = starts(&notes);
     assert_eq!(begun.len(), 1, "unblocking is what starts it: {begun:?}");
-    assert!(begun[0].ends_with(SECRET), "and what gives it its credential: {begun:?}");
+    assert!(
+        begun[0].ends_with(SECRET),
+        "and what gives it its credential: {begun:?}"
+    );
 }
 
 #[tokio::test]
@@ -89,7 +132,13 @@ async fn a_server_that_is_blocked_while_it_runs_is_ended_with_all_its_processes(
     await_end(&begun[0]).await;
     assert_eq!(permission_of(&gate, "up__echo").await, "blocked");
     assert_eq!(starts(&notes).len(), 1, "it is not started again");
-    assert!(records(&gate).await.iter().any(|record| record["action"] == "server.stopped"), "its end is on record");
+    assert!(
+        records(&gate)
+            .await
+            .iter()
+            .any(|record| record["action"] == "server.stopped"),
+        "its end is on record"
+    );
 }
 
 #[tokio::test]
@@ -99,7 +148,14 @@ async fn a_disabled_server_leaves_the_lists_and_says_that_it_is_switched_off() {
     let gate = yard(&notes, "").await;
     await_state(&gate, "up", "connected", SOON).await;
     let agent = client(&gate, Era::Modern).await;
-    assert!(agent.tool_names().await.unwrap().iter().any(|name| name == "up__echo"));
+    assert!(
+        agent
+            .tool_names()
+            .await
+            .unwrap()
+            .iter()
+            .any(|name| name == "up__echo")
+    );
     assert!(!agent.list("resources").await.unwrap().is_empty());
     done(&gate, &["servers", "disable", "up"]).await;
     await_state(&gate, "up", "disabled", SOON).await;
@@ -112,15 +168,38 @@ async fn a_disabled_server_leaves_the_lists_and_says_that_it_is_switched_off() {
     let (violation, sentence) = refusal(&gate).await;
     assert_eq!(violation, "ServerNotApproved");
     assert!(sentence.contains("switched this server off"), "{sentence}");
-    let last = records(&gate).await.into_iter().rfind(|record| record["kind"] == "refusal").unwrap();
-    assert!(last["detail"].as_str().unwrap().contains("portcullis servers enable up"), "the operator learns what to do: {last}");
-    let read = agent.request("resources/read", json!({"uri": "portcullis://up/test://static-text"})).await.unwrap();
-    assert!(read.to_string().contains("switched this server off"), "{read}");
+    let last = records(&gate)
+        .await
+        .into_iter()
+        .rfind(|record| record["kind"] == "refusal")
+        .unwrap();
+    assert!(
+        last["detail"]
+            .as_str()
+            .unwrap()
+            .contains("portcullis servers enable up"),
+        "the operator learns what to do: {last}"
+    );
+    let read = agent
+        .request(
+            "resources/read",
+            json!({"uri": "portcullis://up/test://static-text"}),
+        )
+        .await
+        .unwrap();
+    assert!(
+        read.to_string().contains("switched this server off"),
+        "{read}"
+    );
     done(&gate, &["servers", "enable", "up"]).await;
     await_state(&gate, "up", "connected", SOON).await;
     eventually("its tools to be back", SOON, || async {
         let names = agent.tool_names().await.unwrap();
-        if names.iter().any(|name| name == "up__echo") { Ok(()) } else { Err(format!("{names:?}")) }
+        if names.iter().any(|name| name == "up__echo") {
+            Ok(())
+        } else {
+            Err(format!("{names:?}"))
+        }
     })
     .await;
     let listed = told(&gate, &["servers", "list"]).await;

@@ -8,7 +8,9 @@ use testkit::gate::Gate;
 use testkit::shifty::{Shifty, Shown, tool};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
-use crate::operator::{FLOOR_ONLY, SOON, assert_allowed, assert_refused, caller, done, label, session, shifty, told};
+use crate::operator::{
+    FLOOR_ONLY, SOON, assert_allowed, assert_refused, caller, done, label, session, shifty, told,
+};
 use crate::support::{await_state, client, config, gate, http, new_token, portcullis, records};
 
 /// The credential made at the first start; the stdio door uses it too.
@@ -24,12 +26,21 @@ struct Yard {
 
 impl Yard {
     async fn open() -> Self {
-        let mut shown = Shown { prompts: vec![json!({"name": "letter"})], ..Shown::usual() };
+        let mut shown = Shown {
+            prompts: vec![json!({"name": "letter"})],
+            ..Shown::usual()
+        };
         shown.tools.push(tool("fail", "Fails with the given text"));
         let (mut servers, mut entries) = (Vec::new(), Vec::new());
         for (id, level) in SERVERS.iter().zip(LEVELS) {
             let server = shifty(shown.clone()).await;
-            entries.push((*id, http(&server.url(), &format!("classification: {level}, open_world: false"))));
+            entries.push((
+                *id,
+                http(
+                    &server.url(),
+                    &format!("classification: {level}, open_world: false"),
+                ),
+            ));
             servers.push(server);
         }
         let gate = gate(&format!("{FLOOR_ONLY}{}", config(&entries))).await;
@@ -40,12 +51,21 @@ impl Yard {
     }
 
     fn says(&self) -> Vec<usize> {
-        self.servers.iter().map(|server| server.calls_of("say").len()).collect()
+        self.servers
+            .iter()
+            .map(|server| server.calls_of("say").len())
+            .collect()
     }
 }
 
 async fn say(agent: &Client, server: usize) -> testkit::client::Called {
-    agent.call(&format!("{}__say", SERVERS[server]), json!({"text": "word"})).await.unwrap()
+    agent
+        .call(
+            &format!("{}__say", SERVERS[server]),
+            json!({"text": "word"}),
+        )
+        .await
+        .unwrap()
 }
 
 /// Every level read by every road, then every level written to: exactly those at or above what was read take it.
@@ -58,17 +78,28 @@ async fn the_table_of_taint_holds_for_every_pair_of_levels() {
                 let name = format!("{road}-{read}-{written}");
                 let agent = caller(&yard.gate, &name, &[], Era::Modern).await;
                 take(&agent, road, SERVERS[read]).await;
-                assert!(label(&yard.gate, &name).await.contains(level), "{name}: {}", label(&yard.gate, &name).await);
+                assert!(
+                    label(&yard.gate, &name).await.contains(level),
+                    "{name}: {}",
+                    label(&yard.gate, &name).await
+                );
                 let before = yard.says();
                 let called = say(&agent, written).await;
                 if written >= read {
                     assert_allowed(&called, "word");
                     let higher = LEVELS[written.max(read)];
-                    assert!(label(&yard.gate, &name).await.contains(higher), "{name}: {}", label(&yard.gate, &name).await);
+                    assert!(
+                        label(&yard.gate, &name).await.contains(higher),
+                        "{name}: {}",
+                        label(&yard.gate, &name).await
+                    );
                 } else {
                     assert_refused(&called, "WouldViolateWriteDown", "Would violate write-down");
                     assert_eq!(yard.says(), before, "{name} arrived");
-                    assert!(label(&yard.gate, &name).await.contains(level), "a refusal changes nothing");
+                    assert!(
+                        label(&yard.gate, &name).await.contains(level),
+                        "a refusal changes nothing"
+                    );
                 }
             }
         }
@@ -77,11 +108,29 @@ async fn the_table_of_taint_holds_for_every_pair_of_levels() {
 
 async fn take(agent: &Client, road: &str, server: &str) {
     let answer = match road {
-        "resource" => agent.request("resources/read", json!({"uri": format!("portcullis://{server}/note://1")})).await.unwrap(),
-        "prompt" => agent.request("prompts/get", json!({"name": format!("{server}__letter")})).await.unwrap(),
-        _ => agent.call(&format!("{server}__say"), json!({"text": "word"})).await.unwrap().answer,
+        "resource" => agent
+            .request(
+                "resources/read",
+                json!({"uri": format!("portcullis://{server}/note://1")}),
+            )
+            .await
+            .unwrap(),
+        "prompt" => agent
+            .request("prompts/get", json!({"name": format!("{server}__letter")}))
+            .await
+            .unwrap(),
+        _ => {
+            agent
+                .call(&format!("{server}__say"), json!({"text": "word"}))
+                .await
+                .unwrap()
+                .answer
+        }
     };
-    assert!(answer.get("result").is_some(), "{road} of {server}: {answer}");
+    assert!(
+        answer.get("result").is_some(),
+        "{road} of {server}: {answer}"
+    );
 }
 
 /// Eight ways to write a secret so that no filter knows it.
@@ -91,8 +140,21 @@ fn encodings(secret: &str) -> Vec<String> {
     let reversed: String = secret.chars().rev().collect();
     let shifted: String = secret.bytes().map(|byte| char::from(byte ^ 1)).collect();
     let spaced: String = secret.chars().flat_map(|letter| [letter, '.']).collect();
-    let halves = format!("{}|{}", secret.split_at(secret.len() / 2).1, secret.split_at(secret.len() / 2).0);
-    vec![secret.to_owned(), hex, percent, reversed, shifted, spaced, halves, secret.to_uppercase()]
+    let halves = format!(
+        "{}|{}",
+        secret.split_at(secret.len() / 2).1,
+        secret.split_at(secret.len() / 2).0
+    );
+    vec![
+        secret.to_owned(),
+        hex,
+        percent,
+        reversed,
+        shifted,
+        spaced,
+        halves,
+        secret.to_uppercase(),
+    ]
 }
 
 /// Write-down is no matter of tools alone: every message with room for a word is tried, in every encoding, and not one byte
@@ -106,18 +168,32 @@ async fn a_tainted_session_sends_nothing_down_by_any_road() {
         for secret in encodings("canary-91ab") {
             for (method, params) in roads(&secret) {
                 let answer = agent.request(method, params.clone()).await.unwrap();
-                let refused = answer.get("error").is_some() || answer.pointer("/result/isError") == Some(&Value::Bool(true));
-                assert!(refused || method.ends_with("/list"), "{method} {params}: {answer}");
+                let refused = answer.get("error").is_some()
+                    || answer.pointer("/result/isError") == Some(&Value::Bool(true));
+                assert!(
+                    refused || method.ends_with("/list"),
+                    "{method} {params}: {answer}"
+                );
             }
             for (method, params) in [
-                ("notifications/cancelled", json!({"requestId": 999_999, "reason": secret})),
-                ("notifications/progress", json!({"progressToken": secret, "progress": 1, "message": secret})),
+                (
+                    "notifications/cancelled",
+                    json!({"requestId": 999_999, "reason": secret}),
+                ),
+                (
+                    "notifications/progress",
+                    json!({"progressToken": secret, "progress": 1, "message": secret}),
+                ),
             ] {
                 let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
                 agent.post(&message, &[]).await.unwrap();
             }
             for server in yard.servers.iter().take(2) {
-                assert!(!server.ever_heard(&secret), "{secret}: {:?}", server.heard());
+                assert!(
+                    !server.ever_heard(&secret),
+                    "{secret}: {:?}",
+                    server.heard()
+                );
             }
         }
     }
@@ -127,19 +203,48 @@ async fn a_tainted_session_sends_nothing_down_by_any_road() {
 }
 
 fn roads(secret: &str) -> Vec<(&'static str, Value)> {
-    let completion =
-        |of: Value| json!({"ref": of, "argument": {"name": secret, "value": secret}, "context": {"arguments": {"x": secret}}});
+    let completion = |of: Value| json!({"ref": of, "argument": {"name": secret, "value": secret}, "context": {"arguments": {"x": secret}}});
     vec![
-        ("tools/call", json!({"name": "public__give", "arguments": {"value": secret}})),
-        ("tools/call", json!({"name": "public__give", "arguments": {secret: 1}})),
-        ("tools/call", json!({"name": "internal__give", "arguments": {"value": [{"deep": [secret]}]}})),
-        ("tools/call", json!({"name": "public__say", "arguments": {"text": ""}, "_meta": {"progressToken": secret}})),
-        ("tools/call", json!({"name": format!("public__{secret}"), "arguments": {}})),
-        ("resources/read", json!({"uri": format!("portcullis://public/note://{secret}")})),
-        ("resources/read", json!({"uri": format!("portcullis://internal/note://1?q={secret}#{secret}")})),
-        ("prompts/get", json!({"name": "public__letter", "arguments": {"to": secret}})),
-        ("completion/complete", completion(json!({"type": "ref/prompt", "name": "public__letter"}))),
-        ("completion/complete", completion(json!({"type": "ref/resource", "uri": "portcullis://internal/note://{id}"}))),
+        (
+            "tools/call",
+            json!({"name": "public__give", "arguments": {"value": secret}}),
+        ),
+        (
+            "tools/call",
+            json!({"name": "public__give", "arguments": {secret: 1}}),
+        ),
+        (
+            "tools/call",
+            json!({"name": "internal__give", "arguments": {"value": [{"deep": [secret]}]}}),
+        ),
+        (
+            "tools/call",
+            json!({"name": "public__say", "arguments": {"text": ""}, "_meta": {"progressToken": secret}}),
+        ),
+        (
+            "tools/call",
+            json!({"name": format!("public__{secret}"), "arguments": {}}),
+        ),
+        (
+            "resources/read",
+            json!({"uri": format!("portcullis://public/note://{secret}")}),
+        ),
+        (
+            "resources/read",
+            json!({"uri": format!("portcullis://internal/note://1?q={secret}#{secret}")}),
+        ),
+        (
+            "prompts/get",
+            json!({"name": "public__letter", "arguments": {"to": secret}}),
+        ),
+        (
+            "completion/complete",
+            completion(json!({"type": "ref/prompt", "name": "public__letter"})),
+        ),
+        (
+            "completion/complete",
+            completion(json!({"type": "ref/resource", "uri": "portcullis://internal/note://{id}"})),
+        ),
         ("tools/list", json!({"_meta": {"x": secret}})),
         ("resources/list", json!({"_meta": {"x": secret}})),
     ]
@@ -153,11 +258,21 @@ async fn nothing_but_a_reset_washes_a_label_off() {
     let first = Client::plain(&target, Era::Legacy).await.unwrap();
     assert_allowed(&say(&first, 0).await, "word");
     assert_allowed(&say(&first, 2).await, "word");
-    assert_refused(&say(&first, 0).await, "WouldViolateWriteDown", "Would violate write-down");
+    assert_refused(
+        &say(&first, 0).await,
+        "WouldViolateWriteDown",
+        "Would violate write-down",
+    );
     let public = yard.says()[0];
     for revision in ["2025-03-26", "2025-06-18", LEGACY, "2026-07-28"] {
-        let again = Client::connect_as(&target, revision, json!({}), &[]).await.unwrap();
-        assert_refused(&say(&again, 0).await, "WouldViolateWriteDown", "Would violate write-down");
+        let again = Client::connect_as(&target, revision, json!({}), &[])
+            .await
+            .unwrap();
+        assert_refused(
+            &say(&again, 0).await,
+            "WouldViolateWriteDown",
+            "Would violate write-down",
+        );
     }
     let over_stdio = over_stdio(&yard.gate, "public__say").await;
     assert!(over_stdio.contains("WouldViolateWriteDown"), "{over_stdio}");
@@ -171,7 +286,11 @@ async fn nothing_but_a_reset_washes_a_label_off() {
         let target = yard.gate.target().unwrap();
         for era in [Era::Legacy, Era::Modern] {
             let again = Client::plain(&target, era).await.unwrap();
-            assert_refused(&say(&again, 0).await, "WouldViolateWriteDown", "Would violate write-down");
+            assert_refused(
+                &say(&again, 0).await,
+                "WouldViolateWriteDown",
+                "Would violate write-down",
+            );
         }
         yard.gate.kill().unwrap();
     }
@@ -179,13 +298,34 @@ async fn nothing_but_a_reset_washes_a_label_off() {
     await_state(&yard.gate, "public", "connected", SOON).await;
     assert_eq!(yard.says()[0], public, "nothing went down");
     let before = session(&yard.gate, CLIENT).await.unwrap();
-    done(&yard.gate, &["session", "reset", CLIENT, "--reason", "the task is over", "--yes"]).await;
-    let again = Client::plain(&yard.gate.target().unwrap(), Era::Modern).await.unwrap();
+    done(
+        &yard.gate,
+        &[
+            "session",
+            "reset",
+            CLIENT,
+            "--reason",
+            "the task is over",
+            "--yes",
+        ],
+    )
+    .await;
+    let again = Client::plain(&yard.gate.target().unwrap(), Era::Modern)
+        .await
+        .unwrap();
     assert_allowed(&say(&again, 0).await, "word");
     let after = session(&yard.gate, CLIENT).await.unwrap();
-    assert!(after["epoch"].as_u64() > before["epoch"].as_u64(), "{before} then {after}");
+    assert!(
+        after["epoch"].as_u64() > before["epoch"].as_u64(),
+        "{before} then {after}"
+    );
     let records = records(&yard.gate).await;
-    assert!(records.iter().any(|record| record.to_string().contains("the task is over")), "{records:#?}");
+    assert!(
+        records
+            .iter()
+            .any(|record| record.to_string().contains("the task is over")),
+        "{records:#?}"
+    );
 }
 
 /// A crash at any moment after a high result was seen finds the label on disk: what left the gate is not forgotten.
@@ -195,11 +335,19 @@ async fn a_rise_is_durable_before_its_result_is_seen() {
     for round in 0..5 {
         let name = format!("agent-{round}");
         let token = new_token(&yard.gate, &name, &[]).await;
-        let agent = Client::plain(&yard.gate.target().unwrap().with_token(Some(&token)), Era::Modern).await.unwrap();
+        let agent = Client::plain(
+            &yard.gate.target().unwrap().with_token(Some(&token)),
+            Era::Modern,
+        )
+        .await
+        .unwrap();
         assert_allowed(&say(&agent, 3).await, "word");
         yard.gate.kill().unwrap();
         yard.gate.start_again().await.unwrap();
-        assert!(label(&yard.gate, &name).await.contains("RESTRICTED"), "round {round}");
+        assert!(
+            label(&yard.gate, &name).await.contains("RESTRICTED"),
+            "round {round}"
+        );
     }
 }
 
@@ -209,10 +357,28 @@ async fn errors_taint_too() {
     let yard = Yard::open().await;
     for era in [Era::Legacy, Era::Modern] {
         let agent = caller(&yard.gate, &format!("agent-{era:?}"), &[], era).await;
-        let failed = agent.call("confidential__fail", json!({"text": "no such plan as 'attack at dawn'"})).await.unwrap();
-        assert!(failed.is_error && failed.text.contains("attack at dawn"), "{}", failed.answer);
-        assert!(label(&yard.gate, &format!("agent-{era:?}")).await.contains("CONFIDENTIAL"));
-        assert_refused(&say(&agent, 0).await, "WouldViolateWriteDown", "Would violate write-down");
+        let failed = agent
+            .call(
+                "confidential__fail",
+                json!({"text": "no such plan as 'attack at dawn'"}),
+            )
+            .await
+            .unwrap();
+        assert!(
+            failed.is_error && failed.text.contains("attack at dawn"),
+            "{}",
+            failed.answer
+        );
+        assert!(
+            label(&yard.gate, &format!("agent-{era:?}"))
+                .await
+                .contains("CONFIDENTIAL")
+        );
+        assert_refused(
+            &say(&agent, 0).await,
+            "WouldViolateWriteDown",
+            "Would violate write-down",
+        );
     }
 }
 
@@ -222,12 +388,19 @@ async fn a_reset_needs_a_reason_and_a_known_caller() {
     let yard = Yard::open().await;
     let agent = caller(&yard.gate, "agent", &[], Era::Modern).await;
     assert_allowed(&say(&agent, 3).await, "word");
-    for args in [&["session", "reset", "agent", "--yes"][..], &["session", "reset", "nobody", "--reason", "x", "--yes"]] {
+    for args in [
+        &["session", "reset", "agent", "--yes"][..],
+        &["session", "reset", "nobody", "--reason", "x", "--yes"],
+    ] {
         let said = yard.gate.cli(args).await.unwrap();
         assert_ne!(said.code, Some(0), "{args:?}: {said:?}");
     }
     assert!(label(&yard.gate, "agent").await.contains("RESTRICTED"));
-    assert_refused(&say(&agent, 0).await, "WouldViolateWriteDown", "Would violate write-down");
+    assert_refused(
+        &say(&agent, 0).await,
+        "WouldViolateWriteDown",
+        "Would violate write-down",
+    );
 }
 
 /// What came from where, into which session, derived from which: forward and backward, also after a reset.
@@ -239,39 +412,89 @@ async fn lineage_is_traced_both_ways() {
         assert_allowed(&say(&agent, server).await, "word");
     }
     let records = records(&yard.gate).await;
-    let calls: Vec<String> = SERVERS[..3].iter().map(|id| call_of(&records, id)).collect();
+    let calls: Vec<String> = SERVERS[..3]
+        .iter()
+        .map(|id| call_of(&records, id))
+        .collect();
     let backward = told(&yard.gate, &["lineage", &calls[2]]).await.to_string();
     for call in &calls {
-        assert!(backward.contains(call.as_str()), "{call} is not behind the last one: {backward}");
+        assert!(
+            backward.contains(call.as_str()),
+            "{call} is not behind the last one: {backward}"
+        );
     }
-    let forward = told(&yard.gate, &["lineage", &calls[0], "--forward"]).await.to_string();
+    let forward = told(&yard.gate, &["lineage", &calls[0], "--forward"])
+        .await
+        .to_string();
     for call in &calls {
-        assert!(forward.contains(call.as_str()), "{call} is not ahead of the first one: {forward}");
+        assert!(
+            forward.contains(call.as_str()),
+            "{call} is not ahead of the first one: {forward}"
+        );
     }
     let first = told(&yard.gate, &["lineage", &calls[0]]).await.to_string();
-    assert!(!first.contains(calls[2].as_str()), "the first is not derived from the last: {first}");
-    done(&yard.gate, &["session", "reset", "agent", "--reason", "fresh start", "--yes"]).await;
+    assert!(
+        !first.contains(calls[2].as_str()),
+        "the first is not derived from the last: {first}"
+    );
+    done(
+        &yard.gate,
+        &[
+            "session",
+            "reset",
+            "agent",
+            "--reason",
+            "fresh start",
+            "--yes",
+        ],
+    )
+    .await;
     assert_allowed(&say(&agent, 0).await, "word");
     let records = crate::support::records(&yard.gate).await;
-    let fresh = records.iter().rev().find(|record| record["kind"] == "intent" && record["server"] == "public").unwrap();
-    let fresh = told(&yard.gate, &["lineage", fresh["call"].as_str().unwrap()]).await.to_string();
-    assert!(!fresh.contains(calls[2].as_str()), "a new epoch begins with nothing: {fresh}");
+    let fresh = records
+        .iter()
+        .rev()
+        .find(|record| record["kind"] == "intent" && record["server"] == "public")
+        .unwrap();
+    let fresh = told(&yard.gate, &["lineage", fresh["call"].as_str().unwrap()])
+        .await
+        .to_string();
+    assert!(
+        !fresh.contains(calls[2].as_str()),
+        "a new epoch begins with nothing: {fresh}"
+    );
     let archived = told(&yard.gate, &["lineage", &calls[2]]).await.to_string();
-    assert!(archived.contains(calls[0].as_str()), "the old lineage is kept: {archived}");
+    assert!(
+        archived.contains(calls[0].as_str()),
+        "the old lineage is kept: {archived}"
+    );
     let shown = done(&yard.gate, &["session", "show", "agent"]).await.stdout;
-    assert!(shown.contains("agent") && shown.contains("PUBLIC"), "{shown}");
+    assert!(
+        shown.contains("agent") && shown.contains("PUBLIC"),
+        "{shown}"
+    );
 }
 
 fn call_of(records: &[Value], server: &str) -> String {
-    let found = records.iter().find(|record| record["kind"] == "intent" && record["server"] == server);
-    found.and_then(|record| record["call"].as_str()).unwrap_or_else(|| panic!("no call of {server} in {records:#?}")).to_owned()
+    let found = records
+        .iter()
+        .find(|record| record["kind"] == "intent" && record["server"] == server);
+    found
+        .and_then(|record| record["call"].as_str())
+        .unwrap_or_else(|| panic!("no call of {server} in {records:#?}"))
+        .to_owned()
 }
 
 /// One call over the stdio door; everything it printed.
 async fn over_stdio(gate: &Gate, tool: &str) -> String {
     let mut door = tokio::process::Command::new(portcullis());
     door.arg("--home").arg(gate.home()).arg("connect");
-    let mut door = door.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut door = door
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
     let mut stdin = door.stdin.take().unwrap();
     let hello = json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
     let lines = [
@@ -280,7 +503,10 @@ async fn over_stdio(gate: &Gate, tool: &str) -> String {
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": {"text": "word"}}}),
     ];
     for line in lines {
-        stdin.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+        stdin
+            .write_all(format!("{line}\n").as_bytes())
+            .await
+            .unwrap();
     }
     let mut answers = BufReader::new(door.stdout.take().unwrap()).lines();
     let mut said = String::new();

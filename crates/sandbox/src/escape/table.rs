@@ -3,15 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use super::attempt::{
-    Answer, NOWHERE, bind_abstract, call, call_at, call_for_fd, connect_a_pair_to, connect_unix, execute, fork, listen, open,
-    open_the_new_way, reach_memory, trace,
+    Answer, NOWHERE, bind_abstract, call, call_at, call_for_fd, connect_a_pair_to, connect_unix,
+    execute, fork, listen, open, open_the_new_way, reach_memory, trace,
 };
 use super::{Aims, Attempt};
 
 const NOT_OPEN: usize = usize::MAX;
 
 const fn attempt(name: &'static str, run: fn(&Aims) -> Answer) -> Attempt {
-    Attempt { name, run, also_refused: &[] }
+    Attempt {
+        name,
+        run,
+        also_refused: &[],
+    }
 }
 
 /// An attempt that consists of one call with fixed arguments.

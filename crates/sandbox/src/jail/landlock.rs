@@ -1,7 +1,8 @@
 //! Landlock with no rules: every file right there is, allowed for nothing.
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetError, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetError,
+    RulesetStatus, Scope,
 };
 
 use super::Spec;
@@ -11,9 +12,12 @@ use crate::sys;
 const NEWEST: ABI = ABI::V9;
 
 pub(super) fn lock_files(_: &Spec) -> Result<String, String> {
-    let version = sys::landlock_abi().ok_or("this kernel has no Landlock; seccomp alone keeps files closed")?;
+    let version = sys::landlock_abi()
+        .ok_or("this kernel has no Landlock; seccomp alone keeps files closed")?;
     match restrict().map_err(|error| error.to_string())? {
-        RulesetStatus::NotEnforced => Err("the kernel accepted the rules but enforces none of them".to_owned()),
+        RulesetStatus::NotEnforced => {
+            Err("the kernel accepted the rules but enforces none of them".to_owned())
+        }
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => {
             Ok(format!("version {version}: {}", coverage(version)))
         }

@@ -69,7 +69,9 @@ impl Report {
     /// Whether the measure of this name is in force.
     #[must_use]
     pub fn applied(&self, name: &str) -> bool {
-        self.measures.iter().any(|measure| measure.name == name && measure.is_applied())
+        self.measures
+            .iter()
+            .any(|measure| measure.name == name && measure.is_applied())
     }
 }
 

@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
 };
 
 use super::Spec;
@@ -22,12 +23,19 @@ pub(super) fn lock_calls(_: &Spec) -> Result<String, String> {
     for filter in [&absent, &allowed] {
         seccompiler::apply_filter_all_threads(filter).map_err(|error| error.to_string())?;
     }
-    Ok(format!("{} system calls allowed, all others refused", ALLOWED.len()))
+    Ok(format!(
+        "{} system calls allowed, all others refused",
+        ALLOWED.len()
+    ))
 }
 
 fn absent_calls() -> Result<BpfProgram, seccompiler::BackendError> {
     let rules = Rules::from([(libc::SYS_clone3, Vec::new())]);
-    compile(rules, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS.unsigned_abs()))
+    compile(
+        rules,
+        SeccompAction::Allow,
+        SeccompAction::Errno(libc::ENOSYS.unsigned_abs()),
+    )
 }
 
 /// The table as a program, for the process of this number.
@@ -36,10 +44,18 @@ pub(super) fn allowed_calls(own_pid: u32) -> Result<BpfProgram, seccompiler::Bac
     for row in ALLOWED {
         rules.insert(row.number, alternatives(row, own_pid)?);
     }
-    compile(rules, SeccompAction::Errno(libc::EPERM.unsigned_abs()), SeccompAction::Allow)
+    compile(
+        rules,
+        SeccompAction::Errno(libc::EPERM.unsigned_abs()),
+        SeccompAction::Allow,
+    )
 }
 
-fn compile(rules: Rules, others: SeccompAction, these: SeccompAction) -> Result<BpfProgram, seccompiler::BackendError> {
+fn compile(
+    rules: Rules,
+    others: SeccompAction,
+    these: SeccompAction,
+) -> Result<BpfProgram, seccompiler::BackendError> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     SeccompFilter::new(rules, others, these, arch)?.try_into()
 }
@@ -48,15 +64,28 @@ fn compile(rules: Rules, others: SeccompAction, these: SeccompAction) -> Result<
 fn alternatives(row: &Row, own_pid: u32) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     row.when
         .iter()
-        .map(|all| SeccompRule::new(all.iter().map(|one| condition(*one, own_pid)).collect::<Result<_, _>>()?))
+        .map(|all| {
+            SeccompRule::new(
+                all.iter()
+                    .map(|one| condition(*one, own_pid))
+                    .collect::<Result<_, _>>()?,
+            )
+        })
         .collect()
 }
 
-fn condition(condition: Condition, own_pid: u32) -> Result<SeccompCondition, seccompiler::BackendError> {
+fn condition(
+    condition: Condition,
+    own_pid: u32,
+) -> Result<SeccompCondition, seccompiler::BackendError> {
     use SeccompCmpArgLen::{Dword, Qword};
     let (length, operator, value) = match condition.test {
         Test::Int(value) => (Dword, SeccompCmpOp::Eq, u64::from(value)),
-        Test::IntBits { mask, value } => (Dword, SeccompCmpOp::MaskedEq(u64::from(mask)), u64::from(value)),
+        Test::IntBits { mask, value } => (
+            Dword,
+            SeccompCmpOp::MaskedEq(u64::from(mask)),
+            u64::from(value),
+        ),
         Test::Long(value) => (Qword, SeccompCmpOp::Eq, value),
         Test::LongBits { mask, value } => (Qword, SeccompCmpOp::MaskedEq(mask), value),
         Test::OwnPid => (Dword, SeccompCmpOp::Eq, u64::from(own_pid)),

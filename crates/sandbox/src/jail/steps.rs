@@ -27,25 +27,62 @@ impl Step {
 
 /// Every step, in order. `docs/privsep.md` lists the same names in the same order; a test compares them.
 pub const STEPS: &[Step] = &[
-    Step { name: "process name", apply: name_process },
-    Step { name: "single thread", apply: check_single_thread },
-    Step { name: "working directory", apply: leave_directory },
-    Step { name: "descriptors", apply: close_descriptors },
-    Step { name: "resource limits", apply: lower_limits },
-    Step { name: "no new privileges", apply: forbid_new_privileges },
-    Step { name: "root", apply: give_up_root },
-    Step { name: "capabilities", apply: drop_capabilities },
-    Step { name: "parent death", apply: die_with_parent },
-    Step { name: "not dumpable", apply: forbid_dumping },
-    Step { name: "landlock", apply: landlock::lock_files },
-    Step { name: "seccomp", apply: seccomp::lock_calls },
+    Step {
+        name: "process name",
+        apply: name_process,
+    },
+    Step {
+        name: "single thread",
+        apply: check_single_thread,
+    },
+    Step {
+        name: "working directory",
+        apply: leave_directory,
+    },
+    Step {
+        name: "descriptors",
+        apply: close_descriptors,
+    },
+    Step {
+        name: "resource limits",
+        apply: lower_limits,
+    },
+    Step {
+        name: "no new privileges",
+        apply: forbid_new_privileges,
+    },
+    Step {
+        name: "root",
+        apply: give_up_root,
+    },
+    Step {
+        name: "capabilities",
+        apply: drop_capabilities,
+    },
+    Step {
+        name: "parent death",
+        apply: die_with_parent,
+    },
+    Step {
+        name: "not dumpable",
+        apply: forbid_dumping,
+    },
+    Step {
+        name: "landlock",
+        apply: landlock::lock_files,
+    },
+    Step {
+        name: "seccomp",
+        apply: seccomp::lock_calls,
+    },
 ];
 
 /// The user and group that own nothing, on every Linux.
 const NOBODY: u32 = 65_534;
 
 fn name_process(spec: &Spec) -> Result<String, String> {
-    let name = CString::new(spec.name.as_str()).map_err(|_| "the name contains a zero byte".to_owned())?;
+    let name =
+        CString::new(spec.name.as_str()).map_err(|_| "the name contains a zero byte".to_owned())?;
     rustix::thread::set_name(&name).map_err(reason)?;
     Ok(spec.name.clone())
 }
@@ -54,7 +91,9 @@ fn name_process(spec: &Spec) -> Result<String, String> {
 fn check_single_thread(_: &Spec) -> Result<String, String> {
     match std::fs::read_dir("/proc/self/task").map(Iterator::count) {
         Ok(1) => Ok("every later thread inherits the jail".to_owned()),
-        Ok(threads) => Err(format!("{threads} threads were running already; only seccomp covers them all")),
+        Ok(threads) => Err(format!(
+            "{threads} threads were running already; only seccomp covers them all"
+        )),
         Err(error) => Err(format!("/proc/self/task cannot be read: {error}")),
     }
 }
@@ -66,9 +105,15 @@ fn leave_directory(_: &Spec) -> Result<String, String> {
 
 fn close_descriptors(_: &Spec) -> Result<String, String> {
     let (first, kept) = if sys::handover_is_a_packet_socket() {
-        (sys::HANDOVER_FD + 1, "kept 0, 1, 2 and the handover socket 3")
+        (
+            sys::HANDOVER_FD + 1,
+            "kept 0, 1, 2 and the handover socket 3",
+        )
     } else {
-        (sys::HANDOVER_FD, "kept 0, 1 and 2; no handover socket was inherited")
+        (
+            sys::HANDOVER_FD,
+            "kept 0, 1 and 2; no handover socket was inherited",
+        )
     };
     sys::close_from(first).map_err(|error| error.to_string())?;
     Ok(kept.to_owned())
@@ -81,14 +126,19 @@ fn lower_limits(spec: &Spec) -> Result<String, String> {
         Some(bytes) => format!("{} bytes of memory", lower_limit(Resource::Data, bytes)?),
         None => "memory not limited".to_owned(),
     };
-    Ok(format!("no core dumps, {descriptors} descriptors, {memory}"))
+    Ok(format!(
+        "no core dumps, {descriptors} descriptors, {memory}"
+    ))
 }
 
 /// Lowers the hard and the soft limit to `value`, or leaves a hard limit that is lower already.
 fn lower_limit(resource: Resource, value: u64) -> Result<u64, String> {
     let hard = rustix::process::getrlimit(resource).maximum;
     let value = hard.map_or(value, |hard| hard.min(value));
-    let limit = Rlimit { current: Some(value), maximum: Some(value) };
+    let limit = Rlimit {
+        current: Some(value),
+        maximum: Some(value),
+    };
     rustix::process::setrlimit(resource, limit).map_err(reason)?;
     Ok(value)
 }
@@ -113,7 +163,11 @@ fn drop_capabilities(_: &Spec) -> Result<String, String> {
     // Gone with the permitted set below in any case; the call itself is absent before Linux 4.3.
     let _ = rustix::thread::clear_ambient_capability_set();
     let none = CapabilitySet::empty();
-    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    let sets = CapabilitySets {
+        effective: none,
+        permitted: none,
+        inheritable: none,
+    };
     rustix::thread::set_capabilities(None, sets).map_err(reason)?;
     Ok("none left".to_owned())
 }
@@ -131,7 +185,13 @@ fn forbid_dumping(_: &Spec) -> Result<String, String> {
 }
 
 pub(super) fn hide_memory() -> rustix::io::Result<()> {
-    rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    rustix::process::setrlimit(
+        Resource::Core,
+        Rlimit {
+            current: Some(0),
+            maximum: Some(0),
+        },
+    )?;
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
 }
 

@@ -43,46 +43,92 @@ pub enum Test {
 }
 
 const fn int(arg: u8, value: libc::c_int) -> Condition {
-    Condition { arg, test: Test::Int(value as u32) }
+    Condition {
+        arg,
+        test: Test::Int(value as u32),
+    }
 }
 
 const fn long(arg: u8, value: u64) -> Condition {
-    Condition { arg, test: Test::Long(value) }
+    Condition {
+        arg,
+        test: Test::Long(value),
+    }
 }
 
 const fn own_pid(arg: u8) -> Condition {
-    Condition { arg, test: Test::OwnPid }
+    Condition {
+        arg,
+        test: Test::OwnPid,
+    }
 }
 
 /// A socket type, with or without the flags that may be or-ed to it.
 const fn socket_type(arg: u8, kind: libc::c_int) -> Condition {
     let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    Condition { arg, test: Test::IntBits { mask: !(flags as u32), value: kind as u32 } }
+    Condition {
+        arg,
+        test: Test::IntBits {
+            mask: !(flags as u32),
+            value: kind as u32,
+        },
+    }
 }
 
 /// Memory protection without the right to execute.
 const fn not_executable(arg: u8) -> Condition {
-    Condition { arg, test: Test::LongBits { mask: libc::PROT_EXEC as u64, value: 0 } }
+    Condition {
+        arg,
+        test: Test::LongBits {
+            mask: libc::PROT_EXEC as u64,
+            value: 0,
+        },
+    }
 }
 
 /// Exactly a new thread of this process: everything shared, no namespace, no tracing, no other process.
 const fn new_thread(arg: u8) -> Condition {
     const CLONE_DETACHED: u64 = 0x0040_0000;
-    let shared = libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_FILES | libc::CLONE_SIGHAND | libc::CLONE_THREAD;
+    let shared = libc::CLONE_VM
+        | libc::CLONE_FS
+        | libc::CLONE_FILES
+        | libc::CLONE_SIGHAND
+        | libc::CLONE_THREAD;
     let bookkeeping = libc::CLONE_SYSVSEM
         | libc::CLONE_SETTLS
         | libc::CLONE_PARENT_SETTID
         | libc::CLONE_CHILD_SETTID
         | libc::CLONE_CHILD_CLEARTID;
-    Condition { arg, test: Test::LongBits { mask: !(bookkeeping as u64 | CLONE_DETACHED), value: shared as u64 } }
+    Condition {
+        arg,
+        test: Test::LongBits {
+            mask: !(bookkeeping as u64 | CLONE_DETACHED),
+            value: shared as u64,
+        },
+    }
 }
 
 const fn any(name: &'static str, number: c_long, why: &'static str) -> Row {
-    Row { name, number, when: &[], why }
+    Row {
+        name,
+        number,
+        when: &[],
+        why,
+    }
 }
 
-const fn only(name: &'static str, number: c_long, when: &'static [&'static [Condition]], why: &'static str) -> Row {
-    Row { name, number, when, why }
+const fn only(
+    name: &'static str,
+    number: c_long,
+    when: &'static [&'static [Condition]],
+    why: &'static str,
+) -> Row {
+    Row {
+        name,
+        number,
+        when,
+        why,
+    }
 }
 
 /// Every call the worker may make.

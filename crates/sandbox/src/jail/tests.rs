@@ -8,7 +8,11 @@ fn the_document_lists_the_steps_in_the_order_of_the_code() {
     let text = std::fs::read_to_string(document).unwrap();
     let documented: Vec<&str> = text
         .lines()
-        .filter(|line| line.chars().next().is_some_and(|first| first.is_ascii_digit()))
+        .filter(|line| {
+            line.chars()
+                .next()
+                .is_some_and(|first| first.is_ascii_digit())
+        })
         .filter_map(|line| line.split("**").nth(1))
         .collect();
     let coded: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
@@ -62,7 +66,10 @@ fn what_must_never_be_allowed_is_not_in_the_table() {
         libc::SYS_statx,
     ];
     for number in never {
-        assert!(!ALLOWED.iter().any(|row| row.number == number), "call {number} must not be allowed");
+        assert!(
+            !ALLOWED.iter().any(|row| row.number == number),
+            "call {number} must not be allowed"
+        );
     }
 }
 
@@ -70,14 +77,23 @@ fn what_must_never_be_allowed_is_not_in_the_table() {
 fn the_table_compiles_to_a_filter_the_kernel_would_take() {
     const BPF_MAXINSNS: usize = 4096;
     let program = seccomp::allowed_calls(std::process::id()).unwrap();
-    assert!(program.len() < BPF_MAXINSNS, "{} instructions", program.len());
+    assert!(
+        program.len() < BPF_MAXINSNS,
+        "{} instructions",
+        program.len()
+    );
 }
 
 #[test]
 fn a_refused_measure_is_visible_in_the_report() {
-    let report =
-        Report::new(vec![Measure::new("one", Ok("fine".to_owned())), Measure::new("two", Err("kernel too old".to_owned()))]);
-    assert_eq!(report.to_string(), "one: applied (fine)\ntwo: REFUSED (kernel too old)");
+    let report = Report::new(vec![
+        Measure::new("one", Ok("fine".to_owned())),
+        Measure::new("two", Err("kernel too old".to_owned())),
+    ]);
+    assert_eq!(
+        report.to_string(),
+        "one: applied (fine)\ntwo: REFUSED (kernel too old)"
+    );
     assert!(!report.is_complete() && report.applied("one") && !report.applied("two"));
     assert_eq!(report.refused().count(), 1);
 }
@@ -85,8 +101,14 @@ fn a_refused_measure_is_visible_in_the_report() {
 #[test]
 fn the_probe_names_every_capability_once() {
     let capabilities = probe();
-    let names: BTreeSet<&str> = capabilities.iter().map(|capability| capability.name).collect();
+    let names: BTreeSet<&str> = capabilities
+        .iter()
+        .map(|capability| capability.name)
+        .collect();
     assert_eq!(names.len(), capabilities.len());
-    let passing = capabilities.iter().find(|capability| capability.name == "descriptor passing").unwrap();
+    let passing = capabilities
+        .iter()
+        .find(|capability| capability.name == "descriptor passing")
+        .unwrap();
     assert!(passing.available, "{}", passing.detail);
 }

@@ -33,23 +33,31 @@ pub struct SpawnedWorker {
 impl Worker {
     /// `program` is the full path of the worker's executable.
     pub fn new(program: impl AsRef<Path>) -> Self {
-        Self { command: Command::new(program.as_ref()).directory("/") }
+        Self {
+            command: Command::new(program.as_ref()).directory("/"),
+        }
     }
 
     #[must_use]
     pub fn arg(self, arg: impl AsRef<OsStr>) -> Self {
-        Self { command: self.command.arg(arg) }
+        Self {
+            command: self.command.arg(arg),
+        }
     }
 
     #[must_use]
     pub fn args(self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
-        Self { command: self.command.args(args) }
+        Self {
+            command: self.command.args(args),
+        }
     }
 
     /// Adds one variable, for example the log filter. Never a secret: the worker must not hold any.
     #[must_use]
     pub fn env(self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        Self { command: self.command.env(name, value) }
+        Self {
+            command: self.command.env(name, value),
+        }
     }
 
     /// Starts it. Blocks until the program runs or cannot: about a millisecond.
@@ -58,15 +66,27 @@ impl Worker {
     /// As [`Command::spawn`], or if the handover socket cannot be made.
     pub fn spawn(self) -> Result<SpawnedWorker, SpawnError> {
         let (ours, theirs) = handover::pair().map_err(SpawnError::Handover)?;
-        let Spawned { child, stdin, stdout, stderr } = self.command.spawn_with(Some(theirs.into_fd()))?;
+        let Spawned {
+            child,
+            stdin,
+            stdout,
+            stderr,
+        } = self.command.spawn_with(Some(theirs.into_fd()))?;
         for pipe in [&stdin, &stdout] {
             enlarge(pipe);
         }
-        Ok(SpawnedWorker { child, stdin, stdout, stderr, handover: ours })
+        Ok(SpawnedWorker {
+            child,
+            stdin,
+            stdout,
+            stderr,
+            handover: ours,
+        })
     }
 }
 
 /// A larger pipe means fewer wake-ups per line. An ordinary user has a budget for it; beyond, the default size serves.
 fn enlarge(pipe: &OwnedFd) {
-    let _: io::Result<usize> = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_BYTES).map_err(Into::into);
+    let _: io::Result<usize> =
+        rustix::pipe::fcntl_setpipe_size(pipe, PIPE_BYTES).map_err(Into::into);
 }

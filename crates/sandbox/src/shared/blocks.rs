@@ -15,7 +15,10 @@ pub(super) struct Blocks {
 impl Blocks {
     pub(super) fn new(bytes: usize) -> Self {
         let all = bytes / GRAIN * GRAIN;
-        Self { free: BTreeMap::from([(0, all)]), all }
+        Self {
+            free: BTreeMap::from([(0, all)]),
+            all,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -34,7 +37,9 @@ impl Blocks {
 
     /// Takes back what [`Blocks::take`] gave for the same number of bytes.
     pub(super) fn give_back(&mut self, mut start: usize, bytes: usize) {
-        let Some(mut size) = rounded(bytes) else { return };
+        let Some(mut size) = rounded(bytes) else {
+            return;
+        };
         if let Some(after) = self.free.remove(&(start + size)) {
             size += after;
         }
@@ -59,8 +64,14 @@ mod tests {
     #[test]
     fn the_lowest_room_is_used_first_and_neighbours_join() {
         let mut blocks = Blocks::new(10 * GRAIN);
-        let taken: Vec<_> = [1, GRAIN, GRAIN + 1, 6 * GRAIN].iter().map(|bytes| blocks.take(*bytes)).collect();
-        assert_eq!(taken, [Some(0), Some(GRAIN), Some(2 * GRAIN), Some(4 * GRAIN)]);
+        let taken: Vec<_> = [1, GRAIN, GRAIN + 1, 6 * GRAIN]
+            .iter()
+            .map(|bytes| blocks.take(*bytes))
+            .collect();
+        assert_eq!(
+            taken,
+            [Some(0), Some(GRAIN), Some(2 * GRAIN), Some(4 * GRAIN)]
+        );
         assert_eq!(blocks.take(1), None);
         blocks.give_back(GRAIN, GRAIN);
         assert_eq!(blocks.take(2 * GRAIN), None);

@@ -28,7 +28,11 @@ unsafe impl Sync for Map {}
 impl Map {
     pub(super) fn new(region: BorrowedFd<'_>, writable: bool) -> io::Result<Self> {
         let length = usize::try_from(fstat(region)?.st_size).unwrap_or(0);
-        let access = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
+        let access = if writable {
+            ProtFlags::READ | ProtFlags::WRITE
+        } else {
+            ProtFlags::READ
+        };
         // SAFETY: a new mapping at an address the kernel chooses; it replaces nothing.
         let start = unsafe { mmap(ptr::null_mut(), length, access, MapFlags::SHARED, region, 0) }?;
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -40,7 +44,9 @@ impl Map {
     }
 
     fn contains(&self, offset: usize, bytes: usize) -> bool {
-        offset.checked_add(bytes).is_some_and(|end| end <= self.length)
+        offset
+            .checked_add(bytes)
+            .is_some_and(|end| end <= self.length)
     }
 
     pub(super) fn find(&self, bytes: &[u8]) -> Option<usize> {
@@ -53,7 +59,13 @@ impl Map {
         if self.contains(offset, bytes.len()) {
             // SAFETY: the target is inside the mapping, and inside a block that only the caller uses. The source is borrowed, so it is
             // not that block.
-            unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.as_ptr().add(offset), bytes.len()) };
+            unsafe {
+                ptr::copy_nonoverlapping(
+                    bytes.as_ptr(),
+                    self.start.as_ptr().add(offset),
+                    bytes.len(),
+                )
+            };
         }
     }
 
@@ -66,7 +78,11 @@ impl Map {
         // process may write the source meanwhile; no reference to it exists, every byte is a valid `u8`, and what is read twice is
         // the copy.
         unsafe {
-            ptr::copy_nonoverlapping(self.start.as_ptr().add(offset), into.as_mut_ptr().add(into.len()), bytes);
+            ptr::copy_nonoverlapping(
+                self.start.as_ptr().add(offset),
+                into.as_mut_ptr().add(into.len()),
+                bytes,
+            );
             into.set_len(into.len() + bytes);
         }
         true
@@ -83,7 +99,10 @@ impl Map {
 
     /// The same for writing. The caller holds a block that includes it, borrowed for as long as the slice is used, and the map is
     /// writable.
-    #[expect(clippy::mut_from_ref, reason = "blocks do not overlap, so neither do the slices")]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "blocks do not overlap, so neither do the slices"
+    )]
     pub(super) fn slice_mut(&self, offset: usize, bytes: usize) -> Option<&mut [u8]> {
         if !self.contains(offset, bytes) {
             return None;
@@ -95,7 +114,8 @@ impl Map {
     /// Lets the system have the pages; they read as zero afterwards.
     pub(super) fn forget(&self) {
         // SAFETY: the whole mapping, in which the caller holds no block. If the kernel refuses, the memory stays in use.
-        let _refused = unsafe { madvise(self.start.as_ptr().cast(), self.length, Advice::LinuxRemove) };
+        let _refused =
+            unsafe { madvise(self.start.as_ptr().cast(), self.length, Advice::LinuxRemove) };
     }
 }
 

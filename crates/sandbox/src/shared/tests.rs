@@ -34,7 +34,10 @@ fn a_block_takes_no_more_than_it_has_room_for() {
     assert!(other.push(b"ab"));
     other.spare()[..2].copy_from_slice(b"cd");
     other.advance(2);
-    assert_eq!((other.as_ref(), arena.find(other.as_ref())), (b"abcd".as_slice(), Some(other.offset())));
+    assert_eq!(
+        (other.as_ref(), arena.find(other.as_ref())),
+        (b"abcd".as_slice(), Some(other.offset()))
+    );
     other.advance(100);
     assert_eq!(other.as_ref().len(), 6);
     drop(other);
@@ -64,7 +67,10 @@ fn nobody_can_cut_a_region_off() {
     assert!(View::over(&file).is_err());
     let bare = rustix::fs::memfd_create(c"bare", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
     ftruncate(&bare, SIZE as u64).unwrap();
-    assert_eq!(View::over(&bare).unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(
+        View::over(&bare).unwrap_err().kind(),
+        ErrorKind::InvalidInput
+    );
 }
 
 #[test]
@@ -77,7 +83,14 @@ fn readers_of_a_sealed_region_cannot_write() {
     assert!(fcntl_add_seals(&region, SealFlags::WRITE).is_err());
     let mut block = arena.block(1).unwrap();
     assert!(block.push(b"w"));
-    assert_eq!(View::over(&region).unwrap().slice(block.offset(), 1).unwrap().as_ref(), b"w");
+    assert_eq!(
+        View::over(&region)
+            .unwrap()
+            .slice(block.offset(), 1)
+            .unwrap()
+            .as_ref(),
+        b"w"
+    );
 }
 
 #[test]

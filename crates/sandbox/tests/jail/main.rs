@@ -20,13 +20,22 @@ fn main() -> ExitCode {
 }
 
 fn run_tests(filters: &[&str]) -> ExitCode {
-    let words: Vec<&&str> = filters.iter().filter(|word| !word.starts_with('-')).collect();
-    let chosen = outside::TESTS.iter().filter(|(name, _)| words.is_empty() || words.iter().any(|w| name.contains(**w)));
+    let words: Vec<&&str> = filters
+        .iter()
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    let chosen = outside::TESTS
+        .iter()
+        .filter(|(name, _)| words.is_empty() || words.iter().any(|w| name.contains(**w)));
     let mut failed = 0;
     for (name, test) in chosen {
         let passed = catch_unwind(test).is_ok();
         println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
         failed += u32::from(!passed);
     }
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

@@ -27,7 +27,10 @@ fn names_that_carry_credentials() {
         "AWS_ACCESS_KEY",
     ] {
         let reason = looks_like_credential(key, "hunter2");
-        assert!(matches!(reason, Some(Reason::Name { .. })), "{key}: {reason:?}");
+        assert!(
+            matches!(reason, Some(Reason::Name { .. })),
+            "{key}: {reason:?}"
+        );
     }
 }
 
@@ -92,10 +95,18 @@ fn references_switches_and_plain_values_pass() {
 #[test]
 fn the_fix_is_a_command_and_never_repeats_the_value() {
     let value = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
-    let text = looks_like_credential("X-GitHub-Token", value).unwrap().to_string();
+    let text = looks_like_credential("X-GitHub-Token", value)
+        .unwrap()
+        .to_string();
     assert!(text.contains("a GitHub token"), "{text}");
-    assert!(text.contains("`portcullis secret set x-github-token`") && text.contains("`keychain:x-github-token`"), "{text}");
+    assert!(
+        text.contains("`portcullis secret set x-github-token`")
+            && text.contains("`keychain:x-github-token`"),
+        "{text}"
+    );
     assert!(!text.contains(value));
-    let text = looks_like_credential("A\u{1b}[2J_TOKEN", "hunter2").unwrap().to_string();
+    let text = looks_like_credential("A\u{1b}[2J_TOKEN", "hunter2")
+        .unwrap()
+        .to_string();
     assert!(!text.contains('\u{1b}') && !text.contains("hunter2"));
 }

@@ -3,19 +3,30 @@ use proptest::prelude::*;
 
 #[test]
 fn three_kinds_of_reference() {
-    for text in ["env:GITHUB_TOKEN", "keychain:github-token", "secret:kv/team/github#token"] {
+    for text in [
+        "env:GITHUB_TOKEN",
+        "keychain:github-token",
+        "secret:kv/team/github#token",
+    ] {
         assert_eq!(SecretRef::parse(text).unwrap().to_string(), text);
     }
     assert_eq!(
         SecretRef::parse("secret:kv/a/b#c").unwrap(),
-        SecretRef::Engine { engine: "kv".into(), path: "a/b".into(), field: "c".into() }
+        SecretRef::Engine {
+            engine: "kv".into(),
+            path: "a/b".into(),
+            field: "c".into()
+        }
     );
 }
 
 #[test]
 fn everything_else_is_refused_without_being_repeated() {
     for (text, error) in [
-        ("ghp_abcdefghijklmnopqrstuvwxyz0123456789", RefError::NotAReference),
+        (
+            "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+            RefError::NotAReference,
+        ),
         ("Bearer abc", RefError::NotAReference),
         ("https://host/x", RefError::NotAReference),
         ("ENV:NAME", RefError::NotAReference),

@@ -3,7 +3,10 @@ use crate::*;
 const CANARY: &str = "canary-7f3a91";
 
 fn resolver(home: &std::path::Path) -> Resolver {
-    let environment = [("TOKEN".to_owned(), CANARY.to_owned()), ("EMPTY".to_owned(), String::new())];
+    let environment = [
+        ("TOKEN".to_owned(), CANARY.to_owned()),
+        ("EMPTY".to_owned(), String::new()),
+    ];
     Resolver::new(environment, Vault::in_home(home, os_entropy()))
 }
 
@@ -16,7 +19,10 @@ fn references_become_leases() {
     let home = tempfile::tempdir().unwrap();
     let resolver = resolver(home.path());
     assert_eq!(lease(&resolver, "env:TOKEN").unwrap().expose(), CANARY);
-    resolver.vault().set("TOKEN", &Secret::new("other".into())).unwrap();
+    resolver
+        .vault()
+        .set("TOKEN", &Secret::new("other".into()))
+        .unwrap();
     let from_vault = lease(&resolver, "keychain:TOKEN").unwrap();
     assert_eq!(from_vault.expose(), "other");
     assert_eq!(from_vault.reference().to_string(), "keychain:TOKEN");
@@ -45,7 +51,10 @@ fn nothing_prints_a_secret() {
     let secret = Secret::new(CANARY.into());
     resolver.vault().set("x", &secret).unwrap();
     let lease = lease(&resolver, "env:TOKEN").unwrap();
-    let printed = format!("{secret:?} {secret:#?} {lease:?} {resolver:#?} {:?}", resolver.vault());
+    let printed = format!(
+        "{secret:?} {secret:#?} {lease:?} {resolver:#?} {:?}",
+        resolver.vault()
+    );
     assert!(printed.contains("[secret]"));
     assert!(!printed.contains(CANARY), "{printed}");
 }

@@ -14,7 +14,10 @@ fn put(vault: &Vault, name: &str, value: &str) {
 }
 
 fn value(vault: &Vault, name: &str) -> Option<String> {
-    vault.get(name).unwrap().map(|secret| secret.expose().to_owned())
+    vault
+        .get(name)
+        .unwrap()
+        .map(|secret| secret.expose().to_owned())
 }
 
 #[test]
@@ -43,8 +46,15 @@ fn the_files_hold_no_plain_text_and_are_private() {
     for entry in std::fs::read_dir(home.path()).unwrap() {
         let path = entry.unwrap().path();
         let bytes = std::fs::read(&path).unwrap();
-        assert!(!bytes.windows(13).any(|w| w == b"canary-7f3a91"), "{path:?}");
-        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600, "{path:?}");
+        assert!(
+            !bytes.windows(13).any(|w| w == b"canary-7f3a91"),
+            "{path:?}"
+        );
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().mode() & 0o777,
+            0o600,
+            "{path:?}"
+        );
     }
 }
 
@@ -62,10 +72,20 @@ fn any_changed_byte_of_the_vault_or_the_key_is_refused() {
                 let mut changed = original.clone();
                 changed[at] ^= flip;
                 std::fs::write(&path, &changed).unwrap();
-                for error in [v.get("a").unwrap_err(), v.names().unwrap_err(), v.delete("a").unwrap_err()] {
-                    assert!(matches!(error, SecretError::VaultBroken { .. }), "{file} {at}: {error}");
+                for error in [
+                    v.get("a").unwrap_err(),
+                    v.names().unwrap_err(),
+                    v.delete("a").unwrap_err(),
+                ] {
+                    assert!(
+                        matches!(error, SecretError::VaultBroken { .. }),
+                        "{file} {at}: {error}"
+                    );
                 }
-                assert!(v.set("c", &Secret::new("x".into())).is_err(), "nothing is written over damage");
+                assert!(
+                    v.set("c", &Secret::new("x".into())).is_err(),
+                    "nothing is written over damage"
+                );
             }
             std::fs::write(&path, &original[..at]).unwrap();
             assert!(v.get("a").is_err(), "{file} cut at {at}");
@@ -84,10 +104,18 @@ fn entries_cannot_be_removed_swapped_or_brought_from_another_vault() {
     let path = home.path().join("secrets.vault");
     let text = std::fs::read_to_string(&path).unwrap();
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let (a, b) = (lines[1].split_once('\t').unwrap().1, lines[2].split_once('\t').unwrap().1);
+    let (a, b) = (
+        lines[1].split_once('\t').unwrap().1,
+        lines[2].split_once('\t').unwrap().1,
+    );
     let without = text.replace(lines[1], "");
     let swapped = text.replace(a, "X").replace(b, a).replace('X', b);
-    for forged in [without, swapped, text.replace("seal", "sale"), format!("{text}\n")] {
+    for forged in [
+        without,
+        swapped,
+        text.replace("seal", "sale"),
+        format!("{text}\n"),
+    ] {
         std::fs::write(&path, forged).unwrap();
         assert!(matches!(v.get("b"), Err(SecretError::VaultBroken { .. })));
     }
@@ -106,7 +134,10 @@ fn a_key_that_others_can_read_is_refused_with_the_fix() {
     for mode in [0o640, 0o604, 0o660, 0o601, 0o777] {
         std::fs::set_permissions(&key, PermissionsExt::from_mode(mode)).unwrap();
         let error = v.get("a").unwrap_err().to_string();
-        assert!(error.contains(&format!("chmod 600 {}", key.display())), "{error}");
+        assert!(
+            error.contains(&format!("chmod 600 {}", key.display())),
+            "{error}"
+        );
         assert!(v.set("b", &Secret::new("x".into())).is_err());
     }
     std::fs::set_permissions(&key, PermissionsExt::from_mode(0o400)).unwrap();
@@ -120,7 +151,10 @@ fn a_lost_key_is_said_and_never_replaced() {
     put(&v, "a", "first");
     let key = home.path().join("secrets.key");
     std::fs::remove_file(&key).unwrap();
-    assert!(matches!(v.set("b", &Secret::new("x".into())), Err(SecretError::KeyMissing { .. })));
+    assert!(matches!(
+        v.set("b", &Secret::new("x".into())),
+        Err(SecretError::KeyMissing { .. })
+    ));
     assert!(!key.exists());
     std::fs::write(&key, [7; 31]).unwrap();
     std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
@@ -132,14 +166,23 @@ fn bad_names_and_values_are_refused() {
     let home = tempfile::tempdir().unwrap();
     let v = vault(home.path());
     for name in ["", "a b", "a\tb", "a\nb", "ü", "seal\t"] {
-        assert!(matches!(v.set(name, &Secret::new("x".into())), Err(SecretError::BadName { .. })));
+        assert!(matches!(
+            v.set(name, &Secret::new("x".into())),
+            Err(SecretError::BadName { .. })
+        ));
     }
     for value in [String::new(), "a\0b".into(), "x".repeat(65 << 10)] {
-        assert!(matches!(v.set("a", &Secret::new(value)), Err(SecretError::BadValue { .. })));
+        assert!(matches!(
+            v.set("a", &Secret::new(value)),
+            Err(SecretError::BadValue { .. })
+        ));
     }
     put(&v, "seal", "an entry may have this name");
     assert_eq!(v.names().unwrap(), ["seal"]);
-    assert_eq!(value(&v, "seal").as_deref(), Some("an entry may have this name"));
+    assert_eq!(
+        value(&v, "seal").as_deref(),
+        Some("an entry may have this name")
+    );
 }
 
 #[test]
@@ -156,16 +199,27 @@ fn every_write_takes_fresh_nonces() {
     let first = std::fs::read_to_string(&path).unwrap();
     put(&v, "a", "same");
     let second = std::fs::read_to_string(&path).unwrap();
-    assert!(first.contains("a\t0101") && second.contains("a\t0303"), "{first}{second}");
+    assert!(
+        first.contains("a\t0101") && second.contains("a\t0303"),
+        "{first}{second}"
+    );
     assert!(first.contains("seal\t0202") && second.contains("seal\t0404"));
 }
 
 #[test]
 fn without_randomness_nothing_is_written() {
     let home = tempfile::tempdir().unwrap();
-    let v = Vault::in_home(home.path(), Arc::new(|_: &mut [u8]| Err(std::io::Error::other("none"))));
-    assert!(matches!(v.set("a", &Secret::new("x".into())), Err(SecretError::NoEntropy { .. })));
-    assert!(!home.path().join("secrets.key").exists() && !home.path().join("secrets.vault").exists());
+    let v = Vault::in_home(
+        home.path(),
+        Arc::new(|_: &mut [u8]| Err(std::io::Error::other("none"))),
+    );
+    assert!(matches!(
+        v.set("a", &Secret::new("x".into())),
+        Err(SecretError::NoEntropy { .. })
+    ));
+    assert!(
+        !home.path().join("secrets.key").exists() && !home.path().join("secrets.vault").exists()
+    );
 }
 
 #[test]
@@ -177,7 +231,10 @@ fn concurrent_writers_lose_nothing() {
             scope.spawn(move || {
                 for i in 0..5 {
                     put(&v, &format!("{t}-{i}"), &format!("value {t} {i}"));
-                    assert_eq!(value(&v, &format!("{t}-{i}")), Some(format!("value {t} {i}")));
+                    assert_eq!(
+                        value(&v, &format!("{t}-{i}")),
+                        Some(format!("value {t} {i}"))
+                    );
                 }
             });
         }

@@ -40,20 +40,39 @@ fn open(door: &Arc<Door>, caller: &Caller, parts: &Parts) -> Result<Reply, Refus
     if parts.method != Method::GET {
         return Err(reply::wrong_method("GET").into());
     }
-    let wrong = |sentence: String| Refused::from(refusal(StatusCode::BAD_REQUEST, ErrorCode::InvalidInput, &sentence));
+    let wrong = |sentence: String| {
+        Refused::from(refusal(
+            StatusCode::BAD_REQUEST,
+            ErrorCode::InvalidInput,
+            &sentence,
+        ))
+    };
     let (asked, mut filter) = wanted(parts.uri.query().unwrap_or_default()).map_err(wrong)?;
     if let Some(tenant) = caller.tenant() {
         // Whatever was asked for: an operator of one tenant sees that tenant's.
         filter.set("tenant", tenant);
     }
     let from = resumed(&parts.headers).map_err(wrong)?.or(asked);
-    let slot = Arc::clone(&door.event_streams).try_acquire_owned().map_err(|_| {
-        let sentence = format!("{MAX_STREAMS} streams of events are open already; close one first");
-        Refused::from(refusal(StatusCode::TOO_MANY_REQUESTS, ErrorCode::PermissionDenied, &sentence))
-    })?;
+    let slot = Arc::clone(&door.event_streams)
+        .try_acquire_owned()
+        .map_err(|_| {
+            let sentence =
+                format!("{MAX_STREAMS} streams of events are open already; close one first");
+            Refused::from(refusal(
+                StatusCode::TOO_MANY_REQUESTS,
+                ErrorCode::PermissionDenied,
+                &sentence,
+            ))
+        })?;
     let (sender, frames) = mpsc::channel(QUEUE);
     let subscription = door.gate.subscribe(from, filter);
-    tokio::spawn(tell(Arc::clone(door), caller.clone(), subscription, sender, slot));
+    tokio::spawn(tell(
+        Arc::clone(door),
+        caller.clone(),
+        subscription,
+        sender,
+        slot,
+    ));
     Ok(reply::events(frames))
 }
 
@@ -63,7 +82,8 @@ fn resumed(headers: &HeaderMap) -> Result<Option<Place>, String> {
         return Ok(None);
     }
     let last = guard::single(headers, "last-event-id").and_then(|text| text.parse::<Place>().ok());
-    last.map(|last| Some(last.next())).ok_or_else(|| "`Last-Event-ID` is no position of an event".to_owned())
+    last.map(|last| Some(last.next()))
+        .ok_or_else(|| "`Last-Event-ID` is no position of an event".to_owned())
 }
 
 fn wanted(query: &str) -> Result<(Option<Place>, EventFilter), String> {
@@ -73,12 +93,19 @@ fn wanted(query: &str) -> Result<(Option<Place>, EventFilter), String> {
     }
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let value =
-            crate::route::unescaped(&value.replace('+', " ")).ok_or_else(|| format!("`{key}` is not escaped properly"))?;
+        let value = crate::route::unescaped(&value.replace('+', " "))
+            .ok_or_else(|| format!("`{key}` is not escaped properly"))?;
         if key == "from" {
-            from = Some(value.parse::<Place>().map_err(|error| format!("`from`: {error}"))?);
+            from = Some(
+                value
+                    .parse::<Place>()
+                    .map_err(|error| format!("`from`: {error}"))?,
+            );
         } else if !filter.set(key, &value) {
-            return Err(format!("there is no condition `{key}`; there are from, {}", EventFilter::KEYS.join(", ")));
+            return Err(format!(
+                "there is no condition `{key}`; there are from, {}",
+                EventFilter::KEYS.join(", ")
+            ));
         }
     }
     Ok((from, filter))
@@ -105,7 +132,10 @@ async fn tell(
                 }
             };
             for frame in frames(&news) {
-                if !matches!(tokio::time::timeout(PATIENCE, sender.send(frame.into())).await, Ok(Ok(()))) {
+                if !matches!(
+                    tokio::time::timeout(PATIENCE, sender.send(frame.into())).await,
+                    Ok(Ok(()))
+                ) {
                     return;
                 }
             }
@@ -121,20 +151,30 @@ async fn tell(
 
 fn frames(news: &News) -> impl Iterator<Item = Bytes> {
     let missed = news.missed.map(told_missed);
-    let events = news.events.iter().map(|event| frame(&event.position.to_string(), "", event.line.as_bytes()));
+    let events = news
+        .events
+        .iter()
+        .map(|event| frame(&event.position.to_string(), "", event.line.as_bytes()));
     missed.into_iter().chain(events)
 }
 
 /// Has no id: whoever resumes goes on behind the last event it really saw.
 fn told_missed(missed: Missed) -> Bytes {
-    let data = format!("{{\"records\":{},\"from\":\"{}\"}}", missed.records, missed.from);
+    let data = format!(
+        "{{\"records\":{},\"from\":\"{}\"}}",
+        missed.records, missed.from
+    );
     frame("", "missed", data.as_bytes())
 }
 
 /// Event lines hold no line end, so one `data` line is enough.
 fn frame(id: &str, name: &str, data: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(data.len() + 64);
-    for (key, value) in [("id: ", id.as_bytes()), ("event: ", name.as_bytes()), ("data: ", data)] {
+    for (key, value) in [
+        ("id: ", id.as_bytes()),
+        ("event: ", name.as_bytes()),
+        ("data: ", data),
+    ] {
         if !value.is_empty() {
             out.extend_from_slice(key.as_bytes());
             out.extend_from_slice(value);
@@ -153,9 +193,13 @@ mod tests {
 
     #[test]
     fn a_query_is_a_place_and_conditions() {
-        let (from, filter) = wanted("from=12.1&family=approval&caller=a%20b&event=ToolPolicyViolation").unwrap();
+        let (from, filter) =
+            wanted("from=12.1&family=approval&caller=a%20b&event=ToolPolicyViolation").unwrap();
         assert_eq!(from, Some(Place { seq: 12, index: 1 }));
-        assert_eq!((filter.family.as_str(), filter.caller.as_str()), ("approval", "a b"));
+        assert_eq!(
+            (filter.family.as_str(), filter.caller.as_str()),
+            ("approval", "a b")
+        );
         assert_eq!(wanted("").unwrap(), (None, gateway::EventFilter::default()));
         for wrong in ["from=x", "colour=red", "caller=%zz", "from"] {
             assert!(wanted(wrong).is_err(), "{wrong}");
@@ -165,7 +209,13 @@ mod tests {
 
     #[test]
     fn what_was_missed_is_an_event_of_its_own() {
-        let frame = told_missed(Missed { records: 7, from: Place::start_of(3) });
-        assert_eq!(frame, "event: missed\ndata: {\"records\":7,\"from\":\"3.0\"}\n\n");
+        let frame = told_missed(Missed {
+            records: 7,
+            from: Place::start_of(3),
+        });
+        assert_eq!(
+            frame,
+            "event: missed\ndata: {\"records\":7,\"from\":\"3.0\"}\n\n"
+        );
     }
 }

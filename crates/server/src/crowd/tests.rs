@@ -5,7 +5,9 @@ use tokio::time::timeout;
 use super::{Crowd, FEW, Guest, connections};
 
 async fn is_dismissed(guest: &Guest) -> bool {
-    timeout(Duration::from_millis(1), guest.dismissed()).await.is_ok()
+    timeout(Duration::from_millis(1), guest.dismissed())
+        .await
+        .is_ok()
 }
 
 #[tokio::test(start_paused = true)]
@@ -15,7 +17,10 @@ async fn a_newcomer_takes_the_place_of_the_oldest_idle_stranger() {
     strangers[0].set_busy(true);
     let newcomer = crowd.enter();
     assert_eq!(crowd.counts(), (3, 0));
-    assert!(is_dismissed(&strangers[1]).await, "the oldest that waits for nothing");
+    assert!(
+        is_dismissed(&strangers[1]).await,
+        "the oldest that waits for nothing"
+    );
     for stays in [&strangers[0], &strangers[2], &newcomer] {
         assert!(!is_dismissed(stays).await);
     }
@@ -32,7 +37,10 @@ async fn no_number_of_strangers_moves_a_caller() {
     assert_eq!(crowd.counts(), (4, 1));
     assert!(!is_dismissed(&caller).await);
     let late = crowd.enter();
-    assert!(late.recognise("bob"), "whoever comes with a credential gets in");
+    assert!(
+        late.recognise("bob"),
+        "whoever comes with a credential gets in"
+    );
     assert_eq!(crowd.counts(), (3, 2));
     drop((flood, caller, late));
     assert_eq!(crowd.counts(), (0, 0));
@@ -42,7 +50,10 @@ async fn no_number_of_strangers_moves_a_caller() {
 fn one_caller_leaves_room_for_others() {
     let crowd = Crowd::new(8, 100);
     let of = |caller: &str, many: usize| -> Vec<Arc<Guest>> {
-        (0..many).map(|_| crowd.enter()).filter(|guest| guest.recognise(caller)).collect()
+        (0..many)
+            .map(|_| crowd.enter())
+            .filter(|guest| guest.recognise(caller))
+            .collect()
     };
     let greedy = of("greedy", 500);
     assert_eq!(greedy.len(), 50);
@@ -66,7 +77,10 @@ async fn a_stranger_that_dawdles_is_let_go_and_a_caller_is_not() {
     let minute = Duration::from_secs(60);
     assert!(timeout(minute, dawdler.dismissed()).await.is_ok());
     assert!(timeout(minute, caller.dismissed()).await.is_err());
-    assert!(timeout(minute, busy.dismissed()).await.is_err(), "its request has a time of its own");
+    assert!(
+        timeout(minute, busy.dismissed()).await.is_err(),
+        "its request has a time of its own"
+    );
     busy.set_busy(false);
     assert!(timeout(minute, busy.dismissed()).await.is_ok());
 }

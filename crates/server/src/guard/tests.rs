@@ -2,7 +2,9 @@ use std::net::SocketAddr;
 
 use http::{HeaderMap, HeaderValue, Uri, header};
 
-use super::{accepts, framing, is_known, is_ours, names_credential, sends_json, single, split_authority};
+use super::{
+    accepts, framing, is_known, is_ours, names_credential, sends_json, single, split_authority,
+};
 
 fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
     let mut map = HeaderMap::new();
@@ -111,22 +113,48 @@ fn a_credential_in_a_url_is_noticed() {
     for uri in ["/mcp?access_token=x", "/mcp?a=1&TOKEN=x", "/mcp?bearer"] {
         assert!(names_credential(&uri.parse::<Uri>().unwrap()), "{uri}");
     }
-    assert!(!names_credential(&"/mcp?progressToken=1".parse::<Uri>().unwrap()));
+    assert!(!names_credential(
+        &"/mcp?progressToken=1".parse::<Uri>().unwrap()
+    ));
 }
 
 #[test]
 fn a_body_with_two_lengths_is_refused() {
     assert!(framing(&headers(&[("content-length", "1")])).is_ok());
-    assert!(framing(&headers(&[("content-length", "1"), ("transfer-encoding", "chunked")])).is_err());
-    assert!(framing(&headers(&[("content-length", "1"), ("content-length", "1")])).is_err());
+    assert!(
+        framing(&headers(&[
+            ("content-length", "1"),
+            ("transfer-encoding", "chunked")
+        ]))
+        .is_err()
+    );
+    assert!(
+        framing(&headers(&[
+            ("content-length", "1"),
+            ("content-length", "1")
+        ]))
+        .is_err()
+    );
 }
 
 #[test]
 fn content_type_is_json_with_or_without_parameters() {
-    for good in ["application/json", "application/json; charset=utf-8", "Application/JSON"] {
-        assert!(sends_json(&headers(&[("content-type", good)])).is_ok(), "{good}");
+    for good in [
+        "application/json",
+        "application/json; charset=utf-8",
+        "Application/JSON",
+    ] {
+        assert!(
+            sends_json(&headers(&[("content-type", good)])).is_ok(),
+            "{good}"
+        );
     }
-    for bad in ["text/plain", "application/jsonp", "", "application/json-patch+json"] {
+    for bad in [
+        "text/plain",
+        "application/jsonp",
+        "",
+        "application/json-patch+json",
+    ] {
         let refused = sends_json(&headers(&[("content-type", bad)])).unwrap_err();
         assert_eq!(refused.status(), 415, "{bad}");
     }
@@ -143,17 +171,43 @@ fn accept_allows_both_types_or_anything() {
         "application/*, text/event-stream;q=0.5",
         "",
     ] {
-        assert!(accepts(&headers(&[("accept", good)]), &both).is_ok(), "{good}");
+        assert!(
+            accepts(&headers(&[("accept", good)]), &both).is_ok(),
+            "{good}"
+        );
     }
     assert!(accepts(&HeaderMap::new(), &both).is_ok());
-    assert!(accepts(&headers(&[("accept", "application/json"), ("accept", "text/event-stream")]), &both).is_ok());
-    for bad in ["text/html", "application/json", "text/event-stream", "text/*"] {
-        assert_eq!(accepts(&headers(&[("accept", bad)]), &both).unwrap_err().status(), 406, "{bad}");
+    assert!(
+        accepts(
+            &headers(&[
+                ("accept", "application/json"),
+                ("accept", "text/event-stream")
+            ]),
+            &both
+        )
+        .is_ok()
+    );
+    for bad in [
+        "text/html",
+        "application/json",
+        "text/event-stream",
+        "text/*",
+    ] {
+        assert_eq!(
+            accepts(&headers(&[("accept", bad)]), &both)
+                .unwrap_err()
+                .status(),
+            406,
+            "{bad}"
+        );
     }
 }
 
 #[test]
 fn a_header_that_must_be_single_is_none_when_doubled() {
     assert_eq!(single(&headers(&[("host", "a")]), header::HOST), Some("a"));
-    assert_eq!(single(&headers(&[("host", "a"), ("host", "a")]), header::HOST), None);
+    assert_eq!(
+        single(&headers(&[("host", "a"), ("host", "a")]), header::HOST),
+        None
+    );
 }

@@ -30,7 +30,10 @@ async fn echo(listener: TcpListener) {
             Ok::<_, Infallible>(Response::new(Full::new(text)))
         }
     });
-    let _ended = http1::Builder::new().max_buf_size(72 << 10).serve_connection(TokioIo::new(inlet), service).await;
+    let _ended = http1::Builder::new()
+        .max_buf_size(72 << 10)
+        .serve_connection(TokioIo::new(inlet), service)
+        .await;
 }
 
 async fn connected() -> TcpStream {
@@ -41,12 +44,22 @@ async fn connected() -> TcpStream {
 }
 
 fn request(body: &[u8]) -> Vec<u8> {
-    [format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
+    [
+        format!(
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        )
+        .as_bytes(),
+        body,
+    ]
+    .concat()
 }
 
 /// Bytes that are nowhere the same as at another place nearby.
 fn pattern(length: usize, seed: usize) -> Vec<u8> {
-    (0..length).map(|at| ((at * 31 + at / 251 + seed * 7) % 253) as u8).collect()
+    (0..length)
+        .map(|at| ((at * 31 + at / 251 + seed * 7) % 253) as u8)
+        .collect()
 }
 
 /// The body of the next response.
@@ -56,7 +69,13 @@ async fn response(stream: &mut (impl AsyncRead + Unpin)) -> Vec<u8> {
         head.push(stream.read_u8().await.unwrap());
     }
     let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap().trim().parse().unwrap();
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "))
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.unwrap();
     body
@@ -64,11 +83,29 @@ async fn response(stream: &mut (impl AsyncRead + Unpin)) -> Vec<u8> {
 
 #[tokio::test]
 async fn bodies_of_pipelined_requests_stay_apart() {
-    let lengths = [0, 10, 63 << 10, 64 << 10, 100_000, 1 << 20, 17, 3_000_001, 70_000];
-    let bodies: Vec<_> = lengths.iter().enumerate().map(|(seed, length)| pattern(*length, seed)).collect();
+    let lengths = [
+        0,
+        10,
+        63 << 10,
+        64 << 10,
+        100_000,
+        1 << 20,
+        17,
+        3_000_001,
+        70_000,
+    ];
+    let bodies: Vec<_> = lengths
+        .iter()
+        .enumerate()
+        .map(|(seed, length)| pattern(*length, seed))
+        .collect();
     for piece in [1_000, 65_536, usize::MAX] {
         let mut stream = connected().await;
-        let all = bodies.iter().map(|body| request(body)).collect::<Vec<_>>().concat();
+        let all = bodies
+            .iter()
+            .map(|body| request(body))
+            .collect::<Vec<_>>()
+            .concat();
         let (mut reading, mut writing) = stream.split();
         let send = async {
             for part in all.chunks(piece.min(all.len())) {
@@ -78,10 +115,18 @@ async fn bodies_of_pipelined_requests_stay_apart() {
         };
         let receive = async {
             for body in &bodies {
-                assert!(response(&mut reading).await == *body, "{} bytes in pieces of {piece}", body.len());
+                assert!(
+                    response(&mut reading).await == *body,
+                    "{} bytes in pieces of {piece}",
+                    body.len()
+                );
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), async { tokio::join!(send, receive) }).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(60), async {
+            tokio::join!(send, receive)
+        })
+        .await
+        .unwrap();
     }
 }
 
@@ -102,6 +147,8 @@ async fn a_body_that_breaks_off_is_refused() {
     stream.write_all(&whole[..300_000]).await.unwrap();
     stream.shutdown().await.unwrap();
     let mut rest = Vec::new();
-    let _closed = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut rest)).await.unwrap();
+    let _closed = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut rest))
+        .await
+        .unwrap();
     assert!(memchr::memmem::find(&rest, &pattern(1_000, 1)).is_none());
 }

@@ -13,16 +13,22 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const LIMITS: Limits = Limits::new(4096, 4);
 
 /// Reads the greeting and answers it; an error is the line to send before closing.
-pub(super) async fn greet(door: &Door, reader: &mut Reader) -> Result<(Caller, Option<ServerId>), Vec<u8>> {
+pub(super) async fn greet(
+    door: &Door,
+    reader: &mut Reader,
+) -> Result<(Caller, Option<ServerId>), Vec<u8>> {
     let line = match tokio::time::timeout(DEADLINE, reader.next()).await {
         Ok(Some(Line::Whole(line))) => line,
         Ok(Some(Line::TooLong { .. })) => return Err(refusal("the first line is too long")),
         Ok(None) | Err(_) => return Err(refusal("no hello came")),
     };
-    let hello = Json::parse(&line, LIMITS).map_err(|error| refusal(&format!("the first line must be a hello: {error}")))?;
+    let hello = Json::parse(&line, LIMITS)
+        .map_err(|error| refusal(&format!("the first line must be a hello: {error}")))?;
     let text = |key: &str| hello.get(key).and_then(Json::as_str);
     if text("portcullis").as_deref() != Some("hello") {
-        return Err(refusal("the first line must be {\"portcullis\":\"hello\",\"token\":\"…\"}"));
+        return Err(refusal(
+            "the first line must be {\"portcullis\":\"hello\",\"token\":\"…\"}",
+        ));
     }
     let caller = match text("token") {
         Some(token) => door.gate.identify(&token),
@@ -35,9 +41,18 @@ pub(super) async fn greet(door: &Door, reader: &mut Reader) -> Result<(Caller, O
     let mount = match text("mount") {
         None => None,
         Some(id) => {
-            let known = ServerId::parse(&id).ok().filter(|id| door.gate.catalog().shows(id, &caller));
+            let known = ServerId::parse(&id)
+                .ok()
+                .filter(|id| door.gate.catalog().shows(id, &caller));
             Some(known.ok_or_else(|| {
-                refused::note_one(door, "mcp-stdio", &caller, "hello", ErrorCode::NotFound.as_str(), "no such server to mount");
+                refused::note_one(
+                    door,
+                    "mcp-stdio",
+                    &caller,
+                    "hello",
+                    ErrorCode::NotFound.as_str(),
+                    "no such server to mount",
+                );
                 refusal("no such server to mount")
             })?)
         }

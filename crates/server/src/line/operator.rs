@@ -15,9 +15,21 @@ use crate::{
 };
 
 /// Performs a verb. For anyone else the method does not exist.
-pub(super) async fn answer(door: &Door, caller: &Caller, verb: &str, incoming: &Incoming<'_>) -> Answer {
+pub(super) async fn answer(
+    door: &Door,
+    caller: &Caller,
+    verb: &str,
+    incoming: &Incoming<'_>,
+) -> Answer {
     if !caller.is_operator() {
-        refused::note_one(door, "admin", caller, incoming.method, Rule::PermissionDenied.code(), "for operators only");
+        refused::note_one(
+            door,
+            "admin",
+            caller,
+            incoming.method,
+            Rule::PermissionDenied.code(),
+            "for operators only",
+        );
         return Problem::no_method(incoming.method).into();
     }
     let verb = match verb {
@@ -38,7 +50,14 @@ pub(super) async fn answer(door: &Door, caller: &Caller, verb: &str, incoming: &
     match admin::perform(door, caller, verb, incoming.params_text().into_bytes()).await {
         Ok(body) => Answer::result(body),
         Err(problem) => {
-            refused::note_one(door, "admin", caller, incoming.method, Rule::Malformed.code(), &problem);
+            refused::note_one(
+                door,
+                "admin",
+                caller,
+                incoming.method,
+                Rule::Malformed.code(),
+                &problem,
+            );
             Problem::new(gateway::REFUSED, &problem).into()
         }
     }

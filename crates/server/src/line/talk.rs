@@ -65,7 +65,12 @@ pub(super) struct Talk {
 }
 
 impl Talk {
-    pub(super) fn new(door: Arc<Door>, caller: Caller, mount: Option<ServerId>, out: mpsc::Sender<Parcel>) -> Self {
+    pub(super) fn new(
+        door: Arc<Door>,
+        caller: Caller,
+        mount: Option<ServerId>,
+        out: mpsc::Sender<Parcel>,
+    ) -> Self {
         let lane = format!("line:{}:{}", caller.id(), door.serial()).into();
         Self {
             door,
@@ -92,7 +97,9 @@ impl Talk {
                 () = self.out.closed() => None,
                 () = &mut closing => break Ending::Stopping,
             };
-            let Some(line) = line else { break Ending::HungUp };
+            let Some(line) = line else {
+                break Ending::HungUp;
+            };
             if !self.caller.is_active() {
                 let skim = match line {
                     Line::Whole(text) => Skim::of(&text),
@@ -101,12 +108,18 @@ impl Talk {
                         *skim
                     }
                 };
-                self.complain(skim.id().cloned(), &Problem::new(gateway::REFUSED, "Unknown or revoked credential")).await;
+                self.complain(
+                    skim.id().cloned(),
+                    &Problem::new(gateway::REFUSED, "Unknown or revoked credential"),
+                )
+                .await;
                 break Ending::Revoked;
             }
             match line {
                 Line::Whole(line) => self.line(line).await,
-                Line::TooLong { mut skim, bytes, .. } => {
+                Line::TooLong {
+                    mut skim, bytes, ..
+                } => {
                     while skim.lags() {
                         skim.step();
                         tokio::task::yield_now().await;
@@ -168,8 +181,16 @@ impl Talk {
 
     /// Refuses what is no message, or none that this conversation can take.
     async fn complain(&self, id: Option<Id>, problem: &Problem) {
-        refused::note_one(&self.door, "mcp-stdio", &self.caller, "line", Rule::Malformed.code(), &problem.sentence());
-        self.send(rpc::error(id.as_ref(), &problem.object).into()).await;
+        refused::note_one(
+            &self.door,
+            "mcp-stdio",
+            &self.caller,
+            "line",
+            Rule::Malformed.code(),
+            &problem.sentence(),
+        );
+        self.send(rpc::error(id.as_ref(), &problem.object).into())
+            .await;
     }
 
     async fn line(&mut self, line: Bytes) {
@@ -177,7 +198,13 @@ impl Talk {
             return;
         }
         let settings = self.door.gate.settings();
-        let json = match validated(&self.door, &line, Limits::new(settings.max_body_bytes, settings.max_depth)).await {
+        let json = match validated(
+            &self.door,
+            &line,
+            Limits::new(settings.max_body_bytes, settings.max_depth),
+        )
+        .await
+        {
             Ok(json) => json,
             Err(error) => {
                 let problem = Problem::new(code::PARSE_ERROR, &format!("Parse error: {error}"));
@@ -189,16 +216,27 @@ impl Talk {
         }
         match rpc::read(json) {
             Ok(Message::Request { id, method, params }) => {
-                self.request(&Incoming { id, method: &method, params, body: &line, outline: None }).await;
+                self.request(&Incoming {
+                    id,
+                    method: &method,
+                    params,
+                    body: &line,
+                    outline: None,
+                })
+                .await;
             }
             Ok(message) => {
                 legacy::hear(&self.peer, &message, &line);
-                if matches!(&message, Message::Notification { method, .. } if method == "notifications/initialized") {
+                if matches!(&message, Message::Notification { method, .. } if method == "notifications/initialized")
+                {
                     self.tell_news();
                 }
             }
             Err(error) => {
-                let problem = Problem::new(code::INVALID_REQUEST, &format!("Invalid request: {}", error.problem));
+                let problem = Problem::new(
+                    code::INVALID_REQUEST,
+                    &format!("Invalid request: {}", error.problem),
+                );
                 self.complain(error.id, &problem).await;
             }
         }
@@ -213,12 +251,18 @@ impl Talk {
             let answer = operator::answer(&self.door, &self.caller, verb, incoming).await;
             return self.send(answer.message(&incoming.id).into()).await;
         }
-        let turn = match incoming.params.and_then(|params| params.path(&["_meta", keys::PROTOCOL_VERSION])) {
+        let turn = match incoming
+            .params
+            .and_then(|params| params.path(&["_meta", keys::PROTOCOL_VERSION]))
+        {
             Some(_) => self.modern(incoming),
             None => self.legacy(incoming),
         };
         match turn {
-            Turn::Now(answer, pass) => self.send(Parcel::new(answer.message(&incoming.id), pass)).await,
+            Turn::Now(answer, pass) => {
+                self.send(Parcel::new(answer.message(&incoming.id), pass))
+                    .await
+            }
             Turn::Call(call) => {
                 self.calls.spawn(carry(call, self.out.clone()));
             }
@@ -243,11 +287,16 @@ impl Talk {
     }
 
     fn modern(&self, incoming: &Incoming<'_>) -> Turn {
-        let meta = match Meta::read(incoming.params, incoming.body).and_then(|meta| meta.spoken().map(|()| meta)) {
+        let meta = match Meta::read(incoming.params, incoming.body)
+            .and_then(|meta| meta.spoken().map(|()| meta))
+        {
             Ok(meta) => meta,
             Err(problem) => return problem.into(),
         };
-        let client = Client { log: meta.log, ..self.client(Era::Modern, meta.capabilities.clone()) };
+        let client = Client {
+            log: meta.log,
+            ..self.client(Era::Modern, meta.capabilities.clone())
+        };
         modern::turn(&self.door, &client, meta, incoming, Some(&self.peer))
     }
 
@@ -259,7 +308,8 @@ impl Talk {
             }
             (None, "initialize") => match Handshake::read(incoming.params, true) {
                 Ok(handshake) => {
-                    let (answer, pass) = handshake.result(&self.door, &self.caller, self.mount.as_ref());
+                    let (answer, pass) =
+                        handshake.result(&self.door, &self.caller, self.mount.as_ref());
                     self.handshake = Some(handshake);
                     Turn::Now(answer, pass)
                 }
@@ -281,18 +331,35 @@ impl Talk {
         let seat = self.door.listeners.enter(self.caller.id())?;
         let registration = Some(self.peer.register(&incoming.id)?);
         let client = self.client(Era::Modern, Bytes::from_static(b"{}"));
-        let listener = Listener { client, id: incoming.id.clone(), filter, seat, registration };
+        let listener = Listener {
+            client,
+            id: incoming.id.clone(),
+            filter,
+            seat,
+            registration,
+        };
         tokio::spawn(listener.run(Arc::clone(&self.door), Outlet::Lines(self.out.clone())));
         Ok(())
     }
 
     async fn batch(&mut self, line: Bytes) {
-        let Some(handshake) = self.handshake.as_ref().filter(|handshake| handshake.revision == Revision::V2025_03_26) else {
-            let problem = Problem::new(code::INVALID_REQUEST, "Invalid request: batches exist only in revision 2025-03-26");
+        let Some(handshake) = self
+            .handshake
+            .as_ref()
+            .filter(|handshake| handshake.revision == Revision::V2025_03_26)
+        else {
+            let problem = Problem::new(
+                code::INVALID_REQUEST,
+                "Invalid request: batches exist only in revision 2025-03-26",
+            );
             return self.complain(None, &problem).await;
         };
         let client = self.client(Era::Legacy, handshake.capabilities.clone());
-        let (door, peer, out) = (Arc::clone(&self.door), Arc::clone(&self.peer), self.out.clone());
+        let (door, peer, out) = (
+            Arc::clone(&self.door),
+            Arc::clone(&self.peer),
+            self.out.clone(),
+        );
         self.calls.spawn(async move {
             let reply = match batch::run(&door, &client, &peer, &line).await {
                 Ok(reply) => reply,
@@ -306,7 +373,11 @@ impl Talk {
 
     /// Legacy clients hear of changes without asking, once they said they are ready.
     fn tell_news(&mut self) {
-        let mut watch = Watch::new(self.door.gate.changes(), self.mount.clone(), self.caller.id());
+        let mut watch = Watch::new(
+            self.door.gate.changes(),
+            self.mount.clone(),
+            self.caller.id(),
+        );
         let (gate, caller) = (self.door.gate.clone(), self.caller.clone());
         let (peer, out) = (Arc::clone(&self.peer), self.out.clone());
         if self.handshake.is_none() || peer.is_told() {
@@ -328,7 +399,11 @@ impl Talk {
 }
 
 /// Validates a line. A long one is validated where nobody else waits for it.
-async fn validated<'a>(door: &Door, line: &'a Bytes, limits: Limits) -> Result<Json<'a>, JsonError> {
+async fn validated<'a>(
+    door: &Door,
+    line: &'a Bytes,
+    limits: Limits,
+) -> Result<Json<'a>, JsonError> {
     if !door.gate.is_long(line.len()) {
         return Json::parse(line, limits);
     }

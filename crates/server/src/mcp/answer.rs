@@ -35,15 +35,25 @@ pub(crate) struct Problem {
 impl Problem {
     /// What the client is told.
     pub(crate) fn sentence(&self) -> String {
-        Json::checked_before(&self.object).get("message").and_then(Json::as_str).unwrap_or_default().into_owned()
+        Json::checked_before(&self.object)
+            .get("message")
+            .and_then(Json::as_str)
+            .unwrap_or_default()
+            .into_owned()
     }
 
     pub(crate) fn new(code: i64, message: &str) -> Self {
-        Self { code, object: rpc::error_object(code, message, None).into() }
+        Self {
+            code,
+            object: rpc::error_object(code, message, None).into(),
+        }
     }
 
     pub(crate) fn with_data(code: i64, message: &str, data: &[u8]) -> Self {
-        Self { code, object: rpc::error_object(code, message, Some(data)).into() }
+        Self {
+            code,
+            object: rpc::error_object(code, message, Some(data)).into(),
+        }
     }
 
     pub(crate) fn invalid_params(message: &str) -> Self {
@@ -52,7 +62,10 @@ impl Problem {
 
     pub(crate) fn no_method(method: &str) -> Self {
         let shown: String = method.chars().take(64).collect();
-        Self::new(code::METHOD_NOT_FOUND, &format!("Method not found: {shown}"))
+        Self::new(
+            code::METHOD_NOT_FOUND,
+            &format!("Method not found: {shown}"),
+        )
     }
 }
 
@@ -64,7 +77,10 @@ impl From<Problem> for Answer {
 
 impl Answer {
     pub(crate) fn result(body: impl Into<Bytes>) -> Self {
-        Self::Result { fields: "", body: body.into() }
+        Self::Result {
+            fields: "",
+            body: body.into(),
+        }
     }
 
     pub(crate) fn empty() -> Self {
@@ -121,8 +137,13 @@ impl Answer {
 
 /// Writes `{` and `fields` to `head` and returns what is left of `object` to write after them.
 fn put_first(head: &mut Vec<u8>, fields: &str, object: &Bytes) -> Bytes {
-    let inside = object.iter().skip(1).position(|byte| !byte.is_ascii_whitespace()).map(|at| at + 1);
-    let Some(inside) = inside.filter(|_| !fields.is_empty() && object.first() == Some(&b'{')) else {
+    let inside = object
+        .iter()
+        .skip(1)
+        .position(|byte| !byte.is_ascii_whitespace())
+        .map(|at| at + 1);
+    let Some(inside) = inside.filter(|_| !fields.is_empty() && object.first() == Some(&b'{'))
+    else {
         return object.clone();
     };
     head.push(b'{');

@@ -26,7 +26,9 @@ impl Question {
     /// What a server asks. Its progress token means something on its own connection only, so it goes no further.
     pub(crate) fn new(key: String, method: String, (params, pass): (Bytes, Pass)) -> Self {
         let json = Json::checked_before(&params);
-        let meta = json.get("_meta").filter(|meta| meta.get(meta::PROGRESS_TOKEN).is_some());
+        let meta = json
+            .get("_meta")
+            .filter(|meta| meta.get(meta::PROGRESS_TOKEN).is_some());
         let params = match meta {
             None => params,
             Some(meta) => {
@@ -39,7 +41,12 @@ impl Question {
                 params.into()
             }
         };
-        Self { key, method, params, pass }
+        Self {
+            key,
+            method,
+            params,
+            pass,
+        }
     }
 
     /// Did the client say it can answer this? `elicitation: {}` means forms only.
@@ -50,11 +57,17 @@ impl Question {
             "roots/list" => capabilities.get("roots").is_some(),
             "elicitation/create" => {
                 let mode = Json::checked_before(&self.params).get("mode");
-                let by_url = mode.and_then(Json::as_str).is_some_and(|mode| mode == "url");
-                capabilities.get("elicitation").is_some_and(|elicitation| match by_url {
-                    true => elicitation.get("url").is_some(),
-                    false => elicitation.get("form").is_some() || elicitation.get("url").is_none(),
-                })
+                let by_url = mode
+                    .and_then(Json::as_str)
+                    .is_some_and(|mode| mode == "url");
+                capabilities
+                    .get("elicitation")
+                    .is_some_and(|elicitation| match by_url {
+                        true => elicitation.get("url").is_some(),
+                        false => {
+                            elicitation.get("form").is_some() || elicitation.get("url").is_none()
+                        }
+                    })
             }
             _ => false,
         }
@@ -63,12 +76,19 @@ impl Question {
 
 /// The id of a visit to an address that these parameters of a question ask for.
 pub(crate) fn visit(params: Json<'_>) -> Option<String> {
-    params.get("elicitationId").and_then(Json::as_str).map(Into::into)
+    params
+        .get("elicitationId")
+        .and_then(Json::as_str)
+        .map(Into::into)
 }
 
 /// The ids of the visits that an error asks for before the call can be made again.
 pub(crate) fn visits_in(error: Json<'_>) -> impl Iterator<Item = String> {
-    error.path(&["data", "elicitations"]).into_iter().flat_map(Json::items).filter_map(visit)
+    error
+        .path(&["data", "elicitations"])
+        .into_iter()
+        .flat_map(Json::items)
+        .filter_map(visit)
 }
 
 /// What the upstream is told when the client cannot be asked.
@@ -78,7 +98,12 @@ pub(crate) fn declined() -> Bytes {
 
 /// What the upstream is told when the client never answered.
 pub(crate) fn unanswered() -> Bytes {
-    rpc::error_object(code::INTERNAL_ERROR, "the client did not answer in time", None).into()
+    rpc::error_object(
+        code::INTERNAL_ERROR,
+        "the client did not answer in time",
+        None,
+    )
+    .into()
 }
 
 /// The result that sends a modern client away to find the answers.
@@ -91,12 +116,17 @@ pub(crate) fn input_required(questions: &[Question], state: &str) -> Vec<u8> {
         quote(&mut requests, &question.key);
         requests.push(b':');
         let mut request = Object::after(requests);
-        request.str("method", &question.method).raw("params", &question.params);
+        request
+            .str("method", &question.method)
+            .raw("params", &question.params);
         requests = request.finish();
     }
     requests.push(b'}');
     let mut result = Object::with_capacity(requests.len() + state.len() + 96);
-    result.str("resultType", "input_required").raw("inputRequests", &requests).str("requestState", state);
+    result
+        .str("resultType", "input_required")
+        .raw("inputRequests", &requests)
+        .str("requestState", state);
     result.finish()
 }
 

@@ -27,12 +27,25 @@ const MAX_ELEMENTS: usize = 100;
 const AT_ONCE: usize = 8;
 
 /// Carries out the batch that `body`, already checked, holds. `None`: nothing in it wants a response.
-pub(crate) async fn run(door: &Door, client: &Client, peer: &Arc<Peer>, body: &Bytes) -> Result<Option<Parcel>, Problem> {
+pub(crate) async fn run(
+    door: &Door,
+    client: &Client,
+    peer: &Arc<Peer>,
+    body: &Bytes,
+) -> Result<Option<Parcel>, Problem> {
     let batch = Json::checked_before(body.trim_ascii());
     match batch.items().take(MAX_ELEMENTS + 1).count() {
-        0 => return Err(Problem::new(code::INVALID_REQUEST, "Invalid request: the batch is empty")),
+        0 => {
+            return Err(Problem::new(
+                code::INVALID_REQUEST,
+                "Invalid request: the batch is empty",
+            ));
+        }
         count if count > MAX_ELEMENTS => {
-            return Err(Problem::new(code::INVALID_REQUEST, "Invalid request: the batch has more than 100 elements"));
+            return Err(Problem::new(
+                code::INVALID_REQUEST,
+                "Invalid request: the batch has more than 100 elements",
+            ));
         }
         _ => {}
     }
@@ -47,16 +60,35 @@ pub(crate) async fn run(door: &Door, client: &Client, peer: &Arc<Peer>, body: &B
                 continue;
             }
             Err(error) => {
-                let problem = Problem::new(code::INVALID_REQUEST, &format!("Invalid request: {}", error.problem));
+                let problem = Problem::new(
+                    code::INVALID_REQUEST,
+                    &format!("Invalid request: {}", error.problem),
+                );
                 done.push((index, rpc::error(error.id.as_ref(), &problem.object).into()));
                 continue;
             }
         };
         // A place is taken before the call starts, so that no more than a few run at once.
         let place = Arc::clone(&places).acquire_owned().await;
-        match legacy::turn(door, client, peer, &Incoming { id: id.clone(), method: &method, params, body, outline: None }) {
+        match legacy::turn(
+            door,
+            client,
+            peer,
+            &Incoming {
+                id: id.clone(),
+                method: &method,
+                params,
+                body,
+                outline: None,
+            },
+        ) {
             Turn::Now(answer, pass) => done.push((index, Parcel::new(answer.message(&id), pass))),
-            Turn::Listen => done.push((index, Answer::from(Problem::no_method(&method)).message(&id).into())),
+            Turn::Listen => done.push((
+                index,
+                Answer::from(Problem::no_method(&method))
+                    .message(&id)
+                    .into(),
+            )),
             Turn::Call(call) => {
                 under_way.spawn(async move {
                     let _place = place;
@@ -88,7 +120,10 @@ fn join(caller: &Caller, done: Vec<(usize, Parcel)>) -> Parcel {
         if position > 0 {
             out.push(b',');
         }
-        message.pieces().iter().for_each(|piece| out.extend_from_slice(piece));
+        message
+            .pieces()
+            .iter()
+            .for_each(|piece| out.extend_from_slice(piece));
         passes.extend(message.into_passes());
     }
     out.push(b']');

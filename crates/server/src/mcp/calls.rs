@@ -74,7 +74,11 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn start(gate: &Gate, client: &Client, errand: Errand) -> Self {
-        let running = gate.start(client.ask(errand.action, errand.params.clone(), errand.progress.is_some()));
+        let running = gate.start(client.ask(
+            errand.action,
+            errand.params.clone(),
+            errand.progress.is_some(),
+        ));
         Self::over(running, gate, client, errand)
     }
 
@@ -85,7 +89,11 @@ impl Call {
             running: Some(running),
             gate: gate.clone(),
             client: client.clone(),
-            shape: Shape { era: client.era, action: errand.action, params: errand.params.into_bytes() },
+            shape: Shape {
+                era: client.era,
+                action: errand.action,
+                params: errand.params.into_bytes(),
+            },
             progress: errand.progress,
             voice: Voice::of(client.era),
             registration: errand.registration,
@@ -150,8 +158,13 @@ impl Call {
 
     async fn next_turn(&mut self) -> Next {
         let deadline = self.voice.deadline();
-        let reins = self.registration.as_ref().map(|registration| Arc::clone(&registration.reins));
-        let Some(running) = &mut self.running else { return std::future::pending().await };
+        let reins = self
+            .registration
+            .as_ref()
+            .map(|registration| Arc::clone(&registration.reins));
+        let Some(running) = &mut self.running else {
+            return std::future::pending().await;
+        };
         let pulled = async {
             match &reins {
                 Some(reins) => reins.pulled().await,
@@ -173,7 +186,9 @@ impl Call {
     }
 
     fn pulled(&mut self, pull: Pull) {
-        let Some(running) = &mut self.running else { return };
+        let Some(running) = &mut self.running else {
+            return;
+        };
         match pull {
             Pull::Cancel => {
                 self.cancelled = true;
@@ -181,7 +196,8 @@ impl Call {
             }
             Pull::Answer { key, answer } => running.answer(&key, answer),
         }
-        if let (Voice::Inline { open }, Some(registration)) = (&mut self.voice, &self.registration) {
+        if let (Voice::Inline { open }, Some(registration)) = (&mut self.voice, &self.registration)
+        {
             open.retain(|(number, _)| registration.peer.is_asked(*number));
         }
     }
@@ -193,18 +209,28 @@ impl Call {
                 if let Some(token) = &self.progress {
                     let (params, pass) = params.into_parts();
                     let params = progress::with_token(token, &params);
-                    self.enqueue(rpc::notification("notifications/progress", Some(&params)), pass);
+                    self.enqueue(
+                        rpc::notification("notifications/progress", Some(&params)),
+                        pass,
+                    );
                 }
                 None
             }
             Event::Log(params) => {
                 if self.wants_log(&params) {
                     let (params, pass) = params.into_parts();
-                    self.enqueue(rpc::notification("notifications/message", Some(&params)), pass);
+                    self.enqueue(
+                        rpc::notification("notifications/message", Some(&params)),
+                        pass,
+                    );
                 }
                 None
             }
-            Event::Ask { key, method, params } => {
+            Event::Ask {
+                key,
+                method,
+                params,
+            } => {
                 self.asked(Question::new(key, method, params.into_parts()));
                 None
             }
@@ -214,7 +240,10 @@ impl Call {
                     self.note_visits(&pass, asks::visits_in(Json::checked_before(error)));
                 }
                 let answer = self.answer(outcome);
-                if let (Some((peer, uri)), true) = (self.tentative.take(), !matches!(answer, Answer::Result { .. })) {
+                if let (Some((peer, uri)), true) = (
+                    self.tentative.take(),
+                    !matches!(answer, Answer::Result { .. }),
+                ) {
                     peer.unsubscribe(&uri);
                 }
                 self.cancel_on_drop = false;
@@ -225,7 +254,8 @@ impl Call {
 
     /// Something for the client before the end; counted, like everything that holds words of a server.
     fn enqueue(&mut self, message: Vec<u8>, pass: Pass) {
-        self.queue.push_back(Parcel::new(self.client.caller.counted(message), pass));
+        self.queue
+            .push_back(Parcel::new(self.client.caller.counted(message), pass));
     }
 
     /// The end of the call in the client's words. Where that made another text of the result, that one is counted.
@@ -236,8 +266,13 @@ impl Call {
         };
         let is_untyped = |tool: &str| self.client.sees_untyped(&self.gate, tool);
         match (self.shape.answer(outcome, is_untyped), before) {
-            (Answer::Result { fields, body }, Some(before)) if !before.as_ptr_range().contains(&body.as_ptr()) => {
-                Answer::Result { fields, body: self.client.caller.counted(body) }
+            (Answer::Result { fields, body }, Some(before))
+                if !before.as_ptr_range().contains(&body.as_ptr()) =>
+            {
+                Answer::Result {
+                    fields,
+                    body: self.client.caller.counted(body),
+                }
             }
             (answer, _) => answer,
         }
@@ -259,12 +294,20 @@ impl Call {
     }
 
     fn asked(&mut self, question: Question) {
-        self.note_visits(&question.pass, asks::visit(Json::checked_before(&question.params)).into_iter());
+        self.note_visits(
+            &question.pass,
+            asks::visit(Json::checked_before(&question.params)).into_iter(),
+        );
         let suits = question.suits(&self.client.capabilities);
         match (&mut self.voice, &self.registration) {
             (Voice::Inline { open }, Some(registration)) if suits => {
-                let number = registration.peer.open_ask(&registration.reins, question.key);
-                open.push((number, Instant::now() + self.gate.settings().question_timeout));
+                let number = registration
+                    .peer
+                    .open_ask(&registration.reins, question.key);
+                open.push((
+                    number,
+                    Instant::now() + self.gate.settings().question_timeout,
+                ));
                 let request = rpc::request(&Id::number(number), &question.method, &question.params);
                 self.enqueue(request, question.pass);
             }
@@ -289,7 +332,9 @@ impl Call {
                 let asked = std::mem::take(asked);
                 let running = self.running.take()?;
                 let params = Json::checked_before(&self.shape.params);
-                let state = self.gate.park(running, &self.client.caller, self.shape.action, params);
+                let state = self
+                    .gate
+                    .park(running, &self.client.caller, self.shape.action, params);
                 // All of them are questions of one server in one call.
                 let pass = asked.first()?.pass.clone();
                 Some((Answer::result(asks::input_required(&asked, &state)), pass))
@@ -298,7 +343,9 @@ impl Call {
                 let (number, _) = open.first().copied()?;
                 open.retain(|(other, _)| *other != number);
                 if let Some(registration) = &self.registration {
-                    registration.peer.answer(&Id::number(number), Reaction::Error(asks::unanswered()));
+                    registration
+                        .peer
+                        .answer(&Id::number(number), Reaction::Error(asks::unanswered()));
                 }
                 None
             }
@@ -319,7 +366,8 @@ impl Drop for Call {
             self.cancel();
         }
         if let (Voice::Inline { open }, Some(registration)) = (&self.voice, &self.registration) {
-            open.iter().for_each(|(number, _)| registration.peer.close_ask(*number));
+            open.iter()
+                .for_each(|(number, _)| registration.peer.close_ask(*number));
         }
     }
 }

@@ -53,7 +53,11 @@ impl News {
             return;
         }
         match change {
-            Change::List { list, server, is_approved } => {
+            Change::List {
+                list,
+                server,
+                is_approved,
+            } => {
                 let known = (list, server, is_approved);
                 if !self.lists.contains(&known) {
                     self.lists.push(known);
@@ -71,9 +75,18 @@ impl News {
     }
 
     /// Notifications for the lists that changed, of those the client wants (tools, prompts, resources) and whose change it may see.
-    pub(crate) fn of_lists(&self, wanted: [bool; 3], meta: Option<&[u8]>, hears: impl Fn(&ServerId, bool) -> bool) -> Vec<Bytes> {
+    pub(crate) fn of_lists(
+        &self,
+        wanted: [bool; 3],
+        meta: Option<&[u8]>,
+        hears: impl Fn(&ServerId, bool) -> bool,
+    ) -> Vec<Bytes> {
         let changed = |kind: ListKind| {
-            self.missed || self.lists.iter().any(|(list, server, is_approved)| *list == kind && hears(server, *is_approved))
+            self.missed
+                || self
+                    .lists
+                    .iter()
+                    .any(|(list, server, is_approved)| *list == kind && hears(server, *is_approved))
         };
         let lists = [
             (ListKind::Tools, "notifications/tools/list_changed"),
@@ -83,8 +96,11 @@ impl News {
         let told = lists
             .into_iter()
             .zip(wanted)
-            .filter(|((list, _), is_wanted)| *is_wanted && (changed(*list) || (self.sight && *list == ListKind::Resources)));
-        told.map(|((_, method), _)| notification(method, None, meta)).collect()
+            .filter(|((list, _), is_wanted)| {
+                *is_wanted && (changed(*list) || (self.sight && *list == ListKind::Resources))
+            });
+        told.map(|((_, method), _)| notification(method, None, meta))
+            .collect()
     }
 }
 
@@ -126,7 +142,13 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn new(changes: Receiver<Change>, mount: Option<ServerId>, caller: &str) -> Self {
-        Self { changes, mount, caller: caller.to_owned(), pending: News::default(), told: None }
+        Self {
+            changes,
+            mount,
+            caller: caller.to_owned(),
+            pending: News::default(),
+            told: None,
+        }
     }
 
     /// Waits for news and takes all there is. The first is told at once; what follows closely is told together, so that a server
@@ -134,7 +156,9 @@ impl Watch {
     pub(crate) async fn next(&mut self) -> Option<News> {
         while self.pending.is_empty() {
             match self.changes.recv().await {
-                Ok(change) => self.pending.take_in(change, self.mount.as_ref(), &self.caller),
+                Ok(change) => self
+                    .pending
+                    .take_in(change, self.mount.as_ref(), &self.caller),
                 Err(RecvError::Lagged(_)) => self.pending.missed = true,
                 Err(RecvError::Closed) => return None,
             }
@@ -144,7 +168,9 @@ impl Watch {
         }
         loop {
             match self.changes.try_recv() {
-                Ok(change) => self.pending.take_in(change, self.mount.as_ref(), &self.caller),
+                Ok(change) => self
+                    .pending
+                    .take_in(change, self.mount.as_ref(), &self.caller),
                 Err(TryRecvError::Lagged(_)) => self.pending.missed = true,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
@@ -161,7 +187,14 @@ impl Watch {
         is_asked: impl Fn(&str) -> bool,
         leads_to: impl Fn(&str, &ServerId) -> bool,
     ) -> Option<&'a str> {
-        let Change::Updated { server, uri, exposed } = change else { return None };
+        let Change::Updated {
+            server,
+            uri,
+            exposed,
+        } = change
+        else {
+            return None;
+        };
         match &self.mount {
             Some(_) => Some(&**uri).filter(|uri| is_asked(uri)),
             None if is_asked(exposed) => Some(exposed),
@@ -171,20 +204,41 @@ impl Watch {
 
     /// What a legacy peer hears of some news: every changed list, what it subscribed to, visits it was asked for, and logs at the level
     /// it set. Each comes with the evidence that it may be shown, to be held until it is handed over.
-    pub(crate) async fn for_legacy(&self, news: &News, gate: &Gate, caller: &Caller, peer: &Peer) -> Vec<Parcel> {
-        let mut heard = news.of_lists([true; 3], None, |server, is_approved| gate.hears_of_list(caller, server, is_approved));
+    pub(crate) async fn for_legacy(
+        &self,
+        news: &News,
+        gate: &Gate,
+        caller: &Caller,
+        peer: &Peer,
+    ) -> Vec<Parcel> {
+        let mut heard = news.of_lists([true; 3], None, |server, is_approved| {
+            gate.hears_of_list(caller, server, is_approved)
+        });
         if news.missed {
             heard.extend(peer.subscriptions().iter().map(|uri| updated(uri, None)));
         }
         let mut heard: Vec<Parcel> = heard.into_iter().map(Parcel::from).collect();
         for change in &news.words {
             let (message, is_awaited): (Bytes, bool) = match change {
-                Change::Log { params, .. } if peer.log().is_some_and(|level| level.admits(params)) => {
-                    (rpc::notification("notifications/message", Some(params)).into(), false)
+                Change::Log { params, .. }
+                    if peer.log().is_some_and(|level| level.admits(params)) =>
+                {
+                    (
+                        rpc::notification("notifications/message", Some(params)).into(),
+                        false,
+                    )
                 }
-                Change::ElicitationComplete { server, visit } if peer.has_visited(server, visit) => (completed(visit), true),
+                Change::ElicitationComplete { server, visit }
+                    if peer.has_visited(server, visit) =>
+                {
+                    (completed(visit), true)
+                }
                 change => {
-                    match self.shown(change, |uri| peer.is_subscribed(uri), |uri, id| gate.catalog().leads_to(uri, id, caller)) {
+                    match self.shown(
+                        change,
+                        |uri| peer.is_subscribed(uri),
+                        |uri, id| gate.catalog().leads_to(uri, id, caller),
+                    ) {
                         Some(uri) => (updated(uri, None), true),
                         None => continue,
                     }

@@ -26,7 +26,8 @@ pub(crate) struct Client {
 impl Client {
     /// Whether this client is shown a tool of this name that declares no output schema.
     pub(crate) fn sees_untyped(&self, gate: &Gate, tool: &str) -> bool {
-        gate.catalog().is_untyped(self.mount.as_ref(), &self.caller, tool)
+        gate.catalog()
+            .is_untyped(self.mount.as_ref(), &self.caller, tool)
     }
 
     pub(crate) fn ask(&self, action: Action, params: impl Into<Text>, progress: bool) -> Ask {

@@ -31,9 +31,13 @@ impl Choice {
     pub(crate) fn of(signs: Signs<'_>) -> Self {
         let header = signs.header_version.map(Revision::parse);
         match signs {
-            Signs { meta_version: true, .. } => Self::Modern,
+            Signs {
+                meta_version: true, ..
+            } => Self::Modern,
             _ if header.flatten().is_some_and(Revision::is_modern) => Self::Modern,
-            Signs { initialize: true, .. } => Self::Handshake,
+            Signs {
+                initialize: true, ..
+            } => Self::Handshake,
             _ if header == Some(None) => Self::UnknownVersion,
             Signs { session: true, .. } => Self::Session,
             _ => Self::Nothing,

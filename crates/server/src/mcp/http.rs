@@ -53,11 +53,26 @@ struct Visit<'a> {
     diversion: Option<&'a Diversion>,
 }
 
-pub(crate) async fn answer(door: &Arc<Door>, caller: Caller, mount: Option<ServerId>, parts: &Parts, body: HttpBody) -> Reply {
-    if mount.as_ref().is_some_and(|mount| !door.gate.catalog().shows(mount, &caller)) {
+pub(crate) async fn answer(
+    door: &Arc<Door>,
+    caller: Caller,
+    mount: Option<ServerId>,
+    parts: &Parts,
+    body: HttpBody,
+) -> Reply {
+    if mount
+        .as_ref()
+        .is_some_and(|mount| !door.gate.catalog().shows(mount, &caller))
+    {
         return reply::not_found();
     }
-    let visit = Visit { door, caller, mount, headers: &parts.headers, diversion: parts.extensions.get() };
+    let visit = Visit {
+        door,
+        caller,
+        mount,
+        headers: &parts.headers,
+        diversion: parts.extensions.get(),
+    };
     let handled = match parts.method {
         Method::POST => visit.post(body).await,
         Method::GET => visit.get(),
@@ -72,16 +87,29 @@ impl Visit<'_> {
         guard::sends_json(self.headers)?;
         guard::accepts(self.headers, &[JSON_TYPE, EVENTS_TYPE])?;
         let settings = self.door.gate.settings();
-        let body = body::read(body, settings.max_body_bytes, self.diversion, Some(&self.caller)).await?;
+        let body = body::read(
+            body,
+            settings.max_body_bytes,
+            self.diversion,
+            Some(&self.caller),
+        )
+        .await?;
         let limits = Limits::new(settings.max_body_bytes, settings.max_depth);
         let outline = outlined(self.door, &body, limits).await.map_err(|error| {
-            errored(StatusCode::BAD_REQUEST, None, &Problem::new(code::PARSE_ERROR, &format!("Parse error: {error}")))
+            errored(
+                StatusCode::BAD_REQUEST,
+                None,
+                &Problem::new(code::PARSE_ERROR, &format!("Parse error: {error}")),
+            )
         })?;
         if outline.json.is_array() {
             return self.batch(&body).await;
         }
         let message = rpc::read_fields(outline.json, &outline.fields()).map_err(|error| {
-            let problem = Problem::new(code::INVALID_REQUEST, &format!("Invalid request: {}", error.problem));
+            let problem = Problem::new(
+                code::INVALID_REQUEST,
+                &format!("Invalid request: {}", error.problem),
+            );
             errored(StatusCode::BAD_REQUEST, error.id.as_ref(), &problem)
         })?;
         let signs = Signs {
@@ -92,12 +120,18 @@ impl Visit<'_> {
         };
         match (Choice::of(signs), message) {
             (Choice::Modern, message) => self.modern(message, &body, &outline).await,
-            (Choice::Handshake, Message::Request { id, params, .. }) => Ok(self.handshake(&id, params)),
+            (Choice::Handshake, Message::Request { id, params, .. }) => {
+                Ok(self.handshake(&id, params))
+            }
             (Choice::Session, message) => {
                 let session = self.session()?;
                 self.in_session(&session, message, &body, &outline).await
             }
-            (Choice::UnknownVersion, message) => Err(errored(StatusCode::BAD_REQUEST, id_of(&message), &unknown_version())),
+            (Choice::UnknownVersion, message) => Err(errored(
+                StatusCode::BAD_REQUEST,
+                id_of(&message),
+                &unknown_version(),
+            )),
             (Choice::Handshake | Choice::Nothing, message) => {
                 let problem = Problem::new(
                     code::INVALID_REQUEST,
@@ -110,19 +144,44 @@ impl Visit<'_> {
 
     /// The session the headers name, if it is this caller's.
     fn session(&self) -> Result<Arc<Session>, Refused> {
-        let invalid = |sentence| Refused::from(refusal(StatusCode::BAD_REQUEST, ErrorCode::InvalidInput, sentence));
+        let invalid = |sentence| {
+            Refused::from(refusal(
+                StatusCode::BAD_REQUEST,
+                ErrorCode::InvalidInput,
+                sentence,
+            ))
+        };
         if !self.headers.contains_key(SESSION_ID) {
             return Err(invalid("`Mcp-Session-Id` is required"));
         }
-        let id = guard::single(self.headers, SESSION_ID).ok_or_else(|| invalid("`Mcp-Session-Id` is malformed"))?;
-        let spoken = |version: &str| SPOKEN.iter().any(|revision| !revision.is_modern() && revision.as_str() == version);
+        let id = guard::single(self.headers, SESSION_ID)
+            .ok_or_else(|| invalid("`Mcp-Session-Id` is malformed"))?;
+        let spoken = |version: &str| {
+            SPOKEN
+                .iter()
+                .any(|revision| !revision.is_modern() && revision.as_str() == version)
+        };
         if let Some(version) = headers::version(self.headers).filter(|version| !spoken(version)) {
             let is_modern = SPOKEN.iter().any(|revision| revision.as_str() == version);
-            let problem = if is_modern { without_sessions(version) } else { unknown_version() };
+            let problem = if is_modern {
+                without_sessions(version)
+            } else {
+                unknown_version()
+            };
             return Err(errored(StatusCode::BAD_REQUEST, None, &problem));
         }
-        let session = self.door.sessions.find(id, self.caller.id(), self.mount.as_ref());
-        session.ok_or_else(|| refusal(StatusCode::NOT_FOUND, ErrorCode::NotFound, "No such session: initialize again").into())
+        let session = self
+            .door
+            .sessions
+            .find(id, self.caller.id(), self.mount.as_ref());
+        session.ok_or_else(|| {
+            refusal(
+                StatusCode::NOT_FOUND,
+                ErrorCode::NotFound,
+                "No such session: initialize again",
+            )
+            .into()
+        })
     }
 
     fn handshake(&self, id: &Id, params: Option<Json<'_>>) -> Reply {
@@ -131,7 +190,9 @@ impl Visit<'_> {
             Err(problem) => return reply::json(StatusCode::OK, Answer::from(problem).body(id)),
         };
         let (answer, pass) = handshake.result(self.door, &self.caller, self.mount.as_ref());
-        self.door.sessions.limit_to(self.door.gate.settings().max_sessions);
+        self.door
+            .sessions
+            .limit_to(self.door.gate.settings().max_sessions);
         let begun = self.door.sessions.begin(Beginning {
             caller: self.caller.id().to_owned(),
             mount: self.mount.clone(),
@@ -139,7 +200,11 @@ impl Visit<'_> {
             capabilities: handshake.capabilities,
         });
         let Some((session, ended)) = begun else {
-            return refusal(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Internal, "Too many sessions are in use: end one first");
+            return refusal(
+                StatusCode::SERVICE_UNAVAILABLE,
+                ErrorCode::Internal,
+                "Too many sessions are in use: end one first",
+            );
         };
         ended.iter().for_each(|session| self.release(session));
         session.streams.belong_to(&self.caller);
@@ -159,7 +224,13 @@ impl Visit<'_> {
                 "Invalid request: batches exist only in revision 2025-03-26",
             )));
         }
-        let joined = batch::run(self.door, &client_of(&session, &self.caller), &session.peer, body).await;
+        let joined = batch::run(
+            self.door,
+            &client_of(&session, &self.caller),
+            &session.peer,
+            body,
+        )
+        .await;
         Ok(match joined.map_err(|problem| invalid(&problem))? {
             Some(joined) => reply::json(StatusCode::OK, Body::Whole(joined)),
             None => reply::empty(StatusCode::ACCEPTED),
@@ -183,11 +254,21 @@ impl Visit<'_> {
             return Ok(reply::empty(StatusCode::ACCEPTED));
         };
         let client = client_of(session, &self.caller);
-        let incoming = Incoming { id, method: &method, params, body, outline: Some(outline) };
+        let incoming = Incoming {
+            id,
+            method: &method,
+            params,
+            body,
+            outline: Some(outline),
+        };
         match legacy::turn(self.door, &client, &session.peer, &incoming) {
             Turn::Now(answer, pass) => Ok(legacy_reply(&answer, &incoming.id, pass)),
             Turn::Call(call) => Ok(carry_legacy(call, session).await),
-            Turn::Listen => Ok(legacy_reply(&Problem::no_method(&method).into(), &incoming.id, Pass::default())),
+            Turn::Listen => Ok(legacy_reply(
+                &Problem::no_method(&method).into(),
+                &incoming.id,
+                Pass::default(),
+            )),
         }
     }
 
@@ -201,11 +282,20 @@ impl Visit<'_> {
 }
 
 fn names_version<'a>(message: &Message<'a>, outline: &Outline<'a>) -> bool {
-    let (Message::Request { params: Some(params), .. } | Message::Notification { params: Some(params), .. }) = message else {
+    let (Message::Request {
+        params: Some(params),
+        ..
+    }
+    | Message::Notification {
+        params: Some(params),
+        ..
+    }) = message
+    else {
         return false;
     };
     let meta = json::find(&outline.fields_of(*params), "_meta");
-    meta.and_then(|meta| meta.get(keys::PROTOCOL_VERSION)).is_some()
+    meta.and_then(|meta| meta.get(keys::PROTOCOL_VERSION))
+        .is_some()
 }
 
 fn id_of<'a>(message: &'a Message<'_>) -> Option<&'a Id> {
@@ -218,7 +308,13 @@ fn id_of<'a>(message: &'a Message<'_>) -> Option<&'a Id> {
 
 fn unknown_version() -> Problem {
     let spoken: Vec<&str> = SPOKEN.iter().map(|revision| revision.as_str()).collect();
-    Problem::new(code::INVALID_REQUEST, &format!("Unsupported `MCP-Protocol-Version`; this door speaks {}", spoken.join(", ")))
+    Problem::new(
+        code::INVALID_REQUEST,
+        &format!(
+            "Unsupported `MCP-Protocol-Version`; this door speaks {}",
+            spoken.join(", ")
+        ),
+    )
 }
 
 fn without_sessions(version: &str) -> Problem {
@@ -231,18 +327,27 @@ fn without_sessions(version: &str) -> Problem {
 fn errored(status: StatusCode, id: Option<&Id>, problem: &Problem) -> Refused {
     let mut reply = reply::json(status, Body::whole(rpc::error(id, &problem.object)));
     let sentence = problem.sentence();
-    reply.extensions_mut().insert(Why { code: ErrorCode::InvalidInput, sentence });
+    reply.extensions_mut().insert(Why {
+        code: ErrorCode::InvalidInput,
+        sentence,
+    });
     reply.into()
 }
 
 /// Validates a body. A long one is validated where nobody else waits for it.
-async fn outlined<'a>(door: &Door, body: &'a Bytes, limits: Limits) -> Result<Outline<'a>, JsonError> {
+async fn outlined<'a>(
+    door: &Door,
+    body: &'a Bytes,
+    limits: Limits,
+) -> Result<Outline<'a>, JsonError> {
     if !door.gate.is_long(body.len()) {
         return Json::parse_fields(body, limits);
     }
     let text = body.clone();
-    let parsed =
-        tokio::task::spawn_blocking(move || Json::parse_fields(&text, limits).map(|outline| outline.places(&text))).await;
+    let parsed = tokio::task::spawn_blocking(move || {
+        Json::parse_fields(&text, limits).map(|outline| outline.places(&text))
+    })
+    .await;
     match parsed {
         Ok(Ok(places)) => Ok(places.outline(body)),
         Ok(Err(error)) => Err(error),

@@ -44,13 +44,27 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    pub(crate) fn errand(&self, action: Action, progress: Option<Bytes>, registration: Option<Registration>) -> Errand {
-        Errand { id: self.id.clone(), action, params: self.params_text(), progress, registration }
+    pub(crate) fn errand(
+        &self,
+        action: Action,
+        progress: Option<Bytes>,
+        registration: Option<Registration>,
+    ) -> Errand {
+        Errand {
+            id: self.id.clone(),
+            action,
+            params: self.params_text(),
+            progress,
+            registration,
+        }
     }
 
     pub(crate) fn param(&self, key: &str) -> Option<Json<'a>> {
         let params = self.params?;
-        self.outline.map_or_else(|| params.get(key), |outline| json::find(&outline.fields_of(params), key))
+        self.outline.map_or_else(
+            || params.get(key),
+            |outline| json::find(&outline.fields_of(params), key),
+        )
     }
 }
 
@@ -64,21 +78,35 @@ impl Handshake {
     pub(crate) fn read(params: Option<Json<'_>>, lines: bool) -> Result<Self, Problem> {
         let field = |key: &str| params.and_then(|params| params.get(key));
         let asked = field("protocolVersion").and_then(Json::as_str);
-        let asked = asked.ok_or_else(|| Problem::invalid_params("`protocolVersion` must be a string"))?;
+        let asked =
+            asked.ok_or_else(|| Problem::invalid_params("`protocolVersion` must be a string"))?;
         let capabilities = field("capabilities").filter(|value| value.is_object());
-        let capabilities = capabilities.ok_or_else(|| Problem::invalid_params("`capabilities` must be an object"))?;
-        Ok(Self { revision: era::negotiate(&asked, lines), capabilities: Bytes::copy_from_slice(capabilities.as_bytes()) })
+        let capabilities = capabilities
+            .ok_or_else(|| Problem::invalid_params("`capabilities` must be an object"))?;
+        Ok(Self {
+            revision: era::negotiate(&asked, lines),
+            capabilities: Bytes::copy_from_slice(capabilities.as_bytes()),
+        })
     }
 
-    pub(crate) fn result(&self, door: &Door, caller: &Caller, mount: Option<&ServerId>) -> (Answer, Pass) {
+    pub(crate) fn result(
+        &self,
+        door: &Door,
+        caller: &Caller,
+        mount: Option<&ServerId>,
+    ) -> (Answer, Pass) {
         let settings = door.gate.settings();
         let (catalog, sight) = (door.gate.catalog(), door.gate.sight(caller));
         let mut result = Object::with_capacity(512);
         result
             .str("protocolVersion", self.revision.as_str())
-            .raw("capabilities", &catalog.capabilities(mount, Era::Legacy, &sight))
+            .raw(
+                "capabilities",
+                &catalog.capabilities(mount, Era::Legacy, &sight),
+            )
             .object("serverInfo", |info| {
-                info.str("name", settings.name).str("version", settings.version);
+                info.str("name", settings.name)
+                    .str("version", settings.version);
             });
         if let Some(instructions) = door.gate.instructions(&sight, mount) {
             result.str("instructions", &instructions);
@@ -88,27 +116,48 @@ impl Handshake {
 }
 
 /// Answers a request, or starts the call it asks for.
-pub(crate) fn turn(door: &Door, client: &Client, peer: &Arc<Peer>, incoming: &Incoming<'_>) -> Turn {
+pub(crate) fn turn(
+    door: &Door,
+    client: &Client,
+    peer: &Arc<Peer>,
+    incoming: &Incoming<'_>,
+) -> Turn {
     if let Some(kind) = lists::Kind::from_method(incoming.method) {
         let shown = (client.mount.as_ref(), Era::Legacy);
-        let (answer, pass) = door.lists.answer(&door.gate, kind, &client.caller, shown, incoming.params);
+        let (answer, pass) =
+            door.lists
+                .answer(&door.gate, kind, &client.caller, shown, incoming.params);
         return Turn::Now(answer, pass);
     }
     match incoming.method {
         "ping" => return Answer::empty().into(),
         "logging/setLevel" => return set_level(peer, incoming).into(),
-        "initialize" => return Problem::new(wire::mcp::code::INVALID_REQUEST, "This session is already initialized").into(),
+        "initialize" => {
+            return Problem::new(
+                wire::mcp::code::INVALID_REQUEST,
+                "This session is already initialized",
+            )
+            .into();
+        }
         _ => {}
     }
     match Action::from_method(incoming.method) {
-        Some(action @ (Action::Subscribe | Action::Unsubscribe)) => subscription(door, client, peer, action, incoming),
-        Some(action) if !tasks::is_task(action) || tasks::legacy(action) => call(door, client, peer, action, incoming),
+        Some(action @ (Action::Subscribe | Action::Unsubscribe)) => {
+            subscription(door, client, peer, action, incoming)
+        }
+        Some(action) if !tasks::is_task(action) || tasks::legacy(action) => {
+            call(door, client, peer, action, incoming)
+        }
         _ => Problem::no_method(incoming.method).into(),
     }
 }
 
 fn set_level(peer: &Peer, incoming: &Incoming<'_>) -> Answer {
-    match incoming.param("level").and_then(Json::as_str).and_then(|level| Severity::parse(&level)) {
+    match incoming
+        .param("level")
+        .and_then(Json::as_str)
+        .and_then(|level| Severity::parse(&level))
+    {
         Some(level) => {
             peer.set_log(level);
             Answer::empty()
@@ -117,17 +166,33 @@ fn set_level(peer: &Peer, incoming: &Incoming<'_>) -> Answer {
     }
 }
 
-fn call(door: &Door, client: &Client, peer: &Arc<Peer>, action: Action, incoming: &Incoming<'_>) -> Turn {
+fn call(
+    door: &Door,
+    client: &Client,
+    peer: &Arc<Peer>,
+    action: Action,
+    incoming: &Incoming<'_>,
+) -> Turn {
     let registration = match peer.register_lasting(&incoming.id) {
         Ok(registration) => registration,
         Err(problem) => return problem.into(),
     };
-    let errand = incoming.errand(action, progress::token(incoming.param("_meta"), incoming.body), Some(registration));
+    let errand = incoming.errand(
+        action,
+        progress::token(incoming.param("_meta"), incoming.body),
+        Some(registration),
+    );
     Turn::Call(Box::new(Call::start(&door.gate, client, errand)))
 }
 
 /// The gate hears of each URI once per session, however often the client says it.
-fn subscription(door: &Door, client: &Client, peer: &Arc<Peer>, action: Action, incoming: &Incoming<'_>) -> Turn {
+fn subscription(
+    door: &Door,
+    client: &Client,
+    peer: &Arc<Peer>,
+    action: Action,
+    incoming: &Incoming<'_>,
+) -> Turn {
     let Some(uri) = incoming.param("uri").and_then(Json::as_str) else {
         return Problem::invalid_params("`uri` must be a string").into();
     };
@@ -158,14 +223,20 @@ fn subscription(door: &Door, client: &Client, peer: &Arc<Peer>, action: Action, 
 pub(crate) fn hear(peer: &Peer, message: &Message<'_>, body: &Bytes) {
     match message {
         Message::Notification { method, params } if method == "notifications/cancelled" => {
-            if let Some(id) = params.and_then(|params| params.get("requestId")).and_then(Id::read) {
+            if let Some(id) = params
+                .and_then(|params| params.get("requestId"))
+                .and_then(Id::read)
+            {
                 peer.cancel(&id);
             }
         }
         Message::Result { id, result } if result.is_object() => {
             peer.answer(id, Reaction::Result(body.slice_ref(result.as_bytes())));
         }
-        Message::Error { id: Some(id), error } => {
+        Message::Error {
+            id: Some(id),
+            error,
+        } => {
             peer.answer(id, Reaction::Error(body.slice_ref(error.as_bytes())));
         }
         _ => {}
@@ -184,6 +255,9 @@ pub(crate) fn unsubscribe_all(door: &Door, client: &Client, peer: &Peer) {
         let mut params = Object::new();
         params.str("uri", &uri);
         // The call goes on by itself; nobody waits for its outcome.
-        drop(door.gate.start(client.ask(Action::Unsubscribe, params.finish(), false)));
+        drop(
+            door.gate
+                .start(client.ask(Action::Unsubscribe, params.finish(), false)),
+        );
     }
 }

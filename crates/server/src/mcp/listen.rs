@@ -70,9 +70,14 @@ pub(crate) struct Filter {
 
 impl Filter {
     pub(crate) fn read(params: Option<Json<'_>>) -> Result<Self, Problem> {
-        let wrong = |what: &str| Problem::invalid_params(&format!("`notifications.{what}` has the wrong type"));
-        let wanted = params.and_then(|params| params.get("notifications")).filter(|wanted| wanted.is_object());
-        let wanted = wanted.ok_or_else(|| Problem::invalid_params("`notifications` must be an object"))?;
+        let wrong = |what: &str| {
+            Problem::invalid_params(&format!("`notifications.{what}` has the wrong type"))
+        };
+        let wanted = params
+            .and_then(|params| params.get("notifications"))
+            .filter(|wanted| wanted.is_object());
+        let wanted =
+            wanted.ok_or_else(|| Problem::invalid_params("`notifications` must be an object"))?;
         let flag = |key: &str| match wanted.get(key) {
             None => Ok(false),
             Some(value) => value.as_bool().ok_or_else(|| wrong(key)),
@@ -83,9 +88,16 @@ impl Filter {
                 return Err(wrong("resourceSubscriptions"));
             }
             for uri in list.items() {
-                uris.insert(uri.as_str().ok_or_else(|| wrong("resourceSubscriptions"))?.into_owned());
+                uris.insert(
+                    uri.as_str()
+                        .ok_or_else(|| wrong("resourceSubscriptions"))?
+                        .into_owned(),
+                );
                 if uris.len() > MAX_URIS {
-                    return Err(Problem::new(render::REFUSED, "Too many resources in one subscription"));
+                    return Err(Problem::new(
+                        render::REFUSED,
+                        "Too many resources in one subscription",
+                    ));
                 }
             }
         }
@@ -99,7 +111,12 @@ impl Filter {
 
     /// Leaves only what the door offers.
     fn narrow(&mut self, capabilities: &[u8]) {
-        let offers = |path: &[&str]| Json::checked_before(capabilities).path(path).and_then(Json::as_bool) == Some(true);
+        let offers = |path: &[&str]| {
+            Json::checked_before(capabilities)
+                .path(path)
+                .and_then(Json::as_bool)
+                == Some(true)
+        };
         self.tools &= offers(&["tools", "listChanged"]);
         self.prompts &= offers(&["prompts", "listChanged"]);
         self.resources &= offers(&["resources", "listChanged"]);
@@ -109,17 +126,35 @@ impl Filter {
     }
 
     /// What of some news this client asked for, ready to send.
-    async fn pick(&self, news: &News, watch: &Watch, door: &Door, caller: &Caller, meta: &[u8]) -> Vec<Parcel> {
-        let hears = |server: &ServerId, is_approved| door.gate.hears_of_list(caller, server, is_approved);
-        let mut told = news.of_lists([self.tools, self.prompts, self.resources], Some(meta), hears);
+    async fn pick(
+        &self,
+        news: &News,
+        watch: &Watch,
+        door: &Door,
+        caller: &Caller,
+        meta: &[u8],
+    ) -> Vec<Parcel> {
+        let hears =
+            |server: &ServerId, is_approved| door.gate.hears_of_list(caller, server, is_approved);
+        let mut told = news.of_lists(
+            [self.tools, self.prompts, self.resources],
+            Some(meta),
+            hears,
+        );
         if news.missed {
-            told.extend(self.uris.iter().map(|uri| changes::updated(uri, Some(meta))));
+            told.extend(
+                self.uris
+                    .iter()
+                    .map(|uri| changes::updated(uri, Some(meta))),
+            );
         }
         let mut told: Vec<Parcel> = told.into_iter().map(Parcel::from).collect();
         for change in &news.words {
-            let Some(uri) =
-                watch.shown(change, |uri| self.uris.contains(uri), |uri, id| door.gate.catalog().leads_to(uri, id, caller))
-            else {
+            let Some(uri) = watch.shown(
+                change,
+                |uri| self.uris.contains(uri),
+                |uri, id| door.gate.catalog().leads_to(uri, id, caller),
+            ) else {
                 continue;
             };
             if let Some(pass) = door.gate.deliver(caller, change, true).await {
@@ -131,9 +166,11 @@ impl Filter {
 
     fn json(&self) -> Vec<u8> {
         let mut out = Object::new();
-        for (wanted, key) in
-            [(self.tools, "toolsListChanged"), (self.prompts, "promptsListChanged"), (self.resources, "resourcesListChanged")]
-        {
+        for (wanted, key) in [
+            (self.tools, "toolsListChanged"),
+            (self.prompts, "promptsListChanged"),
+            (self.resources, "resourcesListChanged"),
+        ] {
             if wanted {
                 out.bool(key, true);
             }
@@ -169,10 +206,16 @@ impl Listeners {
         let total: usize = seats.values().sum();
         let own = seats.entry(caller.to_owned()).or_default();
         if total >= MAX_LISTENERS || *own >= MAX_PER_CALLER {
-            return Err(Problem::new(render::REFUSED, "Too many subscriptions are open: close one first"));
+            return Err(Problem::new(
+                render::REFUSED,
+                "Too many subscriptions are open: close one first",
+            ));
         }
         *own += 1;
-        Ok(Seat { listeners: Arc::clone(self), caller: caller.to_owned() })
+        Ok(Seat {
+            listeners: Arc::clone(self),
+            caller: caller.to_owned(),
+        })
     }
 }
 
@@ -201,22 +244,40 @@ pub(crate) struct Listener {
 impl Listener {
     /// Tells the news until the client goes, cancels, or the door closes.
     pub(crate) async fn run(mut self, door: Arc<Door>, outlet: Outlet) {
-        let mut watch = Watch::new(door.gate.changes(), self.client.mount.clone(), self.client.caller.id());
+        let mut watch = Watch::new(
+            door.gate.changes(),
+            self.client.mount.clone(),
+            self.client.caller.id(),
+        );
         let sight = door.gate.sight(&self.client.caller);
-        self.filter.narrow(&door.gate.catalog().capabilities(self.client.mount.as_ref(), Era::Modern, &sight));
+        self.filter.narrow(&door.gate.catalog().capabilities(
+            self.client.mount.as_ref(),
+            Era::Modern,
+            &sight,
+        ));
         drop(sight);
         self.subscribe(&door).await;
         let meta = self.meta();
         let mut acknowledged = Object::new();
-        acknowledged.raw("_meta", &meta).raw("notifications", &self.filter.json());
-        let ack = rpc::notification("notifications/subscriptions/acknowledged", Some(&acknowledged.finish()));
+        acknowledged
+            .raw("_meta", &meta)
+            .raw("notifications", &self.filter.json());
+        let ack = rpc::notification(
+            "notifications/subscriptions/acknowledged",
+            Some(&acknowledged.finish()),
+        );
         if outlet.send(ack.into()).await && self.tell(&door, &mut watch, &outlet, &meta).await {
             let mut result = Object::new();
             result.str("resultType", "complete").raw("_meta", &meta);
-            outlet.send(Answer::result(result.finish()).message(&self.id).into()).await;
+            outlet
+                .send(Answer::result(result.finish()).message(&self.id).into())
+                .await;
         }
         for uri in &self.filter.uris {
-            drop(door.gate.start(self.client.ask(Action::Unsubscribe, uri_params(uri), false)));
+            drop(
+                door.gate
+                    .start(self.client.ask(Action::Unsubscribe, uri_params(uri), false)),
+            );
         }
         drop(self.seat);
     }
@@ -238,7 +299,11 @@ impl Listener {
             if !self.client.caller.is_active() {
                 return true;
             }
-            for notification in self.filter.pick(&news, watch, door, &self.client.caller, meta).await {
+            for notification in self
+                .filter
+                .pick(&news, watch, door, &self.client.caller, meta)
+                .await
+            {
                 if !outlet.send(notification).await {
                     return false;
                 }
@@ -247,7 +312,9 @@ impl Listener {
     }
 
     async fn cancelled(&self) {
-        let Some(registration) = &self.registration else { return std::future::pending().await };
+        let Some(registration) = &self.registration else {
+            return std::future::pending().await;
+        };
         while !matches!(registration.reins.pulled().await, Pull::Cancel) {}
     }
 
@@ -261,7 +328,9 @@ impl Listener {
     async fn subscribe(&mut self, door: &Door) {
         let deadline = tokio::time::Instant::now() + CONFIRMATION;
         let ask = |uri: &String| {
-            let mut running = door.gate.start(self.client.ask(Action::Subscribe, uri_params(uri), false));
+            let mut running =
+                door.gate
+                    .start(self.client.ask(Action::Subscribe, uri_params(uri), false));
             running.part();
             (uri.clone(), running)
         };
@@ -274,9 +343,17 @@ impl Listener {
                     }
                 }
             };
-            if !matches!(tokio::time::timeout_at(deadline, outcome).await, Ok(Outcome::Result(_))) {
+            if !matches!(
+                tokio::time::timeout_at(deadline, outcome).await,
+                Ok(Outcome::Result(_))
+            ) {
                 // It may still be granted later, and then nobody would end it.
-                drop(door.gate.start(self.client.ask(Action::Unsubscribe, uri_params(&uri), false)));
+                drop(
+                    door.gate.start(
+                        self.client
+                            .ask(Action::Unsubscribe, uri_params(&uri), false),
+                    ),
+                );
                 self.filter.uris.remove(&uri);
             }
         }

@@ -97,7 +97,12 @@ impl Key {
     fn name(&self) -> String {
         let mount = self.mount.as_ref().map_or("", |id| id.as_str());
         let bounds = self.bounds.as_deref().unwrap_or_default();
-        format!("{} {mount} {:?} {:?} {bounds}", self.kind.field(), self.view, self.sight)
+        format!(
+            "{} {mount} {:?} {:?} {bounds}",
+            self.kind.field(),
+            self.view,
+            self.sight
+        )
     }
 }
 
@@ -139,8 +144,17 @@ impl Lists {
         params: Option<Json<'_>>,
     ) -> Answer {
         let caller = sight.caller();
-        let bounds = caller.context().map(|context| format!("{context} {}", caller.agent_name().unwrap_or_default()));
-        let key = Key { kind, mount: mount.cloned(), view: caller.view(), era, sight: sight.key().clone(), bounds };
+        let bounds = caller
+            .context()
+            .map(|context| format!("{context} {}", caller.agent_name().unwrap_or_default()));
+        let key = Key {
+            kind,
+            mount: mount.cloned(),
+            view: caller.view(),
+            era,
+            sight: sight.key().clone(),
+            bounds,
+        };
         let pages = match key.bounds {
             None => self.pages(gate, sight, &key),
             Some(_) => Arc::new(Pages::within(gate, sight, &key)),
@@ -152,15 +166,24 @@ impl Lists {
             };
             return Problem::no_method(method).into();
         }
-        let Some(given) = params.and_then(|params| params.get("cursor")).filter(|cursor| !cursor.is_null()) else {
-            return pages.pages.first().map_or_else(Answer::empty, |(_, page)| Answer::result(page.clone()));
+        let Some(given) = params
+            .and_then(|params| params.get("cursor"))
+            .filter(|cursor| !cursor.is_null())
+        else {
+            return pages
+                .pages
+                .first()
+                .map_or_else(Answer::empty, |(_, page)| Answer::result(page.clone()));
         };
-        let place = given.as_str().and_then(|text| cursor::read(gate.seal(), &key.name(), &text));
+        let place = given
+            .as_str()
+            .and_then(|text| cursor::read(gate.seal(), &key.name(), &text));
         match place.and_then(|place| pages.at(place)) {
             Some(page) => Answer::result(page),
-            None => {
-                Problem::invalid_params("Invalid cursor: it is not one this list gave out, or the list has changed since").into()
-            }
+            None => Problem::invalid_params(
+                "Invalid cursor: it is not one this list gave out, or the list has changed since",
+            )
+            .into(),
         }
     }
 
@@ -169,7 +192,10 @@ impl Lists {
         let kept = match self.0.load_full() {
             Some(kept) if Arc::ptr_eq(&kept.catalog, &catalog) => kept,
             _ => {
-                let fresh = Arc::new(Kept { catalog, lists: Mutex::default() });
+                let fresh = Arc::new(Kept {
+                    catalog,
+                    lists: Mutex::default(),
+                });
                 self.0.store(Some(Arc::clone(&fresh)));
                 fresh
             }
@@ -188,7 +214,13 @@ impl Lists {
 
 impl Pages {
     fn write(catalog: &Catalog, seal: &Seal, sight: &Sight, key: &Key) -> Self {
-        Self::of(&catalog.listed(key.kind.list(), key.mount.as_ref(), sight), catalog, seal, sight, key)
+        Self::of(
+            &catalog.listed(key.kind.list(), key.mount.as_ref(), sight),
+            catalog,
+            seal,
+            sight,
+            key,
+        )
     }
 
     /// What a caller's security context lists.
@@ -197,28 +229,52 @@ impl Pages {
         let method = match key.kind {
             Kind::Tools => {
                 let tools = gate.callable(sight, sight.caller().context(), mount);
-                return Self::of(&tools.iter().collect::<Vec<_>>(), &catalog, gate.seal(), sight, key);
+                return Self::of(
+                    &tools.iter().collect::<Vec<_>>(),
+                    &catalog,
+                    gate.seal(),
+                    sight,
+                    key,
+                );
             }
             Kind::Prompts => "prompts.get",
             Kind::Resources | Kind::Templates => "resources.read",
         };
         let is_allowed = gate.lists_method(sight.caller(), method);
-        let items = if is_allowed { catalog.listed(key.kind.list(), mount, sight) } else { Vec::new() };
+        let items = if is_allowed {
+            catalog.listed(key.kind.list(), mount, sight)
+        } else {
+            Vec::new()
+        };
         Self::of(&items, &catalog, gate.seal(), sight, key)
     }
 
     fn of(items: &[&Listed], catalog: &Catalog, seal: &Seal, sight: &Sight, key: &Key) -> Self {
         let mount = key.mount.as_ref();
         let capabilities = catalog.capabilities(mount, key.era, sight);
-        let declared = Json::checked_before(&capabilities).get(key.kind.capability()).is_some();
-        let unlisted = if key.kind == Kind::Resources { catalog.unlisted(mount, sight) } else { Vec::new() };
+        let declared = Json::checked_before(&capabilities)
+            .get(key.kind.capability())
+            .is_some();
+        let unlisted = if key.kind == Kind::Resources {
+            catalog.unlisted(mount, sight)
+        } else {
+            Vec::new()
+        };
         let lines: Vec<&[u8]> = items.iter().map(|item| &*item.raw).collect();
-        Self { pages: pages(key, &lines, &unlisted, |place| cursor::write(seal, &key.name(), place)), declared }
+        Self {
+            pages: pages(key, &lines, &unlisted, |place| {
+                cursor::write(seal, &key.name(), place)
+            }),
+            declared,
+        }
     }
 
     /// The page that starts at `place`. After a change of the catalog pages may have moved; then there is none.
     fn at(&self, place: usize) -> Option<Bytes> {
-        self.pages.iter().find(|(start, _)| *start == place).map(|(_, page)| page.clone())
+        self.pages
+            .iter()
+            .find(|(start, _)| *start == place)
+            .map(|(_, page)| page.clone())
     }
 }
 
@@ -238,11 +294,18 @@ fn cut(sizes: impl Iterator<Item = usize>) -> Vec<usize> {
 }
 
 /// The pages of a list, each with the index of its first item.
-fn pages(key: &Key, items: &[&[u8]], unlisted: &[&ServerId], cursor: impl Fn(usize) -> String) -> Vec<(usize, Bytes)> {
+fn pages(
+    key: &Key,
+    items: &[&[u8]],
+    unlisted: &[&ServerId],
+    cursor: impl Fn(usize) -> String,
+) -> Vec<(usize, Bytes)> {
     let cuts = cut(items.iter().map(|item| item.len()));
     let page = |(index, &start): (usize, &usize)| {
         let end = cuts.get(index + 1).copied();
-        let page = items.get(start..end.unwrap_or(items.len())).unwrap_or_default();
+        let page = items
+            .get(start..end.unwrap_or(items.len()))
+            .unwrap_or_default();
         (start, page_object(key, page, unlisted, end.map(&cursor)))
     };
     cuts.iter().enumerate().map(page).collect()
@@ -270,7 +333,10 @@ fn page_object(key: &Key, items: &[&[u8]], unlisted: &[&ServerId], next: Option<
     if !unlisted.is_empty() {
         let ids: Vec<Vec<u8>> = unlisted.iter().map(|id| quoted(id.as_str())).collect();
         result.object("_meta", |meta| {
-            meta.raw(UNLISTED, &[b"[", ids.join(&b","[..]).as_slice(), b"]"].concat());
+            meta.raw(
+                UNLISTED,
+                &[b"[", ids.join(&b","[..]).as_slice(), b"]"].concat(),
+            );
         });
     }
     if key.era == Era::Modern {

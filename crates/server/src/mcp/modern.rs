@@ -50,13 +50,21 @@ pub(crate) fn knows_only(method: &str) -> bool {
 }
 
 /// Answers a request, or starts the call it asks for. `peer` makes calls cancellable where hanging up is not how it is done.
-pub(crate) fn turn(door: &Door, client: &Client, meta: Meta, incoming: &Incoming<'_>, peer: Option<&Arc<Peer>>) -> Turn {
+pub(crate) fn turn(
+    door: &Door,
+    client: &Client,
+    meta: Meta,
+    incoming: &Incoming<'_>,
+    peer: Option<&Arc<Peer>>,
+) -> Turn {
     if !knows(incoming.method) {
         return Problem::no_method(incoming.method).into();
     }
     if let Some(kind) = lists::Kind::from_method(incoming.method) {
         let shown = (client.mount.as_ref(), Era::Modern);
-        let (answer, pass) = door.lists.answer(&door.gate, kind, &client.caller, shown, incoming.params);
+        let (answer, pass) =
+            door.lists
+                .answer(&door.gate, kind, &client.caller, shown, incoming.params);
         return Turn::Now(answer, pass);
     }
     match incoming.method {
@@ -67,31 +75,52 @@ pub(crate) fn turn(door: &Door, client: &Client, meta: Meta, incoming: &Incoming
         LISTEN => return Turn::Listen,
         _ => {}
     }
-    let Some(action) = Action::from_method(incoming.method) else { return Problem::no_method(incoming.method).into() };
+    let Some(action) = Action::from_method(incoming.method) else {
+        return Problem::no_method(incoming.method).into();
+    };
     if tasks::is_task(action) {
         let sight = door.gate.sight(&client.caller);
-        let server = door.gate.catalog().capabilities(client.mount.as_ref(), Era::Modern, &sight);
-        if let Err(problem) = tasks::modern(action, incoming.method, &server, &client.capabilities) {
+        let server = door
+            .gate
+            .catalog()
+            .capabilities(client.mount.as_ref(), Era::Modern, &sight);
+        if let Err(problem) = tasks::modern(action, incoming.method, &server, &client.capabilities)
+        {
             return problem.into();
         }
     }
     call(door, client, action, meta, incoming, peer)
 }
 
-fn call(door: &Door, client: &Client, action: Action, meta: Meta, incoming: &Incoming<'_>, peer: Option<&Arc<Peer>>) -> Turn {
+fn call(
+    door: &Door,
+    client: &Client,
+    action: Action,
+    meta: Meta,
+    incoming: &Incoming<'_>,
+    peer: Option<&Arc<Peer>>,
+) -> Turn {
     let registration = match peer.map(|peer| peer.register(&incoming.id)).transpose() {
         Ok(registration) => registration,
         Err(problem) => return problem.into(),
     };
     let errand = incoming.errand(action, meta.progress, registration);
-    let parked = incoming.params.and_then(|params| door.gate.resume(&client.caller, action, params));
+    let parked = incoming
+        .params
+        .and_then(|params| door.gate.resume(&client.caller, action, params));
     let call = match parked {
         None => Call::start(&door.gate, client, errand),
         Some(Ok(running)) => Call::over(running, &door.gate, client, errand),
         Some(Err(violation)) => {
-            let shape = Shape { era: Era::Modern, action, params: errand.params.into_bytes() };
+            let shape = Shape {
+                era: Era::Modern,
+                action,
+                params: errand.params.into_bytes(),
+            };
             let is_untyped = |tool: &str| client.sees_untyped(&door.gate, tool);
-            return shape.answer(Outcome::Stopped(Stop::Refused(violation)), is_untyped).into();
+            return shape
+                .answer(Outcome::Stopped(Stop::Refused(violation)), is_untyped)
+                .into();
         }
     };
     Turn::Call(Box::new(call))
@@ -105,15 +134,22 @@ fn discover(door: &Door, client: &Client) -> (Answer, Pass) {
     result
         .str("resultType", "complete")
         .raw("supportedVersions", &spoken_json())
-        .raw("capabilities", &catalog.capabilities(mount, Era::Modern, &sight));
+        .raw(
+            "capabilities",
+            &catalog.capabilities(mount, Era::Modern, &sight),
+        );
     if let Some(instructions) = door.gate.instructions(&sight, mount) {
         result.str("instructions", &instructions);
     }
-    result.u64("ttlMs", DISCOVER_TTL_MS).str("cacheScope", "private").object("_meta", |meta| {
-        meta.object(keys::SERVER_INFO, |info| {
-            info.str("name", settings.name).str("version", settings.version);
+    result
+        .u64("ttlMs", DISCOVER_TTL_MS)
+        .str("cacheScope", "private")
+        .object("_meta", |meta| {
+            meta.object(keys::SERVER_INFO, |info| {
+                info.str("name", settings.name)
+                    .str("version", settings.version);
+            });
         });
-    });
     (Answer::result(result.finish()), sight.pass())
 }
 
@@ -127,11 +163,15 @@ pub(crate) fn params_agree(
     if incoming.method != "tools/call" {
         return Ok(());
     }
-    let Some(tool) = incoming.param("name").and_then(Json::as_str) else { return Ok(()) };
+    let Some(tool) = incoming.param("name").and_then(Json::as_str) else {
+        return Ok(());
+    };
     let catalog = door.gate.catalog();
     for wanted in catalog.header_params(client.mount.as_ref(), client.caller.view(), &tool) {
         let path: Vec<&str> = wanted.path.iter().map(String::as_str).collect();
-        let argument = incoming.param("arguments").and_then(|arguments| arguments.path(&path));
+        let argument = incoming
+            .param("arguments")
+            .and_then(|arguments| arguments.path(&path));
         super::headers::param_agrees(headers, &wanted.header, argument)?;
     }
     Ok(())

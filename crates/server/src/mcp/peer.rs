@@ -40,7 +40,9 @@ impl Reins {
     pub(crate) fn pull(&self, pull: Pull) {
         let mut pulls = lock(&self.pulls);
         // Answers are bounded by the questions; of cancellations one says it all.
-        if !matches!(pull, Pull::Cancel) || !pulls.iter().any(|waiting| matches!(waiting, Pull::Cancel)) {
+        if !matches!(pull, Pull::Cancel)
+            || !pulls.iter().any(|waiting| matches!(waiting, Pull::Cancel))
+        {
             pulls.push_back(pull);
         }
         drop(pulls);
@@ -106,18 +108,36 @@ impl Peer {
     fn enter(self: &Arc<Self>, id: &Id, lasts: bool) -> Result<Registration, Problem> {
         let mut calls = lock(&self.calls);
         if calls.len() >= MAX_CALLS {
-            return Err(Problem::new(render::REFUSED, "Too many requests in flight: wait for some to end"));
+            return Err(Problem::new(
+                render::REFUSED,
+                "Too many requests in flight: wait for some to end",
+            ));
         }
         if calls.contains_key(id) {
-            return Err(Problem::new(wire::mcp::code::INVALID_REQUEST, "A request with this id is still in flight"));
+            return Err(Problem::new(
+                wire::mcp::code::INVALID_REQUEST,
+                "A request with this id is still in flight",
+            ));
         }
         let reins = Arc::<Reins>::default();
-        calls.insert(id.clone(), Held { reins: Arc::clone(&reins), lasts });
-        Ok(Registration { peer: Arc::clone(self), id: id.clone(), reins })
+        calls.insert(
+            id.clone(),
+            Held {
+                reins: Arc::clone(&reins),
+                lasts,
+            },
+        );
+        Ok(Registration {
+            peer: Arc::clone(self),
+            id: id.clone(),
+            reins,
+        })
     }
 
     pub(crate) fn cancel(&self, id: &Id) -> bool {
-        let reins = lock(&self.calls).get(id).map(|held| Arc::clone(&held.reins));
+        let reins = lock(&self.calls)
+            .get(id)
+            .map(|held| Arc::clone(&held.reins));
         reins.map(|reins| reins.pull(Pull::Cancel)).is_some()
     }
 
@@ -132,7 +152,11 @@ impl Peer {
 
     fn cancel_where(&self, wanted: impl Fn(&Held) -> bool) {
         let calls = lock(&self.calls);
-        let reins: Vec<_> = calls.values().filter(|held| wanted(held)).map(|held| Arc::clone(&held.reins)).collect();
+        let reins: Vec<_> = calls
+            .values()
+            .filter(|held| wanted(held))
+            .map(|held| Arc::clone(&held.reins))
+            .collect();
         drop(calls);
         reins.iter().for_each(|reins| reins.pull(Pull::Cancel));
     }
@@ -144,7 +168,13 @@ impl Peer {
     /// A number under which the client will answer.
     pub(crate) fn open_ask(&self, reins: &Arc<Reins>, key: String) -> u64 {
         let number = self.last_ask.fetch_add(1, Ordering::Relaxed) + 1;
-        lock(&self.asks).insert(number, OpenAsk { reins: Arc::clone(reins), key });
+        lock(&self.asks).insert(
+            number,
+            OpenAsk {
+                reins: Arc::clone(reins),
+                key,
+            },
+        );
         number
     }
 
@@ -158,8 +188,16 @@ impl Peer {
 
     /// Hands an answer to the call that asked. `false`: nobody asked, or no longer wants to know.
     pub(crate) fn answer(&self, id: &Id, answer: Answer) -> bool {
-        let ask = id.as_u64().and_then(|number| lock(&self.asks).remove(&number));
-        ask.map(|ask| ask.reins.pull(Pull::Answer { key: ask.key, answer })).is_some()
+        let ask = id
+            .as_u64()
+            .and_then(|number| lock(&self.asks).remove(&number));
+        ask.map(|ask| {
+            ask.reins.pull(Pull::Answer {
+                key: ask.key,
+                answer,
+            })
+        })
+        .is_some()
     }
 
     /// The client was asked by `server` to visit an address; it may be told when that is done.
@@ -174,7 +212,9 @@ impl Peer {
     /// Whether this server asked for this visit. Each is completed once.
     pub(crate) fn has_visited(&self, server: &ServerId, id: &str) -> bool {
         let mut visits = lock(&self.visits);
-        let place = visits.iter().position(|(of, visit)| of == server && visit == id);
+        let place = visits
+            .iter()
+            .position(|(of, visit)| of == server && visit == id);
         place.and_then(|place| visits.remove(place)).is_some()
     }
 
@@ -193,7 +233,10 @@ impl Peer {
             return Ok(false);
         }
         if subscriptions.len() >= MAX_SUBSCRIPTIONS {
-            return Err(Problem::new(render::REFUSED, "Too many subscriptions in one session"));
+            return Err(Problem::new(
+                render::REFUSED,
+                "Too many subscriptions in one session",
+            ));
         }
         Ok(subscriptions.insert(uri.to_owned()))
     }

@@ -8,7 +8,8 @@ const MAX_TOKEN: usize = 1024;
 /// The client's token, as it wrote it.
 pub(crate) fn token(meta: Option<Json<'_>>, body: &Bytes) -> Option<Bytes> {
     let token = meta?.get(meta::PROGRESS_TOKEN)?;
-    let usable = matches!(token.kind(), Kind::String | Kind::Number) && token.as_bytes().len() <= MAX_TOKEN;
+    let usable =
+        matches!(token.kind(), Kind::String | Kind::Number) && token.as_bytes().len() <= MAX_TOKEN;
     usable.then(|| body.slice_ref(token.as_bytes()))
 }
 

@@ -47,11 +47,16 @@ impl Shape {
         let body = text.into_bytes();
         match (self.era, self.action) {
             // Legacy clients do not know it.
-            (Era::Legacy, _) if typed => {
-                Answer::result(write::replace_fields(Json::checked_before(&body), &["resultType"], |_| {}))
-            }
+            (Era::Legacy, _) if typed => Answer::result(write::replace_fields(
+                Json::checked_before(&body),
+                &["resultType"],
+                |_| {},
+            )),
             (Era::Modern, Action::ReadResource) => Answer::result(with_cache_hints(body)),
-            (Era::Modern, _) if !typed => Answer::Result { fields: COMPLETE, body },
+            (Era::Modern, _) if !typed => Answer::Result {
+                fields: COMPLETE,
+                body,
+            },
             _ => Answer::result(body),
         }
     }
@@ -59,15 +64,24 @@ impl Shape {
     /// What the upstream said, unless it says it in words this client's era does not have.
     fn upstream_error(&self, object: Bytes) -> Problem {
         let error = Json::checked_before(&object);
-        let given = error.get("code").and_then(Json::as_i64).unwrap_or(code::INTERNAL_ERROR);
+        let given = error
+            .get("code")
+            .and_then(Json::as_i64)
+            .unwrap_or(code::INTERNAL_ERROR);
         match (self.era, given) {
             (Era::Modern, code::RESOURCE_NOT_FOUND) => {
                 let object = write::replace_fields(error, &["code"], |out| {
                     out.i64("code", code::INVALID_PARAMS);
                 });
-                Problem { code: code::INVALID_PARAMS, object: object.into() }
+                Problem {
+                    code: code::INVALID_PARAMS,
+                    object: object.into(),
+                }
             }
-            _ => Problem { code: given, object },
+            _ => Problem {
+                code: given,
+                object,
+            },
         }
     }
 
@@ -78,7 +92,12 @@ impl Shape {
             Rule::Malformed => code::INVALID_PARAMS,
             Rule::ToolNotFound => return self.not_found(violation).into(),
             _ if self.action == Action::CallTool => {
-                return self.tool_error(&public, violation.rule.error_code(), Some(violation.rule), is_untyped);
+                return self.tool_error(
+                    &public,
+                    violation.rule.error_code(),
+                    Some(violation.rule),
+                    is_untyped,
+                );
             }
             Rule::InvalidParameters => code::INVALID_PARAMS,
             Rule::InvalidResult | Rule::ResultDropped | Rule::ResultTooLarge => UPSTREAM_FAILED,
@@ -90,22 +109,46 @@ impl Shape {
 
     fn not_found(&self, violation: &Violation) -> Problem {
         let params = Json::checked_before(&self.params);
-        let field = |key: &str| params.get(key).and_then(Json::as_str).unwrap_or_default().into_owned();
-        let (code, message) = match (self.action, self.era) {
-            (Action::CallTool, _) => (code::INVALID_PARAMS, format!("Unknown tool: {}", field("name"))),
-            (Action::GetPrompt, _) => (code::INVALID_PARAMS, format!("Unknown prompt: {}", field("name"))),
-            (Action::ReadResource | Action::Subscribe | Action::Unsubscribe, Era::Legacy) => {
-                (code::RESOURCE_NOT_FOUND, format!("Resource not found: {}", field("uri")))
-            }
-            (Action::ReadResource | Action::Subscribe | Action::Unsubscribe, Era::Modern) => {
-                (code::INVALID_PARAMS, format!("Resource not found: {}", field("uri")))
-            }
-            (Action::TaskGet | Action::TaskUpdate | Action::TaskCancel | Action::TaskResult, _) => {
-                (code::INVALID_PARAMS, format!("Unknown task: {}", field("taskId")))
-            }
-            (Action::Complete, _) => (code::INVALID_PARAMS, "Nothing to complete under this reference".to_owned()),
+        let field = |key: &str| {
+            params
+                .get(key)
+                .and_then(Json::as_str)
+                .unwrap_or_default()
+                .into_owned()
         };
-        Problem::with_data(code, &message, &self.envelope(&message, violation.rule.error_code(), Some(violation.rule)))
+        let (code, message) = match (self.action, self.era) {
+            (Action::CallTool, _) => (
+                code::INVALID_PARAMS,
+                format!("Unknown tool: {}", field("name")),
+            ),
+            (Action::GetPrompt, _) => (
+                code::INVALID_PARAMS,
+                format!("Unknown prompt: {}", field("name")),
+            ),
+            (Action::ReadResource | Action::Subscribe | Action::Unsubscribe, Era::Legacy) => (
+                code::RESOURCE_NOT_FOUND,
+                format!("Resource not found: {}", field("uri")),
+            ),
+            (Action::ReadResource | Action::Subscribe | Action::Unsubscribe, Era::Modern) => (
+                code::INVALID_PARAMS,
+                format!("Resource not found: {}", field("uri")),
+            ),
+            (Action::TaskGet | Action::TaskUpdate | Action::TaskCancel | Action::TaskResult, _) => {
+                (
+                    code::INVALID_PARAMS,
+                    format!("Unknown task: {}", field("taskId")),
+                )
+            }
+            (Action::Complete, _) => (
+                code::INVALID_PARAMS,
+                "Nothing to complete under this reference".to_owned(),
+            ),
+        };
+        Problem::with_data(
+            code,
+            &message,
+            &self.envelope(&message, violation.rule.error_code(), Some(violation.rule)),
+        )
     }
 
     fn failed(&self, fault: &Fault, is_untyped: impl FnOnce(&str) -> bool) -> Answer {
@@ -118,12 +161,23 @@ impl Shape {
             FaultKind::Cancelled => REFUSED,
             FaultKind::Gate => code::INTERNAL_ERROR,
         };
-        Problem::with_data(code, fault.public(), &self.envelope(fault.public(), fault.error_code(), None)).into()
+        Problem::with_data(
+            code,
+            fault.public(),
+            &self.envelope(fault.public(), fault.error_code(), None),
+        )
+        .into()
     }
 
     /// A tool's failure is a result the model reads, not a protocol error. Programs find the envelope in `_meta`, and in the structured
     /// content too where no schema says what that must be.
-    fn tool_error(&self, public: &str, code: ErrorCode, rule: Option<Rule>, is_untyped: impl FnOnce(&str) -> bool) -> Answer {
+    fn tool_error(
+        &self,
+        public: &str,
+        code: ErrorCode,
+        rule: Option<Rule>,
+        is_untyped: impl FnOnce(&str) -> bool,
+    ) -> Answer {
         let mut text = Object::new();
         text.str("type", "text").str("text", public);
         let mut content = vec![b'['];
@@ -132,7 +186,9 @@ impl Shape {
         let envelope = self.envelope(public, code, rule);
         let mut result = Object::new();
         result.raw("content", &content).bool("isError", true);
-        let tool = Json::checked_before(&self.params).get("name").and_then(Json::as_str);
+        let tool = Json::checked_before(&self.params)
+            .get("name")
+            .and_then(Json::as_str);
         if tool.is_some_and(|tool| is_untyped(&tool)) {
             result.raw("structuredContent", &envelope);
         }
@@ -144,7 +200,10 @@ impl Shape {
 
     fn envelope(&self, public: &str, code: ErrorCode, rule: Option<Rule>) -> Vec<u8> {
         let mut envelope = Object::new();
-        envelope.str("status", "error").str("error_code", code.as_str()).str("error", public);
+        envelope
+            .str("status", "error")
+            .str("error_code", code.as_str())
+            .str("error", public);
         if let Some(rule) = rule {
             envelope.str("violation", rule.code());
         }
@@ -159,13 +218,22 @@ impl Shape {
 /// What one caller may read is private to that caller, whatever the server says.
 fn with_cache_hints(body: Bytes) -> Bytes {
     let result = Json::checked_before(&body);
-    let ttl = result.get("ttlMs").and_then(Json::as_u64).unwrap_or(0).min(LONGEST_TTL_MS);
+    let ttl = result
+        .get("ttlMs")
+        .and_then(Json::as_u64)
+        .unwrap_or(0)
+        .min(LONGEST_TTL_MS);
     let kind = result.get("resultType");
-    if kind.and_then(Json::as_str).is_some_and(|kind| kind != "complete") {
+    if kind
+        .and_then(Json::as_str)
+        .is_some_and(|kind| kind != "complete")
+    {
         return body;
     }
     write::replace_fields(result, &["resultType", "ttlMs", "cacheScope"], |out| {
-        out.str("resultType", "complete").u64("ttlMs", ttl).str("cacheScope", "private");
+        out.str("resultType", "complete")
+            .u64("ttlMs", ttl)
+            .str("cacheScope", "private");
     })
     .into()
 }

@@ -24,8 +24,16 @@ pub(crate) struct EventId {
 impl EventId {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (stream, place) = text.split_once('-')?;
-        let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten();
-        Some(Self { stream: number(stream)?, place: number(place)? })
+        let number = |text: &str| {
+            text.bytes()
+                .all(|byte| byte.is_ascii_digit())
+                .then(|| text.parse().ok())
+                .flatten()
+        };
+        Some(Self {
+            stream: number(stream)?,
+            place: number(place)?,
+        })
     }
 }
 
@@ -57,8 +65,17 @@ impl Replay {
 
     /// Keeps a copy of an encoded event, in place of older ones if `room` gives none for it beside them. An event that finds no room at
     /// all is not kept, and then nothing before it is either: whoever comes back would miss it.
-    pub(crate) fn keep(&mut self, id: EventId, frame: &Parcel, room: impl Fn(Vec<u8>) -> Option<Bytes>) {
-        let sources: Vec<Source> = frame.passes().iter().filter_map(|pass| pass.source().cloned()).collect();
+    pub(crate) fn keep(
+        &mut self,
+        id: EventId,
+        frame: &Parcel,
+        room: impl Fn(Vec<u8>) -> Option<Bytes>,
+    ) {
+        let sources: Vec<Source> = frame
+            .passes()
+            .iter()
+            .filter_map(|pass| pass.source().cloned())
+            .collect();
         loop {
             if let Some(frame) = room(frame.pieces().concat()) {
                 self.bytes += frame.len();
@@ -75,16 +92,29 @@ impl Replay {
     }
 
     fn forget_oldest(&mut self) -> bool {
-        let Some(oldest) = self.kept.pop_front() else { return false };
+        let Some(oldest) = self.kept.pop_front() else {
+            return false;
+        };
         self.bytes = self.bytes.saturating_sub(oldest.frame.len());
         true
     }
 
     /// What came after `id` on its stream, oldest first, each with the passes that `again` gives. `None`: it gives none for one of them.
-    pub(crate) fn after(&self, id: EventId, again: impl Fn(&Source) -> Option<Pass>) -> Option<Vec<Parcel>> {
-        let later = self.kept.iter().filter(|kept| kept.id.stream == id.stream && kept.id.place > id.place);
+    pub(crate) fn after(
+        &self,
+        id: EventId,
+        again: impl Fn(&Source) -> Option<Pass>,
+    ) -> Option<Vec<Parcel>> {
+        let later = self
+            .kept
+            .iter()
+            .filter(|kept| kept.id.stream == id.stream && kept.id.place > id.place);
         let again = |kept: &Kept| {
-            let passes = kept.sources.iter().map(&again).collect::<Option<Vec<_>>>()?;
+            let passes = kept
+                .sources
+                .iter()
+                .map(&again)
+                .collect::<Option<Vec<_>>>()?;
             Some(Parcel::holding(kept.frame.clone(), passes))
         };
         later.map(again).collect()
@@ -92,7 +122,9 @@ impl Replay {
 
     /// Is the event right after `id` still here, so that nothing is missing?
     pub(crate) fn continues(&self, id: EventId) -> bool {
-        self.kept.iter().any(|kept| kept.id.stream == id.stream && kept.id.place == id.place + 1)
+        self.kept
+            .iter()
+            .any(|kept| kept.id.stream == id.stream && kept.id.place == id.place + 1)
     }
 
     pub(crate) fn holds(&self, stream: u64) -> bool {

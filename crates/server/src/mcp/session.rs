@@ -83,7 +83,8 @@ impl Sessions {
     }
 
     fn shard(&self, id: &str) -> Option<&Mutex<HashMap<Arc<str>, Arc<Session>>>> {
-        self.shards.get(usize::try_from(self.hasher.hash_one(id)).unwrap_or(0) % SHARDS)
+        self.shards
+            .get(usize::try_from(self.hasher.hash_one(id)).unwrap_or(0) % SHARDS)
     }
 
     fn now(&self) -> u64 {
@@ -109,7 +110,12 @@ impl Sessions {
     }
 
     /// The session of that id, if it is this caller's at this mount.
-    pub(crate) fn find(&self, id: &str, caller: &str, mount: Option<&ServerId>) -> Option<Arc<Session>> {
+    pub(crate) fn find(
+        &self,
+        id: &str,
+        caller: &str,
+        mount: Option<&ServerId>,
+    ) -> Option<Arc<Session>> {
         let session = lock(self.shard(id)?).get(id).cloned()?;
         if session.caller != caller || session.mount.as_ref() != mount {
             return None;
@@ -119,29 +125,44 @@ impl Sessions {
     }
 
     pub(crate) fn end(&self, session: &Session) -> bool {
-        self.shard(&session.id).is_some_and(|shard| lock(shard).remove(&session.id).is_some())
+        self.shard(&session.id)
+            .is_some_and(|shard| lock(shard).remove(&session.id).is_some())
     }
 
     /// How many sessions there are, in all and of this caller.
     fn count(&self, caller: &str) -> (usize, usize) {
         let counts = self.shards.iter().map(|shard| {
             let shard = lock(shard);
-            (shard.len(), shard.values().filter(|session| session.caller == caller).count())
+            (
+                shard.len(),
+                shard
+                    .values()
+                    .filter(|session| session.caller == caller)
+                    .count(),
+            )
         });
-        counts.fold((0, 0), |(total, own), (more, more_own)| (total + more, own + more_own))
+        counts.fold((0, 0), |(total, own), (more, more_own)| {
+            (total + more, own + more_own)
+        })
     }
 
     fn make_room(&self, caller: &str) -> Option<Vec<Arc<Session>>> {
         let (total, own) = self.count(caller);
         let limit = self.limit.load(Ordering::Relaxed);
         let per_caller = (limit / 4).max(16).min(limit);
-        let due = self.now().saturating_sub(self.swept.load(Ordering::Relaxed)) > u64::try_from(SWEEP.as_millis()).unwrap_or(0);
+        let due = self
+            .now()
+            .saturating_sub(self.swept.load(Ordering::Relaxed))
+            > u64::try_from(SWEEP.as_millis()).unwrap_or(0);
         if own < per_caller && total < limit && !due {
             return Some(Vec::new());
         }
         self.swept.store(self.now(), Ordering::Relaxed);
-        let mut all: Vec<Arc<Session>> =
-            self.shards.iter().flat_map(|shard| lock(shard).values().cloned().collect::<Vec<_>>()).collect();
+        let mut all: Vec<Arc<Session>> = self
+            .shards
+            .iter()
+            .flat_map(|shard| lock(shard).values().cloned().collect::<Vec<_>>())
+            .collect();
         all.sort_by_key(|session| session.used.load(Ordering::Relaxed));
         let now = self.now();
         let idle_ms = u64::try_from(IDLE.as_millis()).unwrap_or(u64::MAX);
@@ -166,7 +187,12 @@ impl Sessions {
 fn random_id() -> Option<Arc<str>> {
     let mut bits = [0u8; 16];
     getrandom::fill(&mut bits).ok()?;
-    Some(bits.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
+    Some(
+        bits.iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+            .into(),
+    )
 }
 
 #[cfg(test)]

@@ -47,7 +47,9 @@ struct Stream {
 
 impl Stream {
     fn is_read(&self) -> bool {
-        self.reader.as_ref().is_some_and(|reader| !reader.is_closed())
+        self.reader
+            .as_ref()
+            .is_some_and(|reader| !reader.is_closed())
     }
 }
 
@@ -83,23 +85,49 @@ pub(crate) struct Writer {
 
 impl Streams {
     /// Opens a stream; its first event, if `prime`, carries only an id to resume from.
-    pub(crate) fn open(self: &Arc<Self>, kind: Kind, prime: bool) -> Result<(Writer, mpsc::Receiver<Parcel>), Unopened> {
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        kind: Kind,
+        prime: bool,
+    ) -> Result<(Writer, mpsc::Receiver<Parcel>), Unopened> {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let mut state = lock(&self.state);
         state.make_room(kind)?;
         state.opened += 1;
         let number = state.opened;
-        let mut stream = Stream { kind, last: 0, ended: state.closed, reader: None };
+        let mut stream = Stream {
+            kind,
+            last: 0,
+            ended: state.closed,
+            reader: None,
+        };
         if prime {
             stream.last = 1;
             let mut frame = Vec::with_capacity(48);
-            sse::encode(&mut frame, Some(&EventId { stream: number, place: 1 }.to_string()), Some(RETRY_MS), b"");
+            sse::encode(
+                &mut frame,
+                Some(
+                    &EventId {
+                        stream: number,
+                        place: 1,
+                    }
+                    .to_string(),
+                ),
+                Some(RETRY_MS),
+                b"",
+            );
             // The queue is new and empty.
             let _ = sender.try_send(frame.into());
         }
         stream.reader = (!stream.ended).then_some(sender);
         state.streams.insert(number, stream);
-        Ok((Writer { streams: Arc::clone(self), number }, receiver))
+        Ok((
+            Writer {
+                streams: Arc::clone(self),
+                number,
+            },
+            receiver,
+        ))
     }
 
     /// Reads a stream on from the event after `last`. An earlier reader of it, if any, is let go. What `again` gives no pass for may not
@@ -115,7 +143,10 @@ impl Streams {
             return Err(Unopened::Unknown);
         };
         let complete = state.replay.continues(last);
-        let stream = state.streams.get_mut(&last.stream).ok_or(Unopened::Unknown)?;
+        let stream = state
+            .streams
+            .get_mut(&last.stream)
+            .ok_or(Unopened::Unknown)?;
         if last.place > stream.last || (last.place < stream.last && !complete) {
             return Err(Unopened::Unknown);
         }
@@ -131,8 +162,15 @@ impl Streams {
     /// The newest stream opened by GET, if somebody reads it or may still come back for it.
     pub(crate) fn standalone(self: &Arc<Self>) -> Option<Writer> {
         let state = lock(&self.state);
-        let (number, _) = state.streams.iter().rev().find(|(_, stream)| stream.kind == Kind::Standalone && !stream.ended)?;
-        Some(Writer { streams: Arc::clone(self), number: *number })
+        let (number, _) = state
+            .streams
+            .iter()
+            .rev()
+            .find(|(_, stream)| stream.kind == Kind::Standalone && !stream.ended)?;
+        Some(Writer {
+            streams: Arc::clone(self),
+            number: *number,
+        })
     }
 
     /// Is anybody connected to any stream?
@@ -159,7 +197,11 @@ impl Streams {
 impl State {
     /// Forgets streams nobody can resume any more; refuses if too many are in use.
     fn make_room(&mut self, kind: Kind) -> Result<(), Unopened> {
-        let standalone = self.streams.values().filter(|stream| stream.kind == Kind::Standalone && stream.is_read()).count();
+        let standalone = self
+            .streams
+            .values()
+            .filter(|stream| stream.kind == Kind::Standalone && stream.is_read())
+            .count();
         if kind == Kind::Standalone && standalone >= MAX_STANDALONE {
             return Err(Unopened::TooMany);
         }
@@ -167,21 +209,32 @@ impl State {
             return Ok(());
         }
         let replay = &self.replay;
-        self.streams.retain(|number, stream| stream.is_read() || !stream.ended || replay.holds(*number));
-        let spent =
-            self.streams.iter().find(|(_, stream)| !stream.is_read() && (stream.ended || stream.kind == Kind::Standalone));
-        if let (Some(number), true) = (spent.map(|(number, _)| *number), self.streams.len() >= MAX_STREAMS) {
+        self.streams
+            .retain(|number, stream| stream.is_read() || !stream.ended || replay.holds(*number));
+        let spent = self.streams.iter().find(|(_, stream)| {
+            !stream.is_read() && (stream.ended || stream.kind == Kind::Standalone)
+        });
+        if let (Some(number), true) = (
+            spent.map(|(number, _)| *number),
+            self.streams.len() >= MAX_STREAMS,
+        ) {
             self.streams.remove(&number);
         }
         // Calls under way are bounded elsewhere; twice the room is for those.
-        if self.streams.len() < 2 * MAX_STREAMS + 256 { Ok(()) } else { Err(Unopened::TooMany) }
+        if self.streams.len() < 2 * MAX_STREAMS + 256 {
+            Ok(())
+        } else {
+            Err(Unopened::TooMany)
+        }
     }
 }
 
 impl Writer {
     /// Writes one message.
     pub(crate) async fn send(&self, message: Parcel) {
-        let Some((reader, frame)) = self.record(message) else { return };
+        let Some((reader, frame)) = self.record(message) else {
+            return;
+        };
         let Some(reader) = reader else { return };
         let delivered = tokio::time::timeout(SLOW, reader.send(frame)).await;
         if !matches!(delivered, Ok(Ok(()))) {
@@ -191,18 +244,27 @@ impl Writer {
 
     fn record(&self, message: Parcel) -> Option<(Option<mpsc::Sender<Parcel>>, Parcel)> {
         let mut state = lock(&self.streams.state);
-        let stream = state.streams.get_mut(&self.number).filter(|stream| !stream.ended)?;
+        let stream = state
+            .streams
+            .get_mut(&self.number)
+            .filter(|stream| !stream.ended)?;
         stream.last += 1;
-        let id = EventId { stream: self.number, place: stream.last };
+        let id = EventId {
+            stream: self.number,
+            place: stream.last,
+        };
         let reader = stream.reader.clone();
         let name = id.to_string();
-        let instead = Replay::is_too_large(&message).then(|| Parcel::from(too_large(&message)).into_event(Some(&name)));
+        let instead = Replay::is_too_large(&message)
+            .then(|| Parcel::from(too_large(&message)).into_event(Some(&name)));
         let frame = message.into_event(Some(&name));
         let owner = self.streams.owner.get();
-        state.replay.keep(id, instead.as_ref().unwrap_or(&frame), |text| match owner {
-            Some(caller) => caller.kept(text),
-            None => Some(text.into()),
-        });
+        state
+            .replay
+            .keep(id, instead.as_ref().unwrap_or(&frame), |text| match owner {
+                Some(caller) => caller.kept(text),
+                None => Some(text.into()),
+            });
         Some((reader, frame))
     }
 
@@ -210,21 +272,32 @@ impl Writer {
     fn let_go(&self, reader: &mpsc::Sender<Parcel>) {
         let mut state = lock(&self.streams.state);
         let stream = state.streams.get_mut(&self.number);
-        if let Some(stream) = stream.filter(|stream| stream.reader.as_ref().is_some_and(|current| current.same_channel(reader))) {
+        if let Some(stream) = stream.filter(|stream| {
+            stream
+                .reader
+                .as_ref()
+                .is_some_and(|current| current.same_channel(reader))
+        }) {
             stream.reader = None;
         }
     }
 
     /// Resolves when the reader of this moment is gone.
     pub(crate) async fn unread(&self) {
-        let reader = lock(&self.streams.state).streams.get(&self.number).and_then(|stream| stream.reader.clone());
+        let reader = lock(&self.streams.state)
+            .streams
+            .get(&self.number)
+            .and_then(|stream| stream.reader.clone());
         if let Some(reader) = reader {
             reader.closed().await;
         }
     }
 
     pub(crate) fn is_read(&self) -> bool {
-        lock(&self.streams.state).streams.get(&self.number).is_some_and(Stream::is_read)
+        lock(&self.streams.state)
+            .streams
+            .get(&self.number)
+            .is_some_and(Stream::is_read)
     }
 
     /// No more events: the reader's connection ends after what it has been sent.
@@ -240,9 +313,14 @@ impl Writer {
 fn too_large(message: &Parcel) -> Vec<u8> {
     // The id stands before what is large.
     let [first, ..] = message.pieces();
-    let id = wire::Json::checked_before(first).get("id").and_then(wire::rpc::Id::read);
-    let error =
-        wire::rpc::error_object(super::render::REFUSED, "The message was too large to be kept for a second delivery", None);
+    let id = wire::Json::checked_before(first)
+        .get("id")
+        .and_then(wire::rpc::Id::read);
+    let error = wire::rpc::error_object(
+        super::render::REFUSED,
+        "The message was too large to be kept for a second delivery",
+        None,
+    );
     match id {
         Some(id) => wire::rpc::error(Some(&id), &error),
         None => b"".to_vec(),

@@ -14,7 +14,10 @@ pub(super) enum Voice {
     /// As requests on the stream; `open` are those without an answer yet, and until when each is waited for.
     Inline { open: Vec<(u64, Instant)> },
     /// As an `input_required` result.
-    Parked { asked: Vec<Question>, until: Instant },
+    Parked {
+        asked: Vec<Question>,
+        until: Instant,
+    },
     /// Not at all.
     Mute,
 }
@@ -23,7 +26,10 @@ impl Voice {
     pub(super) fn of(era: Era) -> Self {
         match era {
             Era::Legacy => Self::Inline { open: Vec::new() },
-            Era::Modern => Self::Parked { asked: Vec::new(), until: Instant::now() },
+            Era::Modern => Self::Parked {
+                asked: Vec::new(),
+                until: Instant::now(),
+            },
         }
     }
 

@@ -10,7 +10,10 @@ use super::{Body, KEEP_ALIVE, Parcel, events, refusal, unauthenticated};
 
 #[tokio::test]
 async fn pieces_come_in_order_and_at_once_and_their_length_is_known() {
-    let mut body = Body::Whole(Parcel::holding(Enclosed::new(b"a".to_vec(), Bytes::from_static(b"b"), b"c"), Vec::new()));
+    let mut body = Body::Whole(Parcel::holding(
+        Enclosed::new(b"a".to_vec(), Bytes::from_static(b"b"), b"c"),
+        Vec::new(),
+    ));
     assert_eq!(http_body::Body::size_hint(&body).exact(), Some(3));
     assert_eq!(piece(&mut body).await, "abc");
     assert!(body.frame().await.is_none());
@@ -30,7 +33,10 @@ async fn a_silent_stream_says_that_it_is_alive() {
     for _ in 0..3 {
         let before = tokio::time::Instant::now();
         let comment = piece(&mut body).await;
-        assert!(comment.starts_with(b":") && comment.ends_with(b"\n\n"), "a comment that no client takes for an event");
+        assert!(
+            comment.starts_with(b":") && comment.ends_with(b"\n\n"),
+            "a comment that no client takes for an event"
+        );
         assert_eq!(before.elapsed(), KEEP_ALIVE);
     }
     tokio::time::sleep(KEEP_ALIVE - Duration::from_secs(1)).await;
@@ -38,16 +44,39 @@ async fn a_silent_stream_says_that_it_is_alive() {
     assert_eq!(piece(&mut body).await, "data: 1\n\n");
     let before = tokio::time::Instant::now();
     assert!(piece(&mut body).await.starts_with(b":"));
-    assert_eq!(before.elapsed(), KEEP_ALIVE, "silence counts from the last event");
+    assert_eq!(
+        before.elapsed(),
+        KEEP_ALIVE,
+        "silence counts from the last event"
+    );
     drop(sender);
-    assert!(body.frame().await.is_none(), "a stream ends with its writer");
+    assert!(
+        body.frame().await.is_none(),
+        "a stream ends with its writer"
+    );
 }
 
 #[tokio::test]
 async fn refusals_are_one_envelope() {
-    let reply = refusal(http::StatusCode::NOT_FOUND, ErrorCode::NotFound, "no \"such\" thing");
-    assert_eq!(reply.headers().get("content-type").unwrap(), "application/json");
+    let reply = refusal(
+        http::StatusCode::NOT_FOUND,
+        ErrorCode::NotFound,
+        "no \"such\" thing",
+    );
+    assert_eq!(
+        reply.headers().get("content-type").unwrap(),
+        "application/json"
+    );
     let body = reply.into_body().collect().await.unwrap().to_bytes();
-    assert_eq!(body, r#"{"status":"error","error_code":"not_found","error":"no \"such\" thing"}"#);
-    assert_eq!(unauthenticated("who?").headers().get("www-authenticate").unwrap(), "Bearer");
+    assert_eq!(
+        body,
+        r#"{"status":"error","error_code":"not_found","error":"no \"such\" thing"}"#
+    );
+    assert_eq!(
+        unauthenticated("who?")
+            .headers()
+            .get("www-authenticate")
+            .unwrap(),
+        "Bearer"
+    );
 }

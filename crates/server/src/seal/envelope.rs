@@ -15,7 +15,10 @@ use crate::{door::Door, refused};
 pub(super) async fn answer(door: &Door, request: &Request) -> Said {
     let body = &request.body;
     let settings = door.gate.settings();
-    let envelope = match Envelope::parse_within(body, Limits::new(settings.max_body_bytes, settings.max_depth)) {
+    let envelope = match Envelope::parse_within(
+        body,
+        Limits::new(settings.max_body_bytes, settings.max_depth),
+    ) {
         Ok(envelope) => envelope,
         Err(problem) => {
             door.gate.strangers("malformed envelope");
@@ -23,7 +26,9 @@ pub(super) async fn answer(door: &Door, request: &Request) -> Said {
         }
     };
     let payload = envelope.payload();
-    let id = payload.get("id").filter(|id| matches!(id.kind(), Kind::String | Kind::Number));
+    let id = payload
+        .get("id")
+        .filter(|id| matches!(id.kind(), Kind::String | Kind::Number));
     let caller = match door.gate.recognise(envelope.token()) {
         Ok(caller) => caller,
         Err(violation) => {
@@ -36,10 +41,20 @@ pub(super) async fn answer(door: &Door, request: &Request) -> Said {
     }
     // Of somebody we know: on record, as everything they are refused.
     let malformed = |id: Option<Json<'_>>, message: &str| {
-        refused::note_one(door, "seal", &caller, "invoke", Rule::Malformed.code(), message);
+        refused::note_one(
+            door,
+            "seal",
+            &caller,
+            "invoke",
+            Rule::Malformed.code(),
+            message,
+        );
         malformed(id, message)
     };
-    let method = payload.get("method").and_then(Json::as_str).unwrap_or_default();
+    let method = payload
+        .get("method")
+        .and_then(Json::as_str)
+        .unwrap_or_default();
     if payload.get("jsonrpc").and_then(Json::as_str).as_deref() != Some("2.0") || id.is_none() {
         return malformed(id, "the payload must be a JSON-RPC 2.0 request with an id");
     }
@@ -50,16 +65,30 @@ pub(super) async fn answer(door: &Door, request: &Request) -> Said {
             Err(violation) => render::refusal(id, &violation),
         },
         ("tools/call" | "resources/read" | "prompts/get", Some(params)) => {
-            let Some(action) = Action::from_method(&method) else { return malformed(id, "the method is unknown") };
-            if action == Action::CallTool && params.get("name").and_then(Json::as_str).is_none_or(|name| name.is_empty()) {
+            let Some(action) = Action::from_method(&method) else {
+                return malformed(id, "the method is unknown");
+            };
+            if action == Action::CallTool
+                && params
+                    .get("name")
+                    .and_then(Json::as_str)
+                    .is_none_or(|name| name.is_empty())
+            {
                 return malformed(id, "the tool's name is missing");
             }
             call(door, caller.clone(), action, body, params, id).await
         }
-        ("tools/call" | "resources/read" | "prompts/get", None) => malformed(id, "`params` must be an object"),
+        ("tools/call" | "resources/read" | "prompts/get", None) => {
+            malformed(id, "`params` must be an object")
+        }
         (other, _) => {
             let shown: String = other.chars().take(64).collect();
-            malformed(id, &format!("a payload can be tools/call, tools/list, resources/read or prompts/get, not `{shown}`"))
+            malformed(
+                id,
+                &format!(
+                    "a payload can be tools/call, tools/list, resources/read or prompts/get, not `{shown}`"
+                ),
+            )
         }
     }
 }
@@ -69,9 +98,19 @@ fn malformed(id: Option<Json<'_>>, message: &str) -> Said {
     render::refusal(id, &violation)
 }
 
-async fn call(door: &Door, caller: Caller, action: Action, envelope: &Bytes, params: Json<'_>, id: Option<Json<'_>>) -> Said {
+async fn call(
+    door: &Door,
+    caller: Caller,
+    action: Action,
+    envelope: &Bytes,
+    params: Json<'_>,
+    id: Option<Json<'_>>,
+) -> Said {
     let asks = caller.clone();
-    let session = caller.signed().map_or_else(|| "".into(), |session| format!("seal:{}", session.id).into());
+    let session = caller.signed().map_or_else(
+        || "".into(),
+        |session| format!("seal:{}", session.id).into(),
+    );
     let mut running = door.gate.start(Ask {
         caller: asks,
         door: gateway::Door::Seal,
@@ -80,18 +119,28 @@ async fn call(door: &Door, caller: Caller, action: Action, envelope: &Bytes, par
         proof: Proof::Envelope(envelope.clone()),
         action,
         params: envelope.slice_ref(params.as_bytes()).into(),
-        client: ClientFace { era: Era::Legacy, capabilities: Bytes::from_static(b"{}"), log: None, progress: false },
+        client: ClientFace {
+            era: Era::Legacy,
+            capabilities: Bytes::from_static(b"{}"),
+            log: None,
+            progress: false,
+        },
     });
     loop {
         match running.next().await {
             Event::Done(reply) => {
                 let (outcome, pass) = reply.into_parts();
                 let said = render::outcome(id, outcome);
-                return Said { body: caller.counted(said.body), pass, ..said };
+                return Said {
+                    body: caller.counted(said.body),
+                    pass,
+                    ..said
+                };
             }
             // One envelope, one answer: there is nobody to ask meanwhile.
             Event::Ask { key, .. } => {
-                let nobody = rpc::error_object(code::INTERNAL_ERROR, "this client cannot be asked", None);
+                let nobody =
+                    rpc::error_object(code::INTERNAL_ERROR, "this client cannot be asked", None);
                 running.answer(&key, Answer::Error(nobody.into()));
             }
             Event::Progress(_) | Event::Log(_) => {}

@@ -27,7 +27,12 @@ pub(crate) struct Said {
 
 impl Said {
     pub(super) fn new(status: StatusCode, body: impl Into<Bytes>) -> Self {
-        Self { status, retry_after: None, body: body.into(), pass: Pass::default() }
+        Self {
+            status,
+            retry_after: None,
+            body: body.into(),
+            pass: Pass::default(),
+        }
     }
 
     /// Refused before it was a call.
@@ -51,7 +56,9 @@ impl Said {
 
 /// As `Retry-After` and every body have it: rounded up, so that whoever waits that long has waited long enough.
 pub(super) fn whole_seconds(wait: Duration) -> u64 {
-    u64::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u64::MAX).max(1)
+    u64::try_from(wait.as_millis().div_ceil(1000))
+        .unwrap_or(u64::MAX)
+        .max(1)
 }
 
 /// The end of a call. `id` is the JSON-RPC id of its payload, as it was written.
@@ -68,9 +75,15 @@ pub(super) fn outcome(id: Option<Json<'_>>, outcome: Outcome) -> Said {
 pub(super) fn success(id: Option<Json<'_>>, result: &[u8]) -> Said {
     let id = id.map_or(&b"null"[..], Json::as_bytes);
     let mut payload = Object::with_capacity(result.len() + 64);
-    payload.str("jsonrpc", "2.0").raw("id", id).raw("result", result);
+    payload
+        .str("jsonrpc", "2.0")
+        .raw("id", id)
+        .raw("result", result);
     let mut out = Object::with_capacity(2 * result.len() + 256);
-    out.str("protocol", PROTOCOL).str("status", "success").str("jsonrpc", "2.0").raw("id", id);
+    out.str("protocol", PROTOCOL)
+        .str("status", "success")
+        .str("jsonrpc", "2.0")
+        .raw("id", id);
     out.raw("result", result).raw("payload", &payload.finish());
     Said::new(StatusCode::OK, out.finish())
 }
@@ -80,7 +93,8 @@ pub(super) fn refusal(id: Option<Json<'_>>, violation: &Violation) -> Said {
     // The one body that the documents spell out has no data.
     let data = (violation.rule != Rule::InvalidArguments).then(|| {
         let mut data = Object::new();
-        data.u64("seal_code", seal_code(violation.rule)).str("violation", violation.rule.code());
+        data.u64("seal_code", seal_code(violation.rule))
+            .str("violation", violation.rule.code());
         if let Some(payload) = &violation.payload {
             data.raw("payload", payload.as_bytes());
         }
@@ -100,24 +114,60 @@ fn failure(id: Option<Json<'_>>, fault: &Fault) -> Said {
     };
     let mut data = Object::new();
     data.str("error_code", fault.error_code().as_str());
-    error(status, id, code::INTERNAL_ERROR, fault.public(), Some(&data.finish())).after(wait)
+    error(
+        status,
+        id,
+        code::INTERNAL_ERROR,
+        fault.public(),
+        Some(&data.finish()),
+    )
+    .after(wait)
 }
 
 /// What the server itself answered, in its own words.
 fn upstream_error(id: Option<Json<'_>>, object: &[u8]) -> Said {
     let given = Json::checked_before(object);
-    let number = given.get("code").and_then(Json::as_i64).unwrap_or(code::INTERNAL_ERROR);
-    let message = given.get("message").and_then(Json::as_str).unwrap_or_default();
-    let status = if number == code::INVALID_PARAMS { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::BAD_GATEWAY };
-    error(status, id, number, &message, given.get("data").map(Json::as_bytes))
+    let number = given
+        .get("code")
+        .and_then(Json::as_i64)
+        .unwrap_or(code::INTERNAL_ERROR);
+    let message = given
+        .get("message")
+        .and_then(Json::as_str)
+        .unwrap_or_default();
+    let status = if number == code::INVALID_PARAMS {
+        StatusCode::UNPROCESSABLE_ENTITY
+    } else {
+        StatusCode::BAD_GATEWAY
+    };
+    error(
+        status,
+        id,
+        number,
+        &message,
+        given.get("data").map(Json::as_bytes),
+    )
 }
 
-pub(super) fn error(status: StatusCode, id: Option<Json<'_>>, code: i64, message: &str, data: Option<&[u8]>) -> Said {
+pub(super) fn error(
+    status: StatusCode,
+    id: Option<Json<'_>>,
+    code: i64,
+    message: &str,
+    data: Option<&[u8]>,
+) -> Said {
     let id = id.map_or(&b"null"[..], Json::as_bytes);
     let mut error = Object::new();
-    error.i64("code", code).str("message", message).raw("data", data.unwrap_or(b"null"));
+    error
+        .i64("code", code)
+        .str("message", message)
+        .raw("data", data.unwrap_or(b"null"));
     let mut out = Object::new();
-    out.str("protocol", PROTOCOL).str("status", "error").str("jsonrpc", "2.0").raw("id", id).raw("request_id", id);
+    out.str("protocol", PROTOCOL)
+        .str("status", "error")
+        .str("jsonrpc", "2.0")
+        .raw("id", id)
+        .raw("request_id", id);
     out.raw("error", &error.finish());
     Said::new(status, out.finish())
 }
@@ -130,9 +180,16 @@ pub(super) fn told(status: StatusCode, sentence: &str, more: impl FnOnce(&mut Ob
         _ => code::INVALID_REQUEST,
     };
     let mut error = Object::new();
-    error.i64("code", number).str("message", sentence).raw("data", b"null");
+    error
+        .i64("code", number)
+        .str("message", sentence)
+        .raw("data", b"null");
     let mut out = Object::new();
-    out.str("protocol", PROTOCOL).str("status", "error").str("jsonrpc", "2.0").raw("id", b"null").raw("request_id", b"null");
+    out.str("protocol", PROTOCOL)
+        .str("status", "error")
+        .str("jsonrpc", "2.0")
+        .raw("id", b"null")
+        .raw("request_id", b"null");
     more(&mut out);
     out.str("message", sentence).raw("error", &error.finish());
     out.finish()
@@ -152,7 +209,9 @@ fn status(rule: Rule) -> (StatusCode, i64) {
         | Rule::EnvelopeReplayed => (StatusCode::UNAUTHORIZED, REFUSED),
         Rule::ToolNotServed => (StatusCode::NOT_IMPLEMENTED, REFUSED),
         Rule::LedgerUnavailable => (StatusCode::INTERNAL_SERVER_ERROR, code::INTERNAL_ERROR),
-        Rule::InvalidResult | Rule::ResultDropped | Rule::ResultTooLarge => (StatusCode::BAD_GATEWAY, code::INTERNAL_ERROR),
+        Rule::InvalidResult | Rule::ResultDropped | Rule::ResultTooLarge => {
+            (StatusCode::BAD_GATEWAY, code::INTERNAL_ERROR)
+        }
         _ => (StatusCode::FORBIDDEN, REFUSED),
     }
 }

@@ -26,7 +26,9 @@ pub(super) async fn answer(door: &Door, operator: &Caller, request: &Request) ->
             Ok(new) => match door.gate.add_workload(operator, new).await {
                 Ok(new) => {
                     let mut out = Object::new();
-                    out.str("status", "success").str("workload_id", new.id.expose()).str("security_context", &new.context);
+                    out.str("status", "success")
+                        .str("workload_id", new.id.expose())
+                        .str("security_context", &new.context);
                     Said::new(StatusCode::OK, out.finish())
                 }
                 Err(error) => attest::refused(&error),
@@ -39,7 +41,10 @@ pub(super) async fn answer(door: &Door, operator: &Caller, request: &Request) ->
             None => unknown(execution),
         },
         _ => {
-            let all = request.query.split('&').any(|pair| matches!(pair, "all" | "all=1" | "all=true"));
+            let all = request
+                .query
+                .split('&')
+                .any(|pair| matches!(pair, "all" | "all=1" | "all=true"));
             let mut out = Object::new();
             out.raw("sessions", &door.gate.signed_sessions_json(operator, all));
             Said::new(StatusCode::OK, out.finish())
@@ -48,24 +53,43 @@ pub(super) async fn answer(door: &Door, operator: &Caller, request: &Request) ->
 }
 
 async fn revoke(door: &Door, operator: &Caller, execution: &str) -> Said {
-    match door.gate.revoke_signed(operator, execution, "revoked by an operator").await {
+    match door
+        .gate
+        .revoke_signed(operator, execution, "revoked by an operator")
+        .await
+    {
         Ok(Some(ended)) => {
             let mut out = Object::new();
-            out.str("status", "success").str("execution_id", &ended.execution).str("session_status", ended.status.as_str());
-            out.str(if ended.status == SignedStatus::Revoked { "revoked_at" } else { "expired_at" }, &ended.at);
+            out.str("status", "success")
+                .str("execution_id", &ended.execution)
+                .str("session_status", ended.status.as_str());
+            out.str(
+                if ended.status == SignedStatus::Revoked {
+                    "revoked_at"
+                } else {
+                    "expired_at"
+                },
+                &ended.at,
+            );
             Said::new(StatusCode::OK, out.finish())
         }
         Ok(None) => unknown(execution),
         Err(detail) => {
             tracing::error!(detail, "a session was ended, but that could not be kept");
-            Said::refused(StatusCode::INTERNAL_SERVER_ERROR, "The session is over, but that could not be recorded; try again")
+            Said::refused(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "The session is over, but that could not be recorded; try again",
+            )
         }
     }
 }
 
 fn unknown(execution: &str) -> Said {
     let shown: String = execution.chars().take(64).collect();
-    Said::refused(StatusCode::NOT_FOUND, &format!("There is no session of execution `{shown}`"))
+    Said::refused(
+        StatusCode::NOT_FOUND,
+        &format!("There is no session of execution `{shown}`"),
+    )
 }
 
 /// A JSON object whose texts can be taken out by name.
@@ -73,8 +97,13 @@ struct Fields<'a>(Json<'a>);
 
 impl<'a> Fields<'a> {
     fn read(body: &'a [u8]) -> Result<Self, String> {
-        let json = Json::parse(body, Limits::new(MAX_BODY, MAX_DEPTH)).map_err(|error| format!("not JSON: {error}"))?;
-        if json.is_object() { Ok(Self(json)) } else { Err("the body must be a JSON object".to_owned()) }
+        let json = Json::parse(body, Limits::new(MAX_BODY, MAX_DEPTH))
+            .map_err(|error| format!("not JSON: {error}"))?;
+        if json.is_object() {
+            Ok(Self(json))
+        } else {
+            Err("the body must be a JSON object".to_owned())
+        }
     }
 
     fn given(&self, name: &str) -> Option<Json<'a>> {
@@ -84,36 +113,56 @@ impl<'a> Fields<'a> {
     fn text(&self, name: &str) -> Result<Option<String>, String> {
         match self.given(name) {
             None => Ok(None),
-            Some(value) => value.as_str().map(|text| Some(text.into_owned())).ok_or(format!("`{name}` must be text")),
+            Some(value) => value
+                .as_str()
+                .map(|text| Some(text.into_owned()))
+                .ok_or(format!("`{name}` must be text")),
         }
     }
 
     fn required(&self, name: &str) -> Result<String, String> {
-        self.text(name)?.filter(|text| !text.is_empty()).ok_or(format!("`{name}` is missing"))
+        self.text(name)?
+            .filter(|text| !text.is_empty())
+            .ok_or(format!("`{name}` is missing"))
     }
 
     fn number(&self, name: &str, default: u64) -> Result<u64, String> {
-        self.given(name).map_or(Ok(default), |value| value.as_u64().ok_or(format!("`{name}` must be a whole number")))
+        self.given(name).map_or(Ok(default), |value| {
+            value
+                .as_u64()
+                .ok_or(format!("`{name}` must be a whole number"))
+        })
     }
 
     fn texts(&self, name: &str) -> Result<Option<Vec<String>>, String> {
         let wrong = || format!("`{name}` must be a list of at most {MAX_PATTERNS} texts");
-        let Some(list) = self.given(name) else { return Ok(None) };
+        let Some(list) = self.given(name) else {
+            return Ok(None);
+        };
         if !list.is_array() || list.items().nth(MAX_PATTERNS).is_some() {
             return Err(wrong());
         }
-        list.items().map(|item| item.as_str().map(|text| text.into_owned())).collect::<Option<_>>().map(Some).ok_or_else(wrong)
+        list.items()
+            .map(|item| item.as_str().map(|text| text.into_owned()))
+            .collect::<Option<_>>()
+            .map(Some)
+            .ok_or_else(wrong)
     }
 }
 
 fn read_session(body: &[u8]) -> Result<SessionRequest, String> {
     let fields = Fields::read(body)?;
     // The gateway's own spelling, and the protocol's.
-    let either =
-        |one: &str, other: &str| fields.text(one).and_then(|text| text.map_or_else(|| fields.text(other), |text| Ok(Some(text))));
+    let either = |one: &str, other: &str| {
+        fields
+            .text(one)
+            .and_then(|text| text.map_or_else(|| fields.text(other), |text| Ok(Some(text))))
+    };
     Ok(SessionRequest {
         execution_id: fields.required("execution_id")?,
-        sub: either("agent_id", "sub")?.filter(|text| !text.is_empty()).ok_or("`sub` is missing")?,
+        sub: either("agent_id", "sub")?
+            .filter(|text| !text.is_empty())
+            .ok_or("`sub` is missing")?,
         security_context_name: either("security_context", "security_context_name")?,
         public_key_b64: fields.required("public_key_b64")?,
         allowed_tool_patterns: fields.texts("allowed_tool_patterns")?,
@@ -125,9 +174,13 @@ fn read_workload(body: &[u8]) -> Result<NewWorkload, String> {
     let fields = Fields::read(body)?;
     let ttl = fields.number("ttl_seconds", WORKLOAD_TTL_SECONDS)?;
     if ttl == 0 || ttl > MAX_WORKLOAD_TTL_SECONDS {
-        return Err(format!("`ttl_seconds` is between 1 and {MAX_WORKLOAD_TTL_SECONDS}"));
+        return Err(format!(
+            "`ttl_seconds` is between 1 and {MAX_WORKLOAD_TTL_SECONDS}"
+        ));
     }
-    let uses = u32::try_from(fields.number("uses", 1)?).ok().filter(|uses| (1..=10_000).contains(uses));
+    let uses = u32::try_from(fields.number("uses", 1)?)
+        .ok()
+        .filter(|uses| (1..=10_000).contains(uses));
     Ok(NewWorkload {
         security_context: fields.text("security_context")?,
         agent_id: fields.text("agent_id")?,

@@ -13,9 +13,10 @@ use crate::{door::Door, route::unescaped};
 pub(super) fn answer(door: &Door, request: &Request) -> Said {
     let recognised = match (&request.caller, &request.bearer) {
         // A session's token says more than the credential of whoever passes it on.
-        (_, Some(token)) if token.contains('.') => {
-            door.gate.recognise(token).and_then(|caller| door.gate.in_force(&caller).map(|()| caller))
-        }
+        (_, Some(token)) if token.contains('.') => door
+            .gate
+            .recognise(token)
+            .and_then(|caller| door.gate.in_force(&caller).map(|()| caller)),
         (Some(caller), _) => Ok(caller.clone()),
         (None, _) => match door.gate.anonymous() {
             Some(caller) => Ok(caller),
@@ -30,11 +31,22 @@ pub(super) fn answer(door: &Door, request: &Request) -> Said {
     };
     match recognised {
         Ok(caller) => {
-            let asked = request.query.split('&').find_map(|pair| pair.strip_prefix("security_context="));
-            let asked = asked.map(|text| unescaped(text).unwrap_or_default()).filter(|_| caller.context().is_none());
-            if let Some(name) = asked.as_deref().filter(|name| !door.gate.has_context(&caller, name)) {
+            let asked = request
+                .query
+                .split('&')
+                .find_map(|pair| pair.strip_prefix("security_context="));
+            let asked = asked
+                .map(|text| unescaped(text).unwrap_or_default())
+                .filter(|_| caller.context().is_none());
+            if let Some(name) = asked
+                .as_deref()
+                .filter(|name| !door.gate.has_context(&caller, name))
+            {
                 let shown: String = name.chars().take(64).collect();
-                return Said::refused(StatusCode::NOT_FOUND, &format!("There is no security context `{shown}`"));
+                return Said::refused(
+                    StatusCode::NOT_FOUND,
+                    &format!("There is no security context `{shown}`"),
+                );
             }
             described(door, &caller, asked.as_deref())
         }
@@ -50,7 +62,8 @@ fn described(door: &Door, caller: &Caller, asked: Option<&str>) -> Said {
     let context = caller.context().or(asked);
     let mut out = Object::new();
     out.str("protocol", PROTOCOL);
-    out.str("attestation_endpoint", &format!("{base}/v1/seal/attest")).str("invoke_endpoint", &format!("{base}/v1/seal/invoke"));
+    out.str("attestation_endpoint", &format!("{base}/v1/seal/attest"))
+        .str("invoke_endpoint", &format!("{base}/v1/seal/invoke"));
     if let Some(context) = context {
         out.str("security_context", context);
     }
@@ -65,7 +78,12 @@ pub(super) fn list(door: &Door, caller: &Caller) -> Vec<u8> {
 
 fn array(door: &Door, caller: &Caller, context: Option<&str>) -> Vec<u8> {
     let sight = door.gate.sight(caller);
-    let tools: Vec<_> = door.gate.callable(&sight, context, None).into_iter().map(|listed| listed.raw).collect();
+    let tools: Vec<_> = door
+        .gate
+        .callable(&sight, context, None)
+        .into_iter()
+        .map(|listed| listed.raw)
+        .collect();
     let mut out = Vec::with_capacity(tools.iter().map(|raw| raw.len() + 1).sum::<usize>() + 2);
     out.push(b'[');
     for (index, raw) in tools.iter().enumerate() {

@@ -2,7 +2,14 @@
 
 use crate::yard::{ALICE, OPERATOR, Yard};
 
-const LOOKS: [&str; 6] = ["status", "servers", "tools", "servers/demo/definitions", "sessions", "approvals"];
+const LOOKS: [&str; 6] = [
+    "status",
+    "servers",
+    "tools",
+    "servers/demo/definitions",
+    "sessions",
+    "approvals",
+];
 const CHANGES: [&str; 10] = [
     "reload",
     "servers/demo/retry",
@@ -25,11 +32,20 @@ async fn an_agents_credential_reaches_no_verb_whatever_the_method() {
     let yard = Yard::open().await;
     for verb in LOOKS.into_iter().chain(CHANGES) {
         for method in ["GET", "POST"] {
-            let answer = yard.request(method, &at(verb)).by(ALICE).with_body("{\"reason\":\"because\"}").send().await;
+            let answer = yard
+                .request(method, &at(verb))
+                .by(ALICE)
+                .with_body("{\"reason\":\"because\"}")
+                .send()
+                .await;
             assert_eq!(answer.status, 403, "{method} {verb}: {}", answer.body);
         }
     }
-    let stranger = yard.request("POST", &at("approvals/k7m2/approve")).by("pct_wrong").send().await;
+    let stranger = yard
+        .request("POST", &at("approvals/k7m2/approve"))
+        .by("pct_wrong")
+        .send()
+        .await;
     assert_eq!(stranger.status, 401);
 }
 
@@ -38,12 +54,29 @@ async fn looking_is_a_get_and_changing_is_a_post() {
     let yard = Yard::open().await;
     for verb in LOOKS {
         let answer = yard.request("GET", &at(verb)).by(OPERATOR).send().await;
-        assert!(matches!(answer.status, 200 | 422), "{verb}: {} {}", answer.status, answer.body);
-        assert_eq!(yard.request("POST", &at(verb)).by(OPERATOR).send().await.status, 405, "{verb}");
+        assert!(
+            matches!(answer.status, 200 | 422),
+            "{verb}: {} {}",
+            answer.status,
+            answer.body
+        );
+        assert_eq!(
+            yard.request("POST", &at(verb))
+                .by(OPERATOR)
+                .send()
+                .await
+                .status,
+            405,
+            "{verb}"
+        );
     }
     for verb in CHANGES {
         let answer = yard.request("GET", &at(verb)).by(OPERATOR).send().await;
-        assert_eq!((answer.status, answer.header("Allow")), (405, Some("POST")), "{verb}");
+        assert_eq!(
+            (answer.status, answer.header("Allow")),
+            (405, Some("POST")),
+            "{verb}"
+        );
     }
 }
 
@@ -65,7 +98,12 @@ async fn what_is_wrong_is_said_in_a_sentence() {
         ("policy/explain", "{", "not JSON"),
         ("policy/explain", "{}", "call"),
     ] {
-        let answer = yard.request("POST", &at(verb)).by(OPERATOR).with_body(body).send().await;
+        let answer = yard
+            .request("POST", &at(verb))
+            .by(OPERATOR)
+            .with_body(body)
+            .send()
+            .await;
         assert_eq!(answer.status, 422, "{verb} {body}: {}", answer.body);
         assert!(answer.body.contains(word), "{verb} {body}: {}", answer.body);
     }
@@ -74,12 +112,30 @@ async fn what_is_wrong_is_said_in_a_sentence() {
 #[tokio::test]
 async fn a_reset_is_for_the_session_that_was_named() {
     let yard = Yard::open().await;
-    let sessions = || async { yard.request("GET", &at("sessions")).by(OPERATOR).send().await.body };
-    assert!(sessions().await.contains("\"caller\":\"pct_alice\""), "{}", sessions().await);
-    let reset =
-        yard.request("POST", &at("sessions/pct%5Falice/reset")).by(OPERATOR).with_body("{\"reason\":\"new task\"}").send().await;
+    let sessions = || async {
+        yard.request("GET", &at("sessions"))
+            .by(OPERATOR)
+            .send()
+            .await
+            .body
+    };
+    assert!(
+        sessions().await.contains("\"caller\":\"pct_alice\""),
+        "{}",
+        sessions().await
+    );
+    let reset = yard
+        .request("POST", &at("sessions/pct%5Falice/reset"))
+        .by(OPERATOR)
+        .with_body("{\"reason\":\"new task\"}")
+        .send()
+        .await;
     assert_eq!(reset.status, 200, "{}", reset.body);
-    assert!(reset.body.contains("\"caller\":\"pct_alice\"") && reset.body.contains("\"epoch\":1"), "{}", reset.body);
+    assert!(
+        reset.body.contains("\"caller\":\"pct_alice\"") && reset.body.contains("\"epoch\":1"),
+        "{}",
+        reset.body
+    );
     let bob = sessions().await;
     let bob = bob.split("\"caller\":\"pct_bob\"").nth(1).unwrap();
     assert!(bob.contains("\"epoch\":0"), "{bob}");

@@ -22,7 +22,13 @@ use crate::yard::{ALICE, BOB, OPERATOR, Response, TENANT_OPERATOR, TENANTS, Yard
 const PASSED: u16 = 501;
 
 pub(crate) fn now_ms() -> u64 {
-    u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
+    u64::try_from(
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap()
+            .as_millis(),
+    )
+    .unwrap()
 }
 
 pub(crate) struct Agent {
@@ -38,15 +44,26 @@ impl Response {
     }
 
     pub(crate) fn violation(&self) -> String {
-        self.json()["error"]["data"]["violation"].as_str().unwrap_or_default().to_owned()
+        self.json()["error"]["data"]["violation"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 }
 
 async fn attest_as(yard: &Yard, bearer: &str, seed: u8, more: Value) -> (AgentKey, Response) {
     let key = AgentKey::from_seed(&[seed; 32]).unwrap();
-    let mut body = json!({ "public_key": key.public().to_base64(), "security_context": "everything" });
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let response = yard.request("POST", "/v1/seal/attest").by(bearer).with_body(&body.to_string()).send().await;
+    let mut body =
+        json!({ "public_key": key.public().to_base64(), "security_context": "everything" });
+    body.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    let response = yard
+        .request("POST", "/v1/seal/attest")
+        .by(bearer)
+        .with_body(&body.to_string())
+        .send()
+        .await;
     (key, response)
 }
 
@@ -56,15 +73,27 @@ pub(crate) async fn agent(yard: &Yard, bearer: &str, seed: u8, more: Value) -> A
     let said = response.json();
     assert_eq!(said["status"], "success");
     let text = |key: &str| said[key].as_str().unwrap().to_owned();
-    Agent { key, token: text("security_token"), execution: text("execution_id"), calls: AtomicU64::new(0) }
+    Agent {
+        key,
+        token: text("security_token"),
+        execution: text("execution_id"),
+        calls: AtomicU64::new(0),
+    }
 }
 
 impl Agent {
     pub(crate) fn envelope_at(&self, tool: &str, arguments: &Value, now_ms: u64) -> String {
         let id = format!("req-{}", self.calls.fetch_add(1, Ordering::Relaxed));
         let params = json!({ "name": tool, "arguments": arguments });
-        let payload = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string();
-        String::from_utf8(self.key.envelope(Json::checked_before(payload.as_bytes()), &self.token, now_ms)).unwrap()
+        let payload =
+            json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+                .to_string();
+        String::from_utf8(self.key.envelope(
+            Json::checked_before(payload.as_bytes()),
+            &self.token,
+            now_ms,
+        ))
+        .unwrap()
     }
 
     pub(crate) async fn call(&self, yard: &Yard, tool: &str, arguments: Value) -> Response {
@@ -73,18 +102,30 @@ impl Agent {
 }
 
 pub(crate) async fn invoke(yard: &Yard, envelope: &str) -> Response {
-    yard.request("POST", "/v1/seal/invoke").with("Authorization", "").with_body(envelope).send().await
+    yard.request("POST", "/v1/seal/invoke")
+        .with("Authorization", "")
+        .with_body(envelope)
+        .send()
+        .await
 }
 
 #[tokio::test]
 async fn a_signed_call_needs_no_other_credential() {
     let yard = Yard::open().await;
     let agent = agent(&yard, ALICE, 1, json!({})).await;
-    let said = agent.call(&yard, "fs.read", json!({ "path": "/workspace/a" })).await;
+    let said = agent
+        .call(&yard, "fs.read", json!({ "path": "/workspace/a" }))
+        .await;
     assert_eq!(said.status, PASSED, "{}", said.body);
     let json = said.json();
-    assert_eq!((&json["status"], &json["id"], &json["request_id"]), (&json!("error"), &json!("req-0"), &json!("req-0")));
-    assert!(said.header("Retry-After").is_none(), "nothing that waiting would change");
+    assert_eq!(
+        (&json["status"], &json["id"], &json["request_id"]),
+        (&json!("error"), &json!("req-0"), &json!("req-0"))
+    );
+    assert!(
+        said.header("Retry-After").is_none(),
+        "nothing that waiting would change"
+    );
 }
 
 #[tokio::test]
@@ -92,14 +133,28 @@ async fn every_flipped_byte_is_refused() {
     let yard = Yard::open().await;
     let agent = agent(&yard, ALICE, 1, json!({})).await;
     let whole = agent.envelope_at("fs.read", &json!({ "path": "/workspace/a" }), now_ms());
-    for at in (0..whole.len()).step_by(7).chain(whole.len() - 40..whole.len()) {
+    for at in (0..whole.len())
+        .step_by(7)
+        .chain(whole.len() - 40..whole.len())
+    {
         let mut bytes = whole.clone().into_bytes();
         bytes[at] ^= 1;
-        let Ok(text) = String::from_utf8(bytes) else { continue };
+        let Ok(text) = String::from_utf8(bytes) else {
+            continue;
+        };
         let said = invoke(&yard, &text).await;
-        assert!(matches!(said.status, 400 | 401), "byte {at}: {} {}", said.status, said.body);
+        assert!(
+            matches!(said.status, 400 | 401),
+            "byte {at}: {} {}",
+            said.status,
+            said.body
+        );
     }
-    assert_eq!(invoke(&yard, &whole).await.status, PASSED, "the whole one was never used up");
+    assert_eq!(
+        invoke(&yard, &whole).await.status,
+        PASSED,
+        "the whole one was never used up"
+    );
 }
 
 #[tokio::test]
@@ -109,18 +164,84 @@ async fn each_violation_is_its_own_and_the_earliest_wins() {
     let table = [
         ("aegis.agent.list", json!({}), 403, "ToolNotAllowed", 2000),
         ("no.such.tool", json!({}), 403, "ToolNotFound", 2000),
-        ("fs.delete", json!({ "path": "/etc/passwd" }), 403, "ToolExplicitlyDenied", 2001),
+        (
+            "fs.delete",
+            json!({ "path": "/etc/passwd" }),
+            403,
+            "ToolExplicitlyDenied",
+            2001,
+        ),
         ("fs.delete", json!({}), 403, "ToolExplicitlyDenied", 2001),
-        ("fs.read", json!({ "path": "/workspace/private/key" }), 403, "ToolExplicitlyDenied", 2001),
-        ("fs.read", json!({ "path": "/etc/passwd" }), 403, "PathOutsideBoundary", 2002),
-        ("fs.read", json!({ "path": "/workspace2/a" }), 403, "PathOutsideBoundary", 2002),
-        ("fs.write", json!({ "path": "/workspace/../etc/passwd" }), 403, "PathTraversalAttempt", 2002),
-        ("fs.read", json!({ "path": "/workspace/a/../b" }), 403, "PathTraversalAttempt", 2002),
-        ("fs.read", json!({ "path": ["/workspace/a", "/etc/passwd"] }), 403, "PathOutsideBoundary", 2002),
-        ("fs.read", json!({ "path": 5 }), 403, "PathOutsideBoundary", 2002),
-        ("web.fetch", json!({ "url": "https://evilexample.com/" }), 403, "DomainNotAllowed", 2004),
-        ("cmd.run", json!({ "command": "bash", "args": ["-c", "x"] }), 403, "CommandNotAllowed", 2003),
-        ("cmd.run", json!({ "command": "cargo", "args": ["publish"] }), 403, "SubcommandNotAllowed", 2003),
+        (
+            "fs.read",
+            json!({ "path": "/workspace/private/key" }),
+            403,
+            "ToolExplicitlyDenied",
+            2001,
+        ),
+        (
+            "fs.read",
+            json!({ "path": "/etc/passwd" }),
+            403,
+            "PathOutsideBoundary",
+            2002,
+        ),
+        (
+            "fs.read",
+            json!({ "path": "/workspace2/a" }),
+            403,
+            "PathOutsideBoundary",
+            2002,
+        ),
+        (
+            "fs.write",
+            json!({ "path": "/workspace/../etc/passwd" }),
+            403,
+            "PathTraversalAttempt",
+            2002,
+        ),
+        (
+            "fs.read",
+            json!({ "path": "/workspace/a/../b" }),
+            403,
+            "PathTraversalAttempt",
+            2002,
+        ),
+        (
+            "fs.read",
+            json!({ "path": ["/workspace/a", "/etc/passwd"] }),
+            403,
+            "PathOutsideBoundary",
+            2002,
+        ),
+        (
+            "fs.read",
+            json!({ "path": 5 }),
+            403,
+            "PathOutsideBoundary",
+            2002,
+        ),
+        (
+            "web.fetch",
+            json!({ "url": "https://evilexample.com/" }),
+            403,
+            "DomainNotAllowed",
+            2004,
+        ),
+        (
+            "cmd.run",
+            json!({ "command": "bash", "args": ["-c", "x"] }),
+            403,
+            "CommandNotAllowed",
+            2003,
+        ),
+        (
+            "cmd.run",
+            json!({ "command": "cargo", "args": ["publish"] }),
+            403,
+            "SubcommandNotAllowed",
+            2003,
+        ),
         (
             "cmd.run",
             json!({ "command": "cargo", "args": ["build"], "timeout_secs": 100_000 }),
@@ -131,14 +252,29 @@ async fn each_violation_is_its_own_and_the_earliest_wins() {
     ];
     for (tool, arguments, status, violation, number) in table {
         let said = agent.call(&yard, tool, arguments.clone()).await;
-        assert_eq!((said.status, said.violation().as_str()), (status, violation), "{tool} {arguments}: {}", said.body);
+        assert_eq!(
+            (said.status, said.violation().as_str()),
+            (status, violation),
+            "{tool} {arguments}: {}",
+            said.body
+        );
         let json = said.json();
         assert_eq!(json["error"]["code"], -32000, "{}", said.body);
         assert_eq!(json["error"]["data"]["seal_code"], number, "{tool}");
     }
-    let payload = agent.call(&yard, "cmd.run", json!({ "command": "cargo", "args": ["publish"] })).await.json();
+    let payload = agent
+        .call(
+            &yard,
+            "cmd.run",
+            json!({ "command": "cargo", "args": ["publish"] }),
+        )
+        .await
+        .json();
     let payload = &payload["error"]["data"]["payload"];
-    assert_eq!(*payload, json!({ "command": "cargo", "subcommand": "publish", "allowed_subcommands": ["build", "test"] }));
+    assert_eq!(
+        *payload,
+        json!({ "command": "cargo", "subcommand": "publish", "allowed_subcommands": ["build", "test"] })
+    );
     for (tool, arguments) in [
         ("fs.read", json!({ "path": "/workspace/a" })),
         ("cmd.run", json!({ "command": "cargo", "args": ["build"] })),
@@ -154,16 +290,46 @@ async fn a_rate_is_per_session_and_says_when_to_come_back() {
     let yard = Yard::open().await;
     let agent = agent(&yard, ALICE, 1, json!({ "security_context": "bounded" })).await;
     for _ in 0..3 {
-        assert_eq!(agent.call(&yard, "web.fetch", json!({ "url": "https://example.com/" })).await.status, PASSED);
+        assert_eq!(
+            agent
+                .call(&yard, "web.fetch", json!({ "url": "https://example.com/" }))
+                .await
+                .status,
+            PASSED
+        );
     }
-    let said = agent.call(&yard, "web.fetch", json!({ "url": "https://example.com/" })).await;
-    assert_eq!((said.status, said.violation().as_str()), (403, "RateLimitExceeded"), "{}", said.body);
-    assert!(said.header("Retry-After").is_some_and(|wait| wait.parse::<u64>().is_ok_and(|wait| wait <= 60)));
+    let said = agent
+        .call(&yard, "web.fetch", json!({ "url": "https://example.com/" }))
+        .await;
+    assert_eq!(
+        (said.status, said.violation().as_str()),
+        (403, "RateLimitExceeded"),
+        "{}",
+        said.body
+    );
+    assert!(
+        said.header("Retry-After")
+            .is_some_and(|wait| wait.parse::<u64>().is_ok_and(|wait| wait <= 60))
+    );
     let data = &said.json()["error"]["data"];
-    let seconds = said.header("Retry-After").and_then(|text| text.parse::<u64>().ok());
-    assert_eq!((data["retry_after_seconds"].as_u64(), data["payload"]["retry_after_seconds"].as_u64()), (seconds, seconds));
+    let seconds = said
+        .header("Retry-After")
+        .and_then(|text| text.parse::<u64>().ok());
+    assert_eq!(
+        (
+            data["retry_after_seconds"].as_u64(),
+            data["payload"]["retry_after_seconds"].as_u64()
+        ),
+        (seconds, seconds)
+    );
     let other = self::agent(&yard, ALICE, 2, json!({ "security_context": "bounded" })).await;
-    assert_eq!(other.call(&yard, "web.fetch", json!({ "url": "https://example.com/" })).await.status, PASSED);
+    assert_eq!(
+        other
+            .call(&yard, "web.fetch", json!({ "url": "https://example.com/" }))
+            .await
+            .status,
+        PASSED
+    );
 }
 
 #[tokio::test]
@@ -173,11 +339,20 @@ async fn an_execution_has_as_many_calls_as_its_agent_may_make() {
     let unlisted = agent.call(&yard, "fs.write", json!({ "path": "/a" })).await;
     assert_eq!(unlisted.violation(), "ToolNotAllowed", "not on its list");
     let payload = &unlisted.json()["error"]["data"]["payload"];
-    assert_eq!(*payload, json!({ "tool_name": "fs.write", "allowed_tools": ["fs.read"] }), "the list that refused");
+    assert_eq!(
+        *payload,
+        json!({ "tool_name": "fs.write", "allowed_tools": ["fs.read"] }),
+        "the list that refused"
+    );
     let calls: Vec<_> = (0..12)
         .map(|_| {
             let (yard, agent) = (Arc::clone(&yard), Arc::clone(&agent));
-            tokio::spawn(async move { agent.call(&yard, "fs.read", json!({ "path": "/workspace/a" })).await.status })
+            tokio::spawn(async move {
+                agent
+                    .call(&yard, "fs.read", json!({ "path": "/workspace/a" }))
+                    .await
+                    .status
+            })
         })
         .collect();
     let mut passed = 0;
@@ -185,11 +360,22 @@ async fn an_execution_has_as_many_calls_as_its_agent_may_make() {
         passed += u32::from(call.await.unwrap() == PASSED);
     }
     assert!(passed <= 3 && passed > 0, "{passed} of at most 3");
-    while agent.call(&yard, "fs.read", json!({ "path": "/workspace/a" })).await.status == PASSED {
+    while agent
+        .call(&yard, "fs.read", json!({ "path": "/workspace/a" }))
+        .await
+        .status
+        == PASSED
+    {
         passed += 1;
     }
     assert_eq!(passed, 3, "no more and no fewer, refused ones not counted");
-    assert_eq!(agent.call(&yard, "fs.read", json!({ "path": "/workspace/a" })).await.violation(), "RateLimitExceeded");
+    assert_eq!(
+        agent
+            .call(&yard, "fs.read", json!({ "path": "/workspace/a" }))
+            .await
+            .violation(),
+        "RateLimitExceeded"
+    );
 }
 
 #[tokio::test]
@@ -198,10 +384,18 @@ async fn required_arguments_are_missed_by_name() {
     let agent = agent(&yard, ALICE, 1, json!({})).await;
     for (tool, arguments, field) in [
         ("aegis.agent.create", json!({}), "manifest_yaml"),
-        ("aegis.agent.create", json!({ "manifest_yaml": null }), "manifest_yaml"),
+        (
+            "aegis.agent.create",
+            json!({ "manifest_yaml": null }),
+            "manifest_yaml",
+        ),
         ("fs.write", json!({ "path": "/a" }), "content"),
         ("cmd.run", json!({ "command": "  " }), "command"),
-        ("aegis.workflow.signal", json!({ "execution_id": "e" }), "response"),
+        (
+            "aegis.workflow.signal",
+            json!({ "execution_id": "e" }),
+            "response",
+        ),
     ] {
         let said = agent.call(&yard, tool, arguments).await;
         let error = json!({
@@ -209,22 +403,46 @@ async fn required_arguments_are_missed_by_name() {
             "message": format!("Invalid tool arguments: required field '{field}' is missing or null for tool '{tool}'"),
             "data": null,
         });
-        assert_eq!((said.status, &said.json()["error"]), (422, &error), "{tool}");
+        assert_eq!(
+            (said.status, &said.json()["error"]),
+            (422, &error),
+            "{tool}"
+        );
     }
-    assert_eq!(agent.call(&yard, "aegis.agent.list", json!({})).await.status, PASSED);
+    assert_eq!(
+        agent
+            .call(&yard, "aegis.agent.list", json!({}))
+            .await
+            .status,
+        PASSED
+    );
 }
 
 #[tokio::test]
 async fn time_is_thirty_seconds_wide() {
     let yard = Yard::open().await;
     let agent = agent(&yard, ALICE, 1, json!({})).await;
-    let at = |seconds: i64| agent.envelope_at("aegis.agent.list", &json!({}), now_ms().saturating_add_signed(seconds * 1000));
+    let at = |seconds: i64| {
+        agent.envelope_at(
+            "aegis.agent.list",
+            &json!({}),
+            now_ms().saturating_add_signed(seconds * 1000),
+        )
+    };
     for seconds in [-29, 29] {
-        assert_eq!(invoke(&yard, &at(seconds)).await.status, PASSED, "{seconds}");
+        assert_eq!(
+            invoke(&yard, &at(seconds)).await.status,
+            PASSED,
+            "{seconds}"
+        );
     }
     for seconds in [-32, 32] {
         let said = invoke(&yard, &at(seconds)).await;
-        assert_eq!((said.status, said.violation().as_str()), (401, "EnvelopeExpired"), "{seconds}");
+        assert_eq!(
+            (said.status, said.violation().as_str()),
+            (401, "EnvelopeExpired"),
+            "{seconds}"
+        );
     }
 }
 
@@ -233,23 +451,35 @@ async fn of_many_duplicates_one_wins_also_after_a_restart_and_a_clock_set_back()
     let offset = Arc::new(AtomicU64::new(0));
     let clock: Clock = {
         let (offset, system) = (Arc::clone(&offset), audit::system_clock());
-        Arc::new(move || Moment { unix_ms: system().unix_ms - offset.load(Ordering::Relaxed), ..system() })
+        Arc::new(move || Moment {
+            unix_ms: system().unix_ms - offset.load(Ordering::Relaxed),
+            ..system()
+        })
     };
     let home = tempfile::tempdir().unwrap();
     let yard = Arc::new(Yard::open_in(home, Arc::clone(&clock)).await);
     let agent = agent(&yard, ALICE, 1, json!({})).await;
-    let envelopes: Arc<Vec<String>> =
-        Arc::new((0..20).map(|_| agent.envelope_at("aegis.agent.list", &json!({}), now_ms())).collect());
+    let envelopes: Arc<Vec<String>> = Arc::new(
+        (0..20)
+            .map(|_| agent.envelope_at("aegis.agent.list", &json!({}), now_ms()))
+            .collect(),
+    );
     let won = Arc::new(AtomicU64::new(0));
     let racers: Vec<_> = (0..64)
         .map(|_| {
-            let (yard, envelopes, won) = (Arc::clone(&yard), Arc::clone(&envelopes), Arc::clone(&won));
+            let (yard, envelopes, won) =
+                (Arc::clone(&yard), Arc::clone(&envelopes), Arc::clone(&won));
             tokio::spawn(async move {
                 for envelope in envelopes.iter() {
                     let said = invoke(&yard, envelope).await;
                     match said.status {
                         PASSED => drop(won.fetch_add(1, Ordering::Relaxed)),
-                        status => assert_eq!((status, said.violation().as_str()), (401, "EnvelopeReplayed"), "{}", said.body),
+                        status => assert_eq!(
+                            (status, said.violation().as_str()),
+                            (401, "EnvelopeReplayed"),
+                            "{}",
+                            said.body
+                        ),
                     }
                 }
             })
@@ -259,20 +489,40 @@ async fn of_many_duplicates_one_wins_also_after_a_restart_and_a_clock_set_back()
         racer.await.unwrap();
     }
     assert_eq!(won.load(Ordering::Relaxed), 20, "one winner each");
-    let Ok(yard) = Arc::try_unwrap(yard) else { panic!("nobody holds it") };
+    let Ok(yard) = Arc::try_unwrap(yard) else {
+        panic!("nobody holds it")
+    };
     let home = yard.abandon().await;
     let yard = Yard::open_in(home, Arc::clone(&clock)).await;
     for envelope in envelopes.iter() {
-        assert_eq!(invoke(&yard, envelope).await.status, 401, "known after a restart");
+        assert_eq!(
+            invoke(&yard, envelope).await.status,
+            401,
+            "known after a restart"
+        );
     }
-    assert_eq!(agent.call(&yard, "aegis.agent.list", json!({})).await.status, PASSED, "the session goes on");
+    assert_eq!(
+        agent
+            .call(&yard, "aegis.agent.list", json!({}))
+            .await
+            .status,
+        PASSED,
+        "the session goes on"
+    );
     offset.store(24 * 3600 * 1000, Ordering::Relaxed);
     for envelope in envelopes.iter() {
-        assert_eq!(invoke(&yard, envelope).await.status, 401, "a day earlier they lie in the future");
+        assert_eq!(
+            invoke(&yard, envelope).await.status,
+            401,
+            "a day earlier they lie in the future"
+        );
     }
     offset.store(10_000, Ordering::Relaxed);
     for envelope in envelopes.iter() {
-        assert_eq!(invoke(&yard, envelope).await.violation(), "EnvelopeReplayed");
+        assert_eq!(
+            invoke(&yard, envelope).await.violation(),
+            "EnvelopeReplayed"
+        );
     }
 }
 
@@ -282,7 +532,9 @@ async fn only_the_diagonal_of_principals_sessions_and_tenants_passes() {
     let mut agents = Vec::new();
     for (at, (token, tenant)) in TENANTS.into_iter().enumerate() {
         for (_, other) in TENANTS.into_iter().filter(|(_, other)| *other != tenant) {
-            let refused = attest_as(&yard, token, 9, json!({ "tenant_id": other })).await.1;
+            let refused = attest_as(&yard, token, 9, json!({ "tenant_id": other }))
+                .await
+                .1;
             assert_eq!(refused.status, 403, "{token} for {other}: {}", refused.body);
         }
         agents.push(agent(&yard, token, at as u8 + 1, json!({ "tenant_id": tenant })).await);
@@ -297,15 +549,47 @@ async fn only_the_diagonal_of_principals_sessions_and_tenants_passes() {
             };
             let said = mixed.call(&yard, "aegis.agent.list", json!({})).await;
             let wanted = if key == token { PASSED } else { 401 };
-            assert_eq!(said.status, wanted, "key {key}, token {token}: {}", said.body);
+            assert_eq!(
+                said.status, wanted,
+                "key {key}, token {token}: {}",
+                said.body
+            );
         }
     }
-    let theirs = attest_as(&yard, "pct_t0", 8, json!({ "security_context": "tenant-t1-own" })).await.1;
-    assert_eq!((theirs.status, &theirs.json()["error_code"]), (401, &json!(3001)), "another tenant's context is not there");
-    assert_eq!(attest_as(&yard, "pct_t1", 8, json!({ "security_context": "tenant-t1-own" })).await.1.status, 200);
+    let theirs = attest_as(
+        &yard,
+        "pct_t0",
+        8,
+        json!({ "security_context": "tenant-t1-own" }),
+    )
+    .await
+    .1;
+    assert_eq!(
+        (theirs.status, &theirs.json()["error_code"]),
+        (401, &json!(3001)),
+        "another tenant's context is not there"
+    );
+    assert_eq!(
+        attest_as(
+            &yard,
+            "pct_t1",
+            8,
+            json!({ "security_context": "tenant-t1-own" })
+        )
+        .await
+        .1
+        .status,
+        200
+    );
     let mine = agents[0].execution.as_str();
-    let taken = attest_as(&yard, "pct_t1", 7, json!({ "execution_id": mine })).await.1;
-    assert_eq!(taken.status, 403, "an execution is not somebody else's to take: {}", taken.body);
+    let taken = attest_as(&yard, "pct_t1", 7, json!({ "execution_id": mine }))
+        .await
+        .1;
+    assert_eq!(
+        taken.status, 403,
+        "an execution is not somebody else's to take: {}",
+        taken.body
+    );
 }
 
 #[tokio::test]
@@ -313,18 +597,50 @@ async fn revocation_bites_on_the_next_call_and_lasts() {
     let home = tempfile::tempdir().unwrap();
     let yard = Yard::open_in(home, audit::system_clock()).await;
     let agent = agent(&yard, ALICE, 1, json!({})).await;
-    assert_eq!(agent.call(&yard, "aegis.agent.list", json!({})).await.status, PASSED);
+    assert_eq!(
+        agent
+            .call(&yard, "aegis.agent.list", json!({}))
+            .await
+            .status,
+        PASSED
+    );
     let path = format!("/v1/seal/sessions/{}", agent.execution);
-    assert_eq!(yard.request("DELETE", &path).by(ALICE).send().await.status, 403, "not for an agent");
+    assert_eq!(
+        yard.request("DELETE", &path).by(ALICE).send().await.status,
+        403,
+        "not for an agent"
+    );
     let ended = yard.request("DELETE", &path).by(OPERATOR).send().await;
-    assert_eq!((ended.status, &ended.json()["session_status"]), (200, &json!("Revoked")), "{}", ended.body);
+    assert_eq!(
+        (ended.status, &ended.json()["session_status"]),
+        (200, &json!("Revoked")),
+        "{}",
+        ended.body
+    );
     for _ in 0..2 {
         let said = agent.call(&yard, "aegis.agent.list", json!({})).await;
-        assert_eq!((said.status, said.violation().as_str()), (403, "SessionInactive"), "{}", said.body);
+        assert_eq!(
+            (said.status, said.violation().as_str()),
+            (403, "SessionInactive"),
+            "{}",
+            said.body
+        );
     }
     let yard = Yard::open_in(yard.abandon().await, audit::system_clock()).await;
-    assert_eq!(agent.call(&yard, "aegis.agent.list", json!({})).await.violation(), "SessionInactive", "over a restart");
-    let listed = yard.request("GET", "/v1/seal/sessions?all").by(OPERATOR).send().await.json();
+    assert_eq!(
+        agent
+            .call(&yard, "aegis.agent.list", json!({}))
+            .await
+            .violation(),
+        "SessionInactive",
+        "over a restart"
+    );
+    let listed = yard
+        .request("GET", "/v1/seal/sessions?all")
+        .by(OPERATOR)
+        .send()
+        .await
+        .json();
     assert_eq!(listed["sessions"][0]["session_status"], "Revoked");
 }
 
@@ -333,25 +649,47 @@ async fn what_expired_was_not_revoked_and_ends_once() {
     let ahead = Arc::new(AtomicU64::new(0));
     let clock: Clock = {
         let (ahead, system) = (Arc::clone(&ahead), audit::system_clock());
-        Arc::new(move || Moment { unix_ms: system().unix_ms + ahead.load(Ordering::Relaxed), ..system() })
+        Arc::new(move || Moment {
+            unix_ms: system().unix_ms + ahead.load(Ordering::Relaxed),
+            ..system()
+        })
     };
     let yard = Yard::open_in(tempfile::tempdir().unwrap(), clock).await;
     for (seed, execution) in [(1, "expires"), (2, "revoked")] {
         agent(&yard, ALICE, seed, json!({ "execution_id": execution })).await;
     }
     let end = async |execution: &str| {
-        yard.request("DELETE", &format!("/v1/seal/sessions/{execution}")).by(OPERATOR).send().await.json()
+        yard.request("DELETE", &format!("/v1/seal/sessions/{execution}"))
+            .by(OPERATOR)
+            .send()
+            .await
+            .json()
     };
     let revoked = end("revoked").await;
     assert_eq!(revoked["session_status"], "Revoked");
     ahead.store(2 * 3600 * 1000, Ordering::Relaxed);
     assert_eq!(end("revoked").await, revoked, "and it was then, not now");
-    let listed = yard.request("GET", "/v1/seal/sessions").by(OPERATOR).send().await;
+    let listed = yard
+        .request("GET", "/v1/seal/sessions")
+        .by(OPERATOR)
+        .send()
+        .await;
     assert_eq!(listed.json()["sessions"], json!([]), "none is in force");
     let expired = end("expires").await;
-    let shown = yard.request("GET", "/v1/seal/sessions/expires").by(OPERATOR).send().await.json();
-    assert_eq!((&expired["session_status"], &shown["session_status"]), (&json!("Expired"), &json!("Expired")));
-    assert_eq!((&expired["expired_at"], &expired["revoked_at"]), (&shown["expires_at"], &Value::Null));
+    let shown = yard
+        .request("GET", "/v1/seal/sessions/expires")
+        .by(OPERATOR)
+        .send()
+        .await
+        .json();
+    assert_eq!(
+        (&expired["session_status"], &shown["session_status"]),
+        (&json!("Expired"), &json!("Expired"))
+    );
+    assert_eq!(
+        (&expired["expired_at"], &expired["revoked_at"]),
+        (&shown["expires_at"], &Value::Null)
+    );
 }
 
 #[tokio::test]
@@ -367,13 +705,20 @@ async fn a_workload_proves_itself_as_often_as_it_may() {
     let attest = async |workload: &str, seed: u8| {
         let key = AgentKey::from_seed(&[seed; 32]).unwrap();
         let body = json!({ "public_key": key.public().to_base64(), "workload_id": workload, "security_context": "bounded" });
-        yard.request("POST", "/v1/seal/attest").with("Authorization", "").with_body(&body.to_string()).send().await
+        yard.request("POST", "/v1/seal/attest")
+            .with("Authorization", "")
+            .with_body(&body.to_string())
+            .send()
+            .await
     };
     assert_eq!(attest("some-container", 1).await.status, 401);
     assert_eq!(attest(&format!("{workload}x"), 1).await.status, 401);
     let first = attest(&workload, 1).await;
     assert_eq!(first.status, 200, "{}", first.body);
-    assert!(!first.body.contains(workload.split('.').nth(1).unwrap()), "the secret is not given back");
+    assert!(
+        !first.body.contains(workload.split('.').nth(1).unwrap()),
+        "the secret is not given back"
+    );
     assert_eq!(attest(&workload, 2).await.status, 401, "used up");
 }
 
@@ -382,62 +727,152 @@ async fn a_session_is_bounded_in_number_and_replaced_by_its_own() {
     let yard = Yard::open().await;
     let first = agent(&yard, ALICE, 1, json!({ "execution_id": "e-1" })).await;
     let second = agent(&yard, ALICE, 2, json!({ "execution_id": "e-1" })).await;
-    assert_eq!(first.call(&yard, "aegis.agent.list", json!({})).await.violation(), "SessionInactive");
-    assert_eq!(second.call(&yard, "aegis.agent.list", json!({})).await.status, PASSED);
+    assert_eq!(
+        first
+            .call(&yard, "aegis.agent.list", json!({}))
+            .await
+            .violation(),
+        "SessionInactive"
+    );
+    assert_eq!(
+        second
+            .call(&yard, "aegis.agent.list", json!({}))
+            .await
+            .status,
+        PASSED
+    );
     for at in 2..5 {
-        agent(&yard, ALICE, at, json!({ "execution_id": format!("e-{at}") })).await;
+        agent(
+            &yard,
+            ALICE,
+            at,
+            json!({ "execution_id": format!("e-{at}") }),
+        )
+        .await;
     }
     let more = attest_as(&yard, ALICE, 9, json!({})).await.1;
     assert_eq!(more.status, 429, "{}", more.body);
     assert!(more.header("Retry-After").is_some());
-    assert_eq!(attest_as(&yard, BOB, 9, json!({})).await.1.status, 200, "others have their own");
+    assert_eq!(
+        attest_as(&yard, BOB, 9, json!({})).await.1.status,
+        200,
+        "others have their own"
+    );
     for workload in ["w-1", "w-2"] {
-        let made_up = attest_as(&yard, ALICE, 9, json!({ "workload_id": workload })).await.1;
-        assert_eq!(made_up.status, 429, "a name that it gives itself is nobody else's: {}", made_up.body);
+        let made_up = attest_as(&yard, ALICE, 9, json!({ "workload_id": workload }))
+            .await
+            .1;
+        assert_eq!(
+            made_up.status, 429,
+            "a name that it gives itself is nobody else's: {}",
+            made_up.body
+        );
     }
-    assert_eq!(attest_as(&yard, ALICE, 9, json!({ "execution_id": "e-1" })).await.1.status, 200, "its own place is its own");
+    assert_eq!(
+        attest_as(&yard, ALICE, 9, json!({ "execution_id": "e-1" }))
+            .await
+            .1
+            .status,
+        200,
+        "its own place is its own"
+    );
 }
 
 #[tokio::test]
 async fn what_an_execution_used_up_stays_used_up() {
     let yard = Yard::open().await;
-    let first = agent(&yard, ALICE, 1, json!({ "agent_id": "reader", "execution_id": "e-1" })).await;
+    let first = agent(
+        &yard,
+        ALICE,
+        1,
+        json!({ "agent_id": "reader", "execution_id": "e-1" }),
+    )
+    .await;
     for _ in 0..3 {
-        assert_eq!(first.call(&yard, "fs.read", json!({ "path": "/a" })).await.status, PASSED);
+        assert_eq!(
+            first
+                .call(&yard, "fs.read", json!({ "path": "/a" }))
+                .await
+                .status,
+            PASSED
+        );
     }
-    let again = agent(&yard, ALICE, 2, json!({ "agent_id": "reader", "execution_id": "e-1" })).await;
-    assert_eq!(again.call(&yard, "fs.read", json!({ "path": "/a" })).await.violation(), "RateLimitExceeded");
+    let again = agent(
+        &yard,
+        ALICE,
+        2,
+        json!({ "agent_id": "reader", "execution_id": "e-1" }),
+    )
+    .await;
+    assert_eq!(
+        again
+            .call(&yard, "fs.read", json!({ "path": "/a" }))
+            .await
+            .violation(),
+        "RateLimitExceeded"
+    );
 }
 
 #[tokio::test]
 async fn what_an_execution_used_up_survives_a_killed_gate() {
     let read = async |agent: &Agent, yard: &Yard| {
         let said = agent.call(yard, "fs.read", json!({ "path": "/a" })).await;
-        if said.status == PASSED { String::new() } else { said.violation() }
+        if said.status == PASSED {
+            String::new()
+        } else {
+            said.violation()
+        }
     };
     let write = async |agent: &Agent, yard: &Yard| {
-        let said = agent.call(yard, "fs.write", json!({ "path": "/a", "content": "" })).await;
-        if said.status == PASSED { String::new() } else { said.violation() }
+        let said = agent
+            .call(yard, "fs.write", json!({ "path": "/a", "content": "" }))
+            .await;
+        if said.status == PASSED {
+            String::new()
+        } else {
+            said.violation()
+        }
     };
     let yard = Yard::open().await;
-    let reader = agent(&yard, ALICE, 1, json!({ "agent_id": "reader", "execution_id": "e-1" })).await;
+    let reader = agent(
+        &yard,
+        ALICE,
+        1,
+        json!({ "agent_id": "reader", "execution_id": "e-1" }),
+    )
+    .await;
     let writer = agent(&yard, ALICE, 2, json!({ "agent_id": "writer" })).await;
     let replaced = json!({ "agent_id": "writer", "execution_id": writer.execution });
     for _ in 0..2 {
         assert_eq!(read(&reader, &yard).await, "");
         assert_eq!(read(&writer, &yard).await, "");
     }
-    assert_eq!(write(&writer, &yard).await, "", "each tool has a count of its own");
+    assert_eq!(
+        write(&writer, &yard).await,
+        "",
+        "each tool has a count of its own"
+    );
     let yard = Yard::open_in(yard.abandon().await, audit::system_clock()).await;
     assert_eq!(read(&reader, &yard).await, "", "it has one left, of three");
     assert_eq!(read(&reader, &yard).await, "RateLimitExceeded");
-    assert_eq!(read(&writer, &yard).await, "RateLimitExceeded", "it had two of this tool");
+    assert_eq!(
+        read(&writer, &yard).await,
+        "RateLimitExceeded",
+        "it had two of this tool"
+    );
     assert_eq!(write(&writer, &yard).await, "", "and has one left of that");
     assert_eq!(write(&writer, &yard).await, "RateLimitExceeded");
     let writer = agent(&yard, ALICE, 3, replaced).await;
     let yard = Yard::open_in(yard.abandon().await, audit::system_clock()).await;
-    for said in [read(&reader, &yard).await, read(&writer, &yard).await, write(&writer, &yard).await] {
-        assert_eq!(said, "RateLimitExceeded", "however often it is killed, and whoever attests again");
+    for said in [
+        read(&reader, &yard).await,
+        read(&writer, &yard).await,
+        write(&writer, &yard).await,
+    ] {
+        assert_eq!(
+            said, "RateLimitExceeded",
+            "however often it is killed, and whoever attests again"
+        );
     }
 }
 
@@ -445,11 +880,39 @@ async fn what_an_execution_used_up_survives_a_killed_gate() {
 async fn a_revoked_execution_does_not_begin_again() {
     let yard = Yard::open().await;
     let agent = agent(&yard, ALICE, 1, json!({ "execution_id": "e-1" })).await;
-    yard.request("DELETE", "/v1/seal/sessions/e-1").by(OPERATOR).send().await;
-    assert_eq!(attest_as(&yard, ALICE, 2, json!({ "execution_id": "e-1" })).await.1.status, 403);
-    assert_eq!(attest_as(&yard, BOB, 2, json!({ "execution_id": "e-1" })).await.1.status, 403, "and is nobody else's");
-    assert_eq!(attest_as(&yard, ALICE, 2, json!({ "execution_id": "e-2" })).await.1.status, 200);
-    assert_eq!(agent.call(&yard, "aegis.agent.list", json!({})).await.violation(), "SessionInactive");
+    yard.request("DELETE", "/v1/seal/sessions/e-1")
+        .by(OPERATOR)
+        .send()
+        .await;
+    assert_eq!(
+        attest_as(&yard, ALICE, 2, json!({ "execution_id": "e-1" }))
+            .await
+            .1
+            .status,
+        403
+    );
+    assert_eq!(
+        attest_as(&yard, BOB, 2, json!({ "execution_id": "e-1" }))
+            .await
+            .1
+            .status,
+        403,
+        "and is nobody else's"
+    );
+    assert_eq!(
+        attest_as(&yard, ALICE, 2, json!({ "execution_id": "e-2" }))
+            .await
+            .1
+            .status,
+        200
+    );
+    assert_eq!(
+        agent
+            .call(&yard, "aegis.agent.list", json!({}))
+            .await
+            .violation(),
+        "SessionInactive"
+    );
 }
 
 #[tokio::test]
@@ -462,56 +925,176 @@ async fn an_operator_of_one_tenant_sees_and_opens_its_own_only() {
             "execution_id": execution, "sub": "release-bot", "security_context_name": "everything",
             "public_key_b64": key.public().to_base64(), "tenant_id": tenant,
         });
-        yard.request("POST", "/v1/seal/sessions").by(TENANT_OPERATOR).with_body(&body.to_string()).send().await.status
+        yard.request("POST", "/v1/seal/sessions")
+            .by(TENANT_OPERATOR)
+            .with_body(&body.to_string())
+            .send()
+            .await
+            .status
     };
-    assert_eq!([open("t1", "own").await, open("t2", "other").await], [200, 403]);
+    assert_eq!(
+        [open("t1", "own").await, open("t2", "other").await],
+        [200, 403]
+    );
     let named = json!({ "security_context": "everything", "agent_id": "release-bot" }).to_string();
-    let workload = yard.request("POST", "/v1/seal/workloads").by(TENANT_OPERATOR).with_body(&named).send().await;
-    assert_eq!(workload.status, 403, "it vouches for no agent: {}", workload.body);
-    let listed = yard.request("GET", "/v1/seal/sessions").by(TENANT_OPERATOR).send().await;
-    assert!(listed.body.contains("\"own\"") && !listed.body.contains(&theirs.execution), "{}", listed.body);
+    let workload = yard
+        .request("POST", "/v1/seal/workloads")
+        .by(TENANT_OPERATOR)
+        .with_body(&named)
+        .send()
+        .await;
+    assert_eq!(
+        workload.status, 403,
+        "it vouches for no agent: {}",
+        workload.body
+    );
+    let listed = yard
+        .request("GET", "/v1/seal/sessions")
+        .by(TENANT_OPERATOR)
+        .send()
+        .await;
+    assert!(
+        listed.body.contains("\"own\"") && !listed.body.contains(&theirs.execution),
+        "{}",
+        listed.body
+    );
     let path = format!("/v1/seal/sessions/{}", theirs.execution);
     for method in ["GET", "DELETE"] {
-        assert_eq!(yard.request(method, &path).by(TENANT_OPERATOR).send().await.status, 404, "{method}");
+        assert_eq!(
+            yard.request(method, &path)
+                .by(TENANT_OPERATOR)
+                .send()
+                .await
+                .status,
+            404,
+            "{method}"
+        );
     }
     for verb in ["status", "servers", "sessions", "sinks"] {
-        let said = yard.request("GET", &format!("/v1/admin/{verb}")).by(TENANT_OPERATOR).send().await;
+        let said = yard
+            .request("GET", &format!("/v1/admin/{verb}"))
+            .by(TENANT_OPERATOR)
+            .send()
+            .await;
         assert_eq!(said.status, 403, "{verb}: {}", said.body);
     }
-    let events = yard.request("GET", "/v1/admin/events?from=0.0&tenant=t2").by(TENANT_OPERATOR).send().await;
-    assert!(events.body.contains("\"tenant\":\"t1\"") && !events.body.contains("t2"), "{}", events.body);
+    let events = yard
+        .request("GET", "/v1/admin/events?from=0.0&tenant=t2")
+        .by(TENANT_OPERATOR)
+        .send()
+        .await;
+    assert!(
+        events.body.contains("\"tenant\":\"t1\"") && !events.body.contains("t2"),
+        "{}",
+        events.body
+    );
 }
 
 #[tokio::test]
 async fn an_agent_is_for_its_own_context() {
     let yard = Yard::open().await;
-    let elsewhere = attest_as(&yard, ALICE, 1, json!({ "agent_id": "coder" })).await.1;
-    assert_eq!((elsewhere.status, &elsewhere.json()["error_code"]), (401, &json!(3001)), "{}", elsewhere.body);
+    let elsewhere = attest_as(&yard, ALICE, 1, json!({ "agent_id": "coder" }))
+        .await
+        .1;
+    assert_eq!(
+        (elsewhere.status, &elsewhere.json()["error_code"]),
+        (401, &json!(3001)),
+        "{}",
+        elsewhere.body
+    );
     for named in [json!("bounded"), Value::Null] {
-        let there = attest_as(&yard, ALICE, 1, json!({ "agent_id": "coder", "security_context": named })).await.1;
-        assert_eq!((there.status, &there.json()["security_context"]), (200, &json!("bounded")), "{}", there.body);
+        let there = attest_as(
+            &yard,
+            ALICE,
+            1,
+            json!({ "agent_id": "coder", "security_context": named }),
+        )
+        .await
+        .1;
+        assert_eq!(
+            (there.status, &there.json()["security_context"]),
+            (200, &json!("bounded")),
+            "{}",
+            there.body
+        );
     }
-    let nowhere = attest_as(&yard, ALICE, 1, json!({ "agent_id": "reader", "security_context": null })).await.1;
-    assert_eq!(nowhere.status, 400, "it is for no context of its own: {}", nowhere.body);
+    let nowhere = attest_as(
+        &yard,
+        ALICE,
+        1,
+        json!({ "agent_id": "reader", "security_context": null }),
+    )
+    .await
+    .1;
+    assert_eq!(
+        nowhere.status, 400,
+        "it is for no context of its own: {}",
+        nowhere.body
+    );
     for named in [json!("everything"), Value::Null] {
-        let others = attest_as(&yard, ALICE, 1, json!({ "agent_id": "t1-bot", "security_context": named })).await.1;
-        assert!(others.status >= 400 && !others.body.contains("tenant-t1-own"), "not even by name: {}", others.body);
+        let others = attest_as(
+            &yard,
+            ALICE,
+            1,
+            json!({ "agent_id": "t1-bot", "security_context": named }),
+        )
+        .await
+        .1;
+        assert!(
+            others.status >= 400 && !others.body.contains("tenant-t1-own"),
+            "not even by name: {}",
+            others.body
+        );
     }
     let opened = json!({ "execution_id": "e", "sub": "coder", "public_key_b64": AgentKey::from_seed(&[5; 32]).unwrap().public().to_base64() });
-    let opened = yard.request("POST", "/v1/seal/sessions").by(OPERATOR).with_body(&opened.to_string()).send().await;
-    assert_eq!((opened.status, &opened.json()["security_context"]), (200, &json!("bounded")), "{}", opened.body);
+    let opened = yard
+        .request("POST", "/v1/seal/sessions")
+        .by(OPERATOR)
+        .with_body(&opened.to_string())
+        .send()
+        .await;
+    assert_eq!(
+        (opened.status, &opened.json()["security_context"]),
+        (200, &json!("bounded")),
+        "{}",
+        opened.body
+    );
     let launched = json!({ "agent_id": "coder" }).to_string();
-    let launched = yard.request("POST", "/v1/seal/workloads").by(OPERATOR).with_body(&launched).send().await;
-    assert_eq!((launched.status, &launched.json()["security_context"]), (200, &json!("bounded")), "{}", launched.body);
+    let launched = yard
+        .request("POST", "/v1/seal/workloads")
+        .by(OPERATOR)
+        .with_body(&launched)
+        .send()
+        .await;
+    assert_eq!(
+        (launched.status, &launched.json()["security_context"]),
+        (200, &json!("bounded")),
+        "{}",
+        launched.body
+    );
 }
 
 #[tokio::test]
 async fn an_agents_own_word_is_no_proof_of_who_it_is() {
     let yard = Yard::open().await;
     let agent = agent(&yard, ALICE, 1, json!({ "agent_id": "release-bot" })).await;
-    let listed = yard.request("GET", "/v1/admin/sessions").by(OPERATOR).send().await;
-    assert!(!listed.body.contains("release-bot"), "nobody stands for it: {}", listed.body);
-    assert_eq!(agent.call(&yard, "aegis.agent.list", json!({})).await.status, PASSED);
+    let listed = yard
+        .request("GET", "/v1/admin/sessions")
+        .by(OPERATOR)
+        .send()
+        .await;
+    assert!(
+        !listed.body.contains("release-bot"),
+        "nobody stands for it: {}",
+        listed.body
+    );
+    assert_eq!(
+        agent
+            .call(&yard, "aegis.agent.list", json!({}))
+            .await
+            .status,
+        PASSED
+    );
 }
 
 #[tokio::test]
@@ -519,15 +1102,29 @@ async fn tokens_that_are_not_ours_open_nothing() {
     use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as URL};
     let yard = Yard::open().await;
     let agent = agent(&yard, ALICE, 1, json!({})).await;
-    let [head, claims, signature] = agent.token.split('.').collect::<Vec<_>>()[..] else { panic!("a compact token") };
+    let [head, claims, signature] = agent.token.split('.').collect::<Vec<_>>()[..] else {
+        panic!("a compact token")
+    };
     let header = |value: Value| URL.encode(value.to_string());
     let kid = serde_json::from_slice::<Value>(&URL.decode(head).unwrap()).unwrap()["kid"].clone();
     let forged = [
         format!("{}.{claims}.", header(json!({ "alg": "none" }))),
-        format!("{}.{claims}.{signature}", header(json!({ "alg": "none", "kid": kid }))),
-        format!("{}.{claims}.{signature}", header(json!({ "alg": "HS256", "kid": kid }))),
-        format!("{}.{claims}.{signature}", header(json!({ "alg": "EdDSA", "kid": "../../etc/passwd" }))),
-        format!("{}.{claims}.{signature}", header(json!({ "alg": "EdDSA", "kid": kid, "jku": "http://127.0.0.1:1/keys" }))),
+        format!(
+            "{}.{claims}.{signature}",
+            header(json!({ "alg": "none", "kid": kid }))
+        ),
+        format!(
+            "{}.{claims}.{signature}",
+            header(json!({ "alg": "HS256", "kid": kid }))
+        ),
+        format!(
+            "{}.{claims}.{signature}",
+            header(json!({ "alg": "EdDSA", "kid": "../../etc/passwd" }))
+        ),
+        format!(
+            "{}.{claims}.{signature}",
+            header(json!({ "alg": "EdDSA", "kid": kid, "jku": "http://127.0.0.1:1/keys" }))
+        ),
         format!(
             "{}.{claims}.{signature}",
             header(json!({ "alg": "EdDSA", "jwk": { "kty": "OKP", "crv": "Ed25519", "x": "AA" } }))
@@ -538,10 +1135,17 @@ async fn tokens_that_are_not_ours_open_nothing() {
         String::new(),
     ];
     for token in forged {
-        let mut envelope: Value = serde_json::from_str(&agent.envelope_at("aegis.agent.list", &json!({}), now_ms())).unwrap();
+        let mut envelope: Value =
+            serde_json::from_str(&agent.envelope_at("aegis.agent.list", &json!({}), now_ms()))
+                .unwrap();
         envelope["security_token"] = json!(token);
         let said = invoke(&yard, &envelope.to_string()).await;
-        assert!(matches!(said.status, 400 | 401), "{}: {}", said.status, said.body);
+        assert!(
+            matches!(said.status, 400 | 401),
+            "{}: {}",
+            said.status,
+            said.body
+        );
         if said.status == 401 {
             assert_eq!(said.header("WWW-Authenticate"), Some("Bearer"));
         }
@@ -553,9 +1157,26 @@ async fn a_session_without_its_signature_is_nobody() {
     let yard = Yard::open().await;
     let agent = agent(&yard, ALICE, 1, json!({})).await;
     let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
-    assert_eq!(yard.post(list).by(&agent.token).send().await.status, 401, "its token is no credential of the other door");
-    let admin = yard.request("GET", "/v1/seal/sessions").by(&agent.token).send().await;
+    assert_eq!(
+        yard.post(list).by(&agent.token).send().await.status,
+        401,
+        "its token is no credential of the other door"
+    );
+    let admin = yard
+        .request("GET", "/v1/seal/sessions")
+        .by(&agent.token)
+        .send()
+        .await;
     assert_eq!(admin.status, 401);
-    let tools = yard.request("GET", "/v1/seal/tools").by(&agent.token).send().await;
-    assert_eq!((tools.status, &tools.json()["security_context"]), (200, &json!("everything")), "{}", tools.body);
+    let tools = yard
+        .request("GET", "/v1/seal/tools")
+        .by(&agent.token)
+        .send()
+        .await;
+    assert_eq!(
+        (tools.status, &tools.json()["security_context"]),
+        (200, &json!("everything")),
+        "{}",
+        tools.body
+    );
 }

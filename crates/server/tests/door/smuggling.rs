@@ -8,9 +8,12 @@ fn answers(text: &str) -> usize {
 
 /// `inner` is what an attacker wants to be taken for a second request.
 fn payloads(host: &str) -> Vec<Vec<u8>> {
-    let inner = format!("GET /v1/admin/status HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {ALICE}\r\n\r\n");
-    let head =
-        format!("POST /mcp HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {ALICE}\r\nContent-Type: application/json\r\n");
+    let inner = format!(
+        "GET /v1/admin/status HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {ALICE}\r\n\r\n"
+    );
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {ALICE}\r\nContent-Type: application/json\r\n"
+    );
     let body = format!("0\r\n\r\n{inner}");
     let length = body.len();
     [

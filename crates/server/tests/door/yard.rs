@@ -11,15 +11,16 @@ use std::{
 use gateway::{
     Credential, DoorSettings, Gate, Pins, Role,
     settings::{
-        Access, Allow, ApprovalSettings, Arrivals, Proofs, Rules, SealTerms, ServerSpec, Settings, Signing, Standing, Terms,
-        ToolRule, Transport, WorkerSettings,
+        Access, Allow, ApprovalSettings, Arrivals, Proofs, Rules, SealTerms, ServerSpec, Settings,
+        Signing, Standing, Terms, ToolRule, Transport, WorkerSettings,
     },
 };
 use identity::{Bounds, Entry, Journal, Replay, TokenKeys};
 use policy::{
     Budget, Bundle, Contexts, Influence, SecurityContext,
     context::{
-        AgentTool, AgentTools, Capability, Ceilings, Denial, DomainPattern, PathPattern, RateLimit, Subcommands, ToolPattern,
+        AgentTool, AgentTools, Capability, Ceilings, Denial, DomainPattern, PathPattern, RateLimit,
+        Subcommands, ToolPattern,
     },
 };
 use sha2::{Digest, Sha256};
@@ -37,7 +38,12 @@ pub(crate) const OPERATOR: &str = "pct_operator";
 /// An operator of tenant `t1`.
 pub(crate) const TENANT_OPERATOR: &str = "pct_operator_t1";
 /// Clients of tenants, by token.
-pub(crate) const TENANTS: [(&str, &str); 4] = [("pct_t0", "t0"), ("pct_t1", "t1"), ("pct_t2", "t2"), ("pct_t3", "t3")];
+pub(crate) const TENANTS: [(&str, &str); 4] = [
+    ("pct_t0", "t0"),
+    ("pct_t1", "t1"),
+    ("pct_t2", "t2"),
+    ("pct_t3", "t3"),
+];
 pub(crate) const MAX_BODY: usize = 64 << 10;
 
 pub(crate) struct Yard {
@@ -50,9 +56,16 @@ pub(crate) struct Yard {
 /// Names, sizes and times of the files in a directory.
 fn files(directory: &Path) -> Vec<(OsString, u64, SystemTime)> {
     let entries = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
-    let known = entries.filter_map(|entry| entry.metadata().ok().map(|about| (entry.file_name(), about)));
-    let mut files: Vec<_> =
-        known.filter(|(_, about)| about.is_file()).map(|(name, about)| (name, about.len(), about.modified().unwrap())).collect();
+    let known = entries.filter_map(|entry| {
+        entry
+            .metadata()
+            .ok()
+            .map(|about| (entry.file_name(), about))
+    });
+    let mut files: Vec<_> = known
+        .filter(|(_, about)| about.is_file())
+        .map(|(name, about)| (name, about.len(), about.modified().unwrap()))
+        .collect();
     files.sort();
     files
 }
@@ -65,15 +78,32 @@ impl Yard {
     /// A gate that finds what an earlier one left in its home, and reads this clock.
     pub(crate) async fn open_in(home: tempfile::TempDir, clock: audit::Clock) -> Self {
         let ledger = audit::Ledger::at(home.path().join("ledger")).unwrap();
-        let mut credentials =
-            vec![credential(ALICE, Role::Client), credential(BOB, Role::Client), credential(OPERATOR, Role::Operator)];
-        credentials.push(Credential { tenant: Some("t1".to_owned()), ..credential(TENANT_OPERATOR, Role::Operator) });
+        let mut credentials = vec![
+            credential(ALICE, Role::Client),
+            credential(BOB, Role::Client),
+            credential(OPERATOR, Role::Operator),
+        ];
+        credentials.push(Credential {
+            tenant: Some("t1".to_owned()),
+            ..credential(TENANT_OPERATOR, Role::Operator)
+        });
         for (token, tenant) in TENANTS {
-            credentials.push(Credential { tenant: Some(tenant.to_owned()), ..credential(token, Role::Client) });
+            credentials.push(Credential {
+                tenant: Some(tenant.to_owned()),
+                ..credential(token, Role::Client)
+            });
         }
-        let state = state::State::open(&home.path().join("state.db")).await.unwrap();
+        let state = state::State::open(&home.path().join("state.db"))
+            .await
+            .unwrap();
         let signing = signing(home.path(), &state, clock().unix_ms).await;
-        let gate = Gate::open(settings(home.path(), state, signing), credentials, Vec::new(), ledger, clock);
+        let gate = Gate::open(
+            settings(home.path(), state, signing),
+            credentials,
+            Vec::new(),
+            ledger,
+            clock,
+        );
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let lines = UnixListener::bind(home.path().join("sock")).unwrap();
@@ -81,9 +111,18 @@ impl Yard {
         let closed = |mut closing: watch::Receiver<bool>| async move {
             let _ = closing.wait_for(|closing| *closing).await;
         };
-        tokio::spawn(server::serve_lines(gate.clone(), lines, closed(closing.clone())));
+        tokio::spawn(server::serve_lines(
+            gate.clone(),
+            lines,
+            closed(closing.clone()),
+        ));
         let serving = tokio::spawn(server::serve(gate, listener, closed(closing)));
-        Self { address, home, close, serving }
+        Self {
+            address,
+            home,
+            close,
+            serving,
+        }
     }
 
     /// Closes the doors; how long that took is the caller's to judge.
@@ -99,9 +138,9 @@ impl Yard {
         // The database may still be closing: what was copied counts only if nothing changed meanwhile.
         loop {
             let (before, left) = (files(self.home.path()), tempfile::tempdir().unwrap());
-            let copied = before
-                .iter()
-                .try_for_each(|(name, ..)| std::fs::copy(self.home.path().join(name), left.path().join(name)).map(drop));
+            let copied = before.iter().try_for_each(|(name, ..)| {
+                std::fs::copy(self.home.path().join(name), left.path().join(name)).map(drop)
+            });
             if copied.is_ok() && files(self.home.path()) == before {
                 break left;
             }
@@ -122,24 +161,39 @@ impl Yard {
         let headers = vec![
             ("Host".to_owned(), self.address.to_string()),
             ("Authorization".to_owned(), format!("Bearer {ALICE}")),
-            ("Accept".to_owned(), "application/json, text/event-stream".to_owned()),
+            (
+                "Accept".to_owned(),
+                "application/json, text/event-stream".to_owned(),
+            ),
             ("Content-Type".to_owned(), "application/json".to_owned()),
         ];
-        Request { yard: self, method: method.to_owned(), path: path.to_owned(), headers, body: String::new() }
+        Request {
+            yard: self,
+            method: method.to_owned(),
+            path: path.to_owned(),
+            headers,
+            body: String::new(),
+        }
     }
 
     pub(crate) fn post(&self, body: &str) -> Request<'_> {
-        Request { body: body.to_owned(), ..self.request("POST", "/mcp") }
+        Request {
+            body: body.to_owned(),
+            ..self.request("POST", "/mcp")
+        }
     }
 
     /// What the ledger holds so far.
     pub(crate) fn records(&self) -> Vec<audit::Record> {
-        let records = audit::read(&self.home.path().join("ledger"), audit::Filter::default()).unwrap();
+        let records =
+            audit::read(&self.home.path().join("ledger"), audit::Filter::default()).unwrap();
         records.map(Result::unwrap).collect()
     }
 
     pub(crate) async fn line_stream(&self) -> UnixStream {
-        UnixStream::connect(self.home.path().join("sock")).await.unwrap()
+        UnixStream::connect(self.home.path().join("sock"))
+            .await
+            .unwrap()
     }
 }
 
@@ -159,7 +213,11 @@ pub(crate) struct Response {
 
 impl Response {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let line = self.head.lines().find(|line| line.split(':').next().is_some_and(|key| key.eq_ignore_ascii_case(name)))?;
+        let line = self.head.lines().find(|line| {
+            line.split(':')
+                .next()
+                .is_some_and(|key| key.eq_ignore_ascii_case(name))
+        })?;
         line.split_once(':').map(|(_, value)| value.trim())
     }
 
@@ -173,7 +231,8 @@ impl Response {
 impl Request<'_> {
     /// Sets a header; an empty value removes it.
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
-        self.headers.retain(|(key, _)| !key.eq_ignore_ascii_case(name));
+        self.headers
+            .retain(|(key, _)| !key.eq_ignore_ascii_case(name));
         if !value.is_empty() {
             self.headers.push((name.to_owned(), value.to_owned()));
         }
@@ -181,11 +240,17 @@ impl Request<'_> {
     }
 
     pub(crate) fn with_body(self, body: &str) -> Self {
-        Self { body: body.to_owned(), ..self }
+        Self {
+            body: body.to_owned(),
+            ..self
+        }
     }
 
     pub(crate) fn at(self, path: &str) -> Self {
-        Self { path: path.to_owned(), ..self }
+        Self {
+            path: path.to_owned(),
+            ..self
+        }
     }
 
     pub(crate) fn by(self, token: &str) -> Self {
@@ -193,19 +258,34 @@ impl Request<'_> {
     }
 
     pub(crate) fn text(&self) -> String {
-        let mut text = format!("{} {} HTTP/1.1\r\nConnection: close\r\n", self.method, self.path);
+        let mut text = format!(
+            "{} {} HTTP/1.1\r\nConnection: close\r\n",
+            self.method, self.path
+        );
         for (name, value) in &self.headers {
             text.push_str(&format!("{name}: {value}\r\n"));
         }
-        text.push_str(&format!("Content-Length: {}\r\n\r\n{}", self.body.len(), self.body));
+        text.push_str(&format!(
+            "Content-Length: {}\r\n\r\n{}",
+            self.body.len(),
+            self.body
+        ));
         text
     }
 
     pub(crate) async fn send(self) -> Response {
         let text = self.yard.raw(self.text().as_bytes()).await;
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-        Response { status, head: head.to_owned(), body: body.to_owned() }
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok())
+            .unwrap_or(0);
+        Response {
+            status,
+            head: head.to_owned(),
+            body: body.to_owned(),
+        }
     }
 }
 
@@ -230,8 +310,18 @@ impl Journal for Nowhere {
 async fn signing(home: &std::path::Path, state: &state::State, now_ms: u64) -> Signing {
     let path = home.join("replay.log");
     let before = std::fs::read(&path).unwrap_or_default();
-    let file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
-    let replay = Replay::new(Box::new(Wins(file)), Bounds { spent_per_session: 1 << 20, ..Bounds::default() });
+    let file = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .unwrap();
+    let replay = Replay::new(
+        Box::new(Wins(file)),
+        Bounds {
+            spent_per_session: 1 << 20,
+            ..Bounds::default()
+        },
+    );
     replay.restore(before.as_chunks().0.iter().copied(), now_ms);
     Signing {
         keys: TokenKeys::generate(&[7; 32]).unwrap(),
@@ -251,37 +341,68 @@ async fn signing(home: &std::path::Path, state: &state::State, now_ms: u64) -> S
 }
 
 fn contexts() -> Contexts {
-    let capability = |pattern: &str| Capability { tool_pattern: ToolPattern::parse(pattern).unwrap(), ..Capability::default() };
+    let capability = |pattern: &str| Capability {
+        tool_pattern: ToolPattern::parse(pattern).unwrap(),
+        ..Capability::default()
+    };
     let context = |name: &str, capabilities, deny: &[&str]| SecurityContext {
         name: name.to_owned(),
         description: String::new(),
         capabilities,
-        deny_list: deny.iter().map(|text| Denial::parse(text).unwrap()).collect(),
+        deny_list: deny
+            .iter()
+            .map(|text| Denial::parse(text).unwrap())
+            .collect(),
         tenant: SecurityContext::tenant_of(name).map(str::to_owned),
     };
-    let files = Capability { path_allowlist: Some(vec![PathPattern::parse("/workspace").unwrap()]), ..capability("fs.*") };
-    let cargo = Subcommands::ByCommand([("cargo".to_owned(), vec!["build".to_owned(), "test".to_owned()])].into());
-    let build = Capability { subcommand_allowlist: Some(cargo), ..capability("cmd.run") };
+    let files = Capability {
+        path_allowlist: Some(vec![PathPattern::parse("/workspace").unwrap()]),
+        ..capability("fs.*")
+    };
+    let cargo = Subcommands::ByCommand(
+        [(
+            "cargo".to_owned(),
+            vec!["build".to_owned(), "test".to_owned()],
+        )]
+        .into(),
+    );
+    let build = Capability {
+        subcommand_allowlist: Some(cargo),
+        ..capability("cmd.run")
+    };
     let web = Capability {
         domain_allowlist: Some(vec![DomainPattern::parse("example.com").unwrap()]),
-        rate_limit: Some(RateLimit { calls: 3, per_seconds: 60 }),
+        rate_limit: Some(RateLimit {
+            calls: 3,
+            per_seconds: 60,
+        }),
         ..capability("web.*")
     };
     let contexts = [
-        context("bounded", vec![files, build, web], &["fs.delete", "fs.read:/workspace/private/*"]),
+        context(
+            "bounded",
+            vec![files, build, web],
+            &["fs.delete", "fs.read:/workspace/private/*"],
+        ),
         context("everything", vec![capability("*")], &[]),
         context("nothing", Vec::new(), &[]),
         context("tenant-t1-own", vec![capability("*")], &[]),
     ];
     let tools = AgentTools {
         name: "reader".to_owned(),
-        tools: vec![AgentTool { pattern: ToolPattern::parse("fs.read").unwrap(), ..AgentTool::default() }],
+        tools: vec![AgentTool {
+            pattern: ToolPattern::parse("fs.read").unwrap(),
+            ..AgentTool::default()
+        }],
         max_calls_per_execution: Some(3),
         ..AgentTools::default()
     };
     let coder = AgentTools {
         name: "coder".to_owned(),
-        tools: vec![AgentTool { pattern: ToolPattern::Any, ..AgentTool::default() }],
+        tools: vec![AgentTool {
+            pattern: ToolPattern::Any,
+            ..AgentTool::default()
+        }],
         security_context: Some("bounded".to_owned()),
         tenant: None,
         ..AgentTools::default()
@@ -295,9 +416,16 @@ fn contexts() -> Contexts {
         }],
         ..AgentTools::default()
     };
-    let theirs =
-        AgentTools { name: "t1-bot".to_owned(), security_context: Some("tenant-t1-own".to_owned()), ..AgentTools::default() };
-    Contexts::new(contexts, [tools, coder, writer, theirs], Ceilings::default())
+    let theirs = AgentTools {
+        name: "t1-bot".to_owned(),
+        security_context: Some("tenant-t1-own".to_owned()),
+        ..AgentTools::default()
+    };
+    Contexts::new(
+        contexts,
+        [tools, coder, writer, theirs],
+        Ceilings::default(),
+    )
 }
 
 fn credential(token: &str, role: Role) -> Credential {
@@ -332,7 +460,10 @@ pub(crate) fn terms() -> Terms {
             question_timeout: Duration::from_secs(600),
             descriptors: 65_536,
         }),
-        ceiling: Budget { time: Duration::from_secs(5), result_bytes: 1 << 20 },
+        ceiling: Budget {
+            time: Duration::from_secs(5),
+            result_bytes: 1 << 20,
+        },
         max_concurrent_calls: 16,
         max_calls_per_caller: 16,
         attempts: 1,
@@ -340,11 +471,19 @@ pub(crate) fn terms() -> Terms {
 }
 
 fn settings(home: &std::path::Path, state: state::State, signing: Signing) -> Settings {
-    let budget = Budget { time: Duration::from_secs(5), result_bytes: 1 << 20 };
+    let budget = Budget {
+        time: Duration::from_secs(5),
+        result_bytes: 1 << 20,
+    };
     Settings {
         terms: terms(),
         // Nothing is there to run: these tests are about the doors.
-        worker: WorkerSettings { program: home.join("no-worker"), args: Vec::new(), path: String::new(), total_bytes: 1 << 20 },
+        worker: WorkerSettings {
+            program: home.join("no-worker"),
+            args: Vec::new(),
+            path: String::new(),
+            total_bytes: 1 << 20,
+        },
         servers: vec![ServerSpec {
             id: ServerId::parse("demo").unwrap(),
             transport: Transport::Nothing,
@@ -364,7 +503,11 @@ fn settings(home: &std::path::Path, state: state::State, signing: Signing) -> Se
             narrowed_definitions: Arrivals::Quarantine,
             recheck: Duration::from_secs(1),
             health: None,
-            allow: Allow { sampling: false, roots: false, elicitation: false },
+            allow: Allow {
+                sampling: false,
+                roots: false,
+                elicitation: false,
+            },
             capabilities: Vec::new(),
             tenant: None,
         }],
@@ -375,13 +518,19 @@ fn settings(home: &std::path::Path, state: state::State, signing: Signing) -> Se
         rules: Rules {
             bundle: Arc::new(Bundle::starter("balanced").unwrap()),
             untrusted_influence: Influence::Ask,
-            approvals: ApprovalSettings { expiry: Duration::from_secs(60), in_client: false },
+            approvals: ApprovalSettings {
+                expiry: Duration::from_secs(60),
+                in_client: false,
+            },
             contexts: Arc::new(contexts()),
             oauth: None,
         },
         state,
         pins: Pins::open(home.join("portcullis.lock")).unwrap(),
         signing,
-        proofs: Proofs { replay: Arc::new(Replay::new(Box::new(Nowhere), Bounds::default())), tidy: Box::new(|_| Ok(())) },
+        proofs: Proofs {
+            replay: Arc::new(Replay::new(Box::new(Nowhere), Bounds::default())),
+            tidy: Box::new(|_| Ok(())),
+        },
     }
 }

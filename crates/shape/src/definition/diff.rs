@@ -23,11 +23,23 @@ struct Line {
 pub(super) fn lines(old: Json<'_>, new: Json<'_>) -> Vec<String> {
     let (old, new) = (pretty(old), pretty(new));
     let same_start = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
-    let (old, new) = (old.get(same_start..).unwrap_or_default(), new.get(same_start..).unwrap_or_default());
-    let same_end = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
+    let (old, new) = (
+        old.get(same_start..).unwrap_or_default(),
+        new.get(same_start..).unwrap_or_default(),
+    );
+    let same_end = old
+        .iter()
+        .rev()
+        .zip(new.iter().rev())
+        .take_while(|(a, b)| a == b)
+        .count();
     let old = old.get(..old.len() - same_end).unwrap_or_default();
     let new = new.get(..new.len() - same_end).unwrap_or_default();
-    let mut out = Out { lines: Vec::new(), place: None, left_out: 0 };
+    let mut out = Out {
+        lines: Vec::new(),
+        place: None,
+        left_out: 0,
+    };
     for (sign, line) in edits(old, new) {
         out.push(sign, line);
     }
@@ -47,7 +59,14 @@ impl Out {
             return;
         }
         if self.place.as_ref() != Some(&line.place) {
-            self.lines.push(format!("@ {}", if line.place.is_empty() { "/" } else { &line.place }));
+            self.lines.push(format!(
+                "@ {}",
+                if line.place.is_empty() {
+                    "/"
+                } else {
+                    &line.place
+                }
+            ));
             self.place = Some(line.place.clone());
         }
         self.lines.push(format!("{sign} {}", line.text));
@@ -55,7 +74,8 @@ impl Out {
 
     fn finish(mut self) -> Vec<String> {
         if self.left_out > 0 {
-            self.lines.push(format!("@ and {} more lines", self.left_out));
+            self.lines
+                .push(format!("@ and {} more lines", self.left_out));
         }
         self.lines
     }
@@ -64,12 +84,17 @@ impl Out {
 /// The lines that only one side has, in order, old before new.
 fn edits<'a>(old: &'a [Line], new: &'a [Line]) -> Vec<(char, &'a Line)> {
     if old.len().saturating_mul(new.len()) > MOST_PAIRS {
-        return old.iter().map(|line| ('-', line)).chain(new.iter().map(|line| ('+', line))).collect();
+        return old
+            .iter()
+            .map(|line| ('-', line))
+            .chain(new.iter().map(|line| ('+', line)))
+            .collect();
     }
     // common[i][j]: how many lines the rests from i and from j have in common, in order.
     let width = new.len() + 1;
     let mut common = vec![0u16; (old.len() + 1) * width];
-    let at = |common: &[u16], i: usize, j: usize| common.get(i * width + j).copied().unwrap_or_default();
+    let at =
+        |common: &[u16], i: usize, j: usize| common.get(i * width + j).copied().unwrap_or_default();
     for (i, old_line) in old.iter().enumerate().rev() {
         for (j, new_line) in new.iter().enumerate().rev() {
             let best = if old_line == new_line {
@@ -116,13 +141,26 @@ impl Pretty {
             self.line(place, indent, &format!("{name}{}", json.text()));
             return;
         }
-        let (open, close) = if json.is_object() { ("{", "}") } else { ("[", "]") };
+        let (open, close) = if json.is_object() {
+            ("{", "}")
+        } else {
+            ("[", "]")
+        };
         self.line(place, indent, &format!("{name}{open}"));
         for (name, field) in json.fields() {
             let quoted = String::from_utf8_lossy(&wire::write::quoted(&name)).into_owned();
-            let inside =
-                if field.is_object() || field.is_array() { format!("{place}/{}", visible(&name)) } else { place.to_owned() };
-            self.value(&inside, indent + 1, &format!("{quoted}: "), field, depth - 1);
+            let inside = if field.is_object() || field.is_array() {
+                format!("{place}/{}", visible(&name))
+            } else {
+                place.to_owned()
+            };
+            self.value(
+                &inside,
+                indent + 1,
+                &format!("{quoted}: "),
+                field,
+                depth - 1,
+            );
         }
         for item in json.items() {
             self.value(place, indent + 1, "", item, depth - 1);
@@ -136,11 +174,21 @@ impl Pretty {
         let mut indent = "  ".repeat(indent);
         while !text.is_empty() {
             let own_break = text.find("\\n").map_or(text.len(), |at| at + 2);
-            let longest = text.char_indices().nth(LONGEST_LINE).map_or(text.len(), |(at, _)| at);
+            let longest = text
+                .char_indices()
+                .nth(LONGEST_LINE)
+                .map_or(text.len(), |(at, _)| at);
             let rest = text.split_off(own_break.min(longest));
-            self.0.push(Line { place: place.to_owned(), text: format!("{indent}{text}") });
+            self.0.push(Line {
+                place: place.to_owned(),
+                text: format!("{indent}{text}"),
+            });
             text = rest;
-            indent.push_str(if indent.ends_with('\u{b7}') { "" } else { "\u{b7}" });
+            indent.push_str(if indent.ends_with('\u{b7}') {
+                ""
+            } else {
+                "\u{b7}"
+            });
         }
     }
 }

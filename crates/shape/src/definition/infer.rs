@@ -193,8 +193,10 @@ const ACTS_OR_THINGS: &[&str] = &[
 ];
 
 /// Words for an address in the world outside.
-const ADDRESSES: [&str; 12] =
-    ["domain", "domains", "endpoint", "href", "link", "links", "uri", "uris", "url", "urls", "webpage", "website"];
+const ADDRESSES: [&str; 12] = [
+    "domain", "domains", "endpoint", "href", "link", "links", "uri", "uris", "url", "urls",
+    "webpage", "website",
+];
 
 /// The effect class of a tool that nobody has said anything about. Only a name that says "read" and nothing else makes it one.
 #[must_use]
@@ -204,13 +206,19 @@ pub fn infer_effect(tool_name: &str) -> Effect {
     let reads = |word: Option<&String>| word.is_some_and(|word| READS.contains(&word.as_str()));
     let begins = reads(words.first()) && !any(ACTS);
     let ends = reads(words.last()) && !any(ACTS) && !any(ACTS_OR_THINGS);
-    if begins || ends { Effect::Read } else { Effect::Consequential }
+    if begins || ends {
+        Effect::Read
+    } else {
+        Effect::Consequential
+    }
 }
 
 /// Whether a tool takes an address, so that what it returns may come from anywhere.
 #[must_use]
 pub fn infer_open_world(definition: Json<'_>) -> bool {
-    definition.get("inputSchema").is_some_and(|schema| takes_address(schema, 64))
+    definition
+        .get("inputSchema")
+        .is_some_and(|schema| takes_address(schema, 64))
 }
 
 fn takes_address(schema: Json<'_>, depth: usize) -> bool {
@@ -219,10 +227,12 @@ fn takes_address(schema: Json<'_>, depth: usize) -> bool {
     }
     match schema.kind() {
         Kind::Object => schema.fields().any(|(keyword, value)| match &*keyword {
-            "format" => {
-                value.as_str().is_some_and(|format| ["uri", "iri", "uri-reference", "iri-reference", "url"].contains(&&*format))
-            }
-            "properties" => value.fields().any(|(name, value)| is_address(&name) || takes_address(value, depth - 1)),
+            "format" => value.as_str().is_some_and(|format| {
+                ["uri", "iri", "uri-reference", "iri-reference", "url"].contains(&&*format)
+            }),
+            "properties" => value
+                .fields()
+                .any(|(name, value)| is_address(&name) || takes_address(value, depth - 1)),
             "enum" | "const" | "default" | "examples" => false,
             _ => takes_address(value, depth - 1),
         }),
@@ -232,7 +242,9 @@ fn takes_address(schema: Json<'_>, depth: usize) -> bool {
 }
 
 fn is_address(name: &str) -> bool {
-    words(name).iter().any(|word| ADDRESSES.contains(&word.as_str()))
+    words(name)
+        .iter()
+        .any(|word| ADDRESSES.contains(&word.as_str()))
 }
 
 /// The words of a name in any of the usual styles, in lower case.
@@ -242,10 +254,13 @@ fn words(name: &str) -> Vec<String> {
     let mut rest = name.chars().peekable();
     while let Some(c) = rest.next() {
         // `getURL` and `getUrl` both begin a word at the second capital run; `URLOf` begins one at `O`.
-        let begins = c.is_uppercase() && (!previous.is_uppercase() || rest.peek().is_some_and(|next| next.is_lowercase()));
+        let begins = c.is_uppercase()
+            && (!previous.is_uppercase() || rest.peek().is_some_and(|next| next.is_lowercase()));
         if c.is_alphanumeric() {
             match words.last_mut() {
-                Some(word) if previous.is_alphanumeric() && !begins => word.extend(c.to_lowercase()),
+                Some(word) if previous.is_alphanumeric() && !begins => {
+                    word.extend(c.to_lowercase())
+                }
                 _ => words.push(c.to_lowercase().collect()),
             }
         }

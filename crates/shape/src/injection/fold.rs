@@ -17,7 +17,9 @@ pub(super) enum Fold {
 
 /// A code point from what its bytes carry, six bits each.
 fn code(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0, |code, byte| code << 6 | u32::from(byte & 0x3f))
+    bytes
+        .iter()
+        .fold(0, |code, byte| code << 6 | u32::from(byte & 0x3f))
 }
 
 fn fold_code(code: u32) -> Fold {
@@ -46,7 +48,11 @@ impl Letters {
     pub(super) fn get() -> &'static Self {
         static LETTERS: LazyLock<Letters> = LazyLock::new(|| Letters {
             two_bytes: (0..0x800).map(fold_code).collect(),
-            same: (0..0x400).map(|block| (block << 6..(block + 1) << 6).all(|code| fold_code(code) == Fold::Same)).collect(),
+            same: (0..0x400)
+                .map(|block| {
+                    (block << 6..(block + 1) << 6).all(|code| fold_code(code) == Fold::Same)
+                })
+                .collect(),
         });
         &LETTERS
     }
@@ -55,14 +61,31 @@ impl Letters {
     #[inline]
     pub(super) fn first(&self, text: &[u8]) -> (Fold, usize) {
         match *text {
-            [lead @ 0xc0..=0xdf, next, ..] => {
-                (self.two_bytes.get(code(&[lead & 0x1f, next]) as usize).copied().unwrap_or(Fold::Same), 2)
-            }
+            [lead @ 0xc0..=0xdf, next, ..] => (
+                self.two_bytes
+                    .get(code(&[lead & 0x1f, next]) as usize)
+                    .copied()
+                    .unwrap_or(Fold::Same),
+                2,
+            ),
             [lead @ 0xe0..=0xef, next, last, ..] => {
-                let same = self.same.get(code(&[lead & 0x0f, next]) as usize).copied().unwrap_or_default();
-                (if same { Fold::Same } else { fold_code(code(&[lead & 0x0f, next, last])) }, 3)
+                let same = self
+                    .same
+                    .get(code(&[lead & 0x0f, next]) as usize)
+                    .copied()
+                    .unwrap_or_default();
+                (
+                    if same {
+                        Fold::Same
+                    } else {
+                        fold_code(code(&[lead & 0x0f, next, last]))
+                    },
+                    3,
+                )
             }
-            [lead @ 0xf0..=0xf7, next, third, last, ..] => (fold_code(code(&[lead & 0x07, next, third, last])), 4),
+            [lead @ 0xf0..=0xf7, next, third, last, ..] => {
+                (fold_code(code(&[lead & 0x07, next, third, last])), 4)
+            }
             _ => (Fold::Same, 1),
         }
     }
@@ -80,13 +103,20 @@ fn plain(c: char) -> char {
     let code = u32::from(c);
     let letter = |offset: u32| char::from_u32(u32::from('a') + offset % 26).unwrap_or(c);
     match c {
-        '\u{FF01}'..='\u{FF5E}' => char::from_u32(code - 0xFEE0).map_or(c, |c| c.to_ascii_lowercase()),
+        '\u{FF01}'..='\u{FF5E}' => {
+            char::from_u32(code - 0xFEE0).map_or(c, |c| c.to_ascii_lowercase())
+        }
         // Upper and lower case in turn, thirteen styles of them.
         '\u{1D400}'..='\u{1D6A3}' => letter(code - 0x1D400),
         '\u{24B6}'..='\u{24CF}' => letter(code - 0x24B6),
         '\u{24D0}'..='\u{24E9}' => letter(code - 0x24D0),
         '\u{1F130}'..='\u{1F149}' => letter(code - 0x1F130),
-        '\u{00A0}' | '\u{1680}' | '\u{2000}'..='\u{200A}' | '\u{202F}' | '\u{205F}' | '\u{3000}' => ' ',
+        '\u{00A0}'
+        | '\u{1680}'
+        | '\u{2000}'..='\u{200A}'
+        | '\u{202F}'
+        | '\u{205F}'
+        | '\u{3000}' => ' ',
         '\u{2028}' | '\u{2029}' | '\u{0085}' => '\n',
         'а' | 'А' | 'α' | 'Α' => 'a',
         'В' | 'Β' => 'b',

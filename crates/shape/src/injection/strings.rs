@@ -28,8 +28,13 @@ impl Strings {
     }
 
     pub(super) fn gather_with(level: Level, text: &[u8]) -> Self {
-        let mut folding =
-            Folding { letters: Letters::get(), text, at: 0, out: Vec::with_capacity(text.len() + BLOCK), hides: false };
+        let mut folding = Folding {
+            letters: Letters::get(),
+            text,
+            at: 0,
+            out: Vec::with_capacity(text.len() + BLOCK),
+            hides: false,
+        };
         let mut unusual = String::new();
         while let Some(open) = memchr::memchr(b'"', folding.rest()) {
             let start = folding.at + open;
@@ -42,7 +47,10 @@ impl Strings {
                 unusual.push(char::from(BETWEEN));
             }
         }
-        Self { folded: folding.out, unusual }
+        Self {
+            folded: folding.out,
+            unusual,
+        }
     }
 
     pub(super) fn of(text: &str) -> Self {
@@ -105,7 +113,9 @@ impl Folding<'_> {
                 | block.simd_lt(splat(simd, b' '));
             let stops = special.to_bitmask() | (spaces & after_space);
             let is_upper = (block - splat(simd, b'A')).simd_lt(splat(simd, 26));
-            is_upper.select(block | splat(simd, 0x20), block).store_array(&mut lowered);
+            is_upper
+                .select(block | splat(simd, 0x20), block)
+                .store_array(&mut lowered);
             // A whole block is faster to copy than part of one.
             let plain = stops.trailing_zeros() as usize;
             self.out.extend_from_slice(&lowered);
@@ -141,21 +151,26 @@ impl Folding<'_> {
             && let low @ 0xdc00..0xe000 = self.hex4(self.at + 2)
         {
             self.at += 6;
-            return char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)).unwrap_or(char::REPLACEMENT_CHARACTER);
+            return char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00))
+                .unwrap_or(char::REPLACEMENT_CHARACTER);
         }
         char::from_u32(high).unwrap_or(char::REPLACEMENT_CHARACTER)
     }
 
     fn hex4(&self, at: usize) -> u32 {
         let digits = self.text.get(at..).unwrap_or_default().iter().take(4);
-        digits.fold(0, |unit, digit| unit << 4 | char::from(*digit).to_digit(16).unwrap_or_default())
+        digits.fold(0, |unit, digit| {
+            unit << 4 | char::from(*digit).to_digit(16).unwrap_or_default()
+        })
     }
 
     fn character(&mut self, c: char) {
         match (u8::try_from(c).ok().filter(u8::is_ascii), fold(c)) {
             (Some(byte), _) | (None, Fold::Becomes(byte)) => self.ascii(byte),
             (None, Fold::Nothing) => self.hides = true,
-            (None, Fold::Same) => self.out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            (None, Fold::Same) => self
+                .out
+                .extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
         }
     }
 
@@ -170,9 +185,15 @@ impl Folding<'_> {
                     match (fold, rest) {
                         (Fold::Becomes(byte), _) => self.ascii(byte),
                         (Fold::Nothing, _) => self.hides = true,
-                        (Fold::Same, [a, b, c, ..]) if len == 3 => self.out.extend_from_slice(&[*a, *b, *c]),
-                        (Fold::Same, [a, b, ..]) if len == 2 => self.out.extend_from_slice(&[*a, *b]),
-                        (Fold::Same, _) => self.out.extend_from_slice(rest.get(..len).unwrap_or_default()),
+                        (Fold::Same, [a, b, c, ..]) if len == 3 => {
+                            self.out.extend_from_slice(&[*a, *b, *c])
+                        }
+                        (Fold::Same, [a, b, ..]) if len == 2 => {
+                            self.out.extend_from_slice(&[*a, *b])
+                        }
+                        (Fold::Same, _) => self
+                            .out
+                            .extend_from_slice(rest.get(..len).unwrap_or_default()),
                     }
                 }
                 [b'"' | b'\\', ..] => return,

@@ -49,14 +49,34 @@ impl Words {
         let mut words: Vec<&str> = RULES.iter().flat_map(|rule| rule.words).copied().collect();
         words.sort_unstable();
         words.dedup();
-        let rules_of =
-            |word: &&str| (0..RULES.len()).filter(|at| RULES.get(*at).is_some_and(|rule| rule.words.contains(word))).collect();
+        let rules_of = |word: &&str| {
+            (0..RULES.len())
+                .filter(|at| RULES.get(*at).is_some_and(|rule| rule.words.contains(word)))
+                .collect()
+        };
         let rules = words.iter().map(rules_of).collect();
         let words: Vec<&[u8]> = words.into_iter().map(str::as_bytes).collect();
-        let mut needles: Vec<Needle> = words.iter().enumerate().flat_map(|(at, word)| needles(at, word)).collect();
-        needles.push(Needle { text: BY_NUMBER.to_vec(), word: usize::MAX, from: 0, lead: 0 });
-        let texts: Vec<&[u8]> = needles.iter().map(|needle| needle.text.as_slice()).collect();
-        Self { sieve: Sieve::new(&texts, Spelling::AnyCase), words, rules, needles }
+        let mut needles: Vec<Needle> = words
+            .iter()
+            .enumerate()
+            .flat_map(|(at, word)| needles(at, word))
+            .collect();
+        needles.push(Needle {
+            text: BY_NUMBER.to_vec(),
+            word: usize::MAX,
+            from: 0,
+            lead: 0,
+        });
+        let texts: Vec<&[u8]> = needles
+            .iter()
+            .map(|needle| needle.text.as_slice())
+            .collect();
+        Self {
+            sieve: Sieve::new(&texts, Spelling::AnyCase),
+            words,
+            rules,
+            needles,
+        }
     }
 
     /// Whether a word, or anything that the hidden rules care about, could be in a validated JSON text.
@@ -64,13 +84,23 @@ impl Words {
         let seen = self.sieve.sift(text, |seen| {
             let suspicious = match seen {
                 Seen::Core(at, core) => self.needles.get(core.needle).is_some_and(|needle| {
-                    let Some(word) = self.words.get(needle.word) else { return true };
-                    let parts = needle.part_at(at, core).zip(word.split_at_checked(needle.from));
-                    parts.is_some_and(|(start, (before, rest))| is_written(text, start, before, rest))
+                    let Some(word) = self.words.get(needle.word) else {
+                        return true;
+                    };
+                    let parts = needle
+                        .part_at(at, core)
+                        .zip(word.split_at_checked(needle.from));
+                    parts.is_some_and(|(start, (before, rest))| {
+                        is_written(text, start, before, rest)
+                    })
                 }),
                 Seen::NotAscii(range) => changes_in_fold(text, range),
             };
-            if suspicious { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if suspicious {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         });
         seen.is_some()
     }
@@ -80,9 +110,14 @@ impl Words {
         let _all: Option<()> = self.sieve.sift(folded, |seen| {
             if let Seen::Core(at, core) = seen
                 && let Some(needle) = self.needles.get(core.needle)
-                && let (Some(word), Some(rules)) = (self.words.get(needle.word), self.rules.get(needle.word))
-                && let Some(start) = needle.part_at(at, core).and_then(|part| part.checked_sub(needle.from))
-                && folded.get(start..).is_some_and(|rest| rest.starts_with(word))
+                && let (Some(word), Some(rules)) =
+                    (self.words.get(needle.word), self.rules.get(needle.word))
+                && let Some(start) = needle
+                    .part_at(at, core)
+                    .and_then(|part| part.checked_sub(needle.from))
+                && folded
+                    .get(start..)
+                    .is_some_and(|rest| rest.starts_with(word))
             {
                 found(start, start + word.len(), rules);
             }
@@ -102,10 +137,16 @@ impl Needle {
 /// together with the white space beside it.
 fn needles(at: usize, word: &'static [u8]) -> Vec<Needle> {
     let parts = parts(word);
-    let needle = |text: Vec<u8>, from: usize, lead: usize| Needle { text, word: at, from, lead };
+    let needle = |text: Vec<u8>, from: usize, lead: usize| Needle {
+        text,
+        word: at,
+        from,
+        lead,
+    };
     let rarest = |shortest: usize| {
         let long = parts.iter().filter(move |(_, part)| part.len() >= shortest);
-        long.min_by(|a, b| rarity(a.1).total_cmp(&rarity(b.1))).map(|(from, part)| needle(part.to_vec(), *from, 0))
+        long.min_by(|a, b| rarity(a.1).total_cmp(&rarity(b.1)))
+            .map(|(from, part)| needle(part.to_vec(), *from, 0))
     };
     if let Some(needle) = rarest(LONG) {
         return vec![needle];
@@ -113,9 +154,14 @@ fn needles(at: usize, word: &'static [u8]) -> Vec<Needle> {
     match parts.as_slice() {
         [(0, first), (from, second)] if *from > first.len() => {
             if rarity(first) <= rarity(second) {
-                BEGINS.iter().map(|space| needle([first, &[*space][..]].concat(), 0, 0)).collect()
+                BEGINS
+                    .iter()
+                    .map(|space| needle([first, &[*space][..]].concat(), 0, 0))
+                    .collect()
             } else {
-                ENDS.iter().map(|space| needle([&[*space][..], second].concat(), *from, 1)).collect()
+                ENDS.iter()
+                    .map(|space| needle([&[*space][..], second].concat(), *from, 1))
+                    .collect()
             }
         }
         _ => rarest(1).into_iter().collect(),
@@ -126,12 +172,19 @@ fn needles(at: usize, word: &'static [u8]) -> Vec<Needle> {
 /// only begins a part.
 fn parts(word: &'static [u8]) -> Vec<(usize, &'static [u8])> {
     let starts = (0..word.len()).filter(|at| {
-        let (before, here) = (at.checked_sub(1).and_then(|before| word.get(before)), word.get(*at));
+        let (before, here) = (
+            at.checked_sub(1).and_then(|before| word.get(before)),
+            word.get(*at),
+        );
         here == Some(&b'/') || here != Some(&b' ') && matches!(before, None | Some(b' '))
     });
     let part = |start: usize| {
         let rest = word.get(start..).unwrap_or_default();
-        let end = rest.iter().skip(1).position(|byte| matches!(byte, b' ' | b'/')).map_or(rest.len(), |end| end + 1);
+        let end = rest
+            .iter()
+            .skip(1)
+            .position(|byte| matches!(byte, b' ' | b'/'))
+            .map_or(rest.len(), |end| end + 1);
         (start, rest.get(..end).unwrap_or_default())
     };
     starts.map(part).collect()
@@ -148,7 +201,9 @@ fn changes_in_fold(text: &[u8], stretch: Range<usize>) -> bool {
     let mut at = stretch.start;
     while at < stretch.end {
         let rest = text.get(at..stretch.end).unwrap_or_default();
-        let ascii = rest.first_chunk::<8>().map(|word| u64::from_le_bytes(*word) & HIGHS);
+        let ascii = rest
+            .first_chunk::<8>()
+            .map(|word| u64::from_le_bytes(*word) & HIGHS);
         match (ascii, rest.first()) {
             (Some(0), _) => at += 8,
             (_, Some(0xc0..)) => {
@@ -167,7 +222,9 @@ fn changes_in_fold(text: &[u8], stretch: Range<usize>) -> bool {
 /// Whether a word is written around a place of a raw text: one part of it before the place and the rest from there on.
 fn is_written(text: &[u8], at: usize, before: &[u8], rest: &[u8]) -> bool {
     // The place is after the backslash that a slash may have.
-    let back = usize::from(rest.first() == Some(&b'/') && text.get(..at).is_some_and(|text| text.ends_with(b"\\")));
+    let back = usize::from(
+        rest.first() == Some(&b'/') && text.get(..at).is_some_and(|text| text.ends_with(b"\\")),
+    );
     // Words share parts, so what differs is looked at first.
     ends_with(text, at - back, before) && begins_with(text, at, rest)
 }

@@ -22,7 +22,17 @@ const MOST_CHECKS: u64 = 20_000;
 const MOST_SUBSCHEMAS: usize = 4_096;
 
 /// Keywords whose subschema, list of subschemas or map of subschemas applies to the same value.
-const IN_PLACE: [&str; 9] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"];
+const IN_PLACE: [&str; 9] = [
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "dependentSchemas",
+    "dependencies",
+];
 /// Keywords whose subschemas apply to the parts of the value.
 const DOWN: [&str; 10] = [
     "properties",
@@ -37,11 +47,20 @@ const DOWN: [&str; 10] = [
     "unevaluatedItems",
 ];
 /// Keywords among those whose value maps names to subschemas.
-const MAPS: [&str; 4] = ["properties", "patternProperties", "dependentSchemas", "dependencies"];
+const MAPS: [&str; 4] = [
+    "properties",
+    "patternProperties",
+    "dependentSchemas",
+    "dependencies",
+];
 
 /// Where the root schema is, for references; it may say so itself.
 pub(super) fn base(schema: &Value, draft: Draft) -> String {
-    draft.create_resource_ref(schema).id().unwrap_or("json-schema:///").to_owned()
+    draft
+        .create_resource_ref(schema)
+        .id()
+        .unwrap_or("json-schema:///")
+        .to_owned()
 }
 
 /// A subschema and where it leads.
@@ -64,9 +83,14 @@ struct Step {
 /// Refuses a schema whose checks could not be bounded.
 ///
 /// Answers how many checks of one value can be under way at the same time, each waiting for the next.
-pub(super) fn weigh(schema: &Value, draft: Draft, registry: &Registry<'_>) -> Result<u32, SchemaProblem> {
+pub(super) fn weigh(
+    schema: &Value,
+    draft: Draft,
+    registry: &Registry<'_>,
+) -> Result<u32, SchemaProblem> {
     let base = base(schema, draft);
-    let base = referencing::uri::from_str(base.trim_end_matches('#')).map_err(|error| SchemaProblem::reference(&error))?;
+    let base = referencing::uri::from_str(base.trim_end_matches('#'))
+        .map_err(|error| SchemaProblem::reference(&error))?;
     let mut graph = Graph::default();
     graph.add(schema, registry.resolver(base), draft);
     graph.expand()?;
@@ -102,9 +126,13 @@ impl<'r> Graph<'r> {
     fn expand(&mut self) -> Result<(), SchemaProblem> {
         while let Some((at, schema, resolver, draft)) = self.todo.pop() {
             if self.steps.len() > MOST_SUBSCHEMAS {
-                return Err(SchemaProblem::TooMany { limit: MOST_SUBSCHEMAS });
+                return Err(SchemaProblem::TooMany {
+                    limit: MOST_SUBSCHEMAS,
+                });
             }
-            let Value::Object(schema) = schema else { continue };
+            let Value::Object(schema) = schema else {
+                continue;
+            };
             let step = self.step(at, schema, &resolver, draft)?;
             if let Some(place) = self.steps.get_mut(at) {
                 *place = step;
@@ -121,8 +149,14 @@ impl<'r> Graph<'r> {
         draft: Draft,
     ) -> Result<Step, SchemaProblem> {
         let documents = self.documents.len();
-        let document = *self.documents.entry(from.base_uri().as_str().to_owned()).or_insert(documents);
-        let mut step = Step { document, ..Step::default() };
+        let document = *self
+            .documents
+            .entry(from.base_uri().as_str().to_owned())
+            .or_insert(documents);
+        let mut step = Step {
+            document,
+            ..Step::default()
+        };
         if let Some(Value::String(reference)) = schema.get("$ref") {
             step.references.push(self.follow(from, reference)?);
             if matches!(draft, Draft::Draft4 | Draft::Draft6 | Draft::Draft7) {
@@ -143,7 +177,8 @@ impl<'r> Graph<'r> {
         if schema.get("$recursiveAnchor") == Some(&Value::Bool(true)) {
             self.anchors.entry(String::new()).or_default().push(at);
         }
-        step.rewalks = schema.contains_key("unevaluatedProperties") || schema.contains_key("unevaluatedItems");
+        step.rewalks =
+            schema.contains_key("unevaluatedProperties") || schema.contains_key("unevaluatedItems");
         for (keyword, value) in schema {
             let in_place = IN_PLACE.contains(&keyword.as_str());
             if !in_place && !DOWN.contains(&keyword.as_str()) {
@@ -151,26 +186,44 @@ impl<'r> Graph<'r> {
             }
             for child in children(keyword, value) {
                 let child = self.enter(child, from, draft)?;
-                if in_place { step.in_place.push(child) } else { step.down.push(child) }
+                if in_place {
+                    step.in_place.push(child)
+                } else {
+                    step.down.push(child)
+                }
             }
         }
         Ok(step)
     }
 
-    fn enter(&mut self, child: &'r Value, from: &Resolver<'r>, draft: Draft) -> Result<usize, SchemaProblem> {
+    fn enter(
+        &mut self,
+        child: &'r Value,
+        from: &Resolver<'r>,
+        draft: Draft,
+    ) -> Result<usize, SchemaProblem> {
         let draft = draft.detect(child);
-        let inside = from.in_subresource(draft.create_resource_ref(child)).map_err(|error| SchemaProblem::reference(&error))?;
+        let inside = from
+            .in_subresource(draft.create_resource_ref(child))
+            .map_err(|error| SchemaProblem::reference(&error))?;
         Ok(self.add(child, inside, draft))
     }
 
     fn follow(&mut self, from: &Resolver<'r>, reference: &str) -> Result<usize, SchemaProblem> {
-        let (target, resolver, draft) = from.lookup(reference).map_err(|error| SchemaProblem::reference(&error))?.into_inner();
+        let (target, resolver, draft) = from
+            .lookup(reference)
+            .map_err(|error| SchemaProblem::reference(&error))?
+            .into_inner();
         Ok(self.add(target, resolver, draft))
     }
 
     fn link_dynamic(&mut self) {
         for step in &mut self.steps {
-            if let Some(anchors) = step.dynamic.as_ref().and_then(|name| self.anchors.get(name)) {
+            if let Some(anchors) = step
+                .dynamic
+                .as_ref()
+                .and_then(|name| self.anchors.get(name))
+            {
                 step.references.extend(anchors);
                 step.references.sort_unstable();
                 step.references.dedup();
@@ -187,7 +240,9 @@ impl<'r> Graph<'r> {
         for root in 0..self.steps.len() {
             path.push((root, 0));
             while let Some((at, branch)) = path.last_mut() {
-                let (Some(step), Some(place)) = (self.steps.get(*at), seen.get_mut(*at)) else { break };
+                let (Some(step), Some(place)) = (self.steps.get(*at), seen.get_mut(*at)) else {
+                    break;
+                };
                 if let Seen::Whole(_) = place {
                     path.pop();
                 } else if let Some(next) = step.same_value().nth(*branch) {
@@ -238,12 +293,21 @@ impl Step {
     }
 
     fn sum(&self, seen: &[Seen]) -> Sum {
-        let mut sum = Sum { checks: 1, rewalked: 0, depth: 1 };
+        let mut sum = Sum {
+            checks: 1,
+            rewalked: 0,
+            depth: 1,
+        };
         for at in self.same_value() {
-            let Some(Seen::Whole(below)) = seen.get(at) else { continue };
+            let Some(Seen::Whole(below)) = seen.get(at) else {
+                continue;
+            };
             sum.depth = sum.depth.max(below.depth + 1);
             sum.checks = sum.checks.saturating_add(below.checks);
-            sum.rewalked = sum.rewalked.saturating_add(below.checks).saturating_add(below.rewalked);
+            sum.rewalked = sum
+                .rewalked
+                .saturating_add(below.checks)
+                .saturating_add(below.rewalked);
         }
         if self.rewalks {
             sum.checks = sum.checks.saturating_add(sum.rewalked);

@@ -32,15 +32,22 @@ impl<'a> Place<'a> {
     }
 
     fn at(tape: &'a Tape<'a>, at: u32) -> Option<Self> {
-        tape.entry(at).map(|entry| Self::Value { tape, at, entry: *entry })
+        tape.entry(at).map(|entry| Self::Value {
+            tape,
+            at,
+            entry: *entry,
+        })
     }
 
     /// Looking costs one step. With nothing left there is nothing to see.
     fn look(&self, wanted: Kind) -> Option<Span<'a>> {
         match *self {
-            Self::Value { tape, at, entry } if entry.kind == wanted && tape.pay(1) => {
-                Some(Span { tape, at: at + 1, end: entry.next, count: entry.count })
-            }
+            Self::Value { tape, at, entry } if entry.kind == wanted && tape.pay(1) => Some(Span {
+                tape,
+                at: at + 1,
+                end: entry.next,
+                count: entry.count,
+            }),
             _ => None,
         }
     }
@@ -113,7 +120,9 @@ impl<'a> Node<'a, Taped> for Place<'a> {
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
         match *self {
-            Self::Value { tape, entry, .. } => (entry.kind == Kind::String).then(|| tape.string(&entry)),
+            Self::Value { tape, entry, .. } => {
+                (entry.kind == Kind::String).then(|| tape.string(&entry))
+            }
             Self::Name(name) => Some(Cow::Borrowed(name)),
         }
     }
@@ -122,7 +131,11 @@ impl<'a> Node<'a, Taped> for Place<'a> {
         match *self {
             Self::Value { tape, entry, .. } if entry.kind == Kind::Number => {
                 let text = std::str::from_utf8(tape.raw(&entry)).unwrap_or("0");
-                Some(Written(if tape.pay(1 + text.len() as u64 / 16) { text } else { "0" }))
+                Some(Written(if tape.pay(1 + text.len() as u64 / 16) {
+                    text
+                } else {
+                    "0"
+                }))
             }
             _ => None,
         }
@@ -130,7 +143,9 @@ impl<'a> Node<'a, Taped> for Place<'a> {
 
     fn as_boolean(&self) -> Option<bool> {
         match *self {
-            Self::Value { tape, entry, .. } if entry.kind == Kind::Bool => Some(tape.raw(&entry) == b"true"),
+            Self::Value { tape, entry, .. } if entry.kind == Kind::Bool => {
+                Some(tape.raw(&entry) == b"true")
+            }
             _ => None,
         }
     }
@@ -164,8 +179,11 @@ impl<'a> Node<'a, Taped> for Place<'a> {
     fn to_value(&self) -> Cow<'a, Value> {
         Cow::Owned(match *self {
             Self::Value { tape, at, entry } => {
-                let size = u64::from(entry.next.saturating_sub(at)) + tape.raw(&entry).len() as u64 / 16;
-                let value = tape.pay(size * 2).then(|| serde_json::from_slice(tape.raw(&entry)).ok());
+                let size =
+                    u64::from(entry.next.saturating_sub(at)) + tape.raw(&entry).len() as u64 / 16;
+                let value = tape
+                    .pay(size * 2)
+                    .then(|| serde_json::from_slice(tape.raw(&entry)).ok());
                 value.flatten().unwrap_or(Value::Null)
             }
             Self::Name(name) => Value::String(name.to_owned()),
@@ -174,19 +192,31 @@ impl<'a> Node<'a, Taped> for Place<'a> {
 
     fn equals_value(&self, expected: &Value) -> bool {
         match (self, expected) {
-            (_, Value::String(expected)) => self.as_string().is_some_and(|text| text == expected.as_str()),
+            (_, Value::String(expected)) => self
+                .as_string()
+                .is_some_and(|text| text == expected.as_str()),
             (_, Value::Bool(expected)) => self.as_boolean() == Some(*expected),
             (_, Value::Null) => self.is_null(),
-            (Self::Value { entry: Entry { kind: Kind::Object | Kind::Array | Kind::Number, .. }, .. }, _) => {
-                jsonschema::json::cmp::equal(&self.to_value(), expected)
-            }
+            (
+                Self::Value {
+                    entry:
+                        Entry {
+                            kind: Kind::Object | Kind::Array | Kind::Number,
+                            ..
+                        },
+                    ..
+                },
+                _,
+            ) => jsonschema::json::cmp::equal(&self.to_value(), expected),
             _ => false,
         }
     }
 
     fn identity(&self) -> Option<NodeIdentity> {
         Some(match self {
-            Self::Value { tape, at, .. } => NodeIdentity::tagged(std::ptr::from_ref(*tape) as usize, *at),
+            Self::Value { tape, at, .. } => {
+                NodeIdentity::tagged(std::ptr::from_ref(*tape) as usize, *at)
+            }
             Self::Name(name) => NodeIdentity::tagged(name.as_ptr() as usize, u32::MAX),
         })
     }
@@ -216,7 +246,9 @@ impl<'a> Object<'a, Taped> for Span<'a> {
             let name = self.tape.entry(at)?;
             let raw = self.tape.raw(name);
             let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
-            if inner == key.as_bytes() || (inner.contains(&b'\\') && self.tape.string(name) == **key) {
+            if inner == key.as_bytes()
+                || (inner.contains(&b'\\') && self.tape.string(name) == **key)
+            {
                 return Place::at(self.tape, at + 1);
             }
             at = self.tape.entry(at + 1)?.next;
@@ -287,14 +319,19 @@ pub(super) struct Written<'a>(&'a str);
 impl Written<'_> {
     /// A number too large for a double counts as the largest one.
     fn double(self) -> f64 {
-        f64::from_str(self.0).unwrap_or_default().clamp(f64::MIN, f64::MAX)
+        f64::from_str(self.0)
+            .unwrap_or_default()
+            .clamp(f64::MIN, f64::MAX)
     }
 }
 
 impl Written<'_> {
     /// Whole numbers by their digits, whether they were written `10`, `10.0` or `1e1`; others as doubles.
     fn normal_form(self) -> String {
-        let whole = self.as_i64().map(|whole| whole.to_string()).or_else(|| self.as_u64().map(|whole| whole.to_string()));
+        let whole = self
+            .as_i64()
+            .map(|whole| whole.to_string())
+            .or_else(|| self.as_u64().map(|whole| whole.to_string()));
         whole.unwrap_or_else(|| match self.double() {
             0.0 => "0".to_owned(),
             double if double.fract() == 0.0 => format!("{double:.0}"),
@@ -321,8 +358,15 @@ impl JsonNumber for Written<'_> {
     }
 
     fn to_number(&self) -> Cow<'_, Number> {
-        let whole = self.as_u64().map(Number::from).or_else(|| self.as_i64().map(Number::from));
-        Cow::Owned(whole.or_else(|| Number::from_f64(self.double())).unwrap_or_else(|| Number::from(0)))
+        let whole = self
+            .as_u64()
+            .map(Number::from)
+            .or_else(|| self.as_i64().map(Number::from));
+        Cow::Owned(
+            whole
+                .or_else(|| Number::from_f64(self.double()))
+                .unwrap_or_else(|| Number::from(0)),
+        )
     }
 
     fn is_integer(&self) -> bool {

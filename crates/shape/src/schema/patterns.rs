@@ -40,21 +40,34 @@ pub(super) fn weigh(schema: &Value) -> Result<Prices, SchemaProblem> {
     patterns.sort_unstable();
     patterns.dedup();
     if patterns.len() > MOST {
-        return Err(SchemaProblem::Pattern(format!("there are more than {MOST}")));
+        return Err(SchemaProblem::Pattern(format!(
+            "there are more than {MOST}"
+        )));
     }
-    let mut prices = Prices { text: u64::from(!patterns.is_empty()), name: 3 * for_names };
+    let mut prices = Prices {
+        text: u64::from(!patterns.is_empty()),
+        name: 3 * for_names,
+    };
     let mut together = 0u64;
     for pattern in patterns {
         if pattern.len() > LONGEST {
-            return Err(SchemaProblem::Pattern(format!("one is longer than {LONGEST} bytes")));
+            return Err(SchemaProblem::Pattern(format!(
+                "one is longer than {LONGEST} bytes"
+            )));
         }
         // What is not a pattern at all may be part of an example; the compiler refuses it where it is one.
-        let Ok(translated) = jsonschema_regex::to_rust_regex(pattern) else { continue };
-        let Ok(parsed) = Parser::new().parse(&translated) else { continue };
+        let Ok(translated) = jsonschema_regex::to_rust_regex(pattern) else {
+            continue;
+        };
+        let Ok(parsed) = Parser::new().parse(&translated) else {
+            continue;
+        };
         let places = places(&parsed);
         together = together.saturating_add(places);
         if together > MOST_PLACES {
-            return Err(SchemaProblem::Pattern("they are too large when compiled".to_owned()));
+            return Err(SchemaProblem::Pattern(
+                "they are too large when compiled".to_owned(),
+            ));
         }
         if is_costly(&parsed, places) {
             prices.text = prices.text.max(16 * places.max(FORGETFUL));
@@ -78,10 +91,15 @@ fn places(pattern: &Hir) -> u64 {
         HirKind::Class(_) => 1,
         HirKind::Capture(group) => places(&group.sub),
         HirKind::Repetition(repetition) => {
-            let times = repetition.max.unwrap_or(repetition.min.saturating_add(1)).max(1);
+            let times = repetition
+                .max
+                .unwrap_or(repetition.min.saturating_add(1))
+                .max(1);
             places(&repetition.sub).saturating_mul(u64::from(times))
         }
-        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().map(places).fold(1, u64::saturating_add),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().map(places).fold(1, u64::saturating_add)
+        }
     }
 }
 
@@ -92,7 +110,10 @@ fn is_plain(pattern: &Hir) -> bool {
         HirKind::Concat(parts) => parts.iter().collect(),
         _ => return false,
     };
-    let Some((HirKind::Look(Look::Start), rest)) = parts.split_first().map(|(first, rest)| (first.kind(), rest)) else {
+    let Some((HirKind::Look(Look::Start), rest)) = parts
+        .split_first()
+        .map(|(first, rest)| (first.kind(), rest))
+    else {
         return false;
     };
     // What may come next after a part that can be left at any time, until a part that must come.
@@ -101,7 +122,9 @@ fn is_plain(pattern: &Hir) -> bool {
         if let HirKind::Look(Look::End) = part.kind() {
             continue;
         }
-        let Some((class, optional)) = one_character(part) else { return false };
+        let Some((class, optional)) = one_character(part) else {
+            return false;
+        };
         if let Some(before) = &mut left {
             let mut both = before.clone();
             both.intersect(&class);
@@ -132,14 +155,20 @@ fn one_character(part: &Hir) -> Option<(ClassUnicode, Optional)> {
     match part.kind() {
         HirKind::Literal(literal) => {
             let first = std::str::from_utf8(&literal.0).ok()?.chars().next()?;
-            Some((ClassUnicode::new([ClassUnicodeRange::new(first, first)]), Optional::No))
+            Some((
+                ClassUnicode::new([ClassUnicodeRange::new(first, first)]),
+                Optional::No,
+            ))
         }
         HirKind::Class(Class::Unicode(class)) => Some((class.clone(), Optional::No)),
         HirKind::Class(Class::Bytes(class)) => Some((class.to_unicode_class()?, Optional::No)),
         HirKind::Capture(group) => one_character(&group.sub),
         HirKind::Repetition(repetition) => {
-            let single = matches!(repetition.sub.kind(), HirKind::Class(_)) || places(&repetition.sub) == 1;
-            let (class, Optional::No) = one_character(&repetition.sub).filter(|_| single)? else { return None };
+            let single =
+                matches!(repetition.sub.kind(), HirKind::Class(_)) || places(&repetition.sub) == 1;
+            let (class, Optional::No) = one_character(&repetition.sub).filter(|_| single)? else {
+                return None;
+            };
             let fixed = repetition.max == Some(repetition.min);
             let optional = if fixed && repetition.min > 0 {
                 Optional::No

@@ -62,7 +62,16 @@ impl<'a> Tape<'a> {
                 b'{' | b'[' => {
                     open.push(self.entries.len());
                     self.depth = self.depth.max(u32::try_from(open.len()).ok()?);
-                    self.push(if byte == b'{' { Kind::Object } else { Kind::Array }, at, at, open.iter().rev().nth(1).copied());
+                    self.push(
+                        if byte == b'{' {
+                            Kind::Object
+                        } else {
+                            Kind::Array
+                        },
+                        at,
+                        at,
+                        open.iter().rev().nth(1).copied(),
+                    );
                     at += 1;
                 }
                 b'}' | b']' => {
@@ -92,7 +101,13 @@ impl<'a> Tape<'a> {
         let next = u32::try_from(self.entries.len() + 1).unwrap_or(u32::MAX);
         // `lay` has refused texts whose offsets do not fit.
         let [start, end] = [start, end].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
-        self.entries.push(Entry { kind, start, end, next, count: 0 });
+        self.entries.push(Entry {
+            kind,
+            start,
+            end,
+            next,
+            count: 0,
+        });
     }
 
     pub(super) fn entry(&self, at: u32) -> Option<&Entry> {
@@ -101,18 +116,28 @@ impl<'a> Tape<'a> {
 
     /// The text of an entry, as written.
     pub(super) fn raw(&self, entry: &Entry) -> &'a [u8] {
-        self.text.get(entry.start as usize..entry.end as usize).unwrap_or_default()
+        self.text
+            .get(entry.start as usize..entry.end as usize)
+            .unwrap_or_default()
     }
 
     /// The decoded text of a string, paid for by its length.
     pub(super) fn string(&self, entry: &Entry) -> Cow<'a, str> {
         let raw = self.raw(entry);
-        if self.pay(1 + raw.len() as u64 * self.prices.text / 16) { decode_key(raw) } else { Cow::Borrowed("") }
+        if self.pay(1 + raw.len() as u64 * self.prices.text / 16) {
+            decode_key(raw)
+        } else {
+            Cow::Borrowed("")
+        }
     }
 
     /// The decoded text of a key, paid for by its length and by the patterns it will be held against.
     pub(super) fn name(&self, entry: &Entry) -> Cow<'a, str> {
-        if self.pay(self.prices.name) { self.string(entry) } else { Cow::Borrowed("") }
+        if self.pay(self.prices.name) {
+            self.string(entry)
+        } else {
+            Cow::Borrowed("")
+        }
     }
 
     /// Takes something from the budget; false when nothing is left.
@@ -137,13 +162,17 @@ fn scalar(text: &[u8], at: usize) -> Option<(Kind, usize)> {
     let kind = match rest.first()? {
         b'"' => {
             let end = string_end(text, at);
-            return (end > at + 1 && text.get(end - 1) == Some(&b'"')).then_some((Kind::String, end));
+            return (end > at + 1 && text.get(end - 1) == Some(&b'"'))
+                .then_some((Kind::String, end));
         }
         b't' | b'f' => Kind::Bool,
         b'n' => Kind::Null,
         b'-' | b'0'..=b'9' => Kind::Number,
         _ => return None,
     };
-    let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')).count();
+    let length = rest
+        .iter()
+        .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
+        .count();
     Some((kind, at + length))
 }

@@ -30,20 +30,30 @@ pub(super) fn spans(text: &str, held: &Held) -> Vec<Span> {
     let mut over = [0; SHAPES.len()];
     let mut values: Vec<Span> = Vec::new();
     let mut tokens: Vec<Span> = Vec::new();
-    held.find(text.as_bytes(), |start, end, found| match (found, values.last_mut()) {
-        (Found::Literal(shape), _) => {
-            if let (Some(SecretShape { name, look, .. }), Some(over)) = (SHAPES.get(shape), over.get_mut(shape))
-                && start >= *over
-                && let Some(hit) = look(&mut Place { text, start, end, memo: &mut memo })
-            {
-                *over = hit.over;
-                tokens.push((hit.start, hit.end, name));
+    held.find(text.as_bytes(), |start, end, found| {
+        match (found, values.last_mut()) {
+            (Found::Literal(shape), _) => {
+                if let (Some(SecretShape { name, look, .. }), Some(over)) =
+                    (SHAPES.get(shape), over.get_mut(shape))
+                    && start >= *over
+                    && let Some(hit) = look(&mut Place {
+                        text,
+                        start,
+                        end,
+                        memo: &mut memo,
+                    })
+                {
+                    *over = hit.over;
+                    tokens.push((hit.start, hit.end, name));
+                }
             }
+            (Found::Escape, _) => {}
+            // A value that is repeated makes one span, not one for every place it begins at.
+            (Found::Value, Some(last)) if (last.0..last.1).contains(&start) => {
+                last.1 = last.1.max(end)
+            }
+            (Found::Value, _) => values.push((start, end, HELD)),
         }
-        (Found::Escape, _) => {}
-        // A value that is repeated makes one span, not one for every place it begins at.
-        (Found::Value, Some(last)) if (last.0..last.1).contains(&start) => last.1 = last.1.max(end),
-        (Found::Value, _) => values.push((start, end, HELD)),
     });
     values.append(&mut tokens);
     apart(values)
@@ -62,7 +72,10 @@ pub(super) fn suspects(text: &[u8], held: &Held) -> Vec<(usize, Reason)> {
             Found::Value => Reason::Held,
         };
         // One of a kind is enough for a string, and a text of nothing else must not fill the memory.
-        let last = suspects.last().filter(|last| last.1 == reason && start <= last.0 + NEAR).map(|last| last.0.max(unquoted_to));
+        let last = suspects
+            .last()
+            .filter(|last| last.1 == reason && start <= last.0 + NEAR)
+            .map(|last| last.0.max(unquoted_to));
         let between = last.map(|from| text.get(from..start).unwrap_or_default());
         if between.is_none_or(|between| between.contains(&b'"')) {
             suspects.push((start, reason));
@@ -79,7 +92,13 @@ fn is_disguise(text: &[u8], start: usize) -> bool {
     if text.get(start + 1) != Some(&b'/') {
         return matches!(text.get(start + 4), Some(b'2'..=b'7'));
     }
-    let before = text.get(..start).unwrap_or_default().iter().rev().take_while(|byte| **byte == b'\\').count();
+    let before = text
+        .get(..start)
+        .unwrap_or_default()
+        .iter()
+        .rev()
+        .take_while(|byte| **byte == b'\\')
+        .count();
     before.is_multiple_of(2)
 }
 
@@ -113,7 +132,9 @@ fn apart(mut spans: Vec<Span>) -> Vec<Span> {
 fn plausible(text: &[u8], start: usize, end: usize, shape: usize) -> bool {
     let after = text.get(end..).unwrap_or_default();
     let in_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.+/=%~".contains(byte);
-    if SHAPES.get(shape).is_some_and(|shape| shape.runs_on) && (after.len() < RUN || !after.iter().take(RUN).all(in_token)) {
+    if SHAPES.get(shape).is_some_and(|shape| shape.runs_on)
+        && (after.len() < RUN || !after.iter().take(RUN).all(in_token))
+    {
         return false;
     }
     match text.get(start..end).unwrap_or_default() {

@@ -42,13 +42,21 @@ impl Fixed {
     fn get() -> &'static Self {
         static FIXED: LazyLock<Fixed> = LazyLock::new(|| {
             let of_shape = |(at, shape): (usize, &'static SecretShape)| {
-                shape.literals.iter().map(move |literal| (*literal, Found::Literal(at)))
+                shape
+                    .literals
+                    .iter()
+                    .map(move |literal| (*literal, Found::Literal(at)))
             };
             let literals = SHAPES.iter().enumerate().flat_map(of_shape);
             let all = literals.chain(ESCAPES.map(|escape| (escape, Found::Escape)));
-            let needles: Vec<(&[u8], Found)> = all.map(|(needle, found)| (needle.as_bytes(), found)).collect();
+            let needles: Vec<(&[u8], Found)> = all
+                .map(|(needle, found)| (needle.as_bytes(), found))
+                .collect();
             let texts: Vec<&[u8]> = needles.iter().map(|(needle, _)| *needle).collect();
-            Fixed { sieve: Sieve::new(&texts, Spelling::Exact), needles }
+            Fixed {
+                sieve: Sieve::new(&texts, Spelling::Exact),
+                needles,
+            }
         });
         &FIXED
     }
@@ -70,7 +78,12 @@ impl Held {
     /// Values shorter than eight bytes are left out.
     #[must_use]
     pub fn new<'a>(values: impl Iterator<Item = &'a str>) -> Self {
-        Self::spelled(values.filter(|value| value.len() >= SHORTEST).flat_map(spellings).collect())
+        Self::spelled(
+            values
+                .filter(|value| value.len() >= SHORTEST)
+                .flat_map(spellings)
+                .collect(),
+        )
     }
 
     pub(super) fn spelled(mut spellings: Vec<Vec<u8>>) -> Self {
@@ -78,7 +91,10 @@ impl Held {
         spellings.dedup();
         let borrowed: Vec<&[u8]> = spellings.iter().map(Vec::as_slice).collect();
         let fixed = Fixed::get();
-        Self { sieve: fixed.sieve.with(fixed.needles.len(), &borrowed), spellings }
+        Self {
+            sieve: fixed.sieve.with(fixed.needles.len(), &borrowed),
+            spellings,
+        }
     }
 
     /// Calls `found` with where each value, literal and escape stands in a text, overlapping ones too.
@@ -88,7 +104,9 @@ impl Held {
             if let Seen::Core(at, core) = seen
                 && let Some((needle, what)) = self.needle(fixed, core.needle)
                 && let Some(start) = at.checked_sub(core.offset)
-                && text.get(start..).is_some_and(|rest| rest.starts_with(needle))
+                && text
+                    .get(start..)
+                    .is_some_and(|rest| rest.starts_with(needle))
             {
                 found(start, start + needle.len(), what);
             }
@@ -97,7 +115,14 @@ impl Held {
     }
 
     fn needle<'a>(&'a self, fixed: &'a Fixed, at: usize) -> Option<(&'a [u8], Found)> {
-        let value = || Some((self.spellings.get(at.checked_sub(fixed.needles.len())?)?.as_slice(), Found::Value));
+        let value = || {
+            Some((
+                self.spellings
+                    .get(at.checked_sub(fixed.needles.len())?)?
+                    .as_slice(),
+                Found::Value,
+            ))
+        };
         fixed.needles.get(at).copied().or_else(value)
     }
 
@@ -132,12 +157,23 @@ pub(super) fn spellings(value: &str) -> Vec<Vec<u8>> {
         all.push(digits.concat().into_bytes());
         // URLs may write any character this way, and so may JSON.
         for before in ["%", "\\u00"] {
-            all.push(digits.iter().map(|pair| format!("{before}{pair}")).collect::<String>().into_bytes());
+            all.push(
+                digits
+                    .iter()
+                    .map(|pair| format!("{before}{pair}"))
+                    .collect::<String>()
+                    .into_bytes(),
+            );
         }
     }
     for skip in 0..3 {
-        for engine in [&general_purpose::STANDARD_NO_PAD, &general_purpose::URL_SAFE_NO_PAD] {
-            let shifted: Vec<u8> = std::iter::repeat_n(0, skip).chain(bytes.iter().copied()).collect();
+        for engine in [
+            &general_purpose::STANDARD_NO_PAD,
+            &general_purpose::URL_SAFE_NO_PAD,
+        ] {
+            let shifted: Vec<u8> = std::iter::repeat_n(0, skip)
+                .chain(bytes.iter().copied())
+                .collect();
             let code = engine.encode(shifted).into_bytes();
             // Characters at the edges mix with what stands before and after.
             let start = if skip == 0 { 0 } else { skip + 1 };
@@ -152,12 +188,26 @@ pub(super) fn spellings(value: &str) -> Vec<Vec<u8>> {
 /// A text as it stands in a JSON string.
 fn escaped(text: &str) -> String {
     let quoted = wire::canonical(Json::checked_before(&wire::write::quoted(text)));
-    String::from_utf8_lossy(quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default()).into_owned()
+    String::from_utf8_lossy(
+        quoted
+            .get(1..quoted.len().saturating_sub(1))
+            .unwrap_or_default(),
+    )
+    .into_owned()
 }
 
 /// Each byte as two digits.
 fn hex(bytes: &[u8], is_upper: bool) -> Vec<String> {
-    bytes.iter().map(|byte| if is_upper { format!("{byte:02X}") } else { format!("{byte:02x}") }).collect()
+    bytes
+        .iter()
+        .map(|byte| {
+            if is_upper {
+                format!("{byte:02X}")
+            } else {
+                format!("{byte:02x}")
+            }
+        })
+        .collect()
 }
 
 fn percent(bytes: &[u8]) -> Vec<u8> {

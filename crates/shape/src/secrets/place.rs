@@ -60,7 +60,11 @@ pub(super) struct Hit {
 
 impl Hit {
     const fn all(start: usize, end: usize) -> Self {
-        Self { start, end, over: end }
+        Self {
+            start,
+            end,
+            over: end,
+        }
     }
 }
 
@@ -74,7 +78,9 @@ pub(super) struct Memo {
 impl Memo {
     /// Where the run ends that `at` is in.
     fn run(&mut self, slot: usize, text: &[u8], class: Class, at: usize) -> usize {
-        let Some(known) = self.ahead.get_mut(slot) else { return at };
+        let Some(known) = self.ahead.get_mut(slot) else {
+            return at;
+        };
         if !(known.0..=known.1).contains(&at) || known.1 == 0 {
             *known = (at, at + run(text, class, at, usize::MAX));
         }
@@ -84,7 +90,11 @@ impl Memo {
     /// Where the run of letters and digits begins that ends before `at`.
     fn run_back(&mut self, text: &[u8], at: usize) -> usize {
         let mut start = at;
-        while let Some(byte) = start.checked_sub(1).and_then(|before| text.get(before)).filter(|byte| ALNUM.has(**byte)) {
+        while let Some(byte) = start
+            .checked_sub(1)
+            .and_then(|before| text.get(before))
+            .filter(|byte| ALNUM.has(**byte))
+        {
             start -= 1;
             if start == self.back.1 && ALNUM.has(*byte) {
                 start = self.back.0;
@@ -98,7 +108,12 @@ impl Memo {
 
 /// How many characters of a class follow, up to a number.
 fn run(text: &[u8], class: Class, at: usize, most: usize) -> usize {
-    text.get(at..).unwrap_or_default().iter().take(most).take_while(|byte| class.has(**byte)).count()
+    text.get(at..)
+        .unwrap_or_default()
+        .iter()
+        .take(most)
+        .take_while(|byte| class.has(**byte))
+        .count()
 }
 
 /// A literal of a shape in a decoded text.
@@ -116,11 +131,14 @@ impl<'a> Place<'a> {
     }
 
     fn is_word(&self, at: Option<usize>) -> bool {
-        at.and_then(|at| self.bytes().get(at)).is_some_and(|byte| WORD.has(*byte))
+        at.and_then(|at| self.bytes().get(at))
+            .is_some_and(|byte| WORD.has(*byte))
     }
 
     fn has(&self, at: usize, text: &str) -> bool {
-        self.bytes().get(at..).is_some_and(|rest| rest.starts_with(text.as_bytes()))
+        self.bytes()
+            .get(at..)
+            .is_some_and(|rest| rest.starts_with(text.as_bytes()))
     }
 
     /// A word begins or ends here. Before a secret an underscore is the end of a word, too: it may stand behind the name of a server.
@@ -129,7 +147,10 @@ impl<'a> Place<'a> {
     }
 
     fn begins(&self, at: usize) -> Option<()> {
-        let after_underscore = at.checked_sub(1).and_then(|before| self.bytes().get(before)) == Some(&b'_');
+        let after_underscore = at
+            .checked_sub(1)
+            .and_then(|before| self.bytes().get(before))
+            == Some(&b'_');
         (after_underscore || self.is_edge(at)).then_some(())
     }
 
@@ -142,19 +163,34 @@ impl<'a> Place<'a> {
     /// A word that begins with the literal and goes on with so many characters.
     pub(super) fn token(&mut self, class: Class, least: usize, most: usize) -> Option<Hit> {
         self.begins(self.start)?;
-        Some(Hit::all(self.start, self.after(self.end, class, least, most)?))
+        Some(Hit::all(
+            self.start,
+            self.after(self.end, class, least, most)?,
+        ))
     }
 
     /// The same, with the end of a word after exactly so many.
     pub(super) fn word(&mut self, class: Class, exactly: usize) -> Option<Hit> {
-        self.token(class, exactly, exactly).filter(|hit| self.is_edge(hit.end))
+        self.token(class, exactly, exactly)
+            .filter(|hit| self.is_edge(hit.end))
     }
 
     /// Two runs with something between them.
-    pub(super) fn pair(&mut self, first: (Class, usize), between: &str, second: (Class, usize)) -> Option<Hit> {
+    pub(super) fn pair(
+        &mut self,
+        first: (Class, usize),
+        between: &str,
+        second: (Class, usize),
+    ) -> Option<Hit> {
         self.begins(self.start)?;
-        let end = self.after(self.end, first.0, first.1, first.1).filter(|end| self.has(*end, between))? + between.len();
-        Some(Hit::all(self.start, self.after(end, second.0, second.1, second.1)?))
+        let end = self
+            .after(self.end, first.0, first.1, first.1)
+            .filter(|end| self.has(*end, between))?
+            + between.len();
+        Some(Hit::all(
+            self.start,
+            self.after(end, second.0, second.1, second.1)?,
+        ))
     }
 
     /// What follows the literal, without it.
@@ -170,49 +206,84 @@ impl<'a> Place<'a> {
 
     pub(super) fn slack(&mut self) -> Option<Hit> {
         if !self.text.get(..self.end)?.ends_with('-') {
-            let rotated = [".xoxb", ".xoxp"].iter().find(|next| self.has(self.end, next));
+            let rotated = [".xoxb", ".xoxp"]
+                .iter()
+                .find(|next| self.has(self.end, next));
             let dash = self.end + rotated.map_or(0, |next| next.len());
-            self.end = if self.has(dash, "-") { dash + 1 } else { return None };
+            self.end = if self.has(dash, "-") {
+                dash + 1
+            } else {
+                return None;
+            };
         }
         self.token(Class::of("A-Za-z0-9-"), 20, usize::MAX)
     }
 
     pub(super) fn slack_webhook(&mut self) -> Option<Hit> {
-        let kind = ["services/", "workflows/"].iter().find(|kind| self.has(self.end, kind))?;
+        let kind = ["services/", "workflows/"]
+            .iter()
+            .find(|kind| self.has(self.end, kind))?;
         self.value(self.end + kind.len(), Class::of("A-Za-z0-9_/-"), 24)
     }
 
     pub(super) fn tailscale(&mut self) -> Option<Hit> {
-        self.end = self.after(self.end, Class::of("a-z"), 1, usize::MAX).filter(|end| self.has(*end, "-"))? + 1;
+        self.end = self
+            .after(self.end, Class::of("a-z"), 1, usize::MAX)
+            .filter(|end| self.has(*end, "-"))?
+            + 1;
         self.token(Class::of("A-Za-z0-9-"), 20, usize::MAX)
     }
 
     /// The literal stands in the middle of a key.
     pub(super) fn openai(&mut self) -> Option<Hit> {
         let from = self.memo.run_back(self.text.as_bytes(), self.start);
-        let start = from.checked_sub("sk-".len()).filter(|start| self.has(*start, "sk-") && from + 16 <= self.start)?;
+        let start = from
+            .checked_sub("sk-".len())
+            .filter(|start| self.has(*start, "sk-") && from + 16 <= self.start)?;
         self.begins(start)?;
-        Some(Hit::all(start, self.after(self.end, ALNUM, 16, usize::MAX)?))
+        Some(Hit::all(
+            start,
+            self.after(self.end, ALNUM, 16, usize::MAX)?,
+        ))
     }
 
     pub(super) fn telegram(&mut self) -> Option<Hit> {
-        let before = self.bytes().get(..self.start)?.iter().rev().take(11).take_while(|byte| DIGIT.has(**byte)).count();
-        let start = self.start.checked_sub(before).filter(|_| (8..=10).contains(&before))?;
+        let before = self
+            .bytes()
+            .get(..self.start)?
+            .iter()
+            .rev()
+            .take(11)
+            .take_while(|byte| DIGIT.has(**byte))
+            .count();
+        let start = self
+            .start
+            .checked_sub(before)
+            .filter(|_| (8..=10).contains(&before))?;
         self.begins(start)?;
         Some(Hit::all(start, self.after(self.end, WEB, 33, 33)?))
     }
 
     pub(super) fn azure_key(&mut self) -> Option<Hit> {
         let end = self.after(self.end, KEY, 40, usize::MAX)?;
-        Some(Hit::all(self.end, end + run(self.bytes(), Class::of("="), end, 2)))
+        Some(Hit::all(
+            self.end,
+            end + run(self.bytes(), Class::of("="), end, 2),
+        ))
     }
 
     pub(super) fn azure_signature(&mut self) -> Option<Hit> {
-        let before = self.start.checked_sub(1).and_then(|before| self.bytes().get(before));
-        let mut end =
-            self.after(self.end, Class::of("A-Za-z0-9%+/"), 40, usize::MAX).filter(|_| matches!(before, Some(b'?' | b'&')))?;
+        let before = self
+            .start
+            .checked_sub(1)
+            .and_then(|before| self.bytes().get(before));
+        let mut end = self
+            .after(self.end, Class::of("A-Za-z0-9%+/"), 40, usize::MAX)
+            .filter(|_| matches!(before, Some(b'?' | b'&')))?;
         for _ in 0..2 {
-            let padding = ["=", "%3d", "%3D"].iter().find(|padding| self.has(end, padding));
+            let padding = ["=", "%3d", "%3D"]
+                .iter()
+                .find(|padding| self.has(end, padding));
             end += padding.map_or(0, |padding| padding.len());
         }
         Some(Hit::all(self.end, end))
@@ -220,7 +291,10 @@ impl<'a> Place<'a> {
 
     pub(super) fn azure_secret(&mut self) -> Option<Hit> {
         const CHARS: Class = Class::of("A-Za-z0-9_~.-");
-        let start = self.start.checked_sub(3).filter(|start| run(self.bytes(), CHARS, *start, 3) == 3)?;
+        let start = self
+            .start
+            .checked_sub(3)
+            .filter(|start| run(self.bytes(), CHARS, *start, 3) == 3)?;
         self.begins(start)?;
         Some(Hit::all(start, self.after(self.end, CHARS, 31, 34)?))
     }
@@ -241,22 +315,40 @@ impl<'a> Place<'a> {
     pub(super) fn aws_secret(&mut self) -> Option<Hit> {
         let rest = self.text.get(self.end..)?;
         let between = |c: &char| c.is_whitespace() || matches!(c, '"' | '\'' | ':' | '=');
-        let skipped: usize = rest.chars().take(MAX_BETWEEN).take_while(between).map(char::len_utf8).sum();
+        let skipped: usize = rest
+            .chars()
+            .take(MAX_BETWEEN)
+            .take_while(between)
+            .map(char::len_utf8)
+            .sum();
         let start = Some(self.end + skipped).filter(|_| skipped > 0)?;
-        let end = self.after(start, KEY, 40, 40).filter(|end| self.is_edge(*end))?;
+        let end = self
+            .after(start, KEY, 40, 40)
+            .filter(|end| self.is_edge(*end))?;
         Some(Hit::all(start, end))
     }
 
     /// From its beginning to its end, or to the end of the text.
     pub(super) fn private_key(&mut self) -> Option<Hit> {
-        let title = self.after(self.end, TITLE, 0, usize::MAX).filter(|end| self.has(*end, "-----"))?;
+        let title = self
+            .after(self.end, TITLE, 0, usize::MAX)
+            .filter(|end| self.has(*end, "-----"))?;
         let words = self.text.get(self.end..title)?;
-        let words = words.strip_suffix(" BLOCK").unwrap_or(words).strip_suffix("PRIVATE KEY")?;
-        if !words.is_empty() && (words.starts_with(' ') || !words.ends_with(' ') || words.contains("  ")) {
+        let words = words
+            .strip_suffix(" BLOCK")
+            .unwrap_or(words)
+            .strip_suffix("PRIVATE KEY")?;
+        if !words.is_empty()
+            && (words.starts_with(' ') || !words.ends_with(' ') || words.contains("  "))
+        {
             return None;
         }
         let mut at = title + "-----".len();
-        while let Some(found) = self.bytes().get(at..).and_then(|rest| memchr::memmem::find(rest, b"-----END ")) {
+        while let Some(found) = self
+            .bytes()
+            .get(at..)
+            .and_then(|rest| memchr::memmem::find(rest, b"-----END "))
+        {
             let from = at + found + "-----END ".len();
             let end = from + run(self.bytes(), TITLE, from, usize::MAX);
             if self.has(end, "-----") {
@@ -270,19 +362,46 @@ impl<'a> Place<'a> {
     pub(super) fn url_password(&mut self) -> Option<Hit> {
         self.scheme()?;
         let stops = |c: char| c.is_whitespace() || "/@?#\"'<>[]{}()".contains(c);
-        let name = self.text.get(self.end..)?.char_indices().take(USER_CHARS + 1).find(|(_, c)| *c == ':' || stops(*c))?;
+        let name = self
+            .text
+            .get(self.end..)?
+            .char_indices()
+            .take(USER_CHARS + 1)
+            .find(|(_, c)| *c == ':' || stops(*c))?;
         let start = self.end + Some(name.0).filter(|_| name.1 == ':')? + 1;
-        let mut chars = self.text.get(start..)?.char_indices().take(PASSWORD_CHARS + 1).enumerate();
+        let mut chars = self
+            .text
+            .get(start..)?
+            .char_indices()
+            .take(PASSWORD_CHARS + 1)
+            .enumerate();
         let (length, (at, _)) = chars.find(|(_, (_, c))| stops(*c))?;
         let end = Some(start + at).filter(|end| length >= 3 && self.has(*end, "@"))?;
         let host = self.bytes().get(end + 1)?;
-        (ALNUM.has(*host) || *host == b'[').then_some(Hit { start, end, over: end + 2 })
+        (ALNUM.has(*host) || *host == b'[').then_some(Hit {
+            start,
+            end,
+            over: end + 2,
+        })
     }
 
     /// Somewhere in what stands before `://` the name of a scheme begins.
     fn scheme(&self) -> Option<()> {
-        let before = self.bytes().get(..self.start)?.iter().rev().take(31).take_while(|byte| SCHEME.has(**byte)).count();
-        let letter = |at: &usize| self.bytes().get(*at).is_some_and(|byte| LETTER.has(*byte)) && self.begins(*at).is_some();
-        (2..=before).map(|back| self.start - back).find(letter).map(drop)
+        let before = self
+            .bytes()
+            .get(..self.start)?
+            .iter()
+            .rev()
+            .take(31)
+            .take_while(|byte| SCHEME.has(**byte))
+            .count();
+        let letter = |at: &usize| {
+            self.bytes().get(*at).is_some_and(|byte| LETTER.has(*byte))
+                && self.begins(*at).is_some()
+        };
+        (2..=before)
+            .map(|back| self.start - back)
+            .find(letter)
+            .map(drop)
     }
 }

@@ -13,8 +13,11 @@ use patterns::bounded;
 
 /// A token of a kind, made here so that no scanner takes this file for a leak: a beginning, and as much as it needs of its alphabet.
 fn tokens() -> Vec<(&'static str, String)> {
-    let (mixed, lower_hex, upper) =
-        ("aZ3kQ9xW7bN2mR8vT5cY1dF6gH4jL0pS", "0f1e2d3c4b5a69788796a5b4c3d2e1f0", "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567");
+    let (mixed, lower_hex, upper) = (
+        "aZ3kQ9xW7bN2mR8vT5cY1dF6gH4jL0pS",
+        "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
+    );
     let take = |alphabet: &str, n: usize| alphabet.chars().cycle().take(n).collect::<String>();
     let with = |start: &str, n: usize| format!("{start}{}", take(mixed, n));
     vec![
@@ -32,26 +35,46 @@ fn tokens() -> Vec<(&'static str, String)> {
         ("google-client-secret", with("GOCSPX-", 28)),
         ("anthropic-key", with("sk-ant-api03-", 90)),
         ("openai-key", with("sk-proj-", 60)),
-        ("openai-key", format!("sk-{}T3BlbkFJ{}", take(mixed, 20), take(mixed, 20))),
+        (
+            "openai-key",
+            format!("sk-{}T3BlbkFJ{}", take(mixed, 20), take(mixed, 20)),
+        ),
         ("stripe-key", with("sk_live_", 24)),
         ("stripe-key", with("rk_test_", 24)),
         ("npm-token", with("npm_", 36)),
         ("pypi-token", with("pypi-AgEIcHlwaS5vcmc", 80)),
         ("docker-token", with("dckr_pat_", 27)),
         ("huggingface-token", with("hf_", 34)),
-        ("digitalocean-token", format!("dop_v1_{}", take(lower_hex, 64))),
-        ("sendgrid-key", format!("SG.{}.{}", take(mixed, 22), take(mixed, 43))),
+        (
+            "digitalocean-token",
+            format!("dop_v1_{}", take(lower_hex, 64)),
+        ),
+        (
+            "sendgrid-key",
+            format!("SG.{}.{}", take(mixed, 22), take(mixed, 43)),
+        ),
         ("twilio-key", format!("SK{}", take(lower_hex, 32))),
         ("shopify-token", format!("shpat_{}", take(lower_hex, 32))),
         ("vault-token", with("hvs.", 24)),
         ("age-key", format!("AGE-SECRET-KEY-1{}", take(upper, 58))),
         ("linear-key", with("lin_api_", 40)),
         ("notion-token", with("ntn_", 46)),
-        ("grafana-token", format!("glsa_{}_{}", take(mixed, 32), take(lower_hex, 8))),
+        (
+            "grafana-token",
+            format!("glsa_{}_{}", take(mixed, 32), take(lower_hex, 8)),
+        ),
         ("tailscale-key", with("tskey-auth-", 30)),
         ("telegram-token", format!("123456789:AA{}", take(mixed, 33))),
         ("azure-client-secret", format!("aB38Q~{}", take(mixed, 32))),
-        ("jwt", format!("eyJ{}.eyJ{}.{}", take(mixed, 20), take(mixed, 40), take(mixed, 43))),
+        (
+            "jwt",
+            format!(
+                "eyJ{}.eyJ{}.{}",
+                take(mixed, 20),
+                take(mixed, 40),
+                take(mixed, 43)
+            ),
+        ),
     ]
 }
 
@@ -59,21 +82,56 @@ fn tokens() -> Vec<(&'static str, String)> {
 fn in_context() -> Vec<(&'static str, String, String)> {
     let key = "q".repeat(43) + "Z";
     let forty = "q".repeat(40);
-    let pem = format!("-----BEGIN RSA PRIVATE KEY-----\n{}\n-----END RSA PRIVATE KEY-----", "MIIEow".repeat(20));
+    let pem = format!(
+        "-----BEGIN RSA PRIVATE KEY-----\n{}\n-----END RSA PRIVATE KEY-----",
+        "MIIEow".repeat(20)
+    );
     vec![
         ("private-key", pem.clone(), format!("before\n{pem}\nafter")),
-        ("private-key", "MIIEow".repeat(9), format!("-----BEGIN OPENSSH PRIVATE KEY-----\n{}", "MIIEow".repeat(9))),
-        ("slack-webhook", format!("T0/B0/{key}"), format!("https://hooks.slack.com/services/T0/B0/{key}")),
-        ("aws-secret-key", forty.clone(), format!("aws_secret_access_key = {forty}")),
-        ("azure-key", format!("{key}=="), format!("DefaultEndpointsProtocol=https;AccountKey={key}==;Suffix=x")),
-        ("azure-signature", key.clone(), format!("https://a.example/c?se=2030&sig={key}")),
-        ("url-password", "s3cr3t-pass".to_owned(), "postgres://app:s3cr3t-pass@db.internal:5432/main".to_owned()),
-        ("url-password", "p%40ss:w".to_owned(), "see redis://:p%40ss:w@cache/0, please".to_owned()),
+        (
+            "private-key",
+            "MIIEow".repeat(9),
+            format!(
+                "-----BEGIN OPENSSH PRIVATE KEY-----\n{}",
+                "MIIEow".repeat(9)
+            ),
+        ),
+        (
+            "slack-webhook",
+            format!("T0/B0/{key}"),
+            format!("https://hooks.slack.com/services/T0/B0/{key}"),
+        ),
+        (
+            "aws-secret-key",
+            forty.clone(),
+            format!("aws_secret_access_key = {forty}"),
+        ),
+        (
+            "azure-key",
+            format!("{key}=="),
+            format!("DefaultEndpointsProtocol=https;AccountKey={key}==;Suffix=x"),
+        ),
+        (
+            "azure-signature",
+            key.clone(),
+            format!("https://a.example/c?se=2030&sig={key}"),
+        ),
+        (
+            "url-password",
+            "s3cr3t-pass".to_owned(),
+            "postgres://app:s3cr3t-pass@db.internal:5432/main".to_owned(),
+        ),
+        (
+            "url-password",
+            "p%40ss:w".to_owned(),
+            "see redis://:p%40ss:w@cache/0, please".to_owned(),
+        ),
     ]
 }
 
 fn parse(text: &[u8]) -> Value {
-    Json::parse(text, Limits::default()).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(text)));
+    Json::parse(text, Limits::default())
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(text)));
     serde_json::from_slice(text).unwrap()
 }
 
@@ -82,51 +140,80 @@ fn held(values: &[&str]) -> Held {
 }
 
 fn redacted(text: &str, values: &[&str]) -> String {
-    redact(text.as_bytes(), &held(values)).map_or_else(|| "none".to_owned(), |done| String::from_utf8(done.text).unwrap())
+    redact(text.as_bytes(), &held(values)).map_or_else(
+        || "none".to_owned(),
+        |done| String::from_utf8(done.text).unwrap(),
+    )
 }
 
 /// The text as a JSON string in which every character is escaped.
 fn all_escaped(text: &str) -> String {
     let mut units = [0; 2];
-    let escaped: String =
-        text.chars().flat_map(|c| c.encode_utf16(&mut units).to_vec()).map(|unit| format!("\\u{unit:04x}")).collect();
+    let escaped: String = text
+        .chars()
+        .flat_map(|c| c.encode_utf16(&mut units).to_vec())
+        .map(|unit| format!("\\u{unit:04x}"))
+        .collect();
     format!("\"{escaped}\"")
 }
 
 #[test]
 fn shapes_compile_and_each_is_shown_a_token() {
-    assert!(SHAPES.iter().all(|shape| Pattern::new(bounded(shape.pattern)).get().is_some()));
+    assert!(
+        SHAPES
+            .iter()
+            .all(|shape| Pattern::new(bounded(shape.pattern)).get().is_some())
+    );
     assert!(Pattern::new("(").get().is_none());
-    let shown: Vec<&str> = tokens().iter().map(|(name, _)| *name).chain(in_context().iter().map(|(name, ..)| *name)).collect();
+    let shown: Vec<&str> = tokens()
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(in_context().iter().map(|(name, ..)| *name))
+        .collect();
     for shape in SHAPES {
         assert!(!shape.literals.is_empty(), "{}", shape.name);
-        assert!(shown.contains(&shape.name), "no token of the kind {}", shape.name);
+        assert!(
+            shown.contains(&shape.name),
+            "no token of the kind {}",
+            shape.name
+        );
     }
 }
 
 #[test]
 fn every_kind_is_found_wherever_it_stands() {
-    let all = tokens().into_iter().map(|(name, token)| (name, token.clone(), token)).chain(in_context());
+    let all = tokens()
+        .into_iter()
+        .map(|(name, token)| (name, token.clone(), token))
+        .chain(in_context());
     for (name, secret, text) in all {
         let quoted = json!(text).to_string();
         let escaped = all_escaped(&text);
         for document in [
             quoted.clone(),
             escaped.clone(),
-            json!({"content": [{"type": "text", "text": format!("it is {text} , and so on")}]}).to_string(),
+            json!({"content": [{"type": "text", "text": format!("it is {text} , and so on")}]})
+                .to_string(),
             format!(r#"{{"a":{{"b":[[{escaped}]]}},"c":1}}"#),
             format!(r#"{{{quoted}:true,"x":2}}"#),
             format!(r#"{{{escaped}:{quoted}}}"#),
             format!("[{quoted},\n {escaped} ,\"{}\"]", "x".repeat(70)),
             quoted.replace('/', "\\/"),
         ] {
-            let done =
-                redact(document.as_bytes(), &Held::default()).unwrap_or_else(|| panic!("{name} is not found in {document}"));
+            let done = redact(document.as_bytes(), &Held::default())
+                .unwrap_or_else(|| panic!("{name} is not found in {document}"));
             assert_eq!(done.found, [name], "{document}");
             let after = parse(&done.text).to_string();
-            assert!(!after.contains(&secret) && !after.contains(secret.get(..secret.len() - 4).unwrap()), "{name}: {after}");
+            assert!(
+                !after.contains(&secret)
+                    && !after.contains(secret.get(..secret.len() - 4).unwrap()),
+                "{name}: {after}"
+            );
             assert!(after.contains(&format!("[redacted: {name}")), "{after}");
-            assert!(redact(&done.text, &Held::default()).is_none(), "a redacted text holds nothing more: {after}");
+            assert!(
+                redact(&done.text, &Held::default()).is_none(),
+                "a redacted text holds nothing more: {after}"
+            );
         }
     }
 }
@@ -135,14 +222,26 @@ fn every_kind_is_found_wherever_it_stands() {
 fn what_surrounds_a_secret_is_kept() {
     let token = &tokens()[1].1;
     for (before, after) in [
-        (format!(r#"{{"a":"x {token} y","b":[1.50, null]}}"#), r#"{"a":"x [redacted: github-token] y","b":[1.50, null]}"#),
-        (format!(r#"["{token}","é\n\"","{token}"]"#), r#"["[redacted: github-token]","é\n\"","[redacted: github-token]"]"#),
-        (format!(r#"{{"{token}":1,"{token}x":2}}"#), r#"{"[redacted: github-token #1]":1,"[redacted: github-token #2]":2}"#),
+        (
+            format!(r#"{{"a":"x {token} y","b":[1.50, null]}}"#),
+            r#"{"a":"x [redacted: github-token] y","b":[1.50, null]}"#,
+        ),
+        (
+            format!(r#"["{token}","é\n\"","{token}"]"#),
+            r#"["[redacted: github-token]","é\n\"","[redacted: github-token]"]"#,
+        ),
+        (
+            format!(r#"{{"{token}":1,"{token}x":2}}"#),
+            r#"{"[redacted: github-token #1]":1,"[redacted: github-token #2]":2}"#,
+        ),
         (
             format!(r#"{{"[redacted: github-token #1]":0,"{token}":1}}"#),
             r#"{"[redacted: github-token #1]":0,"[redacted: github-token #2]":1}"#,
         ),
-        (r#"["mysql://root:hunter2@db/x"]"#.to_owned(), r#"["mysql://root:[redacted: url-password]@db/x"]"#),
+        (
+            r#"["mysql://root:hunter2@db/x"]"#.to_owned(),
+            r#"["mysql://root:[redacted: url-password]@db/x"]"#,
+        ),
     ] {
         assert_eq!(redacted(&before, &[]), after);
         parse(after.as_bytes());
@@ -159,13 +258,24 @@ fn values_we_hold_are_found_in_every_spelling() {
             general_purpose::URL_SAFE.encode(format!("{before}{value}{after}")),
         ]
     };
-    let mut texts = vec![value.to_owned(), format!("x{value}y"), "Tr0ub4dor%263%2F%22%C3%BC%22%20and%20more".to_owned()];
-    texts.extend(["", "u", "us", "usr:"].iter().flat_map(|before| encoded(before, "!")));
+    let mut texts = vec![
+        value.to_owned(),
+        format!("x{value}y"),
+        "Tr0ub4dor%263%2F%22%C3%BC%22%20and%20more".to_owned(),
+    ];
+    texts.extend(
+        ["", "u", "us", "usr:"]
+            .iter()
+            .flat_map(|before| encoded(before, "!")),
+    );
     for text in texts {
-        for document in
-            [json!({"a": [text]}).to_string(), format!("[{}]", all_escaped(&text)), json!({ text.clone(): 1 }).to_string()]
-        {
-            let done = redact(document.as_bytes(), &held(&[value])).unwrap_or_else(|| panic!("not found in {document}"));
+        for document in [
+            json!({"a": [text]}).to_string(),
+            format!("[{}]", all_escaped(&text)),
+            json!({ text.clone(): 1 }).to_string(),
+        ] {
+            let done = redact(document.as_bytes(), &held(&[value]))
+                .unwrap_or_else(|| panic!("not found in {document}"));
             assert_eq!(done.found, [HELD]);
             let after = parse(&done.text).to_string();
             assert!(!after.contains("Tr0ub4dor"), "{after}");
@@ -174,16 +284,31 @@ fn values_we_hold_are_found_in_every_spelling() {
     // In a text that is JSON itself.
     let inner = json!({"password": value}).to_string();
     for inner in [inner.replace('/', "\\/"), inner] {
-        assert_eq!(redacted(&json!([inner]).to_string(), &[value]), r#"["{\"password\":\"[redacted: held-value]\"}"]"#);
+        assert_eq!(
+            redacted(&json!([inner]).to_string(), &[value]),
+            r#"["{\"password\":\"[redacted: held-value]\"}"]"#
+        );
     }
 }
 
 #[test]
 fn numbers_and_short_values() {
-    assert_eq!(redacted(r#"{"a":1234567890123,"b":12}"#, &["1234567890"]), r#"{"a":"[redacted: held-value]","b":12}"#);
-    assert_eq!(redacted("[ -1234567890 ]", &["1234567890"]), r#"[ "[redacted: held-value]" ]"#);
-    assert_eq!(redacted(r#"{"a":"x hunter2"}"#, &["hunter2", "", "a"]), "none");
-    assert_eq!(redacted("12345678", &["12345678"]), r#""[redacted: held-value]""#);
+    assert_eq!(
+        redacted(r#"{"a":1234567890123,"b":12}"#, &["1234567890"]),
+        r#"{"a":"[redacted: held-value]","b":12}"#
+    );
+    assert_eq!(
+        redacted("[ -1234567890 ]", &["1234567890"]),
+        r#"[ "[redacted: held-value]" ]"#
+    );
+    assert_eq!(
+        redacted(r#"{"a":"x hunter2"}"#, &["hunter2", "", "a"]),
+        "none"
+    );
+    assert_eq!(
+        redacted("12345678", &["12345678"]),
+        r#""[redacted: held-value]""#
+    );
     assert!(!format!("{:?}", held(&["hunter2hunter2"])).contains("hunter2"));
 }
 
@@ -210,18 +335,27 @@ fn ordinary_texts_are_left_alone() {
         "fixed-width: key=value; sig=short&x=1",
         "\\u0041\\/ \u{1f600} Übergrößenträger",
     ] {
-        for document in [json!({"text": text}).to_string(), format!("[{}]", all_escaped(text)), json!({ text: 1 }).to_string()] {
+        for document in [
+            json!({"text": text}).to_string(),
+            format!("[{}]", all_escaped(text)),
+            json!({ text: 1 }).to_string(),
+        ] {
             assert_eq!(redacted(&document, &["hunter2hunter2"]), "none", "{text}");
         }
     }
 }
 
 fn tree() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![Just(Value::Null), any::<i32>().prop_map(Value::from), ".{0,12}".prop_map(Value::from)];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<i32>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from)
+    ];
     leaf.prop_recursive(3, 20, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::btree_map(".{0,8}", inner, 0..4).prop_map(|map| Value::Object(map.into_iter().collect())),
+            prop::collection::btree_map(".{0,8}", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
         ]
     })
 }

@@ -35,13 +35,21 @@ pub(super) struct Marks {
 
 impl Default for Marks {
     fn default() -> Self {
-        Self { places: [0; BLOCKS], blocks: 0, is_ascii: true }
+        Self {
+            places: [0; BLOCKS],
+            blocks: 0,
+            is_ascii: true,
+        }
     }
 }
 
 impl Tables {
     pub(super) const fn empty() -> Self {
-        Self { whole: [[[0; 64]; 2]; POSITIONS], low: [[0; 16]; POSITIONS], high: [[0; 16]; POSITIONS] }
+        Self {
+            whole: [[[0; 64]; 2]; POSITIONS],
+            low: [[0; 16]; POSITIONS],
+            high: [[0; 16]; POSITIONS],
+        }
     }
 
     /// Says that this bucket has this byte at this position.
@@ -51,10 +59,19 @@ impl Tables {
                 *buckets |= 1 << (bucket % 8);
             }
         };
-        let halves = self.whole.get_mut(position).and_then(|halves| halves.get_mut(usize::from(byte >> 6 & 1)));
+        let halves = self
+            .whole
+            .get_mut(position)
+            .and_then(|halves| halves.get_mut(usize::from(byte >> 6 & 1)));
         set(halves.and_then(|half| half.get_mut(usize::from(byte & 0x3f))));
-        set(self.low.get_mut(position).and_then(|table| table.get_mut(usize::from(byte & 0xf))));
-        set(self.high.get_mut(position).and_then(|table| table.get_mut(usize::from(byte >> 4))));
+        set(self
+            .low
+            .get_mut(position)
+            .and_then(|table| table.get_mut(usize::from(byte & 0xf))));
+        set(self
+            .high
+            .get_mut(position)
+            .and_then(|table| table.get_mut(usize::from(byte >> 4))));
     }
 }
 
@@ -139,8 +156,18 @@ impl<S: Simd> Halves<S> {
     #[inline(always)]
     fn load(simd: S, tables: &Tables) -> Self {
         let ([a, b, c, d], [e, f, g, h]) = (&tables.low, &tables.high);
-        let [a, b, c, d] = [splat(simd, a), splat(simd, b), splat(simd, c), splat(simd, d)];
-        let [e, f, g, h] = [splat(simd, e), splat(simd, f), splat(simd, g), splat(simd, h)];
+        let [a, b, c, d] = [
+            splat(simd, a),
+            splat(simd, b),
+            splat(simd, c),
+            splat(simd, d),
+        ];
+        let [e, f, g, h] = [
+            splat(simd, e),
+            splat(simd, f),
+            splat(simd, g),
+            splat(simd, h),
+        ];
         Self([[a, e], [b, f], [c, g], [d, h]])
     }
 }
@@ -169,13 +196,21 @@ fn each_block<S: Simd>(simd: S, text: &[u8], marks: &mut Marks, tables: impl Loo
     let mut seen = zero;
     let mut blocks = 0;
     for (at, places) in marks.places.iter_mut().enumerate() {
-        let Some(bytes) = text.get(at * BLOCK..).and_then(<[u8]>::first_chunk::<{ BLOCK + AHEAD }>) else { break };
+        let Some(bytes) = text
+            .get(at * BLOCK..)
+            .and_then(<[u8]>::first_chunk::<{ BLOCK + AHEAD }>)
+        else {
+            break;
+        };
         let first = u8x64::from_slice(simd, &bytes[0..64]);
         let second = u8x64::from_slice(simd, &bytes[1..65]);
         let third = u8x64::from_slice(simd, &bytes[2..66]);
         let fourth = u8x64::from_slice(simd, &bytes[3..67]);
         seen |= first;
-        *places = !tables.shared([first, second, third, fourth]).simd_eq(zero).to_bitmask();
+        *places = !tables
+            .shared([first, second, third, fourth])
+            .simd_eq(zero)
+            .to_bitmask();
         blocks |= u64::from(*places != 0) << at;
     }
     marks.blocks = blocks;
@@ -184,11 +219,21 @@ fn each_block<S: Simd>(simd: S, text: &[u8], marks: &mut Marks, tables: impl Loo
 
 #[inline(always)]
 fn each_place(tables: &Tables, text: &[u8], marks: &mut Marks) {
-    let [a, b, c, d] = tables.whole.each_ref().map(|table| table.as_flattened().first_chunk::<128>());
-    let (Some(a), Some(b), Some(c), Some(d)) = (a, b, c, d) else { return };
+    let [a, b, c, d] = tables
+        .whole
+        .each_ref()
+        .map(|table| table.as_flattened().first_chunk::<128>());
+    let (Some(a), Some(b), Some(c), Some(d)) = (a, b, c, d) else {
+        return;
+    };
     let (mut seen, mut blocks) = (0, 0);
     for (at, places) in marks.places.iter_mut().enumerate() {
-        let Some(bytes) = text.get(at * BLOCK..).and_then(<[u8]>::first_chunk::<{ BLOCK + AHEAD }>) else { break };
+        let Some(bytes) = text
+            .get(at * BLOCK..)
+            .and_then(<[u8]>::first_chunk::<{ BLOCK + AHEAD }>)
+        else {
+            break;
+        };
         let mut marked = 0;
         for (place, four) in bytes.windows(POSITIONS).enumerate() {
             if let [w, x, y, z] = *four {
@@ -206,5 +251,8 @@ fn each_place(tables: &Tables, text: &[u8], marks: &mut Marks) {
 
 #[inline(always)]
 fn one(table: &[u8; 128], byte: u8) -> u8 {
-    table.get(usize::from(byte & 0x7f)).copied().unwrap_or_default()
+    table
+        .get(usize::from(byte & 0x7f))
+        .copied()
+        .unwrap_or_default()
 }

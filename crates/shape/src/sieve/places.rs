@@ -45,7 +45,10 @@ impl Beginnings {
 /// Where the bit of a beginning is.
 #[inline(always)]
 fn hash(spelling: Spelling, begins: [u8; POSITIONS]) -> (usize, u64) {
-    let hash = spelling.key(begins, BEGINNING).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+    let hash = spelling
+        .key(begins, BEGINNING)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        >> 48;
     (hash as usize / 64, hash % 64)
 }
 
@@ -58,7 +61,11 @@ pub(super) struct Places {
 
 impl Default for Places {
     fn default() -> Self {
-        Self { marks: Marks::default(), places: [0; BLOCK * BLOCKS + BATCH], len: 0 }
+        Self {
+            marks: Marks::default(),
+            places: [0; BLOCK * BLOCKS + BATCH],
+            len: 0,
+        }
     }
 }
 
@@ -82,7 +89,12 @@ impl Places {
         while blocks != 0 {
             let block = blocks.trailing_zeros() as u16;
             blocks &= blocks - 1;
-            let marked = self.marks.places.get(usize::from(block)).copied().unwrap_or_default();
+            let marked = self
+                .marks
+                .places
+                .get(usize::from(block))
+                .copied()
+                .unwrap_or_default();
             let (mut left, mut at) = (marked, self.len);
             self.len += marked.count_ones() as usize;
             // Most blocks have fewer than a batch, so this is the same way nearly every time.
@@ -104,7 +116,9 @@ impl Places {
         let mut kept = 0;
         for at in 0..self.len {
             let place = self.places.get(at).copied().unwrap_or_default();
-            let begins = text.get(usize::from(place)..).and_then(<[u8]>::first_chunk::<POSITIONS>);
+            let begins = text
+                .get(usize::from(place)..)
+                .and_then(<[u8]>::first_chunk::<POSITIONS>);
             let counts = begins.is_some_and(|begins| sieve.beginnings.has(sieve.spelling, *begins));
             if let Some(slot) = self.places.get_mut(kept) {
                 *slot = place;
@@ -115,7 +129,10 @@ impl Places {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = usize> {
-        self.places.iter().take(self.len).map(|place| usize::from(*place))
+        self.places
+            .iter()
+            .take(self.len)
+            .map(|place| usize::from(*place))
     }
 
     /// Whether all of the stretch is ASCII.

@@ -39,15 +39,24 @@ struct Bucket([Position; POSITIONS]);
 
 impl Plan {
     pub(super) fn new(spelling: Spelling) -> Self {
-        Self { spelling, buckets: vec![Bucket::default(); BUCKETS] }
+        Self {
+            spelling,
+            buckets: vec![Bucket::default(); BUCKETS],
+        }
     }
 
     /// Places all of these, thinking it over until it is good.
     pub(super) fn place_well(&mut self, needles: &[&[u8]]) -> Vec<Placed> {
-        let mut placed: Vec<Placed> = needles.iter().enumerate().filter_map(|(at, needle)| self.place(at, needle)).collect();
+        let mut placed: Vec<Placed> = needles
+            .iter()
+            .enumerate()
+            .filter_map(|(at, needle)| self.place(at, needle))
+            .collect();
         for _ in 0..SECOND_THOUGHTS {
             for (core, bucket) in &mut placed {
-                let Some(needle) = needles.get(core.needle) else { continue };
+                let Some(needle) = needles.get(core.needle) else {
+                    continue;
+                };
                 if let Some(bucket) = self.buckets.get_mut(*bucket) {
                     bucket.change(&core.bytes(needle), self.spelling, false);
                 }
@@ -65,17 +74,26 @@ impl Plan {
         let buckets: Vec<[Let; POSITIONS]> = self.buckets.iter().map(Bucket::lets).collect();
         for core in Core::all(at, needle).take(TRIED) {
             let bytes = core.bytes(needle);
-            let (core_lets, found) = (bytes.map(|byte| Let::of(byte, self.spelling)), FOUND * common(&bytes));
+            let (core_lets, found) = (
+                bytes.map(|byte| Let::of(byte, self.spelling)),
+                FOUND * common(&bytes),
+            );
             for (bucket, there) in buckets.iter().enumerate() {
-                let with = there.iter().zip(&core_lets).map(|(there, more)| there.and(*more).share());
-                let cost = with.product::<f32>() - there.iter().map(Let::share).product::<f32>() + found;
+                let with = there
+                    .iter()
+                    .zip(&core_lets)
+                    .map(|(there, more)| there.and(*more).share());
+                let cost =
+                    with.product::<f32>() - there.iter().map(Let::share).product::<f32>() + found;
                 if best.as_ref().is_none_or(|(least, _)| cost < *least) {
                     best = Some((cost, (core, bucket)));
                 }
             }
         }
         let (_, (core, bucket)) = best?;
-        self.buckets.get_mut(bucket)?.change(&core.bytes(needle), self.spelling, true);
+        self.buckets
+            .get_mut(bucket)?
+            .change(&core.bytes(needle), self.spelling, true);
         Some((core, bucket))
     }
 }
@@ -86,15 +104,29 @@ impl Bucket {
     }
 
     fn change(&mut self, core: &[Option<u8>; POSITIONS], spelling: Spelling, add: bool) {
-        let change = |count: &mut u16| *count = if add { count.saturating_add(1) } else { count.saturating_sub(1) };
+        let change = |count: &mut u16| {
+            *count = if add {
+                count.saturating_add(1)
+            } else {
+                count.saturating_sub(1)
+            }
+        };
         for (byte, there) in core.iter().zip(&mut self.0) {
             let Some(byte) = byte else {
                 change(&mut there.open);
                 continue;
             };
             for form in spelling.forms(*byte) {
-                there.low.get_mut(usize::from(form & 0xf)).into_iter().for_each(change);
-                there.high.get_mut(usize::from(form >> 4 & 7)).into_iter().for_each(change);
+                there
+                    .low
+                    .get_mut(usize::from(form & 0xf))
+                    .into_iter()
+                    .for_each(change);
+                there
+                    .high
+                    .get_mut(usize::from(form >> 4 & 7))
+                    .into_iter()
+                    .for_each(change);
             }
         }
     }
@@ -106,7 +138,10 @@ impl Position {
             return Let::ANY;
         }
         let set = |(at, count): (usize, &u16)| usize::from(*count > 0) << at;
-        Let { low: self.low.iter().enumerate().map(set).sum(), high: self.high.iter().enumerate().map(set).sum() }
+        Let {
+            low: self.low.iter().enumerate().map(set).sum(),
+            high: self.high.iter().enumerate().map(set).sum(),
+        }
     }
 }
 
@@ -119,22 +154,36 @@ struct Let {
 }
 
 impl Let {
-    const ANY: Self = Self { low: 0xffff, high: 0xff };
+    const ANY: Self = Self {
+        low: 0xffff,
+        high: 0xff,
+    };
 
     fn of(byte: Option<u8>, spelling: Spelling) -> Self {
         let Some(byte) = byte else { return Self::ANY };
-        let [one, other] = spelling.forms(byte).map(|form| Self { low: 1 << (form & 0xf), high: 1 << (form >> 4 & 7) });
+        let [one, other] = spelling.forms(byte).map(|form| Self {
+            low: 1 << (form & 0xf),
+            high: 1 << (form >> 4 & 7),
+        });
         one.and(other)
     }
 
     const fn and(self, more: Self) -> Self {
-        Self { low: self.low | more.low, high: self.high | more.high }
+        Self {
+            low: self.low | more.low,
+            high: self.high | more.high,
+        }
     }
 
     /// How much of an ordinary text they are.
     fn share(&self) -> f32 {
-        let columns = columns().iter().enumerate().filter(|(low, _)| self.low >> low & 1 == 1);
-        columns.map(|(_, column)| column.get(self.high).copied().unwrap_or_default()).sum()
+        let columns = columns()
+            .iter()
+            .enumerate()
+            .filter(|(low, _)| self.low >> low & 1 == 1);
+        columns
+            .map(|(_, column)| column.get(self.high).copied().unwrap_or_default())
+            .sum()
     }
 }
 
@@ -142,10 +191,14 @@ impl Let {
 fn columns() -> &'static [[f32; 256]; 16] {
     static COLUMNS: LazyLock<Box<[[f32; 256]; 16]>> = LazyLock::new(|| {
         let share = |low: u8, highs: usize| {
-            let bytes = (0..8_u8).filter(|high| highs >> high & 1 == 1).map(|high| high << 4 | low);
+            let bytes = (0..8_u8)
+                .filter(|high| highs >> high & 1 == 1)
+                .map(|high| high << 4 | low);
             bytes.map(frequency).sum()
         };
-        let column = |low: usize| std::array::from_fn(|highs| share(u8::try_from(low).unwrap_or_default(), highs));
+        let column = |low: usize| {
+            std::array::from_fn(|highs| share(u8::try_from(low).unwrap_or_default(), highs))
+        };
         Box::new(std::array::from_fn(column))
     });
     &COLUMNS
@@ -157,7 +210,12 @@ const COMMON: &str = " about across act action after against also among availabl
 /// How often the bytes of a core stand in an ordinary text because words do.
 fn common(core: &[Option<u8>; POSITIONS]) -> f32 {
     let bytes: Vec<u8> = core.iter().flatten().copied().collect();
-    let is_in = |part: &[u8]| COMMON.as_bytes().windows(part.len()).any(|there| there == part);
+    let is_in = |part: &[u8]| {
+        COMMON
+            .as_bytes()
+            .windows(part.len())
+            .any(|there| there == part)
+    };
     match bytes.as_slice() {
         all if all.len() == POSITIONS && is_in(all) => 1.0,
         [first, second, third, ..] if is_in(&[*first, *second, *third]) => 0.3,
@@ -185,7 +243,9 @@ pub(crate) const fn frequency(byte: u8) -> f32 {
         b'3'..=b'9' | b'_' | b'\\' => 0.006,
         b'A' | b'C' | b'E' | b'I' | b'S' | b'T' => 0.004,
         b'B' | b'D' | b'F'..=b'H' | b'J'..=b'R' | b'U'..=b'Z' => 0.002,
-        b'(' | b')' | b'=' | b'\'' | b';' | b'[' | b']' | b'{' | b'}' | b'<' | b'>' | b'\n' => 0.004,
+        b'(' | b')' | b'=' | b'\'' | b';' | b'[' | b']' | b'{' | b'}' | b'<' | b'>' | b'\n' => {
+            0.004
+        }
         _ => 0.001,
     }
 }

@@ -87,7 +87,9 @@ pub(super) struct Line {
 impl Line {
     /// The intent whose words this outcome must borrow, because it has none of its own.
     pub(super) fn nameless(&self) -> Option<u64> {
-        self.intent.filter(|_| self.verdict == "indeterminate" && self.caller.is_empty() && self.action.is_empty())
+        self.intent.filter(|_| {
+            self.verdict == "indeterminate" && self.caller.is_empty() && self.action.is_empty()
+        })
     }
 
     /// The texts of the columns, in their order.
@@ -95,7 +97,11 @@ impl Line {
         let mut links = self.after.split_whitespace();
         let after = links.next().unwrap_or_default();
         let follows = links.next().unwrap_or(after);
-        let label = if self.label_after.is_empty() { &self.label } else { &self.label_after };
+        let label = if self.label_after.is_empty() {
+            &self.label
+        } else {
+            &self.label_after
+        };
         let level = label.split('+').next().unwrap_or_default();
         [
             &self.kind,
@@ -126,20 +132,31 @@ impl Index {
         let done = self.read_on().await?;
         match self.lost().await.map_err(|error| self.failed(&error))? {
             0 => Ok(done),
-            lost => Ok(CaughtUp { lost, ..self.begin_again().await? }),
+            lost => Ok(CaughtUp {
+                lost,
+                ..self.begin_again().await?
+            }),
         }
     }
 
     /// Forgets everything and reads the whole ledger.
     pub async fn begin_again(&mut self) -> Result<CaughtUp, IndexError> {
-        self.forget_all().await.map_err(|error| self.failed(&error))?;
-        Ok(CaughtUp { anew: true, ..self.read_on().await? })
+        self.forget_all()
+            .await
+            .map_err(|error| self.failed(&error))?;
+        Ok(CaughtUp {
+            anew: true,
+            ..self.read_on().await?
+        })
     }
 
     /// How many rows are too few or too many.
     pub(super) async fn lost(&mut self) -> Result<u64, sqlx::Error> {
         let sql = "SELECT coalesce((SELECT rows FROM reached), 0) - (SELECT count(*) FROM record)";
-        let off: i64 = sqlx::query(sql).fetch_one(&mut self.connection).await?.try_get(0)?;
+        let off: i64 = sqlx::query(sql)
+            .fetch_one(&mut self.connection)
+            .await?
+            .try_get(0)?;
         Ok(off.unsigned_abs())
     }
 
@@ -149,7 +166,9 @@ impl Index {
         if let Some(reached) = &after
             && !self.still_holds(reached.clone()).await?
         {
-            self.forget_all().await.map_err(|error| self.failed(&error))?;
+            self.forget_all()
+                .await
+                .map_err(|error| self.failed(&error))?;
             done.anew = true;
             after = None;
         }
@@ -159,7 +178,9 @@ impl Index {
         let mut places = places.map_err(|error| self.unreadable(error))?;
         let mut words = Words::default();
         loop {
-            let (rest, lines) = blocking(move || read_batch(places)).await.map_err(|error| self.unreadable(error))?;
+            let (rest, lines) = blocking(move || read_batch(places))
+                .await
+                .map_err(|error| self.unreadable(error))?;
             places = rest;
             if lines.is_empty() {
                 return Ok(done);
@@ -171,56 +192,88 @@ impl Index {
     }
 
     async fn reached(&mut self) -> Result<Option<Reached>, sqlx::Error> {
-        let row = sqlx::query("SELECT hash, segment, at, length FROM reached").fetch_optional(&mut self.connection).await?;
+        let row = sqlx::query("SELECT hash, segment, at, length FROM reached")
+            .fetch_optional(&mut self.connection)
+            .await?;
         let Some(row) = row else { return Ok(None) };
         let place = Spot {
             segment: from_file(row.try_get("segment")?),
             at: from_file(row.try_get("at")?),
             length: u32::try_from(row.try_get::<i64, _>("length")?).unwrap_or(0),
         };
-        Ok(Some(Reached { hash: row.try_get("hash")?, place }))
+        Ok(Some(Reached {
+            hash: row.try_get("hash")?,
+            place,
+        }))
     }
 
     /// Whether the last record that was read is still where it was. Its hash covers all records before it.
     async fn still_holds(&self, reached: Reached) -> Result<bool, IndexError> {
         let dir = self.ledger.clone();
-        let line = blocking(move || LineReader::new(&dir).line(reached.place)).await.map_err(|error| self.unreadable(error))?;
+        let line = blocking(move || LineReader::new(&dir).line(reached.place))
+            .await
+            .map_err(|error| self.unreadable(error))?;
         let line: Option<Line> = line.and_then(|line| serde_json::from_slice(&line).ok());
         Ok(line.is_some_and(|line| line.hash == reached.hash))
     }
 
     async fn forget_all(&mut self) -> Result<(), sqlx::Error> {
-        let all = "BEGIN IMMEDIATE; DELETE FROM reached; DELETE FROM record; DELETE FROM word; COMMIT;";
-        sqlx::raw_sql(all).execute(&mut self.connection).await.map(drop)
+        let all =
+            "BEGIN IMMEDIATE; DELETE FROM reached; DELETE FROM record; DELETE FROM word; COMMIT;";
+        sqlx::raw_sql(all)
+            .execute(&mut self.connection)
+            .await
+            .map(drop)
     }
 
     /// What retention took out of the ledger goes from here too.
     async fn forget_removed(&mut self) -> Result<(), IndexError> {
         let dir: PathBuf = self.ledger.clone();
-        let oldest = blocking(move || audit::oldest(&dir)).await.map_err(|error| self.unreadable(error))?;
+        let oldest = blocking(move || audit::oldest(&dir))
+            .await
+            .map_err(|error| self.unreadable(error))?;
         let oldest = to_file(oldest.unwrap_or(0));
         let forgotten = async {
-            sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut self.connection).await?;
-            let gone = sqlx::query("DELETE FROM record WHERE seq < ?").bind(oldest).execute(&mut self.connection).await?;
+            sqlx::raw_sql("BEGIN IMMEDIATE")
+                .execute(&mut self.connection)
+                .await?;
+            let gone = sqlx::query("DELETE FROM record WHERE seq < ?")
+                .bind(oldest)
+                .execute(&mut self.connection)
+                .await?;
             if gone.rows_affected() > 0 {
                 let fewer = to_file(gone.rows_affected());
-                sqlx::query("UPDATE reached SET rows = rows - ?").bind(fewer).execute(&mut self.connection).await?;
-                sqlx::query(FORGET_WORDS).execute(&mut self.connection).await?;
+                sqlx::query("UPDATE reached SET rows = rows - ?")
+                    .bind(fewer)
+                    .execute(&mut self.connection)
+                    .await?;
+                sqlx::query(FORGET_WORDS)
+                    .execute(&mut self.connection)
+                    .await?;
             }
-            sqlx::raw_sql("COMMIT").execute(&mut self.connection).await.map(drop)
+            sqlx::raw_sql("COMMIT")
+                .execute(&mut self.connection)
+                .await
+                .map(drop)
         };
         let forgotten = forgotten.await;
         if forgotten.is_err() {
             // What was begun ends with the connection at the latest.
-            let _undone = sqlx::raw_sql("ROLLBACK").execute(&mut self.connection).await;
+            let _undone = sqlx::raw_sql("ROLLBACK")
+                .execute(&mut self.connection)
+                .await;
         }
         forgotten.map_err(|error| self.failed(&error))
     }
 }
 
 /// Runs what waits for the disk where waiting hurts nobody.
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error.to_string())))
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(io::Error::other(error.to_string())))
 }
 
 pub(super) fn read_batch(mut places: Places) -> io::Result<(Places, Vec<(Spot, Line)>)> {
@@ -237,8 +290,14 @@ pub(super) fn read_batch(mut places: Places) -> io::Result<(Places, Vec<(Spot, L
 }
 
 /// Writes a batch and how far it reaches, all of it or none.
-async fn write(connection: &mut SqliteConnection, words: &mut Words, lines: &[(Spot, Line)]) -> Result<(), sqlx::Error> {
-    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *connection).await?;
+async fn write(
+    connection: &mut SqliteConnection,
+    words: &mut Words,
+    lines: &[(Spot, Line)],
+) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql("BEGIN IMMEDIATE")
+        .execute(&mut *connection)
+        .await?;
     match rows(connection, words, lines).await {
         Ok(()) => sqlx::raw_sql("COMMIT").execute(connection).await.map(drop),
         Err(error) => {
@@ -249,13 +308,23 @@ async fn write(connection: &mut SqliteConnection, words: &mut Words, lines: &[(S
     }
 }
 
-async fn rows(connection: &mut SqliteConnection, words: &mut Words, lines: &[(Spot, Line)]) -> Result<(), sqlx::Error> {
+async fn rows(
+    connection: &mut SqliteConnection,
+    words: &mut Words,
+    lines: &[(Spot, Line)],
+) -> Result<(), sqlx::Error> {
     let texts: BTreeSet<&str> = lines.iter().flat_map(|(_, line)| line.words()).collect();
     words.learn(connection, &texts).await?;
     for some in lines.chunks(AT_ONCE) {
         let mut insert = QueryBuilder::<Sqlite>::new(INSERT);
         insert.push_values(some, |mut row, (place, line)| {
-            let numbers = [line.seq, line.ms, place.segment, place.at, u64::from(place.length)];
+            let numbers = [
+                line.seq,
+                line.ms,
+                place.segment,
+                place.at,
+                u64::from(place.length),
+            ];
             for number in numbers {
                 row.push_bind(to_file(number));
             }
@@ -263,17 +332,36 @@ async fn rows(connection: &mut SqliteConnection, words: &mut Words, lines: &[(Sp
                 row.push_bind(words.id(word));
             }
         });
-        insert.build().persistent(some.len() == AT_ONCE).execute(&mut *connection).await?;
+        insert
+            .build()
+            .persistent(some.len() == AT_ONCE)
+            .execute(&mut *connection)
+            .await?;
     }
     for (_, line) in lines {
-        let Some(intent) = line.nameless() else { continue };
-        sqlx::query(WORDS_OF_INTENT).bind(to_file(intent)).bind(to_file(line.seq)).execute(&mut *connection).await?;
+        let Some(intent) = line.nameless() else {
+            continue;
+        };
+        sqlx::query(WORDS_OF_INTENT)
+            .bind(to_file(intent))
+            .bind(to_file(line.seq))
+            .execute(&mut *connection)
+            .await?;
     }
-    let Some((place, line)) = lines.last() else { return Ok(()) };
+    let Some((place, line)) = lines.last() else {
+        return Ok(());
+    };
     // Another asker may have read some of these meanwhile.
-    let before = sqlx::query("SELECT seq, rows FROM reached").fetch_optional(&mut *connection).await?;
-    let (seq, rows) = before.map_or(Ok((-1, 0)), |row| Ok::<_, sqlx::Error>((row.try_get(0)?, row.try_get::<i64, _>(1)?)))?;
-    let new = lines.iter().filter(|(_, line)| to_file(line.seq) > seq).count();
+    let before = sqlx::query("SELECT seq, rows FROM reached")
+        .fetch_optional(&mut *connection)
+        .await?;
+    let (seq, rows) = before.map_or(Ok((-1, 0)), |row| {
+        Ok::<_, sqlx::Error>((row.try_get(0)?, row.try_get::<i64, _>(1)?))
+    })?;
+    let new = lines
+        .iter()
+        .filter(|(_, line)| to_file(line.seq) > seq)
+        .count();
     sqlx::query("INSERT OR REPLACE INTO reached (one, rows, seq, hash, segment, at, length) VALUES (1, ?, ?, ?, ?, ?, ?)")
         .bind(rows + i64::try_from(new).unwrap_or(i64::MAX))
         .bind(to_file(line.seq))

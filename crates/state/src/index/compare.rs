@@ -37,22 +37,31 @@ impl Differences {
 impl Index {
     /// Call [`Index::catch_up`] afterwards, not before: it would mend what is looked for here.
     pub async fn compare(&mut self) -> Result<Differences, IndexError> {
-        let reached = sqlx::query("SELECT seq FROM reached").fetch_optional(&mut self.connection).await;
+        let reached = sqlx::query("SELECT seq FROM reached")
+            .fetch_optional(&mut self.connection)
+            .await;
         let reached = reached.and_then(|row| row.map(|row| row.try_get::<i64, _>(0)).transpose());
         let Some(reached) = reached.map_err(|error| self.failed(&error))?.map(from_file) else {
             return Ok(Differences::default());
         };
         let dir = self.ledger.clone();
-        let mut places = blocking(move || Places::new(&dir, None)).await.map_err(|error| self.unreadable(error))?;
+        let mut places = blocking(move || Places::new(&dir, None))
+            .await
+            .map_err(|error| self.unreadable(error))?;
         let (mut words, mut found, mut seen) = (Words::default(), Differences::default(), 0u64);
         loop {
-            let (rest, mut lines) = blocking(move || read_batch(places)).await.map_err(|error| self.unreadable(error))?;
+            let (rest, mut lines) = blocking(move || read_batch(places))
+                .await
+                .map_err(|error| self.unreadable(error))?;
             places = rest;
             lines.retain(|(_, line)| line.seq <= reached);
             if lines.is_empty() {
                 break;
             }
-            let held = self.held(&mut words, &lines).await.map_err(|error| self.failed(&error))?;
+            let held = self
+                .held(&mut words, &lines)
+                .await
+                .map_err(|error| self.failed(&error))?;
             for (place, line) in &lines {
                 match held.get(&line.seq) {
                     None => found.missing += 1,
@@ -61,20 +70,33 @@ impl Index {
                 }
             }
         }
-        let rows =
-            super::number(&mut self.connection, "SELECT count(*) FROM record").await.map_err(|error| self.failed(&error))?;
+        let rows = super::number(&mut self.connection, "SELECT count(*) FROM record")
+            .await
+            .map_err(|error| self.failed(&error))?;
         found.foreign = from_file(rows).saturating_sub(seen);
         Ok(found)
     }
 
     /// The rows of these records, and the numbers of their words.
-    async fn held(&mut self, words: &mut Words, lines: &[(Spot, Line)]) -> Result<HashMap<u64, Held>, sqlx::Error> {
+    async fn held(
+        &mut self,
+        words: &mut Words,
+        lines: &[(Spot, Line)],
+    ) -> Result<HashMap<u64, Held>, sqlx::Error> {
         let texts: BTreeSet<&str> = lines.iter().flat_map(|(_, line)| line.words()).collect();
         words.recall(&mut self.connection, &texts).await?;
-        let (Some((_, first)), Some((_, last))) = (lines.first(), lines.last()) else { return Ok(HashMap::new()) };
+        let (Some((_, first)), Some((_, last))) = (lines.first(), lines.last()) else {
+            return Ok(HashMap::new());
+        };
         let sql = format!("SELECT {COLUMNS} FROM record WHERE seq BETWEEN ? AND ?");
-        let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(to_file(first.seq)).bind(to_file(last.seq));
-        rows.fetch_all(&mut self.connection).await?.iter().map(Held::read).collect()
+        let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+            .bind(to_file(first.seq))
+            .bind(to_file(last.seq));
+        rows.fetch_all(&mut self.connection)
+            .await?
+            .iter()
+            .map(Held::read)
+            .collect()
     }
 }
 
@@ -87,8 +109,14 @@ struct Held {
 impl Held {
     fn read(row: &SqliteRow) -> Result<(u64, Self), sqlx::Error> {
         let number = |at: usize| row.try_get::<i64, _>(at).map(from_file);
-        let place = Spot { segment: number(1)?, at: number(2)?, length: u32::try_from(number(3)?).unwrap_or(u32::MAX) };
-        let words = (FIRST_WORD..row.len()).map(|at| row.try_get(at)).collect::<Result<_, _>>()?;
+        let place = Spot {
+            segment: number(1)?,
+            at: number(2)?,
+            length: u32::try_from(number(3)?).unwrap_or(u32::MAX),
+        };
+        let words = (FIRST_WORD..row.len())
+            .map(|at| row.try_get(at))
+            .collect::<Result<_, _>>()?;
         Ok((number(0)?, Self { place, words }))
     }
 
@@ -98,7 +126,9 @@ impl Held {
             (_, None) => false,
             (_, number) => *held == number,
         };
-        let is_there = (self.place.segment, self.place.at, self.place.length) == (place.segment, place.at, place.length);
-        is_there && (line.nameless().is_some() || line.words().into_iter().zip(&self.words).all(says))
+        let is_there = (self.place.segment, self.place.at, self.place.length)
+            == (place.segment, place.at, place.length);
+        is_there
+            && (line.nameless().is_some() || line.words().into_iter().zip(&self.words).all(says))
     }
 }

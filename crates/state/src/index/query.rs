@@ -79,14 +79,28 @@ impl Query {
     fn sql(&self) -> QueryBuilder<Sqlite> {
         let mut sql = QueryBuilder::<Sqlite>::new("");
         if !self.lineage.is_empty() {
-            sql.push(LINEAGE).push_bind(self.lineage.clone()).push(LINEAGE_STEP).push_bind(LONGEST_LINEAGE).push(") ");
+            sql.push(LINEAGE)
+                .push_bind(self.lineage.clone())
+                .push(LINEAGE_STEP)
+                .push_bind(LONGEST_LINEAGE)
+                .push(") ");
         }
         sql.push("SELECT r.seq, r.segment, r.at, r.length FROM record r WHERE 1");
-        for (column, text) in self.columns().into_iter().filter(|(_, text)| !text.is_empty()) {
-            sql.push(" AND r.").push(column).push(" = (SELECT id FROM word WHERE text = ").push_bind(text.to_owned()).push(")");
+        for (column, text) in self
+            .columns()
+            .into_iter()
+            .filter(|(_, text)| !text.is_empty())
+        {
+            sql.push(" AND r.")
+                .push(column)
+                .push(" = (SELECT id FROM word WHERE text = ")
+                .push_bind(text.to_owned())
+                .push(")");
         }
         if !self.lineage.is_empty() {
-            sql.push(" AND r.call IN (SELECT call FROM chain UNION SELECT id FROM word WHERE text = ");
+            sql.push(
+                " AND r.call IN (SELECT call FROM chain UNION SELECT id FROM word WHERE text = ",
+            );
             sql.push_bind(self.lineage.clone()).push(")");
         }
         if self.since_ms > 0 {
@@ -102,7 +116,8 @@ impl Query {
             sql.push(" AND").push(NOT_ENDED);
         }
         // One more than wanted tells whether there are more.
-        sql.push(" ORDER BY r.seq DESC LIMIT ").push_bind(i64::from(self.limit) + 1);
+        sql.push(" ORDER BY r.seq DESC LIMIT ")
+            .push_bind(i64::from(self.limit) + 1);
         sql
     }
 }
@@ -119,8 +134,14 @@ pub struct Found {
 impl Index {
     /// The newest records that fit, of all that were indexed. Call [`Index::catch_up`] first.
     pub async fn find(&mut self, query: &Query) -> Result<Found, IndexError> {
-        let rows = query.sql().build().persistent(false).fetch_all(&mut self.connection).await;
-        let places: Result<Vec<(u64, Spot)>, sqlx::Error> = rows.and_then(|rows| rows.iter().map(place).collect());
+        let rows = query
+            .sql()
+            .build()
+            .persistent(false)
+            .fetch_all(&mut self.connection)
+            .await;
+        let places: Result<Vec<(u64, Spot)>, sqlx::Error> =
+            rows.and_then(|rows| rows.iter().map(place).collect());
         let mut places = places.map_err(|error| self.failed(&error))?;
         let more = places.len() > query.limit as usize;
         places.truncate(query.limit as usize);
@@ -131,7 +152,9 @@ impl Index {
             let mut records = Vec::with_capacity(places.len());
             for (seq, place) in places {
                 // A record that retention has taken since is no answer.
-                let Some(line) = reader.line(place)? else { continue };
+                let Some(line) = reader.line(place)? else {
+                    continue;
+                };
                 let record: Record = serde_json::from_slice(&line)?;
                 if record.seq == seq {
                     records.push(record);

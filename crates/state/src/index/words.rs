@@ -19,12 +19,20 @@ impl Words {
     }
 
     /// Finds out, or gives out, the numbers of `texts`.
-    pub(super) async fn learn(&mut self, connection: &mut SqliteConnection, texts: &BTreeSet<&str>) -> Result<(), sqlx::Error> {
+    pub(super) async fn learn(
+        &mut self,
+        connection: &mut SqliteConnection,
+        texts: &BTreeSet<&str>,
+    ) -> Result<(), sqlx::Error> {
         self.look_up(connection, texts, true).await
     }
 
     /// Finds out the numbers of those of `texts` that have one.
-    pub(super) async fn recall(&mut self, connection: &mut SqliteConnection, texts: &BTreeSet<&str>) -> Result<(), sqlx::Error> {
+    pub(super) async fn recall(
+        &mut self,
+        connection: &mut SqliteConnection,
+        texts: &BTreeSet<&str>,
+    ) -> Result<(), sqlx::Error> {
         self.look_up(connection, texts, false).await
     }
 
@@ -37,22 +45,36 @@ impl Words {
         if self.0.len() > REMEMBERED {
             self.0.clear();
         }
-        let unknown: Vec<&str> = texts.iter().copied().filter(|text| !text.is_empty() && !self.0.contains_key(*text)).collect();
+        let unknown: Vec<&str> = texts
+            .iter()
+            .copied()
+            .filter(|text| !text.is_empty() && !self.0.contains_key(*text))
+            .collect();
         for some in unknown.chunks(AT_ONCE) {
             if give_out {
                 let mut insert = QueryBuilder::<Sqlite>::new("INSERT OR IGNORE INTO word (text) ");
                 insert.push_values(some, |mut row, text| {
                     row.push_bind(*text);
                 });
-                insert.build().persistent(false).execute(&mut *connection).await?;
+                insert
+                    .build()
+                    .persistent(false)
+                    .execute(&mut *connection)
+                    .await?;
             }
-            let mut select = QueryBuilder::<Sqlite>::new("SELECT id, text FROM word WHERE text IN (");
+            let mut select =
+                QueryBuilder::<Sqlite>::new("SELECT id, text FROM word WHERE text IN (");
             let mut list = select.separated(", ");
             for text in some {
                 list.push_bind(*text);
             }
             select.push(")");
-            for row in select.build().persistent(false).fetch_all(&mut *connection).await? {
+            for row in select
+                .build()
+                .persistent(false)
+                .fetch_all(&mut *connection)
+                .await?
+            {
                 self.0.insert(row.try_get("text")?, row.try_get("id")?);
             }
         }

@@ -20,7 +20,9 @@ const ROUND: &str = "STATE_KILL_TEST_ROUND";
 /// Does nothing unless it is the child: then it changes the state until it is killed, and tells each change once it is acknowledged.
 #[tokio::test]
 async fn child_writes() {
-    let Ok(file) = std::env::var(FILE) else { return };
+    let Ok(file) = std::env::var(FILE) else {
+        return;
+    };
     let round: u64 = std::env::var(ROUND).unwrap().parse().unwrap();
     let state = State::open(Path::new(&file)).await.unwrap();
     let mut out = std::io::stdout();
@@ -28,9 +30,15 @@ async fn child_writes() {
         let caller = format!("c{round}x{n}");
         let session = Arc::new(Session::new());
         for rank in 0..4 {
-            let (mark, origin) = (Mark::trusted(Level::from_rank(rank).unwrap()), ServerId::parse("s").unwrap());
+            let (mark, origin) = (
+                Mark::trusted(Level::from_rank(rank).unwrap()),
+                ServerId::parse("s").unwrap(),
+            );
             let step = Step::new("call", &session);
-            let shown = state.keep(&caller, session.absorb_step(mark, &origin, &step)).await.unwrap();
+            let shown = state
+                .keep(&caller, session.absorb_step(mark, &origin, &step))
+                .await
+                .unwrap();
             writeln!(out, "\nack session {caller} {}", u64::from(rank)).unwrap();
             drop(shown);
         }
@@ -65,7 +73,9 @@ fn killed_after(file: &Path, round: u64, changes: usize, acknowledged: &mut Ackn
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
         let line = line.unwrap();
         let words: Vec<&str> = line.split(' ').collect();
-        let ["ack", kind, name, rank] = words[..] else { continue };
+        let ["ack", kind, name, rank] = words[..] else {
+            continue;
+        };
         let Ok(rank) = rank.parse() else { continue };
         acknowledged.insert((kind.to_owned(), name.to_owned()), rank);
         seen += 1;
@@ -74,7 +84,10 @@ fn killed_after(file: &Path, round: u64, changes: usize, acknowledged: &mut Ackn
         }
     }
     child.wait().unwrap();
-    assert!(seen >= changes, "the child ended by itself after {seen} changes");
+    assert!(
+        seen >= changes,
+        "the child ended by itself after {seen} changes"
+    );
 }
 
 #[tokio::test]
@@ -83,15 +96,27 @@ async fn everything_acknowledged_survives_kill_9() {
     let file = dir.path().join("state.db");
     let mut acknowledged = Acknowledged::new();
     for round in 0..25 {
-        killed_after(&file, round, 1 + (round as usize * 7) % 40, &mut acknowledged);
+        killed_after(
+            &file,
+            round,
+            1 + (round as usize * 7) % 40,
+            &mut acknowledged,
+        );
         let state = State::open(&file).await.unwrap();
         let sessions = state.sessions().await.unwrap();
-        let sessions: BTreeMap<_, _> = sessions.into_iter().map(|session| (session.caller.clone(), session)).collect();
+        let sessions: BTreeMap<_, _> = sessions
+            .into_iter()
+            .map(|session| (session.caller.clone(), session))
+            .collect();
         for ((kind, name), rank) in &acknowledged {
             if kind == "session" {
                 let session = &sessions[name];
                 // 100 stands for the reset.
-                let found = if session.epoch == 1 { 100 } else { session.label.mark.secrecy as u64 };
+                let found = if session.epoch == 1 {
+                    100
+                } else {
+                    session.label.mark.secrecy as u64
+                };
                 assert!(found >= *rank, "{name}: {session:?} is below {rank}");
                 assert_eq!(session.label.origins.len(), usize::from(session.epoch == 0));
                 continue;
@@ -105,7 +130,10 @@ async fn everything_acknowledged_survives_kill_9() {
             };
             assert!(found >= *rank, "{name}: {approval:?}");
             if found == 2 {
-                assert!(matches!(state.spend(&approval.digest, 31).await, Err(SpendError::AlreadyUsed(_))));
+                assert!(matches!(
+                    state.spend(&approval.digest, 31).await,
+                    Err(SpendError::AlreadyUsed(_))
+                ));
             }
         }
     }

@@ -44,13 +44,20 @@ impl Model {
     /// Time passes for everything at once.
     fn wait(&mut self, ms: u64) {
         self.now += ms;
-        for entry in self.entries.iter_mut().filter(|entry| entry.state.is_open() && entry.expires_ms <= self.now) {
+        for entry in self
+            .entries
+            .iter_mut()
+            .filter(|entry| entry.state.is_open() && entry.expires_ms <= self.now)
+        {
             entry.state = ApprovalState::Expired;
         }
     }
 
     fn last(&mut self, digest: u8) -> Option<&mut Entry> {
-        self.entries.iter_mut().rev().find(|entry| entry.digest == digest)
+        self.entries
+            .iter_mut()
+            .rev()
+            .find(|entry| entry.digest == digest)
     }
 }
 
@@ -59,9 +66,19 @@ async fn step(state: &State, model: &mut Model, op: Op, n: u64) {
     match op {
         Op::Wait { ms } => model.wait(ms),
         Op::Expire => {
-            let expired: Vec<String> = state.expire(now).await.unwrap().into_iter().map(|approval| approval.id).collect();
+            let expired: Vec<String> = state
+                .expire(now)
+                .await
+                .unwrap()
+                .into_iter()
+                .map(|approval| approval.id)
+                .collect();
             let mut expected = Vec::new();
-            for entry in model.entries.iter_mut().filter(|entry| entry.state == ApprovalState::Expired && !entry.is_closed) {
+            for entry in model
+                .entries
+                .iter_mut()
+                .filter(|entry| entry.state == ApprovalState::Expired && !entry.is_closed)
+            {
                 entry.is_closed = true;
                 expected.push(entry.id.clone());
             }
@@ -82,31 +99,50 @@ async fn step(state: &State, model: &mut Model, op: Op, n: u64) {
                 None => {
                     assert!(asked.is_new);
                     let (id, expires_ms) = (asked.approval.id, now + lives);
-                    model.entries.push(Entry { id, digest, state: ApprovalState::Pending, expires_ms, is_closed: false });
+                    model.entries.push(Entry {
+                        id,
+                        digest,
+                        state: ApprovalState::Pending,
+                        expires_ms,
+                        is_closed: false,
+                    });
                 }
             }
         }
         Op::Answer { which, approve } => {
             let Some(entry) = model.entries.get_mut(which) else {
-                assert!(matches!(state.answer("nobody", approve, "ann", "", now).await, Err(AnswerError::Unknown)));
+                assert!(matches!(
+                    state.answer("nobody", approve, "ann", "", now).await,
+                    Err(AnswerError::Unknown)
+                ));
                 return;
             };
             let found = state.answer(&entry.id, approve, "ann", "", now).await;
             match (entry.state, found) {
                 (ApprovalState::Pending, Ok(approval)) => {
-                    entry.state = if approve { ApprovalState::Approved } else { ApprovalState::Denied };
+                    entry.state = if approve {
+                        ApprovalState::Approved
+                    } else {
+                        ApprovalState::Denied
+                    };
                     assert_eq!(approval.state, entry.state);
                 }
                 (ApprovalState::Expired, Err(AnswerError::Expired(_))) => {}
                 (before, Err(AnswerError::AlreadyAnswered(approval))) => {
-                    assert!(before != ApprovalState::Pending && before == approval.state, "{before}");
+                    assert!(
+                        before != ApprovalState::Pending && before == approval.state,
+                        "{before}"
+                    );
                 }
                 (before, other) => panic!("{before}: {other:?}"),
             }
         }
         Op::Spend { digest } => match (model.last(digest), state.spend(&[digest; 32], now).await) {
             (Some(entry), Ok(approval)) => {
-                assert_eq!((entry.state, &entry.id), (ApprovalState::Approved, &approval.id));
+                assert_eq!(
+                    (entry.state, &entry.id),
+                    (ApprovalState::Approved, &approval.id)
+                );
                 entry.state = ApprovalState::Used;
             }
             (None, Err(SpendError::NotAsked)) => {}

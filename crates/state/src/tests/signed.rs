@@ -29,14 +29,34 @@ async fn a_session_outlives_the_process_and_ends_once() {
     state.begin_signed(&session("j1", "e1", 10)).await.unwrap();
     drop(state);
     let state = State::open(&file).await.unwrap();
-    assert_eq!(state.signed_sessions().await.unwrap(), [session("j1", "e1", 10)]);
-    assert!(state.end_signed("j1", SignedStatus::Revoked, "told so", 20).await.unwrap());
-    assert!(!state.end_signed("j1", SignedStatus::Expired, "", 30).await.unwrap(), "it is over");
+    assert_eq!(
+        state.signed_sessions().await.unwrap(),
+        [session("j1", "e1", 10)]
+    );
+    assert!(
+        state
+            .end_signed("j1", SignedStatus::Revoked, "told so", 20)
+            .await
+            .unwrap()
+    );
+    assert!(
+        !state
+            .end_signed("j1", SignedStatus::Expired, "", 30)
+            .await
+            .unwrap(),
+        "it is over"
+    );
     let kept = state.signed_sessions().await.unwrap();
-    assert_eq!((kept[0].status, kept[0].ended_ms, kept[0].reason.as_str()), (SignedStatus::Revoked, 20, "told so"));
+    assert_eq!(
+        (kept[0].status, kept[0].ended_ms, kept[0].reason.as_str()),
+        (SignedStatus::Revoked, 20, "told so")
+    );
     let back = "UPDATE signed_session SET status = 'Active' WHERE id = 'j1'";
     let mut turn = state.turn().await.unwrap();
-    assert!(sqlx::query(back).execute(turn.connection()).await.is_err(), "not even the program can bring it back");
+    assert!(
+        sqlx::query(back).execute(turn.connection()).await.is_err(),
+        "not even the program can bring it back"
+    );
 }
 
 #[tokio::test]
@@ -45,7 +65,10 @@ async fn a_new_session_of_an_execution_ends_the_one_before() {
     state.begin_signed(&session("j1", "e1", 10)).await.unwrap();
     state.begin_signed(&session("j2", "e1", 20)).await.unwrap();
     let all = state.signed_sessions().await.unwrap();
-    assert_eq!(all.iter().map(|one| one.status).collect::<Vec<_>>(), [SignedStatus::Revoked, SignedStatus::Active]);
+    assert_eq!(
+        all.iter().map(|one| one.status).collect::<Vec<_>>(),
+        [SignedStatus::Revoked, SignedStatus::Active]
+    );
 }
 
 #[tokio::test]
@@ -63,15 +86,52 @@ async fn a_workload_is_used_as_often_as_it_may_be() {
         uses_left: 2,
     };
     state.add_workload(&workload).await.unwrap();
-    assert!(state.use_workload("w1", 1, |_| false).await.unwrap().is_none(), "a wrong secret uses nothing up");
-    assert!(state.use_workload("w1", 100, |_| true).await.unwrap().is_none(), "too late");
-    assert_eq!(state.use_workload("w1", 1, |known| known.digest == [1; 32]).await.unwrap(), Some(workload));
-    assert!(state.use_workload("w1", 1, |_| true).await.unwrap().is_some());
-    assert!(state.use_workload("w1", 1, |_| true).await.unwrap().is_none(), "used up");
+    assert!(
+        state
+            .use_workload("w1", 1, |_| false)
+            .await
+            .unwrap()
+            .is_none(),
+        "a wrong secret uses nothing up"
+    );
+    assert!(
+        state
+            .use_workload("w1", 100, |_| true)
+            .await
+            .unwrap()
+            .is_none(),
+        "too late"
+    );
+    assert_eq!(
+        state
+            .use_workload("w1", 1, |known| known.digest == [1; 32])
+            .await
+            .unwrap(),
+        Some(workload)
+    );
+    assert!(
+        state
+            .use_workload("w1", 1, |_| true)
+            .await
+            .unwrap()
+            .is_some()
+    );
+    assert!(
+        state
+            .use_workload("w1", 1, |_| true)
+            .await
+            .unwrap()
+            .is_none(),
+        "used up"
+    );
 }
 
 fn used(execution: &str, tool: &str, calls: u64) -> UsedCalls {
-    UsedCalls { execution: execution.into(), tool: tool.into(), calls }
+    UsedCalls {
+        execution: execution.into(),
+        tool: tool.into(),
+        calls,
+    }
 }
 
 #[tokio::test]
@@ -80,14 +140,26 @@ async fn what_an_execution_used_up_outlives_the_process_and_never_falls() {
     let file = dir.path().join("state.db");
     let state = State::open(&file).await.unwrap();
     state.begin_signed(&session("j1", "e1", 10)).await.unwrap();
-    state.use_calls(&[used("e1", "", 4), used("e1", "fs__read", 2)]).await.unwrap();
-    state.use_calls(&[used("e1", "", 3), used("e1", "fs__read", 3)]).await.unwrap();
+    state
+        .use_calls(&[used("e1", "", 4), used("e1", "fs__read", 2)])
+        .await
+        .unwrap();
+    state
+        .use_calls(&[used("e1", "", 3), used("e1", "fs__read", 3)])
+        .await
+        .unwrap();
     drop(state);
     let state = State::open(&file).await.unwrap();
-    assert_eq!(state.used_calls_of("e1").await.unwrap(), [used("e1", "", 4), used("e1", "fs__read", 3)]);
+    assert_eq!(
+        state.used_calls_of("e1").await.unwrap(),
+        [used("e1", "", 4), used("e1", "fs__read", 3)]
+    );
     let mut turn = state.turn().await.unwrap();
     let lower = "UPDATE used_calls SET calls = 1 WHERE tool = ''";
-    assert!(sqlx::query(lower).execute(turn.connection()).await.is_err(), "not even the program can give it back");
+    assert!(
+        sqlx::query(lower).execute(turn.connection()).await.is_err(),
+        "not even the program can give it back"
+    );
 }
 
 #[tokio::test]
@@ -96,10 +168,23 @@ async fn counts_are_forgotten_with_the_last_session_of_their_execution() {
     let state = State::in_memory().await.unwrap();
     state.begin_signed(&session("j1", "e1", 10)).await.unwrap();
     state.begin_signed(&session("j2", "e2", 10)).await.unwrap();
-    state.use_calls(&[used("e1", "", 1), used("e2", "", 2)]).await.unwrap();
-    state.end_signed("j1", SignedStatus::Expired, "", 20).await.unwrap();
+    state
+        .use_calls(&[used("e1", "", 1), used("e2", "", 2)])
+        .await
+        .unwrap();
+    state
+        .end_signed("j1", SignedStatus::Expired, "", 20)
+        .await
+        .unwrap();
     state.begin_signed(&session("j3", "e3", day)).await.unwrap();
-    assert_eq!(state.used_calls().await.unwrap().len(), 2, "a day has not gone by");
-    state.begin_signed(&session("j4", "e4", 21 + day)).await.unwrap();
+    assert_eq!(
+        state.used_calls().await.unwrap().len(),
+        2,
+        "a day has not gone by"
+    );
+    state
+        .begin_signed(&session("j4", "e4", 21 + day))
+        .await
+        .unwrap();
     assert_eq!(state.used_calls().await.unwrap(), [used("e2", "", 2)]);
 }

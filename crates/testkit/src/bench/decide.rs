@@ -56,18 +56,29 @@ struct Work<'a> {
 
 impl<'a> Work<'a> {
     fn new(what: impl Into<String>, run: impl FnMut() -> Result<()> + 'a) -> Self {
-        Self { what: what.into(), level: Vectors::in_use(), run: Box::new(run) }
+        Self {
+            what: what.into(),
+            level: Vectors::in_use(),
+            run: Box::new(run),
+        }
     }
 
     /// The same without the vector instructions that only some processors have.
     fn plainly(self) -> Self {
-        Self { what: format!("{}-plain", self.what), level: Vectors::Plain, ..self }
+        Self {
+            what: format!("{}-plain", self.what),
+            level: Vectors::Plain,
+            ..self
+        }
     }
 }
 
 /// Runs everything and says what it costs.
 pub fn measure(plan: &Plan) -> Result<Vec<Cost>> {
-    let scenes: Vec<Scene> = POLICIES.into_iter().map(Scene::new).collect::<Result<_>>()?;
+    let scenes: Vec<Scene> = POLICIES
+        .into_iter()
+        .map(Scene::new)
+        .collect::<Result<_>>()?;
     let calls: Vec<Call<'_>> = scenes.iter().map(Scene::call).collect::<Result<_>>()?;
     let checked = Scene::new(CHECKED_WITH)?;
     let (call, session) = (checked.call()?, checked.session());
@@ -81,31 +92,53 @@ pub fn measure(plan: &Plan) -> Result<Vec<Cost>> {
     let (texts, held) = (texts(), &Held::new(scene::HELD.into_iter()));
 
     let decisions = scenes.iter().zip(&calls);
-    let mut works: Vec<Work<'_>> =
-        decisions.map(|(scene, call)| Work::new(format!("decide-{}", scene.policies), || call.decide("cred-0"))).collect();
-    works.push(Work::new("decide-stranger", || crowd.decide(arrivals.next().context("nobody is left")?)));
+    let mut works: Vec<Work<'_>> = decisions
+        .map(|(scene, call)| {
+            Work::new(format!("decide-{}", scene.policies), || {
+                call.decide("cred-0")
+            })
+        })
+        .collect();
+    works.push(Work::new("decide-stranger", || {
+        crowd.decide(arrivals.next().context("nobody is left")?)
+    }));
     works.push(Work::new("check", || call.check(&session)));
     works.push(Work::new("injection-1k", || search(call.arguments)));
     works.push(Work::new("digest-1m", || {
-        ensure!(blake3::hash(black_box(&megabyte)).as_bytes() != &[0; 32], "a digest of nothing but zeros");
+        ensure!(
+            blake3::hash(black_box(&megabyte)).as_bytes() != &[0; 32],
+            "a digest of nothing but zeros"
+        );
         Ok(())
     }));
     works.extend(texts.iter().map(|(what, text, secrets)| {
         Work::new(*what, move || {
-            let found = black_box(secrets::redact(black_box(text), held)).map_or(0, |clean| clean.found.len());
-            ensure!(found == *secrets, "{found} kinds of secrets were found and {secrets} are there");
+            let found = black_box(secrets::redact(black_box(text), held))
+                .map_or(0, |clean| clean.found.len());
+            ensure!(
+                found == *secrets,
+                "{found} kinds of secrets were found and {secrets} are there"
+            );
             Ok(())
         })
     }));
     works.extend(long.iter().flat_map(|long| long.works(held)));
     // What the vector instructions are worth, in the same run: a kernel that is not compiled for them shows.
-    works.extend(long.iter().take(1).flat_map(|long| long.works(held)).map(Work::plainly));
+    works.extend(
+        long.iter()
+            .take(1)
+            .flat_map(|long| long.works(held))
+            .map(Work::plainly),
+    );
     run(plan, works)
 }
 
 /// Looks for injections in arguments that hold none.
 fn search(arguments: Json<'_>) -> Result<()> {
-    ensure!(black_box(injection::scan(black_box(arguments))).is_none(), "an honest text was taken for an injection");
+    ensure!(
+        black_box(injection::scan(black_box(arguments))).is_none(),
+        "an honest text was taken for an injection"
+    );
     Ok(())
 }
 
@@ -117,26 +150,44 @@ struct Long {
 
 impl Long {
     fn new(text: Text) -> Self {
-        Self { text, json: format!(r#"{{"path":"notes.md","text":"{}"}}"#, text.escaped(1_000_000)).into_bytes() }
+        Self {
+            text,
+            json: format!(
+                r#"{{"path":"notes.md","text":"{}"}}"#,
+                text.escaped(1_000_000)
+            )
+            .into_bytes(),
+        }
     }
 
     fn works<'a>(&'a self, held: &'a Held) -> [Work<'a>; 3] {
         let (name, text) = (self.text.name(), self.json.as_slice());
         let validate = move || {
-            ensure!(black_box(Json::parse(black_box(text), LONG)).is_ok(), "a valid text was refused");
+            ensure!(
+                black_box(Json::parse(black_box(text), LONG)).is_ok(),
+                "a valid text was refused"
+            );
             Ok(())
         };
         // Of those that repeat how a secret begins, some have what looks like one.
         let has_secret = secrets::redact(text, held).is_some();
         let redact = move || {
             let found = black_box(secrets::redact(black_box(text), held)).is_some();
-            ensure!(found == has_secret, "the same text was searched with another result");
-            ensure!(!found || self.text.is_hostile(), "a secret was found and none is there");
+            ensure!(
+                found == has_secret,
+                "the same text was searched with another result"
+            );
+            ensure!(
+                !found || self.text.is_hostile(),
+                "a secret was found and none is there"
+            );
             Ok(())
         };
         [
             Work::new(format!("validate-1m-{name}"), validate),
-            Work::new(format!("injection-1m-{name}"), move || search(Json::checked_before(text))),
+            Work::new(format!("injection-1m-{name}"), move || {
+                search(Json::checked_before(text))
+            }),
             Work::new(format!("secrets-1m-{name}"), redact),
         ]
     }
@@ -144,7 +195,10 @@ impl Long {
 
 /// Results to look for secrets in, and how many kinds there are in each.
 fn texts() -> [(&'static str, Vec<u8>, usize); 2] {
-    [("secrets-10k", scene::result(10_000), 0), ("secrets-10k-found", scene::leaking(10_000), 2)]
+    [
+        ("secrets-10k", scene::result(10_000), 0),
+        ("secrets-10k-found", scene::leaking(10_000), 2),
+    ]
 }
 
 /// More callers than a bundle keeps slices for, so that each is new whenever it comes.
@@ -154,13 +208,18 @@ fn strangers() -> Vec<String> {
 
 fn run(plan: &Plan, mut works: Vec<Work<'_>>) -> Result<Vec<Cost>> {
     works.retain(|work| plan.only.as_ref().is_none_or(|only| *only == work.what));
-    let cost = |work: &Work<'_>| Cost { what: work.what.clone(), level: work.level.as_str(), microseconds: Vec::new() };
+    let cost = |work: &Work<'_>| Cost {
+        what: work.what.clone(),
+        level: work.level.as_str(),
+        microseconds: Vec::new(),
+    };
     let mut costs: Vec<Cost> = works.iter().map(cost).collect();
     let level = Vectors::in_use();
     for _ in 0..plan.rounds {
         for (work, cost) in works.iter_mut().zip(&mut costs) {
             work.level.cap();
-            let each = clock::cpu_each(plan.round, &mut work.run).with_context(|| work.what.clone())?;
+            let each =
+                clock::cpu_each(plan.round, &mut work.run).with_context(|| work.what.clone())?;
             cost.microseconds.push(each.as_secs_f64() * 1e6);
         }
     }

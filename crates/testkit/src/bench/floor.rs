@@ -27,8 +27,11 @@ struct Pool {
 
 /// Forwards every request to `authority` until the process ends.
 pub async fn run(listener: TcpListener, authority: &str) -> Result<()> {
-    let pool =
-        Rc::new(Pool { authority: authority.to_owned(), host: HeaderValue::from_str(authority)?, idle: RefCell::default() });
+    let pool = Rc::new(Pool {
+        authority: authority.to_owned(),
+        host: HeaderValue::from_str(authority)?,
+        idle: RefCell::default(),
+    });
     loop {
         let (stream, _peer) = listener.accept().await?;
         stream.set_nodelay(true)?;
@@ -36,7 +39,9 @@ pub async fn run(listener: TcpListener, authority: &str) -> Result<()> {
         spawn_local(async move {
             let forward = service_fn(move |request| forward(Rc::clone(&pool), request));
             // A client that hangs up in the middle is the client's business.
-            let _ended = server::Builder::new().serve_connection(TokioIo::new(stream), forward).await;
+            let _ended = server::Builder::new()
+                .serve_connection(TokioIo::new(stream), forward)
+                .await;
         });
     }
 }
@@ -55,7 +60,9 @@ impl Pool {
         let ready = {
             let mut idle = self.idle.borrow_mut();
             idle.retain(|connection| !connection.is_closed());
-            idle.iter().rposition(SendRequest::is_ready).map(|at| idle.swap_remove(at))
+            idle.iter()
+                .rposition(SendRequest::is_ready)
+                .map(|at| idle.swap_remove(at))
         };
         if let Some(connection) = ready {
             return Ok(connection);

@@ -103,12 +103,16 @@ pub async fn unread(address: Address, plan: Plan) -> Result<Measured> {
             Ok(line) => open.push(line),
             Err(_) => refused += 1,
         }
-        most.resident_bytes = most.resident_bytes.max(meter::usage(&plan.pids).resident_bytes);
+        most.resident_bytes = most
+            .resident_bytes
+            .max(meter::usage(&plan.pids).resident_bytes);
     }
     let started = Instant::now();
     while started.elapsed() < plan.measure {
         sleep(Duration::from_millis(50)).await;
-        most.resident_bytes = most.resident_bytes.max(meter::usage(&plan.pids).resident_bytes);
+        most.resident_bytes = most
+            .resident_bytes
+            .max(meter::usage(&plan.pids).resident_bytes);
     }
     ensure!(refused < plan.connections, "no connection was taken");
     most.calls = open.len();
@@ -155,7 +159,9 @@ pub(super) async fn measure(tape: &Tape, plan: &Plan) -> Measured {
 /// In microseconds; zero when nothing was measured.
 pub(super) fn quantile(sorted: &[Duration], q: f64) -> f64 {
     let rank = (sorted.len() as f64 * q).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).map_or(0.0, |latency| latency.as_secs_f64() * 1e6)
+    sorted
+        .get(rank.saturating_sub(1))
+        .map_or(0.0, |latency| latency.as_secs_f64() * 1e6)
 }
 
 async fn drive(address: &Address, size: usize, tape: &Tape) -> Result<()> {
@@ -184,10 +190,16 @@ pub struct Line {
 impl Line {
     /// Connects, and opens a session where the era has them.
     pub async fn open(address: &Address) -> Result<Self> {
-        let stream =
-            TcpStream::connect(&address.authority).await.with_context(|| format!("cannot connect {}", address.authority))?;
+        let stream = TcpStream::connect(&address.authority)
+            .await
+            .with_context(|| format!("cannot connect {}", address.authority))?;
         stream.set_nodelay(true)?;
-        let mut line = Self { stream, buffer: BytesMut::with_capacity(64 << 10), replies: Replies::default(), session: None };
+        let mut line = Self {
+            stream,
+            buffer: BytesMut::with_capacity(64 << 10),
+            replies: Replies::default(),
+            session: None,
+        };
         if address.era == Era::Legacy {
             line.initialize(address).await?;
         }
@@ -196,12 +208,25 @@ impl Line {
 
     async fn initialize(&mut self, address: &Address) -> Result<()> {
         let hello = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
-        let reply = self.exchange(&address.request("initialize", None, hello)).await?;
-        ensure!(reply.status == 200, "initialize: {} {}", reply.status, String::from_utf8_lossy(&reply.body));
+        let reply = self
+            .exchange(&address.request("initialize", None, hello))
+            .await?;
+        ensure!(
+            reply.status == 200,
+            "initialize: {} {}",
+            reply.status,
+            String::from_utf8_lossy(&reply.body)
+        );
         self.session = reply.session;
         let ready = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-        let reply = self.exchange(&address.request("notifications/initialized", self.session.as_deref(), ready)).await?;
-        ensure!(reply.status == 202 || reply.status == 200, "initialized: {}", reply.status);
+        let reply = self
+            .exchange(&address.request("notifications/initialized", self.session.as_deref(), ready))
+            .await?;
+        ensure!(
+            reply.status == 202 || reply.status == 200,
+            "initialized: {}",
+            reply.status
+        );
         Ok(())
     }
 
@@ -213,7 +238,9 @@ impl Line {
     /// One call of the echo tool, checked.
     pub async fn call(&mut self, address: &Address, size: usize) -> Result<()> {
         let mut call: Template = address.call(self.session.as_deref(), size);
-        self.exchange(call.stamped(FIRST_ID + 1)).await?.answers(FIRST_ID + 1)
+        self.exchange(call.stamped(FIRST_ID + 1))
+            .await?
+            .answers(FIRST_ID + 1)
     }
 
     pub(super) async fn exchange(&mut self, request: &[u8]) -> Result<Reply> {
@@ -226,11 +253,16 @@ impl Line {
                 if let Some(reply) = replies.take(buffer)? {
                     return Ok(reply);
                 }
-                ensure!(reading.read_buf(buffer).await? > 0, "the connection was closed in the middle of a reply");
+                ensure!(
+                    reading.read_buf(buffer).await? > 0,
+                    "the connection was closed in the middle of a reply"
+                );
             }
         };
         let both = async { tokio::try_join!(send, receive) };
-        let ((), reply) = tokio::time::timeout(PATIENCE, both).await.context("no reply in time")??;
+        let ((), reply) = tokio::time::timeout(PATIENCE, both)
+            .await
+            .context("no reply in time")??;
         Ok(reply)
     }
 }

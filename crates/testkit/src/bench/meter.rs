@@ -18,7 +18,10 @@ pub struct Usage {
 #[must_use]
 pub fn usage(pids: &[u32]) -> Usage {
     let cpu_seconds = pids.iter().filter_map(|pid| cpu_seconds(*pid)).sum();
-    Usage { cpu_seconds, resident_bytes: pids.iter().map(|pid| procfs::resident_bytes(*pid)).sum() }
+    Usage {
+        cpu_seconds,
+        resident_bytes: pids.iter().map(|pid| procfs::resident_bytes(*pid)).sum(),
+    }
 }
 
 /// User and system time of all threads of a process, also those that ended.

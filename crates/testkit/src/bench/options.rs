@@ -19,7 +19,9 @@ impl Options {
             match argument.strip_prefix("--") {
                 Some("") => options.rest = arguments.by_ref().collect(),
                 Some(name) => {
-                    let value = arguments.next().with_context(|| format!("--{name} needs a value"))?;
+                    let value = arguments
+                        .next()
+                        .with_context(|| format!("--{name} needs a value"))?;
                     options.named.push((name.to_owned(), value));
                 }
                 None => bail!("unexpected argument `{argument}`"),
@@ -30,15 +32,23 @@ impl Options {
 
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.named.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.named
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
 
     pub fn need(&self, name: &str) -> Result<&str> {
-        self.get(name).with_context(|| format!("--{name} is missing"))
+        self.get(name)
+            .with_context(|| format!("--{name} is missing"))
     }
 
     pub fn read<T: FromStr>(&self, name: &str, default: T) -> Result<T> {
-        let Some(text) = self.get(name) else { return Ok(default) };
-        text.parse().ok().with_context(|| format!("--{name} cannot be `{text}`"))
+        let Some(text) = self.get(name) else {
+            return Ok(default);
+        };
+        text.parse()
+            .ok()
+            .with_context(|| format!("--{name} cannot be `{text}`"))
     }
 }

@@ -15,7 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Starts the program, calls until a call succeeds, and ends the program again.
 pub async fn first_call(command: &[String], address: &Address) -> Result<Duration> {
-    let (program, arguments) = command.split_first().context("a command is needed after --")?;
+    let (program, arguments) = command
+        .split_first()
+        .context("a command is needed after --")?;
     let started = Instant::now();
     let mut child = Command::new(program)
         .args(arguments)
@@ -29,7 +31,9 @@ pub async fn first_call(command: &[String], address: &Address) -> Result<Duratio
         let attempt = async { Line::open(address).await?.call(address, 100).await };
         match attempt.await {
             Ok(()) => break,
-            Err(error) if started.elapsed() > PATIENCE => return Err(error.context("no call succeeded in time")),
+            Err(error) if started.elapsed() > PATIENCE => {
+                return Err(error.context("no call succeeded in time"));
+            }
             Err(_) => sleep(RETRY).await,
         }
         if let Some(status) = child.try_wait()? {
@@ -43,10 +47,17 @@ pub async fn first_call(command: &[String], address: &Address) -> Result<Duratio
 
 /// Asks politely, so that the program's own children end as well.
 async fn stop(mut child: tokio::process::Child) -> Result<()> {
-    if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw) {
+    if let Some(pid) = child
+        .id()
+        .and_then(|pid| i32::try_from(pid).ok())
+        .and_then(rustix::process::Pid::from_raw)
+    {
         rustix::process::kill_process(pid, rustix::process::Signal::INT)?;
     }
-    if tokio::time::timeout(Duration::from_secs(5), child.wait()).await.is_err() {
+    if tokio::time::timeout(Duration::from_secs(5), child.wait())
+        .await
+        .is_err()
+    {
         child.kill().await?;
     }
     Ok(())

@@ -34,7 +34,9 @@ pub struct Address {
 impl Address {
     /// Reads `http://HOST:PORT/PATH`.
     pub fn new(url: &str, bearer: Option<&str>, tool: &str, era: Era) -> Result<Self> {
-        let rest = url.strip_prefix("http://").with_context(|| format!("`{url}` is not an http:// address"))?;
+        let rest = url
+            .strip_prefix("http://")
+            .with_context(|| format!("`{url}` is not an http:// address"))?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let owned = |text: &str| text.to_owned();
         Ok(Self {
@@ -51,8 +53,12 @@ impl Address {
     /// An HTTP request with this body.
     #[must_use]
     pub fn request(&self, method: &str, session: Option<&str>, body: &[u8]) -> Vec<u8> {
-        let Self { authority, path, .. } = self;
-        let mut head = format!("POST {path} HTTP/1.1\r\nHost: {authority}\r\nContent-Type: application/json\r\n");
+        let Self {
+            authority, path, ..
+        } = self;
+        let mut head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {authority}\r\nContent-Type: application/json\r\n"
+        );
         head.push_str("Accept: application/json, text/event-stream\r\n");
         if let Some(bearer) = &self.bearer {
             head.push_str(&format!("Authorization: Bearer {bearer}\r\n"));
@@ -63,7 +69,9 @@ impl Address {
         match self.era {
             Era::Legacy => head.push_str("MCP-Protocol-Version: 2025-11-25\r\n"),
             Era::Modern => {
-                head.push_str(&format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n"));
+                head.push_str(&format!(
+                    "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n"
+                ));
                 if method == "tools/call" {
                     head.push_str(&format!("Mcp-Name: {}\r\n", self.tool));
                 }
@@ -78,7 +86,12 @@ impl Address {
     pub fn call(&self, session: Option<&str>, size: usize) -> Template {
         let body = match self.fill {
             None => call_body(&self.tool, self.era, self.text, size),
-            Some(bytes) => body(&self.tool, self.era, &format!(r#","bytes":{bytes},"of":"{}""#, self.text.name()), ""),
+            Some(bytes) => body(
+                &self.tool,
+                self.era,
+                &format!(r#","bytes":{bytes},"of":"{}""#, self.text.name()),
+                "",
+            ),
         };
         Template::new(self.request("tools/call", session, &body))
     }

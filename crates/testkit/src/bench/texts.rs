@@ -79,11 +79,17 @@ impl Text {
     /// Whether somebody made it so that it is dear to search.
     #[must_use]
     pub const fn is_hostile(self) -> bool {
-        matches!(self, Self::Almost | Self::Words | Self::Slack | Self::Azure | Self::Aws | Self::Jwt)
+        matches!(
+            self,
+            Self::Almost | Self::Words | Self::Slack | Self::Azure | Self::Aws | Self::Jwt
+        )
     }
 
     pub fn named(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|text| text.name() == name).with_context(|| format!("there is no text `{name}`"))
+        Self::ALL
+            .into_iter()
+            .find(|text| text.name() == name)
+            .with_context(|| format!("there is no text `{name}`"))
     }
 
     /// Exactly `size` bytes of it, as they stand inside a JSON string.
@@ -96,7 +102,11 @@ impl Text {
             number += 1;
             // What does not fit any more is cut between two characters and not inside an escape.
             let room = size - text.len();
-            let fits = if piece.len() <= room { piece.as_str() } else { cut(&piece, room) };
+            let fits = if piece.len() <= room {
+                piece.as_str()
+            } else {
+                cut(&piece, room)
+            };
             text.push_str(fits);
             if fits.len() < piece.len() {
                 text.extend(std::iter::repeat_n('.', room - fits.len()));
@@ -107,7 +117,14 @@ impl Text {
 
     /// The piece with this number; they come round again.
     fn piece(self, number: usize) -> String {
-        let among = |passages: &[&str]| passages.get(number % passages.len()).copied().unwrap_or_default().to_owned() + "\n";
+        let among = |passages: &[&str]| {
+            passages
+                .get(number % passages.len())
+                .copied()
+                .unwrap_or_default()
+                .to_owned()
+                + "\n"
+        };
         match self {
             Self::Prose => among(&passages::PROSE),
             Self::Quotes => among(&passages::QUOTES),
@@ -129,14 +146,24 @@ impl Text {
 /// As it stands inside a JSON string.
 fn escaped(text: &str) -> String {
     let quoted = write::quoted(text);
-    String::from_utf8_lossy(quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default()).into_owned()
+    String::from_utf8_lossy(
+        quoted
+            .get(1..quoted.len().saturating_sub(1))
+            .unwrap_or_default(),
+    )
+    .into_owned()
 }
 
 /// The longest beginning of an escaped text that has room and ends with a whole character, escaped or not.
 fn cut(text: &str, room: usize) -> &str {
-    let whole = text.get(..text.floor_char_boundary(room)).unwrap_or_default();
+    let whole = text
+        .get(..text.floor_char_boundary(room))
+        .unwrap_or_default();
     // No escape here is longer than six bytes, and a backslash that is escaped is followed by something else than the end.
-    let last = whole.rfind('\\').filter(|at| whole.len() - at < 6).unwrap_or(whole.len());
+    let last = whole
+        .rfind('\\')
+        .filter(|at| whole.len() - at < 6)
+        .unwrap_or(whole.len());
     whole.get(..last).unwrap_or_default().trim_end_matches('\\')
 }
 
@@ -152,12 +179,17 @@ fn row(number: usize) -> String {
 
 /// A line of an attachment.
 fn base64(number: usize) -> String {
-    let bytes: Vec<u8> = (0..3).flat_map(|part| *blake3::hash(format!("{number}.{part}").as_bytes()).as_bytes()).collect();
+    let bytes: Vec<u8> = (0..3)
+        .flat_map(|part| *blake3::hash(format!("{number}.{part}").as_bytes()).as_bytes())
+        .collect();
     STANDARD.encode(bytes)
 }
 
 fn almost() -> String {
-    let needles = RULES.iter().flat_map(|rule| rule.words).chain(SHAPES.iter().flat_map(|shape| shape.literals));
+    let needles = RULES
+        .iter()
+        .flat_map(|rule| rule.words)
+        .chain(SHAPES.iter().flat_map(|shape| shape.literals));
     let mut text = String::new();
     for needle in needles {
         let short = needle.get(..needle.len() - 1).unwrap_or_default();
@@ -167,5 +199,9 @@ fn almost() -> String {
 }
 
 fn words() -> String {
-    RULES.iter().flat_map(|rule| rule.words).map(|word| format!("{word}; ")).collect()
+    RULES
+        .iter()
+        .flat_map(|rule| rule.words)
+        .map(|word| format!("{word}; "))
+        .collect()
 }

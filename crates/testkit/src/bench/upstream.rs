@@ -42,7 +42,9 @@ pub async fn http(listener: TcpListener) -> Result<()> {
         stream.set_nodelay(true)?;
         tokio::task::spawn_local(async move {
             // A client that hangs up in the middle is the client's business.
-            let _ended = http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(serve)).await;
+            let _ended = http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), service_fn(serve))
+                .await;
         });
     }
 }
@@ -51,10 +53,16 @@ async fn serve(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infa
     if request.method() != Method::POST {
         return Ok(empty(StatusCode::METHOD_NOT_ALLOWED));
     }
-    let Ok(body) = request.into_body().collect().await else { return Ok(empty(StatusCode::BAD_REQUEST)) };
-    let Some(answer) = answer(&body.to_bytes()) else { return Ok(empty(StatusCode::ACCEPTED)) };
+    let Ok(body) = request.into_body().collect().await else {
+        return Ok(empty(StatusCode::BAD_REQUEST));
+    };
+    let Some(answer) = answer(&body.to_bytes()) else {
+        return Ok(empty(StatusCode::ACCEPTED));
+    };
     let mut response = Response::new(Full::from(answer));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(response)
 }
 
@@ -92,7 +100,9 @@ pub async fn stdio() -> Result<()> {
 
 /// The answer to a message; `None` for what needs none.
 pub fn answer(message: &[u8]) -> Option<Vec<u8>> {
-    let Ok(json) = Json::parse(message, LIMITS) else { return Some(failure(None, -32700, "not JSON")) };
+    let Ok(json) = Json::parse(message, LIMITS) else {
+        return Some(failure(None, -32700, "not JSON"));
+    };
     match rpc::read(json) {
         Ok(Message::Request { id, method, params }) => Some(match &*method {
             "tools/call" => call(&id, params),
@@ -113,13 +123,23 @@ fn failure(id: Option<&Id>, code: i64, message: &str) -> Vec<u8> {
 /// The text of the arguments, exactly as it was written, and behind it what `fill` was asked for.
 fn call(id: &Id, params: Option<Json<'_>>) -> Vec<u8> {
     let argument = |name| params.and_then(|params| params.path(&["arguments", name]));
-    let text = argument("text").map(Json::as_bytes).and_then(|text| text.strip_prefix(b"\"")?.strip_suffix(b"\""));
-    let Some(text) = text else { return failure(Some(id), -32602, "`text` is missing") };
+    let text = argument("text")
+        .map(Json::as_bytes)
+        .and_then(|text| text.strip_prefix(b"\"")?.strip_suffix(b"\""));
+    let Some(text) = text else {
+        return failure(Some(id), -32602, "`text` is missing");
+    };
     let filling = match argument("bytes") {
         None => Rc::default(),
         Some(bytes) => match filling(bytes, argument("of")) {
             Some(filling) => filling,
-            None => return failure(Some(id), -32602, "`bytes` or `of` is nothing this server has"),
+            None => {
+                return failure(
+                    Some(id),
+                    -32602,
+                    "`bytes` or `of` is nothing this server has",
+                );
+            }
         },
     };
     let mut result = Vec::with_capacity(text.len() + filling.len() + 64);
@@ -138,5 +158,10 @@ thread_local! {
 fn filling(bytes: Json<'_>, of: Option<Json<'_>>) -> Option<Rc<str>> {
     let bytes = bytes.as_u64().filter(|bytes| *bytes <= LONGEST)? as usize;
     let text = Text::named(&of?.as_str()?).ok()?;
-    Some(MADE.with_borrow_mut(|made| Rc::clone(made.entry((text.name(), bytes)).or_insert_with(|| text.escaped(bytes).into()))))
+    Some(MADE.with_borrow_mut(|made| {
+        Rc::clone(
+            made.entry((text.name(), bytes))
+                .or_insert_with(|| text.escaped(bytes).into()),
+        )
+    }))
 }

@@ -6,7 +6,10 @@ use testkit::reference_client::{Scenario, play};
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let url = std::env::args().next_back().filter(|last| last.starts_with("http")).context("give the URL last")?;
+    let url = std::env::args()
+        .next_back()
+        .filter(|last| last.starts_with("http"))
+        .context("give the URL last")?;
     let bearer = std::env::var("MCP_CONFORMANCE_BEARER").ok();
     play(&url, &Scenario::from_environment()?, bearer.as_deref()).await
 }

@@ -22,13 +22,16 @@ async fn main() -> Result<()> {
     match door {
         Door::Stdio => serve_stdio(world).await,
         Door::Http(address) => {
-            let listener =
-                tokio::net::TcpListener::bind(&address).await.with_context(|| format!("cannot listen on {address}"))?;
+            let listener = tokio::net::TcpListener::bind(&address)
+                .await
+                .with_context(|| format!("cannot listen on {address}"))?;
             let mut stdout = std::io::stdout().lock();
             writeln!(stdout, "listening on http://{}/mcp", listener.local_addr()?)?;
             stdout.flush()?;
             drop(stdout);
-            serve_http(listener, world).await.context("the listener failed")
+            serve_http(listener, world)
+                .await
+                .context("the listener failed")
         }
     }
 }
@@ -40,7 +43,13 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(Door, Era)> {
         match argument.as_str() {
             "--http" => door = Some(Door::Http(arguments.next().context(USAGE)?)),
             "--stdio" => door = Some(Door::Stdio),
-            "--era" => era = arguments.next().context(USAGE)?.parse().map_err(anyhow::Error::msg)?,
+            "--era" => {
+                era = arguments
+                    .next()
+                    .context(USAGE)?
+                    .parse()
+                    .map_err(anyhow::Error::msg)?
+            }
             other => bail!("unknown argument '{other}'\n{USAGE}"),
         }
     }

@@ -16,7 +16,15 @@ async fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--script" => script = Some(arguments.next().context(USAGE)?.parse::<Script>().map_err(anyhow::Error::msg)?),
+            "--script" => {
+                script = Some(
+                    arguments
+                        .next()
+                        .context(USAGE)?
+                        .parse::<Script>()
+                        .map_err(anyhow::Error::msg)?,
+                )
+            }
             "--seed" => seed = arguments.next().context(USAGE)?.parse()?,
             "--marks" => marks = Some(PathBuf::from(arguments.next().context(USAGE)?)),
             "--stdio" => http = Some(false),

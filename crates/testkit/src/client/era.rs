@@ -24,11 +24,20 @@ pub(super) async fn handshake(shared: &Shared) -> Result<String> {
         "clientInfo": {"name": "testkit", "version": "1"}});
     let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
     let headers = era_headers(shared, "initialize", &Value::Null);
-    let reply = shared.target.send("POST", &headers, serde_json::to_vec(&message)?).await?;
+    let reply = shared
+        .target
+        .send("POST", &headers, serde_json::to_vec(&message)?)
+        .await?;
     let status = reply.status;
     let session = reply.header("mcp-session-id").map(str::to_owned);
-    let answer = reply.messages().next().await?.with_context(|| format!("initialize had no answer (status {status})"))?;
-    let agreed = answer.pointer("/result/protocolVersion").and_then(Value::as_str);
+    let answer = reply
+        .messages()
+        .next()
+        .await?
+        .with_context(|| format!("initialize had no answer (status {status})"))?;
+    let agreed = answer
+        .pointer("/result/protocolVersion")
+        .and_then(Value::as_str);
     if agreed != Some(shared.revision) {
         bail!("initialize was answered with {answer} (status {status})");
     }
@@ -37,7 +46,10 @@ pub(super) async fn handshake(shared: &Shared) -> Result<String> {
 
 pub(super) fn era_headers(shared: &Shared, method: &str, params: &Value) -> Vec<(String, String)> {
     let mut headers = vec![
-        ("accept".to_owned(), "application/json, text/event-stream".to_owned()),
+        (
+            "accept".to_owned(),
+            "application/json, text/event-stream".to_owned(),
+        ),
         ("content-type".to_owned(), "application/json".to_owned()),
     ];
     let mut add = |name: &str, value: &str| headers.push((name.to_owned(), value.to_owned()));
@@ -52,9 +64,14 @@ pub(super) fn era_headers(shared: &Shared, method: &str, params: &Value) -> Vec<
         Era::Modern => {
             add("mcp-protocol-version", MODERN);
             add("mcp-method", method);
-            let named = ["name", "uri", "taskId"].iter().find_map(|key| params.get(key)?.as_str());
-            if let (Some(name), "tools/call" | "prompts/get" | "resources/read" | "tasks/get" | "tasks/update" | "tasks/cancel") =
-                (named, method)
+            let named = ["name", "uri", "taskId"]
+                .iter()
+                .find_map(|key| params.get(key)?.as_str());
+            if let (
+                Some(name),
+                "tools/call" | "prompts/get" | "resources/read" | "tasks/get" | "tasks/update"
+                | "tasks/cancel",
+            ) = (named, method)
             {
                 add("mcp-name", name);
             }

@@ -27,35 +27,63 @@ impl Target {
     /// # Errors
     /// When the URL is not of that form.
     pub fn new(url: &str, token: Option<&str>) -> Result<Self> {
-        let uri: http::Uri = url.parse().with_context(|| format!("'{url}' is not a URL"))?;
-        let authority = uri.authority().with_context(|| format!("'{url}' names no host"))?.as_str();
-        let address = authority.parse().with_context(|| format!("'{authority}' is not an address with a port"))?;
-        Ok(Self { address, path: uri.path().to_owned(), token: token.map(str::to_owned) })
+        let uri: http::Uri = url
+            .parse()
+            .with_context(|| format!("'{url}' is not a URL"))?;
+        let authority = uri
+            .authority()
+            .with_context(|| format!("'{url}' names no host"))?
+            .as_str();
+        let address = authority
+            .parse()
+            .with_context(|| format!("'{authority}' is not an address with a port"))?;
+        Ok(Self {
+            address,
+            path: uri.path().to_owned(),
+            token: token.map(str::to_owned),
+        })
     }
 
     /// The same place with another credential.
     #[must_use]
     pub fn with_token(&self, token: Option<&str>) -> Self {
-        Self { token: token.map(str::to_owned), ..self.clone() }
+        Self {
+            token: token.map(str::to_owned),
+            ..self.clone()
+        }
     }
 
     /// The same credential at another path.
     #[must_use]
     pub fn at(&self, path: &str) -> Self {
-        Self { path: path.to_owned(), ..self.clone() }
+        Self {
+            path: path.to_owned(),
+            ..self.clone()
+        }
     }
 
     /// Sends one request and waits for the head of its reply.
     ///
     /// # Errors
     /// When the connection fails or what comes back is not HTTP.
-    pub async fn send(&self, method: &str, headers: &[(String, String)], body: Vec<u8>) -> Result<Reply> {
-        let stream = TcpStream::connect(self.address).await.with_context(|| format!("cannot connect to {}", self.address))?;
+    pub async fn send(
+        &self,
+        method: &str,
+        headers: &[(String, String)],
+        body: Vec<u8>,
+    ) -> Result<Reply> {
+        let stream = TcpStream::connect(self.address)
+            .await
+            .with_context(|| format!("cannot connect to {}", self.address))?;
         stream.set_nodelay(true)?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
         let mut request = Request::builder().method(method).uri(&self.path);
-        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+        if !headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("host"))
+        {
             request = request.header("host", self.address.to_string());
         }
         if let Some(token) = &self.token {
@@ -66,7 +94,11 @@ impl Target {
         }
         let request = request.body(Full::new(Bytes::from(body)))?;
         let (head, body) = sender.send_request(request).await?.into_parts();
-        Ok(Reply { status: head.status.as_u16(), headers: head.headers, body })
+        Ok(Reply {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body,
+        })
     }
 }
 
@@ -100,7 +132,8 @@ impl Reply {
         if bytes.is_empty() {
             return Ok(Value::Null);
         }
-        serde_json::from_slice(&bytes).with_context(|| format!("not JSON: {}", String::from_utf8_lossy(&bytes)))
+        serde_json::from_slice(&bytes)
+            .with_context(|| format!("not JSON: {}", String::from_utf8_lossy(&bytes)))
     }
 
     /// The body up to and with the first `end`; the rest is never read.
@@ -110,7 +143,11 @@ impl Reply {
     pub async fn head_of_body(mut self, end: &str) -> Result<String> {
         let mut text = String::new();
         while !text.contains(end) {
-            let frame = self.body.frame().await.with_context(|| format!("the body ended after {text:?}"))??;
+            let frame = self
+                .body
+                .frame()
+                .await
+                .with_context(|| format!("the body ended after {text:?}"))??;
             if let Ok(bytes) = frame.into_data() {
                 text.push_str(&String::from_utf8_lossy(&bytes));
             }
@@ -120,7 +157,9 @@ impl Reply {
 
     /// The JSON-RPC messages of the body, as they come.
     pub fn messages(self) -> Messages {
-        let streamed = self.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
+        let streamed = self
+            .header("content-type")
+            .is_some_and(|kind| kind.starts_with("text/event-stream"));
         Messages::new(self.body, streamed)
     }
 }

@@ -20,7 +20,14 @@ pub struct Messages {
 
 impl Messages {
     pub(super) fn new(body: Incoming, streamed: bool) -> Self {
-        Self { body, streamed, unread: Vec::new(), data: Vec::new(), ready: VecDeque::new(), ended: false }
+        Self {
+            body,
+            streamed,
+            unread: Vec::new(),
+            data: Vec::new(),
+            ready: VecDeque::new(),
+            ended: false,
+        }
     }
 
     /// The next message, or nothing at the end of the body.
@@ -74,7 +81,8 @@ impl Messages {
                 if !self.data.is_empty() {
                     self.data.push(b'\n');
                 }
-                self.data.extend_from_slice(data.strip_prefix(b" ").unwrap_or(data));
+                self.data
+                    .extend_from_slice(data.strip_prefix(b" ").unwrap_or(data));
             }
         }
         Ok(())
@@ -82,5 +90,6 @@ impl Messages {
 }
 
 fn parse(bytes: &[u8]) -> Result<Value> {
-    serde_json::from_slice(bytes).with_context(|| format!("not JSON: {}", String::from_utf8_lossy(bytes)))
+    serde_json::from_slice(bytes)
+        .with_context(|| format!("not JSON: {}", String::from_utf8_lossy(bytes)))
 }

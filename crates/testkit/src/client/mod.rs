@@ -65,7 +65,12 @@ impl Client {
     ///
     /// # Errors
     /// When the server refuses the handshake.
-    pub async fn connect(target: &Target, era: Era, capabilities: Value, answers: &[(&str, Value)]) -> Result<Self> {
+    pub async fn connect(
+        target: &Target,
+        era: Era,
+        capabilities: Value,
+        answers: &[(&str, Value)],
+    ) -> Result<Self> {
         let revision = if era == Era::Legacy { LEGACY } else { MODERN };
         Self::connect_as(target, revision, capabilities, answers).await
     }
@@ -80,14 +85,21 @@ impl Client {
         capabilities: Value,
         answers: &[(&str, Value)],
     ) -> Result<Self> {
-        let era = if revision == MODERN { Era::Modern } else { Era::Legacy };
+        let era = if revision == MODERN {
+            Era::Modern
+        } else {
+            Era::Legacy
+        };
         let mut shared = Shared {
             target: target.clone(),
             era,
             revision,
             session: None,
             capabilities,
-            answers: answers.iter().map(|(method, answer)| ((*method).to_owned(), answer.clone())).collect(),
+            answers: answers
+                .iter()
+                .map(|(method, answer)| ((*method).to_owned(), answer.clone()))
+                .collect(),
             log_level: Mutex::default(),
             next_id: AtomicU64::new(1),
             seen: Mutex::default(),
@@ -97,9 +109,13 @@ impl Client {
         if era == Era::Legacy {
             shared.session = Some(handshake(&shared).await?);
         }
-        let client = Self { shared: Arc::new(shared) };
+        let client = Self {
+            shared: Arc::new(shared),
+        };
         if era == Era::Legacy {
-            client.notify("notifications/initialized", json!({})).await?;
+            client
+                .notify("notifications/initialized", json!({}))
+                .await?;
         }
         Ok(client)
     }
@@ -132,8 +148,12 @@ impl Client {
     pub async fn set_log_level(&self, level: &str) -> Result<()> {
         *lock(&self.shared.log_level) = Some(level.to_owned());
         if self.shared.era == Era::Legacy {
-            let answer = self.request("logging/setLevel", json!({"level": level})).await?;
-            answer.get("result").with_context(|| format!("logging/setLevel was refused: {answer}"))?;
+            let answer = self
+                .request("logging/setLevel", json!({"level": level}))
+                .await?;
+            answer
+                .get("result")
+                .with_context(|| format!("logging/setLevel was refused: {answer}"))?;
         }
         Ok(())
     }
@@ -160,7 +180,10 @@ impl Client {
     /// When the list is refused or malformed.
     pub async fn tool_names(&self) -> Result<Vec<String>> {
         let tools = self.tools().await?;
-        Ok(tools.iter().filter_map(|tool| tool.get("name")?.as_str().map(str::to_owned)).collect())
+        Ok(tools
+            .iter()
+            .filter_map(|tool| tool.get("name")?.as_str().map(str::to_owned))
+            .collect())
     }
 
     /// Every page of `tools`, `resources` or `prompts`.
@@ -172,8 +195,13 @@ impl Client {
         let mut params = json!({});
         loop {
             let answer = self.request(&format!("{what}/list"), params).await?;
-            let result = answer.get("result").with_context(|| format!("{what}/list was refused: {answer}"))?;
-            let page = result.get(what).and_then(Value::as_array).with_context(|| format!("no {what} in {answer}"))?;
+            let result = answer
+                .get("result")
+                .with_context(|| format!("{what}/list was refused: {answer}"))?;
+            let page = result
+                .get(what)
+                .and_then(Value::as_array)
+                .with_context(|| format!("no {what} in {answer}"))?;
             all.extend(page.iter().cloned());
             match result.get("nextCursor") {
                 Some(cursor) => params = json!({"cursor": cursor}),
@@ -187,7 +215,9 @@ impl Client {
     /// # Errors
     /// When no answer comes.
     pub async fn call(&self, name: &str, arguments: Value) -> Result<Called> {
-        let answer = self.request("tools/call", json!({"name": name, "arguments": arguments})).await?;
+        let answer = self
+            .request("tools/call", json!({"name": name, "arguments": arguments}))
+            .await?;
         Ok(called(answer))
     }
 
@@ -218,21 +248,39 @@ impl Client {
     /// When the server refuses the stream.
     pub async fn listen(&self, resources: &[&str]) -> Result<()> {
         let reply = match self.shared.era {
-            Era::Legacy => self.shared.target.send("GET", &self.headers("", &Value::Null), Vec::new()).await?,
+            Era::Legacy => {
+                self.shared
+                    .target
+                    .send("GET", &self.headers("", &Value::Null), Vec::new())
+                    .await?
+            }
             Era::Modern => {
                 let filter = json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
                     "resourceSubscriptions": resources});
-                let message = self.message(self.fresh_id(), "subscriptions/listen", json!({"notifications": filter}));
+                let message = self.message(
+                    self.fresh_id(),
+                    "subscriptions/listen",
+                    json!({"notifications": filter}),
+                );
                 self.post(&message, &[]).await?
             }
         };
         if reply.status != 200 {
-            bail!("the listening stream was refused with status {}", reply.status);
+            bail!(
+                "the listening stream was refused with status {}",
+                reply.status
+            );
         }
         let mut messages = reply.messages();
         if self.shared.era == Era::Modern {
             // The acknowledgement says that from here on nothing is missed.
-            self.absorb(messages.next().await?.context("the listening stream ended at once")?).await?;
+            self.absorb(
+                messages
+                    .next()
+                    .await?
+                    .context("the listening stream ended at once")?,
+            )
+            .await?;
         }
         let weak = Arc::downgrade(&self.shared);
         let stream = tokio::spawn(async move {
@@ -279,24 +327,39 @@ impl Client {
     /// # Errors
     /// When the connection fails.
     pub async fn post(&self, message: &Value, more: &[(&str, &str)]) -> Result<Reply> {
-        let method = message.get("method").and_then(Value::as_str).unwrap_or_default();
+        let method = message
+            .get("method")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let mut headers = self.headers(method, message.get("params").unwrap_or(&Value::Null));
         for (name, value) in more {
             headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
             headers.push(((*name).to_owned(), (*value).to_owned()));
         }
-        self.shared.target.send("POST", &headers, serde_json::to_vec(message)?).await
+        self.shared
+            .target
+            .send("POST", &headers, serde_json::to_vec(message)?)
+            .await
     }
 
     /// The request as it goes on the wire, with what the era demands in `_meta`.
     pub fn message(&self, id: u64, method: &str, mut params: Value) -> Value {
         if self.shared.era == Era::Modern
             && let Some(params) = params.as_object_mut()
-            && let Some(meta) = params.entry("_meta").or_insert_with(|| json!({})).as_object_mut()
+            && let Some(meta) = params
+                .entry("_meta")
+                .or_insert_with(|| json!({}))
+                .as_object_mut()
         {
             meta.insert(format!("{PREFIX}protocolVersion"), json!(MODERN));
-            meta.insert(format!("{PREFIX}clientInfo"), json!({"name": "testkit", "version": "1"}));
-            meta.insert(format!("{PREFIX}clientCapabilities"), self.shared.capabilities.clone());
+            meta.insert(
+                format!("{PREFIX}clientInfo"),
+                json!({"name": "testkit", "version": "1"}),
+            );
+            meta.insert(
+                format!("{PREFIX}clientCapabilities"),
+                self.shared.capabilities.clone(),
+            );
             if let Some(level) = lock(&self.shared.log_level).as_ref() {
                 meta.insert(format!("{PREFIX}logLevel"), json!(level));
             }
@@ -319,7 +382,9 @@ impl Client {
             let answer = tokio::time::timeout(PATIENCE, self.exchange(id, &message))
                 .await
                 .map_err(|_| anyhow!("no answer to {method} within {PATIENCE:?}"))??;
-            let Some(asked) = input_required(&answer) else { return Ok(answer) };
+            let Some(asked) = input_required(&answer) else {
+                return Ok(answer);
+            };
             let fields = params.as_object_mut().context("params must be an object")?;
             fields.insert("inputResponses".to_owned(), self.respond(asked)?);
             match answer.pointer("/result/requestState") {
@@ -336,7 +401,9 @@ impl Client {
         while let Some(message) = messages.next().await? {
             if message.get("method").is_some() {
                 self.absorb(message).await?;
-            } else if message.get("id") == Some(&json!(id)) || message.get("id") == Some(&Value::Null) {
+            } else if message.get("id") == Some(&json!(id))
+                || message.get("id") == Some(&Value::Null)
+            {
                 return Ok(message);
             } else {
                 bail!("an answer to somebody else's request arrived: {message}");
@@ -349,10 +416,17 @@ impl Client {
     fn respond(&self, asked: &serde_json::Map<String, Value>) -> Result<Value> {
         let mut responses = serde_json::Map::new();
         for (key, request) in asked {
-            let method = request.get("method").and_then(Value::as_str).context("an input request without a method")?;
+            let method = request
+                .get("method")
+                .and_then(Value::as_str)
+                .context("an input request without a method")?;
             lock(&self.shared.seen).push(request.clone());
             self.shared.arrived.notify_waiters();
-            let answer = self.shared.answers.get(method).with_context(|| format!("this client cannot answer {method}"))?;
+            let answer = self
+                .shared
+                .answers
+                .get(method)
+                .with_context(|| format!("this client cannot answer {method}"))?;
             responses.insert(key.clone(), answer.clone());
         }
         Ok(Value::Object(responses))
@@ -362,16 +436,24 @@ impl Client {
     async fn absorb(&self, message: Value) -> Result<()> {
         lock(&self.shared.seen).push(message.clone());
         self.shared.arrived.notify_waiters();
-        let (Some(id), Some(method)) = (message.get("id"), message.get("method").and_then(Value::as_str)) else {
+        let (Some(id), Some(method)) = (
+            message.get("id"),
+            message.get("method").and_then(Value::as_str),
+        ) else {
             return Ok(());
         };
         let answer = match self.shared.answers.get(method) {
             Some(answer) => json!({"jsonrpc": "2.0", "id": id, "result": answer}),
-            None => json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "not supported"}}),
+            None => {
+                json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "not supported"}})
+            }
         };
         let reply = self.post(&answer, &[]).await?;
         if !(200..300).contains(&reply.status) {
-            bail!("the answer to {method} was refused with status {}", reply.status);
+            bail!(
+                "the answer to {method} was refused with status {}",
+                reply.status
+            );
         }
         Ok(())
     }

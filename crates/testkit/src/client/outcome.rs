@@ -29,7 +29,9 @@ impl Called {
 
     /// What the gate says of a call it stopped.
     pub fn envelope(&self) -> Option<&Value> {
-        self.answer.pointer("/result/_meta/portcullis~1error").or_else(|| self.answer.pointer("/error/data"))
+        self.answer
+            .pointer("/result/_meta/portcullis~1error")
+            .or_else(|| self.answer.pointer("/error/data"))
     }
 
     /// The code of a JSON-RPC error.
@@ -67,7 +69,12 @@ impl Pending {
     pub async fn cancel(self) -> Result<()> {
         match self.client.shared.era {
             Era::Legacy => {
-                self.client.notify("notifications/cancelled", json!({"requestId": self.id, "reason": "changed my mind"})).await
+                self.client
+                    .notify(
+                        "notifications/cancelled",
+                        json!({"requestId": self.id, "reason": "changed my mind"}),
+                    )
+                    .await
             }
             Era::Modern => {
                 self.answer.abort();
@@ -79,7 +86,16 @@ impl Pending {
 
 pub(super) fn called(answer: Value) -> Called {
     let content = answer.pointer("/result/content").and_then(Value::as_array);
-    let text = content.into_iter().flatten().filter_map(|block| block.get("text")?.as_str()).collect();
-    let is_error = answer.get("error").is_some() || answer.pointer("/result/isError") == Some(&Value::Bool(true));
-    Called { text, is_error, answer }
+    let text = content
+        .into_iter()
+        .flatten()
+        .filter_map(|block| block.get("text")?.as_str())
+        .collect();
+    let is_error = answer.get("error").is_some()
+        || answer.pointer("/result/isError") == Some(&Value::Bool(true));
+    Called {
+        text,
+        is_error,
+        answer,
+    }
 }

@@ -3,14 +3,18 @@
 //! A tool states its questions once. To a legacy client they go out as server requests and the tool waits; a
 //! modern client gets an `input_required` result and calls again with the answers. Either way the tool only sees
 //! [`Gathered`].
-#![expect(deprecated, reason = "sampling and roots are deprecated in the protocol, and gates must still carry them")]
+#![expect(
+    deprecated,
+    reason = "sampling and roots are deprecated in the protocol, and gates must still carry them"
+)]
 
 use std::collections::BTreeMap;
 
 use rmcp::ErrorData;
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientCapabilities, ClientResult, InputRequest, InputRequiredResult, InputResponses, ProtocolVersion, ServerRequest,
+    ClientCapabilities, ClientResult, InputRequest, InputRequiredResult, InputResponses,
+    ProtocolVersion, ServerRequest,
 };
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
@@ -45,7 +49,11 @@ impl Question {
     /// A completion from the model behind the client.
     pub(super) fn sample(key: &str, prompt: &str, max_tokens: u32) -> Result<Self, ErrorData> {
         let message = json!({"role": "user", "content": {"type": "text", "text": prompt}});
-        Self::new(key, "sampling/createMessage", json!({"messages": [message], "maxTokens": max_tokens}))
+        Self::new(
+            key,
+            "sampling/createMessage",
+            json!({"messages": [message], "maxTokens": max_tokens}),
+        )
     }
 
     /// The folders the client works in.
@@ -54,9 +62,18 @@ impl Question {
     }
 
     fn new(key: &str, method: &str, params: Value) -> Result<Self, ErrorData> {
-        let request = serde_json::from_value(json!({"method": method, "params": params}))
-            .map_err(|error| ErrorData::internal_error(format!("cannot build the {method} question: {error}"), None))?;
-        Ok(Self { key: key.to_owned(), request })
+        let request = serde_json::from_value(json!({"method": method, "params": params})).map_err(
+            |error| {
+                ErrorData::internal_error(
+                    format!("cannot build the {method} question: {error}"),
+                    None,
+                )
+            },
+        )?;
+        Ok(Self {
+            key: key.to_owned(),
+            request,
+        })
     }
 
     /// The request itself, for asking from inside a task.
@@ -76,7 +93,9 @@ impl Question {
 
     fn capability(&self) -> ClientCapabilities {
         match &self.request {
-            InputRequest::CreateMessage(_) => ClientCapabilities::builder().enable_sampling().build(),
+            InputRequest::CreateMessage(_) => {
+                ClientCapabilities::builder().enable_sampling().build()
+            }
             InputRequest::ListRoots(_) => ClientCapabilities::builder().enable_roots().build(),
             _ => ClientCapabilities::builder().enable_elicitation().build(),
         }
@@ -87,14 +106,19 @@ impl Question {
         match &self.request {
             InputRequest::CreateMessage(_) => answer.get("content").is_some(),
             InputRequest::ListRoots(_) => answer.get("roots").is_some_and(Value::is_array),
-            _ => matches!(answer.get("action").and_then(Value::as_str), Some("accept" | "decline" | "cancel")),
+            _ => matches!(
+                answer.get("action").and_then(Value::as_str),
+                Some("accept" | "decline" | "cancel")
+            ),
         }
     }
 }
 
 /// Whether the request came from a client of the era without `initialize`.
 pub(super) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
-    context.protocol_version().is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+    context
+        .protocol_version()
+        .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
 /// What the client of this request can do; nothing, if it did not say.
@@ -110,8 +134,13 @@ pub(super) async fn gather(
     state: Option<String>,
 ) -> Result<Gathered, ErrorData> {
     let client = capabilities(context);
-    if let Some(question) = questions.iter().find(|question| !question.answerable(&client)) {
-        return Err(ErrorData::missing_required_client_capability(question.capability()));
+    if let Some(question) = questions
+        .iter()
+        .find(|question| !question.answerable(&client))
+    {
+        return Err(ErrorData::missing_required_client_capability(
+            question.capability(),
+        ));
     }
     if is_modern(context) {
         return Ok(match_answers(given, questions, state));
@@ -123,11 +152,18 @@ pub(super) async fn gather(
     Ok(Gathered::Answers(answers))
 }
 
-fn match_answers(given: Option<&InputResponses>, questions: Vec<Question>, state: Option<String>) -> Gathered {
+fn match_answers(
+    given: Option<&InputResponses>,
+    questions: Vec<Question>,
+    state: Option<String>,
+) -> Gathered {
     let mut answers = BTreeMap::new();
     let mut missing = BTreeMap::new();
     for question in questions {
-        match given.and_then(|given| given.get(&question.key)).filter(|answer| question.plausible(answer)) {
+        match given
+            .and_then(|given| given.get(&question.key))
+            .filter(|answer| question.plausible(answer))
+        {
             Some(answer) => {
                 answers.insert(question.key, answer.clone());
             }
@@ -143,18 +179,25 @@ fn match_answers(given: Option<&InputResponses>, questions: Vec<Question>, state
     }
 }
 
-async fn ask_now(context: &RequestContext<RoleServer>, request: InputRequest) -> Result<Value, ErrorData> {
+async fn ask_now(
+    context: &RequestContext<RoleServer>,
+    request: InputRequest,
+) -> Result<Value, ErrorData> {
     let request = match request {
         InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),
         InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),
         InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
-        _ => return Err(ErrorData::internal_error("a question of an unknown kind", None)),
+        _ => {
+            return Err(ErrorData::internal_error(
+                "a question of an unknown kind",
+                None,
+            ));
+        }
     };
-    let answer: ClientResult = context
-        .peer
-        .send_request(request)
-        .await
-        .map_err(|error| ErrorData::internal_error(format!("the client did not answer: {error}"), None))?;
-    serde_json::to_value(answer)
-        .map_err(|error| ErrorData::internal_error(format!("the client's answer is not JSON: {error}"), None))
+    let answer: ClientResult = context.peer.send_request(request).await.map_err(|error| {
+        ErrorData::internal_error(format!("the client did not answer: {error}"), None)
+    })?;
+    serde_json::to_value(answer).map_err(|error| {
+        ErrorData::internal_error(format!("the client's answer is not JSON: {error}"), None)
+    })
 }

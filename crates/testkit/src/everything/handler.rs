@@ -1,19 +1,25 @@
 //! The server handler: era rules, lists, and the ear for list changes.
-#![expect(deprecated, reason = "logging and resources/subscribe are deprecated, and gates must still carry them")]
+#![expect(
+    deprecated,
+    reason = "logging and resources/subscribe are deprecated, and gates must still carry them"
+)]
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult, DiscoverResult,
-    GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
-    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ResourceUpdatedNotificationParam,
-    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestParams, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams,
+    CompleteResult, DiscoverResult, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
+    GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ResourceUpdatedNotificationParam, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
-use rmcp::service::{NotificationContext, Peer, RequestContext, SubscriptionContext, SubscriptionSink};
+use rmcp::service::{
+    NotificationContext, Peer, RequestContext, SubscriptionContext, SubscriptionSink,
+};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::sync::broadcast;
 use tokio::task::AbortHandle;
@@ -47,7 +53,13 @@ impl Drop for Forwarder {
 impl Everything {
     /// A handler over a shared world.
     pub fn new(world: Arc<World>) -> Self {
-        Self { world, log_level: Mutex::default(), watched: Arc::default(), ear: Mutex::default(), forwarder: Mutex::default() }
+        Self {
+            world,
+            log_level: Mutex::default(),
+            watched: Arc::default(),
+            ear: Mutex::default(),
+            forwarder: Mutex::default(),
+        }
     }
 
     fn listen_from_now(&self) {
@@ -55,18 +67,27 @@ impl Everything {
     }
 
     fn take_ear(&self) -> broadcast::Receiver<Change> {
-        lock(&self.ear).take().unwrap_or_else(|| self.world.changes.subscribe())
+        lock(&self.ear)
+            .take()
+            .unwrap_or_else(|| self.world.changes.subscribe())
     }
 
     /// The level below which this request's client hears no logs; a modern client says so per request.
     fn log_level(&self, context: &RequestContext<RoleServer>) -> Option<LoggingLevel> {
-        if ask::is_modern(context) { context.meta.log_level() } else { *lock(&self.log_level) }
+        if ask::is_modern(context) {
+            context.meta.log_level()
+        } else {
+            *lock(&self.log_level)
+        }
     }
 
     /// Refuses modern framing where the fixture plays a server that has never heard of it.
     fn admit(&self, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
         if self.world.era == Era::Legacy && ask::is_modern(context) {
-            return Err(ErrorData::invalid_request("this server needs an initialize handshake", None));
+            return Err(ErrorData::invalid_request(
+                "this server needs an initialize handshake",
+                None,
+            ));
         }
         Ok(())
     }
@@ -85,9 +106,16 @@ impl ServerHandler for Everything {
             .enable_tools()
             .enable_tool_list_changed();
         // A server of the older era has never heard of the tasks extension.
-        let capabilities = if self.world.era == Era::Legacy { capabilities.build() } else { capabilities.enable_tasks().build() };
+        let capabilities = if self.world.era == Era::Legacy {
+            capabilities.build()
+        } else {
+            capabilities.enable_tasks().build()
+        };
         ServerConfig::new(capabilities)
-            .with_server_info(Implementation::new("everything-fixture", env!("CARGO_PKG_VERSION")))
+            .with_server_info(Implementation::new(
+                "everything-fixture",
+                env!("CARGO_PKG_VERSION"),
+            ))
             .with_instructions("A fixture. Call anything; nothing here has consequences.")
     }
 
@@ -99,9 +127,16 @@ impl ServerHandler for Everything {
         }
     }
 
-    async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+    async fn discover(
+        &self,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<DiscoverResult, ErrorData> {
         if self.world.era == Era::Legacy {
-            return Err(ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, "Method not found", None));
+            return Err(ErrorData::new(
+                rmcp::model::ErrorCode::METHOD_NOT_FOUND,
+                "Method not found",
+                None,
+            ));
         }
         let versions = self.supported_protocol_versions().into_owned();
         Ok(DiscoverResult::from_server_info(versions, self.get_info()))
@@ -122,7 +157,10 @@ impl ServerHandler for Everything {
         *lock(&self.forwarder) = Some(Forwarder(tokio::spawn(forwarding).abort_handle()));
     }
 
-    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
         self.listen_from_now();
         Some(requested.clone())
     }
@@ -161,7 +199,13 @@ impl ServerHandler for Everything {
     ) -> Result<CallToolResponse, ErrorData> {
         self.admit(&context)?;
         let log_level = self.log_level(&context);
-        tools::call(&Call { world: &self.world, params: &params, context: &context, log_level }).await
+        tools::call(&Call {
+            world: &self.world,
+            params: &params,
+            context: &context,
+            log_level,
+        })
+        .await
     }
 
     async fn list_prompts(
@@ -169,7 +213,9 @@ impl ServerHandler for Everything {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(ListPromptsResult::with_all_items(prompts::list(&self.world)))
+        Ok(ListPromptsResult::with_all_items(prompts::list(
+            &self.world,
+        )))
     }
 
     async fn get_prompt(
@@ -201,7 +247,9 @@ impl ServerHandler for Everything {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+        Ok(ListResourceTemplatesResult::with_all_items(
+            resources::templates(),
+        ))
     }
 
     async fn read_resource(
@@ -212,38 +260,72 @@ impl ServerHandler for Everything {
         Ok(resources::read(&params.uri)?.into())
     }
 
-    async fn subscribe(&self, params: SubscribeRequestParams, _context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn subscribe(
+        &self,
+        params: SubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
         lock(&self.watched).insert(params.uri);
         Ok(())
     }
 
-    async fn unsubscribe(&self, params: UnsubscribeRequestParams, _context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn unsubscribe(
+        &self,
+        params: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
         lock(&self.watched).remove(&params.uri);
         Ok(())
     }
 
-    async fn set_level(&self, params: SetLevelRequestParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn set_level(
+        &self,
+        params: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
         if ask::is_modern(&context) {
-            return Err(ErrorData::method_not_found::<rmcp::model::SetLevelRequestMethod>());
+            return Err(ErrorData::method_not_found::<
+                rmcp::model::SetLevelRequestMethod,
+            >());
         }
         *lock(&self.log_level) = Some(params.level);
         Ok(())
     }
 
-    async fn get_task(&self, params: GetTaskParams, _context: RequestContext<RoleServer>) -> Result<GetTaskResult, ErrorData> {
-        Ok(GetTaskResult::new(self.world.tasks.get_task(&params.task_id)?))
+    async fn get_task(
+        &self,
+        params: GetTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        Ok(GetTaskResult::new(
+            self.world.tasks.get_task(&params.task_id)?,
+        ))
     }
 
-    async fn update_task(&self, params: UpdateTaskParams, _context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        self.world.tasks.update_task(&params.task_id, params.input_responses)
+    async fn update_task(
+        &self,
+        params: UpdateTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.world
+            .tasks
+            .update_task(&params.task_id, params.input_responses)
     }
 
-    async fn cancel_task(&self, params: CancelTaskParams, _context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn cancel_task(
+        &self,
+        params: CancelTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
         self.world.tasks.cancel_task(&params.task_id)
     }
 }
 
-async fn forward_to_session(mut ear: broadcast::Receiver<Change>, peer: Peer<RoleServer>, watched: Arc<Mutex<BTreeSet<String>>>) {
+async fn forward_to_session(
+    mut ear: broadcast::Receiver<Change>,
+    peer: Peer<RoleServer>,
+    watched: Arc<Mutex<BTreeSet<String>>>,
+) {
     loop {
         let change = match ear.recv().await {
             Ok(change) => change,
@@ -258,7 +340,8 @@ async fn forward_to_session(mut ear: broadcast::Receiver<Change>, peer: Peer<Rol
                 if !lock(&watched).contains(&uri) {
                     continue;
                 }
-                peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await
+                peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri))
+                    .await
             }
         };
         if sent.is_err() {

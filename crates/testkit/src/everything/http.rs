@@ -50,7 +50,11 @@ impl HttpFixture {
         let address = listener.local_addr()?;
         let world = Arc::new(World::new(era));
         let serving = tokio::spawn(serve_http(listener, world.clone())).abort_handle();
-        Ok(Self { address, world, serving })
+        Ok(Self {
+            address,
+            world,
+            serving,
+        })
     }
 
     /// Where its MCP endpoint is.
@@ -95,7 +99,11 @@ fn mcp_service(world: &Arc<World>) -> Mcp {
     let world = world.clone();
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.sse_retry = Some(RECONNECT_AFTER);
-    StreamableHttpService::new(move || Ok(Everything::new(world.clone())), Arc::new(sessions), config)
+    StreamableHttpService::new(
+        move || Ok(Everything::new(world.clone())),
+        Arc::new(sessions),
+        config,
+    )
 }
 
 async fn serve_connection(stream: TcpStream, mcp: Mcp, world: Arc<World>) {
@@ -104,7 +112,9 @@ async fn serve_connection(stream: TcpStream, mcp: Mcp, world: Arc<World>) {
         async move { Ok::<_, Infallible>(answer(request, &mcp, &world).await) }
     });
     // A client that goes away mid-request is its own business.
-    let _ended = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+    let _ended = hyper::server::conn::http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
 }
 
 async fn answer(mut request: Request<Incoming>, mcp: &Mcp, world: &World) -> Reply {
@@ -114,25 +124,37 @@ async fn answer(mut request: Request<Incoming>, mcp: &Mcp, world: &World) -> Rep
             world.reset_effects();
             effects(world)
         }
-        (_, "/mcp") if world.era == Era::Legacy && names_unknown_version(&request) => unknown_version(),
+        (_, "/mcp") if world.era == Era::Legacy && names_unknown_version(&request) => {
+            unknown_version()
+        }
         (_, "/mcp") => {
             let (cut, watched) = StreamCut::new();
             request.extensions_mut().insert(cut);
             let resumed = resumed_session(&request);
-            let reply = mcp.handle(request).await.map(|body| CuttableBody::new(body, watched).boxed());
+            let reply = mcp
+                .handle(request)
+                .await
+                .map(|body| CuttableBody::new(body, watched).boxed());
             if let Some(session) = resumed {
                 // Nobody waiting for it is the usual case.
                 let _heard_by = world.resumptions.send(session);
             }
             reply
         }
-        _ => plain(StatusCode::NOT_FOUND, "text/plain", "only /mcp and /effects are here".to_owned()),
+        _ => plain(
+            StatusCode::NOT_FOUND,
+            "text/plain",
+            "only /mcp and /effects are here".to_owned(),
+        ),
     }
 }
 
 /// Whether the request names a version that a server of the older era does not know.
 fn names_unknown_version(request: &Request<Incoming>) -> bool {
-    request.headers().get("mcp-protocol-version").is_some_and(|version| !LEGACY_VERSIONS.iter().any(|known| version == known))
+    request
+        .headers()
+        .get("mcp-protocol-version")
+        .is_some_and(|version| !LEGACY_VERSIONS.iter().any(|known| version == known))
 }
 
 /// The session that asks for the rest of one of its streams, if this is such a request.
@@ -146,19 +168,32 @@ fn resumed_session(request: &Request<Incoming>) -> Option<HeaderValue> {
 
 /// What servers of the older SDKs say to a version they have never heard of.
 fn unknown_version() -> Reply {
-    let message = format!("Bad Request: Unsupported protocol version (supported versions: {})", LEGACY_VERSIONS.join(", "));
+    let message = format!(
+        "Bad Request: Unsupported protocol version (supported versions: {})",
+        LEGACY_VERSIONS.join(", ")
+    );
     let body = serde_json::json!({"jsonrpc": "2.0", "error": {"code": -32000, "message": message}, "id": null});
-    plain(StatusCode::BAD_REQUEST, "application/json", body.to_string())
+    plain(
+        StatusCode::BAD_REQUEST,
+        "application/json",
+        body.to_string(),
+    )
 }
 
 fn effects(world: &World) -> Reply {
-    plain(StatusCode::OK, "application/json", serde_json::json!(world.effects()).to_string())
+    plain(
+        StatusCode::OK,
+        "application/json",
+        serde_json::json!(world.effects()).to_string(),
+    )
 }
 
 fn plain(status: StatusCode, kind: &'static str, text: String) -> Reply {
     let mut reply = Response::new(Full::new(Bytes::from(text)).boxed());
     *reply.status_mut() = status;
-    reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    reply
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     reply
 }
 
@@ -192,7 +227,11 @@ impl CuttableBody {
                 std::future::pending::<()>().await;
             }
         };
-        Self { inner, cut: Some(Box::pin(wait)), sent_any: false }
+        Self {
+            inner,
+            cut: Some(Box::pin(wait)),
+            sent_any: false,
+        }
     }
 }
 
@@ -200,7 +239,10 @@ impl Body for CuttableBody {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = self.get_mut();
         // The first event carries the id a client resumes from, so a cut waits for it.
         if this.sent_any

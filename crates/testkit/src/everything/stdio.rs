@@ -11,7 +11,9 @@ use super::{Everything, World};
 /// # Errors
 /// When the client's opening is not MCP, or the service task fails.
 pub async fn serve_stdio(world: Arc<World>) -> anyhow::Result<()> {
-    let running = Everything::new(world).serve(rmcp::transport::stdio()).await?;
+    let running = Everything::new(world)
+        .serve(rmcp::transport::stdio())
+        .await?;
     running.waiting().await?;
     Ok(())
 }

@@ -59,7 +59,10 @@ pub struct World {
 
 impl std::fmt::Debug for World {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("World").field("era", &self.era).field("effects", &self.effects()).finish_non_exhaustive()
+        f.debug_struct("World")
+            .field("era", &self.era)
+            .field("effects", &self.effects())
+            .finish_non_exhaustive()
     }
 }
 
@@ -95,7 +98,12 @@ impl World {
 
     /// Sets every counter back to zero.
     pub fn reset_effects(&self) {
-        for counter in [&self.effects, &self.started, &self.finished, &self.cancelled] {
+        for counter in [
+            &self.effects,
+            &self.started,
+            &self.finished,
+            &self.cancelled,
+        ] {
             counter.store(0, Ordering::SeqCst);
         }
     }
@@ -103,15 +111,24 @@ impl World {
     /// Every tool listed now: the fixed catalog in name order, then the added ones in name order.
     pub(super) fn tools(&self) -> Vec<Tool> {
         let mut listed = self.catalog.clone();
-        listed.extend(lock(&self.extra_tools).iter().map(|name| tools::added(name)));
+        listed.extend(
+            lock(&self.extra_tools)
+                .iter()
+                .map(|name| tools::added(name)),
+        );
         listed
     }
 
     pub(super) fn tool(&self, name: &str) -> Option<Tool> {
-        if let Ok(at) = self.catalog.binary_search_by(|tool| tool.name.as_ref().cmp(name)) {
+        if let Ok(at) = self
+            .catalog
+            .binary_search_by(|tool| tool.name.as_ref().cmp(name))
+        {
             return self.catalog.get(at).cloned();
         }
-        lock(&self.extra_tools).contains(name).then(|| tools::added(name))
+        lock(&self.extra_tools)
+            .contains(name)
+            .then(|| tools::added(name))
     }
 
     /// Adds the tool if it is missing, removes it if it is there; answers whether it is listed afterwards.

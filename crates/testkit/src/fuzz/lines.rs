@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use wire::{
     line::{Line, Lines},
-    worker::{Assembler, LINE_LIMIT, PartError, Shared, push, push_attached, push_returned, salvage_id},
+    worker::{
+        Assembler, LINE_LIMIT, PartError, Shared, push, push_attached, push_returned, salvage_id,
+    },
 };
 
 /// Small, so that short inputs reach the limits.
@@ -12,7 +14,9 @@ const SMALL_TOTAL: usize = 4096;
 
 /// Lines do not depend on how the stream was cut, and parts come together or are refused within bounds.
 pub fn worker_lines(data: &[u8]) {
-    let (step, data) = data.split_first().map_or((1, data), |(first, rest)| (usize::from(*first) + 1, rest));
+    let (step, data) = data
+        .split_first()
+        .map_or((1, data), |(first, rest)| (usize::from(*first) + 1, rest));
     let lines = split(data, step);
     assert_eq!(lines, split(data, 1), "the cut at {step} shows");
     let mut assembler = Assembler::new(SMALL_TOTAL);
@@ -38,21 +42,35 @@ fn shared(line: &Bytes) {
     let read = Shared::read(line);
     match &read {
         Some(Shared::Attached(attached)) => {
-            push_attached(&mut again, attached.offset, attached.length, &attached.message);
+            push_attached(
+                &mut again,
+                attached.offset,
+                attached.length,
+                &attached.message,
+            );
         }
         Some(Shared::Returned(offset)) => push_returned(&mut again, *offset),
         Some(Shared::Malformed) | None => return,
     }
     again.pop();
-    assert_eq!(Shared::read(&again.into()), read, "a line about shared memory that changes its meaning");
+    assert_eq!(
+        Shared::read(&again.into()),
+        read,
+        "a line about shared memory that changes its meaning"
+    );
 }
 
 /// An id that is read from a broken line is a number that stands in it.
 fn salvage(text: &[u8]) {
     if let Some(id) = salvage_id(text) {
         let text = String::from_utf8_lossy(text);
-        let digits = text.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse::<u64>().ok());
-        assert!(digits.into_iter().any(|number| number == id), "an id that nobody wrote");
+        let digits = text
+            .split(|c: char| !c.is_ascii_digit())
+            .filter_map(|digits| digits.parse::<u64>().ok());
+        assert!(
+            digits.into_iter().any(|number| number == id),
+            "an id that nobody wrote"
+        );
     }
 }
 
@@ -68,7 +86,8 @@ fn split(data: &[u8], step: usize) -> Vec<Line> {
 fn assemble(assembler: &mut Assembler, text: &Bytes) {
     match assembler.take(text.clone()) {
         Ok(Some(whole)) => assert!(whole.len() <= SMALL_TOTAL, "a message larger than its cap"),
-        Ok(None) | Err(PartError::TooLarge { .. } | PartError::TooMany { .. } | PartError::Malformed) => {}
+        Ok(None)
+        | Err(PartError::TooLarge { .. } | PartError::TooMany { .. } | PartError::Malformed) => {}
     }
 }
 
@@ -78,7 +97,11 @@ pub fn worker_parts(data: &[u8]) {
     let text = String::from_utf8_lossy(data).replace('\n', " ");
     let mut message = wire::worker::request(7, "forward", b"{}");
     message.pop();
-    let repeats = if in_parts { LINE_LIMIT / text.len().max(1) + 1 } else { 1 };
+    let repeats = if in_parts {
+        LINE_LIMIT / text.len().max(1) + 1
+    } else {
+        1
+    };
     message.extend_from_slice(b",\"text\":");
     wire::write::quote(&mut message, &text.repeat(repeats));
     message.push(b'}');
@@ -88,7 +111,9 @@ pub fn worker_parts(data: &[u8]) {
     lines.feed(&stream);
     let mut arrived = Vec::new();
     while let Some(line) = lines.next_line() {
-        let Line::Whole(line) = line else { return assert!(message.is_empty(), "a line we wrote is too long") };
+        let Line::Whole(line) = line else {
+            return assert!(message.is_empty(), "a line we wrote is too long");
+        };
         let taken = assembler.take(line);
         assert!(taken.is_ok(), "a line we wrote is refused: {taken:?}");
         arrived.extend(taken.ok().flatten());

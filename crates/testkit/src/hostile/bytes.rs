@@ -36,7 +36,8 @@ pub(super) fn bomb() -> io::Result<Vec<u8>> {
 /// Bytes that are almost an answer.
 pub(super) fn malformed(script: Script, id: &Value) -> Option<Vec<u8>> {
     let wrap = |content: &[u8]| {
-        let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"#);
+        let head =
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"#);
         [head.as_bytes(), content, b"}]}}"].concat()
     };
     Some(match script {
@@ -60,5 +61,7 @@ pub(super) fn malformed(script: Script, id: &Value) -> Option<Vec<u8>> {
 }
 
 pub(super) fn ok(id: &Value, result: Value) -> Vec<u8> {
-    json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string().into_bytes()
+    json!({"jsonrpc": "2.0", "id": id, "result": result})
+        .to_string()
+        .into_bytes()
 }

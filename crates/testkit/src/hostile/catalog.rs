@@ -14,11 +14,21 @@ pub(super) fn page(script: Script, cursor: Option<&str>) -> Value {
     match script {
         Script::MillionTools => {
             let tools: Vec<Value> = (0..PAGE).map(|n| numbered(at * PAGE + n)).collect();
-            let tools = if at == 0 { [usual(), tools].concat() } else { tools };
-            if at + 1 < PAGES { json!({"tools": tools, "nextCursor": (at + 1).to_string()}) } else { json!({"tools": tools}) }
+            let tools = if at == 0 {
+                [usual(), tools].concat()
+            } else {
+                tools
+            };
+            if at + 1 < PAGES {
+                json!({"tools": tools, "nextCursor": (at + 1).to_string()})
+            } else {
+                json!({"tools": tools})
+            }
         }
         Script::TallPage => json!({"tools": (0..TALL).map(numbered).collect::<Vec<_>>()}),
-        Script::CursorLoop => json!({"tools": if cursor.is_none() { usual() } else { Vec::new() }, "nextCursor": "again"}),
+        Script::CursorLoop => {
+            json!({"tools": if cursor.is_none() { usual() } else { Vec::new() }, "nextCursor": "again"})
+        }
         Script::CursorEndless => {
             json!({"tools": if at == 0 { usual() } else { Vec::new() }, "nextCursor": (at + 1).to_string()})
         }
@@ -56,7 +66,13 @@ fn impossible() -> Vec<Value> {
     let named = |name: &&str| json!({"name": name, "description": "Pretends", "inputSchema": {"type": "object"}});
     let mut tools: Vec<Value> = names.iter().map(named).collect();
     // Not even tools.
-    tools.extend([json!(null), json!(7), json!({"name": 7}), json!({"description": "nameless"}), json!({"name": "bare"})]);
+    tools.extend([
+        json!(null),
+        json!(7),
+        json!({"name": 7}),
+        json!({"description": "nameless"}),
+        json!({"name": "bare"}),
+    ]);
     tools
 }
 

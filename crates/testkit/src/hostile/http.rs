@@ -37,12 +37,21 @@ impl Hostile {
         let address = listener.local_addr()?;
         let ledger = Arc::new(Ledger::default());
         let target = format!("http://localhost:{}/stolen", canary.local_addr()?.port());
-        let player = Arc::new(Player { script, seed, ledger: ledger.clone(), canary: target });
+        let player = Arc::new(Player {
+            script,
+            seed,
+            ledger: ledger.clone(),
+            canary: target,
+        });
         let serving = [
             tokio::spawn(serve_http(listener, player)).abort_handle(),
             tokio::spawn(count_visits(canary, ledger.clone())).abort_handle(),
         ];
-        Ok(Self { address, ledger, serving })
+        Ok(Self {
+            address,
+            ledger,
+            serving,
+        })
     }
 
     pub fn url(&self) -> String {
@@ -80,19 +89,34 @@ async fn serve_connection(mut stream: TcpStream, player: &Player) -> io::Result<
     stream.set_nodelay(true)?;
     let mut unread = Vec::new();
     loop {
-        let Some(request) = read_request(&mut stream, &mut unread).await? else { return Ok(()) };
+        let Some(request) = read_request(&mut stream, &mut unread).await? else {
+            return Ok(());
+        };
         lock(&player.ledger.authorizations).extend(request.authorization);
-        let mut wire = Wire::Http { stream, streaming: false };
+        let mut wire = Wire::Http {
+            stream,
+            streaming: false,
+        };
         let after = match (request.method.as_str(), std::str::from_utf8(&request.body)) {
             ("GET", _) if request.path == LEDGER_PATH => {
                 let account = serde_json::to_vec(&player.ledger.account())?;
-                wire.respond("200 OK", "application/json", "", &account).await.map(|()| After::Go)?
+                wire.respond("200 OK", "application/json", "", &account)
+                    .await
+                    .map(|()| After::Go)?
             }
             ("POST", Ok(text)) => player.play(text, &mut wire).await?,
-            ("DELETE", _) => wire.respond("200 OK", "text/plain", "", b"").await.map(|()| After::Go)?,
-            _ => wire.respond("405 Method Not Allowed", "text/plain", "", b"").await.map(|()| After::Go)?,
+            ("DELETE", _) => wire
+                .respond("200 OK", "text/plain", "", b"")
+                .await
+                .map(|()| After::Go)?,
+            _ => wire
+                .respond("405 Method Not Allowed", "text/plain", "", b"")
+                .await
+                .map(|()| After::Go)?,
         };
-        let Wire::Http { stream: back, .. } = wire else { return Ok(()) };
+        let Wire::Http { stream: back, .. } = wire else {
+            return Ok(());
+        };
         stream = back;
         if after == After::Close {
             return Ok(());
@@ -122,10 +146,13 @@ async fn read_request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> io::Resul
     let header = |name: &str| {
         head.lines().find_map(|line| {
             let (key, value) = line.split_once(':')?;
-            key.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+            key.eq_ignore_ascii_case(name)
+                .then(|| value.trim().to_owned())
         })
     };
-    let length = header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let length = header("content-length")
+        .and_then(|length| length.parse().ok())
+        .unwrap_or(0);
     while unread.len() < length {
         if stream.read_buf(unread).await? == 0 {
             return Ok(None);
@@ -134,6 +161,14 @@ async fn read_request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> io::Resul
     let more = unread.split_off(length);
     let body = std::mem::replace(unread, more);
     let mut words = head.split(' ').map(str::to_owned);
-    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    Ok(Some(Request { method, path, authorization: header("authorization"), body }))
+    let (method, path) = (
+        words.next().unwrap_or_default(),
+        words.next().unwrap_or_default(),
+    );
+    Ok(Some(Request {
+        method,
+        path,
+        authorization: header("authorization"),
+        body,
+    }))
 }

@@ -49,6 +49,9 @@ impl Dice {
     }
 
     pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
-        std::iter::repeat_with(|| self.roll().to_le_bytes()).flatten().take(count).collect()
+        std::iter::repeat_with(|| self.roll().to_le_bytes())
+            .flatten()
+            .take(count)
+            .collect()
     }
 }

@@ -37,19 +37,30 @@ impl Player {
     /// Deals with one incoming message. What is not JSON is not answered.
     pub(super) async fn play(&self, text: &str, wire: &mut Wire) -> io::Result<After> {
         self.ledger.count(|ledger| &ledger.requests);
-        let Ok(message) = serde_json::from_str::<Value>(text) else { return self.accept(wire).await };
+        let Ok(message) = serde_json::from_str::<Value>(text) else {
+            return self.accept(wire).await;
+        };
         let Some(method) = message.get("method").and_then(Value::as_str) else {
             self.ledger.count(|ledger| &ledger.asks_answered);
             return self.accept(wire).await;
         };
-        let Some(id) = message.get("id") else { return self.accept(wire).await };
+        let Some(id) = message.get("id") else {
+            return self.accept(wire).await;
+        };
         match method {
             "initialize" => {
                 if self.script == Script::SlowHandshake {
                     tokio::time::sleep(Duration::from_secs(120)).await;
                 }
-                let asked = message.pointer("/params/protocolVersion").and_then(Value::as_str).unwrap_or("2025-11-25");
-                let revision = if asked == "2026-07-28" { "2025-11-25" } else { asked };
+                let asked = message
+                    .pointer("/params/protocolVersion")
+                    .and_then(Value::as_str)
+                    .unwrap_or("2025-11-25");
+                let revision = if asked == "2026-07-28" {
+                    "2025-11-25"
+                } else {
+                    asked
+                };
                 let result = json!({"protocolVersion": revision, "capabilities": {"tools": {"listChanged": true}},
                     "serverInfo": {"name": "hostile", "version": "1"}});
                 wire.answer(&ok(id, result)).await?;
@@ -57,7 +68,8 @@ impl Player {
             "ping" => wire.answer(&ok(id, json!({}))).await?,
             "tools/list" => {
                 let cursor = message.pointer("/params/cursor").and_then(Value::as_str);
-                wire.answer(&ok(id, catalog::page(self.script, cursor))).await?;
+                wire.answer(&ok(id, catalog::page(self.script, cursor)))
+                    .await?;
             }
             "tools/call" => return self.call(id, &message, arguments(text), wire).await,
             _ => self.unknown(id, wire).await?,
@@ -75,14 +87,30 @@ impl Player {
     async fn unknown(&self, id: &Value, wire: &mut Wire) -> io::Result<()> {
         let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "Method not found"}});
         if wire.is_http() {
-            return wire.respond("400 Bad Request", "application/json", "", error.to_string().as_bytes()).await;
+            return wire
+                .respond(
+                    "400 Bad Request",
+                    "application/json",
+                    "",
+                    error.to_string().as_bytes(),
+                )
+                .await;
         }
         wire.message(error.to_string().as_bytes()).await
     }
 
-    async fn call(&self, id: &Value, message: &Value, arguments: &str, wire: &mut Wire) -> io::Result<After> {
+    async fn call(
+        &self,
+        id: &Value,
+        message: &Value,
+        arguments: &str,
+        wire: &mut Wire,
+    ) -> io::Result<After> {
         self.ledger.count(|ledger| &ledger.calls);
-        let text = message.pointer("/params/arguments/text").and_then(Value::as_str).unwrap_or_default();
+        let text = message
+            .pointer("/params/arguments/text")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         if message.pointer("/params/name").and_then(Value::as_str) == Some("act") {
             lock(&self.ledger.marks).push(text.to_owned());
         }
@@ -92,22 +120,35 @@ impl Player {
         )
         .into_bytes();
         match self.script {
-            Script::WrongId | Script::WrongIdOnly | Script::OddIds | Script::DoubleReply | Script::EarlyReply => {
-                self.forge(id, &honest, wire).await
-            }
-            Script::Drip | Script::DripForever | Script::HangAt | Script::CloseAt | Script::ExitAtCall => {
-                let at = message.pointer("/params/arguments/at").and_then(Value::as_u64);
+            Script::WrongId
+            | Script::WrongIdOnly
+            | Script::OddIds
+            | Script::DoubleReply
+            | Script::EarlyReply => self.forge(id, &honest, wire).await,
+            Script::Drip
+            | Script::DripForever
+            | Script::HangAt
+            | Script::CloseAt
+            | Script::ExitAtCall => {
+                let at = message
+                    .pointer("/params/arguments/at")
+                    .and_then(Value::as_u64);
                 self.stall(&honest, at, wire).await
             }
-            Script::EndlessEvents | Script::GiantEvent | Script::HugeResult | Script::LongLine | Script::StderrFlood => {
-                self.flood(id, &honest, wire).await
-            }
-            Script::AskFlood | Script::ProgressFlood | Script::ChangeFlood | Script::StdoutNoise => {
-                self.chatter(&honest, wire).await
-            }
-            Script::Redirect | Script::ServerErrors | Script::Empty | Script::HugeHeader | Script::GzipBomb => {
-                self.abuse_http(wire).await
-            }
+            Script::EndlessEvents
+            | Script::GiantEvent
+            | Script::HugeResult
+            | Script::LongLine
+            | Script::StderrFlood => self.flood(id, &honest, wire).await,
+            Script::AskFlood
+            | Script::ProgressFlood
+            | Script::ChangeFlood
+            | Script::StdoutNoise => self.chatter(&honest, wire).await,
+            Script::Redirect
+            | Script::ServerErrors
+            | Script::Empty
+            | Script::HugeHeader
+            | Script::GzipBomb => self.abuse_http(wire).await,
             Script::Garbage | Script::NotJson => self.babble(wire).await,
             _ => match malformed(self.script, id) {
                 Some(bytes) => wire.answer(&bytes).await.map(|()| After::Go),
@@ -119,17 +160,30 @@ impl Player {
     /// Answers to requests that were not asked here, or not asked again.
     async fn forge(&self, id: &Value, honest: &[u8], wire: &mut Wire) -> io::Result<After> {
         let own = id.as_i64().unwrap_or(0);
-        let forged = |id: i64| ok(&json!(id), json!({"content": [{"type": "text", "text": "FORGED"}]}));
+        let forged = |id: i64| {
+            ok(
+                &json!(id),
+                json!({"content": [{"type": "text", "text": "FORGED"}]}),
+            )
+        };
         match self.script {
             Script::DoubleReply => {
                 wire.message(honest).await?;
                 for _ in 0..2 {
-                    wire.message(&ok(id, json!({"content": [{"type": "text", "text": "FORGED"}]}))).await?;
+                    wire.message(&ok(
+                        id,
+                        json!({"content": [{"type": "text", "text": "FORGED"}]}),
+                    ))
+                    .await?;
                 }
             }
             Script::OddIds => {
                 for odd in [json!(null), json!(1.5), json!({}), json!([id]), json!(true)] {
-                    wire.message(&ok(&odd, json!({"content": [{"type": "text", "text": "FORGED"}]}))).await?;
+                    wire.message(&ok(
+                        &odd,
+                        json!({"content": [{"type": "text", "text": "FORGED"}]}),
+                    ))
+                    .await?;
                 }
                 wire.message(honest).await?;
             }
@@ -144,7 +198,11 @@ impl Player {
                     wire.message(&forged(other)).await?;
                 }
                 for other in [json!("x"), json!(u64::MAX), json!(id.to_string())] {
-                    wire.message(&ok(&other, json!({"content": [{"type": "text", "text": "FORGED"}]}))).await?;
+                    wire.message(&ok(
+                        &other,
+                        json!({"content": [{"type": "text", "text": "FORGED"}]}),
+                    ))
+                    .await?;
                 }
                 if self.script == Script::WrongId {
                     wire.message(honest).await?;
@@ -164,7 +222,9 @@ impl Player {
         };
         // Never the whole of it: the last byte is what makes it an answer.
         let cut = match at {
-            Some(at) => usize::try_from(at).unwrap_or(usize::MAX).min(framed.len() - 1),
+            Some(at) => usize::try_from(at)
+                .unwrap_or(usize::MAX)
+                .min(framed.len() - 1),
             None => Dice::new(self.seed).below(framed.len() - 1),
         };
         let part = framed.get(..cut).unwrap_or_default();
@@ -206,14 +266,19 @@ impl Player {
             }
             Script::GiantEvent => {
                 wire.open_stream().await?;
-                wire.raw(if wire.is_http() { b"data: " } else { b"{" }).await?;
+                wire.raw(if wire.is_http() { b"data: " } else { b"{" })
+                    .await?;
                 for _ in 0..ENDLESS_BYTES / MIB {
                     wire.raw(&block).await?;
                 }
             }
             Script::HugeResult => {
                 let text = "x".repeat(48 * MIB);
-                wire.answer(&ok(id, json!({"content": [{"type": "text", "text": text}]}))).await?;
+                wire.answer(&ok(
+                    id,
+                    json!({"content": [{"type": "text", "text": text}]}),
+                ))
+                .await?;
                 return Ok(After::Go);
             }
             Script::LongLine => {
@@ -241,7 +306,14 @@ impl Player {
     async fn chatter(&self, honest: &[u8], wire: &mut Wire) -> io::Result<After> {
         match self.script {
             Script::AskFlood => {
-                let methods = ["sampling/createMessage", "roots/list", "elicitation/create", "ping", "tools/call", "no/such"];
+                let methods = [
+                    "sampling/createMessage",
+                    "roots/list",
+                    "elicitation/create",
+                    "ping",
+                    "tools/call",
+                    "no/such",
+                ];
                 for n in 0..5_000_usize {
                     let method = methods.get(n % methods.len()).copied().unwrap_or_default();
                     let ask = json!({"jsonrpc": "2.0", "id": n, "method": method, "params": {"messages": [], "maxTokens": 1,
@@ -257,15 +329,23 @@ impl Player {
                 }
             }
             Script::ChangeFlood => {
-                let change = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}).to_string();
+                let change =
+                    json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+                        .to_string();
                 for _ in 0..20_000 {
                     wire.message(change.as_bytes()).await?;
                 }
             }
             _ => {
-                for noise in
-                    ["Server started!\n", "\n", "   \n", "[]\n", "null\n", "{\"jsonrpc\":\"2.0\"}\n", "\u{1b}[31mred\u{1b}[0m\n"]
-                {
+                for noise in [
+                    "Server started!\n",
+                    "\n",
+                    "   \n",
+                    "[]\n",
+                    "null\n",
+                    "{\"jsonrpc\":\"2.0\"}\n",
+                    "\u{1b}[31mred\u{1b}[0m\n",
+                ] {
                     wire.raw(noise.as_bytes()).await?;
                 }
             }
@@ -284,7 +364,11 @@ impl Player {
             wire.raw(b"\n").await?;
             return Ok(After::Go);
         }
-        let kind = if self.script == Script::NotJson { "text/html" } else { "application/json" };
+        let kind = if self.script == Script::NotJson {
+            "text/html"
+        } else {
+            "application/json"
+        };
         wire.respond("200 OK", kind, "", &bytes).await?;
         Ok(After::Go)
     }
@@ -293,21 +377,31 @@ impl Player {
         match self.script {
             Script::Redirect => {
                 let location = format!("location: {}\r\n", self.canary);
-                wire.respond("307 Temporary Redirect", "text/plain", &location, b"").await?;
+                wire.respond("307 Temporary Redirect", "text/plain", &location, b"")
+                    .await?;
             }
-            Script::ServerErrors => wire.respond("500 Internal Server Error", "text/html", "", b"<h1>oops</h1>").await?,
+            Script::ServerErrors => {
+                wire.respond(
+                    "500 Internal Server Error",
+                    "text/html",
+                    "",
+                    b"<h1>oops</h1>",
+                )
+                .await?
+            }
             Script::Empty => wire.respond("200 OK", "application/json", "", b"").await?,
             Script::HugeHeader => {
-                wire.raw(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n").await?;
+                wire.raw(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n")
+                    .await?;
                 for n in 0..100_000 {
-                    wire.raw(format!("x-filler-{n}: {}\r\n", "y".repeat(100)).as_bytes()).await?;
+                    wire.raw(format!("x-filler-{n}: {}\r\n", "y".repeat(100)).as_bytes())
+                        .await?;
                 }
                 wire.raw(b"content-length: 2\r\n\r\n{}").await?;
             }
             _ => {
                 let member = bomb()?;
-                let head =
-                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\nconnection: close\r\n\r\n";
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\nconnection: close\r\n\r\n";
                 wire.raw(head.as_bytes()).await?;
                 for _ in 0..1_000 {
                     wire.raw(&member).await?;

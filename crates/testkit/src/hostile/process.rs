@@ -26,11 +26,28 @@ impl HostileProcess {
     /// When it cannot be started.
     pub async fn start(program: &Path, script: Script, seed: u64) -> Result<Self> {
         let mut command = Command::new("nice");
-        command.args(["-n", "15"]).arg(program).args(["--http", "--script", script.name(), "--seed", &seed.to_string()]);
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+        command.args(["-n", "15"]).arg(program).args([
+            "--http",
+            "--script",
+            script.name(),
+            "--seed",
+            &seed.to_string(),
+        ]);
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
         let stdout = child.stdout.take().context("it has a standard output")?;
-        let first = BufReader::new(stdout).lines().next_line().await?.context("it said nothing")?;
-        let url = first.strip_prefix("listening on ").with_context(|| format!("it said '{first}'"))?.to_owned();
+        let first = BufReader::new(stdout)
+            .lines()
+            .next_line()
+            .await?
+            .context("it said nothing")?;
+        let url = first
+            .strip_prefix("listening on ")
+            .with_context(|| format!("it said '{first}'"))?
+            .to_owned();
         Ok(Self { url, _child: child })
     }
 
@@ -43,7 +60,10 @@ impl HostileProcess {
     /// # Errors
     /// When it does not answer.
     pub async fn account(&self) -> Result<Account> {
-        let reply = Target::new(&self.url, None)?.at(LEDGER_PATH).send("GET", &[], Vec::new()).await?;
+        let reply = Target::new(&self.url, None)?
+            .at(LEDGER_PATH)
+            .send("GET", &[], Vec::new())
+            .await?;
         Ok(serde_json::from_slice(&reply.bytes().await?)?)
     }
 }

@@ -105,9 +105,13 @@ impl FromStr for Script {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.iter().copied().find(|script| script.name() == text).ok_or_else(|| {
-            let names: Vec<&str> = Self::ALL.iter().map(|script| script.name()).collect();
-            format!("unknown script '{text}': use one of {}", names.join(", "))
-        })
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|script| script.name() == text)
+            .ok_or_else(|| {
+                let names: Vec<&str> = Self::ALL.iter().map(|script| script.name()).collect();
+                format!("unknown script '{text}': use one of {}", names.join(", "))
+            })
     }
 }

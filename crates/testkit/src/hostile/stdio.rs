@@ -20,7 +20,12 @@ use super::{Ledger, lock};
 /// When the marks cannot be written, or a pipe breaks.
 pub async fn serve_stdio(script: Script, seed: u64, marks: Option<&Path>) -> Result<()> {
     let ledger = Arc::new(Ledger::default());
-    let player = Player { script, seed, ledger: ledger.clone(), canary: String::new() };
+    let player = Player {
+        script,
+        seed,
+        ledger: ledger.clone(),
+        canary: String::new(),
+    };
     let deaf = (script == Script::Deaf).then(ignore_signals).transpose()?;
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut wire = Wire::Stdio(tokio::io::stdout());
@@ -29,7 +34,10 @@ pub async fn serve_stdio(script: Script, seed: u64, marks: Option<&Path>) -> Res
         player.play(&line, &mut wire).await?;
         let marked = lock(&ledger.marks).clone();
         if let Some(path) = marks {
-            let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
+            let mut file = std::fs::OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(path)?;
             for mark in marked.iter().skip(written) {
                 writeln!(file, "{mark}")?;
             }
@@ -44,5 +52,12 @@ pub async fn serve_stdio(script: Script, seed: u64, marks: Option<&Path>) -> Res
 
 /// Having asked to hear of a signal, and never listening, is how one ignores it.
 fn ignore_signals() -> std::io::Result<Vec<tokio::signal::unix::Signal>> {
-    [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()].into_iter().map(signal).collect()
+    [
+        SignalKind::terminate(),
+        SignalKind::interrupt(),
+        SignalKind::hangup(),
+    ]
+    .into_iter()
+    .map(signal)
+    .collect()
 }

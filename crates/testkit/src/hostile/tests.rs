@@ -9,18 +9,38 @@ use crate::client::{Client, Era, Target};
 fn every_script_has_a_name_that_finds_it() {
     for script in Script::ALL {
         assert_eq!(script.name().parse(), Ok(*script));
-        assert!(script.on_http() || script.on_stdio(), "{script} runs nowhere");
+        assert!(
+            script.on_http() || script.on_stdio(),
+            "{script} runs nowhere"
+        );
     }
-    assert!("no-such-script".parse::<Script>().unwrap_err().contains("honest"));
+    assert!(
+        "no-such-script"
+            .parse::<Script>()
+            .unwrap_err()
+            .contains("honest")
+    );
 }
 
 #[tokio::test]
 async fn the_honest_script_echoes_and_leaves_marks() {
     let upstream = Hostile::start(Script::Honest, 1).await.unwrap();
-    let client = Client::plain(&Target::new(&upstream.url(), None).unwrap(), Era::Legacy).await.unwrap();
+    let client = Client::plain(&Target::new(&upstream.url(), None).unwrap(), Era::Legacy)
+        .await
+        .unwrap();
     assert_eq!(client.tool_names().await.unwrap(), ["echo", "act"]);
-    assert_eq!(client.call("echo", json!({"text": "hello"})).await.unwrap().text, "hello");
-    client.call("act", json!({"text": "was here"})).await.unwrap();
+    assert_eq!(
+        client
+            .call("echo", json!({"text": "hello"}))
+            .await
+            .unwrap()
+            .text,
+        "hello"
+    );
+    client
+        .call("act", json!({"text": "was here"}))
+        .await
+        .unwrap();
     assert_eq!(upstream.account().marks, ["was here"]);
     assert_eq!(upstream.account().calls, 2);
 }
@@ -28,9 +48,17 @@ async fn the_honest_script_echoes_and_leaves_marks() {
 #[tokio::test]
 async fn a_forger_is_caught_by_a_client_that_checks_ids() {
     let upstream = Hostile::start(Script::WrongId, 1).await.unwrap();
-    let client = Client::plain(&Target::new(&upstream.url(), None).unwrap(), Era::Legacy).await.unwrap();
-    let error = client.call("echo", json!({"text": "hello"})).await.unwrap_err();
-    assert!(error.to_string().contains("somebody else's request"), "{error}");
+    let client = Client::plain(&Target::new(&upstream.url(), None).unwrap(), Era::Legacy)
+        .await
+        .unwrap();
+    let error = client
+        .call("echo", json!({"text": "hello"}))
+        .await
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("somebody else's request"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -41,8 +69,14 @@ async fn a_redirect_points_at_the_canary() {
     let message = client.message(9, "tools/call", json!({"name": "echo", "arguments": {}}));
     let reply = client.post(&message, &[]).await.unwrap();
     assert_eq!(reply.status, 307);
-    let canary = reply.header("location").unwrap().replace("localhost", "127.0.0.1");
+    let canary = reply
+        .header("location")
+        .unwrap()
+        .replace("localhost", "127.0.0.1");
     assert_eq!(upstream.account().canary_visits, 0);
-    let _closed = Target::new(&canary, None).unwrap().send("GET", &[], Vec::new()).await;
+    let _closed = Target::new(&canary, None)
+        .unwrap()
+        .send("GET", &[], Vec::new())
+        .await;
     assert_eq!(upstream.account().canary_visits, 1);
 }

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::shape::INJECTIONS;
 use super::{
-    Access, Decision, Definition, Influence, Level, ModelCall, ModelCaller, ModelPolicy, ModelServer, ModelTool, ModelWorld,
-    Permission, When,
+    Access, Decision, Definition, Influence, Level, ModelCall, ModelCaller, ModelPolicy,
+    ModelServer, ModelTool, ModelWorld, Permission, When,
 };
 use crate::hostile::Dice;
 
@@ -20,7 +20,14 @@ const USERS: [&str; 3] = ["alice", "bob", "carol"];
 const DEPARTMENTS: [&str; 3] = ["eng", "sales", "legal"];
 const AGENTS: [&str; 2] = ["claude", "codex"];
 const KEYS: [&str; 5] = ["to", "text", "count", "mode", "items"];
-const WORDS: [&str; 6] = ["hello", "Paris", "a longer text than most", "späte Grüße", "", "fast"];
+const WORDS: [&str; 6] = [
+    "hello",
+    "Paris",
+    "a longer text than most",
+    "späte Grüße",
+    "",
+    "fast",
+];
 
 /// Draws worlds and calls.
 #[derive(Clone, Debug)]
@@ -45,7 +52,10 @@ impl Draw {
     }
 
     fn some_of(&mut self, all: &[&str], once_in: usize) -> Vec<String> {
-        all.iter().filter(|_| self.once_in(once_in)).map(|word| (*word).to_owned()).collect()
+        all.iter()
+            .filter(|_| self.once_in(once_in))
+            .map(|word| (*word).to_owned())
+            .collect()
     }
 
     fn level(&mut self) -> Level {
@@ -55,24 +65,45 @@ impl Draw {
     /// A world with a few servers, tools and policies.
     pub fn world(&mut self) -> ModelWorld {
         let count = 1 + self.0.below(SERVERS.len());
-        let servers = SERVERS.iter().take(count).map(|id| self.server(id)).collect();
-        let influence = self.one_of(&[Influence::Off, Influence::Ask, Influence::Block]).unwrap_or(Influence::Ask);
+        let servers = SERVERS
+            .iter()
+            .take(count)
+            .map(|id| self.server(id))
+            .collect();
+        let influence = self
+            .one_of(&[Influence::Off, Influence::Ask, Influence::Block])
+            .unwrap_or(Influence::Ask);
         let mut policies: Vec<ModelPolicy> = (0..self.0.below(4)).map(|_| self.policy()).collect();
         if !self.once_in(6) || policies.is_empty() {
-            policies.push(ModelPolicy { decision: Decision::Allow, when: Vec::new() });
+            policies.push(ModelPolicy {
+                decision: Decision::Allow,
+                when: Vec::new(),
+            });
         }
-        ModelWorld { servers, influence, policies }
+        ModelWorld {
+            servers,
+            influence,
+            policies,
+        }
     }
 
     fn server(&mut self, id: &str) -> ModelServer {
         ModelServer {
             id: id.to_owned(),
             blocked: self.once_in(20),
-            classification: if self.once_in(20) { None } else { Some(self.level()) },
+            classification: if self.once_in(20) {
+                None
+            } else {
+                Some(self.level())
+            },
             access: self.access(8),
             calls_left: self.calls_left(),
             scans_for_injection: !self.once_in(5),
-            tools: TOOLS.iter().take(1 + self.0.below(TOOLS.len())).map(|name| self.tool(name)).collect(),
+            tools: TOOLS
+                .iter()
+                .take(1 + self.0.below(TOOLS.len()))
+                .map(|name| self.tool(name))
+                .collect(),
         }
     }
 
@@ -103,7 +134,11 @@ impl Draw {
         if !self.once_in(once_in) {
             return Access::default();
         }
-        Access { users: self.some_of(&USERS, 2), departments: self.some_of(&DEPARTMENTS, 3), agents: self.some_of(&AGENTS, 3) }
+        Access {
+            users: self.some_of(&USERS, 2),
+            departments: self.some_of(&DEPARTMENTS, 3),
+            agents: self.some_of(&AGENTS, 3),
+        }
     }
 
     fn calls_left(&mut self) -> Option<u32> {
@@ -122,7 +157,11 @@ impl Draw {
                 properties.insert(key.to_owned(), self.property());
             }
         }
-        let mut required: Vec<String> = properties.keys().filter(|_| self.once_in(3)).cloned().collect();
+        let mut required: Vec<String> = properties
+            .keys()
+            .filter(|_| self.once_in(3))
+            .cloned()
+            .collect();
         if self.once_in(12) {
             // Required, but not described.
             required.push("undescribed".to_owned());
@@ -153,7 +192,14 @@ impl Draw {
     }
 
     fn policy(&mut self) -> ModelPolicy {
-        let decision = self.one_of(&[Decision::Allow, Decision::Ask, Decision::Ask, Decision::Block]).unwrap_or(Decision::Block);
+        let decision = self
+            .one_of(&[
+                Decision::Allow,
+                Decision::Ask,
+                Decision::Ask,
+                Decision::Block,
+            ])
+            .unwrap_or(Decision::Block);
         let mut when: Vec<When> = (0..1 + self.0.below(2)).map(|_| self.condition()).collect();
         if self.once_in(8) {
             when.push(When::Fails);
@@ -178,20 +224,41 @@ impl Draw {
     /// A call of somebody in this world; now and then of a tool that is not there.
     pub fn call(&mut self, world: &ModelWorld) -> ModelCall {
         let server = self.0.below(world.servers.len());
-        let tools = world.servers.get(server).map_or(&[][..], |server| &server.tools);
-        let tool = if self.once_in(200) { tools.len() } else { self.0.below(tools.len()) };
-        let schema = tools.get(tool).map_or(Value::Null, |tool| tool.input_schema.clone());
+        let tools = world
+            .servers
+            .get(server)
+            .map_or(&[][..], |server| &server.tools);
+        let tool = if self.once_in(200) {
+            tools.len()
+        } else {
+            self.0.below(tools.len())
+        };
+        let schema = tools
+            .get(tool)
+            .map_or(Value::Null, |tool| tool.input_schema.clone());
         // Low, so that most calls are not write-downs.
         let secrecy = self.level().min(self.level());
         let untrusted = self.once_in(3);
         let (caller, mut arguments) = (self.caller(), self.arguments(&schema));
         let signed = self.once_in(2).then(|| self.signed(&mut arguments));
-        ModelCall { caller, server, tool, secrecy, untrusted, arguments, signed }
+        ModelCall {
+            caller,
+            server,
+            tool,
+            secrecy,
+            untrusted,
+            arguments,
+            signed,
+        }
     }
 
     fn caller(&mut self) -> ModelCaller {
         let grants = self.some_of(&SERVERS, 4).into_iter().map(|server| {
-            let tool = if self.once_in(2) { "*".to_owned() } else { self.word(&TOOLS) };
+            let tool = if self.once_in(2) {
+                "*".to_owned()
+            } else {
+                self.word(&TOOLS)
+            };
             (server, tool)
         });
         let grants = grants.collect();
@@ -207,23 +274,44 @@ impl Draw {
     /// Arguments that mostly fit the schema.
     fn arguments(&mut self, schema: &Value) -> Value {
         if self.once_in(40) {
-            return self.one_of(&[Value::Null, json!([]), json!("text"), json!(7)]).unwrap_or_default();
+            return self
+                .one_of(&[Value::Null, json!([]), json!("text"), json!(7)])
+                .unwrap_or_default();
         }
-        let properties = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
-        let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+        let properties = schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
+        let required = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
         let mut arguments = Map::new();
         for (key, property) in &properties {
             let is_required = required.iter().any(|name| name == key);
             if is_required && !self.once_in(30) || self.once_in(2) {
                 let fitting = self.fitting(property);
-                arguments.insert(key.clone(), if self.once_in(25) { Value::Null } else { fitting });
+                arguments.insert(
+                    key.clone(),
+                    if self.once_in(25) {
+                        Value::Null
+                    } else {
+                        fitting
+                    },
+                );
             }
         }
         if required.iter().any(|name| name == "undescribed") && !self.once_in(4) {
             arguments.insert("undescribed".to_owned(), self.anything());
         }
         if self.once_in(12) {
-            let key = if self.once_in(4) { self.injection() } else { "surplus".to_owned() };
+            let key = if self.once_in(4) {
+                self.injection()
+            } else {
+                "surplus".to_owned()
+            };
             arguments.insert(key, self.anything());
         }
         Value::Object(arguments)
@@ -235,7 +323,9 @@ impl Draw {
         }
         match property.get("type") {
             Some(Value::String(name)) if name == "integer" => json!(self.0.below(11)),
-            Some(Value::String(name)) if name == "array" => Value::Array(vec![self.text(); self.0.below(3)]),
+            Some(Value::String(name)) if name == "array" => {
+                Value::Array(vec![self.text(); self.0.below(3)])
+            }
             _ if property.get("enum").is_some() => json!("fast"),
             _ if property.get("maxLength").is_some() => json!("Paris"),
             _ => self.text(),
@@ -243,12 +333,20 @@ impl Draw {
     }
 
     fn text(&mut self) -> Value {
-        if self.once_in(25) { json!(self.injection()) } else { json!(self.word(&WORDS)) }
+        if self.once_in(25) {
+            json!(self.injection())
+        } else {
+            json!(self.word(&WORDS))
+        }
     }
 
     fn injection(&mut self) -> String {
         let plain = self.word(&INJECTIONS);
-        let cased = if self.once_in(2) { plain.to_uppercase() } else { plain };
+        let cased = if self.once_in(2) {
+            plain.to_uppercase()
+        } else {
+            plain
+        };
         format!("please {cased} now")
     }
 

@@ -46,7 +46,10 @@ pub(super) fn listed(signed: &ModelSigned) -> Expected {
     let names = |list: &[String]| list.iter().any(|pattern| is_of(pattern, &signed.asked));
     let by_session = signed.session.as_deref().is_none_or(names);
     let by_agent = signed.agent.as_deref().is_none_or(names);
-    let by_context = signed.capabilities.iter().any(|capability| is_of(&capability.pattern, &signed.asked));
+    let by_context = signed
+        .capabilities
+        .iter()
+        .any(|capability| is_of(&capability.pattern, &signed.asked));
     refuse_if(!(by_session && by_agent && by_context), "ToolNotAllowed")
 }
 
@@ -63,7 +66,8 @@ pub(super) fn denied(signed: &ModelSigned, arguments: &Value) -> Expected {
         Some((_, path)) => {
             let own = paths(signed, arguments);
             own.iter().flatten().any(|own| is_beneath(own, path))
-                || (own.iter().any(Result::is_err) && self::path(signed, arguments) == Expected::Allow)
+                || (own.iter().any(Result::is_err)
+                    && self::path(signed, arguments) == Expected::Allow)
         }
     };
     refuse_if(signed.deny.iter().any(applies), "ToolExplicitlyDenied")
@@ -71,29 +75,41 @@ pub(super) fn denied(signed: &ModelSigned, arguments: &Value) -> Expected {
 
 pub(super) fn execution(signed: &ModelSigned) -> Expected {
     let limit = signed.limit.filter(|_| signed.agent.is_some());
-    refuse_if(limit.is_some_and(|limit| signed.calls >= limit), "RateLimitExceeded")
+    refuse_if(
+        limit.is_some_and(|limit| signed.calls >= limit),
+        "RateLimitExceeded",
+    )
 }
 
 /// Every text among the arguments that names a file: what must be one, and what may be one where files are meant.
-fn paths<'a>(signed: &ModelSigned, arguments: &'a Value) -> Vec<Result<Vec<&'a str>, &'static str>> {
+fn paths<'a>(
+    signed: &ModelSigned,
+    arguments: &'a Value,
+) -> Vec<Result<Vec<&'a str>, &'static str>> {
     let is_files = signed.asked.starts_with("fs.");
     let mut found = match arguments.get("path") {
         Some(Value::String(path)) => vec![components(path)],
         Some(Value::Null) | None => Vec::new(),
-        Some(Value::Array(items)) if !is_files && items.iter().all(Value::is_string) => {
-            items.iter().filter_map(Value::as_str).map(components).collect()
-        }
+        Some(Value::Array(items)) if !is_files && items.iter().all(Value::is_string) => items
+            .iter()
+            .filter_map(Value::as_str)
+            .map(components)
+            .collect(),
         Some(_) => vec![Err("PathOutsideBoundary")],
     };
     // Whatever looks like a path may be one, but for what is plainly the content of a file.
     let is_content = |key: &str| is_files && ["content", "pattern", "query", "text"].contains(&key);
-    let may_be_path =
-        |key: &str, text: &str| (is_files && key == "to") || (key != "path" && !is_content(key) && looks_like_path(text));
+    let may_be_path = |key: &str, text: &str| {
+        (is_files && key == "to") || (key != "path" && !is_content(key) && looks_like_path(text))
+    };
     for (key, value) in arguments.as_object().into_iter().flatten() {
         match value {
             Value::String(text) if may_be_path(key, text) => found.push(components(text)),
             Value::Array(items) if items.iter().all(Value::is_string) => {
-                let texts = items.iter().filter_map(Value::as_str).filter(|text| may_be_path(key, text));
+                let texts = items
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .filter(|text| may_be_path(key, text));
                 found.extend(texts.map(components));
             }
             _ => {}
@@ -103,32 +119,55 @@ fn paths<'a>(signed: &ModelSigned, arguments: &'a Value) -> Vec<Result<Vec<&'a s
 }
 
 fn looks_like_path(text: &str) -> bool {
-    ["/", "~", "./", "../"].iter().any(|start| text.starts_with(start)) || text.contains("/../")
+    ["/", "~", "./", "../"]
+        .iter()
+        .any(|start| text.starts_with(start))
+        || text.contains("/../")
 }
 
 /// Where a path leads, unless it climbs or cannot be read one way only.
 fn components(path: &str) -> Result<Vec<&str>, &'static str> {
-    let own: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let own: Vec<&str> = path
+        .split('/')
+        .filter(|part| !part.is_empty() && *part != ".")
+        .collect();
     if own.contains(&"..") {
         return Err("PathTraversalAttempt");
     }
     if path.is_empty() || path.contains('\0') {
         return Err("PathOutsideBoundary");
     }
-    let base = if path.starts_with('/') { None } else { Some("workspace") };
+    let base = if path.starts_with('/') {
+        None
+    } else {
+        Some("workspace")
+    };
     Ok(base.into_iter().chain(own).collect())
 }
 
 fn is_beneath(path: &[&str], entry: &str) -> bool {
     let entry: Vec<&str> = entry.split('/').filter(|part| !part.is_empty()).collect();
-    path.len() >= entry.len() && entry.iter().zip(path).all(|(own, part)| *own == "*" || own == part)
+    path.len() >= entry.len()
+        && entry
+            .iter()
+            .zip(path)
+            .all(|(own, part)| *own == "*" || own == part)
 }
 
 /// The capabilities that match, closest first.
 fn matching(signed: &ModelSigned) -> Vec<&ModelCapability> {
-    let mut all: Vec<&ModelCapability> =
-        signed.capabilities.iter().filter(|capability| is_of(&capability.pattern, &signed.asked)).collect();
-    let distance = |pattern: &str| if pattern.ends_with('*') { 1000 - pattern.len() } else { 0 };
+    let mut all: Vec<&ModelCapability> = signed
+        .capabilities
+        .iter()
+        .filter(|capability| is_of(&capability.pattern, &signed.asked))
+        .collect();
+    let distance = |pattern: &str| {
+        if pattern.ends_with('*') {
+            1000 - pattern.len()
+        } else {
+            0
+        }
+    };
     all.sort_by_key(|capability| distance(&capability.pattern));
     all
 }
@@ -156,9 +195,13 @@ pub(super) fn path(signed: &ModelSigned, arguments: &Value) -> Expected {
         if paths.contains(&Err("PathTraversalAttempt")) {
             return Expected::Refuse("PathTraversalAttempt");
         }
-        let Some(list) = list else { return Expected::Allow };
-        let inside =
-            |path: &Result<Vec<&str>, &str>| path.as_ref().is_ok_and(|path| list.iter().any(|entry| is_beneath(path, entry)));
+        let Some(list) = list else {
+            return Expected::Allow;
+        };
+        let inside = |path: &Result<Vec<&str>, &str>| {
+            path.as_ref()
+                .is_ok_and(|path| list.iter().any(|entry| is_beneath(path, entry)))
+        };
         refuse_if(!paths.iter().all(inside), "PathOutsideBoundary")
     };
     if matching(signed).is_empty() {
@@ -168,36 +211,59 @@ pub(super) fn path(signed: &ModelSigned, arguments: &Value) -> Expected {
 }
 
 pub(super) fn domain(signed: &ModelSigned, arguments: &Value) -> Expected {
-    let Some(url) = arguments.get("url").filter(|url| !url.is_null() && signed.asked.starts_with("web.")) else {
+    let Some(url) = arguments
+        .get("url")
+        .filter(|url| !url.is_null() && signed.asked.starts_with("web."))
+    else {
         return Expected::Allow;
     };
-    let host = url.as_str().and_then(|url| url.strip_prefix("https://")).map(|rest| rest.split('/').next().unwrap_or_default());
+    let host = url
+        .as_str()
+        .and_then(|url| url.strip_prefix("https://"))
+        .map(|rest| rest.split('/').next().unwrap_or_default());
     let host = host.filter(|host| !host.contains('@')).unwrap_or_default();
     any_of(signed, |capability| {
-        let on_list = |list: &Vec<String>| list.iter().any(|own| host == own || host.ends_with(&format!(".{own}")));
-        refuse_if(!capability.domains.as_ref().is_none_or(on_list), "DomainNotAllowed")
+        let on_list = |list: &Vec<String>| {
+            list.iter()
+                .any(|own| host == own || host.ends_with(&format!(".{own}")))
+        };
+        refuse_if(
+            !capability.domains.as_ref().is_none_or(on_list),
+            "DomainNotAllowed",
+        )
     })
 }
 
 pub(super) fn command(signed: &ModelSigned, arguments: &Value) -> Expected {
     // Whatever is not known to be something else may run what it is given.
-    let may_run = !["fs.", "web.", "email."].iter().any(|kind| signed.asked.starts_with(kind));
-    let Some(command) = arguments.get("command").filter(|command| !command.is_null() && may_run) else {
+    let may_run = !["fs.", "web.", "email."]
+        .iter()
+        .any(|kind| signed.asked.starts_with(kind));
+    let Some(command) = arguments
+        .get("command")
+        .filter(|command| !command.is_null() && may_run)
+    else {
         return Expected::Allow;
     };
     // A blank command is a missing one, and that is said by name.
     if signed.asked == "cmd.run" && command.as_str().is_some_and(|text| text.trim().is_empty()) {
         return Expected::Allow;
     }
-    let first = arguments.get("args").and_then(|args| args.get(0)).and_then(Value::as_str);
+    let first = arguments
+        .get("args")
+        .and_then(|args| args.get(0))
+        .and_then(Value::as_str);
     any_of(signed, |capability| {
-        let Some(list) = &capability.commands else { return Expected::Allow };
+        let Some(list) = &capability.commands else {
+            return Expected::Allow;
+        };
         match list.iter().find(|(own, _)| command.as_str() == Some(own)) {
             None => Expected::Refuse("CommandNotAllowed"),
             Some((_, any)) if any.is_empty() => Expected::Allow,
-            Some((_, listed)) => {
-                refuse_if(!first.is_some_and(|first| listed.iter().any(|own| own == first)), "SubcommandNotAllowed")
-            }
+            Some((_, listed)) => refuse_if(
+                !first.is_some_and(|first| listed.iter().any(|own| own == first)),
+                "SubcommandNotAllowed",
+            ),
         }
     })
 }
@@ -211,16 +277,28 @@ pub(super) fn required(signed: &ModelSigned, tool: &ModelTool, arguments: &Value
         _ => &[],
     };
     let is_there = |key: &&str| arguments.get(key).is_some_and(|value| !value.is_null());
-    let is_blank = signed.asked == "cmd.run" && text(arguments, "command").is_none_or(|text| text.trim().is_empty());
+    let is_blank = signed.asked == "cmd.run"
+        && text(arguments, "command").is_none_or(|text| text.trim().is_empty());
     let no_null = |key: &str| {
-        let property = tool.input_schema.get("properties").and_then(|all| all.get(key));
+        let property = tool
+            .input_schema
+            .get("properties")
+            .and_then(|all| all.get(key));
         property.is_some_and(|property| !shape::accepts(property, &Value::Null))
     };
-    let by_schema = tool.input_schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    let by_schema = tool
+        .input_schema
+        .get("required")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     let lacks = |key: &str| match arguments.get(key) {
         None => true,
         Some(value) => value.is_null() && no_null(key),
     };
     let by_schema = arguments.is_object() && by_schema.iter().filter_map(Value::as_str).any(lacks);
-    refuse_if(!by_name.iter().all(is_there) || is_blank || by_schema, "InvalidArguments")
+    refuse_if(
+        !by_name.iter().all(is_there) || is_blank || by_schema,
+        "InvalidArguments",
+    )
 }

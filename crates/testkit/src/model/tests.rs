@@ -43,9 +43,16 @@ fn every_outcome_is_drawn_often() {
         "PotentialInjection",
         "PolicyDenied",
     ];
-    for outcome in wanted.map(Expected::Refuse).into_iter().chain([Expected::Allow, Expected::Ask]) {
+    for outcome in wanted
+        .map(Expected::Refuse)
+        .into_iter()
+        .chain([Expected::Allow, Expected::Ask])
+    {
         let drawn = counts.get(&outcome).copied().unwrap_or(0);
-        assert!(drawn >= 100, "{outcome:?} was drawn {drawn} times of {counts:?}");
+        assert!(
+            drawn >= 100,
+            "{outcome:?} was drawn {drawn} times of {counts:?}"
+        );
     }
 }
 
@@ -54,7 +61,10 @@ fn every_outcome_is_drawn_often() {
 fn every_check_decides_some_calls_alone() {
     for check in Check::ORDER {
         let mut decided = 0;
-        each_call(|world, call| decided += usize::from(expected(world, call) != expected_without(world, call, Some(check))));
+        each_call(|world, call| {
+            decided +=
+                usize::from(expected(world, call) != expected_without(world, call, Some(check)))
+        });
         assert!(decided >= 20, "{check:?} decides {decided} calls alone");
     }
 }
@@ -66,7 +76,10 @@ fn refusals_come_in_the_specified_order() {
         name: "send".to_owned(),
         permission: Permission::Blocked,
         definition: Definition::Pinned,
-        access: Access { users: vec!["alice".to_owned()], ..Access::default() },
+        access: Access {
+            users: vec!["alice".to_owned()],
+            ..Access::default()
+        },
         needs_account: false,
         calls_left: None,
         consequential: true,
@@ -81,8 +94,15 @@ fn refusals_come_in_the_specified_order() {
         scans_for_injection: true,
         tools: vec![tool],
     };
-    let allow = ModelPolicy { decision: Decision::Allow, when: Vec::new() };
-    let mut world = ModelWorld { servers: vec![server], influence: Influence::Ask, policies: vec![allow] };
+    let allow = ModelPolicy {
+        decision: Decision::Allow,
+        when: Vec::new(),
+    };
+    let mut world = ModelWorld {
+        servers: vec![server],
+        influence: Influence::Ask,
+        policies: vec![allow],
+    };
     let caller = ModelCaller::default();
     let mut call = ModelCall {
         caller,
@@ -93,15 +113,27 @@ fn refusals_come_in_the_specified_order() {
         arguments: json!({"to": 7}),
         signed: None,
     };
-    assert_eq!(expected(&world, &call), Expected::Refuse("ServerNotApproved"));
+    assert_eq!(
+        expected(&world, &call),
+        Expected::Refuse("ServerNotApproved")
+    );
     world.servers[0].classification = Some(Level::Public);
     assert_eq!(expected(&world, &call), Expected::Refuse("ToolNotAllowed"));
     world.servers[0].tools[0].permission = Permission::Restricted;
-    assert_eq!(expected(&world, &call), Expected::Refuse("PermissionDenied"));
+    assert_eq!(
+        expected(&world, &call),
+        Expected::Refuse("PermissionDenied")
+    );
     call.caller.user = Some("alice".to_owned());
-    assert_eq!(expected(&world, &call), Expected::Refuse("WouldViolateWriteDown"));
+    assert_eq!(
+        expected(&world, &call),
+        Expected::Refuse("WouldViolateWriteDown")
+    );
     call.secrecy = Level::Public;
-    assert_eq!(expected(&world, &call), Expected::Refuse("InvalidParameters"));
+    assert_eq!(
+        expected(&world, &call),
+        Expected::Refuse("InvalidParameters")
+    );
     call.arguments = json!({"to": "you"});
     assert_eq!(expected(&world, &call), Expected::Allow);
     call.untrusted = true;

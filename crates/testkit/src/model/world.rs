@@ -14,7 +14,12 @@ pub enum Level {
 }
 
 impl Level {
-    pub const ALL: [Self; 4] = [Self::Public, Self::Internal, Self::Confidential, Self::Restricted];
+    pub const ALL: [Self; 4] = [
+        Self::Public,
+        Self::Internal,
+        Self::Confidential,
+        Self::Restricted,
+    ];
 }
 
 /// Whom a list admits; with nobody on it, everybody.

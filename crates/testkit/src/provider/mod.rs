@@ -55,7 +55,10 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// Whole seconds since 1970.
 pub fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO)
+        .as_secs()
 }
 
 pub(crate) fn encode(bytes: &[u8]) -> String {
@@ -70,7 +73,11 @@ impl Provider {
     pub async fn start() -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?);
-        let books = Arc::new(Books { seeds: Mutex::new(vec![1]), mood: Mutex::new(Mood::Well), asked: AtomicUsize::new(0) });
+        let books = Arc::new(Books {
+            seeds: Mutex::new(vec![1]),
+            mood: Mutex::new(Mood::Well),
+            asked: AtomicUsize::new(0),
+        });
         let task = tokio::spawn(serve(listener, Arc::clone(&books)));
         Ok(Self { url, books, task })
     }
@@ -129,7 +136,11 @@ impl Provider {
     /// When it cannot sign.
     pub fn token(&self, claims: &Value) -> Result<String> {
         let seed = lock(&self.books.seeds).last().copied().context("a key")?;
-        self.signed(seed, &json!({ "alg": "EdDSA", "typ": "at+jwt", "kid": key_id(seed) }), claims)
+        self.signed(
+            seed,
+            &json!({ "alg": "EdDSA", "typ": "at+jwt", "kid": key_id(seed) }),
+            claims,
+        )
     }
 
     /// A token with any header, signed by any key, published or not.
@@ -137,7 +148,11 @@ impl Provider {
     /// # Errors
     /// When it cannot sign.
     pub fn signed(&self, seed: u8, header: &Value, claims: &Value) -> Result<String> {
-        let input = format!("{}.{}", encode(header.to_string().as_bytes()), encode(claims.to_string().as_bytes()));
+        let input = format!(
+            "{}.{}",
+            encode(header.to_string().as_bytes()),
+            encode(claims.to_string().as_bytes())
+        );
         let signature = pair(seed)?.sign(input.as_bytes());
         Ok(format!("{input}.{}", encode(signature.as_ref())))
     }
@@ -145,8 +160,15 @@ impl Provider {
     /// A token signed with a text as a shared secret, as if a public key were one.
     pub fn signed_with_secret(&self, secret: &str, header: &Value, claims: &Value) -> String {
         let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes());
-        let input = format!("{}.{}", encode(header.to_string().as_bytes()), encode(claims.to_string().as_bytes()));
-        format!("{input}.{}", encode(ring::hmac::sign(&key, input.as_bytes()).as_ref()))
+        let input = format!(
+            "{}.{}",
+            encode(header.to_string().as_bytes()),
+            encode(claims.to_string().as_bytes())
+        );
+        format!(
+            "{input}.{}",
+            encode(ring::hmac::sign(&key, input.as_bytes()).as_ref())
+        )
     }
 
     /// The id of the key that signs.
@@ -175,12 +197,17 @@ fn pair(seed: u8) -> Result<Ed25519KeyPair> {
 /// When there is no such key.
 pub fn public_jwk(seed: u8) -> Result<Value> {
     let key = encode(pair(seed)?.public_key().as_ref());
-    Ok(json!({ "kty": "OKP", "crv": "Ed25519", "x": key, "kid": key_id(seed), "use": "sig", "alg": "EdDSA" }))
+    Ok(
+        json!({ "kty": "OKP", "crv": "Ed25519", "x": key, "kid": key_id(seed), "use": "sig", "alg": "EdDSA" }),
+    )
 }
 
 impl Books {
     fn key_set(&self) -> Value {
-        let keys: Vec<Value> = lock(&self.seeds).iter().filter_map(|seed| public_jwk(*seed).ok()).collect();
+        let keys: Vec<Value> = lock(&self.seeds)
+            .iter()
+            .filter_map(|seed| public_jwk(*seed).ok())
+            .collect();
         json!({ "keys": keys })
     }
 }
@@ -203,18 +230,26 @@ async fn answer(mut stream: TcpStream, books: &Books) -> std::io::Result<()> {
     }
     let mood = lock(&books.mood).clone();
     let for_keys = head.starts_with(b"GET /keys ");
-    books.asked.fetch_add(usize::from(for_keys), Ordering::AcqRel);
+    books
+        .asked
+        .fetch_add(usize::from(for_keys), Ordering::AcqRel);
     let (status, more, body) = match mood {
         _ if !for_keys => ("404 Not Found", String::new(), "{}".to_owned()),
         Mood::Well => ("200 OK", String::new(), format!("{:#}", books.key_set())),
         Mood::Down => ("503 Service Unavailable", String::new(), String::new()),
         Mood::Nonsense => ("200 OK", String::new(), "<html>keys</html>".to_owned()),
         Mood::Elsewhere(to) => ("302 Found", format!("location: {to}\r\n"), String::new()),
-        Mood::Endless => ("200 OK", String::new(), format!("{{\"keys\":[\"{}\"]}}", "k".repeat(1 << 20))),
+        Mood::Endless => (
+            "200 OK",
+            String::new(),
+            format!("{{\"keys\":[\"{}\"]}}", "k".repeat(1 << 20)),
+        ),
     };
     let head = format!(
         "HTTP/1.1 {status}\r\ncontent-type: application/json\r\n{more}connection: close\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
-    stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).await
+    stream
+        .write_all(&[head.as_bytes(), body.as_bytes()].concat())
+        .await
 }

@@ -1,14 +1,18 @@
 //! The person and model behind the reference client: they say yes to everything, take every default, and remember what they
 //! were told.
-#![expect(deprecated, reason = "sampling and roots are deprecated in the protocol, and gates must still carry them")]
+#![expect(
+    deprecated,
+    reason = "sampling and roots are deprecated in the protocol, and gates must still carry them"
+)]
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult,
-    ElicitationAction, Implementation, ListRootsResult, LoggingMessageNotificationParam, ProgressNotificationParam,
-    ProtocolVersion, ResourceUpdatedNotificationParam, Role, Root, SamplingMessage, SamplingMessageContentBlock,
+    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
+    ElicitRequestParams, ElicitResult, ElicitationAction, Implementation, ListRootsResult,
+    LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion,
+    ResourceUpdatedNotificationParam, Role, Root, SamplingMessage, SamplingMessageContentBlock,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
@@ -38,13 +42,19 @@ pub struct Heard(Arc<watch::Sender<Vec<(&'static str, Value)>>>);
 impl Heard {
     /// The params of every notification of one method so far.
     pub fn all(&self, method: &str) -> Vec<Value> {
-        self.0.borrow().iter().filter(|(name, _)| *name == method).map(|(_, params)| params.clone()).collect()
+        self.0
+            .borrow()
+            .iter()
+            .filter(|(name, _)| *name == method)
+            .map(|(_, params)| params.clone())
+            .collect()
     }
 
     /// Waits until at least `count` notifications of a method have come; answers whether they did in time.
     pub async fn wait(&self, method: &str, count: usize, limit: Duration) -> bool {
         let mut heard = self.0.subscribe();
-        let enough = heard.wait_for(|heard| heard.iter().filter(|(name, _)| *name == method).count() >= count);
+        let enough = heard
+            .wait_for(|heard| heard.iter().filter(|(name, _)| *name == method).count() >= count);
         matches!(tokio::time::timeout(limit, enough).await, Ok(Ok(_)))
     }
 
@@ -56,7 +66,10 @@ impl Heard {
 
 impl Person {
     pub(super) fn new(opening: Opening) -> Self {
-        Self { opening, heard: Heard(Arc::new(watch::Sender::new(Vec::new()))) }
+        Self {
+            opening,
+            heard: Heard(Arc::new(watch::Sender::new(Vec::new()))),
+        }
     }
 
     /// What came unasked.
@@ -67,8 +80,13 @@ impl Person {
 
 impl ClientHandler for Person {
     fn get_info(&self) -> ClientConfig {
-        let capabilities = ClientCapabilities::builder().enable_elicitation().enable_roots().enable_sampling().build();
-        let identity = Implementation::new("portcullis-reference-client", env!("CARGO_PKG_VERSION"));
+        let capabilities = ClientCapabilities::builder()
+            .enable_elicitation()
+            .enable_roots()
+            .enable_sampling()
+            .build();
+        let identity =
+            Implementation::new("portcullis-reference-client", env!("CARGO_PKG_VERSION"));
         let version = match self.opening {
             Opening::Legacy => ProtocolVersion::V_2025_11_25,
             Opening::Modern => ProtocolVersion::V_2026_07_28,
@@ -82,11 +100,15 @@ impl ClientHandler for Person {
         _context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let accepted = ElicitResult::new(ElicitationAction::Accept);
-        let ElicitRequestParams::FormElicitationParams { requested_schema, .. } = request else {
+        let ElicitRequestParams::FormElicitationParams {
+            requested_schema, ..
+        } = request
+        else {
             return Ok(accepted);
         };
-        let schema = serde_json::to_value(requested_schema)
-            .map_err(|error| ErrorData::internal_error(format!("the form is not JSON: {error}"), None))?;
+        let schema = serde_json::to_value(requested_schema).map_err(|error| {
+            ErrorData::internal_error(format!("the form is not JSON: {error}"), None)
+        })?;
         Ok(accepted.with_content(Value::Object(filled_in(&schema))))
     }
 
@@ -95,36 +117,62 @@ impl ClientHandler for Person {
         _request: CreateMessageRequestParams,
         _context: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        let said = SamplingMessage::new(Role::Assistant, SamplingMessageContentBlock::text(MODEL_ANSWER));
-        Ok(CreateMessageResult::new(said, "reference-model".to_owned()).with_stop_reason("endTurn"))
+        let said = SamplingMessage::new(
+            Role::Assistant,
+            SamplingMessageContentBlock::text(MODEL_ANSWER),
+        );
+        Ok(
+            CreateMessageResult::new(said, "reference-model".to_owned())
+                .with_stop_reason("endTurn"),
+        )
     }
 
-    async fn list_roots(&self, _context: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
-        Ok(ListRootsResult::new(vec![Root::new(ROOT).with_name("reference")]))
+    async fn list_roots(
+        &self,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ListRootsResult, ErrorData> {
+        Ok(ListRootsResult::new(vec![
+            Root::new(ROOT).with_name("reference"),
+        ]))
     }
 
-    async fn on_progress(&self, params: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
         self.heard.note("notifications/progress", params);
     }
 
-    async fn on_logging_message(&self, params: LoggingMessageNotificationParam, _context: NotificationContext<RoleClient>) {
+    async fn on_logging_message(
+        &self,
+        params: LoggingMessageNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
         self.heard.note("notifications/message", params);
     }
 
-    async fn on_resource_updated(&self, params: ResourceUpdatedNotificationParam, _context: NotificationContext<RoleClient>) {
+    async fn on_resource_updated(
+        &self,
+        params: ResourceUpdatedNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
         self.heard.note("notifications/resources/updated", params);
     }
 
     async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.heard.note("notifications/resources/list_changed", json!({}));
+        self.heard
+            .note("notifications/resources/list_changed", json!({}));
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.heard.note("notifications/tools/list_changed", json!({}));
+        self.heard
+            .note("notifications/tools/list_changed", json!({}));
     }
 
     async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.heard.note("notifications/prompts/list_changed", json!({}));
+        self.heard
+            .note("notifications/prompts/list_changed", json!({}));
     }
 }
 
@@ -133,7 +181,10 @@ fn filled_in(schema: &Value) -> Map<String, Value> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return Map::new();
     };
-    properties.iter().map(|(name, field)| (name.clone(), field_value(field))).collect()
+    properties
+        .iter()
+        .map(|(name, field)| (name.clone(), field_value(field)))
+        .collect()
 }
 
 fn field_value(field: &Value) -> Value {

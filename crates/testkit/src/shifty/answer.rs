@@ -14,7 +14,10 @@ pub(super) enum Answer {
 }
 
 pub(super) fn answer(books: &Books, message: &Value) -> Answer {
-    let (Some(id), Some(method)) = (message.get("id"), message.get("method").and_then(Value::as_str)) else {
+    let (Some(id), Some(method)) = (
+        message.get("id"),
+        message.get("method").and_then(Value::as_str),
+    ) else {
         return Answer::Accepted;
     };
     let params = message.get("params").unwrap_or(&Value::Null);
@@ -46,8 +49,15 @@ pub(super) fn answer(books: &Books, message: &Value) -> Answer {
 }
 
 fn initialize(params: &Value, shown: Shown) -> Value {
-    let asked = params.get("protocolVersion").and_then(Value::as_str).unwrap_or("2025-11-25");
-    let revision = if asked == "2026-07-28" { "2025-11-25" } else { asked };
+    let asked = params
+        .get("protocolVersion")
+        .and_then(Value::as_str)
+        .unwrap_or("2025-11-25");
+    let revision = if asked == "2026-07-28" {
+        "2025-11-25"
+    } else {
+        asked
+    };
     let listed = json!({"listChanged": true});
     let everything = || {
         json!({"tools": listed, "prompts": listed, "completions": {}, "logging": {},
@@ -65,7 +75,10 @@ fn initialize(params: &Value, shown: Shown) -> Value {
 /// Whatever is called `break`, tool, prompt or resource, answers with a JSON-RPC error in words that no agent should read.
 fn broken(params: &Value) -> Option<Value> {
     let named = params.get("name").or_else(|| params.get("uri"))?.as_str()?;
-    let code = params.pointer("/arguments/code").cloned().unwrap_or(json!(-32050));
+    let code = params
+        .pointer("/arguments/code")
+        .cloned()
+        .unwrap_or(json!(-32050));
     named.ends_with("break").then(
         || json!({"code": code, "message": "Traceback: psycopg2.OperationalError at /srv/x.py", "data": {"query": "select pin"}}),
     )
@@ -73,7 +86,10 @@ fn broken(params: &Value) -> Option<Value> {
 
 /// A tool that declares what it answers answers so.
 fn call(params: &Value, tools: &[Value]) -> Value {
-    let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
+    let name = params
+        .get("name")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let argument = |key: &str| params.pointer(&format!("/arguments/{key}"));
     let text = argument("text").and_then(Value::as_str);
     match name {
@@ -82,12 +98,19 @@ fn call(params: &Value, tools: &[Value]) -> Value {
             json!({"content": [{"type": "text", "text": value.to_string()}], "structuredContent": value})
         }
         "answer" => argument("result").cloned().unwrap_or_default(),
-        "fail" => json!({"content": [{"type": "text", "text": text.unwrap_or("it failed")}], "isError": true}),
+        "fail" => {
+            json!({"content": [{"type": "text", "text": text.unwrap_or("it failed")}], "isError": true})
+        }
         _ => {
             let text = text.unwrap_or(name);
             let mut answer = json!({"content": [{"type": "text", "text": text}]});
-            let shown = tools.iter().find(|tool| tool.get("name").and_then(Value::as_str) == Some(name));
-            if let (Some(answer), Some(_)) = (answer.as_object_mut(), shown.and_then(|tool| tool.get("outputSchema"))) {
+            let shown = tools
+                .iter()
+                .find(|tool| tool.get("name").and_then(Value::as_str) == Some(name));
+            if let (Some(answer), Some(_)) = (
+                answer.as_object_mut(),
+                shown.and_then(|tool| tool.get("outputSchema")),
+            ) {
                 answer.insert("structuredContent".to_owned(), json!({"said": text}));
             }
             answer
@@ -96,11 +119,17 @@ fn call(params: &Value, tools: &[Value]) -> Value {
 }
 
 fn prompt(params: &Value) -> Value {
-    let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
+    let name = params
+        .get("name")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     json!({"messages": [{"role": "user", "content": {"type": "text", "text": format!("prompt {name}")}}]})
 }
 
 fn read(params: &Value) -> Value {
-    let uri = params.get("uri").and_then(Value::as_str).unwrap_or_default();
+    let uri = params
+        .get("uri")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     json!({"contents": [{"uri": uri, "mimeType": "text/plain", "text": format!("read {uri}")}]})
 }

@@ -25,7 +25,9 @@ async fn serve_connection(mut stream: TcpStream, books: &Books) -> io::Result<()
     stream.set_nodelay(true)?;
     let mut unread = Vec::new();
     loop {
-        let Some(request) = read_request(&mut stream, &mut unread).await? else { return Ok(()) };
+        let Some(request) = read_request(&mut stream, &mut unread).await? else {
+            return Ok(());
+        };
         let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         lock(&books.heard).push(heard(&request, &message));
         let mut open = books.open.subscribe();
@@ -35,8 +37,12 @@ async fn serve_connection(mut stream: TcpStream, books: &Books) -> io::Result<()
         match request.method.as_str() {
             "GET" => return stream_announcements(stream, books).await,
             "POST" => match answer(books, &message) {
-                Answer::Message(message) => respond(&mut stream, "200 OK", &message.to_string()).await?,
-                Answer::Unknown(message) => respond(&mut stream, "400 Bad Request", &message.to_string()).await?,
+                Answer::Message(message) => {
+                    respond(&mut stream, "200 OK", &message.to_string()).await?
+                }
+                Answer::Unknown(message) => {
+                    respond(&mut stream, "400 Bad Request", &message.to_string()).await?
+                }
                 Answer::Accepted => respond(&mut stream, "202 Accepted", "").await?,
             },
             _ => respond(&mut stream, "200 OK", "").await?,
@@ -49,24 +55,32 @@ async fn respond(stream: &mut TcpStream, status: &str, body: &str) -> io::Result
         "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nmcp-session-id: shifty\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
-    stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).await
+    stream
+        .write_all(&[head.as_bytes(), body.as_bytes()].concat())
+        .await
 }
 
 /// One chunk per announcement, until somebody hangs up.
 async fn stream_announcements(mut stream: TcpStream, books: &Books) -> io::Result<()> {
     let mut announced = books.announcements.subscribe();
-    let head =
-        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nmcp-session-id: shifty\r\ntransfer-encoding: chunked\r\n\r\n";
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nmcp-session-id: shifty\r\ntransfer-encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).await?;
     while let Ok(message) = announced.recv().await {
         let event = format!("data: {message}\n\n");
-        stream.write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes()).await?;
+        stream
+            .write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes())
+            .await?;
     }
     Ok(())
 }
 
 fn heard(request: &Request, message: &Value) -> Heard {
-    let text = |pointer: &str| message.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let text = |pointer: &str| {
+        message
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
     Heard {
         method: text("/method").unwrap_or_default(),
         name: text("/params/name"),
@@ -99,10 +113,13 @@ async fn read_request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> io::Resul
     let header = |name: &str| {
         head.lines().find_map(|line| {
             let (key, value) = line.split_once(':')?;
-            key.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+            key.eq_ignore_ascii_case(name)
+                .then(|| value.trim().to_owned())
         })
     };
-    let length = header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let length = header("content-length")
+        .and_then(|length| length.parse().ok())
+        .unwrap_or(0);
     while unread.len() < length {
         if stream.read_buf(unread).await? == 0 {
             return Ok(None);
@@ -111,5 +128,10 @@ async fn read_request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> io::Resul
     let rest = unread.split_off(length);
     let body = std::mem::replace(unread, rest);
     let method = head.split(' ').next().unwrap_or_default().to_owned();
-    Ok(Some(Request { method, authorization: header("authorization"), head, body }))
+    Ok(Some(Request {
+        method,
+        authorization: header("authorization"),
+        head,
+        body,
+    }))
 }

@@ -45,7 +45,10 @@ impl Shown {
 
     /// Only these tools.
     pub fn tools(tools: impl Into<Vec<Value>>) -> Self {
-        Self { tools: tools.into(), ..Self::default() }
+        Self {
+            tools: tools.into(),
+            ..Self::default()
+        }
     }
 }
 
@@ -72,8 +75,15 @@ pub struct Heard {
 impl Heard {
     /// Whether it carries something a caller said or wants, rather than the gate's own housekeeping.
     pub fn is_of_a_caller(&self) -> bool {
-        let housekeeping = ["initialize", "notifications/initialized", "ping", "server/discover"];
-        !housekeeping.contains(&self.method.as_str()) && !self.method.ends_with("/list") && !self.method.is_empty()
+        let housekeeping = [
+            "initialize",
+            "notifications/initialized",
+            "ping",
+            "server/discover",
+        ];
+        !housekeeping.contains(&self.method.as_str())
+            && !self.method.ends_with("/list")
+            && !self.method.is_empty()
     }
 }
 
@@ -119,7 +129,11 @@ impl Shifty {
             open: watch::channel(false).0,
         });
         let serving = tokio::spawn(http::serve(listener, books.clone())).abort_handle();
-        Ok(Self { address, books, serving })
+        Ok(Self {
+            address,
+            books,
+            serving,
+        })
     }
 
     /// Lets those who wait have their answers.
@@ -181,7 +195,11 @@ impl Shifty {
 
     /// Bytes of messages that carry something of a caller.
     pub fn bytes_of_callers(&self) -> usize {
-        self.heard().iter().filter(|heard| heard.is_of_a_caller()).map(|heard| heard.bytes).sum()
+        self.heard()
+            .iter()
+            .filter(|heard| heard.is_of_a_caller())
+            .map(|heard| heard.bytes)
+            .sum()
     }
 
     /// Whether this text ever arrived, in whatever message.
@@ -191,7 +209,10 @@ impl Shifty {
 
     /// How often a method was heard.
     pub fn count(&self, method: &str) -> usize {
-        self.heard().iter().filter(|heard| heard.method == method).count()
+        self.heard()
+            .iter()
+            .filter(|heard| heard.method == method)
+            .count()
     }
 }
 

@@ -47,7 +47,11 @@ fn each_call(worlds: u64, see: impl Fn(&Seen<'_>) + Sync) -> u64 {
 fn the_gate_decides_as_the_model_says() {
     let seen = each_call(WORLDS, |seen| {
         let (model, product) = (expected(seen.world, seen.call), outcome(seen.judged()));
-        assert_eq!(product, model, "{:#?}\nof {:#?}\nunder {:#?}", seen.call, seen.tool, seen.world.policies);
+        assert_eq!(
+            product, model,
+            "{:#?}\nof {:#?}\nunder {:#?}",
+            seen.call, seen.tool, seen.world.policies
+        );
     });
     assert!(seen >= 100_000, "only {seen} calls were compared");
 }
@@ -55,13 +59,26 @@ fn the_gate_decides_as_the_model_says() {
 /// A check nobody would miss is a check that does nothing.
 #[test]
 fn without_any_one_check_a_difference_shows() {
-    let names: Vec<&str> = policy::CHECKS.iter().map(|check| check.name).chain(["write_down", "judge"]).collect();
+    let names: Vec<&str> = policy::CHECKS
+        .iter()
+        .map(|check| check.name)
+        .chain(["write_down", "judge"])
+        .collect();
     let differences: Vec<AtomicU64> = names.iter().map(|_| AtomicU64::new(0)).collect();
     each_call(100, |seen| {
         let model = expected(seen.world, seen.call);
-        assert_eq!(seen.judged_without("nothing"), model, "the copy is a copy: {:#?} of {:#?}", seen.call, seen.tool);
+        assert_eq!(
+            seen.judged_without("nothing"),
+            model,
+            "the copy is a copy: {:#?} of {:#?}",
+            seen.call,
+            seen.tool
+        );
         for (name, differences) in names.iter().zip(differences.iter()) {
-            differences.fetch_add(u64::from(seen.judged_without(name) != model), Ordering::Relaxed);
+            differences.fetch_add(
+                u64::from(seen.judged_without(name) != model),
+                Ordering::Relaxed,
+            );
         }
     });
     for (name, differences) in names.iter().zip(differences.iter()) {
@@ -73,7 +90,13 @@ fn without_any_one_check_a_difference_shows() {
 /// The worlds are not so mild that some check is never the one that decides.
 #[test]
 fn every_rule_of_the_floor_is_met() {
-    let rules = ["ServerNotApproved", "ToolNotAllowed", "DefinitionChanged", "PermissionDenied", "RateLimitExceeded"];
+    let rules = [
+        "ServerNotApproved",
+        "ToolNotAllowed",
+        "DefinitionChanged",
+        "PermissionDenied",
+        "RateLimitExceeded",
+    ];
     let rules = rules.iter().chain(&[
         "WouldViolateWriteDown",
         "UntrustedInfluence",

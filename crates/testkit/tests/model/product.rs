@@ -3,17 +3,23 @@
 use std::time::Duration;
 
 use policy::{
-    Account, Act, Binding, Boundary, Budget, Bundle, Evidence, Exceeded, Facts, Judged, Meter, Permission, Principal, Question,
-    ServerState, Standing, findings,
+    Account, Act, Binding, Boundary, Budget, Bundle, Evidence, Exceeded, Facts, Judged, Meter,
+    Permission, Principal, Question, ServerState, Standing, findings,
 };
 use shape::Schema;
-use testkit::model::{self, Access, Expected, ModelCall, ModelCaller, ModelPolicy, ModelServer, ModelTool, ModelWorld, When};
+use testkit::model::{
+    self, Access, Expected, ModelCall, ModelCaller, ModelPolicy, ModelServer, ModelTool,
+    ModelWorld, When,
+};
 use vocab::{Effect, Integrity, Label, Level, Mark, ServerId, Stage, Violation};
 use wire::{Json, Limits};
 
 use crate::signed::Bound;
 
-const BUDGET: Budget = Budget { time: Duration::from_secs(1), result_bytes: 1 << 20 };
+const BUDGET: Budget = Budget {
+    time: Duration::from_secs(1),
+    result_bytes: 1 << 20,
+};
 /// Any moment does; this one is in 2026.
 const NOW_MS: u64 = 1_790_000_000_000;
 
@@ -28,11 +34,21 @@ impl Prepared {
     pub(crate) fn new(world: &ModelWorld) -> Self {
         let text: String = world.policies.iter().map(cedar).collect();
         let bundle = Bundle::load("random", &[("random.cedar".to_owned(), text.clone())]);
-        let compile = |tool: &ModelTool| Schema::compile(tool.input_schema.to_string().as_bytes()).expect("a plain schema");
+        let compile = |tool: &ModelTool| {
+            Schema::compile(tool.input_schema.to_string().as_bytes()).expect("a plain schema")
+        };
         Self {
             bundle: bundle.unwrap_or_else(|problems| panic!("{problems:?} in\n{text}")),
-            ids: world.servers.iter().map(|server| ServerId::parse(&server.id).expect("a proper id")).collect(),
-            schemas: world.servers.iter().map(|server| server.tools.iter().map(compile).collect()).collect(),
+            ids: world
+                .servers
+                .iter()
+                .map(|server| ServerId::parse(&server.id).expect("a proper id"))
+                .collect(),
+            schemas: world
+                .servers
+                .iter()
+                .map(|server| server.tools.iter().map(compile).collect())
+                .collect(),
         }
     }
 }
@@ -45,7 +61,11 @@ fn cedar(policy: &ModelPolicy) -> String {
         model::Decision::Block => "forbid",
     };
     let conditions: Vec<String> = policy.when.iter().map(condition).collect();
-    let when = if conditions.is_empty() { String::new() } else { format!("\nwhen {{ {} }}", conditions.join(" && ")) };
+    let when = if conditions.is_empty() {
+        String::new()
+    } else {
+        format!("\nwhen {{ {} }}", conditions.join(" && "))
+    };
     format!("{head} (principal, action == Action::\"call\", resource){when};\n")
 }
 
@@ -60,7 +80,9 @@ fn condition(when: &When) -> String {
         When::SecrecyAtLeast(level) => format!("context.label.secrecy >= {}", *level as u8),
         When::Untrusted => "context.label.is_untrusted".to_owned(),
         When::ArgumentIs(key, text) => {
-            format!("context.arguments.hasTag(\"{key}\") && context.arguments.getTag(\"{key}\") == \"{text}\"")
+            format!(
+                "context.arguments.hasTag(\"{key}\") && context.arguments.getTag(\"{key}\") == \"{text}\""
+            )
         }
         When::Fails => format!("context.time.unix * {} > 0", i64::MAX),
     }
@@ -71,7 +93,11 @@ struct CallsLeft([Option<u32>; 2]);
 impl Meter for CallsLeft {
     fn count(&self) -> Result<(), Exceeded> {
         if self.0.contains(&Some(0)) {
-            return Err(Exceeded { limit: "a limit".to_owned(), calls: 1, retry_after: Duration::from_secs(1) });
+            return Err(Exceeded {
+                limit: "a limit".to_owned(),
+                calls: 1,
+                retry_after: Duration::from_secs(1),
+            });
         }
         Ok(())
     }
@@ -90,21 +116,38 @@ pub(crate) struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    pub(crate) fn new(world: &'a ModelWorld, prepared: &'a Prepared, call: &'a ModelCall, bound: &'a Bound) -> Option<Self> {
+    pub(crate) fn new(
+        world: &'a ModelWorld,
+        prepared: &'a Prepared,
+        call: &'a ModelCall,
+        bound: &'a Bound,
+    ) -> Option<Self> {
         let server = world.servers.get(call.server)?;
         let tool = server.tools.get(call.tool)?;
         let meter = CallsLeft([server.calls_left, tool.calls_left]);
         let (arguments, boundary) = (bound.arguments.as_slice(), bound.examine());
-        Some(Self { world, prepared, call, server, tool, arguments, boundary, meter })
+        Some(Self {
+            world,
+            prepared,
+            call,
+            server,
+            tool,
+            arguments,
+            boundary,
+            meter,
+        })
     }
 
     fn facts(&self) -> Facts<'_> {
         let (server, tool, caller) = (self.server, self.tool, &self.call.caller);
-        let granted = |(to, what): &(String, String)| *to == server.id && (what == "*" || *what == tool.name);
+        let granted =
+            |(to, what): &(String, String)| *to == server.id && (what == "*" || *what == tool.name);
         let permission = match tool.permission {
             model::Permission::Blocked => Permission::Blocked,
             model::Permission::Restricted => Permission::Restricted,
-            model::Permission::Permitted if tool.access == Access::default() => Permission::Permitted,
+            model::Permission::Permitted if tool.access == Access::default() => {
+                Permission::Permitted
+            }
             model::Permission::Permitted => Permission::Restricted,
         };
         Facts {
@@ -136,7 +179,9 @@ impl<'a> Seen<'a> {
                 model::Influence::Ask => policy::Influence::Ask,
                 model::Influence::Block => policy::Influence::Block,
             },
-            arguments: Some(Json::parse(self.arguments, Limits::new(1 << 20, 64)).expect("what serde wrote")),
+            arguments: Some(
+                Json::parse(self.arguments, Limits::new(1 << 20, 64)).expect("what serde wrote"),
+            ),
             sent: Some(Json::checked_before(self.arguments)),
             input_schema: Some(&self.prepared.schemas[self.call.server][self.call.tool]),
             scans_injection: server.scans_for_injection,
@@ -172,12 +217,23 @@ impl<'a> Seen<'a> {
     }
 
     fn effect(&self) -> Effect {
-        if self.tool.consequential { Effect::Consequential } else { Effect::Read }
+        if self.tool.consequential {
+            Effect::Consequential
+        } else {
+            Effect::Read
+        }
     }
 
     fn mark(&self) -> Mark {
-        let integrity = if self.call.untrusted { Integrity::Untrusted } else { Integrity::Trusted };
-        Mark { secrecy: level(self.call.secrecy), integrity }
+        let integrity = if self.call.untrusted {
+            Integrity::Untrusted
+        } else {
+            Integrity::Trusted
+        };
+        Mark {
+            secrecy: level(self.call.secrecy),
+            integrity,
+        }
     }
 
     fn session(&self) -> flow::Session {
@@ -193,22 +249,50 @@ impl<'a> Seen<'a> {
         let session = self.session();
         let weighed = policy::weigh(&facts, |ceiling| session.weigh(ceiling))?;
         let shaped = policy::shape(&facts)?;
-        let evidence = Evidence { admitted, bounded, weighed, shaped };
-        let binding = Binding { caller: "credential", action: "call", definition: "" };
-        policy::judge(&facts, evidence, &self.prepared.bundle, self.question(), binding, [0; 32])
+        let evidence = Evidence {
+            admitted,
+            bounded,
+            weighed,
+            shaped,
+        };
+        let binding = Binding {
+            caller: "credential",
+            action: "call",
+            definition: "",
+        };
+        policy::judge(
+            &facts,
+            evidence,
+            &self.prepared.bundle,
+            self.question(),
+            binding,
+            [0; 32],
+        )
     }
 
     /// A copy of those stages made of the same checks, with one of them switched off.
     pub(crate) fn judged_without(&self, off: &str) -> Expected {
         let facts = self.facts();
-        let found: Vec<_> = findings(&facts, self.mark()).filter(|(check, _)| check.name != off).collect();
-        let refusal =
-            |stage: Stage| found.iter().filter(|(check, _)| check.stage == stage).find_map(|(_, verdict)| verdict.as_ref().err());
+        let found: Vec<_> = findings(&facts, self.mark())
+            .filter(|(check, _)| check.name != off)
+            .collect();
+        let refusal = |stage: Stage| {
+            found
+                .iter()
+                .filter(|(check, _)| check.stage == stage)
+                .find_map(|(_, verdict)| verdict.as_ref().err())
+        };
         let ceiling = self.server.classification.map_or(Level::Public, level);
         let too_secret = off != "write_down" && self.session().weigh(ceiling).is_err();
-        let refused = refusal(Stage::Admit).or_else(|| refusal(Stage::Bound)).map(|violation| violation.rule.code());
+        let refused = refusal(Stage::Admit)
+            .or_else(|| refusal(Stage::Bound))
+            .map(|violation| violation.rule.code());
         let refused = refused.or_else(|| too_secret.then_some("WouldViolateWriteDown"));
-        let refused = refused.or_else(|| refusal(Stage::Weigh).or_else(|| refusal(Stage::Shape)).map(|found| found.rule.code()));
+        let refused = refused.or_else(|| {
+            refusal(Stage::Weigh)
+                .or_else(|| refusal(Stage::Shape))
+                .map(|found| found.rule.code())
+        });
         if let Some(code) = refused {
             return Expected::Refuse(code);
         }
@@ -216,8 +300,11 @@ impl<'a> Seen<'a> {
             && self.world.influence == model::Influence::Ask
             && self.call.untrusted
             && self.tool.consequential;
-        let decision =
-            if off == "judge" { policy::cedar::Decision::Allow } else { self.prepared.bundle.decide(&self.question()) };
+        let decision = if off == "judge" {
+            policy::cedar::Decision::Allow
+        } else {
+            self.prepared.bundle.decide(&self.question())
+        };
         match decision {
             policy::cedar::Decision::Block(_) => Expected::Refuse("PolicyDenied"),
             policy::cedar::Decision::Ask(..) => Expected::Ask,
@@ -228,10 +315,15 @@ impl<'a> Seen<'a> {
 }
 
 fn is_listed(list: &Access, caller: &ModelCaller) -> bool {
-    let has = |names: &[String], name: &Option<String>| name.as_ref().is_some_and(|name| names.contains(name));
+    let has = |names: &[String], name: &Option<String>| {
+        name.as_ref().is_some_and(|name| names.contains(name))
+    };
     has(&list.users, &caller.user)
         || has(&list.agents, &caller.agent)
-        || caller.departments.iter().any(|department| list.departments.contains(department))
+        || caller
+            .departments
+            .iter()
+            .any(|department| list.departments.contains(department))
 }
 
 fn level(of: model::Level) -> Level {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use policy::context::{
-    AgentTool, AgentTools, Boundary, Call, Capability, Ceilings, Denial, DomainPattern, PathPattern, Scope, SecurityContext,
-    Subcommands, ToolPattern, examine,
+    AgentTool, AgentTools, Boundary, Call, Capability, Ceilings, Denial, DomainPattern,
+    PathPattern, Scope, SecurityContext, Subcommands, ToolPattern, examine,
 };
 use testkit::model::{ModelCall, ModelCapability, ModelSigned};
 use wire::Json;
@@ -32,14 +32,26 @@ impl Bound {
             context: context(signed),
             agent: signed.agent.as_ref().map(|tools| AgentTools {
                 name: "agent".to_owned(),
-                tools: tools.iter().map(|name| AgentTool { pattern: pattern(name), ..AgentTool::default() }).collect(),
+                tools: tools
+                    .iter()
+                    .map(|name| AgentTool {
+                        pattern: pattern(name),
+                        ..AgentTool::default()
+                    })
+                    .collect(),
                 max_calls_per_execution: signed.limit,
                 ..AgentTools::default()
             }),
-            session: signed.session.as_ref().map(|names| names.iter().map(|name| pattern(name)).collect()),
+            session: signed
+                .session
+                .as_ref()
+                .map(|names| names.iter().map(|name| pattern(name)).collect()),
             ceilings: Ceilings::default(),
         });
-        Self { arguments: call.arguments.to_string().into_bytes(), parts }
+        Self {
+            arguments: call.arguments.to_string().into_bytes(),
+            parts,
+        }
     }
 
     pub(crate) fn examine(&self) -> Option<Boundary<'_>> {
@@ -70,7 +82,11 @@ fn context(signed: &ModelSigned) -> SecurityContext {
     SecurityContext {
         name: "model".to_owned(),
         capabilities: signed.capabilities.iter().map(capability).collect(),
-        deny_list: signed.deny.iter().map(|text| Denial::parse(text).expect("a denial")).collect(),
+        deny_list: signed
+            .deny
+            .iter()
+            .map(|text| Denial::parse(text).expect("a denial"))
+            .collect(),
         ..SecurityContext::default()
     }
 }
@@ -78,11 +94,19 @@ fn context(signed: &ModelSigned) -> SecurityContext {
 fn capability(own: &ModelCapability) -> Capability {
     let path = |text: &String| PathPattern::parse(text).expect("a path");
     let domain = |text: &String| DomainPattern::parse(text).expect("a domain");
-    let commands = |list: &Vec<(String, Vec<String>)>| Subcommands::ByCommand(list.iter().cloned().collect::<BTreeMap<_, _>>());
+    let commands = |list: &Vec<(String, Vec<String>)>| {
+        Subcommands::ByCommand(list.iter().cloned().collect::<BTreeMap<_, _>>())
+    };
     Capability {
         tool_pattern: pattern(&own.pattern),
-        path_allowlist: own.paths.as_ref().map(|list| list.iter().map(path).collect()),
-        domain_allowlist: own.domains.as_ref().map(|list| list.iter().map(domain).collect()),
+        path_allowlist: own
+            .paths
+            .as_ref()
+            .map(|list| list.iter().map(path).collect()),
+        domain_allowlist: own
+            .domains
+            .as_ref()
+            .map(|list| list.iter().map(domain).collect()),
         subcommand_allowlist: own.commands.as_ref().map(commands),
         ..Capability::default()
     }

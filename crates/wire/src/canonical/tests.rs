@@ -11,14 +11,29 @@ fn canon(text: &str) -> String {
 #[test]
 fn one_spelling() {
     for (text, wanted) in [
-        (r#" { "b" : [ 1 , 2.50 , -0 ] , "a" : { } } "#, r#"{"a":{},"b":[1,2.50,-0]}"#),
+        (
+            r#" { "b" : [ 1 , 2.50 , -0 ] , "a" : { } } "#,
+            r#"{"a":{},"b":[1,2.50,-0]}"#,
+        ),
         (r#"{"a!":1,"a":2,"aa":3}"#, r#"{"a":2,"a!":1,"aa":3}"#),
-        (r#"{"\u0062":1,"a\u0021":2,"a":3}"#, r#"{"a":3,"a!":2,"b":1}"#),
-        (r#""\u0041\/\u00e9\u2028\ud83d\ude00\u007f""#, "\"A/é\u{2028}😀\u{7f}\""),
-        (r#""\"\\\b\f\n\r\t\u0000\u001f""#, r#""\"\\\b\f\n\r\t\u0000\u001f""#),
+        (
+            r#"{"\u0062":1,"a\u0021":2,"a":3}"#,
+            r#"{"a":3,"a!":2,"b":1}"#,
+        ),
+        (
+            r#""\u0041\/\u00e9\u2028\ud83d\ude00\u007f""#,
+            "\"A/é\u{2028}😀\u{7f}\"",
+        ),
+        (
+            r#""\"\\\b\f\n\r\t\u0000\u001f""#,
+            r#""\"\\\b\f\n\r\t\u0000\u001f""#,
+        ),
         ("[1.0,1,1e0]", "[1.0,1,1e0]"),
         // U+FFFD sorts before U+1F600 by code point, though not by UTF-16 unit.
-        ("{\"\u{1f600}\":1,\"\u{fffd}\":2}", "{\"\u{fffd}\":2,\"\u{1f600}\":1}"),
+        (
+            "{\"\u{1f600}\":1,\"\u{fffd}\":2}",
+            "{\"\u{fffd}\":2,\"\u{1f600}\":1}",
+        ),
         ("null", "null"),
     ] {
         assert_eq!(canon(text), wanted);
@@ -36,13 +51,25 @@ enum Tree {
 
 fn tree() -> impl Strategy<Value = Tree> {
     let leaf = prop_oneof![
-        prop::sample::select(&["null", "true", "false", "0", "-1.50", "1e9", "12345678901234567890"][..]).prop_map(Tree::Word),
+        prop::sample::select(
+            &[
+                "null",
+                "true",
+                "false",
+                "0",
+                "-1.50",
+                "1e9",
+                "12345678901234567890"
+            ][..]
+        )
+        .prop_map(Tree::Word),
         any::<String>().prop_map(Tree::Text),
     ];
     leaf.prop_recursive(4, 40, 6, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Tree::List),
-            prop::collection::btree_map(any::<String>(), inner, 0..6).prop_map(|map| Tree::Map(map.into_iter().collect())),
+            prop::collection::btree_map(any::<String>(), inner, 0..6)
+                .prop_map(|map| Tree::Map(map.into_iter().collect())),
         ]
     })
 }
@@ -50,7 +77,9 @@ fn tree() -> impl Strategy<Value = Tree> {
 /// One spelling of a tree; `seed` chooses the order of keys, the white space and which characters are escaped.
 fn spell(tree: &Tree, seed: &mut u64, out: &mut String) {
     let mut draw = |n: u64| {
-        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        *seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (*seed >> 33) % n
     };
     out.push_str(["", " ", "\n\t"][usize::try_from(draw(3)).unwrap()]);
@@ -89,7 +118,11 @@ fn spell_text(text: &str, draw: &mut impl FnMut(u64) -> u64, out: &mut String) {
         if c < ' ' || c == '"' || c == '\\' || draw(4) == 0 {
             let mut units = [0; 2];
             for unit in c.encode_utf16(&mut units) {
-                out.push_str(&if draw(2) == 0 { format!("\\u{unit:04x}") } else { format!("\\u{unit:04X}") });
+                out.push_str(&if draw(2) == 0 {
+                    format!("\\u{unit:04x}")
+                } else {
+                    format!("\\u{unit:04X}")
+                });
             }
         } else {
             out.push(c);

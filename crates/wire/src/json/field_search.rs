@@ -63,27 +63,42 @@ impl<'a> FieldSearch<'a> {
                 self.string(stop);
                 continue;
             }
-            let Some(byte) = self.text.get(self.at) else { return SearchStep::Failed };
+            let Some(byte) = self.text.get(self.at) else {
+                return SearchStep::Failed;
+            };
             if self.depth == 0 && (*byte != b'{' || self.at > 0) {
                 return SearchStep::Failed;
             }
             match byte {
-                b'"' => (self.in_string, self.begins) = (true, if self.in_value { self.begins } else { self.at }),
+                b'"' => {
+                    (self.in_string, self.begins) =
+                        (true, if self.in_value { self.begins } else { self.at })
+                }
                 b'{' | b'[' => self.depth += 1,
                 b'}' | b']' if self.depth == 1 => {
                     let is_last = self.at + 1 == self.text.len();
                     let is_whole = self.field() && *byte == b'}' && is_last;
-                    return if is_whole { SearchStep::Done } else { SearchStep::Failed };
+                    return if is_whole {
+                        SearchStep::Done
+                    } else {
+                        SearchStep::Failed
+                    };
                 }
                 b'}' | b']' => self.depth -= 1,
                 b',' if self.depth == 1 && !self.field() => return SearchStep::Failed,
-                b':' if self.depth == 1 && !self.in_value => (self.in_value, self.begins) = (true, self.at + 1),
+                b':' if self.depth == 1 && !self.in_value => {
+                    (self.in_value, self.begins) = (true, self.at + 1)
+                }
                 b'\n' | b'\r' => self.one_line = false,
                 _ => {}
             }
             self.at += 1;
         }
-        if self.at < self.text.len() { SearchStep::More } else { SearchStep::Failed }
+        if self.at < self.text.len() {
+            SearchStep::More
+        } else {
+            SearchStep::Failed
+        }
     }
 
     /// Steps over a string, or as far as `stop`.
@@ -108,7 +123,9 @@ impl<'a> FieldSearch<'a> {
 
     /// Keeps the field that ends here; `false` if it is none, or one too many.
     fn field(&mut self) -> bool {
-        let (Some(key), true) = (self.key.take(), std::mem::take(&mut self.in_value)) else { return self.fields.is_empty() };
+        let (Some(key), true) = (self.key.take(), std::mem::take(&mut self.in_value)) else {
+            return self.fields.is_empty();
+        };
         self.fields.push((key, self.begins..self.at));
         self.fields.len() <= MAX_FIELDS
     }
@@ -116,8 +133,16 @@ impl<'a> FieldSearch<'a> {
     /// The fields, once it is done. None of them has been validated.
     #[must_use]
     pub fn fields(&self) -> Vec<RawField<'a>> {
-        let part = |place: &Range<usize>| self.text.get(place.clone()).unwrap_or_default().trim_ascii();
-        self.fields.iter().map(|(key, value)| (part(key), Json(part(value)))).collect()
+        let part = |place: &Range<usize>| {
+            self.text
+                .get(place.clone())
+                .unwrap_or_default()
+                .trim_ascii()
+        };
+        self.fields
+            .iter()
+            .map(|(key, value)| (part(key), Json(part(value))))
+            .collect()
     }
 }
 
@@ -147,7 +172,17 @@ mod tests {
             assert_eq!(found(text, piece).unwrap(), json.raw_fields(), "{piece}");
         }
         assert_eq!(found(b"{}", 1), Some(Vec::new()));
-        for bad in ["", "[]", "{", "{\"a\":1", "{\"a\":1}}", "{\"a\":1} {}", "1", "{\"a\":\"", "{\"a\":1]"] {
+        for bad in [
+            "",
+            "[]",
+            "{",
+            "{\"a\":1",
+            "{\"a\":1}}",
+            "{\"a\":1} {}",
+            "1",
+            "{\"a\":\"",
+            "{\"a\":1]",
+        ] {
             assert_eq!(found(bad.as_bytes(), 3), None, "{bad}");
         }
     }

@@ -17,22 +17,48 @@ pub(super) struct Whole<'a> {
 
 /// Validates a text. If it is an object, its fields are added to `fields`: whoever wants them then need not step over long values a
 /// second time.
-pub(super) fn whole<'a>(text: &'a [u8], limits: Limits, fields: Option<&mut Noted<'a>>) -> Result<Whole<'a>, JsonError> {
+pub(super) fn whole<'a>(
+    text: &'a [u8],
+    limits: Limits,
+    fields: Option<&mut Noted<'a>>,
+) -> Result<Whole<'a>, JsonError> {
     if text.len() > limits.bytes {
-        return Err(JsonError { at: limits.bytes, problem: Problem::TooLong { limit: limits.bytes } });
+        return Err(JsonError {
+            at: limits.bytes,
+            problem: Problem::TooLong {
+                limit: limits.bytes,
+            },
+        });
     }
-    let mut scan = Scan { text, at: 0, room: limits.depth, limits, keys: Vec::new(), fields, broken: false, valid_to: 0 };
+    let mut scan = Scan {
+        text,
+        at: 0,
+        room: limits.depth,
+        limits,
+        keys: Vec::new(),
+        fields,
+        broken: false,
+        valid_to: 0,
+    };
     // Whatever else is wrong with it, a text that is not UTF-8 is refused as that.
-    let scanned = scan.all().map_err(|error| utf8(text, 0).err().unwrap_or(error));
+    let scanned = scan
+        .all()
+        .map_err(|error| utf8(text, 0).err().unwrap_or(error));
     let (start, end, one_line) = scanned?;
     utf8(text.get(scan.valid_to..).unwrap_or_default(), scan.valid_to)?;
-    Ok(Whole { text: text.get(start..end).unwrap_or_default(), one_line })
+    Ok(Whole {
+        text: text.get(start..end).unwrap_or_default(),
+        one_line,
+    })
 }
 
 /// Checks that a part of the text, which begins at `at`, is UTF-8.
 fn utf8(part: &[u8], at: usize) -> Result<(), JsonError> {
     let checked = simdutf8::compat::from_utf8(part);
-    checked.map(drop).map_err(|error| JsonError { at: at + error.valid_up_to(), problem: Problem::NotUtf8 })
+    checked.map(drop).map_err(|error| JsonError {
+        at: at + error.valid_up_to(),
+        problem: Problem::NotUtf8,
+    })
 }
 
 /// Fields met while validating.
@@ -76,7 +102,10 @@ impl<'a> Scan<'a, '_> {
     }
 
     fn error(&self, problem: Problem) -> JsonError {
-        JsonError { at: self.at, problem }
+        JsonError {
+            at: self.at,
+            problem,
+        }
     }
 
     fn expected<T>(&self, what: &'static str) -> Result<T, JsonError> {
@@ -109,7 +138,9 @@ impl<'a> Scan<'a, '_> {
 
     fn nested(&mut self, inside: fn(&mut Self) -> Result<(), JsonError>) -> Result<(), JsonError> {
         let Some(room) = self.room.checked_sub(1) else {
-            return Err(self.error(Problem::TooDeep { limit: self.limits.depth }));
+            return Err(self.error(Problem::TooDeep {
+                limit: self.limits.depth,
+            }));
         };
         self.room = room;
         self.at += 1;
@@ -160,13 +191,19 @@ impl<'a> Scan<'a, '_> {
 
     /// Keeps a field of the outermost object, or of one directly inside it.
     fn note(&mut self, key: Range<usize>, value: Range<usize>) {
-        let Some(fields) = &mut self.fields else { return };
+        let Some(fields) = &mut self.fields else {
+            return;
+        };
         let list = match self.limits.depth - self.room {
             1 => &mut fields.outer,
             2 => &mut fields.inner,
             _ => return,
         };
-        if let (true, Some(key), Some(value)) = (list.len() < MAX_NOTED, self.text.get(key), self.text.get(value)) {
+        if let (true, Some(key), Some(value)) = (
+            list.len() < MAX_NOTED,
+            self.text.get(key),
+            self.text.get(value),
+        ) {
             list.push((key, Json(value)));
         }
     }
@@ -191,7 +228,11 @@ impl<'a> Scan<'a, '_> {
     }
 
     fn word(&mut self, word: &'static [u8]) -> Result<(), JsonError> {
-        if self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
+        if self
+            .text
+            .get(self.at..)
+            .is_some_and(|rest| rest.starts_with(word))
+        {
             self.at += word.len();
             return Ok(());
         }
@@ -203,7 +244,11 @@ impl<'a> Scan<'a, '_> {
         while let Some(b'0'..=b'9') = self.peek() {
             self.at += 1;
         }
-        if self.at == start { self.expected("a digit") } else { Ok(()) }
+        if self.at == start {
+            self.expected("a digit")
+        } else {
+            Ok(())
+        }
     }
 
     fn number(&mut self) -> Result<(), JsonError> {
@@ -247,11 +292,18 @@ impl<'a> Scan<'a, '_> {
         let mut escaped = false;
         loop {
             if self.at < long {
-                self.at += strings::plain_prefix(self.text.get(self.at..long.min(self.text.len())).unwrap_or_default());
+                self.at += strings::plain_prefix(
+                    self.text
+                        .get(self.at..long.min(self.text.len()))
+                        .unwrap_or_default(),
+                );
             } else {
                 let seen = strings::checked_run(self.text, self.at);
                 if seen.ascii_to > self.at {
-                    utf8(self.text.get(self.valid_to..self.at).unwrap_or_default(), self.valid_to)?;
+                    utf8(
+                        self.text.get(self.valid_to..self.at).unwrap_or_default(),
+                        self.valid_to,
+                    )?;
                     self.valid_to = seen.ascii_to;
                 }
                 self.at = seen.at;
@@ -282,7 +334,11 @@ impl<'a> Scan<'a, '_> {
             }
             Some(b'u') => match self.unit()? {
                 0xD800..=0xDBFF => {
-                    if self.text.get(self.at..).is_some_and(|rest| rest.starts_with(b"\\u")) {
+                    if self
+                        .text
+                        .get(self.at..)
+                        .is_some_and(|rest| rest.starts_with(b"\\u"))
+                    {
                         self.at += 1;
                         if let 0xDC00..=0xDFFF = self.unit()? {
                             return Ok(());
@@ -299,9 +355,16 @@ impl<'a> Scan<'a, '_> {
 
     /// Steps over `uXXXX`.
     fn unit(&mut self) -> Result<u16, JsonError> {
-        let hex = self.text.get(self.at + 1..self.at + 5).filter(|hex| hex.iter().all(u8::is_ascii_hexdigit));
-        let unit = hex.and_then(|hex| std::str::from_utf8(hex).ok()).and_then(|hex| u16::from_str_radix(hex, 16).ok());
-        let Some(unit) = unit else { return Err(self.error(Problem::BadEscape)) };
+        let hex = self
+            .text
+            .get(self.at + 1..self.at + 5)
+            .filter(|hex| hex.iter().all(u8::is_ascii_hexdigit));
+        let unit = hex
+            .and_then(|hex| std::str::from_utf8(hex).ok())
+            .and_then(|hex| u16::from_str_radix(hex, 16).ok());
+        let Some(unit) = unit else {
+            return Err(self.error(Problem::BadEscape));
+        };
         self.at += 5;
         Ok(unit)
     }
@@ -311,7 +374,9 @@ fn duplicate(keys: &mut [Cow<'_, [u8]>]) -> Option<String> {
     let twin = if keys.len() <= FEW_KEYS {
         let mut rest = &*keys;
         loop {
-            let Some((key, others)) = rest.split_first() else { break None };
+            let Some((key, others)) = rest.split_first() else {
+                break None;
+            };
             if others.contains(key) {
                 break Some(key);
             }

@@ -40,7 +40,13 @@ fn checked_run_with(level: Level, text: &[u8], at: usize) -> Run {
     loop {
         run.at += plain_prefix(text.get(run.at..).unwrap_or_default());
         match text.get(run.at..) {
-            Some([b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..]) => {
+            Some(
+                [
+                    b'\\',
+                    b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't',
+                    ..,
+                ],
+            ) => {
                 run.escaped = true;
                 run.at += 2;
             }
@@ -52,13 +58,21 @@ fn checked_run_with(level: Level, text: &[u8], at: usize) -> Run {
 /// The whole blocks of a text that begins inside a string.
 #[inline(always)]
 fn checked_blocks<S: Simd>(simd: S, text: &[u8]) -> Run {
-    let mut run = Run { at: 0, escaped: false, ascii_to: 0 };
+    let mut run = Run {
+        at: 0,
+        escaped: false,
+        ascii_to: 0,
+    };
     let (mut carry, mut escapes) = (0, 0);
     let (mut seen, mut least) = (u8x64::splat(simd, 0), u8x64::splat(simd, u8::MAX));
     for bytes in text.as_chunks::<BLOCK>().0 {
         let block = u8x64::from_slice(simd, bytes);
         seen |= block;
-        let (quotes, backslashes, newlines) = (equal(simd, block, b'"'), equal(simd, block, b'\\'), equal(simd, block, b'n'));
+        let (quotes, backslashes, newlines) = (
+            equal(simd, block, b'"'),
+            equal(simd, block, b'\\'),
+            equal(simd, block, b'n'),
+        );
         // Where no two backslashes stand together, what comes after one is escaped. Nearly every escape in prose is a quote or a line
         // break; only a block with another one, or with the end of the string, is looked at more closely.
         let after = (backslashes << 1) | carry;
@@ -70,8 +84,11 @@ fn checked_blocks<S: Simd>(simd: S, text: &[u8]) -> Run {
             continue;
         }
         let (escaped, next_carry) = escaped(backslashes, carry);
-        let letters =
-            newlines | equal(simd, block, b'b') | equal(simd, block, b'f') | equal(simd, block, b'r') | equal(simd, block, b't');
+        let letters = newlines
+            | equal(simd, block, b'b')
+            | equal(simd, block, b'f')
+            | equal(simd, block, b'r')
+            | equal(simd, block, b't');
         let known = quotes | backslashes | letters | equal(simd, block, b'/');
         let controls = block.simd_lt(u8x64::splat(simd, CONTROLS)).to_bitmask();
         let stops = (quotes & !escaped) | controls | (escaped & !known);
@@ -89,7 +106,11 @@ fn checked_blocks<S: Simd>(simd: S, text: &[u8]) -> Run {
     }
     if least.simd_lt(u8x64::splat(simd, CONTROLS)).any_true() {
         // Somewhere on the way. Such a text is refused, so it does not matter that the place is found byte by byte.
-        return Run { at: 0, escaped: false, ascii_to: 0 };
+        return Run {
+            at: 0,
+            escaped: false,
+            ascii_to: 0,
+        };
     }
     run.escaped = escapes != 0;
     run.at -= usize::from(carry == 1);
@@ -135,7 +156,11 @@ fn end_with(level: Level, text: &[u8], at: usize) -> usize {
             from += dispatch!(level, simd => blocks_to_quote(simd, text.get(from..).unwrap_or_default()));
         }
         // What is left is short, or ends at the quote, or is an escape at the edge of a block.
-        let until = if from < long { long.min(text.len()) } else { text.len().min(from + SHORT) };
+        let until = if from < long {
+            long.min(text.len())
+        } else {
+            text.len().min(from + SHORT)
+        };
         while from < until {
             match text.get(from) {
                 Some(b'"') => return from + 1,
@@ -181,7 +206,10 @@ pub(super) fn plain_prefix(text: &[u8]) -> usize {
         at += 8;
     }
     let rest = text.get(at..).unwrap_or_default();
-    at + rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)).unwrap_or(rest.len())
+    at + rest
+        .iter()
+        .position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))
+        .unwrap_or(rest.len())
 }
 
 /// Sets the high bit of every byte that is a quote, a backslash or below 0x20. Bits above the lowest one may be set in error, so only

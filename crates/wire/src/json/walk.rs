@@ -63,7 +63,11 @@ fn key(text: &[u8], at: usize) -> Option<(&[u8], usize)> {
 /// Where the field or item after a value starts.
 fn next_start(text: &[u8], value_end: usize) -> usize {
     let next = space(text, value_end);
-    if text.get(next) == Some(&b',') { space(text, next + 1) } else { next }
+    if text.get(next) == Some(&b',') {
+        space(text, next + 1)
+    } else {
+        next
+    }
 }
 
 /// One field, with its key as written.
@@ -80,7 +84,8 @@ pub(super) fn get<'a>(text: &'a [u8], key: &str) -> Option<Json<'a>> {
     let mut at = space(text, 1);
     while let Some((raw, value, next)) = field(text, at) {
         let inner = raw.get(1..raw.len().saturating_sub(1))?;
-        if inner == key.as_bytes() || (memchr::memchr(b'\\', inner).is_some() && decode(raw) == key) {
+        if inner == key.as_bytes() || (memchr::memchr(b'\\', inner).is_some() && decode(raw) == key)
+        {
             return Some(value);
         }
         at = next;
@@ -96,7 +101,11 @@ pub struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     pub(super) fn of(text: &'a [u8]) -> Self {
-        let at = if text.first() == Some(&b'{') { space(text, 1) } else { text.len() };
+        let at = if text.first() == Some(&b'{') {
+            space(text, 1)
+        } else {
+            text.len()
+        };
         Self { text, at }
     }
 
@@ -130,7 +139,11 @@ pub struct Heads<'a> {
 impl<'a> Heads<'a> {
     pub(super) fn of(text: &'a [u8]) -> Self {
         let Fields { text, at } = Fields::of(text);
-        Self { text, at, value: None }
+        Self {
+            text,
+            at,
+            value: None,
+        }
     }
 }
 
@@ -155,7 +168,11 @@ pub struct Items<'a> {
 
 impl<'a> Items<'a> {
     pub(super) fn of(text: &'a [u8]) -> Self {
-        let at = if text.first() == Some(&b'[') { space(text, 1) } else { text.len() };
+        let at = if text.first() == Some(&b'[') {
+            space(text, 1)
+        } else {
+            text.len()
+        };
         Self { text, at }
     }
 }
@@ -177,8 +194,12 @@ impl<'a> Iterator for Items<'a> {
 /// Decodes a quoted string.
 pub(super) fn decode(raw: &[u8]) -> Cow<'_, str> {
     let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
-    let Ok(inner) = std::str::from_utf8(inner) else { return Cow::Borrowed("") };
-    let Some((plain, mut rest)) = inner.split_once('\\') else { return Cow::Borrowed(inner) };
+    let Ok(inner) = std::str::from_utf8(inner) else {
+        return Cow::Borrowed("");
+    };
+    let Some((plain, mut rest)) = inner.split_once('\\') else {
+        return Cow::Borrowed(inner);
+    };
     let mut out = String::with_capacity(inner.len());
     out.push_str(plain);
     loop {
@@ -213,12 +234,15 @@ fn unescape_unit(chars: &mut std::str::Chars<'_>) -> char {
         let low = hex4(&mut ahead);
         if (0xDC00..0xE000).contains(&low) {
             *chars = ahead;
-            return char::from_u32(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)).unwrap_or(char::REPLACEMENT_CHARACTER);
+            return char::from_u32(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
+                .unwrap_or(char::REPLACEMENT_CHARACTER);
         }
     }
     char::REPLACEMENT_CHARACTER
 }
 
 fn hex4(chars: &mut std::str::Chars<'_>) -> u32 {
-    (0..4).fold(0, |unit, _| (unit << 4) | chars.next().and_then(|c| c.to_digit(16)).unwrap_or(0))
+    (0..4).fold(0, |unit, _| {
+        (unit << 4) | chars.next().and_then(|c| c.to_digit(16)).unwrap_or(0)
+    })
 }

@@ -40,15 +40,25 @@ impl Abilities {
     pub(crate) fn read(caps: Json<'_>) -> Self {
         let elicitation = caps.get("elicitation").filter(|value| value.is_object());
         let url = elicitation.is_some_and(|value| value.get("url").is_some());
-        let form = elicitation.is_some_and(|value| value.get("form").is_some() || value.get("url").is_none());
-        Self { sampling: caps.get("sampling").is_some(), roots: caps.get("roots").is_some(), form, url }
+        let form = elicitation
+            .is_some_and(|value| value.get("form").is_some() || value.get("url").is_none());
+        Self {
+            sampling: caps.get("sampling").is_some(),
+            roots: caps.get("roots").is_some(),
+            form,
+            url,
+        }
     }
 
     pub(crate) fn allows(self, method: &str, params: Option<Json<'_>>) -> bool {
         match method {
             "sampling/createMessage" => self.sampling,
             "roots/list" => self.roots,
-            "elicitation/create" => match params.and_then(|params| params.get("mode")).and_then(Json::as_str).as_deref() {
+            "elicitation/create" => match params
+                .and_then(|params| params.get("mode"))
+                .and_then(Json::as_str)
+                .as_deref()
+            {
                 Some("url") => self.url,
                 Some("form") | None => self.form,
                 Some(_) => false,
@@ -102,7 +112,13 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    pub(crate) fn new(id: u64, lane: String, abilities: Abilities, progress: bool, budget: Duration) -> Self {
+    pub(crate) fn new(
+        id: u64,
+        lane: String,
+        abilities: Abilities,
+        progress: bool,
+        budget: Duration,
+    ) -> Self {
         Self {
             id,
             lane,
@@ -144,7 +160,9 @@ impl Call {
 
     /// When it is out of time, as things stand.
     fn ends(&self) -> Instant {
-        self.paused.get().map_or(self.deadline.get(), |since| since + MAX_PAUSE)
+        self.paused
+            .get()
+            .map_or(self.deadline.get(), |since| since + MAX_PAUSE)
     }
 
     pub(crate) const fn budget(&self) -> Duration {
@@ -152,7 +170,10 @@ impl Call {
     }
 
     /// Opens a question and returns its key and where the answer will arrive; `None` if too many are open.
-    pub(crate) fn open_ask(&self, upstream: Option<Id>) -> Option<(String, oneshot::Receiver<Answer>)> {
+    pub(crate) fn open_ask(
+        &self,
+        upstream: Option<Id>,
+    ) -> Option<(String, oneshot::Receiver<Answer>)> {
         let mut asks = self.asks.borrow_mut();
         if asks.len() >= MAX_OPEN_ASKS {
             return None;
@@ -206,7 +227,11 @@ impl Call {
     pub(crate) fn may_tell(&self) -> bool {
         let (since, count) = self.told.get();
         let fresh = since.elapsed() > STRETCH;
-        let (since, count) = if fresh { (Instant::now(), 0) } else { (since, count) };
+        let (since, count) = if fresh {
+            (Instant::now(), 0)
+        } else {
+            (since, count)
+        };
         self.told.set((since, count + 1));
         count < MAX_TOLD
     }

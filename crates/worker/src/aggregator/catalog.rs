@@ -23,7 +23,12 @@ use crate::{
 
 /// Tools left out of one catalogue that are logged.
 const MAX_LOGGED: usize = 5;
-const KINDS: [Kind; 4] = [listing::TOOLS, listing::RESOURCES, listing::TEMPLATES, listing::PROMPTS];
+const KINDS: [Kind; 4] = [
+    listing::TOOLS,
+    listing::RESOURCES,
+    listing::TEMPLATES,
+    listing::PROMPTS,
+];
 
 /// What the gate asks for.
 #[derive(Debug)]
@@ -35,7 +40,10 @@ pub(crate) struct Wanted {
 
 impl Wanted {
     pub(crate) fn everything() -> Self {
-        Self { kinds: KINDS.to_vec(), has: Vec::new() }
+        Self {
+            kinds: KINDS.to_vec(),
+            has: Vec::new(),
+        }
     }
 
     /// Reads `only` and `if_changed`.
@@ -43,23 +51,42 @@ impl Wanted {
         let mut wanted = Self::everything();
         if let Some(only) = params.get("only") {
             let unknown = |name: &str| !KINDS.iter().any(|kind| kind.name == name);
-            if let Some(name) = only.items().filter_map(Json::as_str).find(|name| unknown(name)) {
-                return Err(Failure::invalid(format!("`only` names `{}`, which is no list", clip(&name))));
+            if let Some(name) = only
+                .items()
+                .filter_map(Json::as_str)
+                .find(|name| unknown(name))
+            {
+                return Err(Failure::invalid(format!(
+                    "`only` names `{}`, which is no list",
+                    clip(&name)
+                )));
             }
-            wanted.kinds.retain(|kind| only.items().any(|name| name.as_str().as_deref() == Some(kind.name)));
+            wanted.kinds.retain(|kind| {
+                only.items()
+                    .any(|name| name.as_str().as_deref() == Some(kind.name))
+            });
             if wanted.kinds.is_empty() {
                 return Err(Failure::invalid("`only` names no list"));
             }
         }
         let has = params.get("if_changed").into_iter().flat_map(Json::fields);
-        wanted.has = has.filter_map(|(name, tag)| Some((name.into_owned(), tag.as_str()?.into_owned()))).collect();
+        wanted.has = has
+            .filter_map(|(name, tag)| Some((name.into_owned(), tag.as_str()?.into_owned())))
+            .collect();
         Ok(wanted)
     }
 
     /// Is this what the gate has already?
     fn is_had(&self, catalog: &Catalog) -> bool {
-        let has = |kind: &Kind| self.has.iter().find(|(name, _)| name == kind.name).map(|(_, tag)| tag.as_str());
-        self.kinds.iter().all(|kind| has(kind).is_some_and(|tag| catalog.tag(kind.name) == Some(tag)))
+        let has = |kind: &Kind| {
+            self.has
+                .iter()
+                .find(|(name, _)| name == kind.name)
+                .map(|(_, tag)| tag.as_str())
+        };
+        self.kinds
+            .iter()
+            .all(|kind| has(kind).is_some_and(|tag| catalog.tag(kind.name) == Some(tag)))
     }
 }
 
@@ -89,7 +116,11 @@ pub(crate) async fn answer(conn: &Rc<Connection>, wanted: &Wanted) -> Result<Vec
     if !is_had || !catalog.is_planned(conn) {
         catalog.plan(conn).await;
     }
-    Ok(if is_had { b"{\"unchanged\":true}".to_vec() } else { catalog.to_json(wanted) })
+    Ok(if is_had {
+        b"{\"unchanged\":true}".to_vec()
+    } else {
+        catalog.to_json(wanted)
+    })
 }
 
 impl Catalog {
@@ -107,7 +138,8 @@ impl Catalog {
             false => None,
         };
         let [tools, resources, templates, prompts] = KINDS;
-        let (tools, resources, templates, prompts) = tokio::join!(list(tools), list(resources), list(templates), list(prompts));
+        let (tools, resources, templates, prompts) =
+            tokio::join!(list(tools), list(resources), list(templates), list(prompts));
         let mut catalog = Self::default();
         catalog.tools = catalog.keep("tools", tools);
         catalog.resources = catalog.keep("resources", resources);
@@ -117,15 +149,21 @@ impl Catalog {
     }
 
     fn keep(&mut self, name: &'static str, listing: Option<Listing>) -> Vec<Bytes> {
-        let Some(listing) = listing else { return Vec::new() };
+        let Some(listing) = listing else {
+            return Vec::new();
+        };
         if listing.truncated {
             self.truncated.push(name);
         }
         match listing.failed {
             // Templates are an optional part of resources; not knowing the method is no failure.
-            Some(failure) if name != "templates" || failure.code() != Some(code::METHOD_NOT_FOUND) => {
+            Some(failure)
+                if name != "templates" || failure.code() != Some(code::METHOD_NOT_FOUND) =>
+            {
                 self.failed.push((name, failure.text.clone()));
-                let is_unanswered = name == "tools" && failure.rpc.is_none() && failure.kind != failure::Kind::Invalid;
+                let is_unanswered = name == "tools"
+                    && failure.rpc.is_none()
+                    && failure.kind != failure::Kind::Invalid;
                 if is_unanswered || failure.unreachable {
                     self.lost.get_or_insert(failure);
                 }
@@ -136,7 +174,10 @@ impl Catalog {
     }
 
     fn tag(&self, name: &str) -> Option<&str> {
-        self.tags.iter().find(|(listed, _)| *listed == name).map(|(_, tag)| tag.as_str())
+        self.tags
+            .iter()
+            .find(|(listed, _)| *listed == name)
+            .map(|(_, tag)| tag.as_str())
     }
 
     /// Does the connection know already how to call these tools?
@@ -149,17 +190,31 @@ impl Catalog {
 
     /// Learns how each tool's headers are computed, and takes out the tools that must not be offered.
     async fn plan(&mut self, conn: &Connection) {
-        let Some(tag) = self.tag("tools").map(str::to_owned).filter(|_| has_plans(conn)) else { return };
+        let Some(tag) = self
+            .tag("tools")
+            .map(str::to_owned)
+            .filter(|_| has_plans(conn))
+        else {
+            return;
+        };
         self.dropped = replan(conn, &mut self.tools, tag).await;
     }
 
     fn to_json(&self, wanted: &Wanted) -> Vec<u8> {
         let mut out = Object::with_capacity(64 << 10);
         let lists = [&self.tools, &self.resources, &self.templates, &self.prompts];
-        for (kind, items) in KINDS.iter().zip(lists).filter(|(kind, _)| wanted.kinds.contains(kind)) {
+        for (kind, items) in KINDS
+            .iter()
+            .zip(lists)
+            .filter(|(kind, _)| wanted.kinds.contains(kind))
+        {
             out.raw(kind.name, &array(items));
         }
-        let truncated: Vec<Bytes> = self.truncated.iter().map(|name| write::quoted(name).into()).collect();
+        let truncated: Vec<Bytes> = self
+            .truncated
+            .iter()
+            .map(|name| write::quoted(name).into())
+            .collect();
         out.raw("truncated", &array(&truncated));
         out.object("tags", |tags| {
             for (name, tag) in &self.tags {
@@ -217,7 +272,11 @@ async fn replan(conn: &Connection, tools: &mut Vec<Bytes>, tag: String) -> Vec<(
         turn.pass().await;
         let json = known(&tool);
         let plan = Plan::of(json);
-        let name = json.get("name").and_then(Json::as_str).unwrap_or_default().into_owned();
+        let name = json
+            .get("name")
+            .and_then(Json::as_str)
+            .unwrap_or_default()
+            .into_owned();
         match plan.invalid.clone() {
             None => kept.push(tool),
             Some(reason) => {

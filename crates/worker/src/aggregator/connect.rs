@@ -43,8 +43,14 @@ pub(crate) enum HttpKind {
 }
 
 pub(crate) enum Transport {
-    Http { site: Rc<Site>, kind: HttpKind, headers: HeaderMap },
-    Stdio { tag: u64 },
+    Http {
+        site: Rc<Site>,
+        kind: HttpKind,
+        headers: HeaderMap,
+    },
+    Stdio {
+        tag: u64,
+    },
 }
 
 /// Everything needed to connect to one server.
@@ -61,17 +67,35 @@ impl Spec {
     pub(crate) fn read(params: Json<'_>) -> Result<Self, Failure> {
         let server = text(params, "server")?;
         let generation = params.get("generation").and_then(Json::as_u64).unwrap_or(0);
-        let timeout = params.get("timeout_ms").and_then(Json::as_u64).map_or(DEFAULT_TIMEOUT, Duration::from_millis);
-        let transport = params.get("transport").ok_or_else(|| Failure::invalid("`transport` is missing"))?;
+        let timeout = params
+            .get("timeout_ms")
+            .and_then(Json::as_u64)
+            .map_or(DEFAULT_TIMEOUT, Duration::from_millis);
+        let transport = params
+            .get("transport")
+            .ok_or_else(|| Failure::invalid("`transport` is missing"))?;
         let transport = match (transport.get("http"), transport.get("stdio")) {
             (Some(http), None) => read_http(http, timeout)?,
             (None, Some(stdio)) => {
                 let tag = stdio.get("handover").and_then(Json::as_u64);
-                Transport::Stdio { tag: tag.ok_or_else(|| Failure::invalid("`transport.stdio.handover` is missing"))? }
+                Transport::Stdio {
+                    tag: tag
+                        .ok_or_else(|| Failure::invalid("`transport.stdio.handover` is missing"))?,
+                }
             }
-            _ => return Err(Failure::invalid("`transport` must hold either `http` or `stdio`")),
+            _ => {
+                return Err(Failure::invalid(
+                    "`transport` must hold either `http` or `stdio`",
+                ));
+            }
         };
-        Ok(Self { server: server.into(), generation, transport, timeout, options: read_options(params) })
+        Ok(Self {
+            server: server.into(),
+            generation,
+            transport,
+            timeout,
+            options: read_options(params),
+        })
     }
 
     /// What a seed definition says: HTTP only, nothing allowed beyond plain calls.
@@ -84,23 +108,53 @@ impl Spec {
     ) -> Result<Self, Failure> {
         let headers = read_headers(headers, bearer)?;
         let site = Site::new(Target::parse(url)?, &headers, &[], DEFAULT_TIMEOUT);
-        let transport = Transport::Http { site, kind: HttpKind::Auto, headers };
+        let transport = Transport::Http {
+            site,
+            kind: HttpKind::Auto,
+            headers,
+        };
         let options = read_options(Json::EMPTY_OBJECT);
-        Ok(Self { server: server.into(), generation, transport, timeout: DEFAULT_TIMEOUT, options })
+        Ok(Self {
+            server: server.into(),
+            generation,
+            transport,
+            timeout: DEFAULT_TIMEOUT,
+            options,
+        })
     }
 }
 
 fn text(params: Json<'_>, key: &str) -> Result<String, Failure> {
-    let found = params.get(key).and_then(Json::as_str).filter(|text| !text.is_empty());
-    found.map(|text| text.into_owned()).ok_or_else(|| Failure::invalid(format!("`{key}` is missing")))
+    let found = params
+        .get(key)
+        .and_then(Json::as_str)
+        .filter(|text| !text.is_empty());
+    found
+        .map(|text| text.into_owned())
+        .ok_or_else(|| Failure::invalid(format!("`{key}` is missing")))
 }
 
 fn read_options(params: Json<'_>) -> Options {
-    let flag = |key| params.path(&["allow", key]).and_then(Json::as_bool).unwrap_or(false);
-    let max_result = params.get("max_result_bytes").and_then(Json::as_u64).and_then(|bytes| usize::try_from(bytes).ok());
-    let client = params.get("client").filter(|client| client.is_object()).map(|client| Bytes::copy_from_slice(client.as_bytes()));
+    let flag = |key| {
+        params
+            .path(&["allow", key])
+            .and_then(Json::as_bool)
+            .unwrap_or(false)
+    };
+    let max_result = params
+        .get("max_result_bytes")
+        .and_then(Json::as_u64)
+        .and_then(|bytes| usize::try_from(bytes).ok());
+    let client = params
+        .get("client")
+        .filter(|client| client.is_object())
+        .map(|client| Bytes::copy_from_slice(client.as_bytes()));
     Options {
-        allow: Allow { sampling: flag("sampling"), roots: flag("roots"), elicitation: flag("elicitation") },
+        allow: Allow {
+            sampling: flag("sampling"),
+            roots: flag("roots"),
+            elicitation: flag("elicitation"),
+        },
         client: client.unwrap_or_else(own_identity),
         max_result: max_result.unwrap_or(DEFAULT_MAX_RESULT).max(1024),
     }
@@ -108,7 +162,9 @@ fn read_options(params: Json<'_>) -> Options {
 
 fn own_identity() -> Bytes {
     let mut client = Object::new();
-    client.str("name", "portcullis").str("version", env!("CARGO_PKG_VERSION"));
+    client
+        .str("name", "portcullis")
+        .str("version", env!("CARGO_PKG_VERSION"));
     client.finish().into()
 }
 
@@ -118,7 +174,10 @@ fn read_http(http: Json<'_>, patience: Duration) -> Result<Transport, Failure> {
         Some("streamable-http") => HttpKind::Streamable,
         Some("sse") => HttpKind::Sse,
         Some(other) => {
-            return Err(Failure::invalid(format!("`kind` is `{}`; it can be auto, streamable-http or sse", clip(other))));
+            return Err(Failure::invalid(format!(
+                "`kind` is `{}`; it can be auto, streamable-http or sse",
+                clip(other)
+            )));
         }
     };
     let bearer = http.get("bearer").and_then(Json::as_str);
@@ -129,8 +188,17 @@ fn read_http(http: Json<'_>, patience: Duration) -> Result<Transport, Failure> {
         .flat_map(Json::items)
         .filter_map(|name| name.as_str().map(|name| name.to_ascii_lowercase()))
         .collect();
-    let site = Site::new(Target::parse(&text(http, "url")?)?, &headers, &systems, patience);
-    Ok(Transport::Http { site, kind, headers })
+    let site = Site::new(
+        Target::parse(&text(http, "url")?)?,
+        &headers,
+        &systems,
+        patience,
+    );
+    Ok(Transport::Http {
+        site,
+        kind,
+        headers,
+    })
 }
 
 /// The configured headers, without those that are not the configuration's to set.
@@ -138,15 +206,21 @@ fn read_headers(given: Option<Json<'_>>, bearer: Option<&str>) -> Result<HeaderM
     let mut headers = HeaderMap::new();
     for (name, value) in given.into_iter().flat_map(Json::fields).take(MAX_HEADERS) {
         // Only the name is ever shown: the value may be a credential.
-        let name =
-            HeaderName::try_from(&*name).map_err(|_| Failure::invalid(format!("`{}` is not a header name", clip(&name))))?;
+        let name = HeaderName::try_from(&*name)
+            .map_err(|_| Failure::invalid(format!("`{}` is not a header name", clip(&name))))?;
         if is_reserved(&name) {
-            tracing::warn!("the configured header `{name}` belongs to the protocol and is not sent");
+            tracing::warn!(
+                "the configured header `{name}` belongs to the protocol and is not sent"
+            );
             continue;
         }
-        let value = value.as_str().map(|value| Redacted::new(value.into_owned()));
+        let value = value
+            .as_str()
+            .map(|value| Redacted::new(value.into_owned()));
         let value = value.and_then(|value| HeaderValue::try_from(value.expose().as_str()).ok());
-        let mut value = value.ok_or_else(|| Failure::invalid(format!("the value of header `{name}` is not valid")))?;
+        let mut value = value.ok_or_else(|| {
+            Failure::invalid(format!("the value of header `{name}` is not valid"))
+        })?;
         value.set_sensitive(true);
         headers.insert(name, value);
     }
@@ -166,20 +240,39 @@ pub(super) fn authorization(bearer: &str) -> Result<HeaderValue, Failure> {
 }
 
 /// Connects within the time the spec gives.
-pub(crate) async fn connect(aggregator: &Rc<Aggregator>, spec: Spec) -> Result<Rc<Connection>, Failure> {
+pub(crate) async fn connect(
+    aggregator: &Rc<Aggregator>,
+    spec: Spec,
+) -> Result<Rc<Connection>, Failure> {
     let limit = spec.timeout;
     match timeout(limit, Box::pin(attempt(aggregator, spec))).await {
         Ok(outcome) => outcome,
-        Err(_) => Err(Failure::timeout(format!("timeout: the server did not connect within {} ms", limit.as_millis()))),
+        Err(_) => Err(Failure::timeout(format!(
+            "timeout: the server did not connect within {} ms",
+            limit.as_millis()
+        ))),
     }
 }
 
 async fn attempt(aggregator: &Rc<Aggregator>, spec: Spec) -> Result<Rc<Connection>, Failure> {
-    let Spec { server, generation, transport, timeout, options } = spec;
+    let Spec {
+        server,
+        generation,
+        transport,
+        timeout,
+        options,
+    } = spec;
     let (hub, max_result) = (&aggregator.hub, options.max_result);
     let build = |link, users| {
         let owner = Owner::System(users);
-        Opening::new(Connection::new(Rc::clone(hub), Rc::clone(&server), generation, options.clone(), link, owner))
+        Opening::new(Connection::new(
+            Rc::clone(hub),
+            Rc::clone(&server),
+            generation,
+            options.clone(),
+            link,
+            owner,
+        ))
     };
     match transport {
         Transport::Stdio { tag } => {
@@ -189,9 +282,18 @@ async fn attempt(aggregator: &Rc<Aggregator>, spec: Spec) -> Result<Rc<Connectio
             over_stdio(opening.conn()?, &link, pipes).await?;
             opening.done()
         }
-        Transport::Http { site, kind, headers } => {
+        Transport::Http {
+            site,
+            kind,
+            headers,
+        } => {
             if kind != HttpKind::Sse {
-                let link = HttpLink::new(Rc::clone(&hub.net), site.target.clone(), headers.clone(), max_result)?;
+                let link = HttpLink::new(
+                    Rc::clone(&hub.net),
+                    site.target.clone(),
+                    headers.clone(),
+                    max_result,
+                )?;
                 let opening = build(Link::Http(link), Users::of(Rc::clone(&site)));
                 match over_http(opening.conn()?, HTTP_PATIENCE.min(timeout / 2)).await {
                     Ok(()) => return opening.done(),
@@ -199,7 +301,13 @@ async fn attempt(aggregator: &Rc<Aggregator>, spec: Spec) -> Result<Rc<Connectio
                     Err(failure) => return Err(failure),
                 }
             }
-            let (link, events) = SseLink::connect(Rc::clone(&hub.net), site.target.clone(), headers, max_result).await?;
+            let (link, events) = SseLink::connect(
+                Rc::clone(&hub.net),
+                site.target.clone(),
+                headers,
+                max_result,
+            )
+            .await?;
             let opening = build(Link::Sse(link), Users::of(site));
             sse_legacy::start(opening.conn()?, events);
             era::initialize(opening.conn()?).await?;
@@ -217,11 +325,15 @@ impl Opening {
     }
 
     pub(super) fn conn(&self) -> Result<&Rc<Connection>, Failure> {
-        self.0.as_ref().ok_or_else(|| Failure::upstream("the connection is gone"))
+        self.0
+            .as_ref()
+            .ok_or_else(|| Failure::upstream("the connection is gone"))
     }
 
     pub(super) fn done(mut self) -> Result<Rc<Connection>, Failure> {
-        self.0.take().ok_or_else(|| Failure::upstream("the connection is gone"))
+        self.0
+            .take()
+            .ok_or_else(|| Failure::upstream("the connection is gone"))
     }
 }
 
@@ -249,7 +361,11 @@ async fn over_http(conn: &Rc<Connection>, patience: Duration) -> Result<(), Fail
     }
 }
 
-async fn over_stdio(conn: &Rc<Connection>, link: &Rc<StdioLink>, pipes: Pipes) -> Result<(), Failure> {
+async fn over_stdio(
+    conn: &Rc<Connection>,
+    link: &Rc<StdioLink>,
+    pipes: Pipes,
+) -> Result<(), Failure> {
     stdio::start(conn, link, pipes);
     if let Probe::Modern(peer) = era::probe(conn, STDIO_PATIENCE).await? {
         conn.introduce(peer);
@@ -276,7 +392,14 @@ pub(crate) fn description(conn: &Connection) -> Vec<u8> {
     let mut out = Object::new();
     if let Some(peer) = conn.peer() {
         out.str("protocol", peer.revision.as_str());
-        out.str("era", if peer.revision.is_modern() { "modern" } else { "legacy" });
+        out.str(
+            "era",
+            if peer.revision.is_modern() {
+                "modern"
+            } else {
+                "legacy"
+            },
+        );
         out.json("capabilities", known(&peer.capabilities));
         out.json("server_info", known(&peer.info));
         if let Some(instructions) = &peer.instructions {

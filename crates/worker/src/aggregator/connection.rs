@@ -74,12 +74,22 @@ pub(crate) struct Connection {
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").field("server", &self.server).field("generation", &self.generation).finish_non_exhaustive()
+        f.debug_struct("Connection")
+            .field("server", &self.server)
+            .field("generation", &self.generation)
+            .finish_non_exhaustive()
     }
 }
 
 impl Connection {
-    pub(crate) fn new(hub: Rc<Hub>, server: Rc<str>, generation: u64, options: Options, link: Link, owner: Owner) -> Rc<Self> {
+    pub(crate) fn new(
+        hub: Rc<Hub>,
+        server: Rc<str>,
+        generation: u64,
+        options: Options,
+        link: Link,
+        owner: Owner,
+    ) -> Rc<Self> {
         Rc::new(Self {
             hub,
             server,
@@ -140,7 +150,9 @@ impl Connection {
 
     /// Does the server declare this capability (a path like `resources`, `subscribe`)?
     pub(crate) fn declares(&self, path: &[&str]) -> bool {
-        let Some(peer) = self.peer() else { return false };
+        let Some(peer) = self.peer() else {
+            return false;
+        };
         let found = known(&peer.capabilities).path(path);
         found.is_some_and(|value| !value.is_null() && value.as_bool() != Some(false))
     }
@@ -155,13 +167,21 @@ impl Connection {
     }
 
     /// A request of the worker itself: no client behind it, nobody to ask.
-    pub(crate) async fn request(self: &Rc<Self>, method: &str, params: Option<Json<'_>>) -> Result<Bytes, Failure> {
+    pub(crate) async fn request(
+        self: &Rc<Self>,
+        method: &str,
+        params: Option<Json<'_>>,
+    ) -> Result<Bytes, Failure> {
         let outgoing = Outgoing::new(self, method, Params::of(params), &About::NOTHING)?;
         self.exchange(&outgoing, None).await
     }
 
     /// Sends a request and returns its result. What arrives before that is shown to `call`.
-    pub(crate) async fn exchange(self: &Rc<Self>, outgoing: &Outgoing, call: Option<&Rc<Call>>) -> Result<Bytes, Failure> {
+    pub(crate) async fn exchange(
+        self: &Rc<Self>,
+        outgoing: &Outgoing,
+        call: Option<&Rc<Call>>,
+    ) -> Result<Bytes, Failure> {
         if let Some(failure) = &*self.closed.borrow() {
             return Err(failure.clone());
         }
@@ -174,12 +194,17 @@ impl Connection {
         };
         loop {
             match replies.next(self, &inbox).await? {
-                Incoming::Result { id, result, is_checked } if id == Some(outgoing.id) => {
+                Incoming::Result {
+                    id,
+                    result,
+                    is_checked,
+                } if id == Some(outgoing.id) => {
                     // What a call gets goes to the gate, which validates it. What we use ourselves is validated here.
                     if call.is_none() && !is_checked {
                         let limits = Limits::new(result.len(), wire::worker::DEPTH);
-                        Json::parse_line(&result, limits)
-                            .map_err(|error| Failure::invalid(format!("the server sent no acceptable JSON: {error}")))?;
+                        Json::parse_line(&result, limits).map_err(|error| {
+                            Failure::invalid(format!("the server sent no acceptable JSON: {error}"))
+                        })?;
                     }
                     replies.finish();
                     if outgoing.awaits_logs {
@@ -187,7 +212,9 @@ impl Connection {
                     }
                     return Ok(result);
                 }
-                Incoming::Error { id, error } if id == Some(outgoing.id) || (id.is_none() && self.is_http()) => {
+                Incoming::Error { id, error }
+                    if id == Some(outgoing.id) || (id.is_none() && self.is_http()) =>
+                {
                     replies.finish();
                     return Err(Failure::rpc(error));
                 }
@@ -220,7 +247,9 @@ impl Connection {
     /// The same, without waiting for it. A server that keeps too many of these waiting gets no more.
     pub(crate) fn post_later(self: &Rc<Self>, body: Vec<u8>) {
         if self.posting.get() >= MAX_POSTING {
-            return self.hub.stray(&self.server, "it asks faster than it takes answers");
+            return self
+                .hub
+                .stray(&self.server, "it asks faster than it takes answers");
         }
         self.posting.set(self.posting.get() + 1);
         let conn = Rc::clone(self);
@@ -228,7 +257,10 @@ impl Connection {
             let outcome = timeout(POSTING, conn.post(body.into())).await;
             conn.posting.set(conn.posting.get() - 1);
             if let Ok(Err(failure)) = outcome {
-                tracing::debug!(server = &*conn.server, "a message to the server was not delivered: {failure}");
+                tracing::debug!(
+                    server = &*conn.server,
+                    "a message to the server was not delivered: {failure}"
+                );
             }
         });
     }
@@ -237,8 +269,17 @@ impl Connection {
         if let Some(call) = call {
             call.upstream.set(id);
         }
-        self.pending.borrow_mut().insert(id, Pending { inbox: Rc::clone(inbox), call: call.cloned() });
-        Enlisted { conn: Rc::clone(self), id }
+        self.pending.borrow_mut().insert(
+            id,
+            Pending {
+                inbox: Rc::clone(inbox),
+                call: call.cloned(),
+            },
+        );
+        Enlisted {
+            conn: Rc::clone(self),
+            id,
+        }
     }
 
     /// Tells the server that nobody waits for this request any more. On modern HTTP the closed stream has said so already.
@@ -248,7 +289,10 @@ impl Connection {
         }
         let mut params = write::Object::new();
         params.u64("requestId", id).str("reason", reason);
-        self.post_later(rpc::notification("notifications/cancelled", Some(&params.finish())));
+        self.post_later(rpc::notification(
+            "notifications/cancelled",
+            Some(&params.finish()),
+        ));
     }
 
     /// Ends the connection. With `lost`, watchers hear that it went away by itself.
@@ -266,15 +310,22 @@ impl Connection {
         match &self.owner {
             Owner::System(users) => {
                 if lost && self.peer().is_some() {
-                    self.hub.tell("closed", &self.server, self.generation, |line| {
-                        line.str("error", &failure.text);
-                    });
+                    self.hub
+                        .tell("closed", &self.server, self.generation, |line| {
+                            line.str("error", &failure.text);
+                        });
                 }
                 users.close(&failure);
             }
             Owner::User => {}
         }
-        for task in self.tasks.take().into_iter().chain(self.listener.take()).chain(self.standing.take()) {
+        for task in self
+            .tasks
+            .take()
+            .into_iter()
+            .chain(self.listener.take())
+            .chain(self.standing.take())
+        {
             task.abort();
         }
         if let Some(farewell) = self.link.close() {

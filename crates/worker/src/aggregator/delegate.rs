@@ -57,14 +57,23 @@ pub(crate) struct Credential {
 impl Credential {
     /// Reads `as`. Whatever is wrong with it is an error: without a user the call would be somebody else's.
     pub(crate) fn read(json: Json<'_>) -> Result<Self, Failure> {
-        let text = |key: &str| json.get(key).and_then(Json::as_str).filter(|text| !text.is_empty());
+        let text = |key: &str| {
+            json.get(key)
+                .and_then(Json::as_str)
+                .filter(|text| !text.is_empty())
+        };
         let (Some(user), Some(bearer)) = (text("user"), text("bearer")) else {
             return Err(Failure::invalid("`as` must hold `user` and `bearer`"));
         };
         if user.len() > MAX_USER {
-            return Err(Failure::invalid(format!("`as.user` is longer than {MAX_USER} bytes")));
+            return Err(Failure::invalid(format!(
+                "`as.user` is longer than {MAX_USER} bytes"
+            )));
         }
-        Ok(Self { user: user.into(), authorization: authorization(&bearer)? })
+        Ok(Self {
+            user: user.into(),
+            authorization: authorization(&bearer)?,
+        })
     }
 }
 
@@ -78,15 +87,27 @@ pub(crate) struct Site {
 
 impl Site {
     /// Keeps of the configured headers those that let nobody in. `systems` are names of further ones that are the system's alone.
-    pub(crate) fn new(target: Target, configured: &HeaderMap, systems: &[String], patience: Duration) -> Rc<Self> {
+    pub(crate) fn new(
+        target: Target,
+        configured: &HeaderMap,
+        systems: &[String],
+        patience: Duration,
+    ) -> Rc<Self> {
         let mut headers = configured.clone();
         for name in configured.keys() {
-            let is_key = name.as_str().split(['-', '_']).any(|word| KEYS.contains(&word));
+            let is_key = name
+                .as_str()
+                .split(['-', '_'])
+                .any(|word| KEYS.contains(&word));
             if is_key || systems.iter().any(|system| system == name.as_str()) {
                 headers.remove(name);
             }
         }
-        Rc::new(Self { target, headers, patience })
+        Rc::new(Self {
+            target,
+            headers,
+            patience,
+        })
     }
 
     /// The headers of a user's requests.
@@ -98,24 +119,47 @@ impl Site {
 }
 
 /// Opens a connection for a user beside the system's: the same server, the same era, a session of its own.
-pub(super) async fn open(system: &Connection, site: &Site, credential: &Credential) -> Result<Rc<Connection>, Failure> {
+pub(super) async fn open(
+    system: &Connection,
+    site: &Site,
+    credential: &Credential,
+) -> Result<Rc<Connection>, Failure> {
     match timeout(site.patience, Box::pin(attempt(system, site, credential))).await {
         Ok(outcome) => outcome,
-        Err(_) => Err(Failure::timeout(format!("timeout: the server opened no session within {} ms", site.patience.as_millis()))),
+        Err(_) => Err(Failure::timeout(format!(
+            "timeout: the server opened no session within {} ms",
+            site.patience.as_millis()
+        ))),
     }
 }
 
-async fn attempt(system: &Connection, site: &Site, credential: &Credential) -> Result<Rc<Connection>, Failure> {
+async fn attempt(
+    system: &Connection,
+    site: &Site,
+    credential: &Credential,
+) -> Result<Rc<Connection>, Failure> {
     let (net, options) = (Rc::clone(&system.hub.net), &system.options);
     let build = |link| {
         let (hub, server) = (Rc::clone(&system.hub), Rc::clone(&system.server));
-        Opening::new(Connection::new(hub, server, system.generation, options.clone(), link, Owner::User))
+        Opening::new(Connection::new(
+            hub,
+            server,
+            system.generation,
+            options.clone(),
+            link,
+            Owner::User,
+        ))
     };
     let headers = site.headers_for(credential);
     let opening = match &system.link {
         Link::Stdio(_) => return Err(no_users(&system.server)),
         Link::Http(_) => {
-            let opening = build(Link::Http(HttpLink::new(net, site.target.clone(), headers, options.max_result)?));
+            let opening = build(Link::Http(HttpLink::new(
+                net,
+                site.target.clone(),
+                headers,
+                options.max_result,
+            )?));
             match system.peer().filter(|_| system.is_modern()) {
                 // No session: every request says who makes it.
                 Some(peer) => {
@@ -127,7 +171,8 @@ async fn attempt(system: &Connection, site: &Site, credential: &Credential) -> R
             opening
         }
         Link::Sse(_) => {
-            let (link, events) = SseLink::connect(net, site.target.clone(), headers, options.max_result).await?;
+            let (link, events) =
+                SseLink::connect(net, site.target.clone(), headers, options.max_result).await?;
             let opening = build(Link::Sse(link));
             sse_legacy::start(opening.conn()?, events);
             era::initialize(opening.conn()?).await?;
@@ -162,7 +207,10 @@ pub(super) async fn run(
             Err(failure) => Err(failure),
             Ok(first) => {
                 let outcome = forward::run(lease.conn(), call, forward, first).await;
-                if outcome.as_ref().is_err_and(|failure| failure.status == Some(401)) {
+                if outcome
+                    .as_ref()
+                    .is_err_and(|failure| failure.status == Some(401))
+                {
                     users::dismiss(system, &lease);
                 }
                 outcome

@@ -31,7 +31,9 @@ pub(crate) enum Probe {
 pub(crate) async fn probe(conn: &Rc<Connection>, patience: Duration) -> Result<Probe, Failure> {
     conn.set_modern(true);
     for _ in 0..PROBES {
-        let Ok(answer) = timeout(patience, conn.request("server/discover", None)).await else { break };
+        let Ok(answer) = timeout(patience, conn.request("server/discover", None)).await else {
+            break;
+        };
         match answer {
             Ok(result) => match discovered(&result) {
                 Some(peer) => return Ok(Probe::Modern(peer)),
@@ -52,16 +54,22 @@ pub(crate) async fn probe(conn: &Rc<Connection>, patience: Duration) -> Result<P
 
 /// Nothing we say next would change this.
 fn is_final(failure: &Failure) -> bool {
-    failure.unreachable || failure.kind == Kind::Refused || matches!(failure.status, Some(401 | 403))
+    failure.unreachable
+        || failure.kind == Kind::Refused
+        || matches!(failure.status, Some(401 | 403))
 }
 
 fn supports_modern(failure: &Failure) -> bool {
-    let Some(error) = failure.rpc.as_ref().map(known) else { return false };
+    let Some(error) = failure.rpc.as_ref().map(known) else {
+        return false;
+    };
     error.path(&["data", "supported"]).is_some_and(names_modern)
 }
 
 fn names_modern(versions: Json<'_>) -> bool {
-    versions.items().any(|version| version.as_str().as_deref() == Some(Revision::MODERN.as_str()))
+    versions
+        .items()
+        .any(|version| version.as_str().as_deref() == Some(Revision::MODERN.as_str()))
 }
 
 fn discovered(result: &Bytes) -> Option<Peer> {
@@ -70,17 +78,25 @@ fn discovered(result: &Bytes) -> Option<Peer> {
         return None;
     }
     let cut = |json: Json<'_>| result.slice_ref(json.as_bytes());
-    let info = json.path(&["_meta", meta::SERVER_INFO]).or_else(|| json.get("serverInfo"));
+    let info = json
+        .path(&["_meta", meta::SERVER_INFO])
+        .or_else(|| json.get("serverInfo"));
     Some(Peer {
         revision: Revision::MODERN,
         capabilities: object_or_empty(json.get("capabilities"), result),
         info: object_or_empty(info, result),
-        instructions: json.get("instructions").filter(|text| text.as_str().is_some()).map(cut),
+        instructions: json
+            .get("instructions")
+            .filter(|text| text.as_str().is_some())
+            .map(cut),
     })
 }
 
 fn object_or_empty(json: Option<Json<'_>>, of: &Bytes) -> Bytes {
-    json.filter(|json| json.is_object()).map_or_else(|| Bytes::from_static(b"{}"), |json| of.slice_ref(json.as_bytes()))
+    json.filter(|json| json.is_object()).map_or_else(
+        || Bytes::from_static(b"{}"),
+        |json| of.slice_ref(json.as_bytes()),
+    )
 }
 
 /// The legacy handshake, complete with `initialized` and the standing stream.
@@ -89,11 +105,22 @@ pub(crate) async fn initialize(conn: &Rc<Connection>) -> Result<(), Failure> {
     let params = opening(conn);
     let result = conn.request("initialize", Some(known(&params))).await?;
     let json = known(&result);
-    let version = json.get("protocolVersion").and_then(Json::as_str).unwrap_or_default();
-    let revision = Revision::parse(&version).filter(|revision| !revision.is_modern()).ok_or_else(|| {
-        let named = if version.is_empty() { "none".to_owned() } else { format!("`{}`", clip(&version)) };
-        Failure::invalid(format!("the server answered `initialize` with a protocol version we do not speak: {named}"))
-    })?;
+    let version = json
+        .get("protocolVersion")
+        .and_then(Json::as_str)
+        .unwrap_or_default();
+    let revision = Revision::parse(&version)
+        .filter(|revision| !revision.is_modern())
+        .ok_or_else(|| {
+            let named = if version.is_empty() {
+                "none".to_owned()
+            } else {
+                format!("`{}`", clip(&version))
+            };
+            Failure::invalid(format!(
+                "the server answered `initialize` with a protocol version we do not speak: {named}"
+            ))
+        })?;
     conn.introduce(Peer {
         revision,
         capabilities: object_or_empty(json.get("capabilities"), &result),
@@ -103,7 +130,8 @@ pub(crate) async fn initialize(conn: &Rc<Connection>) -> Result<(), Failure> {
             .filter(|text| text.as_str().is_some())
             .map(|text| result.slice_ref(text.as_bytes())),
     });
-    conn.post(rpc::notification("notifications/initialized", None).into()).await?;
+    conn.post(rpc::notification("notifications/initialized", None).into())
+        .await?;
     if let Link::Http(link) = &conn.link {
         standing::open(conn, link).await;
     }
@@ -127,8 +155,14 @@ pub(crate) async fn reopen(conn: &Rc<Connection>) -> Result<(), Failure> {
         let mut params = Object::new();
         params.str("uri", &uri);
         let params: Bytes = params.finish().into();
-        if let Err(failure) = conn.request("resources/subscribe", Some(known(&params))).await {
-            tracing::warn!(server = &*conn.server, "a subscription was lost with the session: {failure}");
+        if let Err(failure) = conn
+            .request("resources/subscribe", Some(known(&params)))
+            .await
+        {
+            tracing::warn!(
+                server = &*conn.server,
+                "a subscription was lost with the session: {failure}"
+            );
         }
     }
     Ok(())

@@ -34,17 +34,34 @@ struct Wanted {
 
 impl Wanted {
     fn read(params: Json<'_>) -> Result<Self, Failure> {
-        let url = params.get("url").and_then(Json::as_str).ok_or_else(|| Failure::invalid("`url` is missing"))?;
+        let url = params
+            .get("url")
+            .and_then(Json::as_str)
+            .ok_or_else(|| Failure::invalid("`url` is missing"))?;
         let target = Target::parse(&url)?;
         let local = target.bare_host() == "localhost"
-            || target.bare_host().parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+            || target
+                .bare_host()
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|address| address.is_loopback());
         if !target.tls && !local {
-            return Err(Failure::refused("keys are fetched over https; http is for this machine alone"));
+            return Err(Failure::refused(
+                "keys are fetched over https; http is for this machine alone",
+            ));
         }
         let number = |key| params.get(key).and_then(Json::as_u64);
-        let max_bytes = number("max_bytes").and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(MAX_BYTES).min(MAX_BYTES);
-        let patience = number("timeout_ms").map_or(LONGEST, Duration::from_millis).min(LONGEST);
-        Ok(Self { target, max_bytes, patience })
+        let max_bytes = number("max_bytes")
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .unwrap_or(MAX_BYTES)
+            .min(MAX_BYTES);
+        let patience = number("timeout_ms")
+            .map_or(LONGEST, Duration::from_millis)
+            .min(LONGEST);
+        Ok(Self {
+            target,
+            max_bytes,
+            patience,
+        })
     }
 }
 
@@ -55,9 +72,18 @@ pub(super) fn start(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Jso
     };
     let net = Rc::clone(&aggregator.hub.net);
     serve(aggregator, id, async move {
-        let late = |_| Failure::timeout(format!("timeout: no answer within {} ms", wanted.patience.as_millis()));
-        let document =
-            timeout(wanted.patience, Box::pin(document(net, wanted.target, wanted.max_bytes))).await.map_err(late)??;
+        let late = |_| {
+            Failure::timeout(format!(
+                "timeout: no answer within {} ms",
+                wanted.patience.as_millis()
+            ))
+        };
+        let document = timeout(
+            wanted.patience,
+            Box::pin(document(net, wanted.target, wanted.max_bytes)),
+        )
+        .await
+        .map_err(late)??;
         Ok(Done::Result(document))
     });
 }
@@ -67,26 +93,44 @@ async fn document(net: Rc<Net>, mut target: Target, max_bytes: usize) -> Result<
     for _ in 0..=MAX_REDIRECTS {
         let mut request = Request::new(Payload::default());
         *request.uri_mut() = Uri::from(target.path.clone());
-        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json, application/jwk-set+json"));
+        request.headers_mut().insert(
+            header::ACCEPT,
+            HeaderValue::from_static("application/json, application/jwk-set+json"),
+        );
         let agent = HeaderValue::from_static(concat!("portcullis/", env!("CARGO_PKG_VERSION")));
         request.headers_mut().insert(header::USER_AGENT, agent);
         let exchange = client.send(request, max_bytes).await?;
         if exchange.status.is_redirection() {
-            let location = exchange.headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
-            let there = target.join(location.ok_or_else(|| Failure::upstream("it redirects, but not to anywhere"))?)?;
+            let location = exchange
+                .headers
+                .get(header::LOCATION)
+                .and_then(|value| value.to_str().ok());
+            let there = target.join(
+                location.ok_or_else(|| Failure::upstream("it redirects, but not to anywhere"))?,
+            )?;
             if !target.same_origin(&there) {
                 let place = target.place();
-                return Err(Failure::refused(format!("{place} redirects to {}, which is not followed", there.place())));
+                return Err(Failure::refused(format!(
+                    "{place} redirects to {}, which is not followed",
+                    there.place()
+                )));
             }
             target = there;
             continue;
         }
         if exchange.status != http::StatusCode::OK {
-            return Err(Failure::upstream(format!("{} answered with HTTP {}", target.place(), exchange.status.as_u16())));
+            return Err(Failure::upstream(format!(
+                "{} answered with HTTP {}",
+                target.place(),
+                exchange.status.as_u16()
+            )));
         }
         return one_object(&exchange.whole().await?, max_bytes);
     }
-    Err(Failure::upstream(format!("{} redirects more than {MAX_REDIRECTS} times", target.place())))
+    Err(Failure::upstream(format!(
+        "{} redirects more than {MAX_REDIRECTS} times",
+        target.place()
+    )))
 }
 
 /// The document on one line, if it is a JSON object.

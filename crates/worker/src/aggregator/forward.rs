@@ -42,11 +42,21 @@ pub(crate) struct Forward {
 impl Forward {
     /// A plain call: nobody to ask, no progress, no log.
     pub(crate) fn plain(method: &str, params: Option<Bytes>) -> Self {
-        Self { method: method.to_owned(), params, capabilities: Bytes::from_static(b"{}"), log_level: None, mrtr: false }
+        Self {
+            method: method.to_owned(),
+            params,
+            capabilities: Bytes::from_static(b"{}"),
+            log_level: None,
+            mrtr: false,
+        }
     }
 
     fn about(&self, progress: bool) -> About<'_> {
-        About { capabilities: &self.capabilities, log_level: self.log_level.as_deref(), progress }
+        About {
+            capabilities: &self.capabilities,
+            log_level: self.log_level.as_deref(),
+            progress,
+        }
     }
 }
 
@@ -54,7 +64,12 @@ impl Forward {
 pub(crate) fn start(aggregator: &Rc<Aggregator>, id: u64, line: &Bytes, params: Json<'_>) {
     let started = read(aggregator, id, line, params);
     match started {
-        Ok(Started { conn, call, forward, first }) => spawn(aggregator, conn, call, forward, first),
+        Ok(Started {
+            conn,
+            call,
+            forward,
+            first,
+        }) => spawn(aggregator, conn, call, forward, first),
         Err(failure) => aggregator.hub.out.failure(id, &failure),
     }
 }
@@ -74,7 +89,12 @@ enum First {
     For(Rc<Credential>),
 }
 
-fn read(aggregator: &Rc<Aggregator>, id: u64, line: &Bytes, params: Json<'_>) -> Result<Started, Failure> {
+fn read(
+    aggregator: &Rc<Aggregator>,
+    id: u64,
+    line: &Bytes,
+    params: Json<'_>,
+) -> Result<Started, Failure> {
     let attached = aggregator.attached(id);
     let mut spec = Fields::default();
     for (key, value) in params.fields() {
@@ -105,14 +125,27 @@ fn read(aggregator: &Rc<Aggregator>, id: u64, line: &Bytes, params: Json<'_>) ->
         log_level: spec.log.map(|level| level.into_owned()),
         mrtr: spec.mrtr,
     };
-    let budget = spec.timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis);
+    let budget = spec
+        .timeout_ms
+        .map_or(DEFAULT_TIMEOUT, Duration::from_millis);
     let lane = spec.lane.map_or_else(String::new, |lane| lane.into_owned());
-    let call = Rc::new(Call::new(id, lane, Abilities::read(caps), spec.progress, budget));
+    let call = Rc::new(Call::new(
+        id,
+        lane,
+        Abilities::read(caps),
+        spec.progress,
+        budget,
+    ));
     let first = match spec.credential {
         None => First::Ready(prepare(&conn, &call, &forward, forward.params.as_ref())?),
         Some(credential) => First::For(Rc::new(credential)),
     };
-    Ok(Started { conn, call, forward, first })
+    Ok(Started {
+        conn,
+        call,
+        forward,
+        first,
+    })
 }
 
 #[derive(Default)]
@@ -131,11 +164,15 @@ struct Fields<'a> {
 
 /// The client's capabilities without the questions this server may not ask.
 fn reduced(caps: Json<'_>, allow: Allow) -> Bytes {
-    let refused: Vec<&str> = [("sampling", allow.sampling), ("roots", allow.roots), ("elicitation", allow.elicitation)]
-        .into_iter()
-        .filter(|(key, allowed)| !allowed && caps.get(key).is_some())
-        .map(|(key, _)| key)
-        .collect();
+    let refused: Vec<&str> = [
+        ("sampling", allow.sampling),
+        ("roots", allow.roots),
+        ("elicitation", allow.elicitation),
+    ]
+    .into_iter()
+    .filter(|(key, allowed)| !allowed && caps.get(key).is_some())
+    .map(|(key, _)| key)
+    .collect();
     if refused.is_empty() {
         return Bytes::copy_from_slice(caps.as_bytes());
     }
@@ -143,13 +180,21 @@ fn reduced(caps: Json<'_>, allow: Allow) -> Bytes {
 }
 
 /// Runs a call in a task of its own and answers for it.
-fn spawn(aggregator: &Rc<Aggregator>, conn: Rc<Connection>, call: Rc<Call>, forward: Forward, first: First) {
+fn spawn(
+    aggregator: &Rc<Aggregator>,
+    conn: Rc<Connection>,
+    call: Rc<Call>,
+    forward: Forward,
+    first: First,
+) {
     let aggregator = Rc::clone(aggregator);
     aggregator.began(&call);
     tokio::task::spawn_local(async move {
         let outcome = match first {
             First::Ready(first) => run(&conn, &call, &forward, first).await,
-            First::For(credential) => Box::pin(delegate::run(&conn, &call, &forward, &credential)).await,
+            First::For(credential) => {
+                Box::pin(delegate::run(&conn, &call, &forward, &credential)).await
+            }
         };
         aggregator.ended(&call);
         match outcome {
@@ -160,7 +205,12 @@ fn spawn(aggregator: &Rc<Aggregator>, conn: Rc<Connection>, call: Rc<Call>, forw
 }
 
 /// Runs a call to its end, whichever way it ends.
-pub(crate) async fn run(conn: &Rc<Connection>, call: &Rc<Call>, forward: &Forward, first: Outgoing) -> Result<Bytes, Failure> {
+pub(crate) async fn run(
+    conn: &Rc<Connection>,
+    call: &Rc<Call>,
+    forward: &Forward,
+    first: Outgoing,
+) -> Result<Bytes, Failure> {
     let stop = tokio::select! {
         biased;
         outcome = rounds(conn, call, forward, first) => {
@@ -182,7 +232,10 @@ pub(crate) async fn run(conn: &Rc<Connection>, call: &Rc<Call>, forward: &Forwar
 pub(crate) fn stopped(call: &Call, stop: Stop) -> Failure {
     match stop {
         Stop::Cancelled => Failure::new(Kind::Cancelled, "the call was cancelled"),
-        Stop::TimedOut => Failure::timeout(format!("timeout: no reply within {} ms", call.budget().as_millis())),
+        Stop::TimedOut => Failure::timeout(format!(
+            "timeout: no reply within {} ms",
+            call.budget().as_millis()
+        )),
         Stop::Closed(failure) => failure,
     }
 }
@@ -202,16 +255,26 @@ pub(crate) fn prepare(
         && let Some(plan) = conn.plans.borrow().get(&*name)
     {
         if let Some(reason) = &plan.invalid {
-            return Err(Failure::refused(format!("the tool `{}` cannot be called: {reason}", clip(&name))));
+            return Err(Failure::refused(format!(
+                "the tool `{}` cannot be called: {reason}",
+                clip(&name)
+            )));
         }
         if conn.is_modern() && conn.is_http() {
-            outgoing.headers.extend(plan.headers(params.get("arguments"))?);
+            outgoing
+                .headers
+                .extend(plan.headers(params.get("arguments"))?);
         }
     }
     Ok(outgoing)
 }
 
-async fn rounds(conn: &Rc<Connection>, call: &Rc<Call>, forward: &Forward, first: Outgoing) -> Result<Bytes, Failure> {
+async fn rounds(
+    conn: &Rc<Connection>,
+    call: &Rc<Call>,
+    forward: &Forward,
+    first: Outgoing,
+) -> Result<Bytes, Failure> {
     let mut result = once(conn, call, forward, forward.params.as_ref(), first).await?;
     if forward.mrtr || !conn.is_modern() {
         return Ok(result);
@@ -225,7 +288,9 @@ async fn rounds(conn: &Rc<Connection>, call: &Rc<Call>, forward: &Forward, first
         result = once(conn, call, forward, Some(&params), next).await?;
     }
     if wants_input(&result) {
-        return Err(Failure::upstream(format!("the server asked for input more than {MAX_ROUNDS} times")));
+        return Err(Failure::upstream(format!(
+            "the server asked for input more than {MAX_ROUNDS} times"
+        )));
     }
     Ok(result)
 }
@@ -239,7 +304,11 @@ async fn once(
     outgoing: Outgoing,
 ) -> Result<Bytes, Failure> {
     let failure = match conn.exchange(&outgoing, Some(call)).await {
-        Err(failure) if failure.code() == Some(code::HEADER_MISMATCH) && forward.method == "tools/call" && conn.is_http() => {
+        Err(failure)
+            if failure.code() == Some(code::HEADER_MISMATCH)
+                && forward.method == "tools/call"
+                && conn.is_http() =>
+        {
             failure
         }
         outcome => return outcome,
@@ -255,15 +324,31 @@ async fn once(
 /// Is this result a request for input? Nearly none is, so the cheap test comes first.
 fn wants_input(result: &Bytes) -> bool {
     memchr::memmem::find(result, b"input_required").is_some()
-        && known(result).get("resultType").and_then(Json::as_str).as_deref() == Some("input_required")
+        && known(result)
+            .get("resultType")
+            .and_then(Json::as_str)
+            .as_deref()
+            == Some("input_required")
 }
 
 /// Puts the server's questions to the client and returns the params of the next round.
-async fn answered(conn: &Rc<Connection>, call: &Rc<Call>, params: Option<&Bytes>, result: &Bytes) -> Result<Bytes, Failure> {
+async fn answered(
+    conn: &Rc<Connection>,
+    call: &Rc<Call>,
+    params: Option<&Bytes>,
+    result: &Bytes,
+) -> Result<Bytes, Failure> {
     let result = known(result);
     let mut waiting = Vec::new();
-    for (name, question) in result.get("inputRequests").into_iter().flat_map(Json::fields) {
-        let method = question.get("method").and_then(Json::as_str).unwrap_or_default();
+    for (name, question) in result
+        .get("inputRequests")
+        .into_iter()
+        .flat_map(Json::fields)
+    {
+        let method = question
+            .get("method")
+            .and_then(Json::as_str)
+            .unwrap_or_default();
         let asked = question.get("params");
         if !conn.options.allow.permits(&method) || !call.abilities.allows(&method, asked) {
             return Err(Failure::refused(format!(
@@ -271,10 +356,20 @@ async fn answered(conn: &Rc<Connection>, call: &Rc<Call>, params: Option<&Bytes>
                 clip(&method)
             )));
         }
-        let opened = if waiting.len() < MAX_QUESTIONS { call.open_ask(None) } else { None };
-        let Some((key, answer)) = opened else { return Err(Failure::refused("the server asked too many questions at once")) };
+        let opened = if waiting.len() < MAX_QUESTIONS {
+            call.open_ask(None)
+        } else {
+            None
+        };
+        let Some((key, answer)) = opened else {
+            return Err(Failure::refused(
+                "the server asked too many questions at once",
+            ));
+        };
         conn.hub.out.event(call.id, "ask", |line| {
-            line.str("key", &key).str("method", &method).json("params", asked.unwrap_or(Json::EMPTY_OBJECT));
+            line.str("key", &key)
+                .str("method", &method)
+                .json("params", asked.unwrap_or(Json::EMPTY_OBJECT));
         });
         waiting.push((name.into_owned(), answer));
     }
@@ -284,7 +379,10 @@ async fn answered(conn: &Rc<Connection>, call: &Rc<Call>, params: Option<&Bytes>
             Ok(Answer::Result(answer)) => responses.raw(&name, &answer),
             Ok(Answer::Error(error)) => {
                 let failure = Failure::rpc(error);
-                return Err(Failure::refused(format!("the client did not answer the server's question: {}", failure.text)));
+                return Err(Failure::refused(format!(
+                    "the client did not answer the server's question: {}",
+                    failure.text
+                )));
             }
             Err(_) => return Err(Failure::refused("the server's question was dropped")),
         };

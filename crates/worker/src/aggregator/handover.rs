@@ -37,7 +37,8 @@ impl Parked {
     pub(crate) async fn receive(self: Rc<Self>, receiver: Receiver, hub: Rc<Hub>) {
         // A second descriptor of the same socket tells when there is something to receive.
         let watched = receiver.set_nonblocking(true).and_then(|()| {
-            let second = std::os::unix::net::UnixStream::from(receiver.as_fd().try_clone_to_owned()?);
+            let second =
+                std::os::unix::net::UnixStream::from(receiver.as_fd().try_clone_to_owned()?);
             UnixStream::from_std(second)
         });
         let socket = match watched {
@@ -45,20 +46,30 @@ impl Parked {
             Err(error) => return tracing::warn!("descriptors cannot be received: {error}"),
         };
         loop {
-            match socket.async_io(Interest::READABLE, || receiver.receive()).await {
+            match socket
+                .async_io(Interest::READABLE, || receiver.receive())
+                .await
+            {
                 Ok(Some(packet)) => {
                     let mut fds = packet.fds.into_iter();
                     match (fds.next(), fds.next(), fds.next()) {
-                        (Some(requests), Some(results), None) if packet.tag == MEMORY_TAG => share(&hub, requests, results),
+                        (Some(requests), Some(results), None) if packet.tag == MEMORY_TAG => {
+                            share(&hub, requests, results)
+                        }
                         (Some(stdin), Some(stdout), None) => self.park(packet.tag, stdin, stdout),
-                        _ => tracing::warn!(tag = packet.tag, "a handover must carry exactly two descriptors; refused"),
+                        _ => tracing::warn!(
+                            tag = packet.tag,
+                            "a handover must carry exactly two descriptors; refused"
+                        ),
                     }
                 }
                 Ok(None) => return,
                 Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
                     tracing::warn!("a handover was refused: {error}")
                 }
-                Err(error) => return tracing::warn!("descriptors can no longer be received: {error}"),
+                Err(error) => {
+                    return tracing::warn!("descriptors can no longer be received: {error}");
+                }
             }
         }
     }
@@ -84,10 +95,15 @@ impl Parked {
             }
         };
         let Ok((_, stdin, stdout)) = timeout(ARRIVAL, arrival).await else {
-            return Err(Failure::not_found(format!("no descriptors with tag {tag} were handed over")));
+            return Err(Failure::not_found(format!(
+                "no descriptors with tag {tag} were handed over"
+            )));
         };
-        Pipes::new(stdin, stdout)
-            .map_err(|error| Failure::invalid(format!("the descriptors handed over cannot be used: {error}")))
+        Pipes::new(stdin, stdout).map_err(|error| {
+            Failure::invalid(format!(
+                "the descriptors handed over cannot be used: {error}"
+            ))
+        })
     }
 }
 
@@ -95,6 +111,8 @@ impl Parked {
 fn share(hub: &Rc<Hub>, requests: OwnedFd, results: OwnedFd) {
     match hub.net.memory.share(requests, results) {
         Ok(()) => hub.out.ok(MEMORY_TAG),
-        Err(error) => hub.out.error(MEMORY_TAG, &format!("the memory cannot be shared: {error}")),
+        Err(error) => hub
+            .out
+            .error(MEMORY_TAG, &format!("the memory cannot be shared: {error}")),
     }
 }

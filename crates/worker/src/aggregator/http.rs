@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header, uri::PathAndQuery};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header, uri::PathAndQuery,
+};
 use tokio::{task::JoinHandle, time::timeout};
 use wire::mcp::Revision;
 
@@ -54,8 +56,16 @@ pub(crate) struct HttpLink {
 }
 
 impl HttpLink {
-    pub(crate) fn new(net: Rc<Net>, target: Target, mut headers: HeaderMap, max_result: usize) -> Result<Rc<Self>, Failure> {
-        headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("portcullis/", env!("CARGO_PKG_VERSION"))));
+    pub(crate) fn new(
+        net: Rc<Net>,
+        target: Target,
+        mut headers: HeaderMap,
+        max_result: usize,
+    ) -> Result<Rc<Self>, Failure> {
+        headers.insert(
+            header::USER_AGENT,
+            HeaderValue::from_static(concat!("portcullis/", env!("CARGO_PKG_VERSION"))),
+        );
         if target.tls {
             headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         }
@@ -89,19 +99,35 @@ impl HttpLink {
     }
 
     fn adopt_session(&self, response: &HeaderMap) {
-        let given = response.get(SESSION).filter(|id| id.len() <= MAX_SESSION_ID && id.to_str().is_ok());
+        let given = response
+            .get(SESSION)
+            .filter(|id| id.len() <= MAX_SESSION_ID && id.to_str().is_ok());
         match given {
             Some(id) => self.headers.borrow_mut().insert(SESSION, id.clone()),
             None => self.headers.borrow_mut().remove(SESSION),
         };
     }
 
-    pub(crate) async fn open(self: &Rc<Self>, conn: &Rc<Connection>, outgoing: &Outgoing) -> Result<Replies, Failure> {
+    pub(crate) async fn open(
+        self: &Rc<Self>,
+        conn: &Rc<Connection>,
+        outgoing: &Outgoing,
+    ) -> Result<Replies, Failure> {
         let mut revived = outgoing.opening;
         loop {
-            let session = if outgoing.opening { None } else { self.session() };
-            let limit = if outgoing.endless { usize::MAX } else { self.max_result.saturating_add(STREAM_SLACK) };
-            let exchange = self.send(Method::POST, BOTH, &outgoing.headers, &outgoing.body, limit).await?;
+            let session = if outgoing.opening {
+                None
+            } else {
+                self.session()
+            };
+            let limit = if outgoing.endless {
+                usize::MAX
+            } else {
+                self.max_result.saturating_add(STREAM_SLACK)
+            };
+            let exchange = self
+                .send(Method::POST, BOTH, &outgoing.headers, &outgoing.body, limit)
+                .await?;
             if exchange.status == StatusCode::NOT_FOUND && session.is_some() && !revived {
                 revived = true;
                 drop(exchange);
@@ -118,12 +144,19 @@ impl HttpLink {
     }
 
     /// The server forgot our session: opens a new one, unless another call did so meanwhile.
-    async fn revive(&self, conn: &Rc<Connection>, lost: Option<HeaderValue>) -> Result<(), Failure> {
+    async fn revive(
+        &self,
+        conn: &Rc<Connection>,
+        lost: Option<HeaderValue>,
+    ) -> Result<(), Failure> {
         let _one = self.reviving.lock().await;
         if self.session() != lost {
             return Ok(());
         }
-        tracing::info!(server = &*conn.server, "the server forgot our session; opening a new one");
+        tracing::info!(
+            server = &*conn.server,
+            "the server forgot our session; opening a new one"
+        );
         self.headers.borrow_mut().remove(SESSION);
         era::reopen(conn).await
     }
@@ -135,12 +168,17 @@ impl HttpLink {
         match &*exchange.content_type() {
             "application/json" => {
                 let body = exchange.whole().await?;
-                let message = Incoming::read(body, self.max_result.saturating_add(STREAM_SLACK)).await?;
+                let message =
+                    Incoming::read(body, self.max_result.saturating_add(STREAM_SLACK)).await?;
                 Ok(Replies::Document(Some(message)))
             }
             "text/event-stream" => {
                 let events = Events::new(exchange, self.max_result);
-                Ok(Replies::Stream(Box::new(PostStream::new(Rc::clone(self), events, !self.modern.get()))))
+                Ok(Replies::Stream(Box::new(PostStream::new(
+                    Rc::clone(self),
+                    events,
+                    !self.modern.get(),
+                ))))
             }
             // Some legacy servers accept a request and reply on the standing stream.
             "" if !self.modern.get() => {
@@ -156,7 +194,9 @@ impl HttpLink {
 
     /// Sends a notification or a reply.
     pub(crate) async fn post(&self, body: Payload) -> Result<(), Failure> {
-        let exchange = self.send(Method::POST, BOTH, &[], &body, MAX_ERROR_BODY).await?;
+        let exchange = self
+            .send(Method::POST, BOTH, &[], &body, MAX_ERROR_BODY)
+            .await?;
         if exchange.status.is_success() {
             exchange.release();
             return Ok(());
@@ -170,12 +210,15 @@ impl HttpLink {
         if let Some(id) = last_id.and_then(|id| HeaderValue::try_from(id).ok()) {
             extra.push((LAST_EVENT, id));
         }
-        let exchange = self.send(Method::GET, EVENTS, &extra, &Payload::default(), usize::MAX).await?;
+        let exchange = self
+            .send(Method::GET, EVENTS, &extra, &Payload::default(), usize::MAX)
+            .await?;
         if !exchange.status.is_success() {
             return Err(self.refusal(exchange).await);
         }
         if exchange.content_type() != "text/event-stream" {
-            return Err(Failure::invalid("the server offers no event stream").status(exchange.status.as_u16()));
+            return Err(Failure::invalid("the server offers no event stream")
+                .status(exchange.status.as_u16()));
         }
         Ok(Events::new(exchange, self.max_result))
     }
@@ -200,14 +243,26 @@ impl HttpLink {
                 _ => return Ok(exchange),
             }
         }
-        Err(Failure::upstream(format!("{} redirects more than {MAX_REDIRECTS} times", self.client.origin().place())))
+        Err(Failure::upstream(format!(
+            "{} redirects more than {MAX_REDIRECTS} times",
+            self.client.origin().place()
+        )))
     }
 
     /// Where a redirect leads, if it stays on this origin. Credentials never follow one elsewhere.
     fn follow(&self, exchange: &Exchange) -> Result<PathAndQuery, Failure> {
-        let here = Target { path: self.path.borrow().clone(), ..self.client.origin().clone() };
-        let location = exchange.headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
-        let there = here.join(location.ok_or_else(|| Failure::upstream("the server redirects, but not to anywhere"))?)?;
+        let here = Target {
+            path: self.path.borrow().clone(),
+            ..self.client.origin().clone()
+        };
+        let location = exchange
+            .headers
+            .get(header::LOCATION)
+            .and_then(|value| value.to_str().ok());
+        let there = here.join(
+            location
+                .ok_or_else(|| Failure::upstream("the server redirects, but not to anywhere"))?,
+        )?;
         if !here.same_origin(&there) {
             return Err(Failure::refused(format!(
                 "{}://{} redirects to {}://{}; redirects to another host, port or scheme are not followed",
@@ -217,7 +272,10 @@ impl HttpLink {
                 there.place()
             )));
         }
-        if matches!(exchange.status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT) {
+        if matches!(
+            exchange.status,
+            StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT
+        ) {
             self.path.borrow_mut().clone_from(&there.path);
         }
         Ok(there.path)
@@ -249,12 +307,25 @@ impl HttpLink {
     /// Turns an HTTP error into words, keeping a JSON-RPC error the server put into it.
     async fn refusal(&self, exchange: Exchange) -> Failure {
         let status = exchange.status;
-        let challenge = exchange.headers.get(header::WWW_AUTHENTICATE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let challenge = exchange
+            .headers
+            .get(header::WWW_AUTHENTICATE)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
         let scope = challenge.contains("insufficient_scope");
         let place = self.client.origin().place();
         let is_json = exchange.content_type() == "application/json";
-        let body = if is_json { timeout(FAREWELL, exchange.whole()).await.ok().and_then(Result::ok) } else { None };
-        if let Some(Ok(Incoming::Error { error, .. })) = body.map(|body| Incoming::parse(body, MAX_ERROR_BODY)) {
+        let body = if is_json {
+            timeout(FAREWELL, exchange.whole())
+                .await
+                .ok()
+                .and_then(Result::ok)
+        } else {
+            None
+        };
+        if let Some(Ok(Incoming::Error { error, .. })) =
+            body.map(|body| Incoming::parse(body, MAX_ERROR_BODY))
+        {
             return Failure::rpc(error).status(status.as_u16());
         }
         let text = match status {

@@ -47,7 +47,13 @@ impl Hub {
     }
 
     /// Tells every watcher about something that belongs to no call.
-    pub(crate) fn tell(&self, event: &str, server: &str, generation: u64, fill: impl Fn(&mut Object)) {
+    pub(crate) fn tell(
+        &self,
+        event: &str,
+        server: &str,
+        generation: u64,
+        fill: impl Fn(&mut Object),
+    ) {
         for id in self.watchers.borrow().iter() {
             self.out.event(*id, event, |line| {
                 line.str("server", server).u64("generation", generation);
@@ -75,7 +81,11 @@ impl Hub {
         let count = self.strays.get() + 1;
         self.strays.set(count);
         if count <= 8 || count.is_power_of_two() {
-            tracing::warn!(server, total = count, "dropped a message from the server: {what}");
+            tracing::warn!(
+                server,
+                total = count,
+                "dropped a message from the server: {what}"
+            );
         }
     }
 }

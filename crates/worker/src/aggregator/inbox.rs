@@ -60,7 +60,11 @@ impl Inbox {
             if let Some(failure) = &state.closed {
                 return Poll::Ready(Err(failure.clone()));
             }
-            if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            if !state
+                .waker
+                .as_ref()
+                .is_some_and(|waker| waker.will_wake(cx.waker()))
+            {
                 state.waker = Some(cx.waker().clone());
             }
             Poll::Pending

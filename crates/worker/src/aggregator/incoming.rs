@@ -54,7 +54,11 @@ impl Incoming {
             match search.go_on(PIECE) {
                 SearchStep::More => yield_now().await,
                 SearchStep::Done => break,
-                SearchStep::Failed => return Err(Failure::invalid("the server sent something that is not acceptable JSON")),
+                SearchStep::Failed => {
+                    return Err(Failure::invalid(
+                        "the server sent something that is not acceptable JSON",
+                    ));
+                }
             }
         }
         if !search.one_line {
@@ -64,34 +68,57 @@ impl Incoming {
         let is_result = |key: &[u8]| decode_key(key) == "result";
         let rest = || fields.iter().filter(|(key, _)| !is_result(key));
         let known = Limits::new(MAX_REST, DEPTH);
-        if fields.len() != 1 + rest().count() || !rest().all(|(_, value)| Json::parse(value.as_bytes(), known).is_ok()) {
-            return Err(Failure::too_large(format!("the server sent a message of {} bytes that is no result", text.len())));
+        if fields.len() != 1 + rest().count()
+            || !rest().all(|(_, value)| Json::parse(value.as_bytes(), known).is_ok())
+        {
+            return Err(Failure::too_large(format!(
+                "the server sent a message of {} bytes that is no result",
+                text.len()
+            )));
         }
         match rpc::read_fields(Json::checked_before(text.trim_ascii()), &fields) {
-            Ok(Message::Result { id, result }) => {
-                Ok(Self::Result { id: id.as_u64(), result: text.slice_ref(result.as_bytes()), is_checked: false })
-            }
+            Ok(Message::Result { id, result }) => Ok(Self::Result {
+                id: id.as_u64(),
+                result: text.slice_ref(result.as_bytes()),
+                is_checked: false,
+            }),
             _ => Err(Failure::invalid("the server sent no JSON-RPC message")),
         }
     }
 
     /// Everything is validated here, once. The text is put on one line on the way, since it will travel in lines.
     pub(crate) fn parse(text: Bytes, limit: usize) -> Result<Self, Failure> {
-        let outline = Json::parse_fields(&text, Limits::new(limit, DEPTH))
-            .map_err(|error| Failure::invalid(format!("the server sent something that is not acceptable JSON: {error}")))?;
+        let outline = Json::parse_fields(&text, Limits::new(limit, DEPTH)).map_err(|error| {
+            Failure::invalid(format!(
+                "the server sent something that is not acceptable JSON: {error}"
+            ))
+        })?;
         if !outline.one_line {
             return Self::parse(on_one_line(&text), limit);
         }
-        let message = rpc::read_fields(outline.json, &outline.fields())
-            .map_err(|error| Failure::invalid(format!("the server sent no JSON-RPC message: {error}")))?;
+        let message = rpc::read_fields(outline.json, &outline.fields()).map_err(|error| {
+            Failure::invalid(format!("the server sent no JSON-RPC message: {error}"))
+        })?;
         let cut = |json: Json<'_>| text.slice_ref(json.as_bytes());
         Ok(match message {
-            Message::Result { id, result } => Self::Result { id: id.as_u64(), result: cut(result), is_checked: true },
-            Message::Error { id, error } => Self::Error { id: id.and_then(|id| id.as_u64()), error: cut(error) },
-            Message::Request { id, method, params } => Self::Request { id, method: method.into_owned(), params: params.map(cut) },
-            Message::Notification { method, params } => {
-                Self::Notification { method: method.into_owned(), params: params.map(cut) }
-            }
+            Message::Result { id, result } => Self::Result {
+                id: id.as_u64(),
+                result: cut(result),
+                is_checked: true,
+            },
+            Message::Error { id, error } => Self::Error {
+                id: id.and_then(|id| id.as_u64()),
+                error: cut(error),
+            },
+            Message::Request { id, method, params } => Self::Request {
+                id,
+                method: method.into_owned(),
+                params: params.map(cut),
+            },
+            Message::Notification { method, params } => Self::Notification {
+                method: method.into_owned(),
+                params: params.map(cut),
+            },
         })
     }
 }
@@ -99,7 +126,13 @@ impl Incoming {
 async fn on_one_line_in_pieces(text: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(text.len());
     for piece in text.chunks(PIECE) {
-        out.extend(piece.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
+        out.extend(piece.iter().map(|byte| {
+            if matches!(byte, b'\n' | b'\r') {
+                b' '
+            } else {
+                *byte
+            }
+        }));
         yield_now().await;
     }
     out.into()
@@ -107,7 +140,15 @@ async fn on_one_line_in_pieces(text: &[u8]) -> Bytes {
 
 /// In valid JSON a line break can only stand between tokens, where a space means the same.
 fn on_one_line(text: &[u8]) -> Bytes {
-    text.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect()
+    text.iter()
+        .map(|byte| {
+            if matches!(byte, b'\n' | b'\r') {
+                b' '
+            } else {
+                *byte
+            }
+        })
+        .collect()
 }
 
 /// Reads a slice that was validated before.

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use tokio::task::JoinHandle;
 
 use super::{
-    connection::Connection, http::HttpLink, inbox::Inbox, incoming::Incoming, outgoing::Outgoing, post_stream::PostStream,
-    sse_legacy::SseLink, stdio::StdioLink,
+    connection::Connection, http::HttpLink, inbox::Inbox, incoming::Incoming, outgoing::Outgoing,
+    post_stream::PostStream, sse_legacy::SseLink, stdio::StdioLink,
 };
 use crate::{failure::Failure, net::Payload};
 
@@ -22,10 +22,17 @@ pub(crate) enum Link {
 
 impl Link {
     /// Sends a request and returns where its replies will come from.
-    pub(crate) async fn open(&self, conn: &Rc<Connection>, outgoing: &Outgoing) -> Result<Replies, Failure> {
+    pub(crate) async fn open(
+        &self,
+        conn: &Rc<Connection>,
+        outgoing: &Outgoing,
+    ) -> Result<Replies, Failure> {
         match self {
             Self::Http(link) => link.open(conn, outgoing).await,
-            Self::Sse(link) => link.post(outgoing.body.clone()).await.map(|()| Replies::Inbox),
+            Self::Sse(link) => link
+                .post(outgoing.body.clone())
+                .await
+                .map(|()| Replies::Inbox),
             Self::Stdio(link) => link.send(&outgoing.body).await.map(|()| Replies::Inbox),
         }
     }
@@ -74,11 +81,15 @@ pub(crate) enum Replies {
 
 impl Replies {
     /// The next message; an error once there can be none.
-    pub(crate) async fn next(&mut self, conn: &Rc<Connection>, inbox: &Inbox) -> Result<Incoming, Failure> {
+    pub(crate) async fn next(
+        &mut self,
+        conn: &Rc<Connection>,
+        inbox: &Inbox,
+    ) -> Result<Incoming, Failure> {
         match self {
-            Self::Document(message) => {
-                message.take().ok_or_else(|| Failure::invalid("the server answered, but not to what it was asked"))
-            }
+            Self::Document(message) => message.take().ok_or_else(|| {
+                Failure::invalid("the server answered, but not to what it was asked")
+            }),
             Self::Inbox => inbox.next().await,
             Self::Stream(stream) => {
                 tokio::select! {

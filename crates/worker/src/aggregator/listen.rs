@@ -87,17 +87,28 @@ enum Ended {
 }
 
 async fn once(conn: &Rc<Connection>, wanted: &Bytes) -> Ended {
-    let Ok(mut outgoing) = Outgoing::new(conn, "subscriptions/listen", Params::owned(Some(wanted)), &About::NOTHING) else {
+    let Ok(mut outgoing) = Outgoing::new(
+        conn,
+        "subscriptions/listen",
+        Params::owned(Some(wanted)),
+        &About::NOTHING,
+    ) else {
         return Ended::Unsupported;
     };
     outgoing.endless = true;
-    let _withdraw = Withdraw { conn: Rc::clone(conn), id: outgoing.id };
+    let _withdraw = Withdraw {
+        conn: Rc::clone(conn),
+        id: outgoing.id,
+    };
     match conn.exchange(&outgoing, None).await {
         Ok(_) => Ended::ByServer,
         Err(failure) if failure.code() == Some(code::METHOD_NOT_FOUND) => Ended::Unsupported,
         Err(failure) if failure.unreachable => Ended::Unreachable(failure),
         Err(failure) => {
-            tracing::debug!(server = &*conn.server, "`subscriptions/listen` ended: {failure}");
+            tracing::debug!(
+                server = &*conn.server,
+                "`subscriptions/listen` ended: {failure}"
+            );
             Ended::ByServer
         }
     }
@@ -119,9 +130,16 @@ impl Drop for Withdraw {
 
 /// What to listen to; `None` if nothing.
 fn filter(conn: &Connection) -> Option<Bytes> {
-    let lists = [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")];
+    let lists = [
+        ("tools", "toolsListChanged"),
+        ("prompts", "promptsListChanged"),
+        ("resources", "resourcesListChanged"),
+    ];
     let uris = conn.subscriptions.borrow();
-    let declared: Vec<_> = lists.iter().filter(|(name, _)| conn.declares(&[name, "listChanged"])).collect();
+    let declared: Vec<_> = lists
+        .iter()
+        .filter(|(name, _)| conn.declares(&[name, "listChanged"]))
+        .collect();
     if declared.is_empty() && uris.is_empty() {
         return None;
     }

@@ -29,12 +29,30 @@ pub(crate) struct Kind {
     key: &'static str,
 }
 
-pub(crate) const TOOLS: Kind = Kind { name: "tools", capability: "tools", method: "tools/list", key: "tools" };
-pub(crate) const RESOURCES: Kind =
-    Kind { name: "resources", capability: "resources", method: "resources/list", key: "resources" };
-pub(crate) const TEMPLATES: Kind =
-    Kind { name: "templates", capability: "resources", method: "resources/templates/list", key: "resourceTemplates" };
-pub(crate) const PROMPTS: Kind = Kind { name: "prompts", capability: "prompts", method: "prompts/list", key: "prompts" };
+pub(crate) const TOOLS: Kind = Kind {
+    name: "tools",
+    capability: "tools",
+    method: "tools/list",
+    key: "tools",
+};
+pub(crate) const RESOURCES: Kind = Kind {
+    name: "resources",
+    capability: "resources",
+    method: "resources/list",
+    key: "resources",
+};
+pub(crate) const TEMPLATES: Kind = Kind {
+    name: "templates",
+    capability: "resources",
+    method: "resources/templates/list",
+    key: "resourceTemplates",
+};
+pub(crate) const PROMPTS: Kind = Kind {
+    name: "prompts",
+    capability: "prompts",
+    method: "prompts/list",
+    key: "prompts",
+};
 
 /// One list, as far as it could be read.
 #[derive(Debug, Default)]
@@ -51,9 +69,16 @@ impl Listing {
     pub(crate) async fn fetch(conn: &Rc<Connection>, kind: Kind) -> Self {
         let mut listing = Self::default();
         let mut hasher = conn.tagger.build_hasher();
-        if conn.declares(&[kind.capability]) && timeout(PATIENCE, listing.pages(conn, kind, &mut hasher)).await.is_err() {
+        if conn.declares(&[kind.capability])
+            && timeout(PATIENCE, listing.pages(conn, kind, &mut hasher))
+                .await
+                .is_err()
+        {
             let seconds = PATIENCE.as_secs();
-            listing.give_up(Failure::timeout(format!("timeout: `{}` took more than {seconds} s", kind.method)));
+            listing.give_up(Failure::timeout(format!(
+                "timeout: `{}` took more than {seconds} s",
+                kind.method
+            )));
         }
         hasher.write_u8(listing.truncated.into());
         listing.tag = format!("{:016x}", hasher.finish());
@@ -78,7 +103,9 @@ impl Listing {
             };
             let json = known(&page);
             let Some(items) = json.get(key).filter(|items| items.is_array()) else {
-                return self.give_up(Failure::invalid(format!("`{method}` answered without `{key}`")));
+                return self.give_up(Failure::invalid(format!(
+                    "`{method}` answered without `{key}`"
+                )));
             };
             for item in items.items() {
                 let item = item.as_bytes();
@@ -94,7 +121,12 @@ impl Listing {
                 // A copy, so that one small item does not keep a whole page in memory.
                 self.items.push(Bytes::copy_from_slice(item));
             }
-            let Some(next) = json.get("nextCursor").filter(|next| next.as_str().is_some()) else { return };
+            let Some(next) = json
+                .get("nextCursor")
+                .filter(|next| next.as_str().is_some())
+            else {
+                return;
+            };
             if !seen.insert(next.as_bytes().to_vec()) {
                 self.truncated = true;
                 return;

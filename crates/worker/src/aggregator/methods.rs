@@ -31,11 +31,19 @@ pub(crate) struct Method {
 }
 
 const fn now(name: &'static str, run: fn(&Rc<Aggregator>, u64, &Bytes, Json<'_>)) -> Method {
-    Method { name, run, waits_its_turn: false }
+    Method {
+        name,
+        run,
+        waits_its_turn: false,
+    }
 }
 
 const fn in_turn(name: &'static str, run: fn(&Rc<Aggregator>, u64, &Bytes, Json<'_>)) -> Method {
-    Method { name, run, waits_its_turn: true }
+    Method {
+        name,
+        run,
+        waits_its_turn: true,
+    }
 }
 
 /// The busiest first.
@@ -96,19 +104,31 @@ pub(crate) enum Done {
 
 fn text(params: Json<'_>, key: &str) -> Result<String, Failure> {
     let found = params.get(key).and_then(Json::as_str);
-    found.map(|text| text.into_owned()).ok_or_else(|| Failure::invalid(format!("`{key}` is missing")))
+    found
+        .map(|text| text.into_owned())
+        .ok_or_else(|| Failure::invalid(format!("`{key}` is missing")))
 }
 
 /// Runs something with the connection that `server` names, for as long as `timeout_ms` allows.
-fn with_server<F>(aggregator: &Rc<Aggregator>, id: u64, params: Json<'_>, work: impl FnOnce(Rc<Connection>) -> Result<F, Failure>)
-where
+fn with_server<F>(
+    aggregator: &Rc<Aggregator>,
+    id: u64,
+    params: Json<'_>,
+    work: impl FnOnce(Rc<Connection>) -> Result<F, Failure>,
+) where
     F: Future<Output = Result<Done, Failure>> + 'static,
 {
-    let limit = params.get("timeout_ms").and_then(Json::as_u64).map_or(PATIENCE, Duration::from_millis);
-    let found = text(params, "server").and_then(|server| aggregator.servers.connected(&server)).and_then(work);
+    let limit = params
+        .get("timeout_ms")
+        .and_then(Json::as_u64)
+        .map_or(PATIENCE, Duration::from_millis);
+    let found = text(params, "server")
+        .and_then(|server| aggregator.servers.connected(&server))
+        .and_then(work);
     match found {
         Ok(work) => serve(aggregator, id, async move {
-            let late = |_| Failure::timeout(format!("timeout: no reply within {} ms", limit.as_millis()));
+            let late =
+                |_| Failure::timeout(format!("timeout: no reply within {} ms", limit.as_millis()));
             timeout(limit, work).await.map_err(late)?
         }),
         Err(failure) => aggregator.hub.out.failure(id, &failure),
@@ -125,7 +145,10 @@ fn watch(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, _: Json<'_>) {
 }
 
 fn confinement(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, _: Json<'_>) {
-    aggregator.hub.out.field(id, "result", &aggregator.confinement);
+    aggregator
+        .hub
+        .out
+        .field(id, "result", &aggregator.confinement);
 }
 
 /// The loop that reads requests is alive.
@@ -162,20 +185,37 @@ fn list_offer(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>)
     let wanted = Wanted::read(params);
     with_server(aggregator, id, params, |conn| {
         let wanted = wanted?;
-        Ok(async move { Box::pin(catalog::answer(&conn, &wanted)).await.map(|lists| Done::Result(lists.into())) })
+        Ok(async move {
+            Box::pin(catalog::answer(&conn, &wanted))
+                .await
+                .map(|lists| Done::Result(lists.into()))
+        })
     });
 }
 
 fn health(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>) {
-    let asked = params.get("method").and_then(Json::as_str).map(|method| method.into_owned());
+    let asked = params
+        .get("method")
+        .and_then(Json::as_str)
+        .map(|method| method.into_owned());
     with_server(aggregator, id, params, |conn| {
-        let method = asked.unwrap_or_else(|| if conn.is_modern() { "server/discover" } else { "ping" }.to_owned());
+        let method = asked.unwrap_or_else(|| {
+            if conn.is_modern() {
+                "server/discover"
+            } else {
+                "ping"
+            }
+            .to_owned()
+        });
         Ok(async move { conn.request(&method, None).await.map(|_| Done::Ok) })
     });
 }
 
 fn answer(aggregator: &Rc<Aggregator>, id: u64, line: &Bytes, params: Json<'_>) {
-    let call = params.get("call").and_then(Json::as_u64).and_then(|call| aggregator.call(call));
+    let call = params
+        .get("call")
+        .and_then(Json::as_u64)
+        .and_then(|call| aggregator.call(call));
     let key = params.get("key").and_then(Json::as_str);
     let cut = |json: Json<'_>| line.slice_ref(json.as_bytes());
     let answer = match (params.get("result"), params.get("error")) {
@@ -184,11 +224,17 @@ fn answer(aggregator: &Rc<Aggregator>, id: u64, line: &Bytes, params: Json<'_>) 
         _ => None,
     };
     let (Some(call), Some(key), Some(answer)) = (call, key, answer) else {
-        return aggregator.hub.out.failure(id, &Failure::not_found("no such question is open"));
+        return aggregator
+            .hub
+            .out
+            .failure(id, &Failure::not_found("no such question is open"));
     };
     match call.answer(&key, answer) {
         true => aggregator.hub.out.ok(id),
-        false => aggregator.hub.out.failure(id, &Failure::not_found("no such question is open")),
+        false => aggregator
+            .hub
+            .out
+            .failure(id, &Failure::not_found("no such question is open")),
     }
 }
 
@@ -222,7 +268,11 @@ fn subscription(aggregator: &Rc<Aggregator>, id: u64, params: Json<'_>, wanted: 
                 let mut body = Object::new();
                 body.str("uri", &uri);
                 let body = Bytes::from(body.finish());
-                let method = if wanted { "resources/subscribe" } else { "resources/unsubscribe" };
+                let method = if wanted {
+                    "resources/subscribe"
+                } else {
+                    "resources/unsubscribe"
+                };
                 conn.request(method, Some(known(&body))).await?;
             }
             let changed = match wanted {
@@ -239,13 +289,16 @@ fn subscription(aggregator: &Rc<Aggregator>, id: u64, params: Json<'_>, wanted: 
 
 fn notify(aggregator: &Rc<Aggregator>, id: u64, line: &Bytes, params: Json<'_>) {
     let method = text(params, "method");
-    let body = params.get("params").map(|params| line.slice_ref(params.as_bytes()));
+    let body = params
+        .get("params")
+        .map(|params| line.slice_ref(params.as_bytes()));
     with_server(aggregator, id, params, |conn| {
         let method = method?;
         Ok(async move {
             // A modern server takes no notifications over HTTP; there is nothing to deliver.
             if !(conn.is_modern() && conn.is_http()) {
-                conn.post(rpc::notification(&method, body.as_deref()).into()).await?;
+                conn.post(rpc::notification(&method, body.as_deref()).into())
+                    .await?;
             }
             Ok(Done::Ok)
         })

@@ -15,8 +15,13 @@ use super::{connection::Connection, incoming::known};
 use crate::{failure::Failure, net::Payload};
 
 /// `_meta` keys only the worker may set.
-const OURS: [&str; 5] =
-    [meta::PROTOCOL_VERSION, meta::CLIENT_INFO, meta::CLIENT_CAPABILITIES, meta::LOG_LEVEL, meta::PROGRESS_TOKEN];
+const OURS: [&str; 5] = [
+    meta::PROTOCOL_VERSION,
+    meta::CLIENT_INFO,
+    meta::CLIENT_CAPABILITIES,
+    meta::LOG_LEVEL,
+    meta::PROGRESS_TOKEN,
+];
 
 /// A request ready to leave.
 #[derive(Debug)]
@@ -43,7 +48,11 @@ pub(crate) struct About<'a> {
 }
 
 impl About<'_> {
-    pub(crate) const NOTHING: About<'static> = About { capabilities: b"{}", log_level: None, progress: false };
+    pub(crate) const NOTHING: About<'static> = About {
+        capabilities: b"{}",
+        log_level: None,
+        progress: false,
+    };
 }
 
 /// The parameters of a request, and the text they are part of: long ones are then not copied.
@@ -60,7 +69,10 @@ impl<'a> Params<'a> {
 
     /// A text that was validated before, all of it parameters.
     pub(crate) fn owned(text: Option<&'a Bytes>) -> Self {
-        Self { json: text.map(known), owner: text }
+        Self {
+            json: text.map(known),
+            owner: text,
+        }
     }
 
     pub(crate) fn get(self, key: &str) -> Option<Json<'a>> {
@@ -70,7 +82,9 @@ impl<'a> Params<'a> {
     /// The text as it is, if it is worth not copying.
     fn long(self) -> Option<Bytes> {
         let text = self.json?.as_bytes();
-        self.owner.filter(|_| text.len() >= worker::LONG).map(|owner| owner.slice_ref(text))
+        self.owner
+            .filter(|_| text.len() >= worker::LONG)
+            .map(|owner| owner.slice_ref(text))
     }
 }
 
@@ -78,7 +92,12 @@ const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 impl Outgoing {
-    pub(crate) fn new(conn: &Connection, method: &str, params: Params<'_>, about: &About<'_>) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        conn: &Connection,
+        method: &str,
+        params: Params<'_>,
+        about: &About<'_>,
+    ) -> Result<Self, Failure> {
         let id = conn.hub.next_id();
         let modern = conn.is_modern();
         let mut headers = Vec::new();
@@ -101,7 +120,14 @@ impl Outgoing {
                 Payload::new(opened(id, method, 0), stamped.into(), b"}")
             }
         };
-        Ok(Self { id, body, headers, opening: method == "initialize", endless: false, awaits_logs: false })
+        Ok(Self {
+            id,
+            body,
+            headers,
+            opening: method == "initialize",
+            endless: false,
+            awaits_logs: false,
+        })
     }
 }
 
@@ -131,8 +157,16 @@ fn called(id: u64, method: &str, room: usize) -> Vec<u8> {
     out
 }
 
-fn meta_of(conn: &Connection, given: Option<Json<'_>>, about: &About<'_>, modern: bool, id: u64) -> Vec<u8> {
-    let given = given.filter(|given| given.is_object()).unwrap_or(Json::EMPTY_OBJECT);
+fn meta_of(
+    conn: &Connection,
+    given: Option<Json<'_>>,
+    about: &About<'_>,
+    modern: bool,
+    id: u64,
+) -> Vec<u8> {
+    let given = given
+        .filter(|given| given.is_object())
+        .unwrap_or(Json::EMPTY_OBJECT);
     write::replace_fields(given, &OURS, |out| {
         if modern {
             out.str(meta::PROTOCOL_VERSION, Revision::MODERN.as_str());
@@ -149,7 +183,11 @@ fn meta_of(conn: &Connection, given: Option<Json<'_>>, about: &About<'_>, modern
 }
 
 /// `Mcp-Method` and `Mcp-Name`, computed from what is sent and never taken from anyone.
-fn mirror(headers: &mut Vec<(HeaderName, HeaderValue)>, method: &str, params: Params<'_>) -> Result<(), Failure> {
+fn mirror(
+    headers: &mut Vec<(HeaderName, HeaderValue)>,
+    method: &str,
+    params: Params<'_>,
+) -> Result<(), Failure> {
     headers.push((MCP_METHOD, value(method)?));
     let key = match method {
         "tools/call" | "prompts/get" => "name",
@@ -165,6 +203,11 @@ fn mirror(headers: &mut Vec<(HeaderName, HeaderValue)>, method: &str, params: Pa
 
 /// A header value for any text; an empty one stays empty.
 pub(crate) fn value(text: &str) -> Result<HeaderValue, Failure> {
-    let encoded = if text.is_empty() { text.into() } else { header::encode(text) };
-    HeaderValue::try_from(&*encoded).map_err(|_: InvalidHeaderValue| Failure::invalid("a value cannot be carried in a header"))
+    let encoded = if text.is_empty() {
+        text.into()
+    } else {
+        header::encode(text)
+    };
+    HeaderValue::try_from(&*encoded)
+        .map_err(|_: InvalidHeaderValue| Failure::invalid("a value cannot be carried in a header"))
 }

@@ -48,7 +48,12 @@ impl Plan {
         self.headers.is_empty() && self.invalid.is_none()
     }
 
-    fn walk(&mut self, schema: Json<'_>, path: &mut Vec<String>, taken: &mut HashSet<String>) -> Result<(), String> {
+    fn walk(
+        &mut self,
+        schema: Json<'_>,
+        path: &mut Vec<String>,
+        taken: &mut HashSet<String>,
+    ) -> Result<(), String> {
         for (key, part) in schema.fields() {
             match &*key {
                 "properties" => {
@@ -58,12 +63,17 @@ impl Plan {
                         path.pop();
                     }
                 }
-                ANNOTATION if path.is_empty() => return Err(format!("`{ANNOTATION}` stands on the schema itself")),
+                ANNOTATION if path.is_empty() => {
+                    return Err(format!("`{ANNOTATION}` stands on the schema itself"));
+                }
                 ANNOTATION => {}
                 key if DATA.contains(&key) => {}
                 key => {
                     if annotated_inside(part) {
-                        return Err(format!("`{ANNOTATION}` stands inside `{}`, where no single argument is meant", clip(key)));
+                        return Err(format!(
+                            "`{ANNOTATION}` stands inside `{}`, where no single argument is meant",
+                            clip(key)
+                        ));
                     }
                 }
             }
@@ -71,11 +81,21 @@ impl Plan {
         Ok(())
     }
 
-    fn property(&mut self, property: Json<'_>, path: &mut Vec<String>, taken: &mut HashSet<String>) -> Result<(), String> {
+    fn property(
+        &mut self,
+        property: Json<'_>,
+        path: &mut Vec<String>,
+        taken: &mut HashSet<String>,
+    ) -> Result<(), String> {
         if let Some(annotation) = property.get(ANNOTATION) {
-            let Some(name) = annotation.as_str() else { return Err(format!("`{ANNOTATION}` is not a string")) };
+            let Some(name) = annotation.as_str() else {
+                return Err(format!("`{ANNOTATION}` is not a string"));
+            };
             if !is_token(&name) {
-                return Err(format!("`{ANNOTATION}` is `{}`, which cannot be part of a header name", clip(&name)));
+                return Err(format!(
+                    "`{ANNOTATION}` is `{}`, which cannot be part of a header name",
+                    clip(&name)
+                ));
             }
             if !is_primitive(property.get("type")) {
                 return Err(format!(
@@ -87,18 +107,34 @@ impl Plan {
                 return Err(format!("`{ANNOTATION}: {}` is used twice", clip(&name)));
             }
             let header = HeaderName::try_from(format!("mcp-param-{}", name.to_ascii_lowercase()))
-                .map_err(|_| format!("`{ANNOTATION}: {}` cannot be part of a header name", clip(&name)))?;
-            self.headers.push(Mirror { header, path: path.clone() });
+                .map_err(|_| {
+                format!(
+                    "`{ANNOTATION}: {}` cannot be part of a header name",
+                    clip(&name)
+                )
+            })?;
+            self.headers.push(Mirror {
+                header,
+                path: path.clone(),
+            });
         }
         self.walk(property, path, taken)
     }
 
     /// The headers for a call with these arguments. Absent and null arguments have none.
-    pub(crate) fn headers(&self, arguments: Option<Json<'_>>) -> Result<Vec<(HeaderName, HeaderValue)>, Failure> {
-        let Some(arguments) = arguments else { return Ok(Vec::new()) };
+    pub(crate) fn headers(
+        &self,
+        arguments: Option<Json<'_>>,
+    ) -> Result<Vec<(HeaderName, HeaderValue)>, Failure> {
+        let Some(arguments) = arguments else {
+            return Ok(Vec::new());
+        };
         let mut out = Vec::new();
         for mirror in &self.headers {
-            let found = mirror.path.iter().try_fold(arguments, |value, key| value.get(key));
+            let found = mirror
+                .path
+                .iter()
+                .try_fold(arguments, |value, key| value.get(key));
             let Some(found) = found else { continue };
             let text = match found.kind() {
                 Kind::String => found.as_str().unwrap_or_default(),
@@ -124,24 +160,33 @@ fn decimal(text: &str) -> String {
 }
 
 fn is_token(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
 fn is_primitive(kind: Option<Json<'_>>) -> bool {
-    let single = |kind: Json<'_>| kind.as_str().is_some_and(|name| matches!(&*name, "string" | "integer" | "boolean"));
+    let single = |kind: Json<'_>| {
+        kind.as_str()
+            .is_some_and(|name| matches!(&*name, "string" | "integer" | "boolean"))
+    };
     let Some(kind) = kind else { return false };
     if !kind.is_array() {
         return single(kind);
     }
-    let mut named = kind.items().filter(|item| item.as_str().as_deref() != Some("null")).peekable();
+    let mut named = kind
+        .items()
+        .filter(|item| item.as_str().as_deref() != Some("null"))
+        .peekable();
     named.peek().is_some() && named.all(single)
 }
 
 fn annotated_inside(part: Json<'_>) -> bool {
     match part.kind() {
-        Kind::Object => {
-            part.fields().any(|(key, value)| key == ANNOTATION || (!DATA.contains(&&*key) && annotated_inside(value)))
-        }
+        Kind::Object => part.fields().any(|(key, value)| {
+            key == ANNOTATION || (!DATA.contains(&&*key) && annotated_inside(value))
+        }),
         Kind::Array => part.items().any(annotated_inside),
         _ => false,
     }

@@ -41,14 +41,24 @@ impl std::fmt::Debug for Events {
 
 impl Events {
     pub(crate) fn new(exchange: Exchange, max_event: usize) -> Self {
-        Self { exchange, decoder: Decoder::new(max_event), ready: VecDeque::new(), decoded: Vec::new(), turn: Turn::default() }
+        Self {
+            exchange,
+            decoder: Decoder::new(max_event),
+            ready: VecDeque::new(),
+            decoded: Vec::new(),
+            turn: Turn::default(),
+        }
     }
 
     /// The next event; `None` when the stream has ended. Nothing is lost if the future is dropped.
     pub(crate) async fn next(&mut self) -> Result<Option<Event>, Failure> {
         loop {
             self.turn.pass().await;
-            if let Some(skim) = self.decoder.lagging().or_else(|| self.ready.front_mut().and_then(lagging)) {
+            if let Some(skim) = self
+                .decoder
+                .lagging()
+                .or_else(|| self.ready.front_mut().and_then(lagging))
+            {
                 self.turn.spend(skim.step());
                 continue;
             }
@@ -56,7 +66,9 @@ impl Events {
                 self.turn.spend(event.data.len());
                 return Ok(Some(event));
             }
-            let Some(chunk) = self.exchange.chunk().await? else { return Ok(None) };
+            let Some(chunk) = self.exchange.chunk().await? else {
+                return Ok(None);
+            };
             self.decoder.feed(&chunk, &mut self.decoded);
             self.exchange.hold(self.decoder.held())?;
             self.ready.extend(self.decoded.drain(..));
@@ -74,7 +86,9 @@ fn lagging(event: &mut Event) -> Option<&mut Skim> {
 
 /// What is said of an event above the cap.
 pub(crate) fn too_large(limit: usize) -> Failure {
-    Failure::too_large(format!("the server sent an event that is larger than {limit} bytes"))
+    Failure::too_large(format!(
+        "the server sent an event that is larger than {limit} bytes"
+    ))
 }
 
 /// What a server told us about resuming a stream.
@@ -111,7 +125,13 @@ pub(crate) struct PostStream {
 
 impl PostStream {
     pub(crate) fn new(link: Rc<HttpLink>, events: Events, resumable: bool) -> Self {
-        Self { link, events: Some(events), resume: Resume::default(), resumable, empty_resumes: 0 }
+        Self {
+            link,
+            events: Some(events),
+            resume: Resume::default(),
+            resumable,
+            empty_resumes: 0,
+        }
     }
 
     pub(crate) async fn next(&mut self, conn: &Rc<Connection>) -> Result<Incoming, Failure> {
@@ -143,9 +163,13 @@ impl PostStream {
             };
             self.events = None;
             // Fetched again, what is too large would be so again.
-            let is_final = ended.as_ref().is_some_and(|failure| failure.kind == Kind::TooLarge);
+            let is_final = ended
+                .as_ref()
+                .is_some_and(|failure| failure.kind == Kind::TooLarge);
             if is_final || !self.resumable || self.resume.last_id.is_none() {
-                return Err(ended.unwrap_or_else(|| Failure::upstream("the server closed the stream without a reply")));
+                return Err(ended.unwrap_or_else(|| {
+                    Failure::upstream("the server closed the stream without a reply")
+                }));
             }
         }
     }
@@ -153,7 +177,9 @@ impl PostStream {
     async fn reopen(&mut self) -> Result<(), Failure> {
         self.empty_resumes += 1;
         if self.empty_resumes > MAX_EMPTY_RESUMES {
-            return Err(Failure::upstream("the server kept closing the stream without a reply"));
+            return Err(Failure::upstream(
+                "the server kept closing the stream without a reply",
+            ));
         }
         sleep(self.resume.wait()).await;
         self.events = Some(self.link.get(self.resume.last_id.as_deref()).await?);

@@ -32,7 +32,8 @@ impl Queue {
     pub(crate) fn has_room(&self, aggregator: &Aggregator) -> bool {
         let under_way = self.under_way.get();
         // The exact count is only needed near the bound.
-        under_way < MAX_UNDER_WAY || under_way - aggregator.waiting_calls().min(under_way) < MAX_UNDER_WAY
+        under_way < MAX_UNDER_WAY
+            || under_way - aggregator.waiting_calls().min(under_way) < MAX_UNDER_WAY
     }
 
     pub(crate) fn began(&self, id: u64) {
@@ -64,12 +65,25 @@ impl Queue {
     /// Starts what there is room for now.
     pub(crate) fn advance(&self, aggregator: &Rc<Aggregator>) {
         while !self.parked.borrow().is_empty() && self.has_room(aggregator) {
-            let Some((id, text)) = self.parked.borrow_mut().pop_front() else { return };
-            self.parked_bytes.set(self.parked_bytes.get().saturating_sub(text.len()));
-            let Ok(json) = Json::parse(&text, Limits::new(text.len(), worker::DEPTH)) else { continue };
-            let method = json.get("method").and_then(Json::as_str).and_then(|name| methods::find(&name));
+            let Some((id, text)) = self.parked.borrow_mut().pop_front() else {
+                return;
+            };
+            self.parked_bytes
+                .set(self.parked_bytes.get().saturating_sub(text.len()));
+            let Ok(json) = Json::parse(&text, Limits::new(text.len(), worker::DEPTH)) else {
+                continue;
+            };
+            let method = json
+                .get("method")
+                .and_then(Json::as_str)
+                .and_then(|name| methods::find(&name));
             if let Some(method) = method {
-                (method.run)(aggregator, id, &text, json.get("params").unwrap_or(Json::EMPTY_OBJECT));
+                (method.run)(
+                    aggregator,
+                    id,
+                    &text,
+                    json.get("params").unwrap_or(Json::EMPTY_OBJECT),
+                );
             }
         }
     }
@@ -85,12 +99,18 @@ impl Queue {
     /// Takes back a request that had not started. False if it is not here.
     pub(crate) fn cancel(&self, aggregator: &Aggregator, id: u64) -> bool {
         let mut parked = self.parked.borrow_mut();
-        let Some(at) = parked.iter().position(|(waiting, _)| *waiting == id) else { return false };
+        let Some(at) = parked.iter().position(|(waiting, _)| *waiting == id) else {
+            return false;
+        };
         if let Some((_, text)) = parked.remove(at) {
-            self.parked_bytes.set(self.parked_bytes.get().saturating_sub(text.len()));
+            self.parked_bytes
+                .set(self.parked_bytes.get().saturating_sub(text.len()));
         }
         aggregator.attached(id);
-        aggregator.hub.out.failure(id, &Failure::new(Kind::Cancelled, "the call was cancelled"));
+        aggregator
+            .hub
+            .out
+            .failure(id, &Failure::new(Kind::Cancelled, "the call was cancelled"));
         true
     }
 }

@@ -44,10 +44,14 @@ impl Connection {
     /// A message on the stream of one request that is not its reply.
     pub(super) fn interim(self: &Rc<Self>, message: Incoming, id: u64, call: Option<&Rc<Call>>) {
         match message {
-            Incoming::Result { .. } | Incoming::Error { .. } => self.hub.stray(&self.server, "a reply to no request of ours"),
+            Incoming::Result { .. } | Incoming::Error { .. } => self
+                .hub
+                .stray(&self.server, "a reply to no request of ours"),
             Incoming::Request { id, method, params } => self.asked(call, id, &method, params),
             Incoming::Notification { method, params } => match (&*method, call) {
-                ("notifications/progress", Some(call)) => self.progressed(params.as_ref(), id, call),
+                ("notifications/progress", Some(call)) => {
+                    self.progressed(params.as_ref(), id, call)
+                }
                 ("notifications/progress", None) => {}
                 ("notifications/message", Some(call)) => self.logged(params.as_ref(), call),
                 _ => self.notice(&method, params.as_ref()),
@@ -56,12 +60,16 @@ impl Connection {
     }
 
     fn progressed(&self, params: Option<&Bytes>, id: u64, call: &Call) {
-        let Some(params) = params.map(known) else { return };
+        let Some(params) = params.map(known) else {
+            return;
+        };
         if !call.progress || token(params) != Some(id) {
             return self.hub.stray(&self.server, "progress for no call of ours");
         }
         if !call.may_tell() {
-            return self.hub.stray(&self.server, "progress faster than anybody can follow");
+            return self
+                .hub
+                .stray(&self.server, "progress faster than anybody can follow");
         }
         let bare = write::replace_fields(params, &[meta::PROGRESS_TOKEN], |_| {});
         self.hub.out.event(call.id, "progress", |line| {
@@ -72,7 +80,9 @@ impl Connection {
     fn logged(&self, params: Option<&Bytes>, call: &Call) {
         let Some(params) = params else { return };
         if !call.may_tell() {
-            return self.hub.stray(&self.server, "log lines faster than anybody can follow");
+            return self
+                .hub
+                .stray(&self.server, "log lines faster than anybody can follow");
         }
         self.hub.out.event(call.id, "log", |line| {
             line.raw("params", params);
@@ -82,13 +92,24 @@ impl Connection {
     /// A message on a stream that serves the whole connection.
     pub(crate) async fn route(self: &Rc<Self>, message: Incoming) {
         let to = match &message {
-            Incoming::Result { id, .. } | Incoming::Error { id, .. } => match id.and_then(|id| self.inbox_of(id)) {
-                Some(inbox) => Some(inbox),
-                None => return self.hub.stray(&self.server, "a reply to no request of ours"),
-            },
+            Incoming::Result { id, .. } | Incoming::Error { id, .. } => {
+                match id.and_then(|id| self.inbox_of(id)) {
+                    Some(inbox) => Some(inbox),
+                    None => {
+                        return self
+                            .hub
+                            .stray(&self.server, "a reply to no request of ours");
+                    }
+                }
+            }
             Incoming::Request { .. } => self.inbox_of_only_lane(),
             Incoming::Notification { method, params } => match &**method {
-                "notifications/progress" => match params.as_ref().map(known).and_then(token).and_then(|id| self.inbox_of(id)) {
+                "notifications/progress" => match params
+                    .as_ref()
+                    .map(known)
+                    .and_then(token)
+                    .and_then(|id| self.inbox_of(id))
+                {
                     Some(inbox) => Some(inbox),
                     None => return self.hub.stray(&self.server, "progress for no call of ours"),
                 },
@@ -101,8 +122,12 @@ impl Connection {
                 inbox.push(message);
                 inbox.room().await;
             }
-            (None, Incoming::Request { id, method, params }) => self.asked(None, id, &method, params),
-            (None, Incoming::Notification { method, params }) => self.notice(&method, params.as_ref()),
+            (None, Incoming::Request { id, method, params }) => {
+                self.asked(None, id, &method, params)
+            }
+            (None, Incoming::Notification { method, params }) => {
+                self.notice(&method, params.as_ref())
+            }
             (None, _) => {}
         }
         self.hub.out.room().await;
@@ -115,7 +140,9 @@ impl Connection {
             let error = rpc::error_object(code::INVALID_REQUEST, &failure.text, None);
             self.post_later(rpc::error(Some(id), &error));
         }
-        skim.answers().filter_map(Id::as_u64).fold(false, |known, id| self.fail(id, failure) | known)
+        skim.answers()
+            .filter_map(Id::as_u64)
+            .fold(false, |known, id| self.fail(id, failure) | known)
     }
 
     /// Takes in an event of a stream that belongs to no request.
@@ -149,7 +176,10 @@ impl Connection {
     }
 
     fn inbox_of(&self, id: u64) -> Option<Rc<Inbox>> {
-        self.pending.borrow().get(&id).map(|pending| Rc::clone(&pending.inbox))
+        self.pending
+            .borrow()
+            .get(&id)
+            .map(|pending| Rc::clone(&pending.inbox))
     }
 
     /// The newest call, if every call under way belongs to the same lane: only then is it certain whose it is.
@@ -168,16 +198,30 @@ impl Connection {
     }
 
     /// The server wants something from a client.
-    fn asked(self: &Rc<Self>, call: Option<&Rc<Call>>, id: Id, method: &str, params: Option<Bytes>) {
+    fn asked(
+        self: &Rc<Self>,
+        call: Option<&Rc<Call>>,
+        id: Id,
+        method: &str,
+        params: Option<Bytes>,
+    ) {
         if method == "ping" {
             return self.post_later(rpc::result(&id, b"{}"));
         }
-        let asked =
-            call.filter(|call| self.options.allow.permits(method) && call.abilities.allows(method, params.as_ref().map(known)));
-        let Some(call) = asked else { return self.refuse(&id, method) };
-        let Some((key, answer)) = call.open_ask(Some(id.clone())) else { return self.refuse(&id, method) };
+        let asked = call.filter(|call| {
+            self.options.allow.permits(method)
+                && call.abilities.allows(method, params.as_ref().map(known))
+        });
+        let Some(call) = asked else {
+            return self.refuse(&id, method);
+        };
+        let Some((key, answer)) = call.open_ask(Some(id.clone())) else {
+            return self.refuse(&id, method);
+        };
         self.hub.out.event(call.id, "ask", |line| {
-            line.str("key", &key).str("method", method).raw("params", params.as_deref().unwrap_or(b"{}"));
+            line.str("key", &key)
+                .str("method", method)
+                .raw("params", params.as_deref().unwrap_or(b"{}"));
         });
         let conn = Rc::clone(self);
         tokio::task::spawn_local(async move {
@@ -187,13 +231,20 @@ impl Connection {
                 Answer::Error(error) => rpc::error(Some(&id), &error),
             };
             if let Err(failure) = conn.post(body.into()).await {
-                tracing::warn!(server = &*conn.server, "an answer to the server was not delivered: {failure}");
+                tracing::warn!(
+                    server = &*conn.server,
+                    "an answer to the server was not delivered: {failure}"
+                );
             }
         });
     }
 
     fn refuse(self: &Rc<Self>, id: &Id, method: &str) {
-        tracing::debug!(server = &*self.server, method, "refused a request of the server");
+        tracing::debug!(
+            server = &*self.server,
+            method,
+            "refused a request of the server"
+        );
         let error = rpc::error_object(code::METHOD_NOT_FOUND, "not supported by this client", None);
         self.post_later(rpc::error(Some(id), &error));
     }
@@ -208,19 +259,25 @@ impl Connection {
 
     /// Tells that a list changed: at once the first time, then at most once in a while however often it changes.
     fn announce(self: &Rc<Self>, list: usize) {
-        let (Some((what, _)), Some(state)) = (LISTS.get(list), self.announced.get(list)) else { return };
+        let (Some((what, _)), Some(state)) = (LISTS.get(list), self.announced.get(list)) else {
+            return;
+        };
         if state.get() != Announced::No {
             return state.set(Announced::Stale);
         }
         state.set(Announced::JustNow);
-        self.hub.tell("changed", &self.server, self.generation, |line| {
-            line.str("what", what);
-        });
+        self.hub
+            .tell("changed", &self.server, self.generation, |line| {
+                line.str("what", what);
+            });
         let conn = Rc::downgrade(self);
         tokio::task::spawn_local(async move {
             sleep(QUIET).await;
             let Some(conn) = conn.upgrade() else { return };
-            let again = conn.announced.get(list).is_some_and(|state| state.replace(Announced::No) == Announced::Stale);
+            let again = conn
+                .announced
+                .get(list)
+                .is_some_and(|state| state.replace(Announced::No) == Announced::Stale);
             if again && !conn.is_closed() {
                 conn.announce(list);
             }
@@ -238,21 +295,33 @@ impl Connection {
         match method {
             "notifications/resources/updated" | "notifications/message" if self.is_users() => {}
             "notifications/resources/updated" => {
-                if let Some(uri) = params.map(known).and_then(|params| params.get("uri")).filter(|uri| uri.as_str().is_some()) {
+                if let Some(uri) = params
+                    .map(known)
+                    .and_then(|params| params.get("uri"))
+                    .filter(|uri| uri.as_str().is_some())
+                {
                     tell("updated", "uri", uri.as_bytes());
                 }
             }
             "notifications/message" => tell("log", "params", params_text),
-            "notifications/elicitation/complete" => tell("elicitation_complete", "params", params_text),
+            "notifications/elicitation/complete" => {
+                tell("elicitation_complete", "params", params_text)
+            }
             "notifications/subscriptions/acknowledged" => {
                 self.acks.set(self.acks.get() + 1);
                 self.acknowledged.notify_waiters();
             }
             "notifications/cancelled" => {
-                let asked = params.map(known).and_then(|params| params.get("requestId")).and_then(Id::read);
+                let asked = params
+                    .map(known)
+                    .and_then(|params| params.get("requestId"))
+                    .and_then(Id::read);
                 if let Some(asked) = asked {
                     let pending = self.pending.borrow();
-                    let _ = pending.values().filter_map(|entry| entry.call.as_ref()).any(|call| call.withdraw(&asked));
+                    let _ = pending
+                        .values()
+                        .filter_map(|entry| entry.call.as_ref())
+                        .any(|call| call.withdraw(&asked));
                 }
             }
             _ => {}

@@ -44,7 +44,12 @@ pub(crate) struct Seed {
 
 impl Seed {
     fn arrived(&self, name: &str, catalog: Rc<Catalog>) {
-        if let Some(entry) = self.entries.borrow_mut().iter_mut().find(|entry| entry.name == name) {
+        if let Some(entry) = self
+            .entries
+            .borrow_mut()
+            .iter_mut()
+            .find(|entry| entry.name == name)
+        {
             entry.catalog = Some(catalog);
         }
     }
@@ -68,7 +73,12 @@ struct Definition {
 fn definitions(list: Json<'_>, generation: u64) -> Vec<Definition> {
     let mut found: Vec<Definition> = Vec::new();
     for json in list.items() {
-        let text = |key| json.get(key).and_then(Json::as_str).unwrap_or_default().into_owned();
+        let text = |key| {
+            json.get(key)
+                .and_then(Json::as_str)
+                .unwrap_or_default()
+                .into_owned()
+        };
         let flag = |key, default| json.get(key).and_then(Json::as_bool).unwrap_or(default);
         let name = text("name");
         if let Some(reason) = bad_name(&name, &found) {
@@ -87,7 +97,13 @@ fn definitions(list: Json<'_>, generation: u64) -> Vec<Definition> {
         let bearer = json.get("bearer_token").and_then(Json::as_str);
         let spec = match entry.enabled && !entry.is_stdio {
             false => None,
-            true => match Spec::seed(&entry.name, generation, &entry.url, json.get("headers"), bearer.as_deref()) {
+            true => match Spec::seed(
+                &entry.name,
+                generation,
+                &entry.url,
+                json.get("headers"),
+                bearer.as_deref(),
+            ) {
                 Ok(spec) => Some(spec),
                 Err(failure) => {
                     tracing::warn!(server = %entry.name, "the server is not connected: {failure}");
@@ -105,7 +121,9 @@ fn bad_name(name: &str, before: &[Definition]) -> Option<&'static str> {
         "" => Some("its name is empty"),
         "builtin" => Some("its name is reserved"),
         name if name.contains("__") => Some("its name contains `__`"),
-        name if before.iter().any(|other| other.entry.name == name) => Some("another server has the same name"),
+        name if before.iter().any(|other| other.entry.name == name) => {
+            Some("another server has the same name")
+        }
         _ => None,
     }
 }
@@ -113,12 +131,18 @@ fn bad_name(name: &str, before: &[Definition]) -> Option<&'static str> {
 /// Connects side by side. A server that cannot be reached is logged; the others go on.
 ///
 /// With `eager` each server is in use as soon as it is there, without waiting for the rest.
-async fn gather(aggregator: &Rc<Aggregator>, definitions: Vec<Definition>, eager: bool) -> Vec<(Entry, Option<Rc<Connection>>)> {
+async fn gather(
+    aggregator: &Rc<Aggregator>,
+    definitions: Vec<Definition>,
+    eager: bool,
+) -> Vec<(Entry, Option<Rc<Connection>>)> {
     let mut tasks = JoinSet::new();
     for Definition { mut entry, spec } in definitions {
         let aggregator = Rc::clone(aggregator);
         tasks.spawn_local(async move {
-            let Some(spec) = spec else { return (entry, None) };
+            let Some(spec) = spec else {
+                return (entry, None);
+            };
             match connect::connect(&aggregator, spec).await {
                 Ok(conn) => {
                     let catalog = Rc::new(Box::pin(Catalog::fetch(&conn)).await);
@@ -147,11 +171,19 @@ pub(crate) fn begin(aggregator: &Rc<Aggregator>, text: &Bytes) {
         Ok(json) if json.is_array() => json,
         Ok(json) => {
             let id = json.get("id").and_then(Json::as_u64);
-            return skip_first(aggregator, id, "the first line must be a list of servers, and this one is none");
+            return skip_first(
+                aggregator,
+                id,
+                "the first line must be a list of servers, and this one is none",
+            );
         }
         Err(error) => {
             let id = wire::worker::salvage_id(text.get(..text.len().min(256)).unwrap_or_default());
-            return skip_first(aggregator, id, &format!("the first line is not valid JSON: {error}"));
+            return skip_first(
+                aggregator,
+                id,
+                &format!("the first line is not valid JSON: {error}"),
+            );
         }
     };
     replace(aggregator, json);
@@ -170,7 +202,8 @@ fn replace(aggregator: &Rc<Aggregator>, list: Json<'_>) -> tokio::task::JoinHand
     let first = generation == 1;
     if first {
         // Until they are connected, the servers of the first line are known and not connected.
-        *aggregator.seed.entries.borrow_mut() = wanted.iter().map(|one| one.entry.known()).collect();
+        *aggregator.seed.entries.borrow_mut() =
+            wanted.iter().map(|one| one.entry.known()).collect();
     }
     let aggregator = Rc::clone(aggregator);
     tokio::task::spawn_local(async move {
@@ -182,11 +215,18 @@ fn replace(aggregator: &Rc<Aggregator>, list: Json<'_>) -> tokio::task::JoinHand
 }
 
 /// The new set takes over in one step; then the old one is let go.
-fn swap(aggregator: &Rc<Aggregator>, generation: u64, gathered: Vec<(Entry, Option<Rc<Connection>>)>) {
+fn swap(
+    aggregator: &Rc<Aggregator>,
+    generation: u64,
+    gathered: Vec<(Entry, Option<Rc<Connection>>)>,
+) {
     if aggregator.seed.generation.get() != generation {
         // A newer list came meanwhile; this one is history before it began.
         for conn in gathered.into_iter().filter_map(|(_, conn)| conn) {
-            conn.close(Failure::upstream("a newer list of servers took over"), false);
+            conn.close(
+                Failure::upstream("a newer list of servers took over"),
+                false,
+            );
         }
         return;
     }
@@ -230,12 +270,21 @@ impl Entry {
 
     pub(super) fn describe(&self, connected: bool) -> Vec<u8> {
         let count = |list: fn(&Catalog) -> usize| {
-            let listed = self.catalog.as_ref().filter(|_| connected).map_or(0, |catalog| list(catalog));
+            let listed = self
+                .catalog
+                .as_ref()
+                .filter(|_| connected)
+                .map_or(0, |catalog| list(catalog));
             u64::try_from(listed).unwrap_or(u64::MAX)
         };
         let mut out = Object::new();
-        out.str("name", &self.name).str("url", &self.url).bool("enabled", self.enabled).str("source", &self.source);
-        out.bool("is_stdio", self.is_stdio).bool("unsupported_stdio", self.is_stdio).bool("connected", connected);
+        out.str("name", &self.name)
+            .str("url", &self.url)
+            .bool("enabled", self.enabled)
+            .str("source", &self.source);
+        out.bool("is_stdio", self.is_stdio)
+            .bool("unsupported_stdio", self.is_stdio)
+            .bool("connected", connected);
         out.u64("tool_count", count(|catalog| catalog.tools.len()));
         out.u64("resource_count", count(|catalog| catalog.resources.len()));
         out.u64("prompt_count", count(|catalog| catalog.prompts.len()));

@@ -20,7 +20,10 @@ impl Servers {
             if all.iter().any(|other| Rc::ptr_eq(other, &conn)) {
                 return;
             }
-            let same = all.iter().position(|other| other.generation == conn.generation).map(|at| all.remove(at));
+            let same = all
+                .iter()
+                .position(|other| other.generation == conn.generation)
+                .map(|at| all.remove(at));
             all.push(conn);
             all.sort_by_key(|conn| conn.generation);
             same
@@ -34,15 +37,23 @@ impl Servers {
     pub(crate) fn remove(&self, server: &str, generation: u64) -> bool {
         let removed = {
             let mut by_name = self.by_name.borrow_mut();
-            let Some(all) = by_name.get_mut(server) else { return false };
-            let removed = all.iter().position(|conn| conn.generation == generation).map(|at| all.remove(at));
+            let Some(all) = by_name.get_mut(server) else {
+                return false;
+            };
+            let removed = all
+                .iter()
+                .position(|conn| conn.generation == generation)
+                .map(|at| all.remove(at));
             if all.is_empty() {
                 by_name.remove(server);
             }
             removed
         };
         if let Some(conn) = &removed {
-            conn.close(Failure::upstream(format!("the server `{server}` was disconnected")), false);
+            conn.close(
+                Failure::upstream(format!("the server `{server}` was disconnected")),
+                false,
+            );
         }
         removed.is_some()
     }
@@ -50,7 +61,12 @@ impl Servers {
     /// The newest live connection.
     pub(crate) fn get(&self, server: &str) -> Option<Rc<Connection>> {
         let by_name = self.by_name.borrow();
-        by_name.get(server)?.iter().rev().find(|conn| !conn.is_closed()).cloned()
+        by_name
+            .get(server)?
+            .iter()
+            .rev()
+            .find(|conn| !conn.is_closed())
+            .cloned()
     }
 
     pub(crate) fn connected(&self, server: &str) -> Result<Rc<Connection>, Failure> {

@@ -36,7 +36,10 @@ impl SseLink {
         let mut request = Request::new(Payload::default());
         *request.uri_mut() = Uri::from(target.path.clone());
         *request.headers_mut() = headers.clone();
-        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        request.headers_mut().insert(
+            header::ACCEPT,
+            HeaderValue::from_static("text/event-stream"),
+        );
         let exchange = client.send(request, usize::MAX).await?;
         let status = exchange.status;
         if !status.is_success() || exchange.content_type() != "text/event-stream" {
@@ -48,7 +51,9 @@ impl SseLink {
         }
         let mut events = Events::new(exchange, max_result);
         for _ in 0..MAX_PRELUDE {
-            let Some(event) = events.next().await? else { break };
+            let Some(event) = events.next().await? else {
+                break;
+            };
             if event.event.as_deref() != Some("endpoint") {
                 continue;
             }
@@ -61,9 +66,18 @@ impl SseLink {
                     endpoint.place()
                 )));
             }
-            return Ok((Rc::new(Self { client, headers, endpoint: RefCell::new(endpoint.path) }), events));
+            return Ok((
+                Rc::new(Self {
+                    client,
+                    headers,
+                    endpoint: RefCell::new(endpoint.path),
+                }),
+                events,
+            ));
         }
-        Err(Failure::invalid("the server's event stream names no endpoint"))
+        Err(Failure::invalid(
+            "the server's event stream names no endpoint",
+        ))
     }
 
     pub(crate) async fn post(&self, body: Payload) -> Result<(), Failure> {
@@ -71,16 +85,26 @@ impl SseLink {
         *request.method_mut() = Method::POST;
         *request.uri_mut() = Uri::from(self.endpoint.borrow().clone());
         *request.headers_mut() = self.headers.clone();
-        request.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        request.headers_mut().insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        );
+        request.headers_mut().insert(
+            header::ACCEPT,
+            HeaderValue::from_static("application/json, text/event-stream"),
+        );
         let exchange = self.client.send(request, MAX_ERROR_BODY).await?;
         let status = exchange.status;
         exchange.release();
         if status.is_success() {
             return Ok(());
         }
-        Err(Failure::upstream(format!("{} answered with HTTP {}", self.client.origin().place(), status.as_u16()))
-            .status(status.as_u16()))
+        Err(Failure::upstream(format!(
+            "{} answered with HTTP {}",
+            self.client.origin().place(),
+            status.as_u16()
+        ))
+        .status(status.as_u16()))
     }
 
     pub(crate) fn sweep(&self) {

@@ -51,7 +51,13 @@ pub(crate) async fn open(conn: &Rc<Connection>, link: &Rc<HttpLink>) {
                 }
             }
             drop(conn);
-            sleep(resume.wait().saturating_mul(1 << failures.min(5)).min(MAX_BACK_OFF)).await;
+            sleep(
+                resume
+                    .wait()
+                    .saturating_mul(1 << failures.min(5))
+                    .min(MAX_BACK_OFF),
+            )
+            .await;
         }
     });
     if let Some(before) = conn.standing.replace(Some(task.abort_handle())) {
@@ -69,7 +75,10 @@ async fn read(conn: &Rc<Connection>, mut events: Events, resume: &mut Resume) {
             }
             Ok(None) => return,
             Err(failure) => {
-                tracing::debug!(server = &*conn.server, "the standing stream broke: {failure}");
+                tracing::debug!(
+                    server = &*conn.server,
+                    "the standing stream broke: {failure}"
+                );
                 return;
             }
         }

@@ -60,7 +60,12 @@ impl Pipes {
 
 impl StdioLink {
     pub(crate) fn new() -> Rc<Self> {
-        Rc::new(Self { unsent: RefCell::default(), fresh: Notify::new(), room: Notify::new(), closed: Cell::new(false) })
+        Rc::new(Self {
+            unsent: RefCell::default(),
+            fresh: Notify::new(),
+            room: Notify::new(),
+            closed: Cell::new(false),
+        })
     }
 
     /// Queues a line. Lines queued in one turn leave in one write.
@@ -72,7 +77,9 @@ impl StdioLink {
             return Err(Failure::upstream("the server's input is closed"));
         }
         let mut unsent = self.unsent.borrow_mut();
-        body.pieces().iter().for_each(|piece| unsent.extend_from_slice(piece));
+        body.pieces()
+            .iter()
+            .for_each(|piece| unsent.extend_from_slice(piece));
         unsent.push(b'\n');
         drop(unsent);
         self.fresh.notify_one();
@@ -124,7 +131,10 @@ pub(crate) fn start(conn: &Rc<Connection>, link: &Rc<StdioLink>, pipes: Pipes) {
             if let Err(error) = link.write_to(pipes.stdin).await
                 && let Some(conn) = conn.upgrade()
             {
-                conn.close(Failure::upstream(format!("the server stopped reading its input: {error}")), true);
+                conn.close(
+                    Failure::upstream(format!("the server stopped reading its input: {error}")),
+                    true,
+                );
             }
         })
     };
@@ -135,7 +145,12 @@ pub(crate) fn start(conn: &Rc<Connection>, link: &Rc<StdioLink>, pipes: Pipes) {
 }
 
 async fn read(conn: Weak<Connection>, mut stdout: pipe::Receiver) {
-    let Some(limit) = conn.upgrade().map(|conn| conn.options.max_result.saturating_add(4096)) else { return };
+    let Some(limit) = conn
+        .upgrade()
+        .map(|conn| conn.options.max_result.saturating_add(4096))
+    else {
+        return;
+    };
     let mut lines = Lines::new(limit);
     let mut garbage = 0_u64;
     let mut turn = Turn::default();
@@ -157,7 +172,9 @@ async fn read(conn: Weak<Connection>, mut stdout: pipe::Receiver) {
         lines.buffer().reserve(CHUNK);
         turn.pass().await;
         match stdout.read_buf(lines.buffer()).await {
-            Ok(0) => break "the server closed its output; its process has probably ended".to_owned(),
+            Ok(0) => {
+                break "the server closed its output; its process has probably ended".to_owned();
+            }
             Ok(read) => turn.spend(read),
             Err(error) => break format!("the server's output cannot be read: {error}"),
         }
@@ -179,7 +196,9 @@ async fn take(conn: &Rc<Connection>, line: Line, limit: usize, garbage: &mut u64
             }
         },
         Line::TooLong { skim, bytes, .. } => {
-            let failure = Failure::too_large(format!("the server sent a line of {bytes} bytes; at most {limit} are read"));
+            let failure = Failure::too_large(format!(
+                "the server sent a line of {bytes} bytes; at most {limit} are read"
+            ));
             (*skim, failure)
         }
     };
@@ -193,6 +212,10 @@ async fn take(conn: &Rc<Connection>, line: Line, limit: usize, garbage: &mut u64
     }
     *garbage += 1;
     if *garbage <= LOGGED_GARBAGE || garbage.is_power_of_two() {
-        tracing::warn!(server = &*conn.server, lines = *garbage, "skipped a line of the server's output: {failure}");
+        tracing::warn!(
+            server = &*conn.server,
+            lines = *garbage,
+            "skipped a line of the server's output: {failure}"
+        );
     }
 }

@@ -78,9 +78,16 @@ impl Lease {
 }
 
 /// The connection of this user, opened if it is not there.
-pub(super) async fn lease(system: &Rc<Connection>, credential: &Rc<Credential>) -> Result<Lease, Failure> {
-    let Owner::System(users) = &system.owner else { return Err(delegate::no_users(&system.server)) };
-    let Some(site) = &users.site else { return Err(delegate::no_users(&system.server)) };
+pub(super) async fn lease(
+    system: &Rc<Connection>,
+    credential: &Rc<Credential>,
+) -> Result<Lease, Failure> {
+    let Owner::System(users) = &system.owner else {
+        return Err(delegate::no_users(&system.server));
+    };
+    let Some(site) = &users.site else {
+        return Err(delegate::no_users(&system.server));
+    };
     let claim = users.claim(&system.server, credential)?;
     let opened = tokio::select! {
         biased;
@@ -119,7 +126,10 @@ impl Users {
     }
 
     pub(crate) fn of(site: Rc<Site>) -> Self {
-        Self { site: Some(site), ..Self::none() }
+        Self {
+            site: Some(site),
+            ..Self::none()
+        }
     }
 
     fn claim(&self, server: &str, credential: &Rc<Credential>) -> Result<Claim, Failure> {
@@ -130,7 +140,9 @@ impl Users {
             None => self.make_room(server)?,
         }
         let place = Rc::new(Place::new(Rc::clone(credential)));
-        self.places.borrow_mut().insert(Rc::clone(&credential.user), Rc::clone(&place));
+        self.places
+            .borrow_mut()
+            .insert(Rc::clone(&credential.user), Rc::clone(&place));
         Ok(Claim::new(place))
     }
 
@@ -141,10 +153,16 @@ impl Users {
             if places.len() < MAX_USERS {
                 return Ok(());
             }
-            places.values().filter(|place| place.is_idle()).min_by_key(|place| place.used.get()).cloned()
+            places
+                .values()
+                .filter(|place| place.is_idle())
+                .min_by_key(|place| place.used.get())
+                .cloned()
         };
         let Some(place) = longest_idle else {
-            return Err(Failure::refused(format!("{MAX_USERS} users have calls under way at `{server}`; try again later")));
+            return Err(Failure::refused(format!(
+                "{MAX_USERS} users have calls under way at `{server}`; try again later"
+            )));
         };
         self.dismiss(&place);
         Ok(())
@@ -153,7 +171,10 @@ impl Users {
     /// Takes a connection from its user. Calls under way on it come to their end first.
     fn dismiss(&self, place: &Rc<Place>) {
         let mut places = self.places.borrow_mut();
-        if places.get(&place.credential.user).is_some_and(|current| Rc::ptr_eq(current, place)) {
+        if places
+            .get(&place.credential.user)
+            .is_some_and(|current| Rc::ptr_eq(current, place))
+        {
             places.remove(&place.credential.user);
         }
         drop(places);
@@ -161,7 +182,9 @@ impl Users {
             return;
         }
         if place.is_idle() {
-            return place.close(Failure::upstream("the user's connection is no longer needed"));
+            return place.close(Failure::upstream(
+                "the user's connection is no longer needed",
+            ));
         }
         let mut leaving = self.leaving.borrow_mut();
         leaving.retain(|place| !place.is_idle());
@@ -170,19 +193,32 @@ impl Users {
 
     /// Lets go of what nobody has used for a while.
     pub(crate) fn sweep(&self) {
-        let old: Vec<Rc<Place>> = self.places.borrow().values().filter(|place| place.is_old()).cloned().collect();
+        let old: Vec<Rc<Place>> = self
+            .places
+            .borrow()
+            .values()
+            .filter(|place| place.is_old())
+            .cloned()
+            .collect();
         for place in old {
             self.dismiss(&place);
         }
         self.leaving.borrow_mut().retain(|place| !place.is_idle());
-        for conn in self.places.borrow().values().filter_map(|place| place.conn.get()) {
+        for conn in self
+            .places
+            .borrow()
+            .values()
+            .filter_map(|place| place.conn.get())
+        {
             conn.link.sweep();
         }
     }
 
     /// Ends every user's connection: the server is gone.
     pub(crate) fn close(&self, failure: &Failure) {
-        self.closed.borrow_mut().get_or_insert_with(|| failure.clone());
+        self.closed
+            .borrow_mut()
+            .get_or_insert_with(|| failure.clone());
         self.closing.notify_waiters();
         for place in self.places.take().into_values().chain(self.leaving.take()) {
             place.is_leaving.set(true);
@@ -203,7 +239,12 @@ impl Users {
 
     #[cfg(test)]
     pub(super) fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.places.borrow().keys().map(ToString::to_string).collect();
+        let mut names: Vec<String> = self
+            .places
+            .borrow()
+            .keys()
+            .map(ToString::to_string)
+            .collect();
         names.sort();
         names
     }
@@ -259,13 +300,18 @@ impl Place {
             conn.plans.replace(plans);
         }
         let level = system.log_level.borrow().clone();
-        let Some(wanted) = level.clone().filter(|_| *self.log_level.borrow() != level) else { return };
+        let Some(wanted) = level.clone().filter(|_| *self.log_level.borrow() != level) else {
+            return;
+        };
         self.log_level.replace(level);
         let mut params = Object::new();
         params.str("level", &wanted);
         let params = Bytes::from(params.finish());
         if let Err(failure) = conn.request("logging/setLevel", Some(known(&params))).await {
-            tracing::debug!(server = &*conn.server, "the level of log messages was not taken: {failure}");
+            tracing::debug!(
+                server = &*conn.server,
+                "the level of log messages was not taken: {failure}"
+            );
         }
     }
 

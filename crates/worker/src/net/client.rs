@@ -33,31 +33,51 @@ struct Idle {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("origin", &self.origin.place()).finish_non_exhaustive()
+        f.debug_struct("Client")
+            .field("origin", &self.origin.place())
+            .finish_non_exhaustive()
     }
 }
 
 impl Client {
     pub(crate) fn new(net: Rc<Net>, origin: Target) -> Result<Rc<Self>, Failure> {
         let host = origin.host_header()?;
-        Ok(Rc::new(Self { net, origin, host, idle: RefCell::new(Vec::new()) }))
+        Ok(Rc::new(Self {
+            net,
+            origin,
+            host,
+            idle: RefCell::new(Vec::new()),
+        }))
     }
 
     /// Sends a request whose URI is a path of this origin. The response may hold at most `limit` bytes.
     ///
     /// A request goes out twice only if the first connection closed before a byte of it left: what may have had an effect is never
     /// repeated.
-    pub(crate) async fn send(self: &Rc<Self>, mut request: Request<Payload>, limit: usize) -> Result<Exchange, Failure> {
-        request.headers_mut().insert(header::HOST, self.host.clone());
+    pub(crate) async fn send(
+        self: &Rc<Self>,
+        mut request: Request<Payload>,
+        limit: usize,
+    ) -> Result<Exchange, Failure> {
+        request
+            .headers_mut()
+            .insert(header::HOST, self.host.clone());
         while let Some(mut conn) = self.checkout() {
             match conn.send(request).await {
                 Ok(response) => return Exchange::new(response, conn, Rc::clone(self), limit),
-                Err(NoResponse { unsent: Some(again), .. }) => request = again,
-                Err(NoResponse { unsent: None, failure }) => return Err(failure),
+                Err(NoResponse {
+                    unsent: Some(again),
+                    ..
+                }) => request = again,
+                Err(NoResponse {
+                    unsent: None,
+                    failure,
+                }) => return Err(failure),
             }
         }
         // Boxed, because this is rare and large, and the future around it is made for every call.
-        let mut conn = Box::pin(async { Conn::open(self.net.dial(&self.origin).await?).await }).await?;
+        let mut conn =
+            Box::pin(async { Conn::open(self.net.dial(&self.origin).await?).await }).await?;
         match conn.send(request).await {
             Ok(response) => Exchange::new(response, conn, Rc::clone(self), limit),
             Err(NoResponse { failure, .. }) => Err(failure),
@@ -76,20 +96,27 @@ impl Client {
     }
 
     pub(super) fn keep(&self, mut conn: Conn, headers: &HeaderMap) {
-        let stay = keep_alive(headers).map_or(IDLE, |announced| announced.saturating_sub(Duration::from_secs(1)).min(IDLE));
+        let stay = keep_alive(headers).map_or(IDLE, |announced| {
+            announced.saturating_sub(Duration::from_secs(1)).min(IDLE)
+        });
         if stay.is_zero() || !conn.is_ready() {
             return;
         }
         let mut idle = self.idle.borrow_mut();
         if idle.len() < MAX_IDLE {
-            idle.push(Idle { conn, until: Instant::now() + stay });
+            idle.push(Idle {
+                conn,
+                until: Instant::now() + stay,
+            });
         }
     }
 
     /// Closes connections that were idle too long or that the server closed.
     pub(crate) fn sweep(&self) {
         let now = Instant::now();
-        self.idle.borrow_mut().retain_mut(|idle| idle.until > now && idle.conn.is_ready());
+        self.idle
+            .borrow_mut()
+            .retain_mut(|idle| idle.until > now && idle.conn.is_ready());
     }
 
     /// Room in the memory shared with the gate.
@@ -109,6 +136,8 @@ impl Client {
 /// How long the server says it keeps an idle connection (`Keep-Alive: timeout=5`).
 fn keep_alive(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get("keep-alive")?.to_str().ok()?;
-    let seconds = value.split(',').find_map(|part| part.trim().strip_prefix("timeout="))?;
+    let seconds = value
+        .split(',')
+        .find_map(|part| part.trim().strip_prefix("timeout="))?;
     seconds.trim().parse().ok().map(Duration::from_secs)
 }

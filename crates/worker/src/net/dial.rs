@@ -23,7 +23,8 @@ use hickory_resolver::{
     system_conf,
 };
 use rustls::{
-    ClientConfig, RootCertStore, crypto::ring, pki_types::CertificateDer, pki_types::ServerName, pki_types::pem::PemObject,
+    ClientConfig, RootCertStore, crypto::ring, pki_types::CertificateDer, pki_types::ServerName,
+    pki_types::pem::PemObject,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -92,7 +93,10 @@ impl Net {
             }
         }
         let why = last.unwrap_or_else(|| "the name has no address".to_owned());
-        Err(Failure::unreachable(format!("cannot reach {}: {why}", target.place())))
+        Err(Failure::unreachable(format!(
+            "cannot reach {}: {why}",
+            target.place()
+        )))
     }
 
     async fn lookup(&self, target: &Target) -> Result<Vec<SocketAddr>, Failure> {
@@ -102,52 +106,79 @@ impl Net {
             return Ok(vec![with_port(ip)]);
         }
         if host == "localhost" || host.ends_with(".localhost") {
-            return Ok(vec![with_port(Ipv4Addr::LOCALHOST.into()), with_port(Ipv6Addr::LOCALHOST.into())]);
+            return Ok(vec![
+                with_port(Ipv4Addr::LOCALHOST.into()),
+                with_port(Ipv6Addr::LOCALHOST.into()),
+            ]);
         }
         let listed = self.in_hosts_file(host);
         if !listed.is_empty() {
             return Ok(listed.into_iter().map(with_port).collect());
         }
         let Some(resolver) = &self.resolver else {
-            return Err(Failure::unreachable(format!("cannot look up {host}: no resolver configuration was readable at start")));
+            return Err(Failure::unreachable(format!(
+                "cannot look up {host}: no resolver configuration was readable at start"
+            )));
         };
         match timeout(LOOKUP, resolver.lookup_ip(host)).await {
             Ok(Ok(found)) => Ok(found.iter().map(with_port).collect()),
-            Ok(Err(error)) if error.is_no_records_found() => {
-                Err(Failure::unreachable(format!("cannot look up {host}: DNS knows no address of that name")))
-            }
+            Ok(Err(error)) if error.is_no_records_found() => Err(Failure::unreachable(format!(
+                "cannot look up {host}: DNS knows no address of that name"
+            ))),
             Ok(Err(error)) => {
                 let why = crate::failure::clip(&error.to_string());
-                Err(Failure::unreachable(format!("cannot look up {host}: DNS failed: {why}")))
+                Err(Failure::unreachable(format!(
+                    "cannot look up {host}: DNS failed: {why}"
+                )))
             }
-            Err(_) => Err(Failure::unreachable(format!("cannot look up {host}: DNS did not answer in time"))),
+            Err(_) => Err(Failure::unreachable(format!(
+                "cannot look up {host}: DNS did not answer in time"
+            ))),
         }
     }
 
     /// What the hosts file said when we started. It comes first, so that its names work without a name server.
     fn in_hosts_file(&self, host: &str) -> Vec<IpAddr> {
-        let Ok(name) = Name::from_utf8(host) else { return Vec::new() };
+        let Ok(name) = Name::from_utf8(host) else {
+            return Vec::new();
+        };
         let kinds = [RecordType::A, RecordType::AAAA];
-        let found = kinds.into_iter().filter_map(|kind| self.hosts.lookup_static_host(&Query::query(name.clone(), kind)));
-        found.flat_map(|lookup| LookupIp::from(lookup).into_iter()).collect()
+        let found = kinds.into_iter().filter_map(|kind| {
+            self.hosts
+                .lookup_static_host(&Query::query(name.clone(), kind))
+        });
+        found
+            .flat_map(|lookup| LookupIp::from(lookup).into_iter())
+            .collect()
     }
 
     async fn secure(&self, target: &Target, stream: TcpStream) -> Result<Stream, Failure> {
         if !target.tls {
             return Ok(Stream::Plain(stream));
         }
-        let name = ServerName::try_from(target.bare_host().to_owned())
-            .map_err(|_| Failure::invalid(format!("{} is not a name TLS can verify", target.host)))?;
+        let name = ServerName::try_from(target.bare_host().to_owned()).map_err(|_| {
+            Failure::invalid(format!("{} is not a name TLS can verify", target.host))
+        })?;
         match timeout(HANDSHAKE, self.tls.connect(name, stream)).await {
             Ok(Ok(stream)) => Ok(Stream::Tls(Box::new(stream))),
-            Ok(Err(error)) => Err(Failure::unreachable(format!("TLS with {} failed: {error}", target.place()))),
-            Err(_) => Err(Failure::unreachable(format!("TLS with {} did not complete in time", target.place()))),
+            Ok(Err(error)) => Err(Failure::unreachable(format!(
+                "TLS with {} failed: {error}",
+                target.place()
+            ))),
+            Err(_) => Err(Failure::unreachable(format!(
+                "TLS with {} did not complete in time",
+                target.place()
+            ))),
         }
     }
 }
 
 async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
     socket.set_keepalive(true)?;
     socket.set_nodelay(true)?;
     socket.connect(address).await
@@ -156,27 +187,37 @@ async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
 fn describe(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
-        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => "network unreachable".to_owned(),
+        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
+            "network unreachable".to_owned()
+        }
         io::ErrorKind::PermissionDenied => "not permitted".to_owned(),
         _ => error.to_string(),
     }
 }
 
 fn read_roots(ca_files: &[PathBuf], warnings: &mut Vec<String>) -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    let mut roots = RootCertStore {
+        roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
+    };
     let native = rustls_native_certs::load_native_certs();
-    warnings.extend(native.errors.iter().map(|error| format!("system certificates: {error}")));
+    warnings.extend(
+        native
+            .errors
+            .iter()
+            .map(|error| format!("system certificates: {error}")),
+    );
     roots.add_parsable_certificates(native.certs);
     for path in ca_files {
         let name = path.display();
-        let certificates =
-            CertificateDer::pem_file_iter(path).map_err(|error| format!("--ca-file {name} cannot be read: {error}"))?;
+        let certificates = CertificateDer::pem_file_iter(path)
+            .map_err(|error| format!("--ca-file {name} cannot be read: {error}"))?;
         let mut added = 0;
         for certificate in certificates {
-            let certificate = certificate.map_err(|error| format!("--ca-file {name} is not valid PEM: {error}"))?;
-            roots
-                .add(certificate)
-                .map_err(|error| format!("--ca-file {name} holds a certificate that cannot be used: {error}"))?;
+            let certificate = certificate
+                .map_err(|error| format!("--ca-file {name} is not valid PEM: {error}"))?;
+            roots.add(certificate).map_err(|error| {
+                format!("--ca-file {name} holds a certificate that cannot be used: {error}")
+            })?;
             added += 1;
         }
         if added == 0 {
@@ -190,7 +231,9 @@ fn read_resolver(warnings: &mut Vec<String>) -> Option<TokioResolver> {
     let (config, mut options) = match system_conf::read_system_conf() {
         Ok(found) => found,
         Err(error) => {
-            warnings.push(format!("host names cannot be looked up, only addresses work: {error}"));
+            warnings.push(format!(
+                "host names cannot be looked up, only addresses work: {error}"
+            ));
             return None;
         }
     };
@@ -201,7 +244,9 @@ fn read_resolver(warnings: &mut Vec<String>) -> Option<TokioResolver> {
     match builder.build() {
         Ok(resolver) => Some(resolver),
         Err(error) => {
-            warnings.push(format!("host names cannot be looked up, only addresses work: {error}"));
+            warnings.push(format!(
+                "host names cannot be looked up, only addresses work: {error}"
+            ));
             None
         }
     }
@@ -215,7 +260,11 @@ pub(crate) enum Stream {
 }
 
 impl AsyncRead for Stream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
@@ -224,14 +273,22 @@ impl AsyncRead for Stream {
 }
 
 impl AsyncWrite for Stream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
         }
     }
 
-    fn poll_write_vectored(self: Pin<&mut Self>, cx: &mut Context<'_>, bufs: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),

@@ -61,10 +61,17 @@ impl Conn {
     pub(super) async fn open(stream: Stream) -> Result<Self, Failure> {
         let (inlet, diversion) = Inlet::new(stream);
         let mut http = http1::Builder::new();
-        http.max_headers(MAX_HEADERS).max_header_size(MAX_HEAD).max_buf_size(READ_BUFFER);
+        http.max_headers(MAX_HEADERS)
+            .max_header_size(MAX_HEAD)
+            .max_buf_size(READ_BUFFER);
         let opened = http.handshake(TokioIo::new(inlet)).await;
-        let (send, drive) = opened.map_err(|error| Failure::upstream(format!("HTTP could not start: {error}")))?;
-        Ok(Self { send, drive: Some(Box::pin(drive)), diversion })
+        let (send, drive) =
+            opened.map_err(|error| Failure::upstream(format!("HTTP could not start: {error}")))?;
+        Ok(Self {
+            send,
+            drive: Some(Box::pin(drive)),
+            diversion,
+        })
     }
 
     fn drive(&mut self, cx: &mut Context<'_>) {
@@ -82,7 +89,10 @@ impl Conn {
         self.drive.is_some() && self.send.is_ready()
     }
 
-    pub(super) async fn send(&mut self, request: Request<Payload>) -> Result<Response<Incoming>, NoResponse> {
+    pub(super) async fn send(
+        &mut self,
+        request: Request<Payload>,
+    ) -> Result<Response<Incoming>, NoResponse> {
         let mut reply = std::pin::pin!(self.send.try_send_request(request));
         let outcome = poll_fn(|cx| {
             if let Some(drive) = &mut self.drive
@@ -94,7 +104,10 @@ impl Conn {
         });
         outcome.await.map_err(|mut error| {
             let unsent = error.take_message();
-            NoResponse { unsent, failure: Failure::upstream(describe(error.error())) }
+            NoResponse {
+                unsent,
+                failure: Failure::upstream(describe(error.error())),
+            }
         })
     }
 }
@@ -115,15 +128,28 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    pub(super) fn new(response: Response<Incoming>, conn: Conn, client: Rc<Client>, limit: usize) -> Result<Self, Failure> {
+    pub(super) fn new(
+        response: Response<Incoming>,
+        conn: Conn,
+        client: Rc<Client>,
+        limit: usize,
+    ) -> Result<Self, Failure> {
         let (head, body) = response.into_parts();
         let held = client.account().open();
-        let gunzip =
-            match head.headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes().to_ascii_lowercase()).as_deref() {
-                None | Some(b"" | b"identity") => None,
-                Some(b"gzip" | b"x-gzip") => Some(Gunzip::new(limit)),
-                Some(_) => return Err(Failure::invalid("the server used a content encoding we did not ask for")),
-            };
+        let gunzip = match head
+            .headers
+            .get(header::CONTENT_ENCODING)
+            .map(|value| value.as_bytes().to_ascii_lowercase())
+            .as_deref()
+        {
+            None | Some(b"" | b"identity") => None,
+            Some(b"gzip" | b"x-gzip") => Some(Gunzip::new(limit)),
+            Some(_) => {
+                return Err(Failure::invalid(
+                    "the server used a content encoding we did not ask for",
+                ));
+            }
+        };
         Ok(Self {
             status: head.status,
             headers: head.headers,
@@ -146,8 +172,17 @@ impl Exchange {
 
     /// The media type without its parameters, in lower case.
     pub(crate) fn content_type(&self) -> String {
-        let value = self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+        let value = self
+            .headers
+            .get(header::CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        value
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase()
     }
 
     /// The next piece of the decoded body; `None` at its end. Nothing is lost if the future is dropped.
@@ -176,7 +211,10 @@ impl Exchange {
                 Some(Err(error)) => {
                     self.ended = true;
                     self.conn = None;
-                    return Poll::Ready(Err(Failure::upstream(format!("the server's answer broke off: {}", describe(&error)))));
+                    return Poll::Ready(Err(Failure::upstream(format!(
+                        "the server's answer broke off: {}",
+                        describe(&error)
+                    ))));
                 }
                 Some(Ok(frame)) => match frame.into_data() {
                     Err(_trailers) => continue,
@@ -197,7 +235,10 @@ impl Exchange {
     }
 
     /// Asks the body, moves the connection, asks again: a body that is already in the read buffer arrives in one turn.
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<http_body::Frame<Bytes>, hyper::Error>>> {
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, hyper::Error>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
             return Poll::Ready(frame);
         }
@@ -211,7 +252,10 @@ impl Exchange {
         self.received = self.received.saturating_add(data.len());
         self.turn.spend(data.len());
         if self.received > self.limit {
-            return Err(Failure::too_large(format!("the server's answer is larger than {} bytes", self.limit)));
+            return Err(Failure::too_large(format!(
+                "the server's answer is larger than {} bytes",
+                self.limit
+            )));
         }
         match &mut self.gunzip {
             None => Ok(data),
@@ -232,7 +276,9 @@ impl Exchange {
             self.release();
             return Ok(first);
         };
-        let expected = usize::try_from(self.body.size_hint().lower()).unwrap_or(0).min(self.limit);
+        let expected = usize::try_from(self.body.size_hint().lower())
+            .unwrap_or(0)
+            .min(self.limit);
         let mut all = BytesMut::with_capacity(first.len() + second.len() + expected);
         all.extend_from_slice(&first);
         all.extend_from_slice(&second);
@@ -247,12 +293,25 @@ impl Exchange {
 
     /// A block that begins with what has arrived and has room for the rest, if that is long and its length is known.
     fn shared(&mut self, first: &[u8]) -> Result<Option<(usize, Block)>, Failure> {
-        let Some(missing) = self.body.size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok()) else { return Ok(None) };
+        let Some(missing) = self
+            .body
+            .size_hint()
+            .exact()
+            .and_then(|bytes| usize::try_from(bytes).ok())
+        else {
+            return Ok(None);
+        };
         let length = first.len().saturating_add(missing);
-        if missing < worker::LONG || length > self.limit || self.gunzip.is_some() || self.conn.is_none() {
+        if missing < worker::LONG
+            || length > self.limit
+            || self.gunzip.is_some()
+            || self.conn.is_none()
+        {
             return Ok(None);
         }
-        let Some(mut block) = self.client.shared(length) else { return Ok(None) };
+        let Some(mut block) = self.client.shared(length) else {
+            return Ok(None);
+        };
         self.hold(length)?;
         Ok(block.push(first).then_some((missing, block)))
     }
@@ -274,7 +333,9 @@ impl Exchange {
             }
             None => {
                 self.conn = None;
-                Err(Failure::upstream("the server's answer was not as long as it said"))
+                Err(Failure::upstream(
+                    "the server's answer was not as long as it said",
+                ))
             }
         }
     }
@@ -316,6 +377,8 @@ fn describe(error: &hyper::Error) -> String {
     if error.is_incomplete_message() {
         return "the connection was closed before the answer was complete".to_owned();
     }
-    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    let cause = std::error::Error::source(error)
+        .map(|cause| format!(": {cause}"))
+        .unwrap_or_default();
     format!("{error}{cause}")
 }

@@ -24,7 +24,12 @@ pub(super) struct Gunzip {
 
 impl Gunzip {
     pub(super) fn new(limit: usize) -> Self {
-        Self { decoder: MultiGzDecoder::new(Vec::new()), limit, consumed: 0, produced: 0 }
+        Self {
+            decoder: MultiGzDecoder::new(Vec::new()),
+            limit,
+            consumed: 0,
+            produced: 0,
+        }
     }
 
     /// Decodes what it can of `chunk`.
@@ -32,7 +37,10 @@ impl Gunzip {
         let mut out = Vec::new();
         for slice in chunk.chunks(SLICE) {
             self.consumed += slice.len();
-            self.decoder.write_all(slice).and_then(|()| self.decoder.flush()).map_err(|error| broken(&error))?;
+            self.decoder
+                .write_all(slice)
+                .and_then(|()| self.decoder.flush())
+                .map_err(|error| broken(&error))?;
             self.collect(&mut out)?;
         }
         Ok(out.into())
@@ -50,10 +58,15 @@ impl Gunzip {
         let produced = self.decoder.get_mut();
         self.produced += produced.len();
         if self.produced > self.limit {
-            return Err(Failure::too_large(format!("the server's compressed answer unpacks to more than {} bytes", self.limit)));
+            return Err(Failure::too_large(format!(
+                "the server's compressed answer unpacks to more than {} bytes",
+                self.limit
+            )));
         }
         if self.produced > RATIO_FLOOR && self.produced / MAX_RATIO > self.consumed {
-            return Err(Failure::too_large(format!("the server's answer is compressed more than {MAX_RATIO} to 1")));
+            return Err(Failure::too_large(format!(
+                "the server's answer is compressed more than {MAX_RATIO} to 1"
+            )));
         }
         out.append(produced);
         Ok(())

@@ -20,7 +20,10 @@ pub(crate) struct Share {
 
 impl Account {
     pub(crate) fn open(&self) -> Share {
-        Share { account: self.clone(), bytes: 0 }
+        Share {
+            account: self.clone(),
+            bytes: 0,
+        }
     }
 }
 
@@ -29,7 +32,10 @@ impl Share {
     pub(crate) fn set(&mut self, bytes: usize) -> Result<(), Failure> {
         let others = self.account.0.get() - self.bytes;
         if bytes > self.bytes && others.saturating_add(bytes) > LIMIT {
-            return Err(Failure::new(Kind::NoRoom, "too many large answers are arriving at once"));
+            return Err(Failure::new(
+                Kind::NoRoom,
+                "too many large answers are arriving at once",
+            ));
         }
         self.account.0.set(others + bytes);
         self.bytes = bytes;

@@ -44,7 +44,13 @@ struct Target {
 impl Inlet {
     pub(super) fn new(stream: Stream) -> (Self, Diversion) {
         let diversion = Diversion::default();
-        (Self { stream, diversion: diversion.clone() }, diversion)
+        (
+            Self {
+                stream,
+                diversion: diversion.clone(),
+            },
+            diversion,
+        )
     }
 }
 
@@ -62,7 +68,11 @@ impl Diversion {
 }
 
 impl AsyncRead for Inlet {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let mut state = this.diversion.0.borrow_mut();
         if state.owed == 0 {
@@ -87,11 +97,19 @@ impl AsyncRead for Inlet {
 }
 
 impl AsyncWrite for Inlet {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
     }
 
-    fn poll_write_vectored(self: Pin<&mut Self>, cx: &mut Context<'_>, pieces: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, pieces)
     }
 

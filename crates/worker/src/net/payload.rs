@@ -40,7 +40,10 @@ impl Body for Payload {
     type Data = Enclosed;
     type Error = Infallible;
 
-    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Enclosed>, Infallible>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Enclosed>, Infallible>>> {
         let all = std::mem::take(&mut self.get_mut().0);
         Poll::Ready(all.has_remaining().then(|| Ok(Frame::data(all))))
     }

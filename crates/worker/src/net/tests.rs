@@ -14,7 +14,10 @@ fn target(url: &str) -> Target {
 #[test]
 fn addresses_are_read_and_compared() {
     let parsed = target("HTTPS://Example.COM/mcp?x=1#frag");
-    assert_eq!((parsed.tls, &*parsed.host, parsed.port, parsed.path.as_str()), (true, "example.com", 443, "/mcp?x=1"));
+    assert_eq!(
+        (parsed.tls, &*parsed.host, parsed.port, parsed.path.as_str()),
+        (true, "example.com", 443, "/mcp?x=1")
+    );
     assert!(target("http://a:80/x").same_origin(&target("http://A/y")));
     for other in ["https://a/x", "http://a:81/x", "http://b/x"] {
         assert!(!target("http://a/x").same_origin(&target(other)), "{other}");
@@ -22,7 +25,14 @@ fn addresses_are_read_and_compared() {
     assert_eq!(target("http://[::1]:9/").bare_host(), "::1");
     assert_eq!(target("http://h:8080/").host_header().unwrap(), "h:8080");
     assert_eq!(target("https://h/").host_header().unwrap(), "h");
-    for bad in ["", "/path", "ftp://x/", "http://", "http://u:p@h/", "http:// h/"] {
+    for bad in [
+        "",
+        "/path",
+        "ftp://x/",
+        "http://",
+        "http://u:p@h/",
+        "http:// h/",
+    ] {
         assert!(Target::parse(bad).is_err(), "{bad}");
     }
 }
@@ -40,9 +50,16 @@ fn references_are_resolved_like_a_browser_would() {
         ("//other/x", "http://other/x"),
     ];
     for (reference, expected) in cases {
-        assert_eq!(base.join(reference).unwrap(), target(expected), "{reference}");
+        assert_eq!(
+            base.join(reference).unwrap(),
+            target(expected),
+            "{reference}"
+        );
     }
-    assert!(base.join("javascript:alert(1)").map_or(true, |joined| joined.same_origin(&base)));
+    assert!(
+        base.join("javascript:alert(1)")
+            .map_or(true, |joined| joined.same_origin(&base))
+    );
 }
 
 fn packed(text: &[u8]) -> Vec<u8> {
@@ -54,10 +71,19 @@ fn packed(text: &[u8]) -> Vec<u8> {
 #[test]
 fn bombs_are_defused_by_size_and_by_ratio() {
     let bomb = packed(&vec![0; 8 << 20]);
-    assert_eq!(Gunzip::new(1 << 20).feed(&bomb).unwrap_err().kind, Kind::TooLarge);
+    assert_eq!(
+        Gunzip::new(1 << 20).feed(&bomb).unwrap_err().kind,
+        Kind::TooLarge
+    );
     let by_ratio = Gunzip::new(1 << 30).feed(&bomb).unwrap_err();
     assert!(by_ratio.text.contains("100 to 1"), "{by_ratio}");
-    assert_eq!(Gunzip::new(1 << 20).feed(b"not gzip at all").unwrap_err().kind, Kind::Invalid);
+    assert_eq!(
+        Gunzip::new(1 << 20)
+            .feed(b"not gzip at all")
+            .unwrap_err()
+            .kind,
+        Kind::Invalid
+    );
     let mut cut = Gunzip::new(1 << 20);
     let whole = packed(b"a text that is cut off in the middle");
     cut.feed(&whole[..whole.len() - 6]).unwrap();

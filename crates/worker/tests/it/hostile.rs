@@ -18,7 +18,11 @@ use serde_json::{Value, json};
 
 fn legacy_server(tool: impl Fn(&Request, &mut Reply) + Send + Sync + 'static) -> Server {
     Server::start(move |request, reply| {
-        if !http::legacy(request, reply, &json!({"tools": {}, "resources": {}, "prompts": {}})) {
+        if !http::legacy(
+            request,
+            reply,
+            &json!({"tools": {}, "resources": {}, "prompts": {}}),
+        ) {
             tool(request, reply);
         }
     })
@@ -26,8 +30,17 @@ fn legacy_server(tool: impl Fn(&Request, &mut Reply) + Send + Sync + 'static) ->
 
 fn call(worker: &mut Worker, server: &str, name: &str) -> Value {
     // Those that can only end by the clock end soon.
-    let timeout = if matches!(name, "hang" | "drip" | "endless-comments") { 700 } else { 10_000 };
-    let id = worker.forward(server, "tools/call", json!({"name": name}), json!({"timeout_ms": timeout}));
+    let timeout = if matches!(name, "hang" | "drip" | "endless-comments") {
+        700
+    } else {
+        10_000
+    };
+    let id = worker.forward(
+        server,
+        "tools/call",
+        json!({"name": name}),
+        json!({"timeout_ms": timeout}),
+    );
     worker.end(id)
 }
 
@@ -40,7 +53,9 @@ fn villain() -> Server {
         let json_type = [("content-type", "application/json")];
         match body["params"]["name"].as_str().unwrap_or_default() {
             "wrong-id" => reply.json(&json!({"jsonrpc": "2.0", "id": 987_654, "result": {}})),
-            "string-id" => reply.json(&json!({"jsonrpc": "2.0", "id": id.to_string(), "result": {}})),
+            "string-id" => {
+                reply.json(&json!({"jsonrpc": "2.0", "id": id.to_string(), "result": {}}))
+            }
             "wrong-then-right" => {
                 reply.stream();
                 reply.event(&json!({"jsonrpc": "2.0", "id": 987_654, "result": {"stolen": true}}));
@@ -52,12 +67,18 @@ fn villain() -> Server {
             "duplicate-keys" => reply.respond(
                 200,
                 &json_type,
-                format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"a\":1,\"\\u0061\":2}}}}").as_bytes(),
+                format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"a\":1,\"\\u0061\":2}}}}")
+                    .as_bytes(),
             ),
             "deep" => reply.respond(
                 200,
                 &json_type,
-                format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{}{}}}", "[".repeat(5000), "]".repeat(5000)).as_bytes(),
+                format!(
+                    "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{}{}}}",
+                    "[".repeat(5000),
+                    "]".repeat(5000)
+                )
+                .as_bytes(),
             ),
             "html" => reply.respond(200, &[("content-type", "text/html")], b"<h1>hi</h1>"),
             "no-http" => {
@@ -114,19 +135,37 @@ fn villain() -> Server {
             "bomb" | "gzip" => {
                 let text = match body["params"]["name"] == "gzip" {
                     true => good,
-                    false => format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"x\":\"{}\"}}}}", "a".repeat(20 << 20)),
+                    false => format!(
+                        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"x\":\"{}\"}}}}",
+                        "a".repeat(20 << 20)
+                    ),
                 };
-                let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+                let mut packed =
+                    flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
                 packed.write_all(text.as_bytes()).unwrap();
-                let headers = [("content-type", "application/json"), ("content-encoding", "gzip")];
+                let headers = [
+                    ("content-type", "application/json"),
+                    ("content-encoding", "gzip"),
+                ];
                 reply.respond(200, &headers, &packed.finish().unwrap());
             }
-            "brotli" => reply.respond(200, &[("content-type", "application/json"), ("content-encoding", "br")], b"..."),
+            "brotli" => reply.respond(
+                200,
+                &[
+                    ("content-type", "application/json"),
+                    ("content-encoding", "br"),
+                ],
+                b"...",
+            ),
             "501" => reply.respond(501, &[], b""),
             "pretty" => reply.respond(
                 200,
                 &json_type,
-                serde_json::to_string_pretty(&json!({"jsonrpc": "2.0", "id": id, "result": {"a": [1, 2]}})).unwrap().as_bytes(),
+                serde_json::to_string_pretty(
+                    &json!({"jsonrpc": "2.0", "id": id, "result": {"a": [1, 2]}}),
+                )
+                .unwrap()
+                .as_bytes(),
             ),
             _ => reply.respond(200, &json_type, good.as_bytes()),
         }
@@ -162,14 +201,33 @@ fn every_bad_habit_fails_its_own_call_and_nothing_else() {
     for (habit, kind, text) in expected {
         let end = call(&mut worker, "v", habit);
         assert_eq!(end["kind"], kind, "{habit}: {end}");
-        assert!(end["error"].as_str().unwrap().contains(text), "{habit}: {end}");
-        assert_eq!(call(&mut worker, "v", "fine")["result"], json!({"content": []}), "after {habit}");
+        assert!(
+            end["error"].as_str().unwrap().contains(text),
+            "{habit}: {end}"
+        );
+        assert_eq!(
+            call(&mut worker, "v", "fine")["result"],
+            json!({"content": []}),
+            "after {habit}"
+        );
     }
     let comments = call(&mut worker, "v", "endless-comments");
-    assert!(comments["kind"] == "timeout" || comments["kind"] == "too_large", "{comments}");
-    assert_eq!(call(&mut worker, "v", "wrong-then-right")["result"], json!({"right": true}));
-    assert_eq!(call(&mut worker, "v", "gzip")["result"], json!({"content": []}));
-    assert_eq!(call(&mut worker, "v", "pretty")["result"], json!({"a": [1, 2]}));
+    assert!(
+        comments["kind"] == "timeout" || comments["kind"] == "too_large",
+        "{comments}"
+    );
+    assert_eq!(
+        call(&mut worker, "v", "wrong-then-right")["result"],
+        json!({"right": true})
+    );
+    assert_eq!(
+        call(&mut worker, "v", "gzip")["result"],
+        json!({"content": []})
+    );
+    assert_eq!(
+        call(&mut worker, "v", "pretty")["result"],
+        json!({"a": [1, 2]})
+    );
 }
 
 #[test]
@@ -179,8 +237,21 @@ fn a_flooding_and_a_hanging_server_do_not_slow_another() {
     let mut worker = Worker::empty();
     worker.connect_http("v", &villain.url(), json!({}));
     worker.connect_http("g", &good.url(), json!({}));
-    for habit in ["endless-json", "endless-stream", "endless-comments", "hang", "drip"].repeat(4) {
-        worker.forward("v", "tools/call", json!({"name": habit}), json!({"timeout_ms": 3000}));
+    for habit in [
+        "endless-json",
+        "endless-stream",
+        "endless-comments",
+        "hang",
+        "drip",
+    ]
+    .repeat(4)
+    {
+        worker.forward(
+            "v",
+            "tools/call",
+            json!({"name": habit}),
+            json!({"timeout_ms": 3000}),
+        );
     }
     let mut times = Vec::new();
     for _ in 0..100 {
@@ -189,7 +260,11 @@ fn a_flooding_and_a_hanging_server_do_not_slow_another() {
         times.push(before.elapsed());
     }
     times.sort();
-    assert!(times[95] < Duration::from_millis(250), "p95 was {:?}", times[95]);
+    assert!(
+        times[95] < Duration::from_millis(250),
+        "p95 was {:?}",
+        times[95]
+    );
 }
 
 #[test]
@@ -206,7 +281,10 @@ fn memory_stays_bounded_when_the_gate_does_not_read() {
     let mut worker = Worker::empty();
     worker.ask("watch", json!({}));
     worker.pause();
-    worker.ask("connect", json!({"server": "s", "generation": 1, "transport": {"http": {"url": server.url()}}}));
+    worker.ask(
+        "connect",
+        json!({"server": "s", "generation": 1, "transport": {"http": {"url": server.url()}}}),
+    );
     let until = Instant::now() + Duration::from_secs(3);
     let mut most = 0;
     while Instant::now() < until {
@@ -228,11 +306,15 @@ fn catalogues_are_capped_in_every_direction() {
             "tools/list" => {
                 let page = counted.fetch_add(1, Ordering::SeqCst);
                 let tools: Vec<_> = (page * 3000..(page + 1) * 3000).map(tool).collect();
-                reply.result(request, json!({"tools": tools, "nextCursor": format!("c{page}")}));
+                reply.result(
+                    request,
+                    json!({"tools": tools, "nextCursor": format!("c{page}")}),
+                );
             }
-            "resources/list" => {
-                reply.result(request, json!({"resources": [{"uri": "a://a", "name": "a"}], "nextCursor": "same"}))
-            }
+            "resources/list" => reply.result(
+                request,
+                json!({"resources": [{"uri": "a://a", "name": "a"}], "nextCursor": "same"}),
+            ),
             "resources/templates/list" => reply.error(200, request, -32601, "no", Value::Null),
             _ => reply.error(200, request, -32603, "prompts are broken", Value::Null),
         }
@@ -244,7 +326,11 @@ fn catalogues_are_capped_in_every_direction() {
     let catalog = &answer["result"];
     assert_eq!(catalog["tools"].as_array().unwrap().len(), 10_000);
     assert_eq!(pages.load(Ordering::SeqCst), 4);
-    assert_eq!(catalog["resources"].as_array().unwrap().len(), 2, "the same cursor twice ends the list");
+    assert_eq!(
+        catalog["resources"].as_array().unwrap().len(),
+        2,
+        "the same cursor twice ends the list"
+    );
     assert_eq!(catalog["templates"], json!([]));
     assert_eq!(catalog["truncated"], json!(["tools", "resources"]));
     assert_eq!(catalog["failed"], json!({"prompts": "prompts are broken"}));
@@ -266,44 +352,87 @@ fn redirects_stay_on_the_origin_and_credentials_with_them() {
     });
     let mut worker = Worker::empty();
     let bearer = json!({"transport": {"http": {"bearer": "s3cr3t-value", "headers": {"X-Key": "k3y-value", "Host": "evil", "Mcp-Method": "x", "Accept": "x"}}}});
-    assert_eq!(worker.connect_http("s", &server.url(), bearer.clone())["result"]["era"], "legacy");
-    let seen = server.wait("initialize", |request| request.method() == "initialize" && request.path == "/real/");
+    assert_eq!(
+        worker.connect_http("s", &server.url(), bearer.clone())["result"]["era"],
+        "legacy"
+    );
+    let seen = server.wait("initialize", |request| {
+        request.method() == "initialize" && request.path == "/real/"
+    });
     assert_eq!(seen.header("authorization"), Some("Bearer s3cr3t-value"));
     assert_eq!(seen.header("x-key"), Some("k3y-value"));
-    assert_eq!(seen.header("host"), Some(&*format!("127.0.0.1:{}", server.port)), "reserved headers stay ours");
+    assert_eq!(
+        seen.header("host"),
+        Some(&*format!("127.0.0.1:{}", server.port)),
+        "reserved headers stay ours"
+    );
     assert_eq!(seen.header("mcp-method"), None);
-    for (path, kind, text) in
-        [("away", "refused", format!("localhost:{}", elsewhere.port)), ("loop", "upstream", "redirects more than".to_owned())]
-    {
-        let refused = worker.connect_http("x", &format!("http://127.0.0.1:{}/{path}", server.port), bearer.clone());
+    for (path, kind, text) in [
+        ("away", "refused", format!("localhost:{}", elsewhere.port)),
+        ("loop", "upstream", "redirects more than".to_owned()),
+    ] {
+        let refused = worker.connect_http(
+            "x",
+            &format!("http://127.0.0.1:{}/{path}", server.port),
+            bearer.clone(),
+        );
         assert_eq!(refused["kind"], kind, "{refused}");
         let error = refused["error"].as_str().unwrap();
-        assert!(error.contains(&text) && !error.contains("s3cr3t") && !error.contains("k3y"), "{error}");
+        assert!(
+            error.contains(&text) && !error.contains("s3cr3t") && !error.contains("k3y"),
+            "{error}"
+        );
     }
-    assert!(elsewhere.requests().is_empty(), "nothing was sent to the other host");
+    assert!(
+        elsewhere.requests().is_empty(),
+        "nothing was sent to the other host"
+    );
 }
 
 #[test]
 fn what_cannot_be_reached_is_named() {
     let silent = Server::start(|_, reply| reply.wait_for_close());
-    let denied = Server::start(|_, reply| reply.respond(401, &[("www-authenticate", "Bearer resource_metadata=x")], b""));
-    let scoped =
-        Server::start(|_, reply| reply.respond(403, &[("www-authenticate", "Bearer error=\"insufficient_scope\"")], b""));
+    let denied = Server::start(|_, reply| {
+        reply.respond(
+            401,
+            &[("www-authenticate", "Bearer resource_metadata=x")],
+            b"",
+        )
+    });
+    let scoped = Server::start(|_, reply| {
+        reply.respond(
+            403,
+            &[("www-authenticate", "Bearer error=\"insufficient_scope\"")],
+            b"",
+        )
+    });
     let mut worker = Worker::empty();
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let closed = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
     let cases = [
         (format!("http://127.0.0.1:{closed}/"), "connection refused"),
-        ("http://no-such-host.invalid/".to_owned(), "no-such-host.invalid"),
+        (
+            "http://no-such-host.invalid/".to_owned(),
+            "no-such-host.invalid",
+        ),
         (format!("https://127.0.0.1:{}/", denied.port), "TLS"),
         (denied.url(), "authentication required"),
         (scoped.url(), "insufficient scope"),
         ("ftp://x/".to_owned(), "scheme"),
-        ("http://user:hunter2@127.0.0.1/".to_owned(), "user name or password"),
+        (
+            "http://user:hunter2@127.0.0.1/".to_owned(),
+            "user name or password",
+        ),
         ("not a url".to_owned(), "URL"),
     ];
     for (url, text) in cases {
         let failed = worker.connect_http("x", &url, json!({}));
-        let error = failed["error"].as_str().unwrap_or_else(|| panic!("{url}: {failed}"));
+        let error = failed["error"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{url}: {failed}"));
         assert!(error.contains(text), "{url}: {error}");
         assert!(!error.contains("hunter2"));
     }
@@ -323,7 +452,11 @@ fn a_listen_stream_that_ends_at_once_is_not_reopened_in_a_hurry() {
     let mut worker = Worker::empty();
     worker.connect_http("s", &server.url(), json!({}));
     thread::sleep(Duration::from_millis(1500));
-    let listens = server.requests().iter().filter(|request| request.method() == "subscriptions/listen").count();
+    let listens = server
+        .requests()
+        .iter()
+        .filter(|request| request.method() == "subscriptions/listen")
+        .count();
     assert!((1..=4).contains(&listens), "{listens} attempts");
 }
 
@@ -356,8 +489,16 @@ fn a_server_that_goes_away_for_good_is_reported() {
                 Some("initialize") => json!({"jsonrpc": "2.0", "id": body["id"], "result": {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}}).to_string(),
                 _ => String::new(),
             };
-            let status = if body["method"] == "server/discover" { 404 } else { 200 };
-            let kind = if head.starts_with("GET") { "text/event-stream" } else { "application/json" };
+            let status = if body["method"] == "server/discover" {
+                404
+            } else {
+                200
+            };
+            let kind = if head.starts_with("GET") {
+                "text/event-stream"
+            } else {
+                "application/json"
+            };
             let _ = write!(
                 stream,
                 "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n{answer}",
@@ -370,10 +511,16 @@ fn a_server_that_goes_away_for_good_is_reported() {
     });
     let mut worker = Worker::empty();
     let watch = worker.ask("watch", json!({}));
-    assert_eq!(worker.connect_http("s", &format!("http://127.0.0.1:{port}/"), json!({}))["result"]["era"], "legacy");
+    assert_eq!(
+        worker.connect_http("s", &format!("http://127.0.0.1:{port}/"), json!({}))["result"]["era"],
+        "legacy"
+    );
     serving.join().unwrap();
     let closed = worker.event(watch, "closed");
-    assert!(closed["error"].as_str().unwrap().contains("refused"), "{closed}");
+    assert!(
+        closed["error"].as_str().unwrap().contains("refused"),
+        "{closed}"
+    );
 }
 
 #[test]
@@ -392,7 +539,9 @@ fn floods_of_notes_and_questions_are_thinned_out_and_slow_nobody() {
                 0 => {
                     json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": n}})
                 }
-                1 => json!({"jsonrpc": "2.0", "id": n, "method": "sampling/createMessage", "params": {}}),
+                1 => {
+                    json!({"jsonrpc": "2.0", "id": n, "method": "sampling/createMessage", "params": {}})
+                }
                 2 => json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}),
                 _ => {
                     json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": "forged", "progress": n}})
@@ -409,7 +558,12 @@ fn floods_of_notes_and_questions_are_thinned_out_and_slow_nobody() {
     let watch = worker.ask("watch", json!({}));
     worker.connect_http("f", &flood.url(), json!({}));
     worker.connect_http("g", &good.url(), json!({}));
-    let id = worker.forward("f", "tools/call", json!({"name": "t"}), json!({"progress": true, "timeout_ms": 60_000}));
+    let id = worker.forward(
+        "f",
+        "tools/call",
+        json!({"name": "t"}),
+        json!({"progress": true, "timeout_ms": 60_000}),
+    );
     flood.wait("the call", |request| request.method() == "tools/call");
     let mut slowest = Duration::ZERO;
     for _ in 0..50 {
@@ -417,10 +571,19 @@ fn floods_of_notes_and_questions_are_thinned_out_and_slow_nobody() {
         assert_eq!(call(&mut worker, "g", "x")["result"], json!({"ok": true}));
         slowest = slowest.max(before.elapsed());
     }
-    assert!(slowest < Duration::from_millis(400), "another server's call took {slowest:?}");
+    assert!(
+        slowest < Duration::from_millis(400),
+        "another server's call took {slowest:?}"
+    );
     assert_eq!(worker.end(id)["result"], json!({"done": true}));
     let progress = worker.count(|line| line["event"] == "progress");
-    assert!((200..5000).contains(&progress), "{progress} progress notes were passed on");
+    assert!(
+        (200..5000).contains(&progress),
+        "{progress} progress notes were passed on"
+    );
     let changes = worker.count(|line| line["id"] == watch && line["event"] == "changed");
-    assert!((1..=100).contains(&changes), "{changes} changes were announced");
+    assert!(
+        (1..=100).contains(&changes),
+        "{changes} changes were announced"
+    );
 }

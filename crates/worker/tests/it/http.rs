@@ -45,21 +45,37 @@ fn a_legacy_server_is_recognised_and_called_with_its_session() {
         json!({"protocol": "2025-11-25", "era": "legacy", "capabilities": {"tools": {}, "logging": {}},
         "server_info": {"name": "scripted", "version": "1"}, "instructions": "be kind"})
     );
-    let id = worker.forward("s", "tools/call", json!({"name": "t", "arguments": {"n": 1}}), json!({}));
+    let id = worker.forward(
+        "s",
+        "tools/call",
+        json!({"name": "t", "arguments": {"n": 1}}),
+        json!({}),
+    );
     assert_eq!(worker.end(id), json!({"id": id, "result": done("hi")}));
     let call = server.wait("the call", |request| request.method() == "tools/call");
     assert_eq!(call.header("mcp-session-id"), Some("s-1"));
     assert_eq!(call.header("mcp-protocol-version"), Some("2025-11-25"));
-    assert_eq!(call.header("accept"), Some("application/json, text/event-stream"));
-    assert_eq!(call.json()["params"], json!({"name": "t", "arguments": {"n": 1}}), "params travel verbatim");
-    let opening = server.wait("initialize", |request| request.method() == "initialize").json();
+    assert_eq!(
+        call.header("accept"),
+        Some("application/json, text/event-stream")
+    );
+    assert_eq!(
+        call.json()["params"],
+        json!({"name": "t", "arguments": {"n": 1}}),
+        "params travel verbatim"
+    );
+    let opening = server
+        .wait("initialize", |request| request.method() == "initialize")
+        .json();
     assert_eq!(opening["params"]["capabilities"], json!({}));
     assert_eq!(opening["params"]["clientInfo"]["name"], "portcullis");
 }
 
 #[test]
 fn a_modern_server_gets_metadata_and_matching_headers() {
-    let server = modern_server(|request, reply| reply.result(request, json!({"resultType": "complete", "content": []})));
+    let server = modern_server(|request, reply| {
+        reply.result(request, json!({"resultType": "complete", "content": []}))
+    });
     let mut worker = Worker::empty();
     let connected = worker.connect_http(
         "s",
@@ -67,7 +83,10 @@ fn a_modern_server_gets_metadata_and_matching_headers() {
         json!({"client": {"name": "gate", "version": "9"}, "allow": {"elicitation": true}}),
     );
     assert_eq!(connected["result"]["era"], "modern");
-    assert_eq!(connected["result"]["server_info"], json!({"name": "scripted", "version": "2"}));
+    assert_eq!(
+        connected["result"]["server_info"],
+        json!({"name": "scripted", "version": "2"})
+    );
     let caps = json!({"elicitation": {}, "sampling": {}, "extensions": {"x/y": {}}});
     let id = worker.forward(
         "s",
@@ -107,8 +126,16 @@ fn a_refused_version_is_retried_and_never_becomes_initialize() {
         http::modern(request, reply, &json!({}));
     });
     let mut worker = Worker::empty();
-    assert_eq!(worker.connect_http("s", &server.url(), json!({}))["result"]["era"], "modern");
-    assert!(server.requests().iter().all(|request| request.method() == "server/discover"));
+    assert_eq!(
+        worker.connect_http("s", &server.url(), json!({}))["result"]["era"],
+        "modern"
+    );
+    assert!(
+        server
+            .requests()
+            .iter()
+            .all(|request| request.method() == "server/discover")
+    );
 }
 
 #[test]
@@ -120,7 +147,10 @@ fn an_empty_discovery_means_legacy() {
         }
     });
     let mut worker = Worker::empty();
-    assert_eq!(worker.connect_http("s", &server.url(), json!({}))["result"]["era"], "legacy");
+    assert_eq!(
+        worker.connect_http("s", &server.url(), json!({}))["result"]["era"],
+        "legacy"
+    );
 }
 
 #[test]
@@ -140,9 +170,20 @@ fn progress_and_logs_arrive_before_the_result_and_connections_are_reused() {
     let mut worker = Worker::empty();
     worker.connect_http("s", &server.url(), json!({}));
     for _ in 0..3 {
-        let id = worker.forward("s", "tools/call", json!({"name": "t"}), json!({"progress": true}));
-        assert_eq!(worker.event(id, "progress")["params"], json!({"progress": 1, "total": 2, "x": "y"}));
-        assert_eq!(worker.event(id, "log")["params"], json!({"level": "info", "data": 1}));
+        let id = worker.forward(
+            "s",
+            "tools/call",
+            json!({"name": "t"}),
+            json!({"progress": true}),
+        );
+        assert_eq!(
+            worker.event(id, "progress")["params"],
+            json!({"progress": 1, "total": 2, "x": "y"})
+        );
+        assert_eq!(
+            worker.event(id, "log")["params"],
+            json!({"level": "info", "data": 1})
+        );
         assert_eq!(worker.end(id)["result"], done("end"));
     }
     let ids: Vec<_> = server
@@ -151,7 +192,10 @@ fn progress_and_logs_arrive_before_the_result_and_connections_are_reused() {
         .filter(|request| request.method() == "tools/call")
         .map(|request| request.json()["id"].as_u64().unwrap())
         .collect();
-    assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "ids are never reused: {ids:?}");
+    assert!(
+        ids.windows(2).all(|pair| pair[0] < pair[1]),
+        "ids are never reused: {ids:?}"
+    );
 }
 
 #[test]
@@ -175,21 +219,44 @@ fn a_question_mid_call_reaches_the_gate_and_its_answer_the_server() {
         reply.end_stream();
     });
     let mut worker = Worker::empty();
-    worker.connect_http("s", &server.url(), json!({"allow": {"elicitation": true, "sampling": false}}));
-    let id = worker.forward("s", "tools/call", json!({"name": "t"}), json!({"caps": {"elicitation": {}, "sampling": {}}}));
+    worker.connect_http(
+        "s",
+        &server.url(),
+        json!({"allow": {"elicitation": true, "sampling": false}}),
+    );
+    let id = worker.forward(
+        "s",
+        "tools/call",
+        json!({"name": "t"}),
+        json!({"caps": {"elicitation": {}, "sampling": {}}}),
+    );
     let ask = worker.event(id, "ask");
-    assert_eq!((&ask["method"], &ask["params"]["message"]), (&json!("elicitation/create"), &json!("name?")));
-    assert_eq!(worker.call("answer", json!({"call": id, "key": "nope", "result": {}}))["kind"], "not_found");
+    assert_eq!(
+        (&ask["method"], &ask["params"]["message"]),
+        (&json!("elicitation/create"), &json!("name?"))
+    );
+    assert_eq!(
+        worker.call("answer", json!({"call": id, "key": "nope", "result": {}}))["kind"],
+        "not_found"
+    );
     assert_eq!(
         worker.call("answer", json!({"call": id, "key": ask["key"], "result": {"action": "accept", "content": {"n": 1.50}}}))["ok"],
         true
     );
     assert_eq!(worker.end(id)["result"], done("thanks"));
     let answers = answers.lock().unwrap();
-    let find =
-        |id: &str| answers.iter().find(|answer| answer["id"] == id).unwrap_or_else(|| panic!("no answer to {id}: {answers:?}"));
+    let find = |id: &str| {
+        answers
+            .iter()
+            .find(|answer| answer["id"] == id)
+            .unwrap_or_else(|| panic!("no answer to {id}: {answers:?}"))
+    };
     assert_eq!(find("q1")["result"]["action"], "accept");
-    assert_eq!(find("q2")["error"]["code"], -32601, "sampling is not allowed for this server");
+    assert_eq!(
+        find("q2")["error"]["code"],
+        -32601,
+        "sampling is not allowed for this server"
+    );
     assert_eq!(find("q3")["result"], json!({}));
 }
 
@@ -208,7 +275,12 @@ fn the_clock_stands_still_while_a_question_is_open() {
     });
     let mut worker = Worker::empty();
     worker.connect_http("s", &server.url(), json!({"allow": {"elicitation": true}}));
-    let id = worker.forward("s", "tools/call", json!({"name": "t"}), json!({"caps": {"elicitation": {}}, "timeout_ms": 400}));
+    let id = worker.forward(
+        "s",
+        "tools/call",
+        json!({"name": "t"}),
+        json!({"caps": {"elicitation": {}}, "timeout_ms": 400}),
+    );
     worker.event(id, "ask");
     assert_eq!(worker.end(id)["result"], done("late"));
 }
@@ -228,48 +300,97 @@ fn a_modern_server_that_needs_input_is_asked_again_with_it() {
         }
     });
     let mut worker = Worker::empty();
-    worker.connect_http("s", &server.url(), json!({"allow": {"elicitation": true, "roots": true}}));
+    worker.connect_http(
+        "s",
+        &server.url(),
+        json!({"allow": {"elicitation": true, "roots": true}}),
+    );
     let caps = json!({"caps": {"elicitation": {}, "roots": {}}});
-    let id = worker.forward("s", "tools/call", json!({"name": "t", "arguments": {"k": 1}}), caps.clone());
+    let id = worker.forward(
+        "s",
+        "tools/call",
+        json!({"name": "t", "arguments": {"k": 1}}),
+        caps.clone(),
+    );
     for _ in 0..2 {
         let ask = worker.event(id, "ask");
-        worker.call("answer", json!({"call": id, "key": ask["key"], "result": {"for": ask["method"]}}));
+        worker.call(
+            "answer",
+            json!({"call": id, "key": ask["key"], "result": {"for": ask["method"]}}),
+        );
     }
     let end = worker.end(id);
     assert_eq!(end["result"]["echo"]["requestState"], "s2");
-    assert_eq!(end["result"]["echo"].get("inputResponses"), None, "the second round asked nothing");
-    let calls: Vec<_> =
-        server.requests().into_iter().filter(|request| request.method() == "tools/call").map(|request| request.json()).collect();
+    assert_eq!(
+        end["result"]["echo"].get("inputResponses"),
+        None,
+        "the second round asked nothing"
+    );
+    let calls: Vec<_> = server
+        .requests()
+        .into_iter()
+        .filter(|request| request.method() == "tools/call")
+        .map(|request| request.json())
+        .collect();
     assert_eq!(calls.len(), 3);
-    assert_eq!(calls[1]["params"]["inputResponses"], json!({"a": {"for": "elicitation/create"}, "b": {"for": "roots/list"}}));
+    assert_eq!(
+        calls[1]["params"]["inputResponses"],
+        json!({"a": {"for": "elicitation/create"}, "b": {"for": "roots/list"}})
+    );
     assert_eq!(calls[1]["params"]["arguments"], json!({"k": 1}));
     assert!(calls[0]["id"] != calls[1]["id"] && calls[1]["id"] != calls[2]["id"]);
 
     let mut passing = caps;
     passing["mrtr"] = json!(true);
     let id = worker.forward("s", "tools/call", json!({"name": "t"}), passing);
-    assert_eq!(worker.end(id)["result"]["resultType"], "input_required", "a modern client does its own rounds");
+    assert_eq!(
+        worker.end(id)["result"]["resultType"],
+        "input_required",
+        "a modern client does its own rounds"
+    );
 
     let id = worker.forward("s", "tools/call", json!({"name": "t"}), json!({"caps": {}}));
-    assert_eq!(worker.end(id)["kind"], "refused", "a client that cannot be asked is not asked");
+    assert_eq!(
+        worker.end(id)["kind"],
+        "refused",
+        "a client that cannot be asked is not asked"
+    );
 }
 
 #[test]
 fn endless_rounds_are_cut_short() {
-    let server =
-        modern_server(|request, reply| reply.result(request, json!({"resultType": "input_required", "requestState": "again"})));
+    let server = modern_server(|request, reply| {
+        reply.result(
+            request,
+            json!({"resultType": "input_required", "requestState": "again"}),
+        )
+    });
     let mut worker = Worker::empty();
     worker.connect_http("s", &server.url(), json!({}));
     let id = worker.forward("s", "tools/call", json!({"name": "t"}), json!({}));
-    assert!(worker.end(id)["error"].as_str().unwrap().contains("more than 8 times"));
-    assert_eq!(server.requests().iter().filter(|request| request.method() == "tools/call").count(), 9);
+    assert!(
+        worker.end(id)["error"]
+            .as_str()
+            .unwrap()
+            .contains("more than 8 times")
+    );
+    assert_eq!(
+        server
+            .requests()
+            .iter()
+            .filter(|request| request.method() == "tools/call")
+            .count(),
+        9
+    );
 }
 
 #[test]
 fn a_closed_stream_is_resumed_where_it_broke() {
     let server = Server::start(|request, reply| {
         if request.verb == "GET" {
-            let Some(last) = request.header("last-event-id") else { return reply.respond(405, &[], b"") };
+            let Some(last) = request.header("last-event-id") else {
+                return reply.respond(405, &[], b"");
+            };
             let id: u64 = last.strip_prefix("event-").unwrap().parse().unwrap();
             reply.stream();
             reply.event(&json!({"jsonrpc": "2.0", "id": id, "result": done("resumed")}));
@@ -279,7 +400,10 @@ fn a_closed_stream_is_resumed_where_it_broke() {
             return;
         }
         reply.stream();
-        reply.chunk(&format!("id: event-{}\nretry: 300\ndata:\n\n", request.json()["id"]));
+        reply.chunk(&format!(
+            "id: event-{}\nretry: 300\ndata:\n\n",
+            request.json()["id"]
+        ));
         reply.end_stream();
     });
     let mut worker = Worker::empty();
@@ -287,23 +411,37 @@ fn a_closed_stream_is_resumed_where_it_broke() {
     let id = worker.forward("s", "tools/call", json!({"name": "t"}), json!({}));
     assert_eq!(worker.end(id)["result"], done("resumed"));
     let call = server.wait("the call", |request| request.method() == "tools/call");
-    let resumed = server.wait("the resumption", |request| request.header("last-event-id").is_some());
-    assert!(resumed.at - call.at >= Duration::from_millis(290), "the server's retry time is honoured");
+    let resumed = server.wait("the resumption", |request| {
+        request.header("last-event-id").is_some()
+    });
+    assert!(
+        resumed.at - call.at >= Duration::from_millis(290),
+        "the server's retry time is honoured"
+    );
 }
 
 #[test]
 fn a_forgotten_session_is_opened_anew_once() {
     let forgot = AtomicUsize::new(0);
-    let server = legacy_server(move |request, reply| match forgot.fetch_add(1, Ordering::SeqCst) {
-        0 => reply.respond(404, &[], b""),
-        _ => reply.result(request, done("again")),
-    });
+    let server = legacy_server(
+        move |request, reply| match forgot.fetch_add(1, Ordering::SeqCst) {
+            0 => reply.respond(404, &[], b""),
+            _ => reply.result(request, done("again")),
+        },
+    );
     let mut worker = Worker::empty();
     let watch = worker.ask("watch", json!({}));
     worker.connect_http("s", &server.url(), json!({}));
     let id = worker.forward("s", "tools/call", json!({"name": "t"}), json!({}));
     assert_eq!(worker.end(id)["result"], done("again"));
-    assert_eq!(server.requests().iter().filter(|request| request.method() == "initialize").count(), 2);
+    assert_eq!(
+        server
+            .requests()
+            .iter()
+            .filter(|request| request.method() == "initialize")
+            .count(),
+        2
+    );
     assert_eq!(worker.event(watch, "changed")["what"], "tools");
 }
 
@@ -343,7 +481,12 @@ fn the_standing_stream_brings_changes_questions_and_late_replies() {
         json!({"id": watch, "event": "changed", "server": "s", "generation": 1, "what": "tools"})
     );
     assert_eq!(worker.event(watch, "updated")["uri"], "a://b");
-    let id = worker.forward("s", "tools/call", json!({"name": "t"}), json!({"caps": {"elicitation": {}}}));
+    let id = worker.forward(
+        "s",
+        "tools/call",
+        json!({"name": "t"}),
+        json!({"caps": {"elicitation": {}}}),
+    );
     assert_eq!(worker.event(id, "ask")["params"]["message"], "from afar");
     assert_eq!(worker.end(id)["result"], done("late"));
 }
@@ -351,7 +494,11 @@ fn the_standing_stream_brings_changes_questions_and_late_replies() {
 #[test]
 fn modern_changes_come_through_one_listen_stream() {
     let server = Server::start(|request, reply| {
-        if http::modern(request, reply, &json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}})) {
+        if http::modern(
+            request,
+            reply,
+            &json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}}),
+        ) {
             return;
         }
         assert_eq!(request.method(), "subscriptions/listen");
@@ -359,7 +506,11 @@ fn modern_changes_come_through_one_listen_stream() {
         let meta = json!({"io.modelcontextprotocol/subscriptionId": body["id"]});
         reply.stream();
         reply.event(&json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": {"_meta": meta, "notifications": body["params"]["notifications"]}}));
-        for uri in body["params"]["notifications"]["resourceSubscriptions"].as_array().into_iter().flatten() {
+        for uri in body["params"]["notifications"]["resourceSubscriptions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
             reply.event(
                 &json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"_meta": meta, "uri": uri}}),
             );
@@ -369,13 +520,29 @@ fn modern_changes_come_through_one_listen_stream() {
     });
     let mut worker = Worker::empty();
     let watch = worker.ask("watch", json!({}));
-    assert_eq!(worker.connect_http("s", &server.url(), json!({}))["result"]["era"], "modern");
+    assert_eq!(
+        worker.connect_http("s", &server.url(), json!({}))["result"]["era"],
+        "modern"
+    );
     assert_eq!(worker.event(watch, "changed")["what"], "tools");
-    assert_eq!(worker.call("subscribe", json!({"server": "s", "uri": "x://1"}))["ok"], true);
+    assert_eq!(
+        worker.call("subscribe", json!({"server": "s", "uri": "x://1"}))["ok"],
+        true
+    );
     assert_eq!(worker.event(watch, "updated")["uri"], "x://1");
-    assert_eq!(worker.call("unsubscribe", json!({"server": "s", "uri": "x://1"}))["ok"], true);
-    let listens: Vec<_> = server.requests().into_iter().filter(|request| request.method() == "subscriptions/listen").collect();
-    let filters: Vec<_> = listens.iter().map(|request| request.json()["params"]["notifications"].clone()).collect();
+    assert_eq!(
+        worker.call("unsubscribe", json!({"server": "s", "uri": "x://1"}))["ok"],
+        true
+    );
+    let listens: Vec<_> = server
+        .requests()
+        .into_iter()
+        .filter(|request| request.method() == "subscriptions/listen")
+        .collect();
+    let filters: Vec<_> = listens
+        .iter()
+        .map(|request| request.json()["params"]["notifications"].clone())
+        .collect();
     assert_eq!(
         filters,
         [
@@ -384,7 +551,11 @@ fn modern_changes_come_through_one_listen_stream() {
             json!({"toolsListChanged": true})
         ]
     );
-    assert!(listens.iter().all(|request| request.header("mcp-method") == Some("subscriptions/listen")));
+    assert!(
+        listens
+            .iter()
+            .all(|request| request.header("mcp-method") == Some("subscriptions/listen"))
+    );
 }
 
 #[test]
@@ -413,15 +584,29 @@ fn cancelling_tells_a_legacy_server_and_closes_a_modern_stream() {
         assert_eq!(worker.call("cancel", json!({"call": id}))["ok"], true);
         assert_eq!(worker.end(id)["kind"], "cancelled");
     }
-    let call = legacy.wait("the call", |request| request.method() == "tools/call").json();
-    let told = legacy.wait("the cancellation", |request| request.method() == "notifications/cancelled").json();
+    let call = legacy
+        .wait("the call", |request| request.method() == "tools/call")
+        .json();
+    let told = legacy
+        .wait("the cancellation", |request| {
+            request.method() == "notifications/cancelled"
+        })
+        .json();
     assert_eq!(told["params"]["requestId"], call["id"]);
     let until = std::time::Instant::now() + crate::support::PATIENCE;
     while closed.load(Ordering::SeqCst) == 0 {
-        assert!(std::time::Instant::now() < until, "the modern stream was not closed");
+        assert!(
+            std::time::Instant::now() < until,
+            "the modern stream was not closed"
+        );
         thread::sleep(Duration::from_millis(5));
     }
-    assert!(modern.requests().iter().all(|request| request.method() != "notifications/cancelled"));
+    assert!(
+        modern
+            .requests()
+            .iter()
+            .all(|request| request.method() != "notifications/cancelled")
+    );
 }
 
 #[test]
@@ -432,32 +617,54 @@ fn a_call_that_takes_too_long_times_out_and_is_taken_back() {
     });
     let mut worker = Worker::empty();
     worker.connect_http("s", &server.url(), json!({}));
-    let id = worker.forward("s", "tools/call", json!({"name": "t"}), json!({"timeout_ms": 150}));
+    let id = worker.forward(
+        "s",
+        "tools/call",
+        json!({"name": "t"}),
+        json!({"timeout_ms": 150}),
+    );
     let end = worker.end(id);
     assert_eq!(end["kind"], "timeout");
     assert!(end["error"].as_str().unwrap().contains("timeout"));
-    server.wait("the cancellation", |request| request.method() == "notifications/cancelled");
+    server.wait("the cancellation", |request| {
+        request.method() == "notifications/cancelled"
+    });
 }
 
 #[test]
 fn json_rpc_errors_pass_with_their_object_whatever_the_status() {
-    let server = modern_server(|request, reply| match request.json()["params"]["name"].as_str() {
-        Some("caps") => reply.error(400, request, -32021, "needs sampling", json!({"requiredCapabilities": {"sampling": {}}})),
-        _ => reply.error(200, request, -32602, "no such tool", Value::Null),
-    });
+    let server = modern_server(
+        |request, reply| match request.json()["params"]["name"].as_str() {
+            Some("caps") => reply.error(
+                400,
+                request,
+                -32021,
+                "needs sampling",
+                json!({"requiredCapabilities": {"sampling": {}}}),
+            ),
+            _ => reply.error(200, request, -32602, "no such tool", Value::Null),
+        },
+    );
     let mut worker = Worker::empty();
     worker.connect_http("s", &server.url(), json!({}));
     let id = worker.forward("s", "tools/call", json!({"name": "caps"}), json!({}));
     let end = worker.end(id);
-    assert_eq!((&end["kind"], &end["rpc"]["code"]), (&json!("upstream"), &json!(-32021)));
-    assert_eq!(end["rpc"]["data"], json!({"requiredCapabilities": {"sampling": {}}}));
+    assert_eq!(
+        (&end["kind"], &end["rpc"]["code"]),
+        (&json!("upstream"), &json!(-32021))
+    );
+    assert_eq!(
+        end["rpc"]["data"],
+        json!({"requiredCapabilities": {"sampling": {}}})
+    );
     let id = worker.forward("s", "tools/call", json!({"name": "x"}), json!({}));
     assert_eq!(worker.end(id)["rpc"]["message"], "no such tool");
 }
 
 #[test]
 fn mirrored_arguments_become_headers_and_bad_annotations_drop_the_tool() {
-    let server = modern_server(|request, reply| match &*request.method() {
+    let server = modern_server(|request, reply| {
+        match &*request.method() {
         "tools/list" => reply.result(
             request,
             json!({"resultType": "complete", "tools": [
@@ -469,6 +676,7 @@ fn mirrored_arguments_become_headers_and_bad_annotations_drop_the_tool() {
             {"name": "bad", "inputSchema": {"type": "object", "properties": {"f": {"type": "number", "x-mcp-header": "F"}}}}]}),
         ),
         _ => reply.result(request, json!({"resultType": "complete", "content": []})),
+    }
     });
     let mut worker = Worker::empty();
     worker.connect_http("s", &server.url(), json!({}));
@@ -476,7 +684,12 @@ fn mirrored_arguments_become_headers_and_bad_annotations_drop_the_tool() {
     assert_eq!(catalog["result"]["tools"].as_array().unwrap().len(), 1);
     assert_eq!(catalog["result"]["dropped"][0]["name"], "bad");
     let arguments = json!({"region": "a b", "n": -7, "flag": null, "empty": "", "deep": {"inner": " ü "}, "plain": "p"});
-    let id = worker.forward("s", "tools/call", json!({"name": "good", "arguments": arguments}), json!({}));
+    let id = worker.forward(
+        "s",
+        "tools/call",
+        json!({"name": "good", "arguments": arguments}),
+        json!({}),
+    );
     worker.end(id);
     let call = server.wait("the call", |request| request.method() == "tools/call");
     assert_eq!(call.header("mcp-param-region"), Some("a b"));
@@ -484,9 +697,19 @@ fn mirrored_arguments_become_headers_and_bad_annotations_drop_the_tool() {
     assert_eq!(call.header("mcp-param-flag"), None);
     assert_eq!(call.header("mcp-param-empty"), Some(""));
     assert_eq!(call.header("mcp-param-inner"), Some("=?base64?IMO8IA==?="));
-    let id = worker.forward("s", "tools/call", json!({"name": "bad", "arguments": {}}), json!({}));
+    let id = worker.forward(
+        "s",
+        "tools/call",
+        json!({"name": "bad", "arguments": {}}),
+        json!({}),
+    );
     assert_eq!(worker.end(id)["kind"], "refused");
-    assert!(server.requests().iter().all(|request| request.json()["params"]["name"] != "bad"));
+    assert!(
+        server
+            .requests()
+            .iter()
+            .all(|request| request.json()["params"]["name"] != "bad")
+    );
 }
 
 #[test]
@@ -497,12 +720,19 @@ fn a_header_mismatch_makes_us_look_at_the_tools_again() {
             json!({"tools": [{"name": "t", "inputSchema": {"type": "object",
             "properties": {"r": {"type": "string", "x-mcp-header": "R"}}}}]}),
         ),
-        _ if request.header("mcp-param-r").is_some() => reply.result(request, json!({"content": []})),
+        _ if request.header("mcp-param-r").is_some() => {
+            reply.result(request, json!({"content": []}))
+        }
         _ => reply.error(400, request, -32020, "header mismatch", Value::Null),
     });
     let mut worker = Worker::empty();
     worker.connect_http("s", &server.url(), json!({}));
-    let id = worker.forward("s", "tools/call", json!({"name": "t", "arguments": {"r": "x"}}), json!({}));
+    let id = worker.forward(
+        "s",
+        "tools/call",
+        json!({"name": "t", "arguments": {"r": "x"}}),
+        json!({}),
+    );
     assert_eq!(worker.end(id)["result"], json!({"content": []}));
 }
 
@@ -555,7 +785,11 @@ fn an_endpoint_elsewhere_is_refused() {
         }
     });
     let mut worker = Worker::empty();
-    let refused = worker.connect_http("s", &server.url(), json!({"transport": {"http": {"bearer": "top-secret"}}}));
+    let refused = worker.connect_http(
+        "s",
+        &server.url(),
+        json!({"transport": {"http": {"bearer": "top-secret"}}}),
+    );
     assert_eq!(refused["kind"], "refused");
     assert!(refused["error"].as_str().unwrap().contains("127.0.0.2:9"));
 }
@@ -571,8 +805,16 @@ fn disconnecting_fails_what_is_under_way_and_a_newer_generation_takes_over() {
     worker.connect_http("s", &new.url(), json!({"generation": 2}));
     let id = worker.forward("s", "tools/call", json!({"name": "t"}), json!({}));
     assert_eq!(worker.end(id)["result"], done("new"));
-    assert_eq!(worker.call("disconnect", json!({"server": "s", "generation": 1}))["ok"], true);
-    assert!(worker.end(hanging)["error"].as_str().unwrap().contains("disconnected"));
+    assert_eq!(
+        worker.call("disconnect", json!({"server": "s", "generation": 1}))["ok"],
+        true
+    );
+    assert!(
+        worker.end(hanging)["error"]
+            .as_str()
+            .unwrap()
+            .contains("disconnected")
+    );
     let id = worker.forward("s", "tools/call", json!({"name": "t"}), json!({}));
     assert_eq!(worker.end(id)["result"], done("new"));
     worker.call("disconnect", json!({"server": "s", "generation": 2}));
@@ -589,11 +831,30 @@ fn health_log_level_and_notify_reach_the_server() {
     let mut worker = Worker::empty();
     worker.connect_http("s", &server.url(), json!({}));
     assert_eq!(worker.call("health", json!({"server": "s"}))["ok"], true);
-    assert_eq!(worker.call("log_level", json!({"server": "s", "level": "debug"}))["ok"], true);
-    assert_eq!(worker.call("notify", json!({"server": "s", "method": "notifications/roots/list_changed"}))["ok"], true);
-    assert_eq!(worker.call("health", json!({"server": "nobody"}))["kind"], "not_found");
+    assert_eq!(
+        worker.call("log_level", json!({"server": "s", "level": "debug"}))["ok"],
+        true
+    );
+    assert_eq!(
+        worker.call(
+            "notify",
+            json!({"server": "s", "method": "notifications/roots/list_changed"})
+        )["ok"],
+        true
+    );
+    assert_eq!(
+        worker.call("health", json!({"server": "nobody"}))["kind"],
+        "not_found"
+    );
     let methods: Vec<_> = server.requests().iter().map(Request::method).collect();
-    for wanted in ["ping", "logging/setLevel", "notifications/roots/list_changed"] {
-        assert!(methods.iter().any(|method| method == wanted), "{wanted} is missing in {methods:?}");
+    for wanted in [
+        "ping",
+        "logging/setLevel",
+        "notifications/roots/list_changed",
+    ] {
+        assert!(
+            methods.iter().any(|method| method == wanted),
+            "{wanted} is missing in {methods:?}"
+        );
     }
 }

@@ -19,14 +19,25 @@ use crate::support::{
 /// A server whose list of tools is the text in `tools`, and which says how often each list was asked for.
 fn listing(tools: Arc<Mutex<String>>) -> Server {
     Server::start(move |request, reply| {
-        if http::legacy(request, reply, &json!({"tools": {}, "resources": {}, "prompts": {}})) {
+        if http::legacy(
+            request,
+            reply,
+            &json!({"tools": {}, "resources": {}, "prompts": {}}),
+        ) {
             return;
         }
         let id = &request.json()["id"];
         match &*request.method() {
             "tools/list" => {
-                let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{}}}", tools.lock().unwrap());
-                reply.respond(200, &[("content-type", "application/json")], body.as_bytes());
+                let body = format!(
+                    "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{}}}",
+                    tools.lock().unwrap()
+                );
+                reply.respond(
+                    200,
+                    &[("content-type", "application/json")],
+                    body.as_bytes(),
+                );
             }
             "resources/list" => reply.result(request, json!({"resources": []})),
             "resources/templates/list" => reply.error(200, request, -32601, "no", Value::Null),
@@ -40,7 +51,11 @@ fn listing(tools: Arc<Mutex<String>>) -> Server {
 }
 
 fn relist(worker: &mut Worker, tags: &Value) -> Value {
-    worker.call("catalog", json!({"server": "s", "only": ["tools"], "if_changed": tags}))["result"].clone()
+    worker.call(
+        "catalog",
+        json!({"server": "s", "only": ["tools"], "if_changed": tags}),
+    )["result"]
+        .clone()
 }
 
 #[test]
@@ -54,11 +69,23 @@ fn only_the_lists_named_are_asked_for() {
     assert_eq!(tags, ["prompts", "resources", "templates", "tools"]);
     let before = server.requests().len();
     let tools = worker.call("catalog", json!({"server": "s", "only": ["tools"]}))["result"].clone();
-    assert_eq!(tools, json!({"tools": [{"name": "t"}], "truncated": [], "tags": {"tools": all["tags"]["tools"]}}));
-    let asked: Vec<String> = server.requests().iter().skip(before).map(|request| request.method()).collect();
+    assert_eq!(
+        tools,
+        json!({"tools": [{"name": "t"}], "truncated": [], "tags": {"tools": all["tags"]["tools"]}})
+    );
+    let asked: Vec<String> = server
+        .requests()
+        .iter()
+        .skip(before)
+        .map(|request| request.method())
+        .collect();
     assert_eq!(asked, ["tools/list"]);
     for only in [json!(["tools", "sorcery"]), json!([]), json!("tools")] {
-        assert_eq!(worker.call("catalog", json!({"server": "s", "only": only}))["kind"], "invalid", "{only}");
+        assert_eq!(
+            worker.call("catalog", json!({"server": "s", "only": only}))["kind"],
+            "invalid",
+            "{only}"
+        );
     }
 }
 
@@ -73,9 +100,14 @@ fn an_unchanged_list_is_not_sent_again_and_every_change_is() {
     let tags = all["tags"].clone();
     let unchanged = json!({"unchanged": true});
     assert_eq!(relist(&mut worker, &tags), unchanged);
-    assert_eq!(worker.call("catalog", json!({"server": "s", "if_changed": tags}))["result"], unchanged, "all lists");
+    assert_eq!(
+        worker.call("catalog", json!({"server": "s", "if_changed": tags}))["result"],
+        unchanged,
+        "all lists"
+    );
     // What stands beside the items is not part of them.
-    *tools.lock().unwrap() = r#"{"ttlMs":5,"tools":[{"name":"a","description":"x"},{"name":"b"}]}"#.into();
+    *tools.lock().unwrap() =
+        r#"{"ttlMs":5,"tools":[{"name":"a","description":"x"},{"name":"b"}]}"#.into();
     assert_eq!(relist(&mut worker, &tags), unchanged);
     let changes = [
         r#"{"tools":[{"name":"a","description":"y"},{"name":"b"}]}"#,
@@ -88,7 +120,10 @@ fn an_unchanged_list_is_not_sent_again_and_every_change_is() {
     for change in changes {
         *tools.lock().unwrap() = change.into();
         let seen = relist(&mut worker, &tags);
-        assert_eq!(seen["tools"], serde_json::from_str::<Value>(change).unwrap()["tools"]);
+        assert_eq!(
+            seen["tools"],
+            serde_json::from_str::<Value>(change).unwrap()["tools"]
+        );
         assert_ne!(seen["tags"], tags);
         // Asking with the old tags once more, as a gate does that gave up on the answer, shows the change once more.
         assert_eq!(relist(&mut worker, &tags), seen);
@@ -96,8 +131,21 @@ fn an_unchanged_list_is_not_sent_again_and_every_change_is() {
     }
     *tools.lock().unwrap() = first.into();
     assert_eq!(relist(&mut worker, &tags), unchanged, "back again");
-    for unknown in [json!(true), json!({}), json!({"tools": null}), json!({"prompts": tags["prompts"]}), json!({"tools": "0"})] {
-        assert_eq!(relist(&mut worker, &unknown)["tools"].as_array().unwrap().len(), 2, "{unknown}");
+    for unknown in [
+        json!(true),
+        json!({}),
+        json!({"tools": null}),
+        json!({"prompts": tags["prompts"]}),
+        json!({"tools": "0"}),
+    ] {
+        assert_eq!(
+            relist(&mut worker, &unknown)["tools"]
+                .as_array()
+                .unwrap()
+                .len(),
+            2,
+            "{unknown}"
+        );
     }
 }
 
@@ -110,7 +158,13 @@ fn a_list_that_fails_has_no_tag_and_is_never_unchanged() {
     let empty = relist(&mut worker, &json!({}));
     *tools.lock().unwrap() = "{}".into();
     let failed = relist(&mut worker, &empty["tags"]);
-    assert!(failed["failed"]["tools"].as_str().unwrap().contains("tools/list"), "{failed}");
+    assert!(
+        failed["failed"]["tools"]
+            .as_str()
+            .unwrap()
+            .contains("tools/list"),
+        "{failed}"
+    );
     assert_eq!(failed["tags"], json!({}));
 }
 
@@ -137,20 +191,34 @@ fn listing_again_disturbs_no_call_and_has_its_own_time() {
             "tools/list" => reply.result(request, json!({"tools": [{"name": "t"}]})),
             _ => {
                 thread::sleep(Duration::from_millis(200));
-                reply.result(request, json!({"n": request.json()["params"]["arguments"]["n"]}));
+                reply.result(
+                    request,
+                    json!({"n": request.json()["params"]["arguments"]["n"]}),
+                );
             }
         }
     });
     let mut worker = Worker::empty();
     worker.connect_http("s", &server.url(), json!({}));
     let tags = relist(&mut worker, &json!({}))["tags"].clone();
-    let calls: Vec<u64> =
-        (0..20).map(|n| worker.forward("s", "tools/call", json!({"name": "t", "arguments": {"n": n}}), json!({}))).collect();
+    let calls: Vec<u64> = (0..20)
+        .map(|n| {
+            worker.forward(
+                "s",
+                "tools/call",
+                json!({"name": "t", "arguments": {"n": n}}),
+                json!({}),
+            )
+        })
+        .collect();
     for _ in 0..20 {
         assert_eq!(relist(&mut worker, &tags), json!({"unchanged": true}));
     }
     slow.store(1, Ordering::SeqCst);
-    let late = worker.call("catalog", json!({"server": "s", "only": ["tools"], "timeout_ms": 100}));
+    let late = worker.call(
+        "catalog",
+        json!({"server": "s", "only": ["tools"], "timeout_ms": 100}),
+    );
     assert_eq!(late["kind"], "timeout");
     for (n, id) in calls.into_iter().enumerate() {
         assert_eq!(worker.end(id)["result"]["n"], n);

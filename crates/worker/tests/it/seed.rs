@@ -11,7 +11,11 @@ use serde_json::{Value, json};
 /// A server with two tools, a resource and a prompt.
 fn github() -> Server {
     Server::start(|request, reply| {
-        if http::legacy(request, reply, &json!({"tools": {}, "resources": {}, "prompts": {}})) {
+        if http::legacy(
+            request,
+            reply,
+            &json!({"tools": {}, "resources": {}, "prompts": {}}),
+        ) {
             return;
         }
         let body = request.json();
@@ -51,7 +55,12 @@ fn nine_methods_in_the_shapes_of_the_protocol() {
     let mut worker = Worker::start(&Value::Array(list));
 
     let servers = worker.call("list_servers", json!({}));
-    let names: Vec<_> = servers["servers"].as_array().unwrap().iter().map(|server| server["name"].as_str().unwrap()).collect();
+    let names: Vec<_> = servers["servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|server| server["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["github", "off", "pipes"]);
     assert_eq!(
         servers["servers"][0],
@@ -79,22 +88,50 @@ fn nine_methods_in_the_shapes_of_the_protocol() {
         "arguments": [{"name": "n"}], "server_name": "github"}])
     );
 
-    let called = worker.call("call_tool", json!({"name": "github__my__tool", "arguments": {"q": 1}}));
-    let heard: Value = called["result"]["content"][0]["text"].as_str().unwrap().parse().unwrap();
+    let called = worker.call(
+        "call_tool",
+        json!({"name": "github__my__tool", "arguments": {"q": 1}}),
+    );
+    let heard: Value = called["result"]["content"][0]["text"]
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap();
     assert_eq!(heard, json!({"arguments": {"q": 1}, "name": "my__tool"}));
-    let empty = worker.call("call_tool", json!({"name": "github__my__tool", "arguments": {}}));
-    assert_eq!(empty["result"]["content"][0]["text"], r#"{"name":"my__tool"}"#, "empty arguments travel as none");
+    let empty = worker.call(
+        "call_tool",
+        json!({"name": "github__my__tool", "arguments": {}}),
+    );
+    assert_eq!(
+        empty["result"]["content"][0]["text"], r#"{"name":"my__tool"}"#,
+        "empty arguments travel as none"
+    );
     for scheme in ["capsem", "portcullis"] {
-        let read = worker.call("read_resource", json!({"uri": format!("{scheme}://github/repo://owner/repo")}));
+        let read = worker.call(
+            "read_resource",
+            json!({"uri": format!("{scheme}://github/repo://owner/repo")}),
+        );
         assert_eq!(read["result"]["contents"][0]["uri"], "repo://owner/repo");
     }
-    let prompt = worker.call("get_prompt", json!({"name": "github__review_pr", "arguments": {}}));
+    let prompt = worker.call(
+        "get_prompt",
+        json!({"name": "github__review_pr", "arguments": {}}),
+    );
     assert_eq!(prompt["result"]["description"], "review_pr");
 
-    assert_eq!(worker.call("call_tool", json!({"name": "nope__x"}))["error"], "server not found: nope");
-    assert_eq!(worker.call("call_tool", json!({"name": "off__x"}))["error"], "server not connected: off");
+    assert_eq!(
+        worker.call("call_tool", json!({"name": "nope__x"}))["error"],
+        "server not found: nope"
+    );
+    assert_eq!(
+        worker.call("call_tool", json!({"name": "off__x"}))["error"],
+        "server not connected: off"
+    );
     assert!(
-        worker.call("call_tool", json!({"name": "plain"}))["error"].as_str().unwrap().starts_with("invalid namespaced tool name")
+        worker.call("call_tool", json!({"name": "plain"}))["error"]
+            .as_str()
+            .unwrap()
+            .starts_with("invalid namespaced tool name")
     );
     assert!(
         worker.call("read_resource", json!({"uri": "http://x"}))["error"]
@@ -106,7 +143,9 @@ fn nine_methods_in_the_shapes_of_the_protocol() {
     let id = worker.ask("shutdown", json!({}));
     assert_eq!(worker.end(id), json!({"id": id, "ok": true}));
     assert_eq!(worker.exit(), Some(0));
-    server.wait("the end of the session", |request| request.verb == "DELETE" && request.header("mcp-session-id") == Some("s-1"));
+    server.wait("the end of the session", |request| {
+        request.verb == "DELETE" && request.header("mcp-session-id") == Some("s-1")
+    });
 }
 
 #[test]
@@ -123,15 +162,31 @@ fn the_end_of_input_ends_the_worker_and_its_sessions() {
 fn refresh_builds_the_new_set_and_then_swaps() {
     let (old, new) = (github(), github());
     let mut worker = Worker::start(&json!([definition("old", &old.url())]));
-    assert_eq!(worker.call("list_tools", json!({}))["tools"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        worker.call("list_tools", json!({}))["tools"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
     let done =
         worker.call("refresh", json!({"servers": [definition("new", &new.url()), definition("dead", "http://127.0.0.1:1/")]}));
     assert_eq!(done["ok"], true);
     let servers = worker.call("list_servers", json!({}));
-    let seen: Vec<_> =
-        servers["servers"].as_array().unwrap().iter().map(|one| (one["name"].clone(), one["connected"].clone())).collect();
-    assert_eq!(seen, [(json!("dead"), json!(false)), (json!("new"), json!(true))]);
-    assert_eq!(worker.call("call_tool", json!({"name": "old__search_repos"}))["error"], "server not found: old");
+    let seen: Vec<_> = servers["servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["name"].clone(), one["connected"].clone()))
+        .collect();
+    assert_eq!(
+        seen,
+        [(json!("dead"), json!(false)), (json!("new"), json!(true))]
+    );
+    assert_eq!(
+        worker.call("call_tool", json!({"name": "old__search_repos"}))["error"],
+        "server not found: old"
+    );
     assert!(worker.call("call_tool", json!({"name": "new__search_repos"}))["result"].is_object());
 }
 
@@ -140,7 +195,12 @@ fn a_bad_line_costs_that_line_only() {
     let mut worker = Worker::empty();
     worker.raw(b"this is not JSON");
     worker.raw(br#"{"id": 7, "method": "list_tools", "method": "shutdown"}"#);
-    assert!(worker.end(7)["error"].as_str().unwrap().contains("duplicate key"));
+    assert!(
+        worker.end(7)["error"]
+            .as_str()
+            .unwrap()
+            .contains("duplicate key")
+    );
     worker.raw(br#"{"id": 8, "method": 5}"#);
     assert!(worker.end(8)["error"].as_str().unwrap().contains("method"));
     worker.raw(br#"{"method": "list_tools"}"#);
@@ -151,15 +211,29 @@ fn a_bad_line_costs_that_line_only() {
     let mut long = br#"{"id": 10, "method": "call_tool", "params": {"name": ""#.to_vec();
     long.resize(3 << 20, b'x');
     worker.raw(&long);
-    assert!(worker.end(10)["error"].as_str().unwrap().contains("1048576"));
+    assert!(
+        worker.end(10)["error"]
+            .as_str()
+            .unwrap()
+            .contains("1048576")
+    );
     worker.raw(br#"{"id": 11, "method": "list_tools"}"#);
     assert_eq!(worker.end(11), json!({"id": 11, "tools": []}));
 }
 
 #[test]
 fn a_bad_first_line_leaves_a_worker_without_servers() {
-    let mut worker = Worker::start_with("{\"not\": \"a list\", \"id\": 900, \"method\": \"list_tools\"}", &[]);
-    assert!(worker.end(900)["error"].as_str().unwrap().contains("list of servers"), "whoever waits for it is told");
+    let mut worker = Worker::start_with(
+        "{\"not\": \"a list\", \"id\": 900, \"method\": \"list_tools\"}",
+        &[],
+    );
+    assert!(
+        worker.end(900)["error"]
+            .as_str()
+            .unwrap()
+            .contains("list of servers"),
+        "whoever waits for it is told"
+    );
     assert_eq!(worker.call("list_servers", json!({}))["servers"], json!([]));
     worker.close_input();
     assert_eq!(worker.exit(), Some(0));
@@ -174,20 +248,43 @@ fn answers_over_one_line_travel_in_parts_and_over_the_total_become_an_error() {
         match &*request.method() {
             "tools/list" => reply.result(request, json!({"tools": []})),
             _ => {
-                let size = request.json()["params"]["arguments"]["size"].as_u64().unwrap() as usize;
-                reply.result(request, json!({"content": [{"type": "text", "text": "\"é\n".repeat(size / 4)}]}));
+                let size = request.json()["params"]["arguments"]["size"]
+                    .as_u64()
+                    .unwrap() as usize;
+                reply.result(
+                    request,
+                    json!({"content": [{"type": "text", "text": "\"é\n".repeat(size / 4)}]}),
+                );
             }
         }
     });
-    let mut worker = Worker::start_with(&json!([definition("big", &server.url())]).to_string(), &["--total-bytes", "8388608"]);
-    let id = worker.ask("call_tool", json!({"name": "big__x", "arguments": {"size": 2_500_000}}));
+    let mut worker = Worker::start_with(
+        &json!([definition("big", &server.url())]).to_string(),
+        &["--total-bytes", "8388608"],
+    );
+    let id = worker.ask(
+        "call_tool",
+        json!({"name": "big__x", "arguments": {"size": 2_500_000}}),
+    );
     let (answer, parts) = worker.assembled(id);
     assert!(parts > 1);
     assert_eq!(answer["id"], id);
-    assert_eq!(answer["result"]["content"][0]["text"].as_str().unwrap().len(), 2_500_000);
-    let id = worker.ask("call_tool", json!({"name": "big__x", "arguments": {"size": 9_000_000}}));
+    assert_eq!(
+        answer["result"]["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .len(),
+        2_500_000
+    );
+    let id = worker.ask(
+        "call_tool",
+        json!({"name": "big__x", "arguments": {"size": 9_000_000}}),
+    );
     assert_eq!(worker.end(id)["kind"], "too_large");
-    assert_eq!(worker.call("list_servers", json!({}))["servers"][0]["connected"], true);
+    assert_eq!(
+        worker.call("list_servers", json!({}))["servers"][0]["connected"],
+        true
+    );
 }
 
 #[test]
@@ -201,20 +298,36 @@ fn requests_may_come_in_parts_too() {
     wire::worker::push(&mut lines, 77, whole.as_bytes());
     worker.raw(lines.strip_suffix(b"\n").unwrap());
     let (answer, _) = worker.assembled(77);
-    assert!(answer["result"]["content"][0]["text"].as_str().unwrap().len() > 3 << 20);
+    assert!(
+        answer["result"]["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .len()
+            > 3 << 20
+    );
 }
 
 #[test]
 fn a_slow_server_of_the_first_line_does_not_hide_the_others_for_long() {
     let server = github();
     let silent = Server::start(|_, reply| reply.wait_for_close());
-    let mut worker = Worker::start(&json!([definition("github", &server.url()), definition("silent", &silent.url())]));
+    let mut worker = Worker::start(&json!([
+        definition("github", &server.url()),
+        definition("silent", &silent.url())
+    ]));
     let before = std::time::Instant::now();
     let id = worker.ask("list_servers", json!({}));
     worker.end(id);
-    assert!(before.elapsed() < Duration::from_secs(5), "{:?}", before.elapsed());
+    assert!(
+        before.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        before.elapsed()
+    );
     assert_eq!(
-        worker.call("call_tool", json!({"name": "github__search_repos", "arguments": {}}))["result"]["content"][0]["type"],
+        worker.call(
+            "call_tool",
+            json!({"name": "github__search_repos", "arguments": {}})
+        )["result"]["content"][0]["type"],
         "text"
     );
 }
@@ -224,7 +337,10 @@ fn what_was_asked_before_the_end_of_input_is_still_answered() {
     let server = github();
     let mut worker = Worker::start(&json!([definition("github", &server.url())]));
     let tools = worker.ask("list_tools", json!({}));
-    let called = worker.ask("call_tool", json!({"name": "github__search_repos", "arguments": {}}));
+    let called = worker.ask(
+        "call_tool",
+        json!({"name": "github__search_repos", "arguments": {}}),
+    );
     worker.close_input();
     assert_eq!(worker.end(tools)["tools"].as_array().unwrap().len(), 2);
     assert!(worker.end(called)["result"].is_object());
@@ -243,7 +359,12 @@ fn a_call_that_never_ends_does_not_keep_the_worker_alive() {
     server.wait("the call", |request| request.method() == "tools/call");
     let before = std::time::Instant::now();
     worker.call("shutdown", json!({}));
-    assert!(worker.end(id)["error"].as_str().unwrap().contains("shutting down"));
+    assert!(
+        worker.end(id)["error"]
+            .as_str()
+            .unwrap()
+            .contains("shutting down")
+    );
     assert_eq!(worker.exit(), Some(0));
     assert!(before.elapsed() < Duration::from_secs(8));
 }
@@ -270,7 +391,13 @@ fn whoever_still_waits_at_the_end_is_told() {
             false => worker.close_input(),
         }
         for id in ids {
-            assert!(worker.end(id)["error"].as_str().unwrap().contains("shutting down"), "{by_shutdown}");
+            assert!(
+                worker.end(id)["error"]
+                    .as_str()
+                    .unwrap()
+                    .contains("shutting down"),
+                "{by_shutdown}"
+            );
         }
         assert_eq!(worker.exit(), Some(0));
     }

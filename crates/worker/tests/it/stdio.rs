@@ -21,7 +21,12 @@ fn connect(worker: &mut Worker, name: &str, tag: u64, more: Value) -> PipeServer
 fn calls_overlap_and_replies_find_their_way() {
     let mut worker = Worker::empty();
     let mut server = connect(&mut worker, "p", 7, json!({}));
-    let first = worker.forward("p", "tools/call", json!({"name": "a"}), json!({"progress": true}));
+    let first = worker.forward(
+        "p",
+        "tools/call",
+        json!({"name": "a"}),
+        json!({"progress": true}),
+    );
     let second = worker.forward("p", "tools/call", json!({"name": "b"}), json!({}));
     let (one, two) = (server.read(), server.read());
     assert_eq!(one["params"]["_meta"]["progressToken"], one["id"]);
@@ -34,7 +39,10 @@ fn calls_overlap_and_replies_find_their_way() {
     );
     server.result(&one, json!({"for": "a"}));
     assert_eq!(worker.end(second)["result"]["for"], "b");
-    assert_eq!(worker.event(first, "progress")["params"], json!({"progress": 0.5}));
+    assert_eq!(
+        worker.event(first, "progress")["params"],
+        json!({"progress": 0.5})
+    );
     assert_eq!(worker.end(first)["result"]["for"], "a");
 }
 
@@ -43,9 +51,15 @@ fn a_modern_stdio_server_is_recognised_and_listened_to() {
     let mut worker = Worker::empty();
     let watch = worker.ask("watch", json!({}));
     let mut server = PipeServer::hand_over(&worker.handover, 1);
-    let id = worker.ask("connect", json!({"server": "m", "generation": 4, "transport": {"stdio": {"handover": 1}}}));
+    let id = worker.ask(
+        "connect",
+        json!({"server": "m", "generation": 4, "transport": {"stdio": {"handover": 1}}}),
+    );
     let probe = server.read();
-    assert_eq!(probe["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+    assert_eq!(
+        probe["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"],
+        "2026-07-28"
+    );
     server.result(&probe, json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {"listChanged": true}}, "serverInfo": {"name": "m", "version": "1"}}));
     let listen = server.read();
     assert_eq!(listen["method"], "subscriptions/listen");
@@ -62,7 +76,10 @@ fn a_modern_stdio_server_is_recognised_and_listened_to() {
     assert!(seen["params"]["_meta"]["io.modelcontextprotocol/clientInfo"].is_object());
     worker.call("cancel", json!({"call": call}));
     let told = server.read();
-    assert_eq!((&told["method"], &told["params"]["requestId"]), (&json!("notifications/cancelled"), &seen["id"]));
+    assert_eq!(
+        (&told["method"], &told["params"]["requestId"]),
+        (&json!("notifications/cancelled"), &seen["id"])
+    );
     assert_eq!(worker.end(call)["kind"], "cancelled");
 }
 
@@ -70,12 +87,18 @@ fn a_modern_stdio_server_is_recognised_and_listened_to() {
 fn a_silent_server_counts_as_legacy_after_a_moment() {
     let mut worker = Worker::empty();
     let mut server = PipeServer::hand_over(&worker.handover, 3);
-    let id = worker.ask("connect", json!({"server": "slow", "generation": 1, "transport": {"stdio": {"handover": 3}}}));
+    let id = worker.ask(
+        "connect",
+        json!({"server": "slow", "generation": 1, "transport": {"stdio": {"handover": 3}}}),
+    );
     let probe = server.read();
     let opening = server.read();
     assert_eq!(opening["method"], "initialize");
     server.result(&probe, json!({"supportedVersions": ["2026-07-28"]}));
-    server.result(&opening, json!({"protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": {}}));
+    server.result(
+        &opening,
+        json!({"protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": {}}),
+    );
     assert_eq!(worker.end(id)["result"]["protocol"], "2024-11-05");
 }
 
@@ -88,15 +111,25 @@ fn questions_go_to_the_only_lane_or_to_nobody() {
 
     server.write(&question("nobody"));
     let refused = server.read();
-    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("nobody"), &json!(-32601)), "no call is under way");
+    assert_eq!(
+        (&refused["id"], &refused["error"]["code"]),
+        (&json!("nobody"), &json!(-32601)),
+        "no call is under way"
+    );
 
     let older = worker.forward("p", "tools/call", json!({"name": "a"}), caps("alice"));
     let newer = worker.forward("p", "tools/call", json!({"name": "b"}), caps("alice"));
     let (one, two) = (server.read(), server.read());
     server.write(&question("same lane"));
     let ask = worker.event(newer, "ask");
-    assert_eq!(ask["params"]["message"], "same lane", "the newest call of the only lane is asked");
-    worker.call("answer", json!({"call": newer, "key": ask["key"], "error": {"code": -1, "message": "no"}}));
+    assert_eq!(
+        ask["params"]["message"], "same lane",
+        "the newest call of the only lane is asked"
+    );
+    worker.call(
+        "answer",
+        json!({"call": newer, "key": ask["key"], "error": {"code": -1, "message": "no"}}),
+    );
     assert_eq!(server.read()["error"]["code"], -1);
 
     let other = worker.forward("p", "tools/call", json!({"name": "c"}), caps("bob"));
@@ -119,15 +152,24 @@ fn logs_without_a_certain_owner_go_to_the_watchers() {
     let mut worker = Worker::empty();
     let watch = worker.ask("watch", json!({}));
     let mut server = connect(&mut worker, "p", 1, json!({}));
-    let log =
-        |text: &str| json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": text}});
+    let log = |text: &str| json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": text}});
     server.write(&log("idle"));
     assert_eq!(worker.event(watch, "log")["params"]["data"], "idle");
-    let id = worker.forward("p", "tools/call", json!({"name": "a"}), json!({"lane": "x"}));
+    let id = worker.forward(
+        "p",
+        "tools/call",
+        json!({"name": "a"}),
+        json!({"lane": "x"}),
+    );
     let request = server.read();
     server.write(&log("mine"));
     assert_eq!(worker.event(id, "log")["params"]["data"], "mine");
-    let second = worker.forward("p", "tools/call", json!({"name": "b"}), json!({"lane": "y"}));
+    let second = worker.forward(
+        "p",
+        "tools/call",
+        json!({"name": "b"}),
+        json!({"lane": "y"}),
+    );
     let other = server.read();
     server.write(&log("whose"));
     assert_eq!(worker.event(watch, "log")["params"]["data"], "whose");
@@ -152,11 +194,20 @@ fn garbage_costs_nothing_but_itself() {
     server.result(&request, json!({"ok": 1}));
     server.result(&request, json!({"ok": 2}));
     assert_eq!(worker.end(id)["result"], json!({"ok": 1}));
-    assert!(worker.silent(id, Duration::from_millis(100)), "a second reply is dropped");
+    assert!(
+        worker.silent(id, Duration::from_millis(100)),
+        "a second reply is dropped"
+    );
 
     let id = worker.forward("p", "tools/call", json!({"name": "a"}), json!({}));
     let request = server.read();
-    server.raw(format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"a\":1,\"a\":2}}}}\n", request["id"]).as_bytes());
+    server.raw(
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"a\":1,\"a\":2}}}}\n",
+            request["id"]
+        )
+        .as_bytes(),
+    );
     let end = worker.end(id);
     assert_eq!(end["kind"], "invalid", "{end}");
     assert!(end["error"].as_str().unwrap().contains("duplicate key"));
@@ -179,7 +230,10 @@ fn a_server_that_dies_fails_its_calls_at_once_and_is_reported() {
     assert_eq!(end["kind"], "upstream");
     assert!(end["error"].as_str().unwrap().contains("closed its output"));
     let closed = worker.event(watch, "closed");
-    assert_eq!((&closed["server"], &closed["generation"]), (&json!("p"), &json!(1)));
+    assert_eq!(
+        (&closed["server"], &closed["generation"]),
+        (&json!("p"), &json!(1))
+    );
     let id = worker.forward("p", "tools/call", json!({"name": "a"}), json!({}));
     assert_eq!(worker.end(id)["error"], "server not connected: p");
 }
@@ -187,9 +241,15 @@ fn a_server_that_dies_fails_its_calls_at_once_and_is_reported() {
 #[test]
 fn descriptors_may_come_late_but_not_never() {
     let mut worker = Worker::empty();
-    let missing = worker.call("connect", json!({"server": "p", "generation": 1, "transport": {"stdio": {"handover": 99}}}));
+    let missing = worker.call(
+        "connect",
+        json!({"server": "p", "generation": 1, "transport": {"stdio": {"handover": 99}}}),
+    );
     assert_eq!(missing["kind"], "not_found");
-    let id = worker.ask("connect", json!({"server": "p", "generation": 1, "transport": {"stdio": {"handover": 5}}}));
+    let id = worker.ask(
+        "connect",
+        json!({"server": "p", "generation": 1, "transport": {"stdio": {"handover": 5}}}),
+    );
     thread::sleep(Duration::from_millis(100));
     let mut server = PipeServer::hand_over(&worker.handover, 5);
     server.greet(&json!({}));
@@ -201,10 +261,23 @@ fn more_calls_than_the_bound_wait_their_turn_and_can_still_be_cancelled() {
     let mut worker = Worker::empty();
     let mut server = connect(&mut worker, "p", 1, json!({}));
     let ids: Vec<_> = (0..300)
-        .map(|n| worker.forward("p", "tools/call", json!({"name": "t", "arguments": {"n": n}}), json!({"timeout_ms": 20000})))
+        .map(|n| {
+            worker.forward(
+                "p",
+                "tools/call",
+                json!({"name": "t", "arguments": {"n": n}}),
+                json!({"timeout_ms": 20000}),
+            )
+        })
         .collect();
     let under_way: Vec<_> = (0..256).map(|_| server.read()).collect();
-    assert!(server.lines.recv_timeout(Duration::from_millis(100)).is_err(), "the 257th waits");
+    assert!(
+        server
+            .lines
+            .recv_timeout(Duration::from_millis(100))
+            .is_err(),
+        "the 257th waits"
+    );
     assert_eq!(worker.call("cancel", json!({"call": ids[299]}))["ok"], true);
     assert_eq!(worker.end(ids[299])["kind"], "cancelled");
     for request in &under_way {
@@ -225,7 +298,10 @@ fn a_server_that_does_not_read_holds_up_nobody_and_lets_go_when_disconnected() {
     let mut worker = Worker::empty();
     let (stdin_read, stdin_write) = std::io::pipe().unwrap();
     let (stdout_read, stdout_write) = std::io::pipe().unwrap();
-    worker.handover.send(9, b"", &[stdin_write.as_fd(), stdout_read.as_fd()]).unwrap();
+    worker
+        .handover
+        .send(9, b"", &[stdin_write.as_fd(), stdout_read.as_fd()])
+        .unwrap();
     drop((stdin_write, stdout_read));
     let id = worker
         .ask("connect", json!({"server": "deaf", "generation": 1, "transport": {"stdio": {"handover": 9}}, "timeout_ms": 1000}));

@@ -20,7 +20,11 @@ use serde_json::{Value, json};
 use crate::support::Worker;
 
 fn file(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/tls").join(name).display().to_string()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/it/tls")
+        .join(name)
+        .display()
+        .to_string()
 }
 
 /// A modern MCP server over TLS that answers discovery and every call.
@@ -38,7 +42,9 @@ fn server() -> u16 {
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            let Ok(tls) = ServerConnection::new(Arc::clone(&config)) else { return };
+            let Ok(tls) = ServerConnection::new(Arc::clone(&config)) else {
+                return;
+            };
             let mut stream = StreamOwned::new(tls, stream);
             thread::spawn(move || while answer(&mut stream).is_some() {});
         }
@@ -52,14 +58,21 @@ fn answer(stream: &mut (impl Read + Write)) -> Option<()> {
         let mut chunk = [0; 4096];
         let read = stream.read(&mut chunk).ok().filter(|read| *read > 0)?;
         text.extend_from_slice(&chunk[..read]);
-        let Some(at) = text.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
+        let Some(at) = text.windows(4).position(|window| window == b"\r\n\r\n") else {
+            continue;
+        };
         if let Ok(body) = serde_json::from_slice(&text[at + 4..]) {
             break body;
         }
     };
     let result = json!({"supportedVersions": ["2026-07-28"], "capabilities": {}, "serverInfo": {}, "resultType": "complete"});
     let reply = json!({"jsonrpc": "2.0", "id": body["id"], "result": result}).to_string();
-    write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{reply}", reply.len()).ok()?;
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{reply}",
+        reply.len()
+    )
+    .ok()?;
     stream.flush().ok()
 }
 
@@ -82,5 +95,8 @@ fn a_server_nobody_vouches_for_is_refused_before_a_credential_leaves() {
     let bearer = json!({"transport": {"http": {"bearer": "never-shown"}}});
     let refused = worker.connect_http("s", &format!("https://127.0.0.1:{port}/mcp"), bearer);
     let error = refused["error"].as_str().unwrap();
-    assert!(error.contains("TLS") && error.contains("certificate") && !error.contains("never-shown"), "{error}");
+    assert!(
+        error.contains("TLS") && error.contains("certificate") && !error.contains("never-shown"),
+        "{error}"
+    );
 }

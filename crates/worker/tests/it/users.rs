@@ -31,12 +31,20 @@ fn of(user: &str, token: &str) -> Value {
 }
 
 fn call(worker: &mut Worker, more: Value) -> Value {
-    let id = worker.forward("s", "tools/call", json!({"name": "t", "arguments": {}}), more);
+    let id = worker.forward(
+        "s",
+        "tools/call",
+        json!({"name": "t", "arguments": {}}),
+        more,
+    );
     worker.end(id)
 }
 
 fn authorization(request: &Request) -> String {
-    request.header("authorization").unwrap_or("nobody").to_owned()
+    request
+        .header("authorization")
+        .unwrap_or("nobody")
+        .to_owned()
 }
 
 /// A legacy server that gives every `initialize` a session of its own, bound to who asked for it.
@@ -50,7 +58,10 @@ fn sessions(tool: impl Fn(&Request, &mut Reply) + Send + Sync + 'static) -> Serv
             owners.lock().unwrap().insert(id.clone(), who);
             let body = json!({"jsonrpc": "2.0", "id": request.json()["id"], "result": {"protocolVersion": "2025-11-25",
                 "capabilities": {"tools": {}, "logging": {}}, "serverInfo": {"name": "scripted", "version": "1"}}});
-            let headers = [("content-type", "application/json"), ("mcp-session-id", &*id)];
+            let headers = [
+                ("content-type", "application/json"),
+                ("mcp-session-id", &*id),
+            ];
             return reply.respond(200, &headers, body.to_string().as_bytes());
         }
         if let Some(session) = request.header("mcp-session-id") {
@@ -65,12 +76,20 @@ fn sessions(tool: impl Fn(&Request, &mut Reply) + Send + Sync + 'static) -> Serv
 
 /// Answers with who called, and in which session.
 fn who_calls(request: &Request, reply: &mut Reply) {
-    let session = request.header("mcp-session-id").unwrap_or("none").to_owned();
-    reply.result(request, json!({"who": authorization(request), "session": session}));
+    let session = request
+        .header("mcp-session-id")
+        .unwrap_or("none")
+        .to_owned();
+    reply.result(
+        request,
+        json!({"who": authorization(request), "session": session}),
+    );
 }
 
 fn openings(server: &Server, token: &str) -> usize {
-    let theirs = |request: &&Request| request.method() == "initialize" && authorization(request) == format!("Bearer {token}");
+    let theirs = |request: &&Request| {
+        request.method() == "initialize" && authorization(request) == format!("Bearer {token}")
+    };
     server.requests().iter().filter(theirs).count()
 }
 
@@ -86,9 +105,17 @@ fn assert_apart(server: &Server) -> usize {
         }
         users += 1;
         for (name, value) in &request.lines {
-            assert!(!value.contains("system"), "`{name}` of the system was sent with a user's {}", request.method());
+            assert!(
+                !value.contains("system"),
+                "`{name}` of the system was sent with a user's {}",
+                request.method()
+            );
         }
-        assert_eq!(request.header("x-team"), Some("blue"), "what lets nobody in is still sent");
+        assert_eq!(
+            request.header("x-team"),
+            Some("blue"),
+            "what lets nobody in is still sent"
+        );
     }
     users
 }
@@ -98,9 +125,21 @@ fn every_user_has_a_session_of_their_own_and_the_system_keeps_its_own() {
     let server = sessions(who_calls);
     let mut worker = Worker::empty();
     worker.connect_http("s", &server.url(), system());
-    assert_eq!(openings(&server, "ta") + openings(&server, "tb"), 0, "nothing is opened before it is needed");
+    assert_eq!(
+        openings(&server, "ta") + openings(&server, "tb"),
+        0,
+        "nothing is opened before it is needed"
+    );
     let mut seen: HashMap<String, String> = HashMap::new();
-    for (user, token) in [("alice", "ta"), ("bob", "tb"), ("alice", "ta"), ("", ""), ("bob", "tb"), ("alice", "ta"), ("", "")] {
+    for (user, token) in [
+        ("alice", "ta"),
+        ("bob", "tb"),
+        ("alice", "ta"),
+        ("", ""),
+        ("bob", "tb"),
+        ("alice", "ta"),
+        ("", ""),
+    ] {
         let (more, who) = match user {
             "" => (json!({}), SYSTEM.to_owned()),
             _ => (of(user, token), format!("Bearer {token}")),
@@ -108,7 +147,11 @@ fn every_user_has_a_session_of_their_own_and_the_system_keeps_its_own() {
         let answer = call(&mut worker, more);
         assert_eq!(answer["result"]["who"], who);
         let session = answer["result"]["session"].as_str().unwrap().to_owned();
-        assert_eq!(*seen.entry(who).or_insert_with(|| session.clone()), session, "a session stays with its user");
+        assert_eq!(
+            *seen.entry(who).or_insert_with(|| session.clone()),
+            session,
+            "a session stays with its user"
+        );
     }
     let mut ids: Vec<_> = seen.values().collect();
     ids.sort();
@@ -141,11 +184,19 @@ fn calls_at_the_same_time_share_one_opening() {
     let ids: Vec<u64> = (0..24)
         .map(|n| {
             let user = ["alice", "bob", "carol"][n % 3];
-            worker.forward("s", "tools/call", json!({"name": "t"}), of(user, &format!("t-{user}")))
+            worker.forward(
+                "s",
+                "tools/call",
+                json!({"name": "t"}),
+                of(user, &format!("t-{user}")),
+            )
         })
         .collect();
     for (n, id) in ids.into_iter().enumerate() {
-        assert_eq!(worker.end(id)["result"]["who"], format!("Bearer t-{}", ["alice", "bob", "carol"][n % 3]));
+        assert_eq!(
+            worker.end(id)["result"]["who"],
+            format!("Bearer t-{}", ["alice", "bob", "carol"][n % 3])
+        );
     }
     for token in ["t-alice", "t-bob", "t-carol"] {
         assert_eq!(openings(&server, token), 1, "{token}");
@@ -165,15 +216,32 @@ fn another_token_of_the_same_user_opens_another_session_and_ends_the_old_one() {
     });
     let mut worker = Worker::empty();
     worker.connect_http("s", &server.url(), system());
-    let slow = worker.forward("s", "tools/call", json!({"name": "slow"}), of("alice", "old"));
-    server.wait("the slow call", |request| request.json()["params"]["name"] == "slow");
-    assert_eq!(call(&mut worker, of("alice", "new"))["result"]["who"], "Bearer new");
-    let is_goodbye = |request: &Request| request.verb == "DELETE" && authorization(request) == "Bearer old";
-    assert!(!server.requests().iter().any(is_goodbye), "a call under way is not cut off");
+    let slow = worker.forward(
+        "s",
+        "tools/call",
+        json!({"name": "slow"}),
+        of("alice", "old"),
+    );
+    server.wait("the slow call", |request| {
+        request.json()["params"]["name"] == "slow"
+    });
+    assert_eq!(
+        call(&mut worker, of("alice", "new"))["result"]["who"],
+        "Bearer new"
+    );
+    let is_goodbye =
+        |request: &Request| request.verb == "DELETE" && authorization(request) == "Bearer old";
+    assert!(
+        !server.requests().iter().any(is_goodbye),
+        "a call under way is not cut off"
+    );
     hold.store(1, Ordering::SeqCst);
     assert_eq!(worker.end(slow)["result"]["who"], "Bearer old");
     server.wait("the end of the old session", is_goodbye);
-    assert_eq!(call(&mut worker, of("alice", "new"))["result"]["who"], "Bearer new");
+    assert_eq!(
+        call(&mut worker, of("alice", "new"))["result"]["who"],
+        "Bearer new"
+    );
     assert_eq!((openings(&server, "old"), openings(&server, "new")), (1, 1));
     assert_apart(&server);
 }
@@ -183,8 +251,12 @@ fn a_credential_the_server_refuses_is_told_apart_and_forgotten() {
     let server = Server::start(|request, reply| {
         let (who, method) = (authorization(request), request.method());
         match &*who {
-            "Bearer never" if request.verb == "POST" => return reply.respond(401, &[("www-authenticate", "Bearer")], b""),
-            "Bearer late" if method == "tools/call" => return reply.error(401, request, -32001, "expired", Value::Null),
+            "Bearer never" if request.verb == "POST" => {
+                return reply.respond(401, &[("www-authenticate", "Bearer")], b"");
+            }
+            "Bearer late" if method == "tools/call" => {
+                return reply.error(401, request, -32001, "expired", Value::Null);
+            }
             "Bearer weak" if method == "tools/call" => return reply.respond(403, &[], b""),
             "Bearer system-token" if method == "tools/call" => return reply.respond(401, &[], b""),
             _ => {}
@@ -210,33 +282,73 @@ fn a_credential_the_server_refuses_is_told_apart_and_forgotten() {
             );
         }
     }
-    assert_eq!(openings(&server, "late"), 2, "a session whose credential was refused is not used again");
-    assert_eq!(openings(&server, "weak"), 1, "one that may do other things is");
+    assert_eq!(
+        openings(&server, "late"),
+        2,
+        "a session whose credential was refused is not used again"
+    );
+    assert_eq!(
+        openings(&server, "weak"),
+        1,
+        "one that may do other things is"
+    );
     for attempt in 1..=2 {
-        assert_eq!(call(&mut worker, of("alice", "never"))["kind"], "unauthorized");
-        assert_eq!(openings(&server, "never"), attempt, "the next call tries again");
+        assert_eq!(
+            call(&mut worker, of("alice", "never"))["kind"],
+            "unauthorized"
+        );
+        assert_eq!(
+            openings(&server, "never"),
+            attempt,
+            "the next call tries again"
+        );
     }
-    assert_eq!(call(&mut worker, of("alice", "good"))["result"]["who"], "Bearer good");
-    assert_eq!(call(&mut worker, json!({}))["kind"], "upstream", "the system's own trouble is not a user's");
-    let refused = |request: &&Request| request.method() == "tools/call" && authorization(request) == SYSTEM;
-    assert_eq!(server.requests().iter().filter(refused).count(), 1, "no user's call fell back to the system's credential");
+    assert_eq!(
+        call(&mut worker, of("alice", "good"))["result"]["who"],
+        "Bearer good"
+    );
+    assert_eq!(
+        call(&mut worker, json!({}))["kind"],
+        "upstream",
+        "the system's own trouble is not a user's"
+    );
+    let refused =
+        |request: &&Request| request.method() == "tools/call" && authorization(request) == SYSTEM;
+    assert_eq!(
+        server.requests().iter().filter(refused).count(),
+        1,
+        "no user's call fell back to the system's credential"
+    );
     assert_apart(&server);
 }
 
 #[test]
 fn no_credential_is_logged_however_much_is() {
-    let server = Server::start(|request, reply| match (&*authorization(request), &*request.method()) {
-        ("Bearer user-secret-2", _) => reply.respond(401, &[], b""),
-        (_, "tools/call") if request.json()["params"]["name"] == "gone" => {}
-        _ if http::legacy(request, reply, &json!({"tools": {}, "logging": {}})) => {}
-        _ => who_calls(request, reply),
-    });
+    let server =
+        Server::start(
+            |request, reply| match (&*authorization(request), &*request.method()) {
+                ("Bearer user-secret-2", _) => reply.respond(401, &[], b""),
+                (_, "tools/call") if request.json()["params"]["name"] == "gone" => {}
+                _ if http::legacy(request, reply, &json!({"tools": {}, "logging": {}})) => {}
+                _ => who_calls(request, reply),
+            },
+        );
     let mut worker = Worker::start_logging("[]", &[], "trace");
     worker.connect_http("s", &server.url(), system());
     worker.call("log_level", json!({"server": "s", "level": "debug"}));
-    for token in ["user-secret-1", "user-secret-2", "user-secret-1\n", "user-secret-3"] {
+    for token in [
+        "user-secret-1",
+        "user-secret-2",
+        "user-secret-1\n",
+        "user-secret-3",
+    ] {
         call(&mut worker, of("alice", token));
-        let id = worker.forward("s", "tools/call", json!({"name": "gone"}), of("alice", token));
+        let id = worker.forward(
+            "s",
+            "tools/call",
+            json!({"name": "gone"}),
+            of("alice", token),
+        );
         worker.end(id);
     }
     worker.raw(br#"{"method":"forward","id":900,"params":{"server":"s","as":{"user":"alice","bearer":"user-secret-4"}}"#);
@@ -244,7 +356,13 @@ fn no_credential_is_logged_however_much_is() {
     worker.call("shutdown", json!({}));
     assert_eq!(worker.exit(), Some(0));
     let log = worker.log_with("skipped a line");
-    for secret in ["user-secret", "system-token", "system-key", "system-cookie", "system-pass"] {
+    for secret in [
+        "user-secret",
+        "system-token",
+        "system-key",
+        "system-cookie",
+        "system-pass",
+    ] {
         assert!(!log.contains(secret), "{secret} was logged: {log}");
     }
 }
@@ -266,17 +384,41 @@ fn a_stateless_server_hears_who_calls_with_each_request() {
         }
     });
     let mut worker = Worker::empty();
-    assert_eq!(worker.connect_http("s", &server.url(), system())["result"]["era"], "modern");
+    assert_eq!(
+        worker.connect_http("s", &server.url(), system())["result"]["era"],
+        "modern"
+    );
     worker.call("catalog", json!({"server": "s"}));
-    for (user, token) in [("alice", "ta"), ("bob", "tb"), ("alice", "ta2"), ("alice", "ta")] {
+    for (user, token) in [
+        ("alice", "ta"),
+        ("bob", "tb"),
+        ("alice", "ta2"),
+        ("alice", "ta"),
+    ] {
         let params = json!({"name": "t", "arguments": {"r": "x"}});
         let id = worker.forward("s", "tools/call", params, of(user, token));
-        assert_eq!(worker.end(id)["result"], json!({"who": format!("Bearer {token}"), "session": "none"}));
+        assert_eq!(
+            worker.end(id)["result"],
+            json!({"who": format!("Bearer {token}"), "session": "none"})
+        );
     }
-    let id = worker.forward("s", "tools/call", json!({"name": "t", "arguments": {"r": "x"}}), of("eve", "bad"));
+    let id = worker.forward(
+        "s",
+        "tools/call",
+        json!({"name": "t", "arguments": {"r": "x"}}),
+        of("eve", "bad"),
+    );
     assert_eq!(worker.end(id)["kind"], "unauthorized");
-    let users: Vec<Request> = server.requests().into_iter().filter(|request| authorization(request) != SYSTEM).collect();
-    assert!(users.iter().all(|request| request.method() == "tools/call"), "no handshake, no lists: {:?}", users.len());
+    let users: Vec<Request> = server
+        .requests()
+        .into_iter()
+        .filter(|request| authorization(request) != SYSTEM)
+        .collect();
+    assert!(
+        users.iter().all(|request| request.method() == "tools/call"),
+        "no handshake, no lists: {:?}",
+        users.len()
+    );
     assert_eq!(users.len(), 5);
     assert_eq!(assert_apart(&server), 5);
 }
@@ -294,23 +436,39 @@ fn the_longest_idle_user_makes_room_and_a_busy_one_does_not() {
     let mut worker = Worker::empty();
     worker.connect_http("s", &server.url(), system());
     for n in 0..64 {
-        assert_eq!(call(&mut worker, of(&format!("u{n}"), &format!("t{n}")))["result"]["who"], format!("Bearer t{n}"));
+        assert_eq!(
+            call(&mut worker, of(&format!("u{n}"), &format!("t{n}")))["result"]["who"],
+            format!("Bearer t{n}")
+        );
     }
     call(&mut worker, of("u0", "t0"));
     call(&mut worker, of("u64", "t64"));
-    server
-        .wait("the end of the session idle longest", |request| request.verb == "DELETE" && authorization(request) == "Bearer t1");
+    server.wait("the end of the session idle longest", |request| {
+        request.verb == "DELETE" && authorization(request) == "Bearer t1"
+    });
     call(&mut worker, of("u0", "t0"));
-    assert_eq!(openings(&server, "t0"), 1, "a user who was there lately stays");
+    assert_eq!(
+        openings(&server, "t0"),
+        1,
+        "a user who was there lately stays"
+    );
     call(&mut worker, of("u1", "t1"));
     assert_eq!(openings(&server, "t1"), 2);
     // Everybody is busy: the next user is told so, and nobody is cut off.
     let busy: Vec<u64> = (100..164)
-        .map(|n| worker.forward("s", "tools/call", json!({"name": "slow"}), of(&format!("u{n}"), &format!("t{n}"))))
+        .map(|n| {
+            worker.forward(
+                "s",
+                "tools/call",
+                json!({"name": "slow"}),
+                of(&format!("u{n}"), &format!("t{n}")),
+            )
+        })
         .collect();
     for n in 100..164 {
-        server
-            .wait("a slow call", |request| request.method() == "tools/call" && authorization(request) == format!("Bearer t{n}"));
+        server.wait("a slow call", |request| {
+            request.method() == "tools/call" && authorization(request) == format!("Bearer t{n}")
+        });
     }
     let refused = call(&mut worker, of("late", "tl"));
     assert_eq!(refused["kind"], "refused", "{refused}");
@@ -319,7 +477,10 @@ fn the_longest_idle_user_makes_room_and_a_busy_one_does_not() {
     for id in busy {
         assert!(worker.end(id)["result"]["who"].is_string());
     }
-    assert_eq!(call(&mut worker, of("late", "tl"))["result"]["who"], "Bearer tl");
+    assert_eq!(
+        call(&mut worker, of("late", "tl"))["result"]["who"],
+        "Bearer tl"
+    );
     assert_apart(&server);
 }
 
@@ -357,17 +518,39 @@ fn questions_progress_and_cancellation_work_on_a_users_connection() {
     more["progress"] = json!(true);
     more["caps"] = json!({"elicitation": {}});
     let id = worker.forward("s", "tools/call", json!({"name": "t"}), more);
-    assert_eq!(worker.event(id, "progress")["params"], json!({"progress": 1}));
+    assert_eq!(
+        worker.event(id, "progress")["params"],
+        json!({"progress": 1})
+    );
     let ask = worker.event(id, "ask");
-    assert_eq!(worker.call("answer", json!({"call": id, "key": ask["key"], "result": {"action": "accept"}}))["ok"], true);
+    assert_eq!(
+        worker.call(
+            "answer",
+            json!({"call": id, "key": ask["key"], "result": {"action": "accept"}})
+        )["ok"],
+        true
+    );
     assert_eq!(worker.end(id)["result"], json!({"content": []}));
-    assert_eq!(authorization(&answers.lock().unwrap()[0]), "Bearer ta", "the answer goes where the question came from");
+    assert_eq!(
+        authorization(&answers.lock().unwrap()[0]),
+        "Bearer ta",
+        "the answer goes where the question came from"
+    );
 
-    let id = worker.forward("s", "tools/call", json!({"name": "slow"}), of("alice", "ta"));
-    server.wait("the slow call", |request| request.json()["params"]["name"] == "slow");
+    let id = worker.forward(
+        "s",
+        "tools/call",
+        json!({"name": "slow"}),
+        of("alice", "ta"),
+    );
+    server.wait("the slow call", |request| {
+        request.json()["params"]["name"] == "slow"
+    });
     worker.call("cancel", json!({"call": id}));
     assert_eq!(worker.end(id)["kind"], "cancelled");
-    let told = server.wait("the cancellation", |request| request.method() == "notifications/cancelled");
+    let told = server.wait("the cancellation", |request| {
+        request.method() == "notifications/cancelled"
+    });
     assert_eq!(authorization(&told), "Bearer ta");
     assert_apart(&server);
 }
@@ -385,31 +568,53 @@ fn a_call_can_be_cancelled_or_run_out_of_time_while_its_session_opens() {
     let mut worker = Worker::empty();
     worker.connect_http("s", &server.url(), system());
     let id = worker.forward("s", "tools/call", json!({"name": "t"}), of("alice", "ta"));
-    server.wait("the opening", |request| request.method() == "initialize" && authorization(request) == "Bearer ta");
+    server.wait("the opening", |request| {
+        request.method() == "initialize" && authorization(request) == "Bearer ta"
+    });
     worker.call("cancel", json!({"call": id}));
     assert_eq!(worker.end(id)["kind"], "cancelled");
     let mut brief = of("alice", "ta");
     brief["timeout_ms"] = json!(100);
     assert_eq!(call(&mut worker, brief)["kind"], "timeout");
     let id = worker.forward("s", "tools/call", json!({"name": "t"}), of("bob", "tb"));
-    server.wait("the opening", |request| request.method() == "initialize" && authorization(request) == "Bearer tb");
+    server.wait("the opening", |request| {
+        request.method() == "initialize" && authorization(request) == "Bearer tb"
+    });
     worker.call("disconnect", json!({"server": "s", "generation": 1}));
-    assert!(worker.end(id)["error"].as_str().unwrap().contains("disconnected"));
-    assert!(server.requests().iter().all(|request| request.method() != "tools/call"));
+    assert!(
+        worker.end(id)["error"]
+            .as_str()
+            .unwrap()
+            .contains("disconnected")
+    );
+    assert!(
+        server
+            .requests()
+            .iter()
+            .all(|request| request.method() != "tools/call")
+    );
 }
 
 #[test]
 fn a_lost_session_is_opened_anew_with_the_same_credential_and_watchers_hear_nothing_of_it() {
     let calls = AtomicUsize::new(0);
-    let server = sessions(move |request, reply| match calls.fetch_add(1, Ordering::SeqCst) {
-        1 => reply.respond(404, &[], b""),
-        _ => who_calls(request, reply),
-    });
+    let server = sessions(
+        move |request, reply| match calls.fetch_add(1, Ordering::SeqCst) {
+            1 => reply.respond(404, &[], b""),
+            _ => who_calls(request, reply),
+        },
+    );
     let mut worker = Worker::empty();
     let watch = worker.ask("watch", json!({}));
     worker.connect_http("s", &server.url(), system());
-    assert_eq!(call(&mut worker, of("alice", "ta"))["result"]["session"], "s-1");
-    assert_eq!(call(&mut worker, of("alice", "ta"))["result"], json!({"who": "Bearer ta", "session": "s-2"}));
+    assert_eq!(
+        call(&mut worker, of("alice", "ta"))["result"]["session"],
+        "s-1"
+    );
+    assert_eq!(
+        call(&mut worker, of("alice", "ta"))["result"],
+        json!({"who": "Bearer ta", "session": "s-2"})
+    );
     assert!(worker.silent(watch, Duration::from_millis(100)));
     assert_apart(&server);
 }
@@ -418,8 +623,14 @@ fn a_lost_session_is_opened_anew_with_the_same_credential_and_watchers_hear_noth
 fn what_a_users_session_says_on_its_own_is_not_told_to_everybody() {
     let server = sessions_with_stream(|reply| {
         for (method, params) in [
-            ("notifications/message", json!({"level": "info", "data": "of alice"})),
-            ("notifications/resources/updated", json!({"uri": "x://of-alice"})),
+            (
+                "notifications/message",
+                json!({"level": "info", "data": "of alice"}),
+            ),
+            (
+                "notifications/resources/updated",
+                json!({"uri": "x://of-alice"}),
+            ),
             ("notifications/tools/list_changed", json!({})),
         ] {
             reply.event(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
@@ -428,10 +639,19 @@ fn what_a_users_session_says_on_its_own_is_not_told_to_everybody() {
     let mut worker = Worker::empty();
     let watch = worker.ask("watch", json!({}));
     worker.connect_http("s", &server.url(), system());
-    assert_eq!(call(&mut worker, of("alice", "ta"))["result"]["who"], "Bearer ta");
+    assert_eq!(
+        call(&mut worker, of("alice", "ta"))["result"]["who"],
+        "Bearer ta"
+    );
     let changed = worker.event(watch, "changed");
-    assert_eq!((&changed["server"], &changed["what"]), (&json!("s"), &json!("tools")));
-    assert!(worker.silent(watch, Duration::from_millis(50)), "only that a list changed is for everybody");
+    assert_eq!(
+        (&changed["server"], &changed["what"]),
+        (&json!("s"), &json!("tools"))
+    );
+    assert!(
+        worker.silent(watch, Duration::from_millis(50)),
+        "only that a list changed is for everybody"
+    );
 }
 
 /// Sessions whose users, not the system, have a standing stream, on which `say` says something once a call was made.
@@ -473,7 +693,9 @@ fn the_level_of_log_messages_reaches_the_sessions_of_users() {
     let levels: Vec<Value> = server
         .requests()
         .iter()
-        .filter(|request| request.method() == "logging/setLevel" && authorization(request) == "Bearer ta")
+        .filter(|request| {
+            request.method() == "logging/setLevel" && authorization(request) == "Bearer ta"
+        })
         .map(|request| request.json()["params"]["level"].clone())
         .collect();
     assert_eq!(levels, [json!("debug"), json!("error")]);
@@ -490,7 +712,12 @@ fn users_of_the_first_http_transport_have_streams_of_their_own() {
             if !request.path.starts_with("/messages") {
                 return reply.respond(405, &[], b"");
             }
-            posts.lock().unwrap().entry(who).or_default().push(request.json());
+            posts
+                .lock()
+                .unwrap()
+                .entry(who)
+                .or_default()
+                .push(request.json());
             return reply.accepted();
         }
         if who == "Bearer bad" {
@@ -516,13 +743,21 @@ fn users_of_the_first_http_transport_have_streams_of_their_own() {
         }
     });
     let mut worker = Worker::empty();
-    assert_eq!(worker.connect_http("s", &server.url(), system())["result"]["protocol"], "2024-11-05");
+    assert_eq!(
+        worker.connect_http("s", &server.url(), system())["result"]["protocol"],
+        "2024-11-05"
+    );
     for (user, token) in [("alice", "ta"), ("bob", "tb"), ("alice", "ta")] {
-        assert_eq!(call(&mut worker, of(user, token))["result"], json!({"who": format!("Bearer {token}")}));
+        assert_eq!(
+            call(&mut worker, of(user, token))["result"],
+            json!({"who": format!("Bearer {token}")})
+        );
     }
     assert_eq!(call(&mut worker, of("eve", "bad"))["kind"], "unauthorized");
     let streams = |token: &str| {
-        let theirs = |request: &&Request| request.verb == "GET" && authorization(request) == format!("Bearer {token}");
+        let theirs = |request: &&Request| {
+            request.verb == "GET" && authorization(request) == format!("Bearer {token}")
+        };
         server.requests().iter().filter(theirs).count()
     };
     assert_eq!((streams("ta"), streams("tb")), (1, 1));
@@ -533,12 +768,18 @@ fn users_of_the_first_http_transport_have_streams_of_their_own() {
 fn a_local_server_and_a_broken_credential_are_refused() {
     let mut worker = Worker::empty();
     let mut local = PipeServer::hand_over(&worker.handover, 7);
-    let id = worker.ask("connect", json!({"server": "s", "generation": 1, "transport": {"stdio": {"handover": 7}}}));
+    let id = worker.ask(
+        "connect",
+        json!({"server": "s", "generation": 1, "transport": {"stdio": {"handover": 7}}}),
+    );
     local.greet(&json!({"tools": {}}));
     worker.end(id);
     let refused = call(&mut worker, of("alice", "ta"));
     assert_eq!(refused["kind"], "refused");
-    assert!(refused["error"].as_str().unwrap().contains("`url`"), "{refused}");
+    assert!(
+        refused["error"].as_str().unwrap().contains("`url`"),
+        "{refused}"
+    );
     assert!(local.lines.try_recv().is_err(), "nothing reached it");
 
     let server = sessions(who_calls);

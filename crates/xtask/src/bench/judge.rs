@@ -26,19 +26,39 @@ const UNREAD_MIB: f64 = 512.0;
 pub(super) fn judge(results: &Results) -> Vec<Target> {
     let mut targets = Vec::new();
     for connections in [16, 64] {
-        let cell = Cell { upstream: Upstream::Http, connections, size: 100 };
+        let cell = Cell {
+            upstream: Upstream::Http,
+            connections,
+            size: 100,
+        };
         targets.extend(at_most(
             format!("CPU per call, 100 B, c={connections}, × floor"),
             to_floor(results, cell, Measured::cpu),
             6.0,
         ));
         let throughput = to_floor(results, cell, |measured| measured.calls_per_second);
-        targets.extend(at_least(format!("calls per second, 100 B, c={connections}, × floor"), throughput, 0.2));
+        targets.extend(at_least(
+            format!("calls per second, 100 B, c={connections}, × floor"),
+            throughput,
+            0.2,
+        ));
     }
-    let alone = Cell { upstream: Upstream::Http, connections: 1, size: 100 };
-    targets.extend(at_most("p50, 100 B, c=1, × floor".to_owned(), to_floor(results, alone, |measured| measured.p50_us), 2.2));
+    let alone = Cell {
+        upstream: Upstream::Http,
+        connections: 1,
+        size: 100,
+    };
+    targets.extend(at_most(
+        "p50, 100 B, c=1, × floor".to_owned(),
+        to_floor(results, alone, |measured| measured.p50_us),
+        2.2,
+    ));
     for (connections, bound) in results.level.megabyte_bounds() {
-        let cell = Cell { upstream: Upstream::Http, connections, size: 1_000_000 };
+        let cell = Cell {
+            upstream: Upstream::Http,
+            connections,
+            size: 1_000_000,
+        };
         targets.extend(at_most(
             format!("CPU per call, 1 MB, c={connections}, × floor"),
             to_floor(results, cell, Measured::cpu),
@@ -46,25 +66,64 @@ pub(super) fn judge(results: &Results) -> Vec<Target> {
         ));
     }
     let crowd = results.ratio(CROWD_CELL, Place::Crowded, Place::Gate, Measured::cpu);
-    targets.extend(at_most("CPU per call with 200 servers, × with 2".to_owned(), crowd, 1.15));
+    targets.extend(at_most(
+        "CPU per call with 200 servers, × with 2".to_owned(),
+        crowd,
+        1.15,
+    ));
     let signed = results.above(CROWD_CELL, Place::Signed, Place::Gate);
-    targets.extend(at_most("CPU of a signed call above an unsigned one, µs".to_owned(), signed, 150.0));
-    targets.extend(at_most("idle memory of gate and worker, MiB".to_owned(), Some(results.idle_gate_bytes as f64 / MIB), 30.0));
-    targets.extend(at_most("first call after a start, ms".to_owned(), Some(median(results.first_call_ms.clone())), 100.0));
+    targets.extend(at_most(
+        "CPU of a signed call above an unsigned one, µs".to_owned(),
+        signed,
+        150.0,
+    ));
+    targets.extend(at_most(
+        "idle memory of gate and worker, MiB".to_owned(),
+        Some(results.idle_gate_bytes as f64 / MIB),
+        30.0,
+    ));
+    targets.extend(at_most(
+        "first call after a start, ms".to_owned(),
+        Some(median(results.first_call_ms.clone())),
+        100.0,
+    ));
     for work in &WORKS {
         let cost = work.among(&results.costs).zip(work.bound);
-        targets.extend(cost.and_then(|(cost, bound)| at_most(format!("{}, µs", cost.name()), Some(cost.median()), bound)));
+        targets.extend(cost.and_then(|(cost, bound)| {
+            at_most(format!("{}, µs", cost.name()), Some(cost.median()), bound)
+        }));
     }
-    let long = results.neighbours.iter().filter(|neighbour| neighbour.is_long());
+    let long = results
+        .neighbours
+        .iter()
+        .filter(|neighbour| neighbour.is_long());
     let worst = long.map(Neighbour::beside_ms).max_by(f64::total_cmp);
-    targets.extend(at_most("p99 beside 30 MiB results of any text, ms".to_owned(), worst, 50.0));
-    let busy = results.neighbours.iter().find(|neighbour| !neighbour.is_long());
-    targets.extend(at_most("p99 beside a greedy caller, × alone".to_owned(), busy.map(Neighbour::ratio), 3.0));
+    targets.extend(at_most(
+        "p99 beside 30 MiB results of any text, ms".to_owned(),
+        worst,
+        50.0,
+    ));
+    let busy = results
+        .neighbours
+        .iter()
+        .find(|neighbour| !neighbour.is_long());
+    targets.extend(at_most(
+        "p99 beside a greedy caller, × alone".to_owned(),
+        busy.map(Neighbour::ratio),
+        3.0,
+    ));
     let unread = &results.unread;
     let memory = (unread.connections > 0).then_some(unread.resident_bytes as f64 / MIB);
-    targets.extend(at_most(format!("memory, {} connections unread, MiB", unread.connections), memory, UNREAD_MIB));
+    targets.extend(at_most(
+        format!("memory, {} connections unread, MiB", unread.connections),
+        memory,
+        UNREAD_MIB,
+    ));
     if results.level != Level::Plain {
-        targets.extend(gains(&results.costs).filter_map(|(name, value, bound)| at_most(name, Some(value), bound)));
+        targets.extend(
+            gains(&results.costs)
+                .filter_map(|(name, value, bound)| at_most(name, Some(value), bound)),
+        );
     }
     targets
 }
@@ -74,9 +133,19 @@ fn to_floor(results: &Results, cell: Cell, of: fn(&Measured) -> f64) -> Option<f
 }
 
 fn at_most(name: String, value: Option<f64>, bound: f64) -> Option<Target> {
-    value.map(|value| Target { name, value, bound: format!("≤ {bound}"), met: value <= bound })
+    value.map(|value| Target {
+        name,
+        value,
+        bound: format!("≤ {bound}"),
+        met: value <= bound,
+    })
 }
 
 fn at_least(name: String, value: Option<f64>, bound: f64) -> Option<Target> {
-    value.map(|value| Target { name, value, bound: format!("≥ {bound}"), met: value >= bound })
+    value.map(|value| Target {
+        name,
+        value,
+        bound: format!("≥ {bound}"),
+        met: value >= bound,
+    })
 }

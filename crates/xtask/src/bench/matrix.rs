@@ -41,7 +41,11 @@ pub(super) struct Cell {
 }
 
 /// The cell in which a gate with many servers is compared with one that has few.
-pub(super) const CROWD_CELL: Cell = Cell { upstream: Upstream::Http, connections: 16, size: 100 };
+pub(super) const CROWD_CELL: Cell = Cell {
+    upstream: Upstream::Http,
+    connections: 16,
+    size: 100,
+};
 
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -67,7 +71,11 @@ pub(super) struct Measured {
 impl Measured {
     /// CPU seconds of what stands in between, per 10,000 calls.
     pub(super) fn cpu(&self) -> f64 {
-        if self.calls == 0 { 0.0 } else { self.cpu_seconds * 10_000.0 / self.calls as f64 }
+        if self.calls == 0 {
+            0.0
+        } else {
+            self.cpu_seconds * 10_000.0 / self.calls as f64
+        }
     }
 }
 
@@ -100,13 +108,25 @@ pub(super) struct Results {
 
 impl Results {
     pub(super) fn row(&self, cell: Cell, place: Place) -> Option<&Row> {
-        self.rows.iter().find(|row| row.cell == cell && row.place == place)
+        self.rows
+            .iter()
+            .find(|row| row.cell == cell && row.place == place)
     }
 
     /// The median, over rounds, of one place's value divided by another's in the same round.
-    pub(super) fn ratio(&self, cell: Cell, place: Place, to: Place, of: fn(&Measured) -> f64) -> Option<f64> {
+    pub(super) fn ratio(
+        &self,
+        cell: Cell,
+        place: Place,
+        to: Place,
+        of: fn(&Measured) -> f64,
+    ) -> Option<f64> {
         let (these, those) = (self.row(cell, place)?, self.row(cell, to)?);
-        let pairs = these.rounds.iter().zip(&those.rounds).filter(|(_, that)| of(that) > 0.0);
+        let pairs = these
+            .rounds
+            .iter()
+            .zip(&those.rounds)
+            .filter(|(_, that)| of(that) > 0.0);
         let ratios: Vec<f64> = pairs.map(|(this, that)| of(this) / of(that)).collect();
         (!ratios.is_empty()).then(|| median(ratios))
     }
@@ -115,13 +135,28 @@ impl Results {
     pub(super) fn above(&self, cell: Cell, place: Place, than: Place) -> Option<f64> {
         let (these, those) = (self.row(cell, place)?, self.row(cell, than)?);
         let micros = |measured: &Measured| measured.cpu() * 100.0;
-        Some(median(these.rounds.iter().zip(&those.rounds).map(|(this, that)| micros(this) - micros(that)).collect()))
+        Some(median(
+            these
+                .rounds
+                .iter()
+                .zip(&those.rounds)
+                .map(|(this, that)| micros(this) - micros(that))
+                .collect(),
+        ))
     }
 
     fn add(&mut self, cell: Cell, place: Place, measured: Measured) {
-        match self.rows.iter_mut().find(|row| row.cell == cell && row.place == place) {
+        match self
+            .rows
+            .iter_mut()
+            .find(|row| row.cell == cell && row.place == place)
+        {
             Some(row) => row.rounds.push(measured),
-            None => self.rows.push(Row { cell, place, rounds: vec![measured] }),
+            None => self.rows.push(Row {
+                cell,
+                place,
+                rounds: vec![measured],
+            }),
         }
     }
 }
@@ -133,7 +168,10 @@ pub(super) fn median(mut values: Vec<f64>) -> f64 {
 
 /// Runs the whole plan.
 pub(super) fn measure(mut stand: Stand, plan: &Plan) -> Result<Results> {
-    let mut results = Results { first_call_ms: stand.first_calls(plan.starts)?, ..Results::default() };
+    let mut results = Results {
+        first_call_ms: stand.first_calls(plan.starts)?,
+        ..Results::default()
+    };
     sleep(Duration::from_secs(1));
     (results.idle_floor_bytes, results.idle_gate_bytes) = stand.idle_bytes();
     for round in 0..plan.rounds {
@@ -150,7 +188,8 @@ pub(super) fn measure(mut stand: Stand, plan: &Plan) -> Result<Results> {
         }
     }
     if plan.neighbours > 0 {
-        (results.neighbours, results.unread) = neighbours::measure(&stand, plan.neighbours, plan.seconds)?;
+        (results.neighbours, results.unread) =
+            neighbours::measure(&stand, plan.neighbours, plan.seconds)?;
     }
     Ok(results)
 }
@@ -159,7 +198,13 @@ pub(super) fn measure(mut stand: Stand, plan: &Plan) -> Result<Results> {
 fn places(cell: Cell) -> Vec<Place> {
     match cell.upstream {
         Upstream::Stdio => vec![Place::Direct, Place::Gate],
-        Upstream::Http if cell == CROWD_CELL => vec![Place::Direct, Place::Floor, Place::Gate, Place::Crowded, Place::Signed],
+        Upstream::Http if cell == CROWD_CELL => vec![
+            Place::Direct,
+            Place::Floor,
+            Place::Gate,
+            Place::Crowded,
+            Place::Signed,
+        ],
         Upstream::Http => vec![Place::Direct, Place::Floor, Place::Gate],
     }
 }

@@ -12,7 +12,9 @@ use super::{
 use crate::say;
 
 /// Kinds of text that a long result is made of: ordinary ones, and those that are dearest to search.
-const LONG_TEXTS: [&str; 8] = ["prose", "rows", "russian", "words", "slack", "azure", "aws", "jwt"];
+const LONG_TEXTS: [&str; 8] = [
+    "prose", "rows", "russian", "words", "slack", "azure", "aws", "jwt",
+];
 /// As long as a result may be, but for what is around it.
 const LONG: usize = 30 << 20;
 
@@ -30,7 +32,11 @@ pub(super) struct Neighbour {
 impl Neighbour {
     /// The median, over rounds, of beside to alone.
     pub(super) fn ratio(&self) -> f64 {
-        let pairs = self.alone_us.iter().zip(&self.beside_us).filter(|(alone, _)| **alone > 0.0);
+        let pairs = self
+            .alone_us
+            .iter()
+            .zip(&self.beside_us)
+            .filter(|(alone, _)| **alone > 0.0);
         median(pairs.map(|(alone, beside)| beside / alone).collect())
     }
 
@@ -73,29 +79,54 @@ fn others() -> Vec<Other> {
     std::iter::once(busy).chain(long).collect()
 }
 
-pub(super) fn measure(stand: &Stand, rounds: usize, seconds: f64) -> Result<(Vec<Neighbour>, Unread)> {
+pub(super) fn measure(
+    stand: &Stand,
+    rounds: usize,
+    seconds: f64,
+) -> Result<(Vec<Neighbour>, Unread)> {
     let mut all = Vec::new();
     for other in others() {
         say(format_args!("beside {}", other.scene));
-        let mut neighbour = Neighbour { scene: other.scene, alone_us: Vec::new(), beside_us: Vec::new(), others_calls: 0 };
+        let mut neighbour = Neighbour {
+            scene: other.scene,
+            alone_us: Vec::new(),
+            beside_us: Vec::new(),
+            others_calls: 0,
+        };
         for _ in 0..rounds {
             neighbour.alone_us.push(stand.polite(seconds)?.p99_us);
-            let (polite, greedy) = stand.beside(&other.options, seconds).with_context(|| neighbour.scene.clone())?;
+            let (polite, greedy) = stand
+                .beside(&other.options, seconds)
+                .with_context(|| neighbour.scene.clone())?;
             neighbour.beside_us.push(polite.p99_us);
             neighbour.others_calls += greedy.calls;
         }
         all.push(neighbour);
     }
-    say(format_args!("{CONNECTIONS_UNREAD} connections that never read"));
-    let Measured { calls, resident_bytes, .. } = stand.unread(LONG, seconds)?;
-    Ok((all, Unread { connections: calls, resident_bytes }))
+    say(format_args!(
+        "{CONNECTIONS_UNREAD} connections that never read"
+    ));
+    let Measured {
+        calls,
+        resident_bytes,
+        ..
+    } = stand.unread(LONG, seconds)?;
+    Ok((
+        all,
+        Unread {
+            connections: calls,
+            resident_bytes,
+        },
+    ))
 }
 
 pub(super) fn show(neighbours: &[Neighbour], unread: &Unread) {
     if neighbours.is_empty() {
         return;
     }
-    say("\nbeside another caller (medians)                         p99 alone µs   beside µs   ratio   other's calls");
+    say(
+        "\nbeside another caller (medians)                         p99 alone µs   beside µs   ratio   other's calls",
+    );
     for neighbour in neighbours {
         say(format_args!(
             "  {:52} {:13.0} {:11.0} {:7.1} {:15}",

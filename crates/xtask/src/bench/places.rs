@@ -25,8 +25,14 @@ const CROWD: usize = 200;
 pub(super) const CONNECTIONS_UNREAD: usize = 4096;
 
 /// What takes part.
-pub(super) const PROGRAMS: [&str; 6] =
-    ["portcullis", "portcullis-worker", "bench-upstream", "bench-floor", "bench-load", "bench-decide"];
+pub(super) const PROGRAMS: [&str; 6] = [
+    "portcullis",
+    "portcullis-worker",
+    "bench-upstream",
+    "bench-floor",
+    "bench-load",
+    "bench-decide",
+];
 
 /// Where the built programs are.
 #[derive(Debug, Clone)]
@@ -35,7 +41,11 @@ pub(super) struct Programs(PathBuf);
 impl Programs {
     pub(super) fn in_directory(directory: PathBuf) -> Result<Self> {
         for name in PROGRAMS {
-            ensure!(directory.join(name).is_file(), "{} was not built", directory.join(name).display());
+            ensure!(
+                directory.join(name).is_file(),
+                "{} was not built",
+                directory.join(name).display()
+            );
         }
         Ok(Self(directory))
     }
@@ -56,7 +66,10 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        let _asked = Command::new("kill").arg(self.pid().to_string()).stderr(Stdio::null()).status();
+        let _asked = Command::new("kill")
+            .arg(self.pid().to_string())
+            .stderr(Stdio::null())
+            .status();
         let deadline = Instant::now() + STOP_WITHIN;
         while Instant::now() < deadline {
             if !matches!(self.0.try_wait(), Ok(None)) {
@@ -78,14 +91,23 @@ struct Service {
 impl Service {
     fn start(command: &mut Command) -> Result<Self> {
         let program = command.get_program().to_owned();
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start {program:?}"))?;
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {program:?}"))?;
         let stdout = child.stdout.take().context("no stdout")?;
         let process = Owned(child);
         let mut line = String::new();
         std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line)?;
-        let url = line.trim().strip_prefix("listening on ").with_context(|| format!("{program:?} said `{line}`"))?;
-        Ok(Self { url: url.to_owned(), process })
+        let url = line
+            .trim()
+            .strip_prefix("listening on ")
+            .with_context(|| format!("{program:?} said `{line}`"))?;
+        Ok(Self {
+            url: url.to_owned(),
+            process,
+        })
     }
 
     fn authority(&self) -> &str {
@@ -107,9 +129,13 @@ pub(super) struct Gate {
 
 impl Gate {
     fn start(programs: &Programs, upstream: &str, servers: usize) -> Result<Self> {
-        let home = std::env::temp_dir().join(format!("portcullis-bench-{}-{servers}", std::process::id()));
+        let home =
+            std::env::temp_dir().join(format!("portcullis-bench-{}-{servers}", std::process::id()));
         fs::create_dir_all(&home)?;
-        fs::write(home.join("portcullis.yaml"), configuration(programs, upstream, servers))?;
+        fs::write(
+            home.join("portcullis.yaml"),
+            configuration(programs, upstream, servers),
+        )?;
         let listen = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         let mut gate = Self {
             process: None,
@@ -121,43 +147,75 @@ impl Gate {
         };
         gate.up()?;
         let token = gate.home.join("state").join("client.token");
-        let text = fs::read_to_string(&token).with_context(|| format!("cannot read {}", token.display()))?;
+        let text = fs::read_to_string(&token)
+            .with_context(|| format!("cannot read {}", token.display()))?;
         gate.token = text.trim().to_owned();
         gate.another = gate.new_token("another")?;
         Ok(gate)
     }
 
     fn new_token(&self, name: &str) -> Result<String> {
-        let said = output(Command::new(&self.program).arg("--home").arg(&self.home).args(["--json", "token", "new", name]))?;
-        let said: Value = serde_json::from_str(&said).with_context(|| format!("`token new` said {said}"))?;
-        Ok(said.get("token").and_then(Value::as_str).context("`token new` said no token")?.to_owned())
+        let said = output(
+            Command::new(&self.program)
+                .arg("--home")
+                .arg(&self.home)
+                .args(["--json", "token", "new", name]),
+        )?;
+        let said: Value =
+            serde_json::from_str(&said).with_context(|| format!("`token new` said {said}"))?;
+        Ok(said
+            .get("token")
+            .and_then(Value::as_str)
+            .context("`token new` said no token")?
+            .to_owned())
     }
 
     fn command(&self) -> Vec<String> {
         let text = |path: &Path| path.display().to_string();
         let up = ["up", "--listen", &self.listen, "--no-snippets"].map(str::to_owned);
-        [vec![text(&self.program), "--home".to_owned(), text(&self.home)], up.to_vec()].concat()
+        [
+            vec![text(&self.program), "--home".to_owned(), text(&self.home)],
+            up.to_vec(),
+        ]
+        .concat()
     }
 
     /// Starts it and waits until its door is open.
     fn up(&mut self) -> Result<()> {
-        let (log, face) = (self.home.join("gate.log"), self.home.join("run").join("gate.json"));
+        let (log, face) = (
+            self.home.join("gate.log"),
+            self.home.join("run").join("gate.json"),
+        );
         let words = self.command();
         let mut command = Command::new(&self.program);
-        command.args(words.iter().skip(1)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(&log)?);
-        let mut process = Owned(command.spawn().with_context(|| format!("cannot start {}", self.program.display()))?);
+        command
+            .args(words.iter().skip(1))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&log)?);
+        let mut process = Owned(
+            command
+                .spawn()
+                .with_context(|| format!("cannot start {}", self.program.display()))?,
+        );
         let said = || fs::read_to_string(&log).unwrap_or_default();
         let deadline = Instant::now() + READY_WITHIN;
         loop {
             if let Some(status) = process.0.try_wait()? {
                 bail!("the gate ended with {status}:\n{}", said());
             }
-            let shown = fs::read(&face).ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+            let shown = fs::read(&face)
+                .ok()
+                .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
             if shown.and_then(|face| face.get("pid")?.as_u64()) == Some(u64::from(process.pid())) {
                 self.process = Some(process);
                 return Ok(());
             }
-            ensure!(Instant::now() < deadline, "the gate was not ready within {READY_WITHIN:?}:\n{}", said());
+            ensure!(
+                Instant::now() < deadline,
+                "the gate was not ready within {READY_WITHIN:?}:\n{}",
+                said()
+            );
             sleep(LOOK_AGAIN);
         }
     }
@@ -166,8 +224,11 @@ impl Gate {
     fn await_servers(&self, wanted: usize) -> Result<()> {
         let deadline = Instant::now() + READY_WITHIN;
         loop {
-            let listed =
-                Command::new(&self.program).arg("--home").arg(&self.home).args(["servers", "list", "--json"]).output()?;
+            let listed = Command::new(&self.program)
+                .arg("--home")
+                .arg(&self.home)
+                .args(["servers", "list", "--json"])
+                .output()?;
             let text = String::from_utf8_lossy(&listed.stdout);
             if text.matches("\"connected\"").count() >= wanted {
                 return Ok(());
@@ -184,8 +245,11 @@ impl Gate {
     /// The gate and its worker; servers it started are not its own cost.
     fn pids(&self) -> Vec<u32> {
         let own = self.process.as_ref().map(Owned::pid);
-        let all = own.into_iter().flat_map(|pid| descendants(pid).into_iter().chain([pid]));
-        all.filter(|pid| !command_line(*pid).contains("bench-upstream")).collect()
+        let all = own
+            .into_iter()
+            .flat_map(|pid| descendants(pid).into_iter().chain([pid]));
+        all.filter(|pid| !command_line(*pid).contains("bench-upstream"))
+            .collect()
     }
 
     fn url(&self) -> String {
@@ -209,7 +273,9 @@ fn configuration(programs: &Programs, upstream: &str, servers: usize) -> String 
         command.display()
     );
     for number in 2..servers {
-        yaml.push_str(&format!("  other{number}:\n    url: \"{upstream}\"\n    classification: PUBLIC\n"));
+        yaml.push_str(&format!(
+            "  other{number}:\n    url: \"{upstream}\"\n    classification: PUBLIC\n"
+        ));
     }
     yaml
 }
@@ -219,7 +285,10 @@ fn descendants(parent: u32) -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let children: Vec<u32> = pids.filter(|pid| parent_of(*pid) == Some(parent)).collect();
-    let below = children.iter().flat_map(|child| descendants(*child)).collect();
+    let below = children
+        .iter()
+        .flat_map(|child| descendants(*child))
+        .collect();
     [children, below].concat()
 }
 
@@ -230,7 +299,9 @@ fn parent_of(pid: u32) -> Option<u32> {
 }
 
 fn command_line(pid: u32) -> String {
-    fs::read(format!("/proc/{pid}/cmdline")).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    fs::read(format!("/proc/{pid}/cmdline"))
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default()
 }
 
 /// Everything that takes part, up and connected.
@@ -248,16 +319,31 @@ pub(super) struct Stand {
 impl Stand {
     pub(super) fn start(programs: &Programs, era: &str, text: &str) -> Result<Self> {
         let upstream = Service::start(Command::new(programs.path("bench-upstream")).arg("http"))?;
-        let floor = Service::start(Command::new(programs.path("bench-floor")).args(["--upstream", upstream.authority()]))?;
+        let floor = Service::start(
+            Command::new(programs.path("bench-floor")).args(["--upstream", upstream.authority()]),
+        )?;
         let gate = Gate::start(programs, &upstream.url, 2)?;
         let crowded = Gate::start(programs, &upstream.url, CROWD)?;
         gate.await_servers(2)?;
         crowded.await_servers(CROWD)?;
-        Ok(Self { programs: programs.clone(), era: era.to_owned(), text: text.to_owned(), gate, crowded, floor, upstream })
+        Ok(Self {
+            programs: programs.clone(),
+            era: era.to_owned(),
+            text: text.to_owned(),
+            gate,
+            crowded,
+            floor,
+            upstream,
+        })
     }
 
     /// Runs the load once.
-    pub(super) fn load(&self, place: Place, upstream: Upstream, options: &[(&str, String)]) -> Result<Measured> {
+    pub(super) fn load(
+        &self,
+        place: Place,
+        upstream: Upstream,
+        options: &[(&str, String)],
+    ) -> Result<Measured> {
         let mut load = Command::new(self.programs.path("bench-load"));
         let direct_pipe = (place, upstream) == (Place::Direct, Upstream::Stdio);
         load.arg(match place {
@@ -269,7 +355,9 @@ impl Stand {
             load.arg(format!("--{name}")).arg(value);
         }
         if direct_pipe {
-            load.arg("--").arg(self.programs.path("bench-upstream")).arg("stdio");
+            load.arg("--")
+                .arg(self.programs.path("bench-upstream"))
+                .arg("stdio");
         } else {
             self.address(&mut load, place, upstream);
         }
@@ -277,7 +365,11 @@ impl Stand {
     }
 
     fn address(&self, load: &mut Command, place: Place, upstream: Upstream) {
-        let tool = if upstream == Upstream::Http { "echo__echo" } else { "pipe__echo" };
+        let tool = if upstream == Upstream::Http {
+            "echo__echo"
+        } else {
+            "pipe__echo"
+        };
         let (url, gate) = match place {
             Place::Direct => (self.upstream.url.clone(), None),
             Place::Floor => (self.floor.url.clone(), None),
@@ -306,16 +398,33 @@ impl Stand {
     }
 
     /// The polite caller beside another one, who begins before it and ends after it.
-    pub(super) fn beside(&self, options: &[(&str, String)], seconds: f64) -> Result<(Measured, Measured)> {
+    pub(super) fn beside(
+        &self,
+        options: &[(&str, String)],
+        seconds: f64,
+    ) -> Result<(Measured, Measured)> {
         let mut load = Command::new(self.programs.path("bench-load"));
         load.arg("http");
         self.as_another(&mut load, options);
-        load.args(["--warm-up", &HEAD_START.as_secs_f64().to_string(), "--measure", &(seconds + 0.5).to_string()]);
-        let greedy = load.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        load.args([
+            "--warm-up",
+            &HEAD_START.as_secs_f64().to_string(),
+            "--measure",
+            &(seconds + 0.5).to_string(),
+        ]);
+        let greedy = load
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
         sleep(HEAD_START);
         let polite = self.polite(seconds);
         let output = greedy.wait_with_output()?;
-        ensure!(output.status.success(), "the other caller failed: {}", String::from_utf8_lossy(&output.stderr));
+        ensure!(
+            output.status.success(),
+            "the other caller failed: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         Ok((polite?, serde_json::from_slice(&output.stdout)?))
     }
 
@@ -358,7 +467,11 @@ impl Stand {
             self.address(&mut load, Place::Gate, Upstream::Http);
             load.arg("--").args(self.gate.command());
             let said: Value = json(&mut load).context("the first call after a start")?;
-            all.push(said.get("milliseconds").and_then(Value::as_f64).context("bench-load said no time")?);
+            all.push(
+                said.get("milliseconds")
+                    .and_then(Value::as_f64)
+                    .context("bench-load said no time")?,
+            );
         }
         self.gate.up()?;
         self.gate.await_servers(2)?;
@@ -368,8 +481,16 @@ impl Stand {
 
 fn resident_bytes(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
-    line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap_or(0) * 1024
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap_or_default();
+    line.trim()
+        .trim_end_matches("kB")
+        .trim()
+        .parse::<u64>()
+        .unwrap_or(0)
+        * 1024
 }
 
 /// What a program prints, as a value.
@@ -380,8 +501,15 @@ fn json<T: serde::de::DeserializeOwned>(command: &mut Command) -> Result<T> {
 
 /// What a program prints.
 pub(super) fn output(command: &mut Command) -> Result<String> {
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {:?}", command.get_program()))?;
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot start {:?}", command.get_program()))?;
     let complained = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{:?} failed: {complained}", command.get_program());
+    ensure!(
+        output.status.success(),
+        "{:?} failed: {complained}",
+        command.get_program()
+    );
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

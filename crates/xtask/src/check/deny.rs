@@ -24,14 +24,28 @@ pub(crate) fn run() -> Result<Tally> {
     if has_advisories() {
         checks.push("advisories");
     } else {
-        say(format_args!("      no advisories: their database is not at hand; `cargo deny fetch db` gets it"));
+        say(format_args!(
+            "      no advisories: their database is not at hand; `cargo deny fetch db` gets it"
+        ));
     }
     // The graph names crates of platforms that nothing here was built for; without a network what is there must do.
-    let _fetched = Command::new("cargo").args(["fetch", "--quiet", "--locked"]).current_dir(process::root()?).status();
+    let _fetched = Command::new("cargo")
+        .args(["fetch", "--quiet", "--locked"])
+        .current_dir(process::root()?)
+        .status();
     let mut command = Command::new(&tool);
-    command.args(["--offline", "check", "--hide-inclusion-graph"]).args(&checks).current_dir(process::root()?);
-    let status = command.status().with_context(|| format!("cannot run {}", tool.display()))?;
-    ensure!(status.success(), "`cargo deny check {}` failed", checks.join(" "));
+    command
+        .args(["--offline", "check", "--hide-inclusion-graph"])
+        .args(&checks)
+        .current_dir(process::root()?);
+    let status = command
+        .status()
+        .with_context(|| format!("cannot run {}", tool.display()))?;
+    ensure!(
+        status.success(),
+        "`cargo deny check {}` failed",
+        checks.join(" ")
+    );
     Ok(Tally::passed(checks.len()))
 }
 
@@ -48,11 +62,22 @@ fn tool() -> Result<PathBuf> {
     if !is_ours(&tool) {
         say(format_args!("      building cargo-deny {VERSION} (once)"));
         let mut install = Command::new("cargo");
-        install.args(["install", "--quiet", "--locked", "--force", "--debug", "--root"]).arg(&home);
-        install.arg("--target-dir").arg(home.join("build")).arg(format!("cargo-deny@{VERSION}"));
+        install
+            .args([
+                "install", "--quiet", "--locked", "--force", "--debug", "--root",
+            ])
+            .arg(&home);
+        install
+            .arg("--target-dir")
+            .arg(home.join("build"))
+            .arg(format!("cargo-deny@{VERSION}"));
         let log = tools.join("cargo-deny.log");
         let status = process::run_bounded(&mut install, &log, INSTALL_LIMIT)?;
-        ensure!(status.success() && is_ours(&tool), "cargo-deny could not be built; see {}", log.display());
+        ensure!(
+            status.success() && is_ours(&tool),
+            "cargo-deny could not be built; see {}",
+            log.display()
+        );
         // What it was built from is larger than everything we build.
         let _ = std::fs::remove_dir_all(home.join("build"));
     }
@@ -60,14 +85,25 @@ fn tool() -> Result<PathBuf> {
 }
 
 fn is_ours(tool: &Path) -> bool {
-    let said = Command::new(tool).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output();
-    said.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).trim() == format!("cargo-deny {VERSION}"))
+    let said = Command::new(tool)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    said.is_ok_and(|said| {
+        String::from_utf8_lossy(&said.stdout).trim() == format!("cargo-deny {VERSION}")
+    })
 }
 
 /// Whether the database of advisories was fetched before.
 fn has_advisories() -> bool {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")));
+    let home =
+        home.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")));
     let databases = home.and_then(|home| std::fs::read_dir(home.join("advisory-dbs")).ok());
-    databases.is_some_and(|entries| entries.flatten().any(|entry| entry.path().join(".git").exists()))
+    databases.is_some_and(|entries| {
+        entries
+            .flatten()
+            .any(|entry| entry.path().join(".git").exists())
+    })
 }

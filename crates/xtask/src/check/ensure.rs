@@ -19,9 +19,16 @@ pub(super) fn toolchain() -> Result<Tally> {
     for (component, program) in [("rustfmt", "cargo-fmt"), ("clippy", "cargo-clippy")] {
         if !answers(program, &["--version"]) {
             say(format_args!("installing {component} (once)"));
-            let status = Command::new("rustup").args(["component", "add", component]).status();
-            let status = status.with_context(|| format!("{component} is missing, and so is rustup to install it"))?;
-            ensure!(status.success(), "`rustup component add {component}` failed");
+            let status = Command::new("rustup")
+                .args(["component", "add", component])
+                .status();
+            let status = status.with_context(|| {
+                format!("{component} is missing, and so is rustup to install it")
+            })?;
+            ensure!(
+                status.success(),
+                "`rustup component add {component}` failed"
+            );
         }
     }
     program("git", &["--version"], &["git"])?;
@@ -31,7 +38,11 @@ pub(super) fn toolchain() -> Result<Tally> {
 /// What other people's servers and clients run on.
 pub(super) fn foreign() -> Result<Tally> {
     program("npm", &["--version"], &["nodejs", "npm"])?;
-    program("python3", &["-c", "import ensurepip, venv"], &["python3", "python3-venv"])?;
+    program(
+        "python3",
+        &["-c", "import ensurepip, venv"],
+        &["python3", "python3-venv"],
+    )?;
     Ok(Tally::passed(1))
 }
 
@@ -47,7 +58,12 @@ fn program(name: &str, probe: &[&str], packages: &[&str]) -> Result<()> {
         return Ok(());
     }
     debian(packages)?;
-    ensure!(answers(name, probe), "`{name} {}` still fails after installing {}", probe.join(" "), packages.join(" "));
+    ensure!(
+        answers(name, probe),
+        "`{name} {}` still fails after installing {}",
+        probe.join(" "),
+        packages.join(" ")
+    );
     Ok(())
 }
 
@@ -55,18 +71,32 @@ fn program(name: &str, probe: &[&str], packages: &[&str]) -> Result<()> {
 fn debian(packages: &[&str]) -> Result<()> {
     let list = packages.join(" ");
     if !answers("apt-get", &["--version"]) || !is_root() {
-        bail!("missing: {list}. Install with your package manager, on Debian: sudo apt-get install {list}");
+        bail!(
+            "missing: {list}. Install with your package manager, on Debian: sudo apt-get install {list}"
+        );
     }
     say(format_args!("installing {list} (once)"));
-    let install = || apt(&["install", "-y", "-qq", "--no-install-recommends"], packages);
+    let install = || {
+        apt(
+            &["install", "-y", "-qq", "--no-install-recommends"],
+            packages,
+        )
+    };
     // The package lists may be old or absent; refresh them once and try again.
-    ensure!(install() || (apt(&["update", "-qq"], &[]) && install()), "apt-get could not install {list}");
+    ensure!(
+        install() || (apt(&["update", "-qq"], &[]) && install()),
+        "apt-get could not install {list}"
+    );
     Ok(())
 }
 
 fn apt(verb: &[&str], packages: &[&str]) -> bool {
     let mut apt = Command::new("apt-get");
-    apt.args(verb).args(packages).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null()).stdout(Stdio::null());
+    apt.args(verb)
+        .args(packages)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
     apt.status().is_ok_and(|status| status.success())
 }
 
@@ -76,6 +106,10 @@ fn is_root() -> bool {
 
 fn answers(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

@@ -14,11 +14,31 @@ use crate::{
 
 /// After the workspace's own tests, in this order.
 pub(super) const SUITES: &[Step] = &[
-    Step { name: "a fault at every system call", again: "cargo run -p audit --example syscall_faults", run: syscall_faults },
-    Step { name: "conformance, direct", again: "cargo xtask conformance --direct", run: conformance_direct },
-    Step { name: "conformance, through the gate", again: "cargo xtask conformance --through-gate", run: conformance_through },
-    Step { name: "conformance, behind a provider", again: "cargo xtask conformance --with-oauth", run: conformance_with_oauth },
-    Step { name: "bench, tiny", again: "cargo xtask bench --smoke", run: bench_smoke },
+    Step {
+        name: "a fault at every system call",
+        again: "cargo run -p audit --example syscall_faults",
+        run: syscall_faults,
+    },
+    Step {
+        name: "conformance, direct",
+        again: "cargo xtask conformance --direct",
+        run: conformance_direct,
+    },
+    Step {
+        name: "conformance, through the gate",
+        again: "cargo xtask conformance --through-gate",
+        run: conformance_through,
+    },
+    Step {
+        name: "conformance, behind a provider",
+        again: "cargo xtask conformance --with-oauth",
+        run: conformance_with_oauth,
+    },
+    Step {
+        name: "bench, tiny",
+        again: "cargo xtask bench --smoke",
+        run: bench_smoke,
+    },
 ];
 
 /// Every instance of every system call that the ledger makes on its files, killed or failed. The random kills are among the tests; more of
@@ -26,7 +46,14 @@ pub(super) const SUITES: &[Step] = &[
 /// the whole gate.
 fn syscall_faults() -> Result<Tally> {
     ensure::faults()?;
-    cargo(&["run", "--quiet", "-p", "audit", "--example", "syscall_faults"])
+    cargo(&[
+        "run",
+        "--quiet",
+        "-p",
+        "audit",
+        "--example",
+        "syscall_faults",
+    ])
 }
 
 /// The official suite against our own fixture: shows that a failure through the gate is the gate's.
@@ -46,7 +73,10 @@ fn conformance_with_oauth() -> Result<Tally> {
 
 fn counted(summaries: &[Summary]) -> Tally {
     summaries.iter().for_each(say);
-    Tally { passed: summaries.iter().map(Summary::passed).sum(), failed: summaries.iter().map(Summary::failed).sum() }
+    Tally {
+        passed: summaries.iter().map(Summary::passed).sum(),
+        failed: summaries.iter().map(Summary::failed).sum(),
+    }
 }
 
 /// The benchmark at its smallest, so that it cannot rot unseen.

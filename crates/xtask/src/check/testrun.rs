@@ -20,7 +20,10 @@ pub(super) fn all() -> Result<Tally> {
     cargo(&["build", "--quiet", "--workspace", "--bins"])?;
     let mut tally = Tally::default();
     for (package, target) in OWN_MAIN {
-        tally.add(counted(&["test", "--quiet", "--package", package, "--test", target], verdict)?);
+        tally.add(counted(
+            &["test", "--quiet", "--package", package, "--test", target],
+            verdict,
+        )?);
     }
     tally.add(with_a_harness()?);
     Ok(tally)
@@ -29,17 +32,46 @@ pub(super) fn all() -> Result<Tally> {
 fn with_a_harness() -> Result<Tally> {
     if has_nextest() {
         cargo(&["nextest", "run", "--workspace", "--no-run", "--cargo-quiet"])?;
-        return counted(&["nextest", "run", "--workspace", "--cargo-quiet", "--no-fail-fast", "--status-level", "fail"], summary);
+        return counted(
+            &[
+                "nextest",
+                "run",
+                "--workspace",
+                "--cargo-quiet",
+                "--no-fail-fast",
+                "--status-level",
+                "fail",
+            ],
+            summary,
+        );
     }
-    cargo(&["test", "--quiet", "--workspace", "--all-targets", "--no-run"])?;
-    counted(&["test", "--workspace", "--all-targets", "--no-fail-fast"], summary)
+    cargo(&[
+        "test",
+        "--quiet",
+        "--workspace",
+        "--all-targets",
+        "--no-run",
+    ])?;
+    counted(
+        &["test", "--workspace", "--all-targets", "--no-fail-fast"],
+        summary,
+    )
 }
 
 /// Tests that live beside the code; no other program is started.
 pub(super) fn unit() -> Result<Tally> {
     if has_nextest() {
         return counted(
-            &["nextest", "run", "--workspace", "--lib", "--bins", "--cargo-quiet", "--status-level", "fail"],
+            &[
+                "nextest",
+                "run",
+                "--workspace",
+                "--lib",
+                "--bins",
+                "--cargo-quiet",
+                "--status-level",
+                "fail",
+            ],
             summary,
         );
     }
@@ -47,14 +79,22 @@ pub(super) fn unit() -> Result<Tally> {
 }
 
 fn has_nextest() -> bool {
-    let probe = Command::new("cargo").args(["nextest", "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let probe = Command::new("cargo")
+        .args(["nextest", "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
     probe.is_ok_and(|status| status.success())
 }
 
 /// Shows the runner's output as it comes and counts what `read` finds in it.
 fn counted(arguments: &[&str], read: fn(&str) -> Option<Tally>) -> Result<Tally> {
     let mut command = Command::new("cargo");
-    command.args(arguments).current_dir(process::root()?).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(arguments)
+        .current_dir(process::root()?)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().context("cannot start cargo")?;
     let stderr = child.stderr.take().context("cargo has no stderr")?;
     let stdout = child.stdout.take().context("cargo has no stdout")?;
@@ -62,8 +102,16 @@ fn counted(arguments: &[&str], read: fn(&str) -> Option<Tally>) -> Result<Tally>
     let mut tally = relay(stdout, read, |line| say(line));
     tally.add(errors.join().unwrap_or_default());
     let status = child.wait()?;
-    ensure!(status.success() || tally.failed > 0, "`cargo {}` failed", arguments.join(" "));
-    ensure!(tally.passed + tally.failed > 0, "`cargo {}` ran no test", arguments.join(" "));
+    ensure!(
+        status.success() || tally.failed > 0,
+        "`cargo {}` failed",
+        arguments.join(" ")
+    );
+    ensure!(
+        tally.passed + tally.failed > 0,
+        "`cargo {}` ran no test",
+        arguments.join(" ")
+    );
     Ok(tally)
 }
 
@@ -85,18 +133,26 @@ pub(super) fn summary(line: &str) -> Option<Tally> {
     if !line.trim_start().starts_with("Summary [") && !line.starts_with("test result:") {
         return None;
     }
-    let words: Vec<&str> = line.split([' ', ',', ';', ':', '(', ')']).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = line
+        .split([' ', ',', ';', ':', '(', ')'])
+        .filter(|word| !word.is_empty())
+        .collect();
     let before = |label: &str| -> usize {
         words
             .windows(2)
-            .find_map(|pair| matches!(pair, [_, word] if *word == label).then(|| pair.first()?.parse().ok())?)
+            .find_map(|pair| {
+                matches!(pair, [_, word] if *word == label).then(|| pair.first()?.parse().ok())?
+            })
             .unwrap_or(0)
     };
     let timed_out = words.windows(3).find_map(|three| match three {
         [count, "timed", "out"] => count.parse::<usize>().ok(),
         _ => None,
     });
-    Some(Tally { passed: before("passed"), failed: before("failed") + timed_out.unwrap_or(0) })
+    Some(Tally {
+        passed: before("passed"),
+        failed: before("failed") + timed_out.unwrap_or(0),
+    })
 }
 
 /// What a program with its own `main` says of one test: `test NAME ... ok`.
@@ -106,5 +162,8 @@ pub(super) fn verdict(line: &str) -> Option<Tally> {
         "FAILED" => false,
         _ => return None,
     };
-    Some(Tally { passed: usize::from(passed), failed: usize::from(!passed) })
+    Some(Tally {
+        passed: usize::from(passed),
+        failed: usize::from(!passed),
+    })
 }

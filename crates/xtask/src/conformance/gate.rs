@@ -30,15 +30,26 @@ impl Gate {
     }
 
     /// The same behind an identity provider.
-    pub(super) fn start_behind(programs: &Path, home: &Path, upstream: &str, behind: &Behind) -> Result<Self> {
+    pub(super) fn start_behind(
+        programs: &Path,
+        home: &Path,
+        upstream: &str,
+        behind: &Behind,
+    ) -> Result<Self> {
         let address = free_address()?;
-        fs::write(home.join("portcullis.yaml"), configuration(address, upstream, behind))?;
+        fs::write(
+            home.join("portcullis.yaml"),
+            configuration(address, upstream, behind),
+        )?;
         let program = programs.join("portcullis");
         let mut up = Command::new(&program);
         up.args(["up", "--no-snippets", "--home"]).arg(home);
         let running = Running::start(&mut up, &home.join("gate.log"))?;
         await_upstream(&program, home)?;
-        Ok(Self { _running: running, address })
+        Ok(Self {
+            _running: running,
+            address,
+        })
     }
 
     /// Where the upstream is mounted by itself, under its own names.
@@ -58,7 +69,9 @@ impl Behind {
     }
 
     pub(super) fn provider(issuer: &str) -> Self {
-        Self { issuer: Some(issuer.to_owned()) }
+        Self {
+            issuer: Some(issuer.to_owned()),
+        }
     }
 
     /// The gate's own address is the resource, without a path: then every path of the gate is it, mounts included.
@@ -84,7 +97,9 @@ pub(super) struct Credential<'a> {
 impl Credential<'_> {
     pub(super) fn command(&self, suite: &Suite, arguments: &[&str]) -> Command {
         let mut command = suite.command_after(self.preload, arguments);
-        command.env("GATE_URL", self.url).env("GATE_TOKEN", self.token);
+        command
+            .env("GATE_URL", self.url)
+            .env("GATE_TOKEN", self.token);
         command
     }
 }
@@ -112,14 +127,19 @@ fn free_address() -> Result<SocketAddr> {
 fn await_upstream(program: &Path, home: &Path) -> Result<()> {
     let deadline = Instant::now() + READY_LIMIT;
     loop {
-        let listed = Command::new(program).args(["servers", "list", "--json", "--home"]).arg(home).output()?;
+        let listed = Command::new(program)
+            .args(["servers", "list", "--json", "--home"])
+            .arg(home)
+            .output()?;
         let text = String::from_utf8_lossy(&listed.stdout);
         if text.contains("\"connected\"") {
             return Ok(());
         }
         if Instant::now() >= deadline {
             let log = fs::read_to_string(home.join("gate.log")).unwrap_or_default();
-            bail!("the gate did not connect its upstream within {READY_LIMIT:?}; it says:\n{text}\n{log}");
+            bail!(
+                "the gate did not connect its upstream within {READY_LIMIT:?}; it says:\n{text}\n{log}"
+            );
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -128,12 +148,18 @@ fn await_upstream(program: &Path, home: &Path) -> Result<()> {
 /// The client under test, as the suite starts it: a gate in front of the suite's server, and the reference client in front
 /// of the gate. The suite then judges what the gate did.
 pub(super) fn play_through(options: &[&str], url: &str) -> Result<()> {
-    ensure!(options.is_empty(), "unexpected arguments before the URL: {}", options.join(" "));
+    ensure!(
+        options.is_empty(),
+        "unexpected arguments before the URL: {}",
+        options.join(" ")
+    );
     let programs = own_directory()?;
     let home = Home::new()?;
     let gate = Gate::start(&programs, &home.0, url)?;
     let mut client = Command::new(programs.join("conformance-client"));
-    if std::env::var("MCP_CONFORMANCE_SCENARIO").is_ok_and(|scenario| scenario == "http-invalid-tool-headers") {
+    if std::env::var("MCP_CONFORMANCE_SCENARIO")
+        .is_ok_and(|scenario| scenario == "http-invalid-tool-headers")
+    {
         // A modern client drops tools with invalid annotations itself; a legacy one shows whether the gate did.
         client.env("MCP_CONFORMANCE_OPENING", "legacy");
     }
@@ -147,7 +173,9 @@ pub(super) fn play_through(options: &[&str], url: &str) -> Result<()> {
 
 fn own_directory() -> Result<PathBuf> {
     let this = process::this_program()?;
-    this.parent().map(Path::to_path_buf).context("xtask's program is in no directory")
+    this.parent()
+        .map(Path::to_path_buf)
+        .context("xtask's program is in no directory")
 }
 
 /// A gate's home that goes away with the run.
@@ -155,7 +183,9 @@ struct Home(PathBuf);
 
 impl Home {
     fn new() -> Result<Self> {
-        let directory = process::target()?.join("conformance").join(format!("home-{}", std::process::id()));
+        let directory = process::target()?
+            .join("conformance")
+            .join(format!("home-{}", std::process::id()));
         fs::create_dir_all(&directory)?;
         Ok(Self(directory))
     }

@@ -33,14 +33,19 @@ impl Requirements {
         let mut found = Self::default();
         let mut section = "";
         let mut unscored = None;
-        for line in yaml.lines().filter(|line| !line.trim_start().starts_with('#')) {
+        for line in yaml
+            .lines()
+            .filter(|line| !line.trim_start().starts_with('#'))
+        {
             if let Some(name) = line.strip_suffix(':').filter(|name| !name.starts_with(' ')) {
                 section = name;
             } else if section == "not_scored" {
                 if let Some(scenario) = line.strip_prefix("  - scenario: ") {
                     unscored = Some(scenario.trim());
                 } else if let Some(of) = line.strip_prefix("    leg: ") {
-                    let scenario = unscored.take().context("a leg without a scenario in the requirement file")?;
+                    let scenario = unscored
+                        .take()
+                        .context("a leg without a scenario in the requirement file")?;
                     if of.trim() == leg.name() {
                         found.unscored.push(scenario.to_owned());
                     }
@@ -56,8 +61,10 @@ impl Requirements {
 
     /// The same without the scenarios whose names begin with `prefix`.
     pub(super) fn without(mut self, prefix: &str) -> Self {
-        self.required.retain(|scenario| !scenario.starts_with(prefix));
-        self.unscored.retain(|scenario| !scenario.starts_with(prefix));
+        self.required
+            .retain(|scenario| !scenario.starts_with(prefix));
+        self.unscored
+            .retain(|scenario| !scenario.starts_with(prefix));
         self
     }
 
@@ -76,7 +83,14 @@ impl Requirements {
 
     /// Every scenario, and whether it is scored.
     pub(super) fn scenarios(&self) -> impl Iterator<Item = (&str, bool)> {
-        let required = self.required.iter().map(|scenario| (scenario.as_str(), true));
-        required.chain(self.unscored.iter().map(|scenario| (scenario.as_str(), false)))
+        let required = self
+            .required
+            .iter()
+            .map(|scenario| (scenario.as_str(), true));
+        required.chain(
+            self.unscored
+                .iter()
+                .map(|scenario| (scenario.as_str(), false)),
+        )
     }
 }

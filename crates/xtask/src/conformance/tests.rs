@@ -54,8 +54,14 @@ fn a_scenario_without_saved_checks_fails() {
 #[test]
 fn warnings_fail_and_skips_do_not() {
     let results = Results::new("statuses");
-    results.save("server-ping-2026-11-15T10-00-00-000Z", r#"[{"id":"a","status":"SUCCESS"},{"id":"b","status":"SKIPPED"}]"#);
-    results.save("server-ping-more-2026-11-15T10-00-00-000Z", r#"[{"id":"c","status":"WARNING","errorMessage":"should"}]"#);
+    results.save(
+        "server-ping-2026-11-15T10-00-00-000Z",
+        r#"[{"id":"a","status":"SUCCESS"},{"id":"b","status":"SKIPPED"}]"#,
+    );
+    results.save(
+        "server-ping-more-2026-11-15T10-00-00-000Z",
+        r#"[{"id":"c","status":"WARNING","errorMessage":"should"}]"#,
+    );
     let ping = Verdict::read(&results.0, "server-ping", "ping").unwrap();
     let more = Verdict::read(&results.0, "server-ping-more", "ping-more").unwrap();
     assert!(ping.passed() && !more.passed());
@@ -65,7 +71,10 @@ fn warnings_fail_and_skips_do_not() {
     summary.add("2025-11-25", false, more);
     assert_eq!((summary.passed(), summary.failed()), (1, 1));
     let shown = summary.to_string();
-    assert!(shown.contains("1/1") && shown.contains("0/1") && shown.contains("WARNING c: should"), "{shown}");
+    assert!(
+        shown.contains("1/1") && shown.contains("0/1") && shown.contains("WARNING c: should"),
+        "{shown}"
+    );
 }
 
 /// A directory of saved results for one test.
@@ -73,7 +82,8 @@ struct Results(std::path::PathBuf);
 
 impl Results {
     fn new(name: &str) -> Self {
-        let directory = std::env::temp_dir().join(format!("xtask-conformance-{name}-{}", std::process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("xtask-conformance-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         Self(directory)
     }

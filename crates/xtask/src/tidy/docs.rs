@@ -16,11 +16,15 @@ const OURS: [&str; 5] = ["crates/", "docs/", "fuzz/", ".ci/", "console/"];
 pub(crate) fn names(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
     // A changelog and a decision record speak of what was; all other pages speak of what is.
-    let pages =
-        tree.files.iter().filter(|(path, _)| path.ends_with(".md") && *path != CHANGELOG && !path.starts_with("docs/decisions/"));
+    let pages = tree.files.iter().filter(|(path, _)| {
+        path.ends_with(".md") && *path != CHANGELOG && !path.starts_with("docs/decisions/")
+    });
     for (path, text) in pages {
         for (at, line) in text.lines().enumerate() {
-            let named = code_spans(line).chain(link_targets(line)).chain(bare_paths(line)).collect::<BTreeSet<_>>();
+            let named = code_spans(line)
+                .chain(link_targets(line))
+                .chain(bare_paths(line))
+                .collect::<BTreeSet<_>>();
             for name in named {
                 if let Some(what) = missing(tree, path, name) {
                     found.push(Finding::at(path, at + 1, what));
@@ -35,13 +39,21 @@ pub(crate) fn names(tree: &Tree) -> Vec<Finding> {
 fn missing(tree: &Tree, page: &str, name: &str) -> Option<String> {
     if let Some(verb) = name.strip_prefix("cargo xtask ") {
         let verb = verb.split(' ').next().unwrap_or_default();
-        return (!crate::VERBS.iter().any(|(known, _)| *known == verb)).then(|| format!("`cargo xtask {verb}` is not a verb"));
+        return (!crate::VERBS.iter().any(|(known, _)| *known == verb))
+            .then(|| format!("`cargo xtask {verb}` is not a verb"));
     }
     if name.contains(char::is_whitespace) || name.contains("…") || name.contains('<') {
         return None;
     }
-    let path = name.split(['#', ':']).next().unwrap_or_default().trim_end_matches('/');
-    if OURS.iter().any(|ours| name.starts_with(ours)) || path.ends_with(".rs") || path.ends_with(".md") {
+    let path = name
+        .split(['#', ':'])
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches('/');
+    if OURS.iter().any(|ours| name.starts_with(ours))
+        || path.ends_with(".rs")
+        || path.ends_with(".md")
+    {
         return (!exists(tree, page, path)).then(|| format!("`{name}` does not exist"));
     }
     missing_item(tree, name)
@@ -50,9 +62,15 @@ fn missing(tree: &Tree, page: &str, name: &str) -> Option<String> {
 /// A path from the root, from the page, or the last parts of one; `*` stands for one part or the rest of it.
 fn exists(tree: &Tree, page: &str, path: &str) -> bool {
     let path = path.trim_start_matches("./").trim_start_matches("../");
-    let here = page.rsplit_once('/').map_or_else(|| path.to_owned(), |(directory, _)| format!("{directory}/{path}"));
+    let here = page.rsplit_once('/').map_or_else(
+        || path.to_owned(),
+        |(directory, _)| format!("{directory}/{path}"),
+    );
     tree.files.keys().any(|file| {
-        let inside = |directory: &str| file.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'));
+        let inside = |directory: &str| {
+            file.strip_prefix(directory)
+                .is_some_and(|rest| rest.starts_with('/'))
+        };
         file == path || *file == here || inside(path) || inside(&here) || ends_with(file, path)
     })
 }
@@ -60,7 +78,9 @@ fn exists(tree: &Tree, page: &str, path: &str) -> bool {
 fn ends_with(file: &str, path: &str) -> bool {
     let mut parts = file.rsplit('/');
     path.rsplit('/').all(|wanted| {
-        let Some(part) = parts.next() else { return false };
+        let Some(part) = parts.next() else {
+            return false;
+        };
         match wanted.split_once('*') {
             Some((head, tail)) => part.starts_with(head) && part.ends_with(tail),
             None => part == wanted,
@@ -77,9 +97,14 @@ fn missing_item(tree: &Tree, name: &str) -> Option<String> {
         return None;
     }
     let home = format!("crates/{first}/");
-    let known = tree.rust().filter(|(file, _)| file.starts_with(&home)).any(|(file, text)| {
-        source::has_word(text, last) || ends_with(file, &format!("{last}.rs")) || ends_with(file, &format!("{last}/*"))
-    });
+    let known = tree
+        .rust()
+        .filter(|(file, _)| file.starts_with(&home))
+        .any(|(file, text)| {
+            source::has_word(text, last)
+                || ends_with(file, &format!("{last}.rs"))
+                || ends_with(file, &format!("{last}/*"))
+        });
     (!known).then(|| format!("`{name}`: nothing in `{first}` is called `{last}`"))
 }
 
@@ -90,30 +115,51 @@ fn code_spans(line: &str) -> impl Iterator<Item = &str> {
 
 /// Relative targets of Markdown links.
 fn link_targets(line: &str) -> impl Iterator<Item = &str> {
-    let targets = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    targets.filter(|target| !target.contains("://") && !target.starts_with(['#', '/']) && target.contains(['.', '/']))
+    let targets = line
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next());
+    targets.filter(|target| {
+        !target.contains("://") && !target.starts_with(['#', '/']) && target.contains(['.', '/'])
+    })
 }
 
 /// Paths of ours that stand in prose or in a code block.
 fn bare_paths(line: &str) -> impl Iterator<Item = &str> {
     let words = line.split(|c: char| c.is_whitespace() || "`()[]\"',;|".contains(c));
-    words.map(|word| word.trim_end_matches(['.', ':'])).filter(|word| OURS.iter().any(|ours| word.starts_with(ours)))
+    words
+        .map(|word| word.trim_end_matches(['.', ':']))
+        .filter(|word| OURS.iter().any(|ours| word.starts_with(ours)))
 }
 
 pub(crate) fn stages(tree: &Tree) -> Vec<Finding> {
-    let Some(list) = tree.get(STAGE_LIST) else { return vec![Finding::new(STAGE_LIST, "is missing; it is the list of stages")] };
+    let Some(list) = tree.get(STAGE_LIST) else {
+        return vec![Finding::new(
+            STAGE_LIST,
+            "is missing; it is the list of stages",
+        )];
+    };
     let stages = listed_stages(list);
     let mut found = Vec::new();
     match tree.get(STAGE_PAGE) {
-        None => found.push(Finding::new(STAGE_PAGE, "is missing; it shows the stages to a reader")),
+        None => found.push(Finding::new(
+            STAGE_PAGE,
+            "is missing; it shows the stages to a reader",
+        )),
         Some(page) if page_stages(page, &stages) != stages => {
             let shown = page_stages(page, &stages).join(", ");
-            found.push(Finding::new(STAGE_PAGE, format!("shows [{shown}]; the stages are [{}]", stages.join(", "))));
+            found.push(Finding::new(
+                STAGE_PAGE,
+                format!("shows [{shown}]; the stages are [{}]", stages.join(", ")),
+            ));
         }
         Some(_) => {}
     }
     match tree.get(STAGE_CODE) {
-        None => found.push(Finding::new(STAGE_CODE, "is missing; it is the one path of a call")),
+        None => found.push(Finding::new(
+            STAGE_CODE,
+            "is missing; it is the one path of a call",
+        )),
         Some(text) => found.extend(out_of_order(&source::code(text), &stages)),
     }
     found
@@ -121,18 +167,30 @@ pub(crate) fn stages(tree: &Tree) -> Vec<Finding> {
 
 /// `Self::Receive, Self::Verify, …` out of the constant `ALL`.
 fn listed_stages(text: &str) -> Vec<&str> {
-    let all = text.split_once("ALL:").and_then(|(_, rest)| rest.split_once(';').map(|(_, rest)| rest)).unwrap_or_default();
+    let all = text
+        .split_once("ALL:")
+        .and_then(|(_, rest)| rest.split_once(';').map(|(_, rest)| rest))
+        .unwrap_or_default();
     let all = all.split_once("];").map_or(all, |(list, _)| list);
-    all.split("Self::").skip(1).map(|rest| rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default()).collect()
+    all.split("Self::")
+        .skip(1)
+        .map(|rest| {
+            rest.split(|c: char| !c.is_alphanumeric())
+                .next()
+                .unwrap_or_default()
+        })
+        .collect()
 }
 
 /// Stages in the order the page first opens a row, heading or list item with them.
 fn page_stages<'a>(page: &'a str, stages: &[&str]) -> Vec<&'a str> {
     let mut shown = Vec::new();
-    for line in
-        page.lines().filter(|line| line.starts_with(['|', '#', '-', '*']) || line.starts_with(|c: char| c.is_ascii_digit()))
-    {
-        let first = line.split(|c: char| !c.is_alphabetic()).find(|word| !word.is_empty());
+    for line in page.lines().filter(|line| {
+        line.starts_with(['|', '#', '-', '*']) || line.starts_with(|c: char| c.is_ascii_digit())
+    }) {
+        let first = line
+            .split(|c: char| !c.is_alphabetic())
+            .find(|word| !word.is_empty());
         if let Some(word) = first.filter(|word| stages.contains(word) && !shown.contains(word)) {
             shown.push(word);
         }
@@ -146,11 +204,17 @@ fn out_of_order(code: &str, stages: &[&str]) -> Option<Finding> {
     for stage in stages {
         let function = stage.to_lowercase();
         let constant = format!("Stage::{stage}");
-        let next = [&function, &constant].into_iter().filter_map(|word| source::find_word(code, word, at)).min();
+        let next = [&function, &constant]
+            .into_iter()
+            .filter_map(|word| source::find_word(code, word, at))
+            .min();
         match next {
             Some(found) => at = found + 1,
             None => {
-                return Some(Finding::new(STAGE_CODE, format!("does not name the stage `{function}` after the ones before it")));
+                return Some(Finding::new(
+                    STAGE_CODE,
+                    format!("does not name the stage `{function}` after the ones before it"),
+                ));
             }
         }
     }
@@ -161,12 +225,22 @@ pub(crate) fn attacks(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
     for (at, line) in tree.get(ATTACKS).unwrap_or_default().lines().enumerate() {
         let is_name = |span: &&str| {
-            span.contains('_') && span.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_:".contains(c))
+            span.contains('_')
+                && span
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_:".contains(c))
         };
         for span in code_spans(line).filter(is_name) {
             let function = format!("fn {}", span.rsplit("::").next().unwrap_or_default());
-            if !tree.rust().any(|(_, text)| source::has_word(text, &function)) {
-                found.push(Finding::at(ATTACKS, at + 1, format!("no test is called `{span}`")));
+            if !tree
+                .rust()
+                .any(|(_, text)| source::has_word(text, &function))
+            {
+                found.push(Finding::at(
+                    ATTACKS,
+                    at + 1,
+                    format!("no test is called `{span}`"),
+                ));
             }
         }
     }
@@ -174,8 +248,10 @@ pub(crate) fn attacks(tree: &Tree) -> Vec<Finding> {
 }
 
 pub(crate) fn changelog(tree: &Tree) -> Vec<Finding> {
-    let unreleased =
-        |line: &str| line.trim_start_matches('#').trim().trim_matches(['[', ']']) == "Unreleased" && line.starts_with("##");
+    let unreleased = |line: &str| {
+        line.trim_start_matches('#').trim().trim_matches(['[', ']']) == "Unreleased"
+            && line.starts_with("##")
+    };
     match tree.get(CHANGELOG) {
         Some(text) if text.lines().any(unreleased) => Vec::new(),
         Some(_) => vec![Finding::new(CHANGELOG, "has no `## Unreleased` section")],

@@ -19,16 +19,25 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("sinks", &["audit", "vocab"]),
     ("sandbox", &[]),
     ("worker", &["sandbox", "vocab", "wire"]),
-    ("gateway", &["audit", "flow", "identity", "policy", "sandbox", "secrets", "shape", "state", "vocab", "wire"]),
+    (
+        "gateway",
+        &[
+            "audit", "flow", "identity", "policy", "sandbox", "secrets", "shape", "state", "vocab",
+            "wire",
+        ],
+    ),
     ("server", &["gateway", "vocab", "wire"]),
     (
         "portcullis",
         &[
-            "audit", "flow", "gateway", "identity", "policy", "sandbox", "secrets", "server", "shape", "sinks", "state", "vocab",
-            "wire",
+            "audit", "flow", "gateway", "identity", "policy", "sandbox", "secrets", "server",
+            "shape", "sinks", "state", "vocab", "wire",
         ],
     ),
-    ("testkit", &["flow", "identity", "policy", "shape", "vocab", "wire"]),
+    (
+        "testkit",
+        &["flow", "identity", "policy", "shape", "vocab", "wire"],
+    ),
     ("xtask", &["vocab", "wire"]),
 ];
 
@@ -43,28 +52,116 @@ struct Fence {
 }
 
 const FENCES: &[Fence] = &[
-    Fence { package: "cedar*", features: &[], owners: &["policy"] },
-    Fence { package: "sqlx*", features: &[], owners: &["state"] },
-    Fence { package: "curve25519*", features: &[], owners: &["identity"] },
-    Fence { package: "jsonschema", features: &[], owners: &["shape"] },
-    Fence { package: "reqwest", features: &[], owners: &["worker"] },
-    Fence { package: "ureq", features: &[], owners: &["worker"] },
-    Fence { package: "hyper-rustls", features: &[], owners: &["worker"] },
-    Fence { package: "hickory*", features: &[], owners: &["worker"] },
-    Fence { package: "webpki-roots", features: &[], owners: &["worker"] },
-    Fence { package: "rustls-native-certs", features: &[], owners: &["worker"] },
-    Fence { package: "hyper", features: &["client"], owners: &["worker"] },
-    Fence { package: "hyper-util", features: &["client", "client-legacy", "client-pool", "client-proxy"], owners: &["worker"] },
-    Fence { package: "hyper", features: &["server"], owners: &["server"] },
-    Fence { package: "hyper-util", features: &["server", "server-auto", "server-graceful"], owners: &["server"] },
-    Fence { package: "axum*", features: &[], owners: &["server"] },
-    Fence { package: "seccompiler", features: &[], owners: &["sandbox"] },
-    Fence { package: "landlock", features: &[], owners: &["sandbox"] },
-    Fence { package: "libc", features: &[], owners: &["sandbox"] },
-    Fence { package: "async-nats", features: &[], owners: &["sinks"] },
-    Fence { package: "clap*", features: &[], owners: &["portcullis"] },
-    Fence { package: "saphyr*", features: &[], owners: &["portcullis"] },
-    Fence { package: "rmcp*", features: &[], owners: &[] },
+    Fence {
+        package: "cedar*",
+        features: &[],
+        owners: &["policy"],
+    },
+    Fence {
+        package: "sqlx*",
+        features: &[],
+        owners: &["state"],
+    },
+    Fence {
+        package: "curve25519*",
+        features: &[],
+        owners: &["identity"],
+    },
+    Fence {
+        package: "jsonschema",
+        features: &[],
+        owners: &["shape"],
+    },
+    Fence {
+        package: "reqwest",
+        features: &[],
+        owners: &["worker"],
+    },
+    Fence {
+        package: "ureq",
+        features: &[],
+        owners: &["worker"],
+    },
+    Fence {
+        package: "hyper-rustls",
+        features: &[],
+        owners: &["worker"],
+    },
+    Fence {
+        package: "hickory*",
+        features: &[],
+        owners: &["worker"],
+    },
+    Fence {
+        package: "webpki-roots",
+        features: &[],
+        owners: &["worker"],
+    },
+    Fence {
+        package: "rustls-native-certs",
+        features: &[],
+        owners: &["worker"],
+    },
+    Fence {
+        package: "hyper",
+        features: &["client"],
+        owners: &["worker"],
+    },
+    Fence {
+        package: "hyper-util",
+        features: &["client", "client-legacy", "client-pool", "client-proxy"],
+        owners: &["worker"],
+    },
+    Fence {
+        package: "hyper",
+        features: &["server"],
+        owners: &["server"],
+    },
+    Fence {
+        package: "hyper-util",
+        features: &["server", "server-auto", "server-graceful"],
+        owners: &["server"],
+    },
+    Fence {
+        package: "axum*",
+        features: &[],
+        owners: &["server"],
+    },
+    Fence {
+        package: "seccompiler",
+        features: &[],
+        owners: &["sandbox"],
+    },
+    Fence {
+        package: "landlock",
+        features: &[],
+        owners: &["sandbox"],
+    },
+    Fence {
+        package: "libc",
+        features: &[],
+        owners: &["sandbox"],
+    },
+    Fence {
+        package: "async-nats",
+        features: &[],
+        owners: &["sinks"],
+    },
+    Fence {
+        package: "clap*",
+        features: &[],
+        owners: &["portcullis"],
+    },
+    Fence {
+        package: "saphyr*",
+        features: &[],
+        owners: &["portcullis"],
+    },
+    Fence {
+        package: "rmcp*",
+        features: &[],
+        owners: &[],
+    },
 ];
 
 /// What must not be found anywhere below the worker.
@@ -91,7 +188,15 @@ const NOT_IN_WORKER: &[&str] = &[
 ];
 
 /// What must not be found anywhere below the gate.
-const NOT_IN_GATE: &[&str] = &["worker", "reqwest", "ureq", "hyper-rustls", "hickory*", "rmcp*", "testkit"];
+const NOT_IN_GATE: &[&str] = &[
+    "worker",
+    "reqwest",
+    "ureq",
+    "hyper-rustls",
+    "hickory*",
+    "rmcp*",
+    "testkit",
+];
 
 pub(crate) fn worker_tree(tree: &Tree) -> Vec<Finding> {
     let mut found = banned(tree, "worker", NOT_IN_WORKER);
@@ -109,12 +214,18 @@ pub(crate) fn gate_tree(tree: &Tree) -> Vec<Finding> {
 fn banned(tree: &Tree, program: &str, packages: &[&str]) -> Vec<Finding> {
     let linked = tree.linked.get(program).into_iter().flatten();
     linked
-        .filter(|linked| packages.iter().any(|package| matches(package, &linked.name)))
+        .filter(|linked| {
+            packages
+                .iter()
+                .any(|package| matches(package, &linked.name))
+        })
         .map(|linked| {
             let name = &linked.name;
             Finding::new(
                 manifest(program),
-                format!("`{program}` links `{name}`; see `cargo tree -p {program} -e normal -i {name}`"),
+                format!(
+                    "`{program}` links `{name}`; see `cargo tree -p {program} -e normal -i {name}`"
+                ),
             )
         })
         .collect()
@@ -122,17 +233,34 @@ fn banned(tree: &Tree, program: &str, packages: &[&str]) -> Vec<Finding> {
 
 fn featured(tree: &Tree, program: &str, package: &str, feature: &str) -> Option<Finding> {
     let mut linked = tree.linked.get(program)?.iter();
-    let has = linked.any(|linked| linked.name == package && linked.features.iter().any(|f| f == feature));
-    has.then(|| Finding::new(manifest(program), format!("`{program}` links `{package}` with its `{feature}` feature")))
+    let has =
+        linked.any(|linked| linked.name == package && linked.features.iter().any(|f| f == feature));
+    has.then(|| {
+        Finding::new(
+            manifest(program),
+            format!("`{program}` links `{package}` with its `{feature}` feature"),
+        )
+    })
 }
 
 pub(crate) fn fences(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (name, member) in tree.members.iter().filter(|(name, _)| !DEVELOPMENT.contains(&name.as_str())) {
-        for dependency in member.dependencies.iter().filter(|dependency| !dependency.dev) {
+    for (name, member) in tree
+        .members
+        .iter()
+        .filter(|(name, _)| !DEVELOPMENT.contains(&name.as_str()))
+    {
+        for dependency in member
+            .dependencies
+            .iter()
+            .filter(|dependency| !dependency.dev)
+        {
             for fence in FENCES.iter().filter(|fence| fence.stops(dependency)) {
                 if !fence.owners.contains(&name.as_str()) {
-                    found.push(Finding::new(manifest(name), fence.complaint(name, dependency)));
+                    found.push(Finding::new(
+                        manifest(name),
+                        fence.complaint(name, dependency),
+                    ));
                 }
             }
         }
@@ -142,7 +270,11 @@ pub(crate) fn fences(tree: &Tree) -> Vec<Finding> {
 
 impl Fence {
     fn stops(&self, dependency: &Dependency) -> bool {
-        let featured = self.features.is_empty() || dependency.features.iter().any(|f| self.features.contains(&f.as_str()));
+        let featured = self.features.is_empty()
+            || dependency
+                .features
+                .iter()
+                .any(|f| self.features.contains(&f.as_str()));
         featured && matches(self.package, &dependency.name)
     }
 
@@ -153,7 +285,10 @@ impl Fence {
         };
         match self.owners {
             [] => format!("`{name}` depends on {what}, which is for tests only"),
-            owners => format!("`{name}` depends on {what}, which belongs to {}", owners.join(", ")),
+            owners => format!(
+                "`{name}` depends on {what}, which belongs to {}",
+                owners.join(", ")
+            ),
         }
     }
 }
@@ -169,11 +304,16 @@ pub(crate) fn direction(tree: &Tree) -> Vec<Finding> {
             continue;
         };
         let wrong = member.dependencies.iter().filter(|dependency| {
-            !dependency.dev && tree.members.contains_key(&dependency.name) && !may_use.contains(&dependency.name.as_str())
+            !dependency.dev
+                && tree.members.contains_key(&dependency.name)
+                && !may_use.contains(&dependency.name.as_str())
         });
-        found.extend(
-            wrong.map(|dependency| Finding::new(manifest(name), format!("`{name}` may not depend on `{}`", dependency.name))),
-        );
+        found.extend(wrong.map(|dependency| {
+            Finding::new(
+                manifest(name),
+                format!("`{name}` may not depend on `{}`", dependency.name),
+            )
+        }));
     }
     found
 }
@@ -183,5 +323,7 @@ fn manifest(name: &str) -> String {
 }
 
 fn matches(pattern: &str, name: &str) -> bool {
-    pattern.strip_suffix('*').map_or(pattern == name, |prefix| name.starts_with(prefix))
+    pattern
+        .strip_suffix('*')
+        .map_or(pattern == name, |prefix| name.starts_with(prefix))
 }

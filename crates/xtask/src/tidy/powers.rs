@@ -18,37 +18,74 @@ const IMPURE_WORDS: &[&str] = &[
     "getrandom",
     "async fn",
 ];
-const IMPURE_PACKAGES: [&str; 9] = ["tokio", "getrandom", "rand", "chrono", "time", "rustix", "libc", "hyper", "tempfile"];
+const IMPURE_PACKAGES: [&str; 9] = [
+    "tokio",
+    "getrandom",
+    "rand",
+    "chrono",
+    "time",
+    "rustix",
+    "libc",
+    "hyper",
+    "tempfile",
+];
 
 /// Crates that are never shipped.
 const DEVELOPMENT: [&str; 2] = ["testkit", "xtask"];
 
 /// Files outside `portcullis` that may read the wall clock or draw randomness, each with its reason.
 const CLOCK_FILES: &[(&str, &str)] = &[
-    ("crates/audit/src/clock.rs", "makes the clock that the ledger is given"),
-    ("crates/audit/src/entropy.rs", "draws the keys that arguments are sealed under"),
-    ("crates/identity/src/sign.rs", "blinds RSA signatures; the library draws what it needs by itself"),
-    ("crates/secrets/src/entropy.rs", "makes the source of randomness that sealing is given"),
-    ("crates/server/src/mcp/session.rs", "a session's id must not be guessed"),
+    (
+        "crates/audit/src/clock.rs",
+        "makes the clock that the ledger is given",
+    ),
+    (
+        "crates/audit/src/entropy.rs",
+        "draws the keys that arguments are sealed under",
+    ),
+    (
+        "crates/identity/src/sign.rs",
+        "blinds RSA signatures; the library draws what it needs by itself",
+    ),
+    (
+        "crates/secrets/src/entropy.rs",
+        "makes the source of randomness that sealing is given",
+    ),
+    (
+        "crates/server/src/mcp/session.rs",
+        "a session's id must not be guessed",
+    ),
 ];
 
 /// Files outside `sandbox` that may start a process, each with its reason.
-const SPAWN_FILES: &[(&str, &str)] =
-    &[("crates/portcullis/src/online/seal.rs", "starts the user's own program, as the user's shell would")];
+const SPAWN_FILES: &[(&str, &str)] = &[(
+    "crates/portcullis/src/online/seal.rs",
+    "starts the user's own program, as the user's shell would",
+)];
 
 /// Files outside `portcullis` that may read argv or the environment.
 const ENVIRONMENT_FILES: &[(&str, &str)] = &[
-    ("crates/worker/src/process.rs", "hands the worker's own flags to their reader"),
-    ("crates/worker/src/args.rs", "where the probe of the jail aims when nothing is said"),
+    (
+        "crates/worker/src/process.rs",
+        "hands the worker's own flags to their reader",
+    ),
+    (
+        "crates/worker/src/args.rs",
+        "where the probe of the jail aims when nothing is said",
+    ),
 ];
 
 pub(crate) fn unsafe_code(tree: &Tree) -> Vec<Finding> {
-    let outside = tree.rust().filter(|(path, _)| !path.starts_with("crates/sandbox/"));
+    let outside = tree
+        .rust()
+        .filter(|(path, _)| !path.starts_with("crates/sandbox/"));
     outside
         .flat_map(|(path, text)| {
             let code = source::code(text);
             let lines: Vec<_> = source::lines_with(&code, "unsafe").collect();
-            lines.into_iter().map(move |line| Finding::at(path, line, "`unsafe` outside `sandbox`"))
+            lines
+                .into_iter()
+                .map(move |line| Finding::at(path, line, "`unsafe` outside `sandbox`"))
         })
         .collect()
 }
@@ -58,16 +95,27 @@ pub(crate) fn pure_crates(tree: &Tree) -> Vec<Finding> {
     for (name, path, code) in tree.product_code().filter(|(name, ..)| PURE.contains(name)) {
         for word in IMPURE_WORDS {
             let lines = source::lines_with(&code, word);
-            found.extend(lines.map(|line| Finding::at(path, line, format!("`{word}` in `{name}`, which is pure"))));
+            found.extend(lines.map(|line| {
+                Finding::at(path, line, format!("`{word}` in `{name}`, which is pure"))
+            }));
         }
     }
     for name in PURE {
-        let dependencies = tree.members.get(name).into_iter().flat_map(|member| &member.dependencies);
-        let impure = dependencies.filter(|dependency| !dependency.dev && IMPURE_PACKAGES.contains(&dependency.name.as_str()));
+        let dependencies = tree
+            .members
+            .get(name)
+            .into_iter()
+            .flat_map(|member| &member.dependencies);
+        let impure = dependencies.filter(|dependency| {
+            !dependency.dev && IMPURE_PACKAGES.contains(&dependency.name.as_str())
+        });
         found.extend(impure.map(|dependency| {
             Finding::new(
                 format!("crates/{name}/Cargo.toml"),
-                format!("`{name}` is pure and may not depend on `{}`", dependency.name),
+                format!(
+                    "`{name}` is pure and may not depend on `{}`",
+                    dependency.name
+                ),
             )
         }));
     }
@@ -75,10 +123,19 @@ pub(crate) fn pure_crates(tree: &Tree) -> Vec<Finding> {
 }
 
 pub(crate) fn clock_and_randomness(tree: &Tree) -> Vec<Finding> {
-    let allowed = |name: &str, path: &str| name == "portcullis" || CLOCK_FILES.iter().any(|(file, _)| *file == path);
-    words(tree, &["SystemTime::now", "getrandom::", "rand::"], allowed, |word| {
-        format!("`{word}`; take the value as an argument, or list the file with its reason in tidy/powers.rs")
-    })
+    let allowed = |name: &str, path: &str| {
+        name == "portcullis" || CLOCK_FILES.iter().any(|(file, _)| *file == path)
+    };
+    words(
+        tree,
+        &["SystemTime::now", "getrandom::", "rand::"],
+        allowed,
+        |word| {
+            format!(
+                "`{word}`; take the value as an argument, or list the file with its reason in tidy/powers.rs"
+            )
+        },
+    )
 }
 
 pub(crate) fn spawn(tree: &Tree) -> Vec<Finding> {
@@ -91,7 +148,9 @@ pub(crate) fn spawn(tree: &Tree) -> Vec<Finding> {
 }
 
 pub(crate) fn environment(tree: &Tree) -> Vec<Finding> {
-    let allowed = |name: &str, path: &str| name == "portcullis" || ENVIRONMENT_FILES.iter().any(|(file, _)| *file == path);
+    let allowed = |name: &str, path: &str| {
+        name == "portcullis" || ENVIRONMENT_FILES.iter().any(|(file, _)| *file == path)
+    };
     let reads = [
         "env::var",
         "env::vars",
@@ -103,17 +162,27 @@ pub(crate) fn environment(tree: &Tree) -> Vec<Finding> {
         "env::temp_dir",
         "env::set_var",
     ];
-    words(tree, &reads, allowed, |word| format!("`{word}`; the program's `main` reads it and passes the value down"))
+    words(tree, &reads, allowed, |word| {
+        format!("`{word}`; the program's `main` reads it and passes the value down")
+    })
 }
 
-fn words(tree: &Tree, words: &[&str], allowed: impl Fn(&str, &str) -> bool, complaint: impl Fn(&str) -> String) -> Vec<Finding> {
+fn words(
+    tree: &Tree,
+    words: &[&str],
+    allowed: impl Fn(&str, &str) -> bool,
+    complaint: impl Fn(&str) -> String,
+) -> Vec<Finding> {
     let mut found = Vec::new();
     for (name, path, code) in tree.product_code() {
         if DEVELOPMENT.contains(&name) || allowed(name, path) {
             continue;
         }
         for word in words {
-            found.extend(source::lines_with(&code, word).map(|line| Finding::at(path, line, complaint(word))));
+            found.extend(
+                source::lines_with(&code, word)
+                    .map(|line| Finding::at(path, line, complaint(word))),
+            );
         }
     }
     found
@@ -125,18 +194,29 @@ const MACROS: [&str; 3] = ["todo!", "unimplemented!", "#[ignore"];
 
 pub(crate) fn unfinished(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (path, text) in tree.files.iter().filter(|(path, _)| !path.starts_with("fuzz/corpus/")) {
+    for (path, text) in tree
+        .files
+        .iter()
+        .filter(|(path, _)| !path.starts_with("fuzz/corpus/"))
+    {
         for mark in MARKS {
             let lines = source::lines_with(text, mark);
-            found.extend(
-                lines.map(|line| Finding::at(path, line, format!("`{mark}`: finish it, or write the issue and drop the mark"))),
-            );
+            found.extend(lines.map(|line| {
+                Finding::at(
+                    path,
+                    line,
+                    format!("`{mark}`: finish it, or write the issue and drop the mark"),
+                )
+            }));
         }
     }
     for (path, text) in tree.rust() {
         let code = source::code(text);
         for word in MACROS {
-            found.extend(source::lines_with(&code, word).map(|line| Finding::at(path, line, format!("`{word}`"))));
+            found.extend(
+                source::lines_with(&code, word)
+                    .map(|line| Finding::at(path, line, format!("`{word}`"))),
+            );
         }
     }
     found

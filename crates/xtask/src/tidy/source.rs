@@ -27,7 +27,10 @@ pub(crate) fn code(text: &str) -> String {
 /// Where the comment or literal that starts at `at` ends, if one starts there.
 fn token_end(chars: &[char], at: usize) -> Option<usize> {
     let peek = |n: usize| chars.get(at + n).copied();
-    let after_word = at.checked_sub(1).and_then(|before| chars.get(before)).is_some_and(|c| is_word(*c));
+    let after_word = at
+        .checked_sub(1)
+        .and_then(|before| chars.get(before))
+        .is_some_and(|c| is_word(*c));
     match (peek(0)?, peek(1)) {
         ('/', Some('/')) => Some(until(chars, at, |c| c == '\n')),
         ('/', Some('*')) => Some(block_comment(chars, at)),
@@ -41,7 +44,11 @@ fn token_end(chars: &[char], at: usize) -> Option<usize> {
 }
 
 fn until(chars: &[char], from: usize, stop: impl Fn(char) -> bool) -> usize {
-    chars.iter().skip(from).position(|c| stop(*c)).map_or(chars.len(), |found| from + found)
+    chars
+        .iter()
+        .skip(from)
+        .position(|c| stop(*c))
+        .map_or(chars.len(), |found| from + found)
 }
 
 fn block_comment(chars: &[char], from: usize) -> usize {
@@ -93,7 +100,11 @@ fn raw_string(chars: &[char], from: usize) -> Option<usize> {
 pub(crate) fn without_tests(code: &str) -> String {
     let mut out = String::with_capacity(code.len());
     let mut rest = code;
-    while let Some(found) = ["#[cfg(test)]", "#[cfg(all(test"].iter().filter_map(|mark| rest.find(mark)).min() {
+    while let Some(found) = ["#[cfg(test)]", "#[cfg(all(test"]
+        .iter()
+        .filter_map(|mark| rest.find(mark))
+        .min()
+    {
         let (before, item) = rest.split_at(found);
         out.push_str(before);
         let (item, after) = item.split_at(item_end(item));
@@ -120,12 +131,18 @@ fn item_end(text: &str) -> usize {
 
 /// Whether a file holds nothing but tests.
 pub(crate) fn is_test_file(path: &str) -> bool {
-    path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with("/proofs.rs") || path.contains("/examples/")
+    path.contains("/tests/")
+        || path.ends_with("/tests.rs")
+        || path.ends_with("/proofs.rs")
+        || path.contains("/examples/")
 }
 
 /// Line numbers (from one) on which `needle` stands as a whole word; `needle` may hold `::` or end in `!`.
 pub(crate) fn lines_with<'a>(code: &'a str, needle: &'a str) -> impl Iterator<Item = usize> + 'a {
-    code.lines().enumerate().filter(move |(_, line)| has_word(line, needle)).map(|(at, _)| at + 1)
+    code.lines()
+        .enumerate()
+        .filter(move |(_, line)| has_word(line, needle))
+        .map(|(at, _)| at + 1)
 }
 
 pub(crate) fn has_word(line: &str, needle: &str) -> bool {
@@ -134,12 +151,17 @@ pub(crate) fn has_word(line: &str, needle: &str) -> bool {
 
 /// The byte position of `needle` as a whole word at or after `from`.
 pub(crate) fn find_word(text: &str, needle: &str, from: usize) -> Option<usize> {
-    text.get(from..)?.match_indices(needle).map(|(at, _)| from + at).find(|at| {
-        let before = text.get(..*at).and_then(|head| head.chars().next_back());
-        let after = text.get(at + needle.len()..).and_then(|tail| tail.chars().next());
-        let open_end = needle.ends_with(|c: char| !is_word(c));
-        !before.is_some_and(is_word) && (open_end || !after.is_some_and(is_word))
-    })
+    text.get(from..)?
+        .match_indices(needle)
+        .map(|(at, _)| from + at)
+        .find(|at| {
+            let before = text.get(..*at).and_then(|head| head.chars().next_back());
+            let after = text
+                .get(at + needle.len()..)
+                .and_then(|tail| tail.chars().next());
+            let open_end = needle.ends_with(|c: char| !is_word(c));
+            !before.is_some_and(is_word) && (open_end || !after.is_some_and(is_word))
+        })
 }
 
 fn is_word(c: char) -> bool {

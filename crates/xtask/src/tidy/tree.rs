@@ -43,8 +43,15 @@ const PROGRAMS: [&str; 2] = ["worker", "portcullis"];
 
 impl Tree {
     pub(crate) fn load(root: &Path) -> Result<Self> {
-        let linked = PROGRAMS.iter().map(|name| Ok(((*name).to_owned(), linked(root, name)?))).collect::<Result<_>>()?;
-        Ok(Self { files: files(root)?, members: members(root)?, linked })
+        let linked = PROGRAMS
+            .iter()
+            .map(|name| Ok(((*name).to_owned(), linked(root, name)?)))
+            .collect::<Result<_>>()?;
+        Ok(Self {
+            files: files(root)?,
+            members: members(root)?,
+            linked,
+        })
     }
 
     /// Rust files of the workspace's crates.
@@ -57,10 +64,12 @@ impl Tree {
 
     /// Rust files that are part of a program, as code without tests, comments and strings; with the name of their crate.
     pub(crate) fn product_code(&self) -> impl Iterator<Item = (&str, &str, String)> {
-        self.rust().filter(|(path, _)| !source::is_test_file(path)).filter_map(|(path, text)| {
-            let name = path.strip_prefix("crates/")?.split('/').next()?;
-            Some((name, path, source::without_tests(&source::code(text))))
-        })
+        self.rust()
+            .filter(|(path, _)| !source::is_test_file(path))
+            .filter_map(|(path, text)| {
+                let name = path.strip_prefix("crates/")?.split('/').next()?;
+                Some((name, path, source::without_tests(&source::code(text))))
+            })
     }
 
     pub(crate) fn get(&self, path: &str) -> Option<&str> {
@@ -69,60 +78,124 @@ impl Tree {
 }
 
 fn files(root: &Path) -> Result<BTreeMap<String, String>> {
-    let listing = capture(root, "git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;
+    let listing = capture(
+        root,
+        "git",
+        &[
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ],
+    )?;
     let mut files = BTreeMap::new();
     for path in listing.split('\0').filter(|path| !path.is_empty()) {
         // A tracked file that was just deleted is not there to be read.
         if let Ok(bytes) = std::fs::read(root.join(path)) {
-            files.insert(path.to_owned(), String::from_utf8_lossy(&bytes).into_owned());
+            files.insert(
+                path.to_owned(),
+                String::from_utf8_lossy(&bytes).into_owned(),
+            );
         }
     }
     Ok(files)
 }
 
 fn members(root: &Path) -> Result<BTreeMap<String, Member>> {
-    let text = capture(root, "cargo", &["metadata", "--format-version", "1", "--no-deps"])?;
-    let metadata: Value = serde_json::from_str(&text).context("`cargo metadata` did not print JSON")?;
-    let packages = metadata.get("packages").and_then(Value::as_array).context("`cargo metadata` names no packages")?;
+    let text = capture(
+        root,
+        "cargo",
+        &["metadata", "--format-version", "1", "--no-deps"],
+    )?;
+    let metadata: Value =
+        serde_json::from_str(&text).context("`cargo metadata` did not print JSON")?;
+    let packages = metadata
+        .get("packages")
+        .and_then(Value::as_array)
+        .context("`cargo metadata` names no packages")?;
     Ok(packages
         .iter()
         .map(|package| {
-            let dependencies = package.get("dependencies").and_then(Value::as_array).into_iter().flatten().map(dependency);
-            (text_of(package, "name"), Member { dependencies: dependencies.collect() })
+            let dependencies = package
+                .get("dependencies")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .map(dependency);
+            (
+                text_of(package, "name"),
+                Member {
+                    dependencies: dependencies.collect(),
+                },
+            )
         })
         .collect())
 }
 
 fn dependency(json: &Value) -> Dependency {
-    let features = json.get("features").and_then(Value::as_array).into_iter().flatten();
+    let features = json
+        .get("features")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     Dependency {
         name: text_of(json, "name"),
         dev: json.get("kind").and_then(Value::as_str) == Some("dev"),
-        features: features.filter_map(Value::as_str).map(str::to_owned).collect(),
+        features: features
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
     }
 }
 
 fn text_of(json: &Value, key: &str) -> String {
-    json.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+    json.get(key)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// `cargo tree` resolves features for one package alone, as a build of that package does.
 fn linked(root: &Path, package: &str) -> Result<Vec<Linked>> {
-    let arguments = ["tree", "-p", package, "-e", "normal", "--prefix", "none", "--no-dedupe", "--format", "{p}|{f}"];
+    let arguments = [
+        "tree",
+        "-p",
+        package,
+        "-e",
+        "normal",
+        "--prefix",
+        "none",
+        "--no-dedupe",
+        "--format",
+        "{p}|{f}",
+    ];
     let text = capture(root, "cargo", &arguments)?;
     let mut seen = BTreeMap::new();
     for line in text.lines() {
         let (name, features) = line.split_once('|').unwrap_or((line, ""));
         let name = name.split(' ').next().unwrap_or_default().to_owned();
-        seen.entry(name).or_insert_with(|| features.split(',').map(str::to_owned).collect());
+        seen.entry(name)
+            .or_insert_with(|| features.split(',').map(str::to_owned).collect());
     }
-    Ok(seen.into_iter().map(|(name, features)| Linked { name, features }).collect())
+    Ok(seen
+        .into_iter()
+        .map(|(name, features)| Linked { name, features })
+        .collect())
 }
 
 fn capture(root: &Path, program: &str, arguments: &[&str]) -> Result<String> {
-    let output = Command::new(program).args(arguments).current_dir(root).output();
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(root)
+        .output();
     let output = output.with_context(|| format!("cannot run `{program}`; is it installed?"))?;
     let shown = arguments.join(" ");
-    ensure!(output.status.success(), "`{program} {shown}` failed:\n{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).with_context(|| format!("`{program} {shown}` did not print text"))
+    ensure!(
+        output.status.success(),
+        "`{program} {shown}` failed:\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout)
+        .with_context(|| format!("`{program} {shown}` did not print text"))
 }

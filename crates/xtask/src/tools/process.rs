@@ -29,9 +29,16 @@ impl Running {
 
     /// The first line of stdout for which `pick` finds something, and what it found.
     pub(crate) fn first<T>(&mut self, pick: impl Fn(&str) -> Option<T>) -> Result<T> {
-        let stdout = self.child.stdout.take().context("stdout was already taken")?;
+        let stdout = self
+            .child
+            .stdout
+            .take()
+            .context("stdout was already taken")?;
         let mut lines = BufReader::new(stdout).lines();
-        let found = lines.by_ref().map_while(Result::ok).find_map(|line| pick(&line));
+        let found = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .find_map(|line| pick(&line));
         // Keep draining, so that a talkative child never blocks on a full pipe.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         found.context("the program ended without saying where it listens")
@@ -47,7 +54,11 @@ impl Drop for Running {
 }
 
 /// Runs a program to its end with all its output in a file; kills it when `limit` has passed.
-pub(crate) fn run_bounded(command: &mut Command, log: &Path, limit: Duration) -> Result<ExitStatus> {
+pub(crate) fn run_bounded(
+    command: &mut Command,
+    log: &Path,
+    limit: Duration,
+) -> Result<ExitStatus> {
     let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
     let mut child = command
         .stdin(Stdio::null())
@@ -63,7 +74,11 @@ pub(crate) fn run_bounded(command: &mut Command, log: &Path, limit: Duration) ->
         if Instant::now() >= deadline {
             child.kill()?;
             child.wait()?;
-            bail!("{} did not end within {limit:?}; its output is in {}", command.get_program().display(), log.display());
+            bail!(
+                "{} did not end within {limit:?}; its output is in {}",
+                command.get_program().display(),
+                log.display()
+            );
         }
         std::thread::sleep(POLL);
     }
@@ -72,7 +87,10 @@ pub(crate) fn run_bounded(command: &mut Command, log: &Path, limit: Duration) ->
 /// The workspace root.
 pub(crate) fn root() -> Result<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).map(Path::to_path_buf).context("xtask is not two directories below the workspace root")
+    here.ancestors()
+        .nth(2)
+        .map(Path::to_path_buf)
+        .context("xtask is not two directories below the workspace root")
 }
 
 /// Where cargo builds to: its own directory in the workspace, unless it was told another.
@@ -84,7 +102,12 @@ pub(crate) fn target() -> Result<PathBuf> {
 /// Builds binaries of this workspace and answers the directory they are in.
 pub(crate) fn build(arguments: &[&str]) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo).arg("build").arg("--quiet").args(arguments).current_dir(root()?).status()?;
+    let status = Command::new(cargo)
+        .arg("build")
+        .arg("--quiet")
+        .args(arguments)
+        .current_dir(root()?)
+        .status()?;
     if !status.success() {
         bail!("cargo build {} failed", arguments.join(" "));
     }
@@ -96,5 +119,7 @@ pub(crate) fn build(arguments: &[&str]) -> Result<PathBuf> {
 pub(crate) fn this_program() -> Result<PathBuf> {
     let path = std::env::current_exe().context("cannot find xtask's own program")?;
     let text = path.to_string_lossy();
-    Ok(text.strip_suffix(" (deleted)").map_or_else(|| path.clone(), PathBuf::from))
+    Ok(text
+        .strip_suffix(" (deleted)")
+        .map_or_else(|| path.clone(), PathBuf::from))
 }

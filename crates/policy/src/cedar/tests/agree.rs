@@ -3,7 +3,9 @@
 
 use std::{str::FromStr, sync::LazyLock};
 
-use cedar_policy::{Authorizer, Context, Decision as Answer, Entities, EntityUid, PolicySet, Request, Schema};
+use cedar_policy::{
+    Authorizer, Context, Decision as Answer, Entities, EntityUid, PolicySet, Request, Schema,
+};
 use proptest::{prelude::*, sample::select, test_runner::Config};
 use serde_json::{Map, Value, json};
 use vocab::{Effect, Integrity, Level, Mark};
@@ -46,10 +48,16 @@ struct Asked {
 impl Arguments {
     fn json(&self) -> String {
         let mut fields = Map::new();
-        let mut put = |key: &str, value: Option<Value>| value.map(|value| fields.insert(key.to_owned(), value));
+        let mut put = |key: &str, value: Option<Value>| {
+            value.map(|value| fields.insert(key.to_owned(), value))
+        };
         put("path", self.path.clone().map(Value::from));
         put("n", self.n.map(Value::from));
-        put("price", self.cents.map(|cents| Value::from(f64::from(cents) / 100.0)));
+        put(
+            "price",
+            self.cents
+                .map(|cents| Value::from(f64::from(cents) / 100.0)),
+        );
         put("to", self.to.clone().map(Value::from));
         put("deep", self.flag.map(|flag| json!({ "a.b": flag })));
         Value::Object(fields).to_string()
@@ -58,33 +66,82 @@ impl Arguments {
     /// Every value by path and kind, written down independently.
     fn leaves(&self) -> Vec<(String, &'static str, Option<String>)> {
         let mut all = Vec::new();
-        all.extend(self.flag.map(|flag| ("deep[\"a.b\"]".to_owned(), "boolean", Some(flag.to_string()))));
-        all.extend(self.n.map(|n| ("n".to_owned(), "number", Some(n.to_string()))));
-        all.extend(self.path.clone().map(|path| ("path".to_owned(), "string", Some(path))));
+        all.extend(self.flag.map(|flag| {
+            (
+                "deep[\"a.b\"]".to_owned(),
+                "boolean",
+                Some(flag.to_string()),
+            )
+        }));
         all.extend(
-            self.cents.map(|cents| ("price".to_owned(), "number", Some(Value::from(f64::from(cents) / 100.0).to_string()))),
+            self.n
+                .map(|n| ("n".to_owned(), "number", Some(n.to_string()))),
         );
+        all.extend(
+            self.path
+                .clone()
+                .map(|path| ("path".to_owned(), "string", Some(path))),
+        );
+        all.extend(self.cents.map(|cents| {
+            (
+                "price".to_owned(),
+                "number",
+                Some(Value::from(f64::from(cents) / 100.0).to_string()),
+            )
+        }));
         match self.to.as_deref() {
             Some([]) => all.push(("to".to_owned(), "array", None)),
-            Some(some) => all.extend(some.iter().enumerate().map(|(at, one)| (format!("to[{at}]"), "string", Some(one.clone())))),
+            Some(some) => all.extend(
+                some.iter()
+                    .enumerate()
+                    .map(|(at, one)| (format!("to[{at}]"), "string", Some(one.clone()))),
+            ),
             None => {}
         }
         all
     }
 
     fn views(&self) -> Value {
-        let texts: Map<String, Value> =
-            self.leaves().into_iter().filter_map(|(path, _, text)| Some((path, text?.into()))).collect();
-        let numbers: Map<String, Value> = self.n.map(|n| ("n".to_owned(), n.into())).into_iter().collect();
+        let texts: Map<String, Value> = self
+            .leaves()
+            .into_iter()
+            .filter_map(|(path, _, text)| Some((path, text?.into())))
+            .collect();
+        let numbers: Map<String, Value> = self
+            .n
+            .map(|n| ("n".to_owned(), n.into()))
+            .into_iter()
+            .collect();
         let price = self.cents.map(|cents| {
             let sign = if cents < 0 { "-" } else { "" };
-            format!("{sign}{}.{:02}", cents.unsigned_abs() / 100, cents.unsigned_abs() % 100)
+            format!(
+                "{sign}{}.{:02}",
+                cents.unsigned_abs() / 100,
+                cents.unsigned_abs() % 100
+            )
         });
-        let decimals: Map<String, Value> =
-            price.map(|price| ("price".to_owned(), json!({"__extn": {"fn": "decimal", "arg": price}}))).into_iter().collect();
-        let lists: Map<String, Value> = self.to.clone().map(|to| ("to[]".to_owned(), to.into())).into_iter().collect();
+        let decimals: Map<String, Value> = price
+            .map(|price| {
+                (
+                    "price".to_owned(),
+                    json!({"__extn": {"fn": "decimal", "arg": price}}),
+                )
+            })
+            .into_iter()
+            .collect();
+        let lists: Map<String, Value> = self
+            .to
+            .clone()
+            .map(|to| ("to[]".to_owned(), to.into()))
+            .into_iter()
+            .collect();
         let view = |kind: &str, tags: Map<String, Value>| json!({"uid": {"type": kind, "id": "call"}, "attrs": {}, "parents": [], "tags": tags});
-        json!([view("Arguments", texts), view("Numbers", numbers), view("Decimals", decimals), view("Lists", lists)])
+        json!([
+            view("Arguments", texts),
+            view("Numbers", numbers),
+            view("Decimals", decimals),
+            view("Lists", lists)
+        ])
     }
 }
 
@@ -118,9 +175,11 @@ impl Asked {
         let uid = |kind: &str, id: &str| json!({"type": kind, "id": id});
         let mut parents = Vec::new();
         let mut attributes = Map::from_iter([("is_operator".to_owned(), self.is_operator.into())]);
-        for (name, kind, id) in
-            [("user", "User", self.user), ("agent", "Agent", self.agent), ("context", "Context", self.context)]
-        {
+        for (name, kind, id) in [
+            ("user", "User", self.user),
+            ("agent", "Agent", self.agent),
+            ("context", "Context", self.context),
+        ] {
             let Some(id) = id else { continue };
             attributes.insert(name.to_owned(), uid(kind, id));
             parents.push(uid(kind, id));
@@ -128,7 +187,11 @@ impl Asked {
         parents.extend(self.departments.iter().map(|name| uid("Department", name)));
         let level = self.level as u8;
         let name = ["PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED"][usize::from(level)];
-        let effect = if self.effect == Effect::Read { "read" } else { "consequential" };
+        let effect = if self.effect == Effect::Read {
+            "read"
+        } else {
+            "consequential"
+        };
         let server = uid("Server", self.server);
         let mut all = vec![
             json!({"uid": uid("Caller", self.caller), "attrs": attributes, "parents": parents}),
@@ -144,11 +207,19 @@ impl Asked {
     fn context(&self, schema: &Schema, action: &EntityUid) -> Context {
         let view = |kind: &str| json!({"type": kind, "id": "call"});
         let leaves = self.arguments.leaves();
-        let outline: Vec<String> = leaves.iter().map(|(path, kind, _)| format!("{path}:{kind}")).collect();
+        let outline: Vec<String> = leaves
+            .iter()
+            .map(|(path, kind, _)| format!("{path}:{kind}"))
+            .collect();
         let secrecy = self.label.secrecy as u8;
         let name = ["PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED"][usize::from(secrecy)];
-        let weekday = ["thu", "fri", "sat", "sun", "mon", "tue", "wed"][usize::try_from(self.hour / 24 % 7).unwrap()];
-        let weekday = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"].iter().position(|day| *day == weekday).unwrap() + 1;
+        let weekday = ["thu", "fri", "sat", "sun", "mon", "tue", "wed"]
+            [usize::try_from(self.hour / 24 % 7).unwrap()];
+        let weekday = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+            .iter()
+            .position(|day| *day == weekday)
+            .unwrap()
+            + 1;
         let context = json!({
             "arguments": view("Arguments"), "numbers": view("Numbers"), "decimals": view("Decimals"), "lists": view("Lists"),
             "argument_count": leaves.len(), "outline": outline.join(" "),
@@ -179,28 +250,52 @@ impl Asked {
             Act::CompletePrompt | Act::CompleteResource => "complete",
             other => other.as_str(),
         };
-        let uid = |kind: &str, id: &str| EntityUid::from_json(json!({"__entity": {"type": kind, "id": id}})).unwrap();
+        let uid = |kind: &str, id: &str| {
+            EntityUid::from_json(json!({"__entity": {"type": kind, "id": id}})).unwrap()
+        };
         let action = uid("Action", action);
         let context = self.context(schema, &action);
-        let request =
-            Request::new(uid("Caller", self.caller), action, uid(self.kind(), &self.resource()), context, Some(schema)).unwrap();
+        let request = Request::new(
+            uid("Caller", self.caller),
+            action,
+            uid(self.kind(), &self.resource()),
+            context,
+            Some(schema),
+        )
+        .unwrap();
         let response = Authorizer::new().is_authorized(&request, policies, &self.entities(schema));
         let number = |id: &cedar_policy::PolicyId| {
-            policies.annotation(id, "id").unwrap().trim_start_matches('p').parse::<usize>().unwrap()
+            policies
+                .annotation(id, "id")
+                .unwrap()
+                .trim_start_matches('p')
+                .parse::<usize>()
+                .unwrap()
         };
-        let effect = |id: &cedar_policy::PolicyId| policies.annotation(id, "effect").unwrap().to_owned();
+        let effect =
+            |id: &cedar_policy::PolicyId| policies.annotation(id, "effect").unwrap().to_owned();
         let sorted = |mut numbers: Vec<usize>| {
             numbers.sort_unstable();
             numbers
         };
-        let failed = response
-            .diagnostics()
-            .errors()
-            .map(|cedar_policy::AuthorizationError::PolicyEvaluationError(error)| number(error.policy_id()));
+        let failed = response.diagnostics().errors().map(
+            |cedar_policy::AuthorizationError::PolicyEvaluationError(error)| {
+                number(error.policy_id())
+            },
+        );
         if let Some(first) = sorted(failed.collect()).first() {
             return ("block", vec![*first]);
         }
-        let of = |wanted: &str| sorted(response.diagnostics().reason().filter(|id| effect(id) == wanted).map(number).collect());
+        let of = |wanted: &str| {
+            sorted(
+                response
+                    .diagnostics()
+                    .reason()
+                    .filter(|id| effect(id) == wanted)
+                    .map(number)
+                    .collect(),
+            )
+        };
         match response.decision() {
             Answer::Deny => ("block", of("block").into_iter().take(1).collect()),
             Answer::Allow if !of("ask").is_empty() => ("ask", of("ask")),
@@ -219,7 +314,13 @@ fn asked() -> impl Strategy<Value = Asked> {
         prop::option::of(prop::collection::vec(text(), 0..3)),
         prop::option::of(any::<bool>()),
     );
-    let arguments = arguments.prop_map(|(path, n, cents, to, flag)| Arguments { path, n, cents, to, flag });
+    let arguments = arguments.prop_map(|(path, n, cents, to, flag)| Arguments {
+        path,
+        n,
+        cents,
+        to,
+        flag,
+    });
     let who = (
         select(vec!["c1", "c2"]),
         prop::option::of(select(vec!["alice", "bob"])),
@@ -228,10 +329,23 @@ fn asked() -> impl Strategy<Value = Asked> {
         prop::option::of(Just("prod")),
         any::<bool>(),
     );
-    let what =
-        (select(Act::ALL.to_vec()), select(vec!["github", "mail"]), select(vec!["send", "read"]), select(Level::ALL.to_vec()));
-    let how = (select(vec![Effect::Read, Effect::Consequential]), any::<bool>());
-    let when = (select(Level::ALL.to_vec()), any::<bool>(), 0u64..4, 0u64..400, select(vec!["mcp-http", "mcp-stdio"]));
+    let what = (
+        select(Act::ALL.to_vec()),
+        select(vec!["github", "mail"]),
+        select(vec!["send", "read"]),
+        select(Level::ALL.to_vec()),
+    );
+    let how = (
+        select(vec![Effect::Read, Effect::Consequential]),
+        any::<bool>(),
+    );
+    let when = (
+        select(Level::ALL.to_vec()),
+        any::<bool>(),
+        0u64..4,
+        0u64..400,
+        select(vec!["mcp-http", "mcp-stdio"]),
+    );
     (who, what, how, when, arguments).prop_map(
         |(
             (caller, user, agent, departments, context, is_operator),
@@ -240,7 +354,11 @@ fn asked() -> impl Strategy<Value = Asked> {
             (secrecy, untrusted, session_calls, hour, door),
             arguments,
         )| {
-            let integrity = if untrusted { Integrity::Untrusted } else { Integrity::Trusted };
+            let integrity = if untrusted {
+                Integrity::Untrusted
+            } else {
+                Integrity::Trusted
+            };
             let label = Mark { secrecy, integrity };
             Asked {
                 caller,
@@ -323,8 +441,14 @@ fn policy() -> impl Strategy<Value = String> {
         "== Action::\"complete\"",
         "== Action::\"get\"",
     ];
-    let resources =
-        vec!["", "", "in Server::\"github\"", "== Tool::\"github/send\"", "is Resource", "is Prompt in Server::\"mail\""];
+    let resources = vec![
+        "",
+        "",
+        "in Server::\"github\"",
+        "== Tool::\"github/send\"",
+        "is Resource",
+        "is Prompt in Server::\"mail\"",
+    ];
     let effects = vec!["allow", "allow", "ask", "block", "rewrite"];
     let clauses = prop::collection::vec((any::<bool>(), condition()), 0..3);
     (select(principals), select(actions), select(resources), select(effects), clauses).prop_map(
@@ -340,8 +464,14 @@ fn policy() -> impl Strategy<Value = String> {
 
 /// The policies that load, numbered; some that are drawn can never match, and Cedar refuses those.
 fn numbered(drawn: &[String]) -> String {
-    let loads = |text: &String| Bundle::load("one", &[("one.cedar".to_owned(), text.clone())]).is_ok();
-    drawn.iter().filter(|text| loads(text)).enumerate().map(|(at, text)| format!("@id(\"p{at}\") {text}\n")).collect()
+    let loads =
+        |text: &String| Bundle::load("one", &[("one.cedar".to_owned(), text.clone())]).is_ok();
+    drawn
+        .iter()
+        .filter(|text| loads(text))
+        .enumerate()
+        .map(|(at, text)| format!("@id(\"p{at}\") {text}\n"))
+        .collect()
 }
 
 proptest! {

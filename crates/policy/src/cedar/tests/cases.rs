@@ -10,8 +10,14 @@ fn a_file_of_cases_runs_and_says_what_differs() {
         {"name": "another policy", "server": "files", "target": "write_file", "expect": "ask", "policy": "look"},
         {"name": "a prompt", "act": "get", "server": "files", "target": "greet", "level": "RESTRICTED", "expect": "allow"}
     ]}"#;
-    let outcomes = cases::run(&Bundle::starter("strict").unwrap(), &cases::parse("cases.json", file).unwrap());
-    let failures: Vec<_> = outcomes.iter().map(|outcome| outcome.failure.as_deref()).collect();
+    let outcomes = cases::run(
+        &Bundle::starter("strict").unwrap(),
+        &cases::parse("cases.json", file).unwrap(),
+    );
+    let failures: Vec<_> = outcomes
+        .iter()
+        .map(|outcome| outcome.failure.as_deref())
+        .collect();
     assert_eq!(
         failures,
         [
@@ -27,11 +33,16 @@ fn a_file_of_cases_runs_and_says_what_differs() {
 #[test]
 fn a_malformed_file_of_cases_is_refused_with_its_place() {
     let refused = |text: &str| cases::parse("cases.json", text).unwrap_err();
-    let typo = refused("{\"cases\": [\n  {\"name\": \"a\", \"server\": \"s\", \"target\": \"t\", \"expects\": \"allow\"}\n]}");
+    let typo = refused(
+        "{\"cases\": [\n  {\"name\": \"a\", \"server\": \"s\", \"target\": \"t\", \"expects\": \"allow\"}\n]}",
+    );
     assert_eq!((typo.file.as_str(), typo.line), ("cases.json", 2));
     assert!(typo.message.contains("`expects`") && typo.fix.contains("docs/policy.md"));
     let case = |more: &str| {
-        refused(&format!("{{\"cases\": [{{\"name\": \"a\", \"server\": \"s\", \"target\": \"t\", {more}}}]}}")).message
+        refused(&format!(
+            "{{\"cases\": [{{\"name\": \"a\", \"server\": \"s\", \"target\": \"t\", {more}}}]}}"
+        ))
+        .message
     };
     assert!(case(r#""expect": "deny""#).contains("`deny`"));
     assert!(case(r#""expect": "ask", "level": "secret""#).contains("PUBLIC"));
@@ -61,13 +72,24 @@ fn a_diff_lists_changed_verdicts_only() {
             "@effect(\"rewrite\") @rewrite(\"body\") @matching(\"key\") @with(\"{with}\") permit (principal, action, resource == Tool::\"files/send\");"
         )
     };
-    let old = bundle(&format!("permit (principal, action, resource);{}", rewrite("x")));
+    let old = bundle(&format!(
+        "permit (principal, action, resource);{}",
+        rewrite("x")
+    ));
     let new = bundle(&format!(
         "permit (principal, action, resource);{} @id(\"w\") forbid (principal, action, resource == Tool::\"files/write\");",
         rewrite("y")
     ));
-    let changed: Vec<_> =
-        diff(&calls, &old, &new).iter().map(|it| (it.id.clone(), it.before.as_str(), it.after.as_str())).collect();
-    assert_eq!(changed, [("2".to_owned(), "allow", "block"), ("3".to_owned(), "rewrite", "rewrite")]);
+    let changed: Vec<_> = diff(&calls, &old, &new)
+        .iter()
+        .map(|it| (it.id.clone(), it.before.as_str(), it.after.as_str()))
+        .collect();
+    assert_eq!(
+        changed,
+        [
+            ("2".to_owned(), "allow", "block"),
+            ("3".to_owned(), "rewrite", "rewrite")
+        ]
+    );
     assert!(diff(&calls, &old, &old).is_empty());
 }

@@ -14,37 +14,104 @@ fn a_newcomers_first_call_passes_under_balanced_and_nothing_is_asked() {
     let balanced = Bundle::starter("balanced").unwrap();
     for level in [Level::Public, Level::Internal, Level::Confidential] {
         for effect in [Effect::Read, Effect::Consequential] {
-            assert_eq!(balanced.decide(&Question { level, effect, ..question() }), Decision::Allow);
+            assert_eq!(
+                balanced.decide(&Question {
+                    level,
+                    effect,
+                    ..question()
+                }),
+                Decision::Allow
+            );
         }
     }
     for act in Act::ALL {
-        let decision = balanced.decide(&Question { act, effect: Effect::Read, level: Level::Restricted, ..question() });
+        let decision = balanced.decide(&Question {
+            act,
+            effect: Effect::Read,
+            level: Level::Restricted,
+            ..question()
+        });
         assert_eq!(decision, Decision::Allow, "{act:?}");
     }
-    let restricted = Question { level: Level::Restricted, ..question() };
-    assert_eq!(outcome(&balanced.decide(&restricted)), ("ask", vec!["change-to-restricted"]));
+    let restricted = Question {
+        level: Level::Restricted,
+        ..question()
+    };
+    assert_eq!(
+        outcome(&balanced.decide(&restricted)),
+        ("ask", vec!["change-to-restricted"])
+    );
 }
 
 #[test]
 fn observe_allows_everything() {
     let observe = Bundle::starter("observe").unwrap();
-    let untrusted = Mark { secrecy: Level::Restricted, integrity: Integrity::Untrusted };
+    let untrusted = Mark {
+        secrecy: Level::Restricted,
+        integrity: Integrity::Untrusted,
+    };
     for act in Act::ALL {
-        assert_eq!(observe.decide(&Question { act, level: Level::Restricted, label: untrusted, ..question() }), Decision::Allow);
+        assert_eq!(
+            observe.decide(&Question {
+                act,
+                level: Level::Restricted,
+                label: untrusted,
+                ..question()
+            }),
+            Decision::Allow
+        );
     }
 }
 
 #[test]
 fn strict_asks_for_changes_and_blocks_them_after_untrusted_reading() {
     let strict = Bundle::starter("strict").unwrap();
-    assert_eq!(outcome(&strict.decide(&question())), ("ask", vec!["confirm-change"]));
-    assert_eq!(strict.decide(&Question { effect: Effect::Read, ..question() }), Decision::Allow);
-    let untrusted = Mark { secrecy: Level::Public, integrity: Integrity::Untrusted };
-    let steered = Question { label: untrusted, ..question() };
-    assert_eq!(outcome(&strict.decide(&steered)), ("block", vec!["no-change-after-untrusted"]));
-    assert_eq!(strict.decide(&Question { effect: Effect::Read, ..steered }), Decision::Allow);
-    for act in [Act::Read, Act::Get, Act::CompletePrompt, Act::CompleteResource, Act::Subscribe] {
-        assert_eq!(strict.decide(&Question { act, label: untrusted, ..question() }), Decision::Allow, "{act:?}");
+    assert_eq!(
+        outcome(&strict.decide(&question())),
+        ("ask", vec!["confirm-change"])
+    );
+    assert_eq!(
+        strict.decide(&Question {
+            effect: Effect::Read,
+            ..question()
+        }),
+        Decision::Allow
+    );
+    let untrusted = Mark {
+        secrecy: Level::Public,
+        integrity: Integrity::Untrusted,
+    };
+    let steered = Question {
+        label: untrusted,
+        ..question()
+    };
+    assert_eq!(
+        outcome(&strict.decide(&steered)),
+        ("block", vec!["no-change-after-untrusted"])
+    );
+    assert_eq!(
+        strict.decide(&Question {
+            effect: Effect::Read,
+            ..steered
+        }),
+        Decision::Allow
+    );
+    for act in [
+        Act::Read,
+        Act::Get,
+        Act::CompletePrompt,
+        Act::CompleteResource,
+        Act::Subscribe,
+    ] {
+        assert_eq!(
+            strict.decide(&Question {
+                act,
+                label: untrusted,
+                ..question()
+            }),
+            Decision::Allow,
+            "{act:?}"
+        );
     }
 }
 
@@ -53,19 +120,37 @@ fn strengths_are_block_over_ask_over_rewrite_over_allow_and_rewrites_come_with_a
     let rewrite = "@id(\"r\") @effect(\"rewrite\") @rewrite(\"body\") @matching(\"x\") @with(\"y\") permit (principal, action, resource);\n";
     let ask = "@id(\"q\") @effect(\"ask\") @agent(\"wait\") @operator(\"look\") permit (principal, action, resource);\n";
     let block = "@id(\"b\") @agent(\"no\") forbid (principal, action, resource);\n";
-    assert_eq!(outcome(&bundle(&format!("{ALLOW}{rewrite}")).decide(&question())), ("rewrite", vec!["r"]));
+    assert_eq!(
+        outcome(&bundle(&format!("{ALLOW}{rewrite}")).decide(&question())),
+        ("rewrite", vec!["r"])
+    );
     let asked = bundle(&format!("{ALLOW}{rewrite}{ask}")).decide(&question());
     assert_eq!(outcome(&asked), ("ask", vec!["q"]));
-    assert_eq!(asked.rewrites().iter().map(|change| change.policy().to_owned()).collect::<Vec<_>>(), ["r"]);
+    assert_eq!(
+        asked
+            .rewrites()
+            .iter()
+            .map(|change| change.policy().to_owned())
+            .collect::<Vec<_>>(),
+        ["r"]
+    );
     let blocked = bundle(&format!("{ALLOW}{rewrite}{ask}{block}")).decide(&question());
-    let note = Note { policy: "b".into(), agent: Some("no".into()), operator: None, file: "test.cedar".into(), line: 4 };
+    let note = Note {
+        policy: "b".into(),
+        agent: Some("no".into()),
+        operator: None,
+        file: "test.cedar".into(),
+        line: 4,
+    };
     assert_eq!(blocked, Decision::Block(note));
 }
 
 #[test]
 fn nothing_that_permits_is_a_block_and_says_so() {
     let other = bundle("permit (principal, action == Action::\"read\", resource);");
-    let Decision::Block(note) = other.decide(&question()) else { panic!("it was let through") };
+    let Decision::Block(note) = other.decide(&question()) else {
+        panic!("it was let through")
+    };
     assert_eq!(note.policy, Note::NO_PERMIT);
     assert!(note.operator.unwrap().contains("github/create_issue"));
 }
@@ -77,7 +162,10 @@ fn a_policy_that_fails_blocks_even_where_another_permits() {
     );
     let failing = bundle(&failing);
     assert_eq!(failing.decide(&question()), Decision::Allow);
-    let Decision::Block(note) = failing.decide(&Question { session_calls: 1, ..question() }) else {
+    let Decision::Block(note) = failing.decide(&Question {
+        session_calls: 1,
+        ..question()
+    }) else {
         panic!("the overflow was ignored")
     };
     assert_eq!((note.policy.as_str(), note.line), ("sum", 2));
@@ -88,38 +176,93 @@ fn a_policy_that_fails_blocks_even_where_another_permits() {
 fn principals_are_the_credential_and_what_it_names() {
     let eng = ["eng".to_owned()];
     let question = Question {
-        principal: Principal { departments: &eng, context: Some("prod"), is_operator: true, ..question().principal },
+        principal: Principal {
+            departments: &eng,
+            context: Some("prod"),
+            is_operator: true,
+            ..question().principal
+        },
         ..question()
     };
-    for scope in
-        ["== Caller::\"cred-1\"", "in User::\"alice\"", "in Agent::\"claude\"", "in Department::\"eng\"", "in Context::\"prod\""]
-    {
-        assert!(allows(&format!("permit (principal {scope}, action, resource);"), &question), "{scope}");
+    for scope in [
+        "== Caller::\"cred-1\"",
+        "in User::\"alice\"",
+        "in Agent::\"claude\"",
+        "in Department::\"eng\"",
+        "in Context::\"prod\"",
+    ] {
+        assert!(
+            allows(
+                &format!("permit (principal {scope}, action, resource);"),
+                &question
+            ),
+            "{scope}"
+        );
     }
-    for scope in
-        ["== Caller::\"alice\"", "in User::\"claude\"", "in Agent::\"alice\"", "in Department::\"ops\"", "in Context::\"eng\""]
-    {
-        assert!(!allows(&format!("permit (principal {scope}, action, resource);"), &question), "{scope}");
+    for scope in [
+        "== Caller::\"alice\"",
+        "in User::\"claude\"",
+        "in Agent::\"alice\"",
+        "in Department::\"ops\"",
+        "in Context::\"eng\"",
+    ] {
+        assert!(
+            !allows(
+                &format!("permit (principal {scope}, action, resource);"),
+                &question
+            ),
+            "{scope}"
+        );
     }
-    let when = |condition: &str| allows(&format!("permit (principal, action, resource) when {{ {condition} }};"), &question);
-    assert!(when("principal.is_operator && principal has user && principal.user == User::\"alice\""));
-    assert!(when("principal has context && principal.context == Context::\"prod\""));
-    assert!(!when("principal has agent && principal.agent == Agent::\"alice\""));
+    let when = |condition: &str| {
+        allows(
+            &format!("permit (principal, action, resource) when {{ {condition} }};"),
+            &question,
+        )
+    };
+    assert!(when(
+        "principal.is_operator && principal has user && principal.user == User::\"alice\""
+    ));
+    assert!(when(
+        "principal has context && principal.context == Context::\"prod\""
+    ));
+    assert!(!when(
+        "principal has agent && principal.agent == Agent::\"alice\""
+    ));
 }
 
 #[test]
 fn resources_carry_server_level_and_effect() {
-    let when = |condition: &str| allows(&format!("permit (principal, action, resource) when {{ {condition} }};"), &question());
+    let when = |condition: &str| {
+        allows(
+            &format!("permit (principal, action, resource) when {{ {condition} }};"),
+            &question(),
+        )
+    };
     assert!(when(
         "resource == Tool::\"github/create_issue\" && resource in Server::\"github\" && resource.name == \"create_issue\""
     ));
-    assert!(when("resource.level == 1 && resource.level_name == Level::\"INTERNAL\" && resource.server.level < 2"));
-    assert!(when("resource.effect == Effect::\"consequential\" && !resource.is_open_world && !resource.server.is_open_world"));
+    assert!(when(
+        "resource.level == 1 && resource.level_name == Level::\"INTERNAL\" && resource.server.level < 2"
+    ));
+    assert!(when(
+        "resource.effect == Effect::\"consequential\" && !resource.is_open_world && !resource.server.is_open_world"
+    ));
     assert!(!when("resource.effect == Effect::\"read\""));
-    let kinds = [(Act::Call, "Tool"), (Act::Read, "Resource"), (Act::Subscribe, "Resource"), (Act::Get, "Prompt")];
-    for (act, kind) in kinds.into_iter().chain([(Act::CompletePrompt, "Prompt"), (Act::CompleteResource, "Resource")]) {
-        let policy =
-            format!("permit (principal, action == Action::\"{}\", resource is {kind} in Server::\"github\");", act.action());
+    let kinds = [
+        (Act::Call, "Tool"),
+        (Act::Read, "Resource"),
+        (Act::Subscribe, "Resource"),
+        (Act::Get, "Prompt"),
+    ];
+    for (act, kind) in kinds.into_iter().chain([
+        (Act::CompletePrompt, "Prompt"),
+        (Act::CompleteResource, "Resource"),
+    ]) {
+        let policy = format!(
+            "permit (principal, action == Action::\"{}\", resource is {kind} in Server::\"github\");",
+            act.action()
+        );
         assert!(allows(&policy, &Question { act, ..question() }), "{act:?}");
     }
 }
@@ -127,32 +270,74 @@ fn resources_carry_server_level_and_effect() {
 #[test]
 fn a_target_cannot_pass_for_one_of_another_server() {
     let policy = "permit (principal, action, resource == Tool::\"a/b/c\");";
-    assert!(allows(policy, &Question { server: "a", target: "b/c", ..question() }));
+    assert!(allows(
+        policy,
+        &Question {
+            server: "a",
+            target: "b/c",
+            ..question()
+        }
+    ));
     // Server ids hold no slash; even so the server attribute and the parent tell them apart.
     let policy = "permit (principal, action, resource in Server::\"a\");";
-    assert!(!allows(policy, &Question { server: "ab", target: "c", ..question() }));
+    assert!(!allows(
+        policy,
+        &Question {
+            server: "ab",
+            target: "c",
+            ..question()
+        }
+    ));
 }
 
 #[test]
 fn the_moment_is_label_counts_time_and_door() {
-    let label = Mark { secrecy: Level::Confidential, integrity: Integrity::Untrusted };
-    let question = Question { label, session_calls: 41, target_calls: 3, ..question() };
-    let when = |condition: &str| allows(&format!("permit (principal, action, resource) when {{ {condition} }};"), &question);
+    let label = Mark {
+        secrecy: Level::Confidential,
+        integrity: Integrity::Untrusted,
+    };
+    let question = Question {
+        label,
+        session_calls: 41,
+        target_calls: 3,
+        ..question()
+    };
+    let when = |condition: &str| {
+        allows(
+            &format!("permit (principal, action, resource) when {{ {condition} }};"),
+            &question,
+        )
+    };
     assert!(when(
         "context.label.secrecy == 2 && context.label.secrecy_name == Level::\"CONFIDENTIAL\" && context.label.is_untrusted"
     ));
-    assert!(when("context.session_calls == 41 && context.target_calls == 3 && context.door == \"mcp-http\""));
-    assert!(when("context.time.hour == 13 && context.time.weekday == 7 && context.time.unix == 1794747600"));
-    assert!(!when("context.label.secrecy > 2 || context.target_calls > 3"));
+    assert!(when(
+        "context.session_calls == 41 && context.target_calls == 3 && context.door == \"mcp-http\""
+    ));
+    assert!(when(
+        "context.time.hour == 13 && context.time.weekday == 7 && context.time.unix == 1794747600"
+    ));
+    assert!(!when(
+        "context.label.secrecy > 2 || context.target_calls > 3"
+    ));
 }
 
 #[test]
 fn the_epoch_was_a_thursday() {
     let at = |now_ms: u64, condition: &str| {
-        allows(&format!("permit (principal, action, resource) when {{ {condition} }};"), &Question { now_ms, ..question() })
+        allows(
+            &format!("permit (principal, action, resource) when {{ {condition} }};"),
+            &Question {
+                now_ms,
+                ..question()
+            },
+        )
     };
     assert!(at(0, "context.time.weekday == 4 && context.time.hour == 0"));
-    assert!(at(86_399_999, "context.time.weekday == 4 && context.time.hour == 23"));
+    assert!(at(
+        86_399_999,
+        "context.time.weekday == 4 && context.time.hour == 23"
+    ));
     assert!(at(4 * 86_400_000, "context.time.weekday == 1"));
     assert!(at(u64::MAX, "context.time.unix == 18446744073709551"));
 }
@@ -160,20 +345,48 @@ fn the_epoch_was_a_thursday() {
 #[test]
 fn arguments_are_read_by_path_as_text_numbers_decimals_and_lists() {
     let call = r#"{"path":"/etc/passwd","n":1e3,"price":19.990,"ok":true,"none":null,"to":["a@x","b@x"],"rows":[{"id":7},{"id":8}],"x.y":{"z":"q"}}"#;
-    let when =
-        |condition: &str| allows(&format!("permit (principal, action, resource) when {{ {condition} }};"), &with_arguments(call));
-    assert!(when("context.arguments.hasTag(\"path\") && context.arguments.getTag(\"path\") like \"/etc/*\""));
-    assert!(when("context.arguments.hasTag(\"to[1]\") && context.arguments.getTag(\"to[1]\") == \"b@x\""));
-    assert!(when("context.arguments.hasTag(\"ok\") && context.arguments.getTag(\"ok\") == \"true\""));
-    assert!(when("context.arguments.hasTag(\"none\") && context.arguments.getTag(\"none\") == \"null\""));
-    assert!(when(r#"context.arguments.hasTag("[\"x.y\"].z") && context.arguments.getTag("[\"x.y\"].z") == "q""#));
-    assert!(when("context.numbers.hasTag(\"n\") && context.numbers.getTag(\"n\") == 1000 && !context.numbers.hasTag(\"none\")"));
-    assert!(when("context.decimals.hasTag(\"price\") && context.decimals.getTag(\"price\").lessThan(decimal(\"20.0\"))"));
-    assert!(when("context.lists.hasTag(\"to[]\") && [\"a@x\", \"b@x\", \"c@x\"].containsAll(context.lists.getTag(\"to[]\"))"));
-    assert!(!when("context.lists.hasTag(\"to[]\") && [\"a@x\"].containsAll(context.lists.getTag(\"to[]\"))"));
-    assert!(when("context.lists.hasTag(\"rows[].id\") && context.lists.getTag(\"rows[].id\").contains(\"8\")"));
-    assert!(when("!context.arguments.hasTag(\"absent\") && !context.lists.hasTag(\"absent[]\") && context.argument_count == 10"));
-    assert!(when(r#"context.outline like "* n:number none:null ok:boolean path:string price:number *""#));
+    let when = |condition: &str| {
+        allows(
+            &format!("permit (principal, action, resource) when {{ {condition} }};"),
+            &with_arguments(call),
+        )
+    };
+    assert!(when(
+        "context.arguments.hasTag(\"path\") && context.arguments.getTag(\"path\") like \"/etc/*\""
+    ));
+    assert!(when(
+        "context.arguments.hasTag(\"to[1]\") && context.arguments.getTag(\"to[1]\") == \"b@x\""
+    ));
+    assert!(when(
+        "context.arguments.hasTag(\"ok\") && context.arguments.getTag(\"ok\") == \"true\""
+    ));
+    assert!(when(
+        "context.arguments.hasTag(\"none\") && context.arguments.getTag(\"none\") == \"null\""
+    ));
+    assert!(when(
+        r#"context.arguments.hasTag("[\"x.y\"].z") && context.arguments.getTag("[\"x.y\"].z") == "q""#
+    ));
+    assert!(when(
+        "context.numbers.hasTag(\"n\") && context.numbers.getTag(\"n\") == 1000 && !context.numbers.hasTag(\"none\")"
+    ));
+    assert!(when(
+        "context.decimals.hasTag(\"price\") && context.decimals.getTag(\"price\").lessThan(decimal(\"20.0\"))"
+    ));
+    assert!(when(
+        "context.lists.hasTag(\"to[]\") && [\"a@x\", \"b@x\", \"c@x\"].containsAll(context.lists.getTag(\"to[]\"))"
+    ));
+    assert!(!when(
+        "context.lists.hasTag(\"to[]\") && [\"a@x\"].containsAll(context.lists.getTag(\"to[]\"))"
+    ));
+    assert!(when(
+        "context.lists.hasTag(\"rows[].id\") && context.lists.getTag(\"rows[].id\").contains(\"8\")"
+    ));
+    assert!(when(
+        "!context.arguments.hasTag(\"absent\") && !context.lists.hasTag(\"absent[]\") && context.argument_count == 10"
+    ));
+    assert!(when(
+        r#"context.outline like "* n:number none:null ok:boolean path:string price:number *""#
+    ));
 }
 
 #[test]
@@ -181,16 +394,38 @@ fn a_number_cannot_slip_past_a_policy_by_its_spelling_or_kind() {
     let limit = bundle(&format!(
         "{ALLOW}@id(\"limit\") forbid (principal, action, resource) when {{ context.numbers.hasTag(\"amount\") && context.numbers.getTag(\"amount\") > 100 }};"
     ));
-    assert_eq!(limit.decide(&with_arguments(r#"{"amount":100}"#)), Decision::Allow);
-    assert_eq!(limit.decide(&with_arguments(r#"{"amount":null}"#)), Decision::Allow);
+    assert_eq!(
+        limit.decide(&with_arguments(r#"{"amount":100}"#)),
+        Decision::Allow
+    );
+    assert_eq!(
+        limit.decide(&with_arguments(r#"{"amount":null}"#)),
+        Decision::Allow
+    );
     assert_eq!(limit.decide(&with_arguments("{}")), Decision::Allow);
     for over in ["101", "1000.0", "1e3", "10.1E1", "0.0101e+4", "1010e-1"] {
         let call = format!("{{\"amount\":{over}}}");
-        assert_eq!(outcome(&limit.decide(&with_arguments(&call))), ("block", vec!["limit"]), "{over}");
+        assert_eq!(
+            outcome(&limit.decide(&with_arguments(&call))),
+            ("block", vec!["limit"]),
+            "{over}"
+        );
     }
-    for unreadable in ["100.5", "1e300", "\"1000\"", "[1000]", "{\"value\":1000}", "true", "99999999999999999999"] {
+    for unreadable in [
+        "100.5",
+        "1e300",
+        "\"1000\"",
+        "[1000]",
+        "{\"value\":1000}",
+        "true",
+        "99999999999999999999",
+    ] {
         let call = format!("{{\"amount\":{unreadable}}}");
-        assert_eq!(outcome(&limit.decide(&with_arguments(&call))), ("block", vec![Note::UNREADABLE]), "{unreadable}");
+        assert_eq!(
+            outcome(&limit.decide(&with_arguments(&call))),
+            ("block", vec![Note::UNREADABLE]),
+            "{unreadable}"
+        );
     }
 }
 
@@ -198,31 +433,57 @@ fn a_number_cannot_slip_past_a_policy_by_its_spelling_or_kind() {
 fn a_text_cannot_slip_past_a_policy_inside_an_array() {
     let etc = "@id(\"etc\") forbid (principal, action, resource) when { context.arguments.hasTag(\"path\") && context.arguments.getTag(\"path\") like \"/etc/*\" };";
     let guarded = bundle(&format!("{ALLOW}{etc}"));
-    assert_eq!(outcome(&guarded.decide(&with_arguments(r#"{"path":"/etc/x"}"#))), ("block", vec!["etc"]));
-    assert_eq!(outcome(&guarded.decide(&with_arguments(r#"{"path":["/etc/x"]}"#))), ("block", vec![Note::UNREADABLE]));
+    assert_eq!(
+        outcome(&guarded.decide(&with_arguments(r#"{"path":"/etc/x"}"#))),
+        ("block", vec!["etc"])
+    );
+    assert_eq!(
+        outcome(&guarded.decide(&with_arguments(r#"{"path":["/etc/x"]}"#))),
+        ("block", vec![Note::UNREADABLE])
+    );
     // A bundle that looks inside as well is ready for both.
     let both = bundle(&format!(
         "{ALLOW}{etc} @id(\"list\") forbid (principal, action, resource) when {{ context.lists.hasTag(\"path[]\") && context.lists.getTag(\"path[]\").contains(\"/etc/x\") }};"
     ));
-    assert_eq!(outcome(&both.decide(&with_arguments(r#"{"path":["/etc/x"]}"#))), ("block", vec!["list"]));
-    assert_eq!(outcome(&both.decide(&with_arguments(r#"{"path":"/etc/x"}"#))), ("block", vec!["etc"]));
-    assert_eq!(both.decide(&with_arguments(r#"{"path":["/srv/x"]}"#)), Decision::Allow);
+    assert_eq!(
+        outcome(&both.decide(&with_arguments(r#"{"path":["/etc/x"]}"#))),
+        ("block", vec!["list"])
+    );
+    assert_eq!(
+        outcome(&both.decide(&with_arguments(r#"{"path":"/etc/x"}"#))),
+        ("block", vec!["etc"])
+    );
+    assert_eq!(
+        both.decide(&with_arguments(r#"{"path":["/srv/x"]}"#)),
+        Decision::Allow
+    );
 }
 
 #[test]
 fn more_than_a_policy_may_be_shown_is_a_block() {
-    let counted = bundle(&format!("{ALLOW}forbid (principal, action, resource) when {{ context.argument_count > 1000 }};"));
+    let counted = bundle(&format!(
+        "{ALLOW}forbid (principal, action, resource) when {{ context.argument_count > 1000 }};"
+    ));
     let few = format!("{{\"x\":[{}]}}", vec!["1"; 512].join(","));
     let many = format!("{{\"x\":[{}]}}", vec!["1"; 513].join(","));
     assert_eq!(counted.decide(&with_arguments(&few)), Decision::Allow);
-    assert_eq!(outcome(&counted.decide(&with_arguments(&many))), ("block", vec![Note::UNREADABLE]));
+    assert_eq!(
+        outcome(&counted.decide(&with_arguments(&many))),
+        ("block", vec![Note::UNREADABLE])
+    );
     let read = bundle(&format!(
         "{ALLOW}forbid (principal, action, resource) when {{ context.arguments.hasTag(\"x\") && context.arguments.getTag(\"x\") like \"*b\" }};"
     ));
     let long = format!("{{\"x\":\"{}\"}}", "a".repeat(300 << 10));
-    assert_eq!(outcome(&read.decide(&with_arguments(&long))), ("block", vec![Note::UNREADABLE]));
+    assert_eq!(
+        outcome(&read.decide(&with_arguments(&long))),
+        ("block", vec![Note::UNREADABLE])
+    );
     // What no policy reads is not looked at.
-    assert_eq!(bundle(ALLOW).decide(&with_arguments(&many)), Decision::Allow);
+    assert_eq!(
+        bundle(ALLOW).decide(&with_arguments(&many)),
+        Decision::Allow
+    );
 }
 
 #[test]
@@ -233,9 +494,18 @@ fn a_version_names_the_bundle_and_its_texts() {
     assert_eq!(one.version(), bundle(ALLOW).version());
     assert_ne!(one.version(), bundle(&format!("{ALLOW} ")).version());
     let load = |files: &[(&str, &str)]| {
-        let files: Vec<_> = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+        let files: Vec<_> = files
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+            .collect();
         Bundle::load("two", &files).unwrap().version().to_owned()
     };
-    let (permit, forbid) = ("permit (principal, action, resource);", "forbid (principal, action, resource);");
-    assert_eq!(load(&[("a.cedar", permit), ("b.cedar", forbid)]), load(&[("b.cedar", forbid), ("a.cedar", permit)]));
+    let (permit, forbid) = (
+        "permit (principal, action, resource);",
+        "forbid (principal, action, resource);",
+    );
+    assert_eq!(
+        load(&[("a.cedar", permit), ("b.cedar", forbid)]),
+        load(&[("b.cedar", forbid), ("a.cedar", permit)])
+    );
 }

@@ -2,7 +2,12 @@ use super::{bundle, question, with_arguments};
 use crate::cedar::{Decision, Outcome, Question};
 
 fn outcomes(text: &str, question: &Question<'_>) -> Vec<String> {
-    bundle(text).explain(question).policies.iter().map(|looked| looked.outcome.describe()).collect()
+    bundle(text)
+        .explain(question)
+        .policies
+        .iter()
+        .map(|looked| looked.outcome.describe())
+        .collect()
 }
 
 #[test]
@@ -34,9 +39,14 @@ fn every_policy_says_how_it_met_the_call() {
 fn a_block_says_what_would_have_allowed_the_call() {
     let forbidden = bundle("permit (principal, action, resource);\n@id(\"freeze\") forbid (principal, action, resource);")
         .explain(&question());
-    assert_eq!(forbidden.would_allow, ["`freeze` (test.cedar:2) blocks: narrow it with `unless { … }`, or remove it"]);
-    let unpermitted =
-        bundle("@id(\"night\") permit (principal, action, resource) when { context.time.hour < 6 };").explain(&question());
+    assert_eq!(
+        forbidden.would_allow,
+        ["`freeze` (test.cedar:2) blocks: narrow it with `unless { … }`, or remove it"]
+    );
+    let unpermitted = bundle(
+        "@id(\"night\") permit (principal, action, resource) when { context.time.hour < 6 };",
+    )
+    .explain(&question());
     assert_eq!(
         unpermitted.would_allow,
         [
@@ -44,20 +54,42 @@ fn a_block_says_what_would_have_allowed_the_call() {
             "a new policy permits it: permit (principal == Caller::\"cred-1\", action == Action::\"call\", resource == Tool::\"github/create_issue\");",
         ]
     );
-    let asked = bundle("@id(\"look\") @effect(\"ask\") permit (principal, action, resource);").explain(&question());
+    let asked = bundle("@id(\"look\") @effect(\"ask\") permit (principal, action, resource);")
+        .explain(&question());
     assert!(asked.would_allow[0].contains("`look` (test.cedar:1) asks"));
     let failing = bundle("@id(\"sum\") permit (principal, action, resource) when { resource.level + 9223372036854775807 > 0 };")
         .explain(&question());
-    assert!(failing.would_allow[0].contains("`sum` (test.cedar:1) must be made to evaluate: integer overflow"), "{failing:?}");
-    assert!(bundle("permit (principal, action, resource);").explain(&question()).would_allow.is_empty());
+    assert!(
+        failing.would_allow[0]
+            .contains("`sum` (test.cedar:1) must be made to evaluate: integer overflow"),
+        "{failing:?}"
+    );
+    assert!(
+        bundle("permit (principal, action, resource);")
+            .explain(&question())
+            .would_allow
+            .is_empty()
+    );
 }
 
 #[test]
 fn the_permit_an_explanation_offers_does_permit() {
     let none = bundle("permit (principal, action == Action::\"read\", resource);");
-    let tricky = Question { target: "a\"b\\c\n/d", ..question() };
+    let tricky = Question {
+        target: "a\"b\\c\n/d",
+        ..question()
+    };
     let explanation = none.explain(&tricky);
-    let offered = explanation.would_allow.last().unwrap().split_once(": ").unwrap().1;
+    let offered = explanation
+        .would_allow
+        .last()
+        .unwrap()
+        .split_once(": ")
+        .unwrap()
+        .1;
     assert_eq!(bundle(offered).decide(&tricky), Decision::Allow);
-    assert!(matches!(explanation.policies[0].outcome, Outcome::OutOfScope(_)));
+    assert!(matches!(
+        explanation.policies[0].outcome,
+        Outcome::OutOfScope(_)
+    ));
 }

@@ -16,29 +16,82 @@ fn what_is_kept_for_one_question_answers_no_other() {
         };"#,
     );
     let departments = ["eng".to_owned()];
-    let principal = Principal { departments: &departments, context: Some("prod"), ..question().principal };
-    let base = Question { principal, ..question() };
+    let principal = Principal {
+        departments: &departments,
+        context: Some("prod"),
+        ..question().principal
+    };
+    let base = Question {
+        principal,
+        ..question()
+    };
     let with = |principal| Question { principal, ..base };
     let others = [
-        with(Principal { caller: "cred-2", ..principal }),
-        with(Principal { user: None, ..principal }),
-        with(Principal { user: Some("claude"), agent: Some("alice"), ..principal }),
-        with(Principal { agent: Some("alice"), ..principal }),
-        with(Principal { departments: &[], ..principal }),
-        with(Principal { context: None, ..principal }),
-        with(Principal { is_operator: true, ..principal }),
-        Question { act: Act::Read, ..base },
-        Question { act: Act::CompleteResource, ..base },
-        Question { server: "gitlab", ..base },
-        Question { target: "close_issue", ..base },
-        Question { level: Level::Public, ..base },
-        Question { effect: Effect::Read, ..base },
-        Question { is_open_world: true, ..base },
+        with(Principal {
+            caller: "cred-2",
+            ..principal
+        }),
+        with(Principal {
+            user: None,
+            ..principal
+        }),
+        with(Principal {
+            user: Some("claude"),
+            agent: Some("alice"),
+            ..principal
+        }),
+        with(Principal {
+            agent: Some("alice"),
+            ..principal
+        }),
+        with(Principal {
+            departments: &[],
+            ..principal
+        }),
+        with(Principal {
+            context: None,
+            ..principal
+        }),
+        with(Principal {
+            is_operator: true,
+            ..principal
+        }),
+        Question {
+            act: Act::Read,
+            ..base
+        },
+        Question {
+            act: Act::CompleteResource,
+            ..base
+        },
+        Question {
+            server: "gitlab",
+            ..base
+        },
+        Question {
+            target: "close_issue",
+            ..base
+        },
+        Question {
+            level: Level::Public,
+            ..base
+        },
+        Question {
+            effect: Effect::Read,
+            ..base
+        },
+        Question {
+            is_open_world: true,
+            ..base
+        },
     ];
     for round in 0..2 {
         assert_eq!(exact.decide(&base), Decision::Allow, "round {round}");
         for other in &others {
-            assert!(matches!(exact.decide(other), Decision::Block(_)), "round {round}: {other:?}");
+            assert!(
+                matches!(exact.decide(other), Decision::Block(_)),
+                "round {round}: {other:?}"
+            );
         }
     }
     assert_eq!(exact.shelf.kept(), others.len() + 1);
@@ -49,7 +102,14 @@ fn what_is_kept_is_bounded() {
     let open = bundle("permit (principal, action, resource);");
     for at in 0..=MAX_KEPT {
         let target = format!("file:///{at}");
-        assert_eq!(open.decide(&Question { act: Act::Read, target: &target, ..question() }), Decision::Allow);
+        assert_eq!(
+            open.decide(&Question {
+                act: Act::Read,
+                target: &target,
+                ..question()
+            }),
+            Decision::Allow
+        );
         assert!(open.shelf.kept() <= MAX_KEPT);
     }
     assert_eq!(open.shelf.kept(), 1);

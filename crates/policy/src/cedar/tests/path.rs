@@ -8,13 +8,47 @@ use crate::cedar::{
 
 #[test]
 fn a_path_has_one_spelling() {
-    for right in ["a", "a.b", "a[0]", "a[]", "a[].b[2].c", "[\"x.y\"]", "a[\"b c\"][0]", "größe", "$filter", "[\"\"]"] {
+    for right in [
+        "a",
+        "a.b",
+        "a[0]",
+        "a[]",
+        "a[].b[2].c",
+        "[\"x.y\"]",
+        "a[\"b c\"][0]",
+        "größe",
+        "$filter",
+        "[\"\"]",
+    ] {
         assert_eq!(Path::parse(right).unwrap().to_string(), right);
     }
-    for (wrong, right) in [("[\"a\"]", "a"), ("a[00]", "a[0]"), ("a[\"b\"]", "a.b"), ("[\"\\u002e\"]", "[\".\"]")] {
-        assert_eq!(Path::parse(wrong), Err(PathError::Spelling(right.to_owned())), "{wrong}");
+    for (wrong, right) in [
+        ("[\"a\"]", "a"),
+        ("a[00]", "a[0]"),
+        ("a[\"b\"]", "a.b"),
+        ("[\"\\u002e\"]", "[\".\"]"),
+    ] {
+        assert_eq!(
+            Path::parse(wrong),
+            Err(PathError::Spelling(right.to_owned())),
+            "{wrong}"
+        );
     }
-    for wrong in ["", ".", "a.", ".a", "a..b", "a[", "a[x]", "a]", "a b", "a\"", "[\"a]", "a[-1]", "a[99999999999999999999]"] {
+    for wrong in [
+        "",
+        ".",
+        "a.",
+        ".a",
+        "a..b",
+        "a[",
+        "a[x]",
+        "a]",
+        "a b",
+        "a\"",
+        "[\"a]",
+        "a[-1]",
+        "a[99999999999999999999]",
+    ] {
         assert_eq!(Path::parse(wrong), Err(PathError::Malformed), "{wrong}");
     }
 }
@@ -34,7 +68,8 @@ fn values() -> impl Strategy<Value = serde_json::Value> {
                 .prop_map(|map| serde_json::Value::Object(map.into_iter().collect())),
         ]
     });
-    prop::collection::btree_map("[a-c.]{0,2}", inner, 0..4).prop_map(|map| serde_json::Value::Object(map.into_iter().collect()))
+    prop::collection::btree_map("[a-c.]{0,2}", inner, 0..4)
+        .prop_map(|map| serde_json::Value::Object(map.into_iter().collect()))
 }
 
 proptest! {

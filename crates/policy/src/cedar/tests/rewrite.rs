@@ -20,16 +20,28 @@ fn rewritten(changes: &[(&str, &str, &str)], arguments: &str) -> Result<String, 
 fn only_the_named_strings_change_and_every_other_byte_stays() {
     let text = "{ \"body\" : \"mail bob@x.org\\u0021\",\n \"n\":1.50, \"other\":\"bob@x.org\" }";
     let masked = rewritten(&[("body", "[a-z]+@([a-z.]+)", "…@$1")], text).unwrap();
-    assert_eq!(masked, "{ \"body\" : \"mail …@x.org!\",\n \"n\":1.50, \"other\":\"bob@x.org\" }");
+    assert_eq!(
+        masked,
+        "{ \"body\" : \"mail …@x.org!\",\n \"n\":1.50, \"other\":\"bob@x.org\" }"
+    );
     assert_eq!(rewritten(&[("other", "nobody", "x")], text).unwrap(), text);
-    assert_eq!(rewritten(&[("absent.deep[3]", "a", "b")], text).unwrap(), text);
+    assert_eq!(
+        rewritten(&[("absent.deep[3]", "a", "b")], text).unwrap(),
+        text
+    );
 }
 
 #[test]
 fn a_path_reaches_every_string_under_it_and_no_key() {
     let text = r#"{"to":[{"a":"a","n":1,"z":null},{"a":"ba"}],"cc":["a","c"]}"#;
-    assert_eq!(rewritten(&[("to", "a", "X")], text).unwrap(), r#"{"to":[{"a":"X","n":1,"z":null},{"a":"bX"}],"cc":["a","c"]}"#);
-    assert_eq!(rewritten(&[("to[].a", "b", "")], text).unwrap(), r#"{"to":[{"a":"a","n":1,"z":null},{"a":"a"}],"cc":["a","c"]}"#);
+    assert_eq!(
+        rewritten(&[("to", "a", "X")], text).unwrap(),
+        r#"{"to":[{"a":"X","n":1,"z":null},{"a":"bX"}],"cc":["a","c"]}"#
+    );
+    assert_eq!(
+        rewritten(&[("to[].a", "b", "")], text).unwrap(),
+        r#"{"to":[{"a":"a","n":1,"z":null},{"a":"a"}],"cc":["a","c"]}"#
+    );
     assert_eq!(
         rewritten(&[("cc[1]", "c", "\"\n")], text).unwrap(),
         r#"{"to":[{"a":"a","n":1,"z":null},{"a":"ba"}],"cc":["a","\"\n"]}"#
@@ -38,8 +50,14 @@ fn a_path_reaches_every_string_under_it_and_no_key() {
 
 #[test]
 fn rewrites_follow_one_another_in_the_order_of_the_bundle() {
-    assert_eq!(rewritten(&[("b", "x", "y"), ("b", "y", "z")], r#"{"b":"xy"}"#).unwrap(), r#"{"b":"zz"}"#);
-    assert_eq!(rewritten(&[("b", "y", "z"), ("b", "x", "y")], r#"{"b":"xy"}"#).unwrap(), r#"{"b":"yz"}"#);
+    assert_eq!(
+        rewritten(&[("b", "x", "y"), ("b", "y", "z")], r#"{"b":"xy"}"#).unwrap(),
+        r#"{"b":"zz"}"#
+    );
+    assert_eq!(
+        rewritten(&[("b", "y", "z"), ("b", "x", "y")], r#"{"b":"xy"}"#).unwrap(),
+        r#"{"b":"yz"}"#
+    );
 }
 
 #[test]
@@ -50,8 +68,14 @@ fn what_a_rewrite_cannot_change_fails() {
     }
     assert!(rewritten(&[("b.c", "x", "y")], r#"{"b":"x"}"#).is_err());
     assert!(rewritten(&[("b[0]", "x", "y")], r#"{"b":{"x":"x"}}"#).is_err());
-    assert_eq!(rewritten(&[("b", "x", "y")], r#"{"b":null}"#).unwrap(), r#"{"b":null}"#);
-    let growth = rewritten(&[("b", "x", &"y".repeat(2000))], &format!("{{\"b\":\"{}\"}}", "x".repeat(2000)));
+    assert_eq!(
+        rewritten(&[("b", "x", "y")], r#"{"b":null}"#).unwrap(),
+        r#"{"b":null}"#
+    );
+    let growth = rewritten(
+        &[("b", "x", &"y".repeat(2000))],
+        &format!("{{\"b\":\"{}\"}}", "x".repeat(2000)),
+    );
     assert!(growth.unwrap_err().contains("too long"));
 }
 

@@ -24,10 +24,19 @@ fn a_session_reads_like_this() {
     let calls = [
         call("read_file", r#"{"path":"/srv/a.txt"}"#),
         call("read_file", r#"{"path":"/srv/b.txt"}"#),
-        call("send", r#"{"to":["bob@x.org"],"body":"say \"hi\"","copies":2,"attachments":[]}"#),
+        call(
+            "send",
+            r#"{"to":["bob@x.org"],"body":"say \"hi\"","copies":2,"attachments":[]}"#,
+        ),
         call("ping", "{}"),
-        Recorded { ending: Ending::Approved, ..call("delete_file", r#"{"path":"/srv/a.txt"}"#) },
-        Recorded { ending: Ending::Refused, ..call("delete_file", r#"{"path":"/"}"#) },
+        Recorded {
+            ending: Ending::Approved,
+            ..call("delete_file", r#"{"path":"/srv/a.txt"}"#)
+        },
+        Recorded {
+            ending: Ending::Refused,
+            ..call("delete_file", r#"{"path":"/"}"#)
+        },
     ];
     let expected = r#"// Suggested from 5 recorded calls that went ahead; everything else is blocked.
 // Loosen what should vary: take a condition away to allow any value, or write `like "/srv/reports/*"` for `==`. The outline fixes
@@ -115,21 +124,57 @@ fn a_suggestion_admits_its_session_and_no_mutation_of_it() {
         assert!(!admits(&text, &call("send", mutated)), "{mutated}");
     }
     let good = &calls[0];
-    assert!(!admits(&text, &Recorded { caller: "cred-2".to_owned(), ..good.clone() }));
-    assert!(!admits(&text, &Recorded { target: "sends".to_owned(), ..good.clone() }));
-    assert!(!admits(&text, &Recorded { server: "mail".to_owned(), ..good.clone() }));
-    assert!(!admits(&text, &Recorded { act: Act::Read, ..good.clone() }));
+    assert!(!admits(
+        &text,
+        &Recorded {
+            caller: "cred-2".to_owned(),
+            ..good.clone()
+        }
+    ));
+    assert!(!admits(
+        &text,
+        &Recorded {
+            target: "sends".to_owned(),
+            ..good.clone()
+        }
+    ));
+    assert!(!admits(
+        &text,
+        &Recorded {
+            server: "mail".to_owned(),
+            ..good.clone()
+        }
+    ));
+    assert!(!admits(
+        &text,
+        &Recorded {
+            act: Act::Read,
+            ..good.clone()
+        }
+    ));
 }
 
 #[test]
 fn what_was_redacted_may_vary_and_what_is_too_long_is_left_out() {
-    let text = suggest(&[call("get", r#"{"url":"https://x/*?key=[redacted: api-key]&a=1"}"#)]);
+    let text = suggest(&[call(
+        "get",
+        r#"{"url":"https://x/*?key=[redacted: api-key]&a=1"}"#,
+    )]);
     assert!(text.contains(r#"like "https://x/\*?key=*&a=1""#), "{text}");
-    assert!(admits(&text, &call("get", r#"{"url":"https://x/*?key=abc&a=1"}"#)));
-    assert!(!admits(&text, &call("get", r#"{"url":"https://x/y?key=abc&a=1"}"#)));
+    assert!(admits(
+        &text,
+        &call("get", r#"{"url":"https://x/*?key=abc&a=1"}"#)
+    ));
+    assert!(!admits(
+        &text,
+        &call("get", r#"{"url":"https://x/y?key=abc&a=1"}"#)
+    ));
     let long = format!("{{\"x\":\"{}\"}}", "a".repeat(300 << 10));
     let text = suggest(&[call("put", &long), call("get", "{}")]);
-    assert!(text.contains("// Left out: call call-put, whose argument `x` is longer"), "{text}");
+    assert!(
+        text.contains("// Left out: call call-put, whose argument `x` is longer"),
+        "{text}"
+    );
     assert!(admits(&text, &call("get", "{}")));
 }
 
@@ -153,9 +198,24 @@ fn names_cannot_break_out_of_comments_or_texts() {
     };
     let text = suggest(std::slice::from_ref(&evil));
     assert!(admits(&text, &evil), "{text}");
-    assert!(!admits(&text, &Recorded { caller: "other".to_owned(), ..evil.clone() }));
-    let hidden = suggest(&[Recorded { caller: "c\npermit".to_owned(), ..evil }, call("get", "{}")]);
-    assert!(hidden.contains("whose caller's name may not stand in a policy"), "{hidden}");
+    assert!(!admits(
+        &text,
+        &Recorded {
+            caller: "other".to_owned(),
+            ..evil.clone()
+        }
+    ));
+    let hidden = suggest(&[
+        Recorded {
+            caller: "c\npermit".to_owned(),
+            ..evil
+        },
+        call("get", "{}"),
+    ]);
+    assert!(
+        hidden.contains("whose caller's name may not stand in a policy"),
+        "{hidden}"
+    );
     assert!(admits(&hidden, &call("get", "{}")));
 }
 

@@ -48,7 +48,10 @@ fn domains_match_on_label_boundaries() {
     ];
     for (pattern, url, expected) in cases {
         if pattern == "*.0.0.1" {
-            assert!(DomainPattern::parse(pattern).is_err(), "an address has no labels");
+            assert!(
+                DomainPattern::parse(pattern).is_err(),
+                "an address has no labels"
+            );
             continue;
         }
         assert_eq!(matches(pattern, url), expected, "{pattern} {url}");
@@ -92,7 +95,11 @@ fn an_address_with_two_readings_has_no_host() {
         "",
     ];
     for url in odd {
-        assert!(Host::of_url(url).is_err(), "{url:?} is {:?}", Host::of_url(url));
+        assert!(
+            Host::of_url(url).is_err(),
+            "{url:?} is {:?}",
+            Host::of_url(url)
+        );
     }
 }
 
@@ -118,9 +125,18 @@ fn patterns_that_are_no_domains_are_refused() {
 fn mail_addresses_are_read_the_narrow_way() {
     let host = |text: &str| Mailbox::parse(text).map(|mailbox| mailbox.host.to_string());
     assert_eq!(host("a@example.com").as_deref(), Some("example.com"));
-    assert_eq!(host("Ann B <a@Example.com>").as_deref(), Some("example.com"));
-    assert_eq!(host("\"good@good.com\" <a@evil.com>").as_deref(), Some("evil.com"));
-    assert_eq!(host("good@good.com <a@evil.com>").as_deref(), Some("evil.com"));
+    assert_eq!(
+        host("Ann B <a@Example.com>").as_deref(),
+        Some("example.com")
+    );
+    assert_eq!(
+        host("\"good@good.com\" <a@evil.com>").as_deref(),
+        Some("evil.com")
+    );
+    assert_eq!(
+        host("good@good.com <a@evil.com>").as_deref(),
+        Some("evil.com")
+    );
     let none = [
         "",
         "a",
@@ -149,10 +165,20 @@ fn mail_addresses_are_read_the_narrow_way() {
 
 #[test]
 fn accounts_are_exact() {
-    let matches = |pattern: &str, account: &str| AccountPattern::parse(pattern).unwrap().matches(account);
-    assert!(matches("ann@example.com", "Ann@EXAMPLE.com") && matches("ann@example.com", "Ann <ann@example.com>"));
-    assert!(!matches("ann@example.com", "joann@example.com") && !matches("ann@example.com", "ann@sub.example.com"));
-    assert!(matches("*@example.com", "bob@example.com") && !matches("*@example.com", "bob@evilexample.com"));
+    let matches =
+        |pattern: &str, account: &str| AccountPattern::parse(pattern).unwrap().matches(account);
+    assert!(
+        matches("ann@example.com", "Ann@EXAMPLE.com")
+            && matches("ann@example.com", "Ann <ann@example.com>")
+    );
+    assert!(
+        !matches("ann@example.com", "joann@example.com")
+            && !matches("ann@example.com", "ann@sub.example.com")
+    );
+    assert!(
+        matches("*@example.com", "bob@example.com")
+            && !matches("*@example.com", "bob@evilexample.com")
+    );
     assert!(matches("work", "Work") && !matches("work", "work@example.com"));
     for text in ["", "a*", "*", "ann@", " work"] {
         assert!(AccountPattern::parse(text).is_err(), "{text:?}");
@@ -188,21 +214,44 @@ proptest! {
 
 #[test]
 fn a_resource_is_bound_by_domains_only_where_its_uri_is_on_the_network() {
-    let bounded = Capability { domain_allowlist: domains(&["example.com"]), ..capability("*") };
+    let bounded = Capability {
+        domain_allowlist: domains(&["example.com"]),
+        ..capability("*")
+    };
     let bounded = World::of(context(vec![bounded], &[]));
-    let rule = |uri: &str| bounded.foreign("resources.read", &[], &format!(r#"{{"uri":"{uri}"}}"#)).map(|refused| refused.rule);
-    for own in
-        ["note://1", "portcullis://notes/note://1", "demo://resource/dynamic/text/1", "file:///srv/a", "capsem://n/note://1"]
-    {
+    let rule = |uri: &str| {
+        bounded
+            .foreign("resources.read", &[], &format!(r#"{{"uri":"{uri}"}}"#))
+            .map(|refused| refused.rule)
+    };
+    for own in [
+        "note://1",
+        "portcullis://notes/note://1",
+        "demo://resource/dynamic/text/1",
+        "file:///srv/a",
+        "capsem://n/note://1",
+    ] {
         assert_eq!(rule(own), None, "{own}");
     }
     assert_eq!(rule("https://docs.example.com/a"), None);
     assert_eq!(rule("portcullis://web/https://docs.example.com/a"), None);
-    let elsewhere =
-        ["https://evil.org/a", "portcullis://web/https://evil.org/a", "HTTPS://evil.org", "git+ssh://evil.org/a", "evil.org", ""];
+    let elsewhere = [
+        "https://evil.org/a",
+        "portcullis://web/https://evil.org/a",
+        "HTTPS://evil.org",
+        "git+ssh://evil.org/a",
+        "evil.org",
+        "",
+    ];
     for elsewhere in elsewhere {
         assert_eq!(rule(elsewhere), Some(Rule::DomainNotAllowed), "{elsewhere}");
     }
-    let tool = bounded.foreign("crawl", &[], r#"{"uri":"note://1"}"#).map(|refused| refused.rule);
-    assert_eq!(tool, Some(Rule::DomainNotAllowed), "what a tool makes of a URI is not known");
+    let tool = bounded
+        .foreign("crawl", &[], r#"{"uri":"note://1"}"#)
+        .map(|refused| refused.rule);
+    assert_eq!(
+        tool,
+        Some(Rule::DomainNotAllowed),
+        "what a tool makes of a URI is not known"
+    );
 }

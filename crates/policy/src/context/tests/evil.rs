@@ -6,12 +6,26 @@ use super::*;
 fn a_wildcard_needs_its_dot_and_one_more_character() {
     let all = tool("fs.*");
     assert!(all.matches("fs.read") && all.matches("fs.create.dir"));
-    for name in ["fs", "fs.", "fsx.read", "FS.read", "xfs.read", "fs_read", "", " fs.read"] {
+    for name in [
+        "fs", "fs.", "fsx.read", "FS.read", "xfs.read", "fs_read", "", " fs.read",
+    ] {
         assert!(!all.matches(name), "{name:?}");
     }
     assert!(tool("github__*").matches("github__push") && !tool("github__*").matches("github__"));
     assert!(tool("*").matches("anything") && !ToolPattern::default().matches(""));
-    for text in ["", "fs*", "*.read", "fs.*.read", "fs.re*", "**", "fs read", "fs:read", ".*", "__*", "*x"] {
+    for text in [
+        "",
+        "fs*",
+        "*.read",
+        "fs.*.read",
+        "fs.re*",
+        "**",
+        "fs read",
+        "fs:read",
+        ".*",
+        "__*",
+        "*x",
+    ] {
         assert!(ToolPattern::parse(text).is_err(), "{text:?}");
     }
 }
@@ -19,7 +33,10 @@ fn a_wildcard_needs_its_dot_and_one_more_character() {
 fn cargo() -> World {
     World::of(context(
         vec![Capability {
-            subcommand_allowlist: by_command(&[("cargo", &["build", "test"]), ("git", &["status"])]),
+            subcommand_allowlist: by_command(&[
+                ("cargo", &["build", "test"]),
+                ("git", &["status"]),
+            ]),
             ..capability("cmd.run")
         }],
         &[],
@@ -47,13 +64,32 @@ fn a_command_is_exactly_what_is_listed() {
         assert_eq!(refused, Some(Rule::CommandNotAllowed), "{command:?}");
     }
     for blank in ["", " ", "\\t\\n"] {
-        let refused = world.rule("cmd.run", &format!(r#"{{"command":"{blank}","args":["build"]}}"#));
-        assert_eq!(refused, None, "{blank:?} is a missing command, which is for Shape to refuse");
-        let elsewhere = world.rule("cmd.run", &format!(r#"{{"command":"{blank}","script":"sh"}}"#));
-        assert_eq!(elsewhere, Some(Rule::CommandNotAllowed), "{blank:?} hides no other command");
+        let refused = world.rule(
+            "cmd.run",
+            &format!(r#"{{"command":"{blank}","args":["build"]}}"#),
+        );
+        assert_eq!(
+            refused, None,
+            "{blank:?} is a missing command, which is for Shape to refuse"
+        );
+        let elsewhere = world.rule(
+            "cmd.run",
+            &format!(r#"{{"command":"{blank}","script":"sh"}}"#),
+        );
+        assert_eq!(
+            elsewhere,
+            Some(Rule::CommandNotAllowed),
+            "{blank:?} hides no other command"
+        );
     }
-    for beside in [r#"{"inputResponses":{"q":{"content":{"command":"sh"}}}}"#, r#"{"_meta":{"x":[{"argv":["sh"]}]}}"#] {
-        let refused = world.rule("cmd.run", &format!(r#"{{"command":"cargo","args":["build"],"_params":{beside}}}"#));
+    for beside in [
+        r#"{"inputResponses":{"q":{"content":{"command":"sh"}}}}"#,
+        r#"{"_meta":{"x":[{"argv":["sh"]}]}}"#,
+    ] {
+        let refused = world.rule(
+            "cmd.run",
+            &format!(r#"{{"command":"cargo","args":["build"],"_params":{beside}}}"#),
+        );
         assert_eq!(refused, Some(Rule::CommandNotAllowed), "{beside}");
     }
 }
@@ -64,7 +100,10 @@ fn the_first_argument_is_the_subcommand_whatever_it_is() {
     let refused = [
         ("cargo", r#"["publish"]"#),
         ("cargo", "[]"),
-        ("cargo", r#"["--config","build.rustc-wrapper=\"sh\"","build"]"#),
+        (
+            "cargo",
+            r#"["--config","build.rustc-wrapper=\"sh\"","build"]"#,
+        ),
         ("cargo", r#"["+nightly","build"]"#),
         ("cargo", r#"["-Zunstable","build"]"#),
         ("cargo", r#"["build;publish"]"#),
@@ -77,7 +116,11 @@ fn the_first_argument_is_the_subcommand_whatever_it_is() {
     ];
     for (command, args) in refused {
         let arguments = format!(r#"{{"command":"{command}","args":{args}}}"#);
-        assert_eq!(world.rule("cmd.run", &arguments), Some(Rule::SubcommandNotAllowed), "{arguments}");
+        assert_eq!(
+            world.rule("cmd.run", &arguments),
+            Some(Rule::SubcommandNotAllowed),
+            "{arguments}"
+        );
     }
 }
 
@@ -86,14 +129,26 @@ fn a_list_of_subcommands_for_all_commands() {
     let world = World::of(context(
         vec![Capability {
             command_allowlist: Some(vec!["git".to_owned(), "cargo".to_owned()]),
-            subcommand_allowlist: Some(Subcommands::ForAll(vec!["status".to_owned(), "build".to_owned()])),
+            subcommand_allowlist: Some(Subcommands::ForAll(vec![
+                "status".to_owned(),
+                "build".to_owned(),
+            ])),
             ..capability("cmd.run")
         }],
         &[],
     ));
-    assert_eq!(world.rule("cmd.run", r#"{"command":"git","args":["build"]}"#), None);
-    assert_eq!(world.rule("cmd.run", r#"{"command":"git","args":["push"]}"#), Some(Rule::SubcommandNotAllowed));
-    assert_eq!(world.rule("cmd.run", r#"{"command":"npm","args":["build"]}"#), Some(Rule::CommandNotAllowed));
+    assert_eq!(
+        world.rule("cmd.run", r#"{"command":"git","args":["build"]}"#),
+        None
+    );
+    assert_eq!(
+        world.rule("cmd.run", r#"{"command":"git","args":["push"]}"#),
+        Some(Rule::SubcommandNotAllowed)
+    );
+    assert_eq!(
+        world.rule("cmd.run", r#"{"command":"npm","args":["build"]}"#),
+        Some(Rule::CommandNotAllowed)
+    );
 }
 
 #[test]
@@ -121,7 +176,10 @@ fn denials_hold_however_the_argument_is_written() {
         ("web.fetch", r#"{"url":"https://a.b.EVIL.com./x"}"#),
         ("web.fetch", r#"{"url":"http://0x7f000001/"}"#),
         ("web.fetch", r#"{"url":"http://[::ffff:7f00:1]/"}"#),
-        ("email.send", r#"{"to":"good@good.com, x <y@sub.evil.com>"}"#),
+        (
+            "email.send",
+            r#"{"to":"good@good.com, x <y@sub.evil.com>"}"#,
+        ),
         // However it is written: what cannot be read is denied too.
         ("cmd.run", r#"{"command":" rm "}"#),
         ("cmd.run", r#"{"command":["rm"]}"#),
@@ -134,7 +192,11 @@ fn denials_hold_however_the_argument_is_written() {
         ("email.send", r#"{"raw":"VG86IGFAZXZpbC5jb20="}"#),
     ];
     for (tool, arguments) in denied {
-        assert_eq!(world.rule(tool, arguments), Some(Rule::ToolExplicitlyDenied), "{tool} {arguments}");
+        assert_eq!(
+            world.rule(tool, arguments),
+            Some(Rule::ToolExplicitlyDenied),
+            "{tool} {arguments}"
+        );
     }
     let fine = [
         ("cmd.run", r#"{"command":"rmdir"}"#),
@@ -149,16 +211,29 @@ fn denials_hold_however_the_argument_is_written() {
     for (tool, arguments) in fine {
         assert_eq!(world.rule(tool, arguments), None, "{tool} {arguments}");
     }
-    for text in ["fs.read:", "fs.read:../x", "web.fetch:http://x", ":rm", "fs*:x", "cmd.run: rm"] {
+    for text in [
+        "fs.read:",
+        "fs.read:../x",
+        "web.fetch:http://x",
+        ":rm",
+        "fs*:x",
+        "cmd.run: rm",
+    ] {
         assert!(Denial::parse(text).is_err(), "{text:?}");
     }
 }
 
 #[test]
 fn a_tool_of_somebody_elses_is_bounded_whatever_it_calls_its_arguments() {
-    let bounded =
-        Capability { path_allowlist: paths(&["/workspace"]), domain_allowlist: domains(&["docs.rs"]), ..capability("*") };
-    let world = World::of(context(vec![bounded], &["files__read:/etc/*", "fetch__get:evil.com"]));
+    let bounded = Capability {
+        path_allowlist: paths(&["/workspace"]),
+        domain_allowlist: domains(&["docs.rs"]),
+        ..capability("*")
+    };
+    let world = World::of(context(
+        vec![bounded],
+        &["files__read:/etc/*", "fetch__get:evil.com"],
+    ));
     let outside = [
         r#"{"source":"/etc/passwd","destination":"/workspace/x"}"#,
         r#"{"options":{"deep":["/workspace/a","/srv/keys/id"]}}"#,
@@ -166,30 +241,85 @@ fn a_tool_of_somebody_elses_is_bounded_whatever_it_calls_its_arguments() {
         r#"{"anything":"file:///etc/passwd"}"#,
     ];
     for arguments in outside {
-        assert_eq!(world.rule("files__move_file", arguments), Some(Rule::PathOutsideBoundary), "{arguments}");
+        assert_eq!(
+            world.rule("files__move_file", arguments),
+            Some(Rule::PathOutsideBoundary),
+            "{arguments}"
+        );
     }
-    assert_eq!(world.rule("files__move_file", r#"{"a":"/workspace/../etc"}"#), Some(Rule::PathTraversalAttempt));
-    for arguments in [r#"{"url":"evil.com"}"#, r#"{"link":"//evil.com"}"#, r#"{"text":"see https://evil.com/x"}"#] {
-        assert!(world.rule("fetch__page", arguments).is_some(), "{arguments}");
+    assert_eq!(
+        world.rule("files__move_file", r#"{"a":"/workspace/../etc"}"#),
+        Some(Rule::PathTraversalAttempt)
+    );
+    for arguments in [
+        r#"{"url":"evil.com"}"#,
+        r#"{"link":"//evil.com"}"#,
+        r#"{"text":"see https://evil.com/x"}"#,
+    ] {
+        assert!(
+            world.rule("fetch__page", arguments).is_some(),
+            "{arguments}"
+        );
     }
-    assert_eq!(world.rule("fetch__page", r#"{"url":"https://docs.rs/x","save":"/workspace/x"}"#), None);
-    assert_eq!(world.rule("notes__add", r#"{"text":"no path, no address"}"#), None);
-    assert_eq!(world.rule("email.send", r#"{"to":"a@docs.rs","attachments":["/etc/passwd"]}"#), Some(Rule::PathOutsideBoundary));
-    let denied = World::of(context(vec![capability("*")], &["files__read:/etc/*", "fetch__get:evil.com"]));
-    assert_eq!(denied.rule("files__read", r#"{"where":"//etc/./passwd"}"#), Some(Rule::ToolExplicitlyDenied));
-    assert_eq!(denied.rule("fetch__get", r#"{"where":"https://evil.com/x"}"#), Some(Rule::ToolExplicitlyDenied));
-    assert_eq!(denied.rule("fetch__get", r#"{"where":"https://fine.com/x"}"#), None);
+    assert_eq!(
+        world.rule(
+            "fetch__page",
+            r#"{"url":"https://docs.rs/x","save":"/workspace/x"}"#
+        ),
+        None
+    );
+    assert_eq!(
+        world.rule("notes__add", r#"{"text":"no path, no address"}"#),
+        None
+    );
+    assert_eq!(
+        world.rule(
+            "email.send",
+            r#"{"to":"a@docs.rs","attachments":["/etc/passwd"]}"#
+        ),
+        Some(Rule::PathOutsideBoundary)
+    );
+    let denied = World::of(context(
+        vec![capability("*")],
+        &["files__read:/etc/*", "fetch__get:evil.com"],
+    ));
+    assert_eq!(
+        denied.rule("files__read", r#"{"where":"//etc/./passwd"}"#),
+        Some(Rule::ToolExplicitlyDenied)
+    );
+    assert_eq!(
+        denied.rule("fetch__get", r#"{"where":"https://evil.com/x"}"#),
+        Some(Rule::ToolExplicitlyDenied)
+    );
+    assert_eq!(
+        denied.rule("fetch__get", r#"{"where":"https://fine.com/x"}"#),
+        None
+    );
 }
 
 #[test]
 fn a_relative_path_is_the_gates_own_or_nothing() {
-    let files = Capability { path_allowlist: paths(&["/workspace"]), ..capability("fs.*") };
+    let files = Capability {
+        path_allowlist: paths(&["/workspace"]),
+        ..capability("fs.*")
+    };
     let world = World::of(context(vec![files], &[]));
     let arguments = Json::parse(br#"{"path":"etc/shadow"}"#, Limits::default()).unwrap();
     let at = |server| {
-        let scope = Scope { context: &world.context, agent: None, ceilings: &world.ceilings, session_patterns: None };
-        let call =
-            Call { tool: "fs.read", aliases: &[], server, arguments: Some(arguments), calls_so_far: 0, tool_calls_so_far: 0 };
+        let scope = Scope {
+            context: &world.context,
+            agent: None,
+            ceilings: &world.ceilings,
+            session_patterns: None,
+        };
+        let call = Call {
+            tool: "fs.read",
+            aliases: &[],
+            server,
+            arguments: Some(arguments),
+            calls_so_far: 0,
+            tool_calls_so_far: 0,
+        };
         first(&examine(scope, &call)).map(|violation| violation.rule)
     };
     assert_eq!(at(Some("built-in")), None);
@@ -198,98 +328,294 @@ fn a_relative_path_is_the_gates_own_or_nothing() {
 
 #[test]
 fn nothing_hides_behind_null_a_list_or_a_brace() {
-    let files = Capability { path_allowlist: paths(&["/workspace"]), ..capability("*") };
+    let files = Capability {
+        path_allowlist: paths(&["/workspace"]),
+        ..capability("*")
+    };
     let world = World::of(context(vec![files], &[]));
-    for arguments in [r#"{"path":"/workspace","pattern":"{/etc/*,x}"}"#, r#"{"path":"/workspace","pattern":["/etc/*"]}"#] {
-        assert_eq!(world.rule("fs.glob", arguments), Some(Rule::PathOutsideBoundary), "{arguments}");
+    for arguments in [
+        r#"{"path":"/workspace","pattern":"{/etc/*,x}"}"#,
+        r#"{"path":"/workspace","pattern":["/etc/*"]}"#,
+    ] {
+        assert_eq!(
+            world.rule("fs.glob", arguments),
+            Some(Rule::PathOutsideBoundary),
+            "{arguments}"
+        );
     }
     let late = r#"{"command":"x","timeout_secs":null,"timeout":99999}"#;
-    assert_eq!(world.rule("cmd.run", late), Some(Rule::ExecTimeoutCeilingExceeded));
-    let mail = Capability { domain_allowlist: domains(&["good.com"]), ..capability("email.*") };
+    assert_eq!(
+        world.rule("cmd.run", late),
+        Some(Rule::ExecTimeoutCeilingExceeded)
+    );
+    let mail = Capability {
+        domain_allowlist: domains(&["good.com"]),
+        ..capability("email.*")
+    };
     let world = World::of(context(vec![mail], &[]));
     let nested = r#"{"to":"a@good.com","message":{"bcc":["b@evil.com"]}}"#;
-    assert_eq!(world.rule("email.send", nested), Some(Rule::DomainNotAllowed));
+    assert_eq!(
+        world.rule("email.send", nested),
+        Some(Rule::DomainNotAllowed)
+    );
 }
 
 /// A call to a server of somebody else's.
 fn foreign(world: &World, tool: &str, aliases: &[&str], arguments: &str) -> Option<Rule> {
-    world.foreign(tool, aliases, arguments).map(|violation| violation.rule)
+    world
+        .foreign(tool, aliases, arguments)
+        .map(|violation| violation.rule)
 }
 
 #[test]
 fn a_tool_with_names_in_several_families_keeps_the_bounds_of_each() {
     let run = ["run", "up__run", "fs.run", "cmd.run", "web.run"];
-    let others = |asked: &str| run.iter().copied().filter(|name| *name != asked).collect::<Vec<_>>();
+    let others = |asked: &str| {
+        run.iter()
+            .copied()
+            .filter(|name| *name != asked)
+            .collect::<Vec<_>>()
+    };
     let bounded = World::of(context(
         vec![
-            Capability { path_allowlist: paths(&["/workspace"]), ..capability("fs.*") },
-            Capability { command_allowlist: Some(vec!["ls".to_owned()]), ..capability("cmd.run") },
+            Capability {
+                path_allowlist: paths(&["/workspace"]),
+                ..capability("fs.*")
+            },
+            Capability {
+                command_allowlist: Some(vec!["ls".to_owned()]),
+                ..capability("cmd.run")
+            },
         ],
         &["cmd.run:rm"],
     ));
     let rm = r#"{"command":"rm","args":["-rf","/"],"path":"/workspace"}"#;
-    assert_eq!(foreign(&bounded, "fs.run", &others("fs.run"), rm), Some(Rule::ToolExplicitlyDenied));
+    assert_eq!(
+        foreign(&bounded, "fs.run", &others("fs.run"), rm),
+        Some(Rule::ToolExplicitlyDenied)
+    );
     let bash = r#"{"command":"bash","path":"/workspace"}"#;
-    assert_eq!(foreign(&bounded, "fs.run", &others("fs.run"), bash), Some(Rule::CommandNotAllowed));
-    assert_eq!(foreign(&bounded, "fs.run", &others("fs.run"), r#"{"path":"/workspace"}"#), None, "no command, no bound");
+    assert_eq!(
+        foreign(&bounded, "fs.run", &others("fs.run"), bash),
+        Some(Rule::CommandNotAllowed)
+    );
+    assert_eq!(
+        foreign(
+            &bounded,
+            "fs.run",
+            &others("fs.run"),
+            r#"{"path":"/workspace"}"#
+        ),
+        None,
+        "no command, no bound"
+    );
 
-    let open = World::of(context(vec![capability("*")], &["cmd.run:rm", "fs.read:/workspace/.env", "web.fetch:evil.com"]));
+    let open = World::of(context(
+        vec![capability("*")],
+        &[
+            "cmd.run:rm",
+            "fs.read:/workspace/.env",
+            "web.fetch:evil.com",
+        ],
+    ));
     for asked in ["up__run", "web.run", "fs.run", "run"] {
-        assert_eq!(foreign(&open, asked, &others(asked), r#"{"command":"rm"}"#), Some(Rule::ToolExplicitlyDenied), "{asked}");
+        assert_eq!(
+            foreign(&open, asked, &others(asked), r#"{"command":"rm"}"#),
+            Some(Rule::ToolExplicitlyDenied),
+            "{asked}"
+        );
     }
     let read = ["up__read", "cmd.read", "fs.read"];
-    assert_eq!(foreign(&open, "web.read", &read, r#"{"path":"/workspace/.env"}"#), Some(Rule::ToolExplicitlyDenied));
+    assert_eq!(
+        foreign(&open, "web.read", &read, r#"{"path":"/workspace/.env"}"#),
+        Some(Rule::ToolExplicitlyDenied)
+    );
     let fetch = ["fs.fetch", "web.fetch"];
-    assert_eq!(foreign(&open, "up__fetch", &fetch, r#"{"url":"http://evil.com"}"#), Some(Rule::ToolExplicitlyDenied));
-    assert_eq!(foreign(&open, "up__fetch", &fetch, r#"{"url":"http://good.com"}"#), None);
+    assert_eq!(
+        foreign(&open, "up__fetch", &fetch, r#"{"url":"http://evil.com"}"#),
+        Some(Rule::ToolExplicitlyDenied)
+    );
+    assert_eq!(
+        foreign(&open, "up__fetch", &fetch, r#"{"url":"http://good.com"}"#),
+        None
+    );
 
     let mut node = World::of(context(vec![capability("*")], &[]));
     node.ceilings.subcommand_allowlist = by_command(&[("cargo", &["build"])]);
-    assert_eq!(foreign(&node, "up__run", &others("up__run"), r#"{"command":"bash"}"#), Some(Rule::CommandNotAllowed));
-    assert_eq!(foreign(&node, "up__run", &others("up__run"), r#"{"command":"cargo","args":["build"]}"#), None);
-    assert_eq!(foreign(&node, "fs.read", &["cmd.read"], r#"{"path":"/workspace/a"}"#), None, "it runs nothing");
+    assert_eq!(
+        foreign(
+            &node,
+            "up__run",
+            &others("up__run"),
+            r#"{"command":"bash"}"#
+        ),
+        Some(Rule::CommandNotAllowed)
+    );
+    assert_eq!(
+        foreign(
+            &node,
+            "up__run",
+            &others("up__run"),
+            r#"{"command":"cargo","args":["build"]}"#
+        ),
+        None
+    );
+    assert_eq!(
+        foreign(
+            &node,
+            "fs.read",
+            &["cmd.read"],
+            r#"{"path":"/workspace/a"}"#
+        ),
+        None,
+        "it runs nothing"
+    );
 
     let texts = World::of(context(vec![capability("*")], &["up__echo:secret"]));
-    assert_eq!(foreign(&texts, "up__echo", &["fs.echo", "cmd.echo"], r#"{"text":"secret"}"#), Some(Rule::ToolExplicitlyDenied));
+    assert_eq!(
+        foreign(
+            &texts,
+            "up__echo",
+            &["fs.echo", "cmd.echo"],
+            r#"{"text":"secret"}"#
+        ),
+        Some(Rule::ToolExplicitlyDenied)
+    );
 }
 
 #[test]
 fn what_an_argument_is_called_hides_nothing() {
     let world = World::of(context(
         vec![
-            Capability { path_allowlist: paths(&["/workspace"]), ..capability("fs.*") },
-            Capability { domain_allowlist: domains(&["example.com"]), ..capability("web.*") },
-            Capability { domain_allowlist: domains(&["example.com"]), ..capability("email.*") },
-            Capability { command_allowlist: Some(vec!["ls".to_owned()]), ..capability("cmd.*") },
+            Capability {
+                path_allowlist: paths(&["/workspace"]),
+                ..capability("fs.*")
+            },
+            Capability {
+                domain_allowlist: domains(&["example.com"]),
+                ..capability("web.*")
+            },
+            Capability {
+                domain_allowlist: domains(&["example.com"]),
+                ..capability("email.*")
+            },
+            Capability {
+                command_allowlist: Some(vec!["ls".to_owned()]),
+                ..capability("cmd.*")
+            },
         ],
         &[],
     ));
     let ask = |tool: &str, given: &str, key: &str, value: &str| {
-        foreign(&world, tool, &[], &format!(r#"{{{given},"{key}":"{value}"}}"#))
+        foreign(
+            &world,
+            tool,
+            &[],
+            &format!(r#"{{{given},"{key}":"{value}"}}"#),
+        )
     };
-    for key in ["Bcc", "CC", "To", "bcc_recipients", "bccRecipients", "notify", "Reply-To"] {
-        assert_eq!(ask("email.send", r#""to":"a@example.com""#, key, "x@evil.com"), Some(Rule::DomainNotAllowed), "{key}");
-        assert_eq!(ask("email.send", r#""to":"a@example.com""#, key, "x@example.com"), None, "{key}");
+    for key in [
+        "Bcc",
+        "CC",
+        "To",
+        "bcc_recipients",
+        "bccRecipients",
+        "notify",
+        "Reply-To",
+    ] {
+        assert_eq!(
+            ask("email.send", r#""to":"a@example.com""#, key, "x@evil.com"),
+            Some(Rule::DomainNotAllowed),
+            "{key}"
+        );
+        assert_eq!(
+            ask(
+                "email.send",
+                r#""to":"a@example.com""#,
+                key,
+                "x@example.com"
+            ),
+            None,
+            "{key}"
+        );
     }
-    assert_eq!(ask("email.send", r#""to":"a@example.com""#, "body", "write to x@evil.com"), None, "that is content");
-    for key in ["URL", "Url", "callback_url", "target_url", "image_url", "webhook", "next"] {
-        let evil = ask("web.fetch", r#""url":"https://example.com""#, key, "https://evil.com/a");
+    assert_eq!(
+        ask(
+            "email.send",
+            r#""to":"a@example.com""#,
+            "body",
+            "write to x@evil.com"
+        ),
+        None,
+        "that is content"
+    );
+    for key in [
+        "URL",
+        "Url",
+        "callback_url",
+        "target_url",
+        "image_url",
+        "webhook",
+        "next",
+    ] {
+        let evil = ask(
+            "web.fetch",
+            r#""url":"https://example.com""#,
+            key,
+            "https://evil.com/a",
+        );
         assert_eq!(evil, Some(Rule::DomainNotAllowed), "{key}");
     }
-    assert_eq!(ask("web.fetch", r#""url":"https://example.com""#, "host", "evil.com"), Some(Rule::DomainNotAllowed));
-    assert_eq!(ask("web.post", r#""url":"https://example.com""#, "body", "see https://evil.com"), None, "that is content");
-    for key in ["PATH", "Path", "fileName", "uri", "location", "base_dir", "workdir", "path2", "anything"] {
+    assert_eq!(
+        ask(
+            "web.fetch",
+            r#""url":"https://example.com""#,
+            "host",
+            "evil.com"
+        ),
+        Some(Rule::DomainNotAllowed)
+    );
+    assert_eq!(
+        ask(
+            "web.post",
+            r#""url":"https://example.com""#,
+            "body",
+            "see https://evil.com"
+        ),
+        None,
+        "that is content"
+    );
+    for key in [
+        "PATH", "Path", "fileName", "uri", "location", "base_dir", "workdir", "path2", "anything",
+    ] {
         let outside = ask("fs.read", r#""path":"/workspace/a""#, key, "/etc/passwd");
         assert_eq!(outside, Some(Rule::PathOutsideBoundary), "{key}");
-        assert_eq!(ask("fs.read", r#""path":"/workspace/a""#, key, "/workspace/b"), None, "{key}");
+        assert_eq!(
+            ask("fs.read", r#""path":"/workspace/a""#, key, "/workspace/b"),
+            None,
+            "{key}"
+        );
     }
     for key in ["name", "subpath", "base"] {
         let climbing = ask("fs.read", r#""path":"/workspace/a""#, key, "b/../../../etc");
         assert_eq!(climbing, Some(Rule::PathTraversalAttempt), "{key}");
     }
-    assert_eq!(ask("fs.write", r#""path":"/workspace/a""#, "content", "/etc/passwd"), None, "that is content");
+    assert_eq!(
+        ask(
+            "fs.write",
+            r#""path":"/workspace/a""#,
+            "content",
+            "/etc/passwd"
+        ),
+        None,
+        "that is content"
+    );
     for key in ["cmd", "script", "Command", "shell"] {
-        assert_eq!(ask("cmd.run", r#""command":"ls""#, key, "rm -rf /"), Some(Rule::CommandNotAllowed), "{key}");
+        assert_eq!(
+            ask("cmd.run", r#""command":"ls""#, key, "rm -rf /"),
+            Some(Rule::CommandNotAllowed),
+            "{key}"
+        );
     }
 }
 
@@ -297,40 +623,92 @@ fn what_an_argument_is_called_hides_nothing() {
 fn nor_does_how_deep_it_lies_or_that_it_is_a_name_itself() {
     let world = World::of(context(
         vec![
-            Capability { path_allowlist: paths(&["/workspace"]), ..capability("fs.*") },
-            Capability { domain_allowlist: domains(&["example.com"]), ..capability("web.*") },
-            Capability { domain_allowlist: domains(&["example.com"]), ..capability("email.*") },
+            Capability {
+                path_allowlist: paths(&["/workspace"]),
+                ..capability("fs.*")
+            },
+            Capability {
+                domain_allowlist: domains(&["example.com"]),
+                ..capability("web.*")
+            },
+            Capability {
+                domain_allowlist: domains(&["example.com"]),
+                ..capability("email.*")
+            },
         ],
         &[],
     ));
-    for files in [r#"["/etc/passwd",1]"#, r#"[["/etc/passwd"]]"#, r#"{"/etc/passwd":"x"}"#, r#"[{"a":{"b":["/etc/passwd"]}}]"#] {
+    for files in [
+        r#"["/etc/passwd",1]"#,
+        r#"[["/etc/passwd"]]"#,
+        r#"{"/etc/passwd":"x"}"#,
+        r#"[{"a":{"b":["/etc/passwd"]}}]"#,
+    ] {
         for key in ["files", "anything"] {
             let arguments = format!(r#"{{"path":"/workspace/a","{key}":{files}}}"#);
-            assert_eq!(foreign(&world, "fs.write", &[], &arguments), Some(Rule::PathOutsideBoundary), "{arguments}");
+            assert_eq!(
+                foreign(&world, "fs.write", &[], &arguments),
+                Some(Rule::PathOutsideBoundary),
+                "{arguments}"
+            );
         }
     }
-    for urls in [r#"[["https://evil.com"]]"#, r#"{"https://evil.com":1}"#, r#"["https://evil.com",null]"#] {
+    for urls in [
+        r#"[["https://evil.com"]]"#,
+        r#"{"https://evil.com":1}"#,
+        r#"["https://evil.com",null]"#,
+    ] {
         let arguments = format!(r#"{{"url":"https://example.com","links":{urls}}}"#);
-        assert_eq!(foreign(&world, "web.fetch", &[], &arguments), Some(Rule::DomainNotAllowed), "{arguments}");
+        assert_eq!(
+            foreign(&world, "web.fetch", &[], &arguments),
+            Some(Rule::DomainNotAllowed),
+            "{arguments}"
+        );
     }
     let arguments = r#"{"to":"a@example.com","groups":{"x@evil.com":true}}"#;
-    assert_eq!(foreign(&world, "email.send", &[], arguments), Some(Rule::DomainNotAllowed));
+    assert_eq!(
+        foreign(&world, "email.send", &[], arguments),
+        Some(Rule::DomainNotAllowed)
+    );
 }
 
 #[test]
 fn without_a_list_paths_are_free_unless_they_climb() {
     let world = World::of(context(vec![capability("*")], &["fs.read:/workspace/.env"]));
-    assert_eq!(foreign(&world, "fs.write", &[], r#"{"path":"notes/a"}"#), None);
-    assert_eq!(foreign(&world, "fs.write", &[], r#"{"path":"notes/../../a"}"#), Some(Rule::PathTraversalAttempt));
+    assert_eq!(
+        foreign(&world, "fs.write", &[], r#"{"path":"notes/a"}"#),
+        None
+    );
+    assert_eq!(
+        foreign(&world, "fs.write", &[], r#"{"path":"notes/../../a"}"#),
+        Some(Rule::PathTraversalAttempt)
+    );
     let relative = foreign(&world, "fs.read", &[], r#"{"path":".env"}"#);
-    assert_eq!(relative, Some(Rule::ToolExplicitlyDenied), "which file that is, only the server knows");
+    assert_eq!(
+        relative,
+        Some(Rule::ToolExplicitlyDenied),
+        "which file that is, only the server knows"
+    );
 }
 
 #[test]
 fn a_list_of_commands_bounds_a_tool_of_no_family_too() {
-    let list = Capability { command_allowlist: Some(vec!["ls".to_owned()]), ..capability("box__*") };
+    let list = Capability {
+        command_allowlist: Some(vec!["ls".to_owned()]),
+        ..capability("box__*")
+    };
     let world = World::of(context(vec![list], &[]));
-    assert_eq!(foreign(&world, "box__run", &[], r#"{"command":"rm"}"#), Some(Rule::CommandNotAllowed));
-    assert_eq!(foreign(&world, "box__run", &[], r#"{"script":"rm"}"#), Some(Rule::CommandNotAllowed), "no command can be seen");
-    assert_eq!(foreign(&world, "box__run", &[], r#"{"command":"ls"}"#), None);
+    assert_eq!(
+        foreign(&world, "box__run", &[], r#"{"command":"rm"}"#),
+        Some(Rule::CommandNotAllowed)
+    );
+    assert_eq!(
+        foreign(&world, "box__run", &[], r#"{"script":"rm"}"#),
+        Some(Rule::CommandNotAllowed),
+        "no command can be seen"
+    );
+    assert_eq!(
+        foreign(&world, "box__run", &[], r#"{"command":"ls"}"#),
+        None
+    );
 }

@@ -8,11 +8,36 @@ use crate::{Account, Facts, Influence, Permission, ServerState, Standing, Unmete
 
 /// Every tool, with arguments that pass and arguments that fail its own bound.
 const CALLS: &[(&str, &str, &str, Rule)] = &[
-    ("fs.read", r#"{"path":"/workspace/a"}"#, r#"{"path":"/etc/a"}"#, Rule::PathOutsideBoundary),
-    ("fs.read", r#"{"path":"a"}"#, r#"{"path":"/workspace/../a"}"#, Rule::PathTraversalAttempt),
-    ("web.fetch", r#"{"url":"https://example.com"}"#, r#"{"url":"https://evil.com"}"#, Rule::DomainNotAllowed),
-    ("cmd.run", r#"{"command":"ls","args":["a"]}"#, r#"{"command":"rm"}"#, Rule::CommandNotAllowed),
-    ("cmd.run", r#"{"command":"ls","args":["a"]}"#, r#"{"command":"ls","args":["b"]}"#, Rule::SubcommandNotAllowed),
+    (
+        "fs.read",
+        r#"{"path":"/workspace/a"}"#,
+        r#"{"path":"/etc/a"}"#,
+        Rule::PathOutsideBoundary,
+    ),
+    (
+        "fs.read",
+        r#"{"path":"a"}"#,
+        r#"{"path":"/workspace/../a"}"#,
+        Rule::PathTraversalAttempt,
+    ),
+    (
+        "web.fetch",
+        r#"{"url":"https://example.com"}"#,
+        r#"{"url":"https://evil.com"}"#,
+        Rule::DomainNotAllowed,
+    ),
+    (
+        "cmd.run",
+        r#"{"command":"ls","args":["a"]}"#,
+        r#"{"command":"rm"}"#,
+        Rule::CommandNotAllowed,
+    ),
+    (
+        "cmd.run",
+        r#"{"command":"ls","args":["a"]}"#,
+        r#"{"command":"ls","args":["b"]}"#,
+        Rule::SubcommandNotAllowed,
+    ),
     (
         "cmd.run",
         r#"{"command":"ls","args":["a"]}"#,
@@ -30,7 +55,10 @@ fn world(name: &str, is_listed: bool, is_denied: bool, is_spent: bool) -> World 
     };
     let listed = if is_listed { name } else { "other.tool" };
     World {
-        agent: Some(AgentTools { max_calls_per_execution: Some(5), ..agent(&[listed]) }),
+        agent: Some(AgentTools {
+            max_calls_per_execution: Some(5),
+            ..agent(&[listed])
+        }),
         calls: if is_spent { 5 } else { 4 },
         ..World::of(context(vec![all], if is_denied { &["*"] } else { &[] }))
     }
@@ -62,9 +90,15 @@ fn through_the_table(world: &World, name: &str, arguments: &str) -> Option<Rule>
     world.with(name, &[], arguments, |boundary| {
         let facts = facts(&id, boundary, arguments);
         let admitted = crate::admit(&facts).map(drop);
-        let budget = crate::Budget { time: Duration::from_secs(60), result_bytes: 1 << 20 };
+        let budget = crate::Budget {
+            time: Duration::from_secs(60),
+            result_bytes: 1 << 20,
+        };
         let bounded = admitted.and_then(|()| crate::bound(&facts, budget, budget).map(drop));
-        bounded.and_then(|()| crate::shape(&facts).map(drop)).err().map(|violation| violation.rule)
+        bounded
+            .and_then(|()| crate::shape(&facts).map(drop))
+            .err()
+            .map(|violation| violation.rule)
     })
 }
 
@@ -97,22 +131,50 @@ fn a_missing_field_is_named_in_the_agreed_words() {
     let schema = shape::Schema::compile(br#"{"type":"object","required":["b","a"]}"#).unwrap();
     let public = |name: &str, arguments: &str, with_schema: bool| {
         world.with(name, &[], arguments, |boundary| {
-            let facts = Facts { input_schema: with_schema.then_some(&schema), ..facts(&id, boundary, arguments) };
-            crate::shape(&facts).err().map(|violation| (violation.rule, violation.public()))
+            let facts = Facts {
+                input_schema: with_schema.then_some(&schema),
+                ..facts(&id, boundary, arguments)
+            };
+            crate::shape(&facts)
+                .err()
+                .map(|violation| (violation.rule, violation.public()))
         })
     };
     let said = |field: &str, tool: &str| {
-        let text = format!("Invalid tool arguments: required field '{field}' is missing or null for tool '{tool}'");
+        let text = format!(
+            "Invalid tool arguments: required field '{field}' is missing or null for tool '{tool}'"
+        );
         Some((Rule::InvalidArguments, text))
     };
-    assert_eq!(public("aegis.agent.create", "{}", false), said("manifest_yaml", "aegis.agent.create"));
-    assert_eq!(public("fs.write", r#"{"path":"a","content":null}"#, false), said("content", "fs.write"));
+    assert_eq!(
+        public("aegis.agent.create", "{}", false),
+        said("manifest_yaml", "aegis.agent.create")
+    );
+    assert_eq!(
+        public("fs.write", r#"{"path":"a","content":null}"#, false),
+        said("content", "fs.write")
+    );
     assert_eq!(public("fs.write", "{}", false), said("path", "fs.write"));
-    assert_eq!(public("fs.write", r#"{"path":"a","content":""}"#, false), None, "an empty file is a file");
+    assert_eq!(
+        public("fs.write", r#"{"path":"a","content":""}"#, false),
+        None,
+        "an empty file is a file"
+    );
     for command in [r#""""#, r#"" \t""#, "7", "null", "[]"] {
-        assert_eq!(public("cmd.run", &format!(r#"{{"command":{command}}}"#), false), said("command", "cmd.run"), "{command}");
+        assert_eq!(
+            public("cmd.run", &format!(r#"{{"command":{command}}}"#), false),
+            said("command", "cmd.run"),
+            "{command}"
+        );
     }
-    assert_eq!(public("github__push", r#"{"b":1}"#, true), said("a", "github__push"), "a server's tool in a context");
+    assert_eq!(
+        public("github__push", r#"{"b":1}"#, true),
+        said("a", "github__push"),
+        "a server's tool in a context"
+    );
     assert_eq!(public("aegis.system.info", "{}", false), None);
-    assert_eq!(public("aegis.tools.list", r#"{"anything":[1]}"#, false), None);
+    assert_eq!(
+        public("aegis.tools.list", r#"{"anything":[1]}"#, false),
+        None
+    );
 }

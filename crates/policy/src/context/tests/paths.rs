@@ -6,7 +6,9 @@ use super::*;
 use crate::context::path::{BadPath, NormalPath};
 
 fn covers(pattern: &str, path: &str) -> bool {
-    PathPattern::parse(pattern).unwrap().covers(&NormalPath::parse(path).unwrap())
+    PathPattern::parse(pattern)
+        .unwrap()
+        .covers(&NormalPath::parse(path).unwrap())
 }
 
 #[test]
@@ -48,10 +50,22 @@ fn paths_are_normalised_by_component() {
     assert_eq!(normal("//workspace///a/./b/").unwrap(), "/workspace/a/b");
     assert_eq!(normal("a/b").unwrap(), "/workspace/a/b");
     assert_eq!(normal("./a").unwrap(), "/workspace/a");
-    assert_eq!(normal("/workspace/100%.txt").unwrap(), "/workspace/100%.txt");
-    assert_eq!(normal("/workspace/My%20File%C3%A9.pdf").unwrap(), "/workspace/My%20File%C3%A9.pdf");
-    assert_eq!(normal("/workspace/a..b/..c").unwrap(), "/workspace/a..b/..c");
-    assert_eq!(normal("/workspace/späte Grüße").unwrap(), "/workspace/späte Grüße");
+    assert_eq!(
+        normal("/workspace/100%.txt").unwrap(),
+        "/workspace/100%.txt"
+    );
+    assert_eq!(
+        normal("/workspace/My%20File%C3%A9.pdf").unwrap(),
+        "/workspace/My%20File%C3%A9.pdf"
+    );
+    assert_eq!(
+        normal("/workspace/a..b/..c").unwrap(),
+        "/workspace/a..b/..c"
+    );
+    assert_eq!(
+        normal("/workspace/späte Grüße").unwrap(),
+        "/workspace/späte Grüße"
+    );
 }
 
 #[test]
@@ -117,14 +131,29 @@ fn what_has_two_readings_has_none() {
         long.as_str(),
     ];
     for text in unclear {
-        assert!(matches!(NormalPath::parse(text), Err(BadPath::Unclear(_))), "{text:?} {:?}", NormalPath::parse(text));
+        assert!(
+            matches!(NormalPath::parse(text), Err(BadPath::Unclear(_))),
+            "{text:?} {:?}",
+            NormalPath::parse(text)
+        );
     }
 }
 
 #[test]
 fn globs_of_a_search_are_paths_too() {
-    let world = World::of(context(vec![Capability { path_allowlist: paths(&["/workspace"]), ..capability("fs.*") }], &[]));
-    let rule = |pattern: &str| world.rule("fs.glob", &format!(r#"{{"path":"/workspace","pattern":{pattern:?}}}"#));
+    let world = World::of(context(
+        vec![Capability {
+            path_allowlist: paths(&["/workspace"]),
+            ..capability("fs.*")
+        }],
+        &[],
+    ));
+    let rule = |pattern: &str| {
+        world.rule(
+            "fs.glob",
+            &format!(r#"{{"path":"/workspace","pattern":{pattern:?}}}"#),
+        )
+    };
     for fine in ["**/*.rs", "/workspace/**", "src/{a,b}/*.ts", "*"] {
         assert_eq!(rule(fine), None, "{fine}");
     }
@@ -161,7 +190,11 @@ fn piece() -> impl Strategy<Value = String> {
 
 /// The plainest possible second opinion: walk the components as a kernel would, and see where one ends up.
 fn where_it_leads(text: &str) -> Vec<String> {
-    let mut at = if text.starts_with('/') { Vec::new() } else { vec!["workspace".to_owned()] };
+    let mut at = if text.starts_with('/') {
+        Vec::new()
+    } else {
+        vec!["workspace".to_owned()]
+    };
     for part in text.split('/') {
         match part {
             "" | "." => {}

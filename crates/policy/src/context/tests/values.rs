@@ -19,15 +19,34 @@ fn value(texts: &'static [&'static str]) -> impl Strategy<Value = Value> {
     leaf.prop_recursive(3, 12, 4, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
-            prop::collection::vec((keys.clone(), inner), 0..4)
-                .prop_map(|fields| Value::Object(fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())),
+            prop::collection::vec((keys.clone(), inner), 0..4).prop_map(|fields| Value::Object(
+                fields
+                    .into_iter()
+                    .map(|(key, value)| (key.to_owned(), value))
+                    .collect()
+            )),
         ]
     })
 }
 
-const PATHS: &[&str] = &["/workspace/a", "b", "/etc/passwd", "/workspace/../x", "", "/workspace2", "%2e%2e/x", "~"];
-const URLS: &[&str] =
-    &["https://example.com/a", "https://a.example.com", "https://evil.com", "http://example.com@evil.com", "x", ""];
+const PATHS: &[&str] = &[
+    "/workspace/a",
+    "b",
+    "/etc/passwd",
+    "/workspace/../x",
+    "",
+    "/workspace2",
+    "%2e%2e/x",
+    "~",
+];
+const URLS: &[&str] = &[
+    "https://example.com/a",
+    "https://a.example.com",
+    "https://evil.com",
+    "http://example.com@evil.com",
+    "x",
+    "",
+];
 const COMMANDS: &[&str] = &["cargo", "rm", "", " cargo", "build", "publish"];
 
 fn world() -> World {
@@ -49,7 +68,9 @@ fn texts_under<'a>(value: &'a Value, key: &str, found: &mut Vec<&'a str>) {
             for (name, member) in members {
                 match member {
                     Value::String(text) if name == key => found.push(text),
-                    Value::Array(items) if name == key => found.extend(items.iter().filter_map(Value::as_str)),
+                    Value::Array(items) if name == key => {
+                        found.extend(items.iter().filter_map(Value::as_str))
+                    }
                     _ => {}
                 }
                 texts_under(member, key, found);

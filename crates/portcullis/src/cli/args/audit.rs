@@ -146,7 +146,17 @@ pub struct AuditRetain {
 }
 
 pub(super) fn verdict(text: &str) -> Result<String, String> {
-    one_of(text, &["permitted", "refused", "failed", "cancelled", "indeterminate", "abandoned"])
+    one_of(
+        text,
+        &[
+            "permitted",
+            "refused",
+            "failed",
+            "cancelled",
+            "indeterminate",
+            "abandoned",
+        ],
+    )
 }
 
 fn kind(text: &str) -> Result<String, String> {
@@ -160,9 +170,13 @@ pub(super) fn family(text: &str) -> Result<String, String> {
 
 /// The name of an event, with or without its type. Which there are follows from what is recorded, so only the form is checked.
 pub(super) fn event(text: &str) -> Result<String, String> {
-    let is_name =
-        |name: &str| name.starts_with(|c: char| c.is_ascii_uppercase()) && name.chars().all(|c| c.is_ascii_alphanumeric());
-    let parts = text.split_once("Event::").map_or((true, text), |(kind, name)| (is_name(kind), name));
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_uppercase())
+            && name.chars().all(|c| c.is_ascii_alphanumeric())
+    };
+    let parts = text
+        .split_once("Event::")
+        .map_or((true, text), |(kind, name)| (is_name(kind), name));
     match parts {
         (true, name) if is_name(name) => Ok(text.to_owned()),
         _ => {
@@ -172,5 +186,9 @@ pub(super) fn event(text: &str) -> Result<String, String> {
 }
 
 fn one_of(text: &str, known: &[&str]) -> Result<String, String> {
-    if known.contains(&text) { Ok(text.to_owned()) } else { Err(format!("it is one of {}", known.join(", "))) }
+    if known.contains(&text) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("it is one of {}", known.join(", ")))
+    }
 }

@@ -176,9 +176,13 @@ pub enum OpenWorld {
 }
 
 fn effect(text: &str) -> Result<(String, vocab::Effect), String> {
-    let (tool, effect) =
-        text.rsplit_once('=').filter(|(tool, _)| !tool.is_empty()).ok_or("write it as TOOL=read or TOOL=consequential")?;
-    let effect = effect.parse().map_err(|_| format!("`{effect}` is not an effect; say read or consequential"))?;
+    let (tool, effect) = text
+        .rsplit_once('=')
+        .filter(|(tool, _)| !tool.is_empty())
+        .ok_or("write it as TOOL=read or TOOL=consequential")?;
+    let effect = effect
+        .parse()
+        .map_err(|_| format!("`{effect}` is not an effect; say read or consequential"))?;
     Ok((tool.to_owned(), effect))
 }
 

@@ -20,8 +20,13 @@ impl ReviewView {
     /// What waits for a person, by `kind:name`, with the digest it has here.
     #[must_use]
     pub fn waiting(&self) -> std::collections::BTreeMap<String, String> {
-        let waiting = self.definitions.iter().filter(|definition| definition.waits());
-        waiting.filter_map(|one| Some((format!("{}:{}", one.kind, one.name), one.digest.clone()?))).collect()
+        let waiting = self
+            .definitions
+            .iter()
+            .filter(|definition| definition.waits());
+        waiting
+            .filter_map(|one| Some((format!("{}:{}", one.kind, one.name), one.digest.clone()?)))
+            .collect()
     }
 }
 

@@ -30,27 +30,51 @@ const FIRST_LINES: usize = 6;
 pub fn review(review: &ReviewView, extent: Extent, style: Style) -> String {
     let id = tame(&review.server);
     if review.definitions.is_empty() {
-        return format!("{id} has shown nothing yet. `portcullis servers list` says whether it is connected.\n");
+        return format!(
+            "{id} has shown nothing yet. `portcullis servers list` says whether it is connected.\n"
+        );
     }
     let rows: Vec<Vec<Cell>> = review.definitions.iter().map(definition_row).collect();
     let mut out = table(&["KIND", "NAME", "STATE", "EFFECT", "DIGEST"], &rows, style);
     if !review.open_world_why.is_empty() {
-        out.push_str(&format!("\n{}", fact("open world", &open_world(review.open_world, &review.open_world_why), style)));
+        out.push_str(&format!(
+            "\n{}",
+            fact(
+                "open world",
+                &open_world(review.open_world, &review.open_world_why),
+                style
+            )
+        ));
     }
     for one in &review.definitions {
-        let said = one.suspicions.iter().map(|what| format!("{} {} {}", one.kind, tame(&one.name), visible(what)));
-        out.extend(said.map(|line| format!("  {}\n", style.paint(&format!("LOOK: {line}"), Paint::Red))));
+        let said = one
+            .suspicions
+            .iter()
+            .map(|what| format!("{} {} {}", one.kind, tame(&one.name), visible(what)));
+        out.extend(
+            said.map(|line| format!("  {}\n", style.paint(&format!("LOOK: {line}"), Paint::Red))),
+        );
     }
-    let waiting: Vec<&DefinitionView> = review.definitions.iter().filter(|definition| definition.waits()).collect();
+    let waiting: Vec<&DefinitionView> = review
+        .definitions
+        .iter()
+        .filter(|definition| definition.waits())
+        .collect();
     let lines: usize = waiting.iter().map(|definition| definition.diff.len()).sum();
-    let most = if extent == Extent::Overview && lines > MOST_LINES { FIRST_LINES } else { usize::MAX };
+    let most = if extent == Extent::Overview && lines > MOST_LINES {
+        FIRST_LINES
+    } else {
+        usize::MAX
+    };
     for definition in &waiting {
         out.push_str(&difference(definition, most, style));
         let left = definition.diff.len().saturating_sub(most);
         if left > 0 {
             let name = tame(&definition.name);
             let lines = if left == 1 { "line" } else { "lines" };
-            out.push_str(&format!("  … {left} more {lines}: portcullis servers review {id} {name}\n"));
+            out.push_str(&format!(
+                "  … {left} more {lines}: portcullis servers review {id} {name}\n"
+            ));
         }
     }
     out.push('\n');
@@ -72,16 +96,27 @@ fn definition_row(definition: &DefinitionView) -> Vec<Cell> {
         "pinned" => painted("approved", Paint::Green),
         "gone" => painted("gone", Paint::Dim),
         other => match definition.verdict.as_deref() {
-            Some(verdict) if verdict != "same" => painted(format!("{other}, {verdict}"), Paint::Yellow),
+            Some(verdict) if verdict != "same" => {
+                painted(format!("{other}, {verdict}"), Paint::Yellow)
+            }
             _ => painted(other, Paint::Yellow),
         },
     };
-    let digest = definition.digest.as_deref().or(definition.pinned_digest.as_deref()).unwrap_or("-");
+    let digest = definition
+        .digest
+        .as_deref()
+        .or(definition.pinned_digest.as_deref())
+        .unwrap_or("-");
     vec![
         cell(&definition.kind),
         painted(&definition.name, Paint::Bold),
         state,
-        cell(definition.effect.as_deref().map_or("-".to_owned(), |is| effect(is, &definition.effect_from))),
+        cell(
+            definition
+                .effect
+                .as_deref()
+                .map_or("-".to_owned(), |is| effect(is, &definition.effect_from)),
+        ),
         cell(digest.chars().take(12).collect::<String>()),
     ]
 }
@@ -108,7 +143,11 @@ pub fn sessions(sessions: &[SessionView], style: Style) -> String {
     let rows: Vec<Vec<Cell>> = sessions
         .iter()
         .map(|session| {
-            let origins = if session.origins.is_empty() { "-".to_owned() } else { session.origins.join(", ") };
+            let origins = if session.origins.is_empty() {
+                "-".to_owned()
+            } else {
+                session.origins.join(", ")
+            };
             vec![
                 painted(&session.name, Paint::Bold),
                 cell(&session.caller),
@@ -120,23 +159,56 @@ pub fn sessions(sessions: &[SessionView], style: Style) -> String {
             ]
         })
         .collect();
-    table(&["CALLER", "ID", "USER", "HAS SEEN", "CALLS", "LAST READ", "FROM"], &rows, style)
+    table(
+        &[
+            "CALLER",
+            "ID",
+            "USER",
+            "HAS SEEN",
+            "CALLS",
+            "LAST READ",
+            "FROM",
+        ],
+        &rows,
+        style,
+    )
 }
 
 /// One session, a line for each thing known.
 #[must_use]
 pub fn session(session: &SessionView, style: Style) -> String {
     let mut out = format!("{}\n", style.paint(&tame(&session.name), Paint::Bold));
-    let origins = session.origins.iter().map(|origin| tame(origin)).collect::<Vec<_>>().join(", ");
+    let origins = session
+        .origins
+        .iter()
+        .map(|origin| tame(origin))
+        .collect::<Vec<_>>()
+        .join(", ");
     let rows = [
         ("id", tame(&session.caller)),
-        ("user", session.user.as_deref().map(tame).unwrap_or_default()),
+        (
+            "user",
+            session.user.as_deref().map(tame).unwrap_or_default(),
+        ),
         ("has seen", tame(&session.label)),
         ("read from", origins),
-        ("calls", format!("{} since reset {}", session.calls, session.epoch)),
-        ("last read", session.head().map(|head| format!("{0}   portcullis lineage {0}", tame(head))).unwrap_or_default()),
+        (
+            "calls",
+            format!("{} since reset {}", session.calls, session.epoch),
+        ),
+        (
+            "last read",
+            session
+                .head()
+                .map(|head| format!("{0}   portcullis lineage {0}", tame(head)))
+                .unwrap_or_default(),
+        ),
     ];
-    out.extend(rows.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| fact(name, value, style)));
+    out.extend(
+        rows.iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, value)| fact(name, value, style)),
+    );
     out
 }
 
@@ -158,7 +230,18 @@ pub fn approvals(approvals: &[ApprovalView], now_ms: u64, style: Style) -> Strin
             ]
         })
         .collect();
-    let mut out = table(&["APPROVAL", "STATE", "CALLER", "TOOL", "HAS SEEN", "ARGUMENTS"], &rows, style);
+    let mut out = table(
+        &[
+            "APPROVAL",
+            "STATE",
+            "CALLER",
+            "TOOL",
+            "HAS SEEN",
+            "ARGUMENTS",
+        ],
+        &rows,
+        style,
+    );
     if approvals.iter().any(|approval| approval.state == "pending") {
         out.push_str("\nSee one in full before you answer: portcullis approvals show APPROVAL\n");
     }
@@ -168,7 +251,8 @@ pub fn approvals(approvals: &[ApprovalView], now_ms: u64, style: Style) -> Strin
     out
 }
 
-const GIVEN_UP: &str = "Where the client gave up, your answer holds for the same call if it is made again in time.\n";
+const GIVEN_UP: &str =
+    "Where the client gave up, your answer holds for the same call if it is made again in time.\n";
 
 /// A question that nobody waits for any more.
 fn is_given_up(approval: &ApprovalView) -> bool {
@@ -179,8 +263,15 @@ fn approval_state(approval: &ApprovalView, now_ms: u64) -> Cell {
     match approval.state.as_str() {
         "pending" => {
             let left = approval.expires_ms.saturating_sub(now_ms) / 1_000;
-            let given_up = if is_given_up(approval) { ", the client gave up" } else { "" };
-            painted(format!("pending, {} left{given_up}", span(left)), Paint::Yellow)
+            let given_up = if is_given_up(approval) {
+                ", the client gave up"
+            } else {
+                ""
+            };
+            painted(
+                format!("pending, {} left{given_up}", span(left)),
+                Paint::Yellow,
+            )
         }
         "approved" | "used" => painted(&approval.state, Paint::Green),
         "denied" => painted("denied", Paint::Red),
@@ -191,36 +282,82 @@ fn approval_state(approval: &ApprovalView, now_ms: u64) -> Cell {
 /// Everything a person needs to decide, and nothing shortened.
 #[must_use]
 pub fn approval(approval: &ApprovalView, now_ms: u64, style: Style) -> String {
-    let title = format!("{} asks to call {}__{}", tame(&approval.name), tame(&approval.server), tame(&approval.tool));
+    let title = format!(
+        "{} asks to call {}__{}",
+        tame(&approval.name),
+        tame(&approval.server),
+        tame(&approval.tool)
+    );
     let mut out = format!("{}\n", style.paint(&title, Paint::Bold));
     let (state, paint) = approval_state(approval, now_ms);
     let facts = [
         ("approval", tame(&approval.id)),
-        ("state", paint.map_or_else(|| state.clone(), |paint| style.paint(&state, paint))),
+        (
+            "state",
+            paint.map_or_else(|| state.clone(), |paint| style.paint(&state, paint)),
+        ),
         ("asked", utc(approval.asked_ms / 1_000)),
         ("caller", tame(&approval.caller)),
         ("has seen", tame(&approval.label)),
-        ("effect", if approval.effect.is_empty() { String::new() } else { effect(&approval.effect, &approval.effect_from) }),
-        ("open world", approval.open_world.map(|is_open| open_world(is_open, "")).unwrap_or_default()),
+        (
+            "effect",
+            if approval.effect.is_empty() {
+                String::new()
+            } else {
+                effect(&approval.effect, &approval.effect_from)
+            },
+        ),
+        (
+            "open world",
+            approval
+                .open_world
+                .map(|is_open| open_world(is_open, ""))
+                .unwrap_or_default(),
+        ),
         ("bundle", tame(&approval.bundle)),
         ("definition", tame(&approval.definition)),
-        ("answered by", approval.answered_by.as_deref().map(tame).unwrap_or_default()),
-        ("because", approval.reason.as_deref().map(tame).unwrap_or_default()),
+        (
+            "answered by",
+            approval
+                .answered_by
+                .as_deref()
+                .map(tame)
+                .unwrap_or_default(),
+        ),
+        (
+            "because",
+            approval.reason.as_deref().map(tame).unwrap_or_default(),
+        ),
     ];
-    out.extend(facts.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| fact(name, value, style)));
+    out.extend(
+        facts
+            .iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, value)| fact(name, value, style)),
+    );
     if is_given_up(approval) {
         out.push('\n');
         out.push_str(GIVEN_UP);
     }
     out.push_str("\nWhy it was asked\n");
-    out.extend(approval.why.iter().map(|why| format!("  {}\n", visible(why))));
+    out.extend(
+        approval
+            .why
+            .iter()
+            .map(|why| format!("  {}\n", visible(why))),
+    );
     out.push_str("\nWhat the session has read, latest first\n");
     match approval.lineage.as_slice() {
         [] => out.push_str("  nothing\n"),
         calls => out.extend(calls.iter().map(|call| format!("  {}\n", tame(call)))),
     }
     out.push_str("\nArguments, complete\n");
-    out.extend(approval.arguments.lines().map(|line| format!("  {}\n", visible(line))));
+    out.extend(
+        approval
+            .arguments
+            .lines()
+            .map(|line| format!("  {}\n", visible(line))),
+    );
     if approval.state == "pending" {
         let id = tame(&approval.id);
         out.push_str(&format!(
@@ -235,10 +372,24 @@ pub fn approval(approval: &ApprovalView, now_ms: u64, style: Style) -> String {
 pub fn explanation(explained: &ExplainView, style: Style) -> String {
     let mut out = String::new();
     let verdict = style.paint(&tame(&explained.verdict), paint_of(&explained.verdict));
-    let tool = explained.tool.as_deref().map_or_else(|| "the call".to_owned(), tame);
-    let what = explained.asked.as_deref().map_or_else(|| tool.clone(), |asked| format!("{} ({tool})", tame(asked)));
-    let who = explained.caller.as_deref().map(|caller| format!(" by {}", tame(caller))).unwrap_or_default();
-    let within = explained.context.as_deref().map(|context| format!(" in context {}", tame(context))).unwrap_or_default();
+    let tool = explained
+        .tool
+        .as_deref()
+        .map_or_else(|| "the call".to_owned(), tame);
+    let what = explained
+        .asked
+        .as_deref()
+        .map_or_else(|| tool.clone(), |asked| format!("{} ({tool})", tame(asked)));
+    let who = explained
+        .caller
+        .as_deref()
+        .map(|caller| format!(" by {}", tame(caller)))
+        .unwrap_or_default();
+    let within = explained
+        .context
+        .as_deref()
+        .map(|context| format!(" in context {}", tame(context)))
+        .unwrap_or_default();
     out.push_str(&format!("{what}{who}{within}, judged now: {verdict}\n"));
     if let Some(then) = recorded(explained) {
         out.push_str(&format!("When it was made: {then}\n"));
@@ -246,11 +397,18 @@ pub fn explanation(explained: &ExplainView, style: Style) -> String {
     if let Some(label) = explained.label.as_deref().filter(|label| !label.is_empty()) {
         out.push_str(&format!("The session has seen: {}\n", tame(label)));
     }
-    if let Some(remark) = explained.remark.as_deref().filter(|remark| !remark.is_empty()) {
+    if let Some(remark) = explained
+        .remark
+        .as_deref()
+        .filter(|remark| !remark.is_empty())
+    {
         out.push_str(&format!("Note: {}\n", visible(remark)));
     }
     for stage in &explained.stages {
-        out.push_str(&format!("\n{}\n", style.paint(&tame(&stage.stage), Paint::Bold)));
+        out.push_str(&format!(
+            "\n{}\n",
+            style.paint(&tame(&stage.stage), Paint::Bold)
+        ));
         out.extend(stage.checks.iter().map(|check| check_line(check, style)));
     }
     let mut fixes: Vec<String> = explained
@@ -278,13 +436,26 @@ fn check_line(check: &CheckView, style: Style) -> String {
         _ => "ok ",
     };
     let detail = check.detail.as_deref().map(visible).unwrap_or_default();
-    let line = format!("  {} {:<24} {detail}", style.paint(word, paint_of(&check.verdict)), tame(&check.name));
+    let line = format!(
+        "  {} {:<24} {detail}",
+        style.paint(word, paint_of(&check.verdict)),
+        tame(&check.name)
+    );
     format!("{}\n", line.trim_end())
 }
 
 fn recorded(explained: &ExplainView) -> Option<String> {
-    let record = explained.recorded.as_ref().filter(|record| !record.is_null())?;
-    let field = |name: &str| record.get(name).and_then(serde_json::Value::as_str).map(tame).filter(|text| !text.is_empty());
+    let record = explained
+        .recorded
+        .as_ref()
+        .filter(|record| !record.is_null())?;
+    let field = |name: &str| {
+        record
+            .get(name)
+            .and_then(serde_json::Value::as_str)
+            .map(tame)
+            .filter(|text| !text.is_empty())
+    };
     let verdict = field("verdict")?;
     let mut words = vec![verdict];
     words.extend(field("stage").map(|stage| format!("at {stage}")));
@@ -303,7 +474,10 @@ fn paint_of(verdict: &str) -> Paint {
 }
 
 pub(super) fn fact(name: &str, value: &str, style: Style) -> String {
-    format!("  {} {value}\n", style.paint(&format!("{name:<11}"), Paint::Dim))
+    format!(
+        "  {} {value}\n",
+        style.paint(&format!("{name:<11}"), Paint::Dim)
+    )
 }
 
 /// One line as it is, spaces included, with what a terminal would obey or hide made visible.

@@ -14,7 +14,11 @@ pub fn sinks(sinks: &[SinkView], style: Style) -> String {
         return "No sinks are configured, so events stay in the ledger. Add some under `audit.sinks` in portcullis.yaml; see docs/ledger.md\n".to_owned();
     }
     let rows: Vec<Vec<Cell>> = sinks.iter().map(row).collect();
-    table(&["SINK", "KIND", "STATE", "NEXT", "BEHIND", "NOTE"], &rows, style)
+    table(
+        &["SINK", "KIND", "STATE", "NEXT", "BEHIND", "NOTE"],
+        &rows,
+        style,
+    )
 }
 
 fn row(sink: &SinkView) -> Vec<Cell> {
@@ -23,7 +27,11 @@ fn row(sink: &SinkView) -> Vec<Cell> {
         "stopped" => Paint::Yellow,
         _ => Paint::Green,
     };
-    let lost = if sink.lost > 0 { format!("{} records lost; ", sink.lost) } else { String::new() };
+    let lost = if sink.lost > 0 {
+        format!("{} records lost; ", sink.lost)
+    } else {
+        String::new()
+    };
     let note = cut(&format!("{lost}{}", sink.error), MAX_NOTE);
     vec![
         painted(&sink.name, Paint::Bold),

@@ -7,12 +7,21 @@ use super::{Out, REDRAW, escaped, harmless};
 #[test]
 fn only_colours_of_ours_reach_a_terminal() {
     let hostile = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31mred\u{202e}\r\u{1b}[31mred\u{1b}[0m\n\tend";
-    assert_eq!(harmless(hostile, false), "�]0;owned��[2J�31mred���[31mred�[0m\n\tend");
-    assert_eq!(harmless(hostile, true), "�]0;owned��[2J�31mred��\u{1b}[31mred\u{1b}[0m\n\tend");
+    assert_eq!(
+        harmless(hostile, false),
+        "�]0;owned��[2J�31mred���[31mred�[0m\n\tend"
+    );
+    assert_eq!(
+        harmless(hostile, true),
+        "�]0;owned��[2J�31mred��\u{1b}[31mred\u{1b}[0m\n\tend"
+    );
     assert_eq!(harmless("\u{1b}[1;", true), "�[1;");
     let drawn = |redraws: bool| {
         let mut screen = Vec::new();
-        Out::new(&mut screen, false, false).redrawing(redraws).write_all(format!("{REDRAW}a{REDRAW}").as_bytes()).unwrap();
+        Out::new(&mut screen, false, false)
+            .redrawing(redraws)
+            .write_all(format!("{REDRAW}a{REDRAW}").as_bytes())
+            .unwrap();
         String::from_utf8(screen).unwrap()
     };
     assert_eq!(drawn(true), format!("{REDRAW}a�[H�[J"));

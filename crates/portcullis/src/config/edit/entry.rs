@@ -14,43 +14,86 @@ pub struct NewServer {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NewTransport {
-    Stdio { command: String, args: Vec<String>, env: Vec<(String, String)>, cwd: Option<String> },
-    Http { url: String, bearer: Option<String>, headers: Vec<(String, String)> },
+    Stdio {
+        command: String,
+        args: Vec<String>,
+        env: Vec<(String, String)>,
+        cwd: Option<String>,
+    },
+    Http {
+        url: String,
+        bearer: Option<String>,
+        headers: Vec<(String, String)>,
+    },
 }
 
 impl NewServer {
     /// `id:` with its keys below, `indent` spaces in.
     pub(super) fn as_entry(&self, indent: usize, newline: &str) -> String {
         let mut lines = vec![format!("{}{}:", " ".repeat(indent), scalar(&self.id))];
-        lines.extend(self.keys().into_iter().map(|line| format!("{}{line}", " ".repeat(indent + 2))));
+        lines.extend(
+            self.keys()
+                .into_iter()
+                .map(|line| format!("{}{line}", " ".repeat(indent + 2))),
+        );
         lines.into_iter().map(|line| line + newline).collect()
     }
 
     /// `- name: id` with its other keys below, the dash `indent` spaces in.
     pub(super) fn as_item(&self, indent: usize, newline: &str) -> String {
-        let mut lines = vec![format!("{}- name: {}", " ".repeat(indent), scalar(&self.id))];
-        lines.extend(self.keys().into_iter().map(|line| format!("{}{line}", " ".repeat(indent + 2))));
+        let mut lines = vec![format!(
+            "{}- name: {}",
+            " ".repeat(indent),
+            scalar(&self.id)
+        )];
+        lines.extend(
+            self.keys()
+                .into_iter()
+                .map(|line| format!("{}{line}", " ".repeat(indent + 2))),
+        );
         lines.into_iter().map(|line| line + newline).collect()
     }
 
     fn keys(&self) -> Vec<String> {
         let mut lines = Vec::new();
         match &self.transport {
-            NewTransport::Stdio { command, args, env, cwd } => {
+            NewTransport::Stdio {
+                command,
+                args,
+                env,
+                cwd,
+            } => {
                 lines.push(format!("command: {}", scalar(command)));
                 if !args.is_empty() {
-                    lines.push(format!("args: [{}]", args.iter().map(|arg| quoted(arg)).collect::<Vec<_>>().join(", ")));
+                    lines.push(format!(
+                        "args: [{}]",
+                        args.iter()
+                            .map(|arg| quoted(arg))
+                            .collect::<Vec<_>>()
+                            .join(", ")
+                    ));
                 }
                 map(&mut lines, "env", env);
                 lines.extend(cwd.iter().map(|cwd| format!("cwd: {}", scalar(cwd))));
             }
-            NewTransport::Http { url, bearer, headers } => {
+            NewTransport::Http {
+                url,
+                bearer,
+                headers,
+            } => {
                 lines.push(format!("url: {}", scalar(url)));
-                lines.extend(bearer.iter().map(|bearer| format!("bearer: {}", scalar(bearer))));
+                lines.extend(
+                    bearer
+                        .iter()
+                        .map(|bearer| format!("bearer: {}", scalar(bearer))),
+                );
                 map(&mut lines, "headers", headers);
             }
         }
-        lines.extend(self.classification.map(|level| format!("classification: {level}")));
+        lines.extend(
+            self.classification
+                .map(|level| format!("classification: {level}")),
+        );
         lines
     }
 }
@@ -58,16 +101,26 @@ impl NewServer {
 fn map(lines: &mut Vec<String>, name: &str, pairs: &[(String, String)]) {
     if !pairs.is_empty() {
         lines.push(format!("{name}:"));
-        lines.extend(pairs.iter().map(|(key, value)| format!("  {}: {}", scalar(key), scalar(value))));
+        lines.extend(
+            pairs
+                .iter()
+                .map(|(key, value)| format!("  {}: {}", scalar(key), scalar(value))),
+        );
     }
 }
 
 /// Bare where no reader could take it for anything else than text, quoted otherwise.
 pub fn scalar(text: &str) -> String {
-    let first = text.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '/');
-    let rest = text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | '@' | '+' | '#'));
+    let first = text
+        .chars()
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '/');
+    let rest = text.chars().all(|c| {
+        c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | '@' | '+' | '#')
+    });
     let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
-    if first && rest && !text.ends_with(':') && !words.contains(&text.to_ascii_lowercase().as_str()) {
+    if first && rest && !text.ends_with(':') && !words.contains(&text.to_ascii_lowercase().as_str())
+    {
         text.to_owned()
     } else {
         quoted(text)

@@ -28,7 +28,10 @@ fn stdio(id: &str) -> NewServer {
         transport: NewTransport::Stdio {
             command: "npx".to_owned(),
             args: vec!["-y".to_owned(), "say \"hi\" # now".to_owned()],
-            env: vec![("TOKEN".to_owned(), "keychain:pat".to_owned()), ("PORT".to_owned(), "80".to_owned())],
+            env: vec![
+                ("TOKEN".to_owned(), "keychain:pat".to_owned()),
+                ("PORT".to_owned(), "80".to_owned()),
+            ],
             cwd: None,
         },
         classification: Some(Level::Internal),
@@ -52,9 +55,18 @@ fn remote(id: &str) -> NewServer {
 fn diff(before: &str, after: &str) -> String {
     let (a, b): (Vec<_>, Vec<_>) = (before.lines().collect(), after.lines().collect());
     let head = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
-    let tail = a[head..].iter().rev().zip(b[head..].iter().rev()).take_while(|(x, y)| x == y).count();
-    let minus = a[head..a.len() - tail].iter().map(|line| format!("-{line}\n"));
-    let plus = b[head..b.len() - tail].iter().map(|line| format!("+{line}\n"));
+    let tail = a[head..]
+        .iter()
+        .rev()
+        .zip(b[head..].iter().rev())
+        .take_while(|(x, y)| x == y)
+        .count();
+    let minus = a[head..a.len() - tail]
+        .iter()
+        .map(|line| format!("-{line}\n"));
+    let plus = b[head..b.len() - tail]
+        .iter()
+        .map(|line| format!("+{line}\n"));
     minus.chain(plus).collect()
 }
 
@@ -75,7 +87,10 @@ fn adding_touches_nothing_else() {
     );
     assert!(after.contains("  empty:\n  notes:\n"), "{after}");
     let resolved = super::super::parse(std::path::Path::new("x"), &after).unwrap();
-    let super::super::Transport::Stdio(server) = &resolved.server("notes").unwrap().transport else { panic!() };
+    let super::super::Transport::Stdio(server) = &resolved.server("notes").unwrap().transport
+    else {
+        panic!()
+    };
     assert_eq!(server.args, ["-y", "say \"hi\" # now"]);
 }
 
@@ -83,23 +98,39 @@ fn adding_touches_nothing_else() {
 fn adding_works_wherever_servers_are_or_are_not() {
     let cases = [
         ("", "mcp_servers:\n  r:\n    url: \"https"),
-        ("retry: {attempts: 2}", "retry: {attempts: 2}\n\nmcp_servers:\n  r:\n"),
+        (
+            "retry: {attempts: 2}",
+            "retry: {attempts: 2}\n\nmcp_servers:\n  r:\n",
+        ),
         ("mcp_servers:\nretry: {}\n", "mcp_servers:\n  r:\n    url"),
         ("mcp_servers:\n  # none yet\n", "mcp_servers:\n  r:\n"),
         ("mcp_servers: {} # none\n", "mcp_servers:  # none\n  r:\n"),
         ("mcp_servers: ~\n", "mcp_servers: \n  r:\n"),
         ("mcp_servers: []", "mcp_servers: \n  r:\n"),
-        ("mcp_servers:\n    a:\n      command: x", "mcp_servers:\n    a:\n      command: x\n    r:\n      url"),
-        ("mcp_servers:\n- name: a\n  command: x\n# end\n", "- name: a\n  command: x\n- name: r\n  url"),
-        ("mcp_servers:\n  - name: a\n    command: x\n", "    command: x\n  - name: r\n    url"),
+        (
+            "mcp_servers:\n    a:\n      command: x",
+            "mcp_servers:\n    a:\n      command: x\n    r:\n      url",
+        ),
+        (
+            "mcp_servers:\n- name: a\n  command: x\n# end\n",
+            "- name: a\n  command: x\n- name: r\n  url",
+        ),
+        (
+            "mcp_servers:\n  - name: a\n    command: x\n",
+            "    command: x\n  - name: r\n    url",
+        ),
         (
             "\u{feff}mcp_servers:\r\n  a:\r\n    command: x\r\n",
             "\u{feff}mcp_servers:\r\n  a:\r\n    command: x\r\n  r:\r\n    url",
         ),
-        ("mcp_servers:\n  a:\n    command: |\n      x\n\nretry: {}\n", "      x\n  r:\n"),
+        (
+            "mcp_servers:\n  a:\n    command: |\n      x\n\nretry: {}\n",
+            "      x\n  r:\n",
+        ),
     ];
     for (before, expected) in cases {
-        let after = add_server(before, &remote("r")).unwrap_or_else(|error| panic!("{before:?}: {error}"));
+        let after =
+            add_server(before, &remote("r")).unwrap_or_else(|error| panic!("{before:?}: {error}"));
         assert!(after.contains(expected), "{before:?} became {after:?}");
         let back = remove_server(&after, "r").unwrap();
         assert!(!back.contains("url"), "{back:?}");
@@ -126,41 +157,78 @@ fn removing_keeps_comments_and_neighbours() {
 -    classification: CONFIDENTIAL
 "
     );
-    assert_eq!(diff(FILE, &remove_server(FILE, "weather").unwrap()), "-  weather: {command: weather, classification: PUBLIC}\n");
-    assert_eq!(diff(FILE, &remove_server(FILE, "empty").unwrap()), "-  empty:\n");
-    assert_eq!(remove_server("mcp_servers:\n- name: a\n  command: x\n- name: b\n", "a").unwrap(), "mcp_servers:\n- name: b\n");
+    assert_eq!(
+        diff(FILE, &remove_server(FILE, "weather").unwrap()),
+        "-  weather: {command: weather, classification: PUBLIC}\n"
+    );
+    assert_eq!(
+        diff(FILE, &remove_server(FILE, "empty").unwrap()),
+        "-  empty:\n"
+    );
+    assert_eq!(
+        remove_server("mcp_servers:\n- name: a\n  command: x\n- name: b\n", "a").unwrap(),
+        "mcp_servers:\n- name: b\n"
+    );
 }
 
 #[test]
 fn switching_and_classifying() {
     let off = set_enabled(FILE, "github", false).unwrap();
     assert_eq!(diff(FILE, &off), "+    enabled: false\n");
-    assert_eq!(diff(&off, &set_enabled(&off, "github", true).unwrap()), "-    enabled: false\n+    enabled: true\n");
+    assert_eq!(
+        diff(&off, &set_enabled(&off, "github", true).unwrap()),
+        "-    enabled: false\n+    enabled: true\n"
+    );
     let flow = set_enabled(FILE, "weather", false).unwrap();
-    assert!(flow.contains("  weather: {enabled: false, command: weather, classification: PUBLIC}\n"));
-    assert_eq!(diff(FILE, &set_enabled(FILE, "empty", false).unwrap()), "+    enabled: false\n");
+    assert!(
+        flow.contains("  weather: {enabled: false, command: weather, classification: PUBLIC}\n")
+    );
+    assert_eq!(
+        diff(FILE, &set_enabled(FILE, "empty", false).unwrap()),
+        "+    enabled: false\n"
+    );
     let level = set_classification(FILE, "github", Level::Restricted).unwrap();
-    assert_eq!(diff(FILE, &level), "-    classification: CONFIDENTIAL\n+    classification: RESTRICTED\n");
-    assert_eq!(set_classification(FILE, "github", Level::Confidential).unwrap(), FILE, "already so");
+    assert_eq!(
+        diff(FILE, &level),
+        "-    classification: CONFIDENTIAL\n+    classification: RESTRICTED\n"
+    );
+    assert_eq!(
+        set_classification(FILE, "github", Level::Confidential).unwrap(),
+        FILE,
+        "already so"
+    );
 }
 
 #[test]
 fn refusals_say_what_to_do() {
     let says = |result: Result<String, EditError>| result.unwrap_err().to_string();
-    assert_eq!(says(remove_server(FILE, "gihtub")), "there is no server `gihtub`; did you mean `github`?");
+    assert_eq!(
+        says(remove_server(FILE, "gihtub")),
+        "there is no server `gihtub`; did you mean `github`?"
+    );
     assert_eq!(says(remove_server("", "x")), "there is no server `x`");
     assert_eq!(
         says(add_server(FILE, &stdio("github"))),
         "the server `github` already exists; change it with `portcullis servers edit github`, or choose another id"
     );
     let flow = "mcp_servers: {a: {command: x}, b: {command: y}}\n";
-    assert_eq!(says(remove_server(flow, "b")), "line 1 is written in a way that cannot be edited safely; change it by hand");
+    assert_eq!(
+        says(remove_server(flow, "b")),
+        "line 1 is written in a way that cannot be edited safely; change it by hand"
+    );
     assert!(says(add_server(FILE, &stdio("Bad Id"))).contains("call it `bad-id`"));
     assert!(says(add_server("listen: nowhere\n", &stdio("a"))).contains("not an address"));
     let mut leaky = stdio("a");
-    leaky.transport = NewTransport::Http { url: "https://h/".into(), bearer: Some("hunter2".into()), headers: vec![] };
+    leaky.transport = NewTransport::Http {
+        url: "https://h/".into(),
+        bearer: Some("hunter2".into()),
+        headers: vec![],
+    };
     let message = says(add_server(FILE, &leaky));
-    assert!(message.contains("must name a secret") && !message.contains("hunter2"), "{message}");
+    assert!(
+        message.contains("must name a secret") && !message.contains("hunter2"),
+        "{message}"
+    );
 }
 
 mod properties {
@@ -238,27 +306,59 @@ fn blocking_writes_the_reason_and_unblocking_leaves_no_trace() {
     for id in ["github", "weather", "empty"] {
         let blocked = set_blocked(FILE, id, Some("sends \"tokens\"\nto others: see #12")).unwrap();
         let resolved = super::super::parse(std::path::Path::new("x"), &blocked).unwrap();
-        assert_eq!(resolved.server(id).unwrap().blocked.as_deref(), Some("sends \"tokens\"\nto others: see #12"));
+        assert_eq!(
+            resolved.server(id).unwrap().blocked.as_deref(),
+            Some("sends \"tokens\"\nto others: see #12")
+        );
         let again = set_blocked(&blocked, id, Some("other")).unwrap();
         let resolved = super::super::parse(std::path::Path::new("x"), &again).unwrap();
-        assert_eq!(resolved.server(id).unwrap().blocked.as_deref(), Some("other"));
+        assert_eq!(
+            resolved.server(id).unwrap().blocked.as_deref(),
+            Some("other")
+        );
         assert_eq!(set_blocked(&again, id, None).unwrap(), FILE, "{again}");
     }
     assert_eq!(set_blocked(FILE, "github", None).unwrap(), FILE);
-    assert_eq!(diff(FILE, &set_blocked(FILE, "github", Some("leaks")).unwrap()), "+    blocked: \"leaks\"\n");
-    assert!(matches!(set_blocked(FILE, "githbu", Some("x")), Err(EditError::Unknown { .. })));
+    assert_eq!(
+        diff(FILE, &set_blocked(FILE, "github", Some("leaks")).unwrap()),
+        "+    blocked: \"leaks\"\n"
+    );
+    assert!(matches!(
+        set_blocked(FILE, "githbu", Some("x")),
+        Err(EditError::Unknown { .. })
+    ));
 }
 
 #[test]
 fn unblocking_takes_its_own_lines_only() {
     let listed = "mcp_servers:\n- name: a\n  blocked: >\n    two\n    lines\n  # why\n  command: x\n- blocked: here\n  name: b\n";
     let after = set_blocked(listed, "a", None).unwrap();
-    assert_eq!(after, "mcp_servers:\n- name: a\n  # why\n  command: x\n- blocked: here\n  name: b\n");
-    assert!(matches!(set_blocked(listed, "b", None), Err(EditError::Style { line: 8 })), "it stands beside the dash");
+    assert_eq!(
+        after,
+        "mcp_servers:\n- name: a\n  # why\n  command: x\n- blocked: here\n  name: b\n"
+    );
+    assert!(
+        matches!(
+            set_blocked(listed, "b", None),
+            Err(EditError::Style { line: 8 })
+        ),
+        "it stands beside the dash"
+    );
     let after = set_blocked(listed, "a", Some("x")).unwrap();
-    assert_eq!(after, "mcp_servers:\n- name: a\n  # why\n  command: x\n  blocked: \"x\"\n- blocked: here\n  name: b\n");
+    assert_eq!(
+        after,
+        "mcp_servers:\n- name: a\n  # why\n  command: x\n  blocked: \"x\"\n- blocked: here\n  name: b\n"
+    );
     let flow = "mcp_servers: \n  a: {command: x, blocked: y}\n  b: {blocked: y}\n  c: {blocked: y, url: \"http://localhost/\"}\n";
-    assert!(set_blocked(flow, "a", None).unwrap().contains("a: {command: x}\n"));
+    assert!(
+        set_blocked(flow, "a", None)
+            .unwrap()
+            .contains("a: {command: x}\n")
+    );
     assert!(set_blocked(flow, "b", None).unwrap().contains("b: {}\n"));
-    assert!(set_blocked(flow, "c", None).unwrap().contains("c: {url: \"http"));
+    assert!(
+        set_blocked(flow, "c", None)
+            .unwrap()
+            .contains("c: {url: \"http")
+    );
 }

@@ -6,8 +6,13 @@ use super::{CAPABILITY, KIB, Key, Kind, MIB, key};
 pub static CONTEXT: &[Key] = &[DESCRIPTION, CONTEXT_CAPABILITIES, DENY_LIST, CONTEXT_TENANT];
 
 /// One context in the list form.
-pub static LISTED_CONTEXT: &[Key] =
-    &[key("name", Kind::Text, "", "The context's name."), DESCRIPTION, CONTEXT_CAPABILITIES, DENY_LIST, CONTEXT_TENANT];
+pub static LISTED_CONTEXT: &[Key] = &[
+    key("name", Kind::Text, "", "The context's name."),
+    DESCRIPTION,
+    CONTEXT_CAPABILITIES,
+    DENY_LIST,
+    CONTEXT_TENANT,
+];
 
 const DESCRIPTION: Key = key("description", Kind::Text, "", "What it is for, in words.");
 const CONTEXT_CAPABILITIES: Key = key(
@@ -32,7 +37,12 @@ const CONTEXT_TENANT: Key = key(
 );
 
 pub static CONTEXT_CAPABILITY: &[Key] = &[
-    key("tool_pattern", Kind::Text, "", "`fs.read`, `fs.*` (the dot and at least one more character), `github__*`, or `*`."),
+    key(
+        "tool_pattern",
+        Kind::Text,
+        "",
+        "`fs.read`, `fs.*` (the dot and at least one more character), `github__*`, or `*`.",
+    ),
     key(
         "path_allowlist",
         Kind::TextList,
@@ -40,7 +50,12 @@ pub static CONTEXT_CAPABILITY: &[Key] = &[
         "Paths that may be touched. An entry covers what it matches and everything beneath it; `*` and `?` match within one \
          component, `**` any number of them. Without the key paths are not bounded; an empty list allows none.",
     ),
-    key("command_allowlist", Kind::TextList, "", "Commands that may be run, exactly as they are asked for."),
+    key(
+        "command_allowlist",
+        Kind::TextList,
+        "",
+        "Commands that may be run, exactly as they are asked for.",
+    ),
     SUBCOMMANDS,
     key(
         "domain_allowlist",
@@ -61,8 +76,18 @@ pub static CONTEXT_CAPABILITY: &[Key] = &[
         "",
         "The most calls of one session under this capability: `30/min`, or a map with `calls` and `per_seconds`.",
     ),
-    key("max_response_size", Kind::Size(1..=1024 * MIB), "", "The largest result, in bytes."),
-    key("max_concurrent", Kind::Count(1..=65_536), "", "Calls of one session under this capability in flight at once."),
+    key(
+        "max_response_size",
+        Kind::Size(1..=1024 * MIB),
+        "",
+        "The largest result, in bytes.",
+    ),
+    key(
+        "max_concurrent",
+        Kind::Count(1..=65_536),
+        "",
+        "Calls of one session under this capability in flight at once.",
+    ),
 ];
 
 const SUBCOMMANDS: Key = key(
@@ -75,7 +100,12 @@ const SUBCOMMANDS: Key = key(
 
 pub static CONTEXT_RATE: &[Key] = &[
     key("calls", Kind::Count(1..=1_000_000), "", "So many calls."),
-    key("per_seconds", Kind::Count(1..=86_400), "60", "In so many seconds."),
+    key(
+        "per_seconds",
+        Kind::Count(1..=86_400),
+        "60",
+        "In so many seconds.",
+    ),
 ];
 
 pub static AGENT: &[Key] = &[
@@ -92,28 +122,58 @@ pub static AGENT: &[Key] = &[
         "Path of an agent manifest (`kind: Agent`) whose `spec.tools` is read instead. Relative paths start at the directory of this \
          file. A path in place of the whole map means the same.",
     ),
-    key("max_calls_per_execution", Kind::Count(0..=1_000_000_000), "", "Calls that one execution may make."),
+    key(
+        "max_calls_per_execution",
+        Kind::Count(0..=1_000_000_000),
+        "",
+        "Calls that one execution may make.",
+    ),
     SUBCOMMANDS,
-    key("security_context", Kind::Text, "", "The context its sessions are in. They need not name it, and cannot be in another."),
+    key(
+        "security_context",
+        Kind::Text,
+        "",
+        "The context its sessions are in. They need not name it, and cannot be in another.",
+    ),
     key("tenant", Kind::Text, "", "Whose agent it is."),
 ];
 
 pub static AGENT_TOOL: &[Key] = &[
-    key("name", Kind::Text, "", "The tool, or a label beside `server` or `executor`."),
+    key(
+        "name",
+        Kind::Text,
+        "",
+        "The tool, or a label beside `server` or `executor`.",
+    ),
     key(
         "server",
         Kind::Text,
         "",
         "Only tools of this server: `mcp:id` or its id. A `name` without a dot then stands for all of them.",
     ),
-    key("executor", Kind::Text, "", "`builtin:cmd` and the like: the tools of that family."),
-    key("config", Kind::Table(AGENT_TOOL_CONFIG), "", "What this entry takes back of what the context allows."),
+    key(
+        "executor",
+        Kind::Text,
+        "",
+        "`builtin:cmd` and the like: the tools of that family.",
+    ),
+    key(
+        "config",
+        Kind::Table(AGENT_TOOL_CONFIG),
+        "",
+        "What this entry takes back of what the context allows.",
+    ),
 ];
 
 pub static AGENT_TOOL_CONFIG: &[Key] = &[
     SUBCOMMANDS,
-    key("env_var_denylist", Kind::TextList, "[]", "Variables its commands are not given.")
-        .idle("remove it: this version runs no command"),
+    key(
+        "env_var_denylist",
+        Kind::TextList,
+        "[]",
+        "Variables its commands are not given.",
+    )
+    .idle("remove it: this version runs no command"),
     key(
         "max_calls_per_execution",
         Kind::Count(0..=1_000_000_000),
@@ -128,7 +188,12 @@ pub static AGENT_TOOL_CONFIG: &[Key] = &[
         "",
         "The most time a command may ask for. Never more than the node allows.",
     ),
-    key("max_output_bytes", Kind::Size(1..=1024 * MIB), "", "The most a command may print. Never more than the node allows."),
+    key(
+        "max_output_bytes",
+        Kind::Size(1..=1024 * MIB),
+        "",
+        "The most a command may print. Never more than the node allows.",
+    ),
 ];
 
 /// One family of built-in tools in the map form.
@@ -148,7 +213,12 @@ pub static DISPATCHER: &[Key] = &[
 
 /// The same in the list form.
 pub static LISTED_DISPATCHER: &[Key] = &[
-    key("name", Kind::Text, "", "The family: `cmd`, `fs`, `web`, … or `builtin:cmd`."),
+    key(
+        "name",
+        Kind::Text,
+        "",
+        "The family: `cmd`, `fs`, `web`, … or `builtin:cmd`.",
+    ),
     DISPATCHER_DESCRIPTION,
     DISPATCHER_ENABLED,
     DISPATCHER_CAPABILITIES,
@@ -163,12 +233,21 @@ pub static LISTED_DISPATCHER: &[Key] = &[
 ];
 
 const DISPATCHER_DESCRIPTION: Key = key("description", Kind::Text, "", "What it is for, in words.");
-const DISPATCHER_ENABLED: Key = key("enabled", Kind::Flag, "true", "`false` switches the whole family off on this node.");
-const DISPATCHER_CAPABILITIES: Key =
-    key("capabilities", Kind::TableList(CAPABILITY), "[]", "Its tools, where something is to be said about one.")
-        .idle("remove it: what a session may call is said in its context and its agent's tools");
-const API_KEY: Key =
-    key("api_key", Kind::Reference, "", "Secret reference.").idle("give it to the server that needs it, in its `credentials`");
+const DISPATCHER_ENABLED: Key = key(
+    "enabled",
+    Kind::Flag,
+    "true",
+    "`false` switches the whole family off on this node.",
+);
+const DISPATCHER_CAPABILITIES: Key = key(
+    "capabilities",
+    Kind::TableList(CAPABILITY),
+    "[]",
+    "Its tools, where something is to be said about one.",
+)
+.idle("remove it: what a session may call is said in its context and its agent's tools");
+const API_KEY: Key = key("api_key", Kind::Reference, "", "Secret reference.")
+    .idle("give it to the server that needs it, in its `credentials`");
 const DEFAULT_TIMEOUT: Key = key(
     "default_timeout_secs",
     Kind::Count(1..=86_400),
@@ -193,8 +272,13 @@ const MAX_CONCURRENT: Key = key(
     "",
     "`cmd` only: commands of one execution that may run at once. 1 without it.",
 );
-const ENV_DENYLIST: Key = key("global_env_denylist", Kind::TextList, "[]", "`cmd` only: variables no command is given.")
-    .idle("remove it: this version runs no command");
+const ENV_DENYLIST: Key = key(
+    "global_env_denylist",
+    Kind::TextList,
+    "[]",
+    "`cmd` only: variables no command is given.",
+)
+.idle("remove it: this version runs no command");
 const SEARCH_HOST: Key = key(
     "search_host",
     Kind::Text,
@@ -203,9 +287,24 @@ const SEARCH_HOST: Key = key(
 );
 
 pub static SEAL: &[Key] = &[
-    key("issuer", Kind::Text, "aegis-orchestrator", "Who signs tokens: their `iss`."),
-    key("audiences", Kind::TextList, "[aegis-agents]", "Whom tokens are for: their `aud`."),
-    key("token_ttl_seconds", Kind::Count(1..=86_400), "3600", "How long a token is good."),
+    key(
+        "issuer",
+        Kind::Text,
+        "aegis-orchestrator",
+        "Who signs tokens: their `iss`.",
+    ),
+    key(
+        "audiences",
+        Kind::TextList,
+        "[aegis-agents]",
+        "Whom tokens are for: their `aud`.",
+    ),
+    key(
+        "token_ttl_seconds",
+        Kind::Count(1..=86_400),
+        "3600",
+        "How long a token is good.",
+    ),
     key(
         "private_key_path",
         Kind::Text,
@@ -213,7 +312,12 @@ pub static SEAL: &[Key] = &[
         "PEM file with the key that signs tokens. Without it the gate makes one and keeps it in its home. Relative paths start at the \
          directory of this file.",
     ),
-    key("public_key_path", Kind::Text, "", "PEM file with the public half, where it is not to be derived from the other."),
+    key(
+        "public_key_path",
+        Kind::Text,
+        "",
+        "PEM file with the public half, where it is not to be derived from the other.",
+    ),
     key(
         "max_sessions_per_workload",
         Kind::Count(1..=10_000),

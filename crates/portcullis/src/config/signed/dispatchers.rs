@@ -24,17 +24,37 @@ const OF_CMD: &[&str] = &[
 ];
 const OF_WEB: &[&str] = &["search_host"];
 
-pub(in super::super) fn dispatchers(node: Option<&Node>, findings: &mut Vec<Finding>) -> Dispatchers {
+pub(in super::super) fn dispatchers(
+    node: Option<&Node>,
+    findings: &mut Vec<Finding>,
+) -> Dispatchers {
     let mut dispatchers = Dispatchers::default();
-    for (key, fields) in named(node, keys::DISPATCHER, keys::LISTED_DISPATCHER, "a dispatcher", findings) {
-        let family = key.name.strip_prefix("builtin:").unwrap_or(&key.name).to_owned();
+    for (key, fields) in named(
+        node,
+        keys::DISPATCHER,
+        keys::LISTED_DISPATCHER,
+        "a dispatcher",
+        findings,
+    ) {
+        let family = key
+            .name
+            .strip_prefix("builtin:")
+            .unwrap_or(&key.name)
+            .to_owned();
         let known = FAMILIES.contains(&family.as_str());
-        let Some(pattern) = ToolPattern::parse(&format!("{family}.*")).ok().filter(|_| known) else {
+        let Some(pattern) = ToolPattern::parse(&format!("{family}.*"))
+            .ok()
+            .filter(|_| known)
+        else {
             let fix = match nearest(&family, FAMILIES.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("the families are {}", FAMILIES.join(", ")),
             };
-            findings.push(Finding::error(key.place, format!("`{}` is no family of built-in tools", key.name), fix));
+            findings.push(Finding::error(
+                key.place,
+                format!("`{}` is no family of built-in tools", key.name),
+                fix,
+            ));
             continue;
         };
         if !fields.flag("enabled") {
@@ -48,24 +68,47 @@ pub(in super::super) fn dispatchers(node: Option<&Node>, findings: &mut Vec<Find
             "web" => search_host(fields, &mut dispatchers.ceilings, findings),
             _ => {}
         }
-        dispatchers.capabilities.extend(fields.items("capabilities").iter().map(|node| {
-            let own = Fields::new(Some(node), keys::CAPABILITY);
-            let name = node.text().or_else(|| own.written("name")).unwrap_or_default();
-            let skip_judge = node.text().is_none() && own.flag("skip_judge");
-            Capability { name: name.to_owned(), skip_judge, place: node.place }
-        }));
+        dispatchers
+            .capabilities
+            .extend(fields.items("capabilities").iter().map(|node| {
+                let own = Fields::new(Some(node), keys::CAPABILITY);
+                let name = node
+                    .text()
+                    .or_else(|| own.written("name"))
+                    .unwrap_or_default();
+                let skip_judge = node.text().is_none() && own.flag("skip_judge");
+                Capability {
+                    name: name.to_owned(),
+                    skip_judge,
+                    place: node.place,
+                }
+            }));
     }
     dispatchers
 }
 
 /// Keys that would silently do nothing.
-fn refuse_foreign(owner: &str, names: &[&str], family: &str, fields: Fields<'_>, findings: &mut Vec<Finding>) {
+fn refuse_foreign(
+    owner: &str,
+    names: &[&str],
+    family: &str,
+    fields: Fields<'_>,
+    findings: &mut Vec<Finding>,
+) {
     if owner == family {
         return;
     }
-    for (name, node) in names.iter().filter_map(|name| Some((name, fields.node(name)?))) {
-        let what = format!("`builtin_dispatchers.{family}.{name}` only means something for `{owner}`");
-        findings.push(Finding::error(node.place, what, format!("move it to `{owner}`, or remove it")));
+    for (name, node) in names
+        .iter()
+        .filter_map(|name| Some((name, fields.node(name)?)))
+    {
+        let what =
+            format!("`builtin_dispatchers.{family}.{name}` only means something for `{owner}`");
+        findings.push(Finding::error(
+            node.place,
+            what,
+            format!("move it to `{owner}`, or remove it"),
+        ));
     }
 }
 
@@ -75,13 +118,24 @@ fn ceilings(key: &Key, fields: Fields<'_>, ceilings: &mut Ceilings, findings: &m
             *place = value;
         }
     };
-    set("max_timeout_ceiling_secs", &mut ceilings.max_timeout_ceiling_secs);
-    ceilings.default_timeout_secs = ceilings.default_timeout_secs.min(ceilings.max_timeout_ceiling_secs);
+    set(
+        "max_timeout_ceiling_secs",
+        &mut ceilings.max_timeout_ceiling_secs,
+    );
+    ceilings.default_timeout_secs = ceilings
+        .default_timeout_secs
+        .min(ceilings.max_timeout_ceiling_secs);
     set("default_timeout_secs", &mut ceilings.default_timeout_secs);
     if ceilings.default_timeout_secs > ceilings.max_timeout_ceiling_secs {
-        let place = fields.node("default_timeout_secs").map_or(key.place, |node| node.place);
+        let place = fields
+            .node("default_timeout_secs")
+            .map_or(key.place, |node| node.place);
         let what = "`default_timeout_secs` is more than `max_timeout_ceiling_secs`";
-        findings.push(Finding::error(place, what, format!("write at most `{}`", ceilings.max_timeout_ceiling_secs)));
+        findings.push(Finding::error(
+            place,
+            what,
+            format!("write at most `{}`", ceilings.max_timeout_ceiling_secs),
+        ));
     }
     if let Some(bytes) = size(fields, "max_output_bytes") {
         ceilings.max_output_bytes = bytes;
@@ -94,10 +148,16 @@ fn ceilings(key: &Key, fields: Fields<'_>, ceilings: &mut Ceilings, findings: &m
 }
 
 fn search_host(fields: Fields<'_>, ceilings: &mut Ceilings, findings: &mut Vec<Finding>) {
-    let Some(node) = fields.node("search_host") else { return };
+    let Some(node) = fields.node("search_host") else {
+        return;
+    };
     let Some(text) = node.text() else { return };
     if text.contains(['*', ':']) || text.starts_with('.') || DomainPattern::parse(text).is_err() {
-        findings.push(Finding::error(node.place, format!("`{text}` is not a host"), "write it as in `html.duckduckgo.com`"));
+        findings.push(Finding::error(
+            node.place,
+            format!("`{text}` is not a host"),
+            "write it as in `html.duckduckgo.com`",
+        ));
     }
     text.clone_into(&mut ceilings.search_host);
 }

@@ -22,13 +22,24 @@ const OF_FAMILIES: &[(&str, &[&str], &str)] = &[
 /// Points at bounds of a pattern that none of its tools has a use for. A pattern of another family, or of several, may have.
 pub(super) fn point_out(pattern: &ToolPattern, fields: Fields<'_>, findings: &mut Vec<Finding>) {
     let text = pattern.to_string();
-    let Some(family) = text.split_once('.').map(|(family, _)| family).filter(|family| is_known(family)) else { return };
+    let Some(family) = text
+        .split_once('.')
+        .map(|(family, _)| family)
+        .filter(|family| is_known(family))
+    else {
+        return;
+    };
     let written = OF_FAMILIES.iter().filter(|(name, ..)| fields.knows(name));
     for (name, families, about) in written.filter(|(_, families, _)| !families.contains(&family)) {
         if let Some(node) = fields.node(name) {
-            let what = format!("`{name}` bounds nothing here: `{text}` has nothing to do with {about}");
+            let what =
+                format!("`{name}` bounds nothing here: `{text}` has nothing to do with {about}");
             let owner = families.first().copied().unwrap_or_default();
-            findings.push(Finding::warning(node.place, what, format!("remove it, or write it for `{owner}.*`")));
+            findings.push(Finding::warning(
+                node.place,
+                what,
+                format!("remove it, or write it for `{owner}.*`"),
+            ));
         }
     }
 }

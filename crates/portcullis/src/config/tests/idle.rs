@@ -50,12 +50,20 @@ fn sources(dir: &Path, text: &mut String) {
     for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
         let (path, name) = (entry.path(), entry.file_name());
         let name = name.to_string_lossy();
-        let is_left_out = ["tests", "tests.rs", "config", "testkit", "xtask", "examples", "target"].contains(&name.as_ref());
+        let is_left_out = [
+            "tests", "tests.rs", "config", "testkit", "xtask", "examples", "target",
+        ]
+        .contains(&name.as_ref());
         if path.is_dir() && !is_left_out {
             sources(&path, text);
         } else if name.ends_with(".rs") && !is_left_out {
             let source = fs::read_to_string(&path).unwrap();
-            text.push_str(source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default());
+            text.push_str(
+                source
+                    .split("#[cfg(test)]\nmod tests {")
+                    .next()
+                    .unwrap_or_default(),
+            );
         }
     }
 }
@@ -63,20 +71,37 @@ fn sources(dir: &Path, text: &mut String) {
 fn is_read(field: &str, sources: &str) -> bool {
     let after = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
     let dotted = format!(".{field}");
-    sources.match_indices(&dotted).any(|(at, _)| sources.get(at + dotted.len()..).is_some_and(after))
+    sources
+        .match_indices(&dotted)
+        .any(|(at, _)| sources.get(at + dotted.len()..).is_some_and(after))
 }
 
 #[test]
 fn every_key_has_an_effect_or_says_that_it_has_none() {
     let mut text = String::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &mut text);
-    assert!(is_read("untrusted_influence", &text) && !is_read("env_var_denylist", &text), "the search itself works");
+    assert!(
+        is_read("untrusted_influence", &text) && !is_read("env_var_denylist", &text),
+        "the search itself works"
+    );
     let mut found = Vec::new();
     walk(keys::ROOT, "", &mut found);
     assert!(found.len() > 100, "{}", found.len());
-    let carried = |name: &'static str| CARRIED_BY.iter().find(|(key, _)| *key == name).map_or(name, |(_, by)| *by);
-    let silent: Vec<&String> = found.iter().filter(|(_, name)| !is_read(carried(name), &text)).map(|(path, _)| path).collect();
-    assert!(silent.is_empty(), "nothing outside the configuration reads these, and nobody is told: {silent:?}");
+    let carried = |name: &'static str| {
+        CARRIED_BY
+            .iter()
+            .find(|(key, _)| *key == name)
+            .map_or(name, |(_, by)| *by)
+    };
+    let silent: Vec<&String> = found
+        .iter()
+        .filter(|(_, name)| !is_read(carried(name), &text))
+        .map(|(path, _)| path)
+        .collect();
+    assert!(
+        silent.is_empty(),
+        "nothing outside the configuration reads these, and nobody is told: {silent:?}"
+    );
 }
 
 #[test]
@@ -92,8 +117,12 @@ builtin_dispatchers:
   cmd: { global_env_denylist: [B], api_key: 'env:C', capabilities: [{ name: cmd.run, skip_judge: true }] }
 ";
     let resolved = good(yaml);
-    let named: Vec<&str> =
-        resolved.warnings.iter().filter(|warning| warning.what.contains("no effect")).map(|w| &*w.what).collect();
+    let named: Vec<&str> = resolved
+        .warnings
+        .iter()
+        .filter(|warning| warning.what.contains("no effect"))
+        .map(|w| &*w.what)
+        .collect();
     for path in [
         "mcp_servers.a.env.K",
         "mcp_servers.a.capabilities[0].skip_judge",
@@ -105,9 +134,19 @@ builtin_dispatchers:
         "builtin_dispatchers.cmd.api_key",
         "builtin_dispatchers.cmd.capabilities",
     ] {
-        assert!(named.iter().any(|what| what.starts_with(&format!("`{path}` has no effect"))), "{path} is not in {named:#?}");
+        assert!(
+            named
+                .iter()
+                .any(|what| what.starts_with(&format!("`{path}` has no effect"))),
+            "{path} is not in {named:#?}"
+        );
     }
-    assert!(!named.iter().any(|what| what.contains("mcp_servers.c.capabilities")), "what says nothing is not named: {named:#?}");
+    assert!(
+        !named
+            .iter()
+            .any(|what| what.contains("mcp_servers.c.capabilities")),
+        "what says nothing is not named: {named:#?}"
+    );
 }
 
 #[test]

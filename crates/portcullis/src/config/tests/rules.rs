@@ -32,18 +32,51 @@ fn every_rule_arrives() {
     let config = good(RULES);
     assert_eq!(config.bundle, Bundle::At("/etc/p/rules/mine".into()));
     assert_eq!(config.untrusted_influence, Influence::Block);
-    assert_eq!(config.approvals, Approvals { expiry: Duration::from_secs(7200), in_client: true });
+    assert_eq!(
+        config.approvals,
+        Approvals {
+            expiry: Duration::from_secs(7200),
+            in_client: true
+        }
+    );
     assert_eq!(config.limits.max_concurrent_calls_per_caller, 3);
-    let warnings: Vec<_> = config.warnings.iter().map(|finding| (finding.place.line, &*finding.what)).collect();
+    let warnings: Vec<_> = config
+        .warnings
+        .iter()
+        .map(|finding| (finding.place.line, &*finding.what))
+        .collect();
     assert_eq!(warnings.len(), 2, "{warnings:?}");
-    assert!(warnings[0].1.contains("agent's own credential") && warnings[1].1.contains("not looked at for injections"));
+    assert!(
+        warnings[0].1.contains("agent's own credential")
+            && warnings[1].1.contains("not looked at for injections")
+    );
 
     let github = config.server("github").unwrap();
     assert_eq!(github.blocked.as_deref(), Some("leaks tokens"));
     assert_eq!(github.access.departments, ["eng", "ops"]);
-    assert_eq!(github.rate, Some(Rate { calls: 60, per: Duration::from_secs(60) }));
-    assert_eq!((github.open_world, github.injection_scan, github.redact_results), (Some(true), false, false));
-    assert_eq!(github.definitions, Definitions { new: Arrivals::Accept, narrowed: Arrivals::Accept, recheck: Duration::ZERO });
+    assert_eq!(
+        github.rate,
+        Some(Rate {
+            calls: 60,
+            per: Duration::from_secs(60)
+        })
+    );
+    assert_eq!(
+        (
+            github.open_world,
+            github.injection_scan,
+            github.redact_results
+        ),
+        (Some(true), false, false)
+    );
+    assert_eq!(
+        github.definitions,
+        Definitions {
+            new: Arrivals::Accept,
+            narrowed: Arrivals::Accept,
+            recheck: Duration::ZERO
+        }
+    );
 }
 
 #[test]
@@ -53,18 +86,43 @@ fn what_a_tools_rule_leaves_out_the_star_says() {
     let star = tools.rule("anything");
     assert_eq!(star.permission, Permission::Restricted);
     assert_eq!(star.access.agents, ["claude"]);
-    assert_eq!(star.rate, Some(Rate { calls: 1000, per: Duration::from_secs(3600) }));
+    assert_eq!(
+        star.rate,
+        Some(Rate {
+            calls: 1000,
+            per: Duration::from_secs(3600)
+        })
+    );
     assert!(star.requires_user_auth && star.effect.is_none());
 
     let create = tools.rule("create_issue");
     assert_eq!(create.permission, Permission::Restricted);
-    assert_eq!(create.access, Access { departments: vec!["eng".into()], ..Access::default() }, "its own lists, all of them");
-    assert_eq!(create.rate, Some(Rate { calls: 5, per: Duration::from_secs(1) }));
+    assert_eq!(
+        create.access,
+        Access {
+            departments: vec!["eng".into()],
+            ..Access::default()
+        },
+        "its own lists, all of them"
+    );
+    assert_eq!(
+        create.rate,
+        Some(Rate {
+            calls: 5,
+            per: Duration::from_secs(1)
+        })
+    );
     assert_eq!(create.effect, Some(Effect::Consequential));
-    assert!(create.requires_user_auth, "the account of the user is not given up by leaving it out");
+    assert!(
+        create.requires_user_auth,
+        "the account of the user is not given up by leaving it out"
+    );
 
     let list = tools.rule("list_issues");
-    assert_eq!((list.permission, list.effect, list.requires_user_auth), (Permission::Permitted, Some(Effect::Read), false));
+    assert_eq!(
+        (list.permission, list.effect, list.requires_user_auth),
+        (Permission::Permitted, Some(Effect::Read), false)
+    );
     assert!(list.access.lists_nobody(), "a written empty list is a list");
     assert_eq!(tools.rule("delete_repo").permission, Permission::Blocked);
 }
@@ -74,12 +132,27 @@ fn without_rules_the_defaults_are_the_careful_ones() {
     let config = good("mcp_servers: { a: { command: x, classification: PUBLIC } }");
     assert_eq!(config.bundle, Bundle::Shipped("balanced"));
     assert_eq!(config.untrusted_influence, Influence::Ask);
-    assert_eq!(config.approvals, Approvals { expiry: Duration::from_secs(900), in_client: false });
+    assert_eq!(
+        config.approvals,
+        Approvals {
+            expiry: Duration::from_secs(900),
+            in_client: false
+        }
+    );
     let server = config.server("a").unwrap();
     assert_eq!(server.tools, ToolRules::default());
-    assert!(server.blocked.is_none() && server.access.lists_nobody() && server.rate.is_none() && server.open_world.is_none());
+    assert!(
+        server.blocked.is_none()
+            && server.access.lists_nobody()
+            && server.rate.is_none()
+            && server.open_world.is_none()
+    );
     assert!(server.injection_scan && server.redact_results);
-    let careful = Definitions { new: Arrivals::Quarantine, narrowed: Arrivals::Quarantine, recheck: Duration::from_secs(1) };
+    let careful = Definitions {
+        new: Arrivals::Quarantine,
+        narrowed: Arrivals::Quarantine,
+        recheck: Duration::from_secs(1),
+    };
     assert_eq!(server.definitions, careful);
 }
 
@@ -129,8 +202,25 @@ fn rates_are_read_as_people_write_them() {
     use units::rate;
     assert_eq!(rate("5/s"), Some((5, Duration::from_secs(1))));
     assert_eq!(rate("60 / min"), Some((60, Duration::from_secs(60))));
-    assert_eq!(rate("1000000/h"), Some((1_000_000, Duration::from_secs(3600))));
-    for bad in ["", "5", "5/", "/s", "0/s", "+5/s", "-1/s", "1.5/s", "1000001/h", "5/m", "5/d", "5/s/s", "99999999999/s"] {
+    assert_eq!(
+        rate("1000000/h"),
+        Some((1_000_000, Duration::from_secs(3600)))
+    );
+    for bad in [
+        "",
+        "5",
+        "5/",
+        "/s",
+        "0/s",
+        "+5/s",
+        "-1/s",
+        "1.5/s",
+        "1000001/h",
+        "5/m",
+        "5/d",
+        "5/s/s",
+        "99999999999/s",
+    ] {
         assert_eq!(rate(bad), None, "{bad}");
     }
 }

@@ -5,29 +5,68 @@ use audit::Filter;
 use super::*;
 
 fn changes(home: &Home) -> Vec<String> {
-    let records = audit::read(&home.ledger, Filter { kind: "change".into(), ..Filter::default() }).unwrap();
-    let told = records.map(Result::unwrap).filter(|record| record.door == "cli");
-    told.map(|record| format!("{} {} {} {:?} by {}", record.action, record.server, record.detail, record.reason, record.user))
-        .collect()
+    let records = audit::read(
+        &home.ledger,
+        Filter {
+            kind: "change".into(),
+            ..Filter::default()
+        },
+    )
+    .unwrap();
+    let told = records
+        .map(Result::unwrap)
+        .filter(|record| record.door == "cli");
+    told.map(|record| {
+        format!(
+            "{} {} {} {:?} by {}",
+            record.action, record.server, record.detail, record.reason, record.user
+        )
+    })
+    .collect()
 }
 
 #[test]
 fn without_a_gate_changes_are_recorded_with_who_and_why() {
     let house = House::new();
-    assert_eq!(house.run("portcullis servers classify demo-web INTERNAL --reason reviewed").0, 0);
     assert_eq!(
-        house.run("portcullis servers block demo-web --reason leaks").1,
+        house
+            .run("portcullis servers classify demo-web INTERNAL --reason reviewed")
+            .0,
+        0
+    );
+    assert_eq!(
+        house
+            .run("portcullis servers block demo-web --reason leaks")
+            .1,
         "Server demo-web blocked in HOME/portcullis.yaml.\n"
     );
-    assert_eq!(house.run("portcullis servers block demo-web --reason leaks").0, 0, "nothing changes, so nothing is recorded");
+    assert_eq!(
+        house
+            .run("portcullis servers block demo-web --reason leaks")
+            .0,
+        0,
+        "nothing changes, so nothing is recorded"
+    );
     let (_, resolved) = load(&house.home.config_file()).unwrap();
     assert_eq!(configured(&resolved)[1].blocked.as_deref(), Some("leaks"));
     assert_eq!(house.run("portcullis servers unblock demo-web").0, 0);
     assert_eq!(house.run("portcullis servers disable demo-web").0, 0);
-    assert_eq!(house.run("portcullis servers block demo-wed --reason x").0, 2);
-    let who = changes(&house.home).first().unwrap().rsplit_once(" by ").unwrap().1.to_owned();
+    assert_eq!(
+        house.run("portcullis servers block demo-wed --reason x").0,
+        2
+    );
+    let who = changes(&house.home)
+        .first()
+        .unwrap()
+        .rsplit_once(" by ")
+        .unwrap()
+        .1
+        .to_owned();
     assert!(!who.is_empty());
-    let told: Vec<_> = changes(&house.home).iter().map(|line| line.replace(&format!(" by {who}"), "")).collect();
+    let told: Vec<_> = changes(&house.home)
+        .iter()
+        .map(|line| line.replace(&format!(" by {who}"), ""))
+        .collect();
     assert_eq!(
         told,
         [
@@ -58,16 +97,32 @@ fn accounts_are_listed_and_removed_apart_from_other_secrets() {
     house.home.prepare().unwrap();
     let vault = secrets::Vault::in_home(house.home.vault(), secrets::os_entropy());
     let server = vocab::ServerId::parse("github").unwrap();
-    vault.set(&crate::accounts::name(&server, "alice@example.com").unwrap(), &secrets::Secret::new("token".to_owned())).unwrap();
-    vault.set("github-pat", &secrets::Secret::new("other".to_owned())).unwrap();
-    assert_eq!(house.run("portcullis connect-account --list").1, "SERVER  USER\ngithub  alice@example.com\n");
+    vault
+        .set(
+            &crate::accounts::name(&server, "alice@example.com").unwrap(),
+            &secrets::Secret::new("token".to_owned()),
+        )
+        .unwrap();
+    vault
+        .set("github-pat", &secrets::Secret::new("other".to_owned()))
+        .unwrap();
+    assert_eq!(
+        house.run("portcullis connect-account --list").1,
+        "SERVER  USER\ngithub  alice@example.com\n"
+    );
     assert_eq!(house.run("portcullis secret list").1, "github-pat\n");
     assert_eq!(
         house.run("portcullis connect-account github --user bob --remove"),
-        (2, "bob has no account at github; `portcullis connect-account --list` shows them".to_owned())
+        (
+            2,
+            "bob has no account at github; `portcullis connect-account --list` shows them"
+                .to_owned()
+        )
     );
     assert_eq!(
-        house.run("portcullis connect-account github --user alice@example.com --remove").1,
+        house
+            .run("portcullis connect-account github --user alice@example.com --remove")
+            .1,
         "The account of alice@example.com at github is forgotten.\n"
     );
     assert_eq!(vault.names().unwrap(), ["github-pat"]);
@@ -82,10 +137,17 @@ fn an_account_needs_a_server_that_can_have_one() {
     first_config(&house.home).unwrap();
     assert_eq!(
         house.run("portcullis connect-account demo-wen --user alice"),
-        (2, "there is no server `demo-wen`; did you mean `demo-web`?".to_owned())
+        (
+            2,
+            "there is no server `demo-wen`; did you mean `demo-web`?".to_owned()
+        )
     );
     assert_eq!(
         house.run("portcullis connect-account demo-web --user alice"),
-        (2, "`demo-web` is a program of this machine; only servers with a `url` have accounts".to_owned())
+        (
+            2,
+            "`demo-web` is a program of this machine; only servers with a `url` have accounts"
+                .to_owned()
+        )
     );
 }

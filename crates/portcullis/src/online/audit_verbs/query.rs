@@ -12,11 +12,19 @@ use crate::{
     offline::{Screen, Trouble},
 };
 
-pub(super) fn run(args: &args::AuditQuery, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(super) fn run(
+    args: &args::AuditQuery,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let names = CallerNames::of(home);
     let query = question(args, &names);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (found, lost) = runtime.block_on(answer(home, &query)).map_err(Trouble::failed)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let (found, lost) = runtime
+        .block_on(answer(home, &query))
+        .map_err(Trouble::failed)?;
     if lost > 0 {
         tracing::warn!(
             "{} had lost {lost} rows and was made anew; nothing is missing from this answer",
@@ -24,11 +32,23 @@ pub(super) fn run(args: &args::AuditQuery, home: &Home, screen: &mut Screen<'_>)
         );
     }
     if let (true, Some(given)) = (found.records.is_empty(), &args.caller) {
-        let by_caller = Query { caller: query.caller.clone(), all: true, limit: 1, ..Query::default() };
+        let by_caller = Query {
+            caller: query.caller.clone(),
+            all: true,
+            limit: 1,
+            ..Query::default()
+        };
         let is_known = names.knows(&query.caller)
-            || !runtime.block_on(answer(home, &by_caller)).map_err(Trouble::failed)?.0.records.is_empty();
+            || !runtime
+                .block_on(answer(home, &by_caller))
+                .map_err(Trouble::failed)?
+                .0
+                .records
+                .is_empty();
         if !is_known {
-            let said = format!("there is no caller `{given}`; `portcullis token list` shows the credentials");
+            let said = format!(
+                "there is no caller `{given}`; `portcullis token list` shows the credentials"
+            );
             return Err(Trouble::usage(said));
         }
     }
@@ -54,7 +74,10 @@ pub(super) fn mend_index(home: &Home) -> Option<String> {
     if !home.index_file().exists() {
         return None;
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .ok()?;
     let mended = runtime.block_on(async {
         let mut index = Index::open(&home.index_file(), &home.ledger).await?;
         let found = index.compare().await?;
@@ -81,12 +104,29 @@ pub(super) fn mend_index(home: &Home) -> Option<String> {
 /// All records of a call and the changes of its approval, in order; nothing where there is no index to ask.
 pub(super) fn story(home: &Home, call: &str) -> Option<Vec<audit::Record>> {
     const MOST: u32 = 1_000;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    let by_call = Query { call: call.to_owned(), all: true, limit: MOST, ..Query::default() };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .ok()?;
+    let by_call = Query {
+        call: call.to_owned(),
+        all: true,
+        limit: MOST,
+        ..Query::default()
+    };
     let mut records = runtime.block_on(answer(home, &by_call)).ok()?.0.records;
-    let approval = records.iter().map(|record| record.approval.clone()).find(|approval| !approval.is_empty());
+    let approval = records
+        .iter()
+        .map(|record| record.approval.clone())
+        .find(|approval| !approval.is_empty());
     if let Some(approval) = approval {
-        let by_approval = Query { approval, kind: "change".to_owned(), all: true, limit: MOST, ..Query::default() };
+        let by_approval = Query {
+            approval,
+            kind: "change".to_owned(),
+            all: true,
+            limit: MOST,
+            ..Query::default()
+        };
         records.extend(runtime.block_on(answer(home, &by_approval)).ok()?.0.records);
     }
     records.sort_by_key(|record| record.seq);
@@ -95,7 +135,11 @@ pub(super) fn story(home: &Home, call: &str) -> Option<Vec<audit::Record>> {
 }
 
 pub(super) fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| {
+            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        })
 }
 
 fn question(args: &args::AuditQuery, names: &CallerNames) -> Query {
@@ -105,7 +149,11 @@ fn question(args: &args::AuditQuery, names: &CallerNames) -> Query {
         kind: text(&args.kind),
         action: text(&args.action),
         call: String::new(),
-        caller: args.caller.as_deref().map(|caller| names.id(caller).to_owned()).unwrap_or_default(),
+        caller: args
+            .caller
+            .as_deref()
+            .map(|caller| names.id(caller).to_owned())
+            .unwrap_or_default(),
         session: text(&args.session),
         server: text(&args.server),
         tool: text(&args.tool),
@@ -117,7 +165,10 @@ fn question(args: &args::AuditQuery, names: &CallerNames) -> Query {
         verdict: text(&args.verdict),
         violation: text(&args.violation),
         approval: String::new(),
-        level: args.level.map(|level| level.to_string()).unwrap_or_default(),
+        level: args
+            .level
+            .map(|level| level.to_string())
+            .unwrap_or_default(),
         lineage: text(&args.lineage),
         since_ms: args.since.map_or(0, |when| when.ms(now)),
         until_ms: args.until.map_or(0, |when| when.ms(now)),
@@ -129,9 +180,15 @@ fn question(args: &args::AuditQuery, names: &CallerNames) -> Query {
 }
 
 fn summary(found: &Found, query: &Query, limit: u32) -> String {
-    let (one, many) = if query.calls_only { ("call", "calls") } else { ("record", "records") };
+    let (one, many) = if query.calls_only {
+        ("call", "calls")
+    } else {
+        ("record", "records")
+    };
     match (found.records.len(), found.more) {
-        (0, _) if query.calls_only => "No calls match. Changes are shown with --all, --kind or --action.".to_owned(),
+        (0, _) if query.calls_only => {
+            "No calls match. Changes are shown with --all, --kind or --action.".to_owned()
+        }
         (0, _) => "No records match.".to_owned(),
         (_, true) => format!("The newest {limit} {many}; there are more, see --limit."),
         (1, false) => format!("1 {one}."),

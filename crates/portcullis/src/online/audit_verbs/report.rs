@@ -15,21 +15,33 @@ use crate::{
 };
 
 /// Exit 6 when the ledger does not verify: the report says so too.
-pub(super) fn run(args: &args::AuditReport, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(super) fn run(
+    args: &args::AuditReport,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let now = now_ms();
     let until = args.until.map_or(now, |when| when.ms(now));
     let since = match args.since {
         Some(when) => when.ms(now),
-        None => oldest_ms(home).map_err(|error| unreadable(home, &error))?.unwrap_or(until),
+        None => oldest_ms(home)
+            .map_err(|error| unreadable(home, &error))?
+            .unwrap_or(until),
     };
     if since > until {
         return Err(Trouble::usage("the period ends before it begins"));
     }
     let summary = summarise(home, since, until, now)?;
-    let format = if screen.json && args.format == args::ReportFormat::Text { args::ReportFormat::Json } else { args.format };
+    let format = if screen.json && args.format == args::ReportFormat::Text {
+        args::ReportFormat::Json
+    } else {
+        args.format
+    };
     let text = match format {
         args::ReportFormat::Text => text::render(&summary, screen.style),
-        args::ReportFormat::Json => serde_json::to_string_pretty(&summary).map_err(Trouble::failed)? + "\n",
+        args::ReportFormat::Json => {
+            serde_json::to_string_pretty(&summary).map_err(Trouble::failed)? + "\n"
+        }
         args::ReportFormat::Csv => csv::render(&summary),
         args::ReportFormat::Html => html::render(&summary),
     };
@@ -43,17 +55,28 @@ pub(super) fn run(args: &args::AuditReport, home: &Home, screen: &mut Screen<'_>
         }
         None => screen.machine(text.as_bytes())?,
     }
-    Ok(if summary.ledger.verifies { Exit::Done } else { Exit::Altered })
+    Ok(if summary.ledger.verifies {
+        Exit::Done
+    } else {
+        Exit::Altered
+    })
 }
 
 fn oldest_ms(home: &Home) -> std::io::Result<Option<u64>> {
-    Ok(audit::read(&home.ledger, Filter::default())?.next().transpose()?.map(|record| record.ms))
+    Ok(audit::read(&home.ledger, Filter::default())?
+        .next()
+        .transpose()?
+        .map(|record| record.ms))
 }
 
 fn summarise(home: &Home, since: u64, until: u64, now: u64) -> Result<Summary, Trouble> {
     let state = ledger_state(home).map_err(|error| unreadable(home, &error))?;
     let mut collector = Collector::new(since, until, state, CallerNames::of(home));
-    let filter = Filter { since_ms: since, until_ms: until, ..Filter::default() };
+    let filter = Filter {
+        since_ms: since,
+        until_ms: until,
+        ..Filter::default()
+    };
     for record in audit::read(&home.ledger, filter).map_err(|error| unreadable(home, &error))? {
         collector.take(&record.map_err(|error| unreadable(home, &error))?);
     }

@@ -23,7 +23,8 @@ pub(super) fn show(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble
 /// Without a gate nothing is delivered, and the cursors say where it will go on.
 fn resting(home: &Home) -> Result<Vec<SinkView>, Trouble> {
     let (_, resolved) = offline::load(&home.config_file())?;
-    let last = audit::tail(&home.ledger, &Filter::default(), 1).map_err(|error| unreadable(home, &error))?;
+    let last = audit::tail(&home.ledger, &Filter::default(), 1)
+        .map_err(|error| unreadable(home, &error))?;
     let end = last.first().map_or(0, |record| record.seq + 1);
     let views = resolved.sinks.iter().map(|spec| {
         let (next, error) = match sinks::position(&home.sinks(), &spec.name) {

@@ -19,12 +19,19 @@ const POLL: Duration = Duration::from_millis(200);
 /// Events read at once.
 const BATCH: usize = 512;
 
-pub(super) fn run(args: &args::AuditTail, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(super) fn run(
+    args: &args::AuditTail,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     if args.events || args.wanted.event.is_some() || args.wanted.family.is_some() {
         return events(args, home, screen);
     }
     let names = CallerNames::of(home);
-    let wanted = Filter { from: args.from.unwrap_or_default().seq, ..records_wanted(&args.wanted, &names) };
+    let wanted = Filter {
+        from: args.from.unwrap_or_default().seq,
+        ..records_wanted(&args.wanted, &names)
+    };
     let mut from = wanted.from;
     let mut printer = Printer::new(names);
     let mut show = |record: &Record, screen: &mut Screen<'_>| {
@@ -32,11 +39,15 @@ pub(super) fn run(args: &args::AuditTail, home: &Home, screen: &mut Screen<'_>) 
         printer.print(record, screen)
     };
     if args.from.is_some() {
-        for record in audit::read(&home.ledger, wanted.clone()).map_err(|error| unreadable(home, &error))? {
+        for record in
+            audit::read(&home.ledger, wanted.clone()).map_err(|error| unreadable(home, &error))?
+        {
             show(&record.map_err(|error| unreadable(home, &error))?, screen)?;
         }
     } else {
-        for record in audit::tail(&home.ledger, &wanted, args.lines).map_err(|error| unreadable(home, &error))? {
+        for record in audit::tail(&home.ledger, &wanted, args.lines)
+            .map_err(|error| unreadable(home, &error))?
+        {
             show(&record, screen)?;
         }
     }
@@ -100,7 +111,9 @@ fn events(args: &args::AuditTail, home: &Home, screen: &mut Screen<'_>) -> Resul
     let mut feed = Feed::new(&home.ledger, from);
     loop {
         let begin = feed.next();
-        let batch = feed.read(u64::MAX, BATCH, &filter).map_err(|error| unreadable(home, &error))?;
+        let batch = feed
+            .read(u64::MAX, BATCH, &filter)
+            .map_err(|error| unreadable(home, &error))?;
         if batch.missed > 0 {
             print_missed(begin, batch.missed, screen)?;
         }
@@ -118,8 +131,15 @@ fn events(args: &args::AuditTail, home: &Home, screen: &mut Screen<'_>) -> Resul
 /// Records that are not there any more are said to be so, in the place where they would stand.
 fn print_missed(from: Place, records: u64, screen: &mut Screen<'_>) -> Result<(), Trouble> {
     match screen.json {
-        true => writeln!(screen.out, "{}", serde_json::json!({ "missed": records, "from": from.to_string() }))?,
-        false => writeln!(screen.out, "{records} records from {from} on are not in the ledger any more, or cannot be read")?,
+        true => writeln!(
+            screen.out,
+            "{}",
+            serde_json::json!({ "missed": records, "from": from.to_string() })
+        )?,
+        false => writeln!(
+            screen.out,
+            "{records} records from {from} on are not in the ledger any more, or cannot be read"
+        )?,
     }
     Ok(())
 }
@@ -132,7 +152,10 @@ pub(super) struct Printer {
 
 impl Printer {
     pub(super) fn new(names: CallerNames) -> Self {
-        Self { names, has_head: false }
+        Self {
+            names,
+            has_head: false,
+        }
     }
 
     fn head(&mut self, head: fn(bool) -> String, screen: &mut Screen<'_>) -> Result<(), Trouble> {
@@ -142,7 +165,11 @@ impl Printer {
         Ok(())
     }
 
-    pub(super) fn print(&mut self, record: &Record, screen: &mut Screen<'_>) -> Result<(), Trouble> {
+    pub(super) fn print(
+        &mut self,
+        record: &Record,
+        screen: &mut Screen<'_>,
+    ) -> Result<(), Trouble> {
         self.head(audit::render_head, screen)?;
         let line = if screen.json {
             serde_json::to_string(record).map_err(Trouble::failed)?
@@ -151,7 +178,11 @@ impl Printer {
             match record.call.as_str() {
                 "" => line,
                 // What `audit show`, `lineage` and `policy explain` are asked with.
-                call => format!("{}  {}", line.trim_end(), screen.style.paint(&tame(call), Paint::Dim)),
+                call => format!(
+                    "{}  {}",
+                    line.trim_end(),
+                    screen.style.paint(&tame(call), Paint::Dim)
+                ),
             }
         };
         writeln!(screen.out, "{}", line.trim_end())?;

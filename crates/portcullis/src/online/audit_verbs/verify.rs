@@ -13,7 +13,11 @@ use crate::{
 };
 
 /// Exit 6 when something is wrong, 1 when something could be neither shown nor refuted.
-pub(super) fn run(args: &args::AuditVerify, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(super) fn run(
+    args: &args::AuditVerify,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     if let Some(file) = &args.export {
         return keep::verify_export(file, args, home, screen);
     }
@@ -29,10 +33,18 @@ pub(super) fn run(args: &args::AuditVerify, home: &Home, screen: &mut Screen<'_>
         true => Some(audit::verify_bodies(&home.ledger).map_err(|error| unreadable(home, &error))?),
         false => None,
     };
-    let finding = report.finding.as_ref().map(ToString::to_string).or(bodies.as_ref().and_then(altered));
+    let finding = report
+        .finding
+        .as_ref()
+        .map(ToString::to_string)
+        .or(bodies.as_ref().and_then(altered));
     report.unproven.extend(bodies.as_ref().and_then(missing));
     // The index proves nothing; but what is asked of it must not be less than the ledger has.
-    let index = if report.is_clean() { query::mend_index(home) } else { None };
+    let index = if report.is_clean() {
+        query::mend_index(home)
+    } else {
+        None
+    };
     let document = json!({
         "clean": finding.is_none(), "segments": report.segments, "first": report.first, "records": report.records, "intents": report.intents,
         "outcomes": report.outcomes, "refusals": report.refusals, "changes": report.changes, "open_intents": report.open_intents,
@@ -53,13 +65,18 @@ pub(super) fn run(args: &args::AuditVerify, home: &Home, screen: &mut Screen<'_>
 }
 
 /// How the ledger is to be verified.
-fn verifier(args: &args::AuditVerify, home: &Home) -> Result<Box<dyn Fn() -> io::Result<Report>>, Trouble> {
+fn verifier(
+    args: &args::AuditVerify,
+    home: &Home,
+) -> Result<Box<dyn Fn() -> io::Result<Report>>, Trouble> {
     let dir = home.ledger.clone();
     if args.against.is_none() && args.key.is_none() {
         return Ok(Box::new(move || audit::verify(&dir)));
     }
     let key = proofs::key(args.key.as_deref(), home)?;
-    let Some(file) = &args.against else { return Ok(Box::new(move || audit::verify_signed(&dir, &key))) };
+    let Some(file) = &args.against else {
+        return Ok(Box::new(move || audit::verify_signed(&dir, &key)));
+    };
     let note = proofs::text_of(file)?;
     if let Err(bad) = Head::verified(&note, &key) {
         return Err(match &args.key {
@@ -67,7 +84,10 @@ fn verifier(args: &args::AuditVerify, home: &Home) -> Result<Box<dyn Fn() -> io:
             // Whoever exchanged the ledger has another key.
             None => Trouble::new(
                 Exit::Altered,
-                format!("THE LEDGER DOES NOT VERIFY: its own key did not sign the checkpoint in {}: {bad}", file.display()),
+                format!(
+                    "THE LEDGER DOES NOT VERIFY: its own key did not sign the checkpoint in {}: {bad}",
+                    file.display()
+                ),
             ),
         });
     }
@@ -83,7 +103,11 @@ fn without_intent(report: &Report) -> String {
     } else {
         "failed before they were sent"
     };
-    if others == 0 { String::new() } else { format!(" ({others} of calls without an intent: they {why})") }
+    if others == 0 {
+        String::new()
+    } else {
+        format!(" ({others} of calls without an intent: they {why})")
+    }
 }
 
 fn altered(bodies: &BodyReport) -> Option<String> {
@@ -116,19 +140,28 @@ fn verdict(report: &Report, finding: Option<&str>, bodies: Option<&BodyReport>) 
     let mut text = match (finding, report.unproven.is_empty()) {
         (None, true) => format!("The ledger verifies. {counts}\nHead {}\n", report.head),
         (None, false) => {
-            format!("What is here fits together, but NOT EVERYTHING COULD BE SHOWN. {counts}\nHead {}\n", report.head)
+            format!(
+                "What is here fits together, but NOT EVERYTHING COULD BE SHOWN. {counts}\nHead {}\n",
+                report.head
+            )
         }
-        (Some(finding), _) => format!("THE LEDGER DOES NOT VERIFY: {finding}\nUp to there: {counts}\n"),
+        (Some(finding), _) => {
+            format!("THE LEDGER DOES NOT VERIFY: {finding}\nUp to there: {counts}\n")
+        }
     };
     if let Some(bodies) = bodies.filter(|bodies| bodies.checked() > 0) {
-        let (checked, kept, erased, missing) = (bodies.checked(), bodies.kept, bodies.erased, bodies.missing);
+        let (checked, kept, erased, missing) =
+            (bodies.checked(), bodies.kept, bodies.erased, bodies.missing);
         let altered = bodies.altered.len();
         text.push_str(&format!(
             "Kept arguments of {checked} records checked: {kept} there, {erased} erased, {missing} missing, {altered} altered\n"
         ));
     }
     if report.first > 0 {
-        text.push_str(&format!("It begins with record {}: retention has removed those before it.\n", report.first));
+        text.push_str(&format!(
+            "It begins with record {}: retention has removed those before it.\n",
+            report.first
+        ));
     }
     for unproven in &report.unproven {
         text.push_str(&format!("NOT SHOWN: {unproven}.\n"));

@@ -18,10 +18,15 @@ a     2026-11-15 11:02:01  1f2e3d4c  permitted  notes/read  PUBLIC → CONFIDENT
 "
     );
     let first = calls.get("a").unwrap();
-    assert!(render(first, &calls.back("a"), false, Style::PLAIN).ends_with("\nNothing: the session had read nothing before.\n"));
-    let cut = Walk { calls: Vec::new(), whole: false };
     assert!(
-        render(first, &cut, true, Style::PLAIN)
-            .ends_with("There is more, which this ledger does not have, or which is too long to show.\n")
+        render(first, &calls.back("a"), false, Style::PLAIN)
+            .ends_with("\nNothing: the session had read nothing before.\n")
     );
+    let cut = Walk {
+        calls: Vec::new(),
+        whole: false,
+    };
+    assert!(render(first, &cut, true, Style::PLAIN).ends_with(
+        "There is more, which this ledger does not have, or which is too long to show.\n"
+    ));
 }

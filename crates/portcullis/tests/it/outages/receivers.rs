@@ -14,7 +14,11 @@ use super::position;
 
 /// A port that nobody listens on.
 pub(super) fn free_port() -> u16 {
-    PortFinder::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    PortFinder::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }
 
 /// Listens on a port that was used a moment ago.
@@ -49,7 +53,10 @@ impl SyslogDaemon {
                 connections.spawn(hear(stream, Arc::clone(&shared)));
             }
         });
-        Self { heard, task: task.abort_handle() }
+        Self {
+            heard,
+            task: task.abort_handle(),
+        }
     }
 
     pub(super) fn positions(&self) -> Vec<String> {
@@ -70,15 +77,24 @@ async fn hear(stream: TcpStream, heard: Heard) {
         if reader.read_until(b' ', &mut count).await.unwrap_or(0) == 0 {
             return;
         }
-        let length: usize = String::from_utf8_lossy(&count).trim().parse().expect("a message begins with its length");
+        let length: usize = String::from_utf8_lossy(&count)
+            .trim()
+            .parse()
+            .expect("a message begins with its length");
         let mut message = vec![0; length];
         if reader.read_exact(&mut message).await.is_err() {
             return;
         }
         let message = String::from_utf8(message).expect("messages are text");
         let parts: Vec<&str> = message.splitn(8, ' ').collect();
-        assert!(parts[0].ends_with(">1") && parts[3] == "portcullis" && parts[6] == "-", "{message}");
-        heard.lock().unwrap().push(position(parts[7]).expect("the message is an event"));
+        assert!(
+            parts[0].ends_with(">1") && parts[3] == "portcullis" && parts[6] == "-",
+            "{message}"
+        );
+        heard
+            .lock()
+            .unwrap()
+            .push(position(parts[7]).expect("the message is an event"));
     }
 }
 
@@ -144,12 +160,19 @@ impl WebhookReceiver {
         }
         let header = |name: &str| {
             let lines = head.lines().filter_map(|line| line.split_once(':'));
-            lines.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim().to_owned())
+            lines
+                .into_iter()
+                .find(|(key, _)| key.eq_ignore_ascii_case(name))
+                .map(|(_, value)| value.trim().to_owned())
         };
         let mut body = vec![0; header("content-length")?.parse().ok()?];
         stream.read_exact(&mut body).await.ok()?;
         let seen = &self.0;
-        let signed = self.is_signed(header("portcullis-timestamp"), header("portcullis-signature"), &body);
+        let signed = self.is_signed(
+            header("portcullis-timestamp"),
+            header("portcullis-signature"),
+            &body,
+        );
         let to_refuse = seen.to_refuse.load(Ordering::SeqCst);
         let status = if !signed {
             seen.forged.fetch_add(1, Ordering::SeqCst);
@@ -161,19 +184,36 @@ impl WebhookReceiver {
         } else {
             let body: Value = serde_json::from_slice(&body).expect("the body is JSON");
             let events = body["events"].as_array().expect("a batch of events").iter();
-            seen.heard.lock().unwrap().extend(events.map(|event| event["position"].as_str().unwrap().to_owned()));
+            seen.heard
+                .lock()
+                .unwrap()
+                .extend(events.map(|event| event["position"].as_str().unwrap().to_owned()));
             "200 OK"
         };
-        stream.write_all(format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n").as_bytes()).await.ok()
+        stream
+            .write_all(format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n").as_bytes())
+            .await
+            .ok()
     }
 
     fn is_signed(&self, timestamp: Option<String>, signature: Option<String>, body: &[u8]) -> bool {
-        let (Some(timestamp), Some(signature)) = (timestamp, signature) else { return false };
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
-        let is_fresh = timestamp.parse::<u64>().is_ok_and(|then| now.abs_diff(then) < 60);
+        let (Some(timestamp), Some(signature)) = (timestamp, signature) else {
+            return false;
+        };
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap()
+            .as_secs();
+        let is_fresh = timestamp
+            .parse::<u64>()
+            .is_ok_and(|then| now.abs_diff(then) < 60);
         let key = hmac::Key::new(hmac::HMAC_SHA256, self.0.secret.as_bytes());
         let digest = hmac::sign(&key, &[timestamp.as_bytes(), b".", body].concat());
-        let digits: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let digits: String = digest
+            .as_ref()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         is_fresh && signature == format!("v1={digits}")
     }
 }

@@ -14,21 +14,41 @@ fn text(answer: &Answer) -> String {
 #[test]
 fn a_result_passes_byte_for_byte() {
     let answer = Answer::result(Bytes::from_static(br#"{ "n": 1.10, "k":"\u0041" }"#));
-    assert_eq!(text(&answer), r#"{"jsonrpc":"2.0","id":7,"result":{ "n": 1.10, "k":"\u0041" }}"#);
+    assert_eq!(
+        text(&answer),
+        r#"{"jsonrpc":"2.0","id":7,"result":{ "n": 1.10, "k":"\u0041" }}"#
+    );
 }
 
 #[test]
 fn fields_go_in_front() {
-    let with = |body: &'static str| text(&Answer::Result { fields: COMPLETE, body: Bytes::from_static(body.as_bytes()) });
-    assert_eq!(with("{}"), r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}"#);
-    assert_eq!(with("{ }"), r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}"#);
-    assert_eq!(with(r#"{ "a":1}"#), r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete","a":1}}"#);
+    let with = |body: &'static str| {
+        text(&Answer::Result {
+            fields: COMPLETE,
+            body: Bytes::from_static(body.as_bytes()),
+        })
+    };
+    assert_eq!(
+        with("{}"),
+        r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}"#
+    );
+    assert_eq!(
+        with("{ }"),
+        r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete"}}"#
+    );
+    assert_eq!(
+        with(r#"{ "a":1}"#),
+        r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete","a":1}}"#
+    );
 }
 
 #[test]
 fn an_error_carries_its_object() {
     let answer = Answer::from(Problem::new(-32601, "no"));
-    assert_eq!(text(&answer), r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"no"}}"#);
+    assert_eq!(
+        text(&answer),
+        r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"no"}}"#
+    );
 }
 
 proptest! {

@@ -10,7 +10,11 @@ fn server(id: &str) -> ServerId {
 }
 
 fn list(list: ListKind, id: &str) -> Change {
-    Change::List { list, server: server(id), is_approved: true }
+    Change::List {
+        list,
+        server: server(id),
+        is_approved: true,
+    }
 }
 
 fn of_lists(news: &News, wanted: [bool; 3]) -> Vec<Bytes> {
@@ -18,23 +22,38 @@ fn of_lists(news: &News, wanted: [bool; 3]) -> Vec<Bytes> {
 }
 
 fn changed(id: &str, uri: &str) -> Change {
-    Change::Updated { server: server(id), uri: uri.into(), exposed: format!("portcullis://{id}/{uri}").into() }
+    Change::Updated {
+        server: server(id),
+        uri: uri.into(),
+        exposed: format!("portcullis://{id}/{uri}").into(),
+    }
 }
 
 #[tokio::test]
 async fn equal_news_is_told_once() {
     let (sender, receiver) = broadcast::channel(16);
     let mut watch = Watch::new(receiver, None, "c");
-    for change in
-        [list(ListKind::Tools, "a"), list(ListKind::Tools, "b"), changed("a", "x"), changed("a", "x"), changed("b", "x")]
-    {
+    for change in [
+        list(ListKind::Tools, "a"),
+        list(ListKind::Tools, "b"),
+        changed("a", "x"),
+        changed("a", "x"),
+        changed("b", "x"),
+    ] {
         sender.send(change).unwrap();
     }
     let news = watch.next().await.unwrap();
     assert!(!news.missed);
-    let shown: Vec<_> = news.words.iter().filter_map(|change| watch.shown(change, |_| true, |_, _| false)).collect();
+    let shown: Vec<_> = news
+        .words
+        .iter()
+        .filter_map(|change| watch.shown(change, |_| true, |_, _| false))
+        .collect();
     assert_eq!(shown, ["portcullis://a/x", "portcullis://b/x"]);
-    assert_eq!(of_lists(&news, [true; 3]), [&br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#[..]]);
+    assert_eq!(
+        of_lists(&news, [true; 3]),
+        [&br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#[..]]
+    );
     assert!(of_lists(&news, [false, true, true]).is_empty());
 }
 
@@ -42,13 +61,24 @@ async fn equal_news_is_told_once() {
 async fn a_mount_hears_only_of_its_server_under_its_own_names() {
     let (sender, receiver) = broadcast::channel(16);
     let mut watch = Watch::new(receiver, Some(server("a")), "c");
-    for change in [list(ListKind::Prompts, "b"), changed("b", "x"), list(ListKind::Resources, "a"), changed("a", "x")] {
+    for change in [
+        list(ListKind::Prompts, "b"),
+        changed("b", "x"),
+        list(ListKind::Resources, "a"),
+        changed("a", "x"),
+    ] {
         sender.send(change).unwrap();
     }
     let news = watch.next().await.unwrap();
     assert_eq!(of_lists(&news, [true; 3]).len(), 1);
     assert_eq!(of_lists(&news, [true, true, false]).len(), 0);
-    assert_eq!(news.words.iter().filter_map(|change| watch.shown(change, |_| true, |_, _| false)).collect::<Vec<_>>(), ["x"]);
+    assert_eq!(
+        news.words
+            .iter()
+            .filter_map(|change| watch.shown(change, |_| true, |_, _| false))
+            .collect::<Vec<_>>(),
+        ["x"]
+    );
 }
 
 #[tokio::test]
@@ -103,20 +133,41 @@ async fn a_wait_that_is_given_up_loses_no_news() {
     sender.send(list(ListKind::Tools, "a")).unwrap();
     watch.next().await.unwrap();
     sender.send(list(ListKind::Prompts, "a")).unwrap();
-    assert!(tokio::time::timeout(PAUSE / 2, watch.next()).await.is_err(), "too soon to tell");
-    assert_eq!(of_lists(&watch.next().await.unwrap(), [false, true, false]).len(), 1);
+    assert!(
+        tokio::time::timeout(PAUSE / 2, watch.next()).await.is_err(),
+        "too soon to tell"
+    );
+    assert_eq!(
+        of_lists(&watch.next().await.unwrap(), [false, true, false]).len(),
+        1
+    );
 }
 
 #[tokio::test]
 async fn a_change_that_a_caller_would_not_see_is_not_told() {
     let (sender, receiver) = broadcast::channel(16);
     let mut watch = Watch::new(receiver, None, "c");
-    let unseen = Change::List { list: ListKind::Tools, server: server("sec"), is_approved: false };
-    for change in [unseen, Change::Sight { caller: "d".into() }, list(ListKind::Prompts, "a")] {
+    let unseen = Change::List {
+        list: ListKind::Tools,
+        server: server("sec"),
+        is_approved: false,
+    };
+    for change in [
+        unseen,
+        Change::Sight { caller: "d".into() },
+        list(ListKind::Prompts, "a"),
+    ] {
         sender.send(change).unwrap();
     }
-    assert_eq!(of_lists(&watch.next().await.unwrap(), [true; 3]).len(), 1, "the prompts of `a`");
+    assert_eq!(
+        of_lists(&watch.next().await.unwrap(), [true; 3]).len(),
+        1,
+        "the prompts of `a`"
+    );
     sender.send(Change::Sight { caller: "c".into() }).unwrap();
     let resources = &br#"{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}"#[..];
-    assert_eq!(of_lists(&watch.next().await.unwrap(), [true; 3]), [resources]);
+    assert_eq!(
+        of_lists(&watch.next().await.unwrap(), [true; 3]),
+        [resources]
+    );
 }

@@ -39,9 +39,9 @@ pub(super) fn modern_reply(answer: &Answer, id: &Id, pass: Pass) -> Reply {
         Answer::Result { .. } => StatusCode::OK,
         Answer::Error(problem) => match problem.code {
             code::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
-            code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION => {
-                StatusCode::BAD_REQUEST
-            }
+            code::HEADER_MISMATCH
+            | code::MISSING_CLIENT_CAPABILITY
+            | code::UNSUPPORTED_PROTOCOL_VERSION => StatusCode::BAD_REQUEST,
             _ => StatusCode::OK,
         },
     };
@@ -56,7 +56,11 @@ pub(super) async fn carry_legacy(mut call: Box<Call>, session: &Arc<Session>) ->
     };
     let Ok((writer, frames)) = session.streams.open(Kind::Call, session.is_primed()) else {
         call.cancel();
-        return refusal(StatusCode::CONFLICT, ErrorCode::InvalidInput, "This session has enough streams open");
+        return refusal(
+            StatusCode::CONFLICT,
+            ErrorCode::InvalidInput,
+            "This session has enough streams open",
+        );
     };
     // The task outlives the connection: hanging up is not cancelling, and the client may come back for the rest.
     tokio::spawn(async move {

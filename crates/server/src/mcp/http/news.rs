@@ -33,23 +33,44 @@ impl Visit<'_> {
         let session = self.session()?;
         let unknown = || {
             let sentence = "This `Last-Event-ID` is not, or no longer, one to resume from";
-            Refused::from(refusal(StatusCode::BAD_REQUEST, ErrorCode::NotFound, sentence))
+            Refused::from(refusal(
+                StatusCode::BAD_REQUEST,
+                ErrorCode::NotFound,
+                sentence,
+            ))
         };
         if self.headers.contains_key("last-event-id") {
-            let last = guard::single(self.headers, "last-event-id").and_then(EventId::parse).ok_or_else(unknown)?;
+            let last = guard::single(self.headers, "last-event-id")
+                .and_then(EventId::parse)
+                .ok_or_else(unknown)?;
             let again = |source: &Source| self.door.gate.pass_kept(&self.caller, source);
             let frames = session.streams.resume(last, again).map_err(|_| unknown())?;
             return Ok(reply::events(frames));
         }
-        let (_, frames) = session.streams.open(Kind::Standalone, session.is_primed()).map_err(|why| match why {
-            Unopened::TooMany => {
-                refusal(StatusCode::CONFLICT, ErrorCode::InvalidInput, "This session has enough streams open").into()
-            }
-            Unopened::Unknown => unknown(),
-        })?;
+        let (_, frames) = session
+            .streams
+            .open(Kind::Standalone, session.is_primed())
+            .map_err(|why| match why {
+                Unopened::TooMany => refusal(
+                    StatusCode::CONFLICT,
+                    ErrorCode::InvalidInput,
+                    "This session has enough streams open",
+                )
+                .into(),
+                Unopened::Unknown => unknown(),
+            })?;
         if !session.peer.is_told() {
-            let watch = Watch::new(self.door.gate.changes(), session.mount.clone(), self.caller.id());
-            tokio::spawn(tell(Arc::clone(self.door), self.caller.clone(), Arc::clone(&session), watch));
+            let watch = Watch::new(
+                self.door.gate.changes(),
+                session.mount.clone(),
+                self.caller.id(),
+            );
+            tokio::spawn(tell(
+                Arc::clone(self.door),
+                self.caller.clone(),
+                Arc::clone(&session),
+                watch,
+            ));
         }
         Ok(reply::events(frames))
     }
@@ -74,7 +95,9 @@ async fn carry_news(door: &Door, caller: &Caller, session: &Session, watch: &mut
     let mut revoked = std::pin::pin!(guard::revoked(caller));
     let mut absent_since = None;
     loop {
-        let Some(writer) = session.streams.standalone() else { return false };
+        let Some(writer) = session.streams.standalone() else {
+            return false;
+        };
         absent_since = match writer.is_read() {
             true => None,
             false => absent_since.or(Some(Instant::now())),

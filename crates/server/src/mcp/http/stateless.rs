@@ -33,7 +33,12 @@ use crate::{
 };
 
 impl Visit<'_> {
-    pub(super) async fn modern(&self, message: Message<'_>, body: &Bytes, outline: &Outline<'_>) -> Result<Reply, Refused> {
+    pub(super) async fn modern(
+        &self,
+        message: Message<'_>,
+        body: &Bytes,
+        outline: &Outline<'_>,
+    ) -> Result<Reply, Refused> {
         let (id, method, params) = match message {
             Message::Request { id, method, params } => (id, method, params),
             // Nothing a stateless client could notify us of outlives its own request.
@@ -58,7 +63,13 @@ impl Visit<'_> {
             capabilities: meta.capabilities.clone(),
             log: meta.log,
         };
-        let incoming = Incoming { id: id.clone(), method: &method, params, body, outline: Some(outline) };
+        let incoming = Incoming {
+            id: id.clone(),
+            method: &method,
+            params,
+            body,
+            outline: Some(outline),
+        };
         modern::params_agree(self.door, &client, self.headers, &incoming).map_err(wrong)?;
         match modern::turn(self.door, &client, meta, &incoming, None) {
             Turn::Now(answer, pass) => Ok(modern_reply(&answer, &id, pass)),
@@ -71,12 +82,25 @@ impl Visit<'_> {
         let filter = Filter::read(params)?;
         let seat = self.door.listeners.enter(client.caller.id())?;
         let (events, frames) = mpsc::channel(MODERN_QUEUE);
-        let listener = Listener { client, id, filter, seat, registration: None };
+        let listener = Listener {
+            client,
+            id,
+            filter,
+            seat,
+            registration: None,
+        };
         tokio::spawn(listener.run(Arc::clone(self.door), Outlet::Events(events)));
         Ok(reply::events(frames))
     }
 }
 
 fn unasked(id: Option<&Id>) -> Refused {
-    errored(StatusCode::BAD_REQUEST, id, &Problem::new(code::INVALID_REQUEST, "Nothing was asked that this could answer"))
+    errored(
+        StatusCode::BAD_REQUEST,
+        id,
+        &Problem::new(
+            code::INVALID_REQUEST,
+            "Nothing was asked that this could answer",
+        ),
+    )
 }

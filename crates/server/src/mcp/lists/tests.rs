@@ -7,17 +7,35 @@ use wire::{Json, Limits};
 use super::{Key, Kind, PAGE_BYTES, PAGE_ITEMS, cursor, cut, page_object, pages};
 
 fn key(kind: Kind, era: Era) -> Key {
-    Key { kind, mount: None, view: View::Double, era, sight: SightKey::default(), bounds: None }
+    Key {
+        kind,
+        mount: None,
+        view: View::Double,
+        era,
+        sight: SightKey::default(),
+        bounds: None,
+    }
 }
 
 #[test]
 fn a_page_holds_items_verbatim_and_in_order() {
     let items = [&br#"{"name":"b","x":1.10}"#[..], br#"{ "name":"a" }"#];
     let legacy = page_object(&key(Kind::Tools, Era::Legacy), &items, &[], None);
-    assert_eq!(legacy, &br#"{"tools":[{"name":"b","x":1.10},{ "name":"a" }]}"#[..]);
-    let modern = page_object(&key(Kind::Templates, Era::Modern), &items[..1], &[], Some("c\"".to_owned()));
+    assert_eq!(
+        legacy,
+        &br#"{"tools":[{"name":"b","x":1.10},{ "name":"a" }]}"#[..]
+    );
+    let modern = page_object(
+        &key(Kind::Templates, Era::Modern),
+        &items[..1],
+        &[],
+        Some("c\"".to_owned()),
+    );
     let json = Json::parse(&modern, Limits::default()).unwrap();
-    assert_eq!(json.get("resultType").unwrap().as_str().unwrap(), "complete");
+    assert_eq!(
+        json.get("resultType").unwrap().as_str().unwrap(),
+        "complete"
+    );
     assert_eq!(json.get("cacheScope").unwrap().as_str().unwrap(), "private");
     assert!(json.get("ttlMs").unwrap().as_u64().is_some());
     assert_eq!(json.get("nextCursor").unwrap().as_str().unwrap(), "c\"");
@@ -26,7 +44,12 @@ fn a_page_holds_items_verbatim_and_in_order() {
 
 #[test]
 fn an_empty_list_is_one_empty_page() {
-    let empty = pages(&key(Kind::Resources, Era::Legacy), &[], &[], |_| unreachable!());
+    let empty = pages(
+        &key(Kind::Resources, Era::Legacy),
+        &[],
+        &[],
+        |_| unreachable!(),
+    );
     assert_eq!(empty, [(0, Bytes::from_static(br#"{"resources":[]}"#))]);
 }
 
@@ -34,7 +57,10 @@ fn an_empty_list_is_one_empty_page() {
 fn a_list_says_whose_resources_it_leaves_out() {
     let above = ServerId::parse("sec").unwrap();
     let page = page_object(&key(Kind::Resources, Era::Legacy), &[], &[&above], None);
-    assert_eq!(page, &br#"{"resources":[],"_meta":{"portcullis/unlisted":["sec"]}}"#[..]);
+    assert_eq!(
+        page,
+        &br#"{"resources":[],"_meta":{"portcullis/unlisted":["sec"]}}"#[..]
+    );
 }
 
 #[test]
@@ -44,8 +70,16 @@ fn cursors_are_ours_for_one_list_only() {
     let given = cursor::write(&seal, &tools, 500);
     assert_eq!(cursor::read(&seal, &tools, &given), Some(500));
     let prompts = key(Kind::Prompts, Era::Legacy).name();
-    let mounted = Key { mount: Some(ServerId::parse("demo").unwrap()), ..key(Kind::Tools, Era::Legacy) }.name();
-    let bounded = Key { bounds: Some("ctx agent".to_owned()), ..key(Kind::Tools, Era::Legacy) }.name();
+    let mounted = Key {
+        mount: Some(ServerId::parse("demo").unwrap()),
+        ..key(Kind::Tools, Era::Legacy)
+    }
+    .name();
+    let bounded = Key {
+        bounds: Some("ctx agent".to_owned()),
+        ..key(Kind::Tools, Era::Legacy)
+    }
+    .name();
     for other in [prompts, mounted, bounded] {
         assert_eq!(cursor::read(&seal, &other, &given), None);
     }
@@ -54,7 +88,11 @@ fn cursors_are_ours_for_one_list_only() {
     for at in 0..given.len() {
         let mut tampered = given.clone().into_bytes();
         tampered[at] = if tampered[at] == b'A' { b'B' } else { b'A' };
-        assert_eq!(cursor::read(&seal, &tools, std::str::from_utf8(&tampered).unwrap()), None, "byte {at}");
+        assert_eq!(
+            cursor::read(&seal, &tools, std::str::from_utf8(&tampered).unwrap()),
+            None,
+            "byte {at}"
+        );
     }
 }
 

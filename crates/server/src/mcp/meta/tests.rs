@@ -5,7 +5,11 @@ use super::{Meta, SPOKEN, spoken_json};
 
 fn read(text: &'static str) -> Result<Meta, i64> {
     let body = Bytes::from_static(text.as_bytes());
-    Meta::read(Json::parse(&body, Limits::default()).unwrap().get("params"), &body).map_err(|problem| problem.code)
+    Meta::read(
+        Json::parse(&body, Limits::default()).unwrap().get("params"),
+        &body,
+    )
+    .map_err(|problem| problem.code)
 }
 
 #[test]
@@ -38,14 +42,29 @@ fn what_is_there_is_kept_as_written() {
 
 #[test]
 fn only_modern_versions_are_spoken_statelessly() {
-    let with = |version: &str| Meta { version: version.to_owned(), capabilities: Bytes::new(), log: None, progress: None };
+    let with = |version: &str| Meta {
+        version: version.to_owned(),
+        capabilities: Bytes::new(),
+        log: None,
+        progress: None,
+    };
     assert!(with("2026-07-28").spoken().is_ok());
     for version in ["2025-11-25", "v999.0.0", ""] {
         let problem = with(version).spoken().unwrap_err();
         assert_eq!(problem.code, -32022);
         let object = Json::parse(&problem.object, Limits::default()).unwrap();
-        assert_eq!(object.path(&["data", "requested"]).unwrap().as_str().unwrap(), version);
-        assert_eq!(object.path(&["data", "supported"]).unwrap().as_bytes(), spoken_json());
+        assert_eq!(
+            object
+                .path(&["data", "requested"])
+                .unwrap()
+                .as_str()
+                .unwrap(),
+            version
+        );
+        assert_eq!(
+            object.path(&["data", "supported"]).unwrap().as_bytes(),
+            spoken_json()
+        );
     }
     assert_eq!(SPOKEN.len(), 4);
 }

@@ -12,7 +12,10 @@ fn anywhere(text: Vec<u8>) -> Option<Bytes> {
 fn after(replay: &Replay, id: EventId) -> Vec<String> {
     let again = |_: &Source| -> Option<Pass> { None };
     let later = replay.after(id, again).unwrap();
-    later.iter().map(|frame| String::from_utf8(frame.to_vec()).unwrap()).collect()
+    later
+        .iter()
+        .map(|frame| String::from_utf8(frame.to_vec()).unwrap())
+        .collect()
 }
 
 fn id(stream: u64, place: u64) -> EventId {
@@ -22,8 +25,22 @@ fn id(stream: u64, place: u64) -> EventId {
 #[test]
 fn ids_read_back_what_they_write_and_nothing_else() {
     assert_eq!(EventId::parse("3-14"), Some(id(3, 14)));
-    assert_eq!(EventId::parse(&id(u64::MAX, 0).to_string()), Some(id(u64::MAX, 0)));
-    for wrong in ["", "3", "3-", "-1", "3-x", "+3-1", "3--1", " 3-1", "3-1-1", "99999999999999999999-1"] {
+    assert_eq!(
+        EventId::parse(&id(u64::MAX, 0).to_string()),
+        Some(id(u64::MAX, 0))
+    );
+    for wrong in [
+        "",
+        "3",
+        "3-",
+        "-1",
+        "3-x",
+        "+3-1",
+        "3--1",
+        " 3-1",
+        "3-1-1",
+        "99999999999999999999-1",
+    ] {
         assert_eq!(EventId::parse(wrong), None, "{wrong}");
     }
 }
@@ -44,7 +61,10 @@ fn a_stream_gets_back_only_its_own_later_events() {
 #[test]
 fn an_event_larger_than_everything_is_known_to_be() {
     assert!(Replay::is_too_large(&Parcel::from(vec![0; MAX_BYTES])));
-    assert!(!Replay::is_too_large(&Parcel::from(vec![0; MAX_BYTES - FRAME])));
+    assert!(!Replay::is_too_large(&Parcel::from(vec![
+        0;
+        MAX_BYTES - FRAME
+    ])));
 }
 
 #[test]

@@ -6,7 +6,11 @@ use wire::{mcp::Revision, rpc::Id};
 
 use super::{Beginning, IDLE, Session, Sessions, random_id};
 
-fn begin(sessions: &Sessions, caller: &str, mount: Option<&str>) -> Option<(Arc<Session>, Vec<Arc<Session>>)> {
+fn begin(
+    sessions: &Sessions,
+    caller: &str,
+    mount: Option<&str>,
+) -> Option<(Arc<Session>, Vec<Arc<Session>>)> {
     sessions.begin(Beginning {
         caller: caller.to_owned(),
         mount: mount.map(|id| ServerId::parse(id).unwrap()),
@@ -19,7 +23,10 @@ fn begin(sessions: &Sessions, caller: &str, mount: Option<&str>) -> Option<(Arc<
 fn ids_are_unguessable_visible_and_without_order() {
     let ids: Vec<_> = (0..10_000).map(|_| random_id().unwrap()).collect();
     assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len());
-    assert!(ids.iter().all(|id| id.len() == 32 && id.bytes().all(|byte| (0x21..=0x7e).contains(&byte))));
+    assert!(
+        ids.iter()
+            .all(|id| id.len() == 32 && id.bytes().all(|byte| (0x21..=0x7e).contains(&byte)))
+    );
     assert!(!ids.is_sorted());
 }
 
@@ -40,7 +47,9 @@ fn a_session_exists_only_for_its_caller_at_its_mount() {
 #[test]
 fn a_caller_at_its_limit_gives_up_its_oldest_idle_session() {
     let sessions = Sessions::new(64);
-    let mut own: Vec<_> = (0..16).map(|_| begin(&sessions, "alice", None).unwrap().0).collect();
+    let mut own: Vec<_> = (0..16)
+        .map(|_| begin(&sessions, "alice", None).unwrap().0)
+        .collect();
     let (other, _) = begin(&sessions, "bob", None).unwrap();
     for (age, session) in own.iter().enumerate() {
         session.used.store(age as u64, Ordering::Relaxed);
@@ -48,9 +57,15 @@ fn a_caller_at_its_limit_gives_up_its_oldest_idle_session() {
     let _busy = own[0].peer.register(&Id::number(1)).unwrap();
     let (newest, ended) = begin(&sessions, "alice", None).unwrap();
     assert_eq!(ended.len(), 1);
-    assert!(Arc::ptr_eq(&ended[0], &own.remove(1)), "the oldest is busy, so the next goes");
+    assert!(
+        Arc::ptr_eq(&ended[0], &own.remove(1)),
+        "the oldest is busy, so the next goes"
+    );
     assert!(sessions.find(&newest.id, "alice", None).is_some());
-    assert!(sessions.find(&other.id, "bob", None).is_some(), "another caller's is never taken");
+    assert!(
+        sessions.find(&other.id, "bob", None).is_some(),
+        "another caller's is never taken"
+    );
 }
 
 #[test]

@@ -14,7 +14,15 @@ fn drain(receiver: &mut Receiver<Parcel>) -> Vec<(String, String)> {
     while let Ok(frame) = receiver.try_recv() {
         decoder.feed(&frame.to_vec(), &mut events);
     }
-    events.into_iter().map(|event| (event.id.unwrap_or_default(), String::from_utf8(event.data).unwrap())).collect()
+    events
+        .into_iter()
+        .map(|event| {
+            (
+                event.id.unwrap_or_default(),
+                String::from_utf8(event.data).unwrap(),
+            )
+        })
+        .collect()
 }
 
 /// Nothing here holds words of a server.
@@ -35,7 +43,10 @@ async fn a_primed_stream_begins_with_an_id_and_no_data() {
     let first = reader.recv().await.unwrap();
     assert_eq!(first.to_vec(), &b"id: 1-1\nretry: 1000\ndata: \n\n"[..]);
     assert_eq!(drain(&mut reader), [("1-2".to_owned(), "{}".to_owned())]);
-    assert!(reader.recv().await.is_none(), "an ended stream closes its connection");
+    assert!(
+        reader.recv().await.is_none(),
+        "an ended stream closes its connection"
+    );
 }
 
 #[tokio::test]
@@ -50,11 +61,17 @@ async fn a_reader_that_left_comes_back_for_the_rest() {
     let mut again = streams.resume(id("1-1"), no_pass).unwrap();
     writer.send(Parcel::from("4")).await;
     writer.end();
-    let data: Vec<String> = drain(&mut again).into_iter().map(|(_, data)| data).collect();
+    let data: Vec<String> = drain(&mut again)
+        .into_iter()
+        .map(|(_, data)| data)
+        .collect();
     assert_eq!(data, ["2", "3", "4"]);
     assert!(again.recv().await.is_none());
     let mut after_the_end = streams.resume(id("1-3"), no_pass).unwrap();
-    assert_eq!(drain(&mut after_the_end), [("1-4".to_owned(), "4".to_owned())]);
+    assert_eq!(
+        drain(&mut after_the_end),
+        [("1-4".to_owned(), "4".to_owned())]
+    );
 }
 
 #[tokio::test]
@@ -75,13 +92,21 @@ async fn only_ids_that_were_given_out_and_are_still_whole_resume() {
     let (writer, _reader) = streams.open(Kind::Call, false).unwrap();
     writer.send(Parcel::from("1")).await;
     for wrong in ["2-1", "1-9", "0-0"] {
-        assert_eq!(streams.resume(id(wrong), no_pass).unwrap_err(), Unopened::Unknown, "{wrong}");
+        assert_eq!(
+            streams.resume(id(wrong), no_pass).unwrap_err(),
+            Unopened::Unknown,
+            "{wrong}"
+        );
     }
     drop(_reader);
     for _ in 0..600 {
         writer.send(Parcel::from("x")).await;
     }
-    assert_eq!(streams.resume(id("1-1"), no_pass).unwrap_err(), Unopened::Unknown, "the events after it were forgotten");
+    assert_eq!(
+        streams.resume(id("1-1"), no_pass).unwrap_err(),
+        Unopened::Unknown,
+        "the events after it were forgotten"
+    );
     assert!(streams.resume(id("1-500"), no_pass).is_ok());
 }
 
@@ -94,7 +119,10 @@ async fn streams_do_not_mix() {
     two.send(Parcel::from("2")).await;
     assert_eq!(drain(&mut reads_one), [("1-1".to_owned(), "1".to_owned())]);
     assert_eq!(drain(&mut reads_two), [("2-1".to_owned(), "2".to_owned())]);
-    assert_eq!(drain(&mut streams.resume(id("2-0"), no_pass).unwrap()), [("2-1".to_owned(), "2".to_owned())]);
+    assert_eq!(
+        drain(&mut streams.resume(id("2-0"), no_pass).unwrap()),
+        [("2-1".to_owned(), "2".to_owned())]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,7 +135,17 @@ async fn a_reader_that_does_not_read_loses_its_connection_and_nothing_else() {
     assert!(!writer.is_read());
     assert_eq!(drain(&mut slow).len(), QUEUE);
     assert!(slow.recv().await.is_none());
-    let missed = drain(&mut streams.resume(EventId { stream: 1, place: QUEUE as u64 }, no_pass).unwrap());
+    let missed = drain(
+        &mut streams
+            .resume(
+                EventId {
+                    stream: 1,
+                    place: QUEUE as u64,
+                },
+                no_pass,
+            )
+            .unwrap(),
+    );
     assert_eq!(missed.len(), 2);
 }
 
@@ -115,9 +153,16 @@ async fn a_reader_that_does_not_read_loses_its_connection_and_nothing_else() {
 async fn a_message_too_large_to_keep_is_replaced_by_an_error_for_its_id() {
     let streams = Arc::new(Streams::default());
     let (writer, mut reader) = streams.open(Kind::Call, false).unwrap();
-    let huge = format!(r#"{{"jsonrpc":"2.0","id":5,"result":{{"t":"{}"}}}}"#, "x".repeat(3 << 20));
+    let huge = format!(
+        r#"{{"jsonrpc":"2.0","id":5,"result":{{"t":"{}"}}}}"#,
+        "x".repeat(3 << 20)
+    );
     writer.send(huge.clone().into()).await;
-    assert_eq!(drain(&mut reader)[0].1.len(), huge.len(), "who reads now gets it whole");
+    assert_eq!(
+        drain(&mut reader)[0].1.len(),
+        huge.len(),
+        "who reads now gets it whole"
+    );
     let replayed = &drain(&mut streams.resume(id("1-0"), no_pass).unwrap())[0].1;
     assert!(replayed.contains(r#""id":5,"error""#), "{replayed}");
 }
@@ -135,10 +180,18 @@ async fn news_goes_to_the_newest_get_stream() {
 #[tokio::test]
 async fn the_number_of_get_streams_is_bounded() {
     let streams = Arc::new(Streams::default());
-    let mut open: Vec<_> = (0..MAX_STANDALONE).map(|_| streams.open(Kind::Standalone, false).unwrap()).collect();
-    assert_eq!(streams.open(Kind::Standalone, false).err(), Some(Unopened::TooMany));
+    let mut open: Vec<_> = (0..MAX_STANDALONE)
+        .map(|_| streams.open(Kind::Standalone, false).unwrap())
+        .collect();
+    assert_eq!(
+        streams.open(Kind::Standalone, false).err(),
+        Some(Unopened::TooMany)
+    );
     open.pop();
-    assert!(streams.open(Kind::Standalone, false).is_ok(), "one that is not read any more makes room");
+    assert!(
+        streams.open(Kind::Standalone, false).is_ok(),
+        "one that is not read any more makes room"
+    );
     for _ in 0..1000 {
         assert!(streams.open(Kind::Standalone, false).is_ok() || open.pop().is_some());
     }

@@ -38,7 +38,16 @@ fn gather(text: &str) -> (String, String) {
         }
     }
     let space = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x0b | 0x0c);
-    let mut bytes: Vec<u8> = folded.bytes().map(|byte| if space(byte) { b' ' } else { byte.to_ascii_lowercase() }).collect();
+    let mut bytes: Vec<u8> = folded
+        .bytes()
+        .map(|byte| {
+            if space(byte) {
+                b' '
+            } else {
+                byte.to_ascii_lowercase()
+            }
+        })
+        .collect();
     bytes.dedup_by(|next, before| *next == b' ' && *before == b' ');
     (String::from_utf8(bytes).unwrap(), unusual)
 }
@@ -51,8 +60,15 @@ fn matched_before(folded: &str, unusual: &str) -> Vec<usize> {
     let table = Table::standard();
     let mut suspected: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
     for hit in WORDS.0.find_overlapping_iter(folded) {
-        let (start, end) = (hit.start().saturating_sub(BEFORE), (hit.end() + AFTER).min(folded.len()));
-        for at in (0..RULES.len()).filter(|at| RULES[*at].words.contains(&WORDS.1[hit.pattern().as_usize()])) {
+        let (start, end) = (
+            hit.start().saturating_sub(BEFORE),
+            (hit.end() + AFTER).min(folded.len()),
+        );
+        for at in (0..RULES.len()).filter(|at| {
+            RULES[*at]
+                .words
+                .contains(&WORDS.1[hit.pattern().as_usize()])
+        }) {
             let spans = suspected.entry(at).or_default();
             match spans.last_mut() {
                 Some(last) if start <= last.1 => last.1 = last.1.max(end),
@@ -62,30 +78,54 @@ fn matched_before(folded: &str, unusual: &str) -> Vec<usize> {
     }
     let matches = |(at, spans): &(usize, Vec<(usize, usize)>)| {
         spans.iter().any(|(start, end)| {
-            let (start, end) = (folded.floor_char_boundary(*start), folded.ceil_char_boundary(*end));
-            table.patterns[*at].get().unwrap().is_match_at(folded.get(..end).unwrap(), start)
+            let (start, end) = (
+                folded.floor_char_boundary(*start),
+                folded.ceil_char_boundary(*end),
+            );
+            table.patterns[*at]
+                .get()
+                .unwrap()
+                .is_match_at(folded.get(..end).unwrap(), start)
         })
     };
-    let hidden =
-        (0..RULES.len()).filter(|at| RULES[*at].family == Family::Hidden && table.patterns[*at].get().unwrap().is_match(unusual));
-    suspected.into_iter().filter(matches).map(|(at, _)| at).chain(hidden.filter(|_| !unusual.is_empty())).collect()
+    let hidden = (0..RULES.len()).filter(|at| {
+        RULES[*at].family == Family::Hidden && table.patterns[*at].get().unwrap().is_match(unusual)
+    });
+    suspected
+        .into_iter()
+        .filter(matches)
+        .map(|(at, _)| at)
+        .chain(hidden.filter(|_| !unusual.is_empty()))
+        .collect()
 }
 
 /// The same strings, the same rules, and a first look that misses none of them.
 fn check(text: &str) {
-    let json = Json::parse(text.as_bytes(), Limits::default()).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let json = Json::parse(text.as_bytes(), Limits::default())
+        .unwrap_or_else(|error| panic!("{error}: {text}"));
     let (folded, unusual) = gather(text);
     for level in Vectors::ALL.map(Vectors::level) {
         let now = Strings::gather_with(level, text.as_bytes());
-        assert_eq!(String::from_utf8_lossy(&now.folded), folded, "{text} with {level:?}");
+        assert_eq!(
+            String::from_utf8_lossy(&now.folded),
+            folded,
+            "{text} with {level:?}"
+        );
         assert_eq!(now.unusual, unusual, "{text} with {level:?}");
     }
     let now = Strings::gather(text.as_bytes());
     let before = matched_before(&folded, &unusual);
     let table = Table::standard();
     assert_eq!(table.matched(&now), before, "{text}");
-    let suspicious = !unusual.is_empty() || RULES.iter().flat_map(|rule| rule.words).any(|word| folded.contains(word));
-    assert!(table.words.could_be_in(text.as_bytes()) || !suspicious, "overlooked in {text}");
+    let suspicious = !unusual.is_empty()
+        || RULES
+            .iter()
+            .flat_map(|rule| rule.words)
+            .any(|word| folded.contains(word));
+    assert!(
+        table.words.could_be_in(text.as_bytes()) || !suspicious,
+        "overlooked in {text}"
+    );
     assert_eq!(scan(json).is_some(), table.refuses(&before), "{text}");
 }
 
@@ -116,7 +156,10 @@ fn quoted(text: &str, escapes: &[u8]) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match (how.next().map_or(9, |how| how % 20), c) {
-            (0, _) => c.encode_utf16(&mut units).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}"))),
+            (0, _) => c
+                .encode_utf16(&mut units)
+                .iter()
+                .for_each(|unit| out.push_str(&format!("\\u{unit:04x}"))),
             (1, '/') => out.push_str("\\/"),
             _ => out.push_str(json!(c).to_string().trim_matches('"').trim_end_matches('"')),
         }
@@ -131,9 +174,17 @@ fn quoted(text: &str, escapes: &[u8]) -> String {
 
 fn piece() -> impl Strategy<Value = String> {
     let words: Vec<&str> = RULES.iter().flat_map(|rule| rule.words).copied().collect();
-    let examples: Vec<&str> = EXAMPLES.iter().map(|(_, text)| *text).chain(BENIGN.iter().copied()).collect();
-    let disguise =
-        |text: &str, how: &[u8]| text.chars().zip(how.iter().cycle()).map(|(c, how)| disguised(c, *how)).collect::<String>();
+    let examples: Vec<&str> = EXAMPLES
+        .iter()
+        .map(|(_, text)| *text)
+        .chain(BENIGN.iter().copied())
+        .collect();
+    let disguise = |text: &str, how: &[u8]| {
+        text.chars()
+            .zip(how.iter().cycle())
+            .map(|(c, how)| disguised(c, *how))
+            .collect::<String>()
+    };
     let some = prop::collection::vec(any::<u8>(), 1..40);
     prop_oneof![
         3 => (prop::sample::select(words), some.clone()).prop_map(move |(word, how)| disguise(word, &how)),
@@ -149,13 +200,28 @@ fn piece() -> impl Strategy<Value = String> {
 fn a_word_is_seen_at_every_place_of_a_block() {
     for word in RULES.iter().flat_map(|rule| rule.words) {
         for before in (0..131).chain([4089, 4090, 4091, 4092, 4093, 4094]) {
-            let text = format!("[\"{}. {}\"]", "-".repeat(before), json!(word).to_string().trim_matches('"'));
-            assert!(Table::standard().words.could_be_in(text.as_bytes()), "`{word}` after {before}");
+            let text = format!(
+                "[\"{}. {}\"]",
+                "-".repeat(before),
+                json!(word).to_string().trim_matches('"')
+            );
+            assert!(
+                Table::standard().words.could_be_in(text.as_bytes()),
+                "`{word}` after {before}"
+            );
         }
         for (plain, spelled) in [(" ", "\\n"), (" ", " \\t "), ("/", "\\/")] {
-            let text =
-                format!("[\"x {} y\"]", word.replace(plain, spelled).to_uppercase().replace("\\N", "\\n").replace("\\T", "\\t"));
-            assert!(Table::standard().words.could_be_in(text.as_bytes()), "`{word}` in {text}");
+            let text = format!(
+                "[\"x {} y\"]",
+                word.replace(plain, spelled)
+                    .to_uppercase()
+                    .replace("\\N", "\\n")
+                    .replace("\\T", "\\t")
+            );
+            assert!(
+                Table::standard().words.could_be_in(text.as_bytes()),
+                "`{word}` in {text}"
+            );
             check(&text);
         }
     }
@@ -170,16 +236,28 @@ fn ordinary_texts_are_seen_to_be_ordinary() {
         "",
         "{}",
     ] {
-        assert!(!Table::standard().words.could_be_in(format!("[\"{text}\"]").as_bytes()), "{text}");
+        assert!(
+            !Table::standard()
+                .words
+                .could_be_in(format!("[\"{text}\"]").as_bytes()),
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn every_example_comes_to_the_same() {
-    for text in EXAMPLES.iter().map(|(_, text)| *text).chain(BENIGN.iter().copied()) {
+    for text in EXAMPLES
+        .iter()
+        .map(|(_, text)| *text)
+        .chain(BENIGN.iter().copied())
+    {
         check(&json!({"a": [text, 1.5e3, null], text: "\u{7f}"}).to_string());
         check(&quoted(text, &[0]));
-        check(&quoted(&format!("{}{text}{}", "é ".repeat(300), "x  ".repeat(300)), &[7]));
+        check(&quoted(
+            &format!("{}{text}{}", "é ".repeat(300), "x  ".repeat(300)),
+            &[7],
+        ));
     }
     check(r#"["\ud83d\ude00 \u00e9\u0000\b\f\/ \u001b \udb40\udc41"]"#);
 }

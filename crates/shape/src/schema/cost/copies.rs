@@ -23,7 +23,12 @@ pub(super) fn limit(steps: &[Step]) -> Result<(), SchemaProblem> {
         let (at, way) = (*at, *way);
         let Some(step) = steps.get(at) else { break };
         let references = step.references.iter().map(|to| (*to, true));
-        let mut edges = references.chain(step.in_place.iter().chain(&step.down).map(|to| (*to, false)));
+        let mut edges = references.chain(
+            step.in_place
+                .iter()
+                .chain(&step.down)
+                .map(|to| (*to, false)),
+        );
         let Some((to, is_reference)) = edges.nth(*taken) else {
             if let Some(mark) = under_way.get_mut(at) {
                 *mark = false;
@@ -35,7 +40,9 @@ pub(super) fn limit(steps: &[Step]) -> Result<(), SchemaProblem> {
         if let Some(mark) = under_way.get_mut(at) {
             *mark = true;
         }
-        let leaves = steps.get(to).is_some_and(|target| target.document != step.document);
+        let leaves = steps
+            .get(to)
+            .is_some_and(|target| target.document != step.document);
         let next = if is_reference && (way == 0 || leaves) {
             let fresh = ways.len() + 1;
             *ways.entry((way, step.document)).or_insert(fresh)

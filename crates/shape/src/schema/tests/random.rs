@@ -11,25 +11,34 @@ pub(crate) fn value() -> impl Strategy<Value = Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         (-4i64..5).prop_map(Value::from),
-        prop::sample::select(&[0.5, 1.0, -0.0, 2.5, 1e20, 9_007_199_254_740_993.0][..]).prop_map(Value::from),
+        prop::sample::select(&[0.5, 1.0, -0.0, 2.5, 1e20, 9_007_199_254_740_993.0][..])
+            .prop_map(Value::from),
         Just(json!(18_446_744_073_709_551_615_u64)),
         word().prop_map(Value::from),
     ];
     leaf.prop_recursive(3, 24, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::btree_map(word(), inner, 0..4).prop_map(|map| Value::Object(Map::from_iter(map))),
+            prop::collection::btree_map(word(), inner, 0..4)
+                .prop_map(|map| Value::Object(Map::from_iter(map))),
         ]
     })
 }
 
 fn word() -> impl Strategy<Value = String> {
-    prop::sample::select(&["a", "b", "c", "", "ab", "é\n\"\\/", "\u{1f600}"][..]).prop_map(str::to_owned)
+    prop::sample::select(&["a", "b", "c", "", "ab", "é\n\"\\/", "\u{1f600}"][..])
+        .prop_map(str::to_owned)
 }
 
 /// Schemas that mean something, of the keywords servers use.
 pub(crate) fn schema() -> impl Strategy<Value = Value> {
-    let kind = || prop::sample::select(&["object", "array", "string", "number", "integer", "boolean", "null"][..]);
+    let kind = || {
+        prop::sample::select(
+            &[
+                "object", "array", "string", "number", "integer", "boolean", "null",
+            ][..],
+        )
+    };
     let small = || 0i64..4;
     let leaf = prop_oneof![
         any::<bool>().prop_map(Value::from),
@@ -41,11 +50,14 @@ pub(crate) fn schema() -> impl Strategy<Value = Value> {
         }),
         value().prop_map(|value| json!({ "const": value })),
         (small(), small()).prop_map(|(low, high)| json!({"minimum": low, "maximum": high})),
-        (small(), small()).prop_map(|(low, high)| json!({"exclusiveMinimum": low, "exclusiveMaximum": high})),
+        (small(), small())
+            .prop_map(|(low, high)| json!({"exclusiveMinimum": low, "exclusiveMaximum": high})),
         (small(), small()).prop_map(|(low, high)| json!({"minLength": low, "maxLength": high})),
         (small(), small()).prop_map(|(low, high)| json!({"minItems": low, "maxItems": high})),
-        (small(), small()).prop_map(|(low, high)| json!({"minProperties": low, "maxProperties": high})),
-        prop::sample::select(&["^a", "b$", ".", "[^a]"][..]).prop_map(|pattern| json!({ "pattern": pattern })),
+        (small(), small())
+            .prop_map(|(low, high)| json!({"minProperties": low, "maxProperties": high})),
+        prop::sample::select(&["^a", "b$", ".", "[^a]"][..])
+            .prop_map(|pattern| json!({ "pattern": pattern })),
         (1i64..4).prop_map(|of| json!({ "multipleOf": of })),
         Just(json!({"uniqueItems": true})),
         prop::collection::btree_set(word(), 0..3).prop_map(|names| json!({ "required": names })),

@@ -22,14 +22,21 @@ pub(super) fn bounded(pattern: &str) -> String {
 /// What the patterns find, as which bytes are secret.
 fn by_patterns(text: &str) -> Vec<bool> {
     let mut secret = vec![false; text.len()];
-    static PATTERNS: LazyLock<Vec<Regex>> =
-        LazyLock::new(|| SHAPES.iter().map(|shape| Regex::new(&bounded(shape.pattern)).unwrap()).collect());
+    static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+        SHAPES
+            .iter()
+            .map(|shape| Regex::new(&bounded(shape.pattern)).unwrap())
+            .collect()
+    });
     for (shape, pattern) in SHAPES.iter().zip(&*PATTERNS) {
         // A name that is spelled in a way nobody uses is not looked for.
         let is_usual = |hit: &Captures<'_>| {
             let around = hit.get(0).unwrap();
             let around = &text.as_bytes()[around.start().saturating_sub(4)..around.end()];
-            shape.literals.iter().any(|literal| memmem::find(around, literal.as_bytes()).is_some())
+            shape
+                .literals
+                .iter()
+                .any(|literal| memmem::find(around, literal.as_bytes()).is_some())
         };
         for hit in pattern.captures_iter(text).filter(is_usual) {
             let part = hit.name("secret").unwrap_or(hit.get(0).unwrap());
@@ -41,34 +48,56 @@ fn by_patterns(text: &str) -> Vec<bool> {
 
 fn by_hand(text: &str) -> Vec<bool> {
     let mut secret = vec![false; text.len()];
-    spans(text, &Held::default()).into_iter().for_each(|(start, end, _)| secret[start..end].fill(true));
+    spans(text, &Held::default())
+        .into_iter()
+        .for_each(|(start, end, _)| secret[start..end].fill(true));
     secret
 }
 
 /// Nothing less is found. A little more may be: what is part of one secret can also be the beginning of the next.
 fn check(text: &str) {
     let (patterns, hand) = (by_patterns(text), by_hand(text));
-    let missed = patterns.iter().zip(&hand).position(|(pattern, hand)| *pattern && !*hand);
+    let missed = patterns
+        .iter()
+        .zip(&hand)
+        .position(|(pattern, hand)| *pattern && !*hand);
     assert_eq!(missed, None, "{text:?}");
 }
 
 #[test]
 fn every_token_with_every_neighbour() {
-    let texts: Vec<String> =
-        tokens().into_iter().map(|(_, token)| token).chain(in_context().into_iter().map(|(_, _, text)| text)).collect();
+    let texts: Vec<String> = tokens()
+        .into_iter()
+        .map(|(_, token)| token)
+        .chain(in_context().into_iter().map(|(_, _, text)| text))
+        .collect();
     for text in &texts {
-        for around in ["", "_", "-", ".", "~", "a", "Z", "0", "=", "/", "+", " ", "é", "\"", "%", "@", ":"] {
-            for text in [format!("{around}{text}"), format!("{text}{around}"), format!("{around}{text}{around}{text}")] {
+        for around in [
+            "", "_", "-", ".", "~", "a", "Z", "0", "=", "/", "+", " ", "é", "\"", "%", "@", ":",
+        ] {
+            for text in [
+                format!("{around}{text}"),
+                format!("{text}{around}"),
+                format!("{around}{text}{around}{text}"),
+            ] {
                 check(&text);
             }
         }
-        (1..text.len()).filter(|at| text.is_char_boundary(*at)).for_each(|at| check(text.get(at..).unwrap_or_default()));
-        (1..text.len()).filter(|at| text.is_char_boundary(*at)).for_each(|at| check(text.get(..at).unwrap_or_default()));
+        (1..text.len())
+            .filter(|at| text.is_char_boundary(*at))
+            .for_each(|at| check(text.get(at..).unwrap_or_default()));
+        (1..text.len())
+            .filter(|at| text.is_char_boundary(*at))
+            .for_each(|at| check(text.get(..at).unwrap_or_default()));
     }
 }
 
 fn piece() -> impl Strategy<Value = String> {
-    let literal: Vec<&str> = SHAPES.iter().flat_map(|shape| shape.literals).copied().collect();
+    let literal: Vec<&str> = SHAPES
+        .iter()
+        .flat_map(|shape| shape.literals)
+        .copied()
+        .collect();
     prop_oneof![
         2 => "[A-Za-z0-9]{0,40}",
         2 => "[A-Za-z0-9_.~-]{0,12}",

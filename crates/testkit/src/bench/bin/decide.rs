@@ -12,7 +12,10 @@ use wire::vector::Vectors;
 fn main() -> Result<()> {
     let options = Options::parse(std::env::args().skip(1))?;
     if let Some(level) = options.get("level") {
-        level.parse::<Vectors>().map_err(|problem| anyhow!(problem))?.cap();
+        level
+            .parse::<Vectors>()
+            .map_err(|problem| anyhow!(problem))?
+            .cap();
     }
     let plan = Plan {
         rounds: options.read("rounds", 9)?,

@@ -12,8 +12,13 @@ async fn main() -> Result<()> {
     match arguments.next().as_deref() {
         Some("http") => {
             let options = Options::parse(arguments)?;
-            let listener = TcpListener::bind(options.get("listen").unwrap_or("127.0.0.1:0")).await?;
-            writeln!(std::io::stdout().lock(), "listening on http://{}/mcp", listener.local_addr()?)?;
+            let listener =
+                TcpListener::bind(options.get("listen").unwrap_or("127.0.0.1:0")).await?;
+            writeln!(
+                std::io::stdout().lock(),
+                "listening on http://{}/mcp",
+                listener.local_addr()?
+            )?;
             LocalSet::new().run_until(upstream::http(listener)).await
         }
         Some("stdio") => upstream::stdio().await,

@@ -8,8 +8,8 @@ use std::{fmt::Write as _, hint::black_box, time::Duration};
 use anyhow::{Context, Result, anyhow, bail};
 use flow::{Session, Step};
 use policy::{
-    Account, Act, Binding, Budget, Bundle, Evidence, Facts, Influence, Judged, Permission, Principal, Question, ServerState,
-    Standing, Unmetered,
+    Account, Act, Binding, Budget, Bundle, Evidence, Facts, Influence, Judged, Permission,
+    Principal, Question, ServerState, Standing, Unmetered,
 };
 use shape::Schema;
 use vocab::{Effect, Label, Level, Mark, ServerId};
@@ -22,7 +22,10 @@ use wire::{
 const TOOL: &str = "create_issue";
 const SERVER: &str = "tracker";
 const SEEN: Mark = Mark::trusted(Level::Internal);
-const BUDGET: Budget = Budget { time: Duration::from_secs(60), result_bytes: 8 << 20 };
+const BUDGET: Budget = Budget {
+    time: Duration::from_secs(60),
+    result_bytes: 8 << 20,
+};
 /// A Sunday at two in the afternoon.
 const NOW_MS: u64 = 1_794_751_200_000;
 
@@ -68,14 +71,20 @@ fn elsewhere(number: usize) -> String {
             r#"forbid (principal in Department::"d{number}", action == Action::"call", resource)
                when {{ resource.effect == Effect::"consequential" && context.time.weekday > 5 }};"#
         ),
-        _ => format!(r#"forbid (principal, action in [Action::"get", Action::"complete"], resource in Server::"s{server}");"#),
+        _ => format!(
+            r#"forbid (principal, action in [Action::"get", Action::"complete"], resource in Server::"s{server}");"#
+        ),
     }
 }
 
 fn bundle(policies: usize) -> Result<Bundle> {
-    let (near, far) = (GENERAL.into_iter().chain(OWN).map(str::to_owned), (0..).map(elsewhere));
+    let (near, far) = (
+        GENERAL.into_iter().chain(OWN).map(str::to_owned),
+        (0..).map(elsewhere),
+    );
     let text: Vec<String> = near.chain(far).take(policies).collect();
-    Bundle::load("bench", &[("bench.cedar".to_owned(), text.join("\n"))]).map_err(|problems| anyhow!("{problems:?}"))
+    Bundle::load("bench", &[("bench.cedar".to_owned(), text.join("\n"))])
+        .map_err(|problems| anyhow!("{problems:?}"))
 }
 
 /// A gate's knowledge of one call, as far as deciding goes.
@@ -96,7 +105,11 @@ impl Scene {
             bundle: bundle(policies)?,
             server: ServerId::parse(SERVER)?,
             schema: Schema::compile(SCHEMA.as_bytes())?,
-            params: format!(r#"{{"name":"{SERVER}__{TOOL}","arguments":{}}}"#, arguments()).into_bytes(),
+            params: format!(
+                r#"{{"name":"{SERVER}__{TOOL}","arguments":{}}}"#,
+                arguments()
+            )
+            .into_bytes(),
             departments: ["engineering".to_owned(), "d1".to_owned()],
         })
     }
@@ -111,7 +124,11 @@ impl Scene {
         let params = Json::parse(&self.params, Limits::new(1 << 20, 64))?;
         let fields = params.raw_fields();
         let arguments = find(&fields, "arguments").context("no arguments")?;
-        Ok(Call { scene: self, fields, arguments })
+        Ok(Call {
+            scene: self,
+            fields,
+            arguments,
+        })
     }
 
     fn principal<'a>(&'a self, caller: &'a str) -> Principal<'a> {
@@ -191,26 +208,50 @@ impl<'a> Call<'a> {
     pub(super) fn check(&self, session: &Session) -> Result<()> {
         let step = Step::new("01KA2B3C4D5E6F7G8H9J0K1M2N", session);
         let facts = black_box(self.facts());
-        let judged = self.decided(&facts, session, &step).map_err(|violation| anyhow!("refused: {}", violation.detail))?;
+        let judged = self
+            .decided(&facts, session, &step)
+            .map_err(|violation| anyhow!("refused: {}", violation.detail))?;
         match black_box(judged) {
             Judged::Permitted(_) => Ok(()),
             other => bail!("not permitted: {other:?}"),
         }
     }
 
-    fn decided(&self, facts: &Facts<'_>, session: &Session, step: &Step) -> Result<Judged, vocab::Violation> {
+    fn decided(
+        &self,
+        facts: &Facts<'_>,
+        session: &Session,
+        step: &Step,
+    ) -> Result<Judged, vocab::Violation> {
         let admitted = policy::admit(facts)?;
         let bounded = policy::bound(facts, BUDGET, BUDGET)?;
         let weighed = policy::weigh(facts, |ceiling| session.weigh_step(ceiling, step))?;
         let shaped = policy::shape(facts)?;
-        let mut text = write::splice_fields(&self.fields, &["name", "_meta", "requestState"], |out| {
-            out.str("name", TOOL);
-        });
+        let mut text =
+            write::splice_fields(&self.fields, &["name", "_meta", "requestState"], |out| {
+                out.str("name", TOOL);
+            });
         write::flatten(&mut text);
         let digest = *blake3::hash(&text).as_bytes();
-        let evidence = Evidence { admitted, bounded, weighed, shaped };
-        let binding = Binding { caller: "cred-0", action: "tools/call", definition: "b3a9c1" };
-        policy::judge(facts, evidence, &self.scene.bundle, self.question("cred-0"), binding, digest)
+        let evidence = Evidence {
+            admitted,
+            bounded,
+            weighed,
+            shaped,
+        };
+        let binding = Binding {
+            caller: "cred-0",
+            action: "tools/call",
+            definition: "b3a9c1",
+        };
+        policy::judge(
+            facts,
+            evidence,
+            &self.scene.bundle,
+            self.question("cred-0"),
+            binding,
+            digest,
+        )
     }
 }
 
@@ -279,7 +320,8 @@ pub(super) fn result(size: usize) -> Vec<u8> {
         rows.push_str(&row);
     }
     let filler = ".".repeat(size.saturating_sub(rows.len() + 80));
-    format!(r#"{{"content":[{{"type":"text","text":"[{rows}{filler}]"}}],"isError":false}}"#).into_bytes()
+    format!(r#"{{"content":[{{"type":"text","text":"[{rows}{filler}]"}}],"isError":false}}"#)
+        .into_bytes()
 }
 
 /// The same with a held value and a well-known kind of token in it.
@@ -290,5 +332,6 @@ pub(super) fn leaking(size: usize) -> Vec<u8> {
         // Nobody's token: digits, over and over.
         let _always_fits = write!(leak, "{}", number % 10);
     }
-    text.replacen("Order 20 was not delivered", &leak, 1).into_bytes()
+    text.replacen("Order 20 was not delivered", &leak, 1)
+        .into_bytes()
 }

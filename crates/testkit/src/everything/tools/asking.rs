@@ -10,15 +10,53 @@ use super::{Answer, Call, text, tool, tool_requiring};
 pub(super) fn tools() -> Vec<Tool> {
     let message = json!({"message": {"type": "string"}});
     vec![
-        tool("elicit_form", "Asks the person to fill in a form with a name and a yes or no", message.clone()),
-        tool("elicit_url", "Asks the person to visit a page", json!({"page": {"type": "string"}, "message": {"type": "string"}})),
-        tool("list_roots", "Asks which folders the client works in", json!({})),
-        tool("sample", "Asks the client's model", json!({"prompt": {"type": "string"}})),
-        tool_requiring("test_elicitation", "Asks for a user name and an address", message, &["message"]),
-        tool("test_elicitation_sep1034_defaults", "Asks with a default in every field", json!({})),
-        tool("test_elicitation_sep1330_enums", "Asks with every kind of choice", json!({})),
-        tool_requiring("test_sampling", "Asks the client's model", json!({"prompt": {"type": "string"}}), &["prompt"]),
-        tool("test_streaming_elicitation", "Asks for a confirmation", json!({})),
+        tool(
+            "elicit_form",
+            "Asks the person to fill in a form with a name and a yes or no",
+            message.clone(),
+        ),
+        tool(
+            "elicit_url",
+            "Asks the person to visit a page",
+            json!({"page": {"type": "string"}, "message": {"type": "string"}}),
+        ),
+        tool(
+            "list_roots",
+            "Asks which folders the client works in",
+            json!({}),
+        ),
+        tool(
+            "sample",
+            "Asks the client's model",
+            json!({"prompt": {"type": "string"}}),
+        ),
+        tool_requiring(
+            "test_elicitation",
+            "Asks for a user name and an address",
+            message,
+            &["message"],
+        ),
+        tool(
+            "test_elicitation_sep1034_defaults",
+            "Asks with a default in every field",
+            json!({}),
+        ),
+        tool(
+            "test_elicitation_sep1330_enums",
+            "Asks with every kind of choice",
+            json!({}),
+        ),
+        tool_requiring(
+            "test_sampling",
+            "Asks the client's model",
+            json!({"prompt": {"type": "string"}}),
+            &["prompt"],
+        ),
+        tool(
+            "test_streaming_elicitation",
+            "Asks for a confirmation",
+            json!({}),
+        ),
     ]
 }
 
@@ -40,22 +78,53 @@ fn question(call: &Call<'_>) -> Option<(Result<Question, ErrorData>, &'static st
             (Question::url("url", message, url), "Visit")
         }
         "list_roots" => (Question::roots("roots"), "Roots"),
-        "sample" => (Question::sample("sample", call.text("prompt").unwrap_or("Say hello"), 100), "Sample"),
-        "test_sampling" => (Question::sample("sample", call.text("prompt").unwrap_or_default(), 100), "LLM response"),
-        "test_elicitation" => (Question::form("user", message, contact_form()), "User response"),
-        "test_elicitation_sep1034_defaults" => {
-            (Question::form("defaults", "Review the values and change what is wrong", defaults_form()), DONE)
-        }
-        "test_elicitation_sep1330_enums" => (Question::form("choices", "Choose in every way", choices_form()), DONE),
-        "test_streaming_elicitation" => (Question::form("confirm", "Go on?", simple_form()), "Confirmation"),
+        "sample" => (
+            Question::sample("sample", call.text("prompt").unwrap_or("Say hello"), 100),
+            "Sample",
+        ),
+        "test_sampling" => (
+            Question::sample("sample", call.text("prompt").unwrap_or_default(), 100),
+            "LLM response",
+        ),
+        "test_elicitation" => (
+            Question::form("user", message, contact_form()),
+            "User response",
+        ),
+        "test_elicitation_sep1034_defaults" => (
+            Question::form(
+                "defaults",
+                "Review the values and change what is wrong",
+                defaults_form(),
+            ),
+            DONE,
+        ),
+        "test_elicitation_sep1330_enums" => (
+            Question::form("choices", "Choose in every way", choices_form()),
+            DONE,
+        ),
+        "test_streaming_elicitation" => (
+            Question::form("confirm", "Go on?", simple_form()),
+            "Confirmation",
+        ),
         _ => return None,
     })
 }
 
 const DONE: &str = "Elicitation completed";
 
-async fn report(call: &Call<'_>, question: Question, label: &str) -> Result<CallToolResponse, ErrorData> {
-    match ask::gather(call.context, call.params.input_responses.as_ref(), vec![question], None).await? {
+async fn report(
+    call: &Call<'_>,
+    question: Question,
+    label: &str,
+) -> Result<CallToolResponse, ErrorData> {
+    match ask::gather(
+        call.context,
+        call.params.input_responses.as_ref(),
+        vec![question],
+        None,
+    )
+    .await?
+    {
         Gathered::Pending(result) => Ok(result.into()),
         Gathered::Answers(answers) => {
             let said: Vec<String> = answers.values().map(describe).collect();
@@ -67,7 +136,10 @@ async fn report(call: &Call<'_>, question: Question, label: &str) -> Result<Call
 /// An answer in words a test can look into.
 fn describe(answer: &Value) -> String {
     if let Some(action) = answer.get("action").and_then(Value::as_str) {
-        return format!("action={action}, content={}", answer.get("content").unwrap_or(&Value::Null));
+        return format!(
+            "action={action}, content={}",
+            answer.get("content").unwrap_or(&Value::Null)
+        );
     }
     if let Some(said) = answer.pointer("/content/text").and_then(Value::as_str) {
         return said.to_owned();

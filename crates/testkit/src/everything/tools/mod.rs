@@ -2,7 +2,10 @@
 //!
 //! The catalog is in name order, and its first tool takes no required argument, because the conformance suite
 //! calls whichever tool is listed first with empty arguments.
-#![expect(deprecated, reason = "logging is deprecated in the protocol, and gates must still carry it")]
+#![expect(
+    deprecated,
+    reason = "logging is deprecated in the protocol, and gates must still carry it"
+)]
 
 mod asking;
 mod content;
@@ -13,7 +16,10 @@ mod talk;
 
 use std::sync::Arc;
 
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject, LoggingLevel, Tool};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject,
+    LoggingLevel, Tool,
+};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
@@ -52,7 +58,14 @@ impl Call<'_> {
 
 /// Every fixed tool, in name order.
 pub(super) fn catalog() -> Vec<Tool> {
-    let groups = [own::tools(), content::tools(), talk::tools(), asking::tools(), rounds::tools(), jobs::tools()];
+    let groups = [
+        own::tools(),
+        content::tools(),
+        talk::tools(),
+        asking::tools(),
+        rounds::tools(),
+        jobs::tools(),
+    ];
     let mut tools: Vec<Tool> = groups.into_iter().flatten().collect();
     tools.sort_by(|left, right| left.name.cmp(&right.name));
     tools
@@ -60,7 +73,11 @@ pub(super) fn catalog() -> Vec<Tool> {
 
 /// The definition of a tool added while running.
 pub(super) fn added(name: &str) -> Tool {
-    tool(name, "Added while running; answers with its own name", json!({}))
+    tool(
+        name,
+        "Added while running; answers with its own name",
+        json!({}),
+    )
 }
 
 /// Answers a call by whichever group owns the name.
@@ -88,7 +105,10 @@ pub(super) async fn call(call: &Call<'_>) -> Result<CallToolResponse, ErrorData>
     if call.world.has_added_tool(name) {
         return Ok(text(name));
     }
-    Err(ErrorData::invalid_params(format!("no tool is called '{name}'"), Some(json!({"name": name}))))
+    Err(ErrorData::invalid_params(
+        format!("no tool is called '{name}'"),
+        Some(json!({"name": name})),
+    ))
 }
 
 /// A tool whose arguments are all optional.
@@ -97,7 +117,11 @@ fn tool(name: &str, about: &str, properties: Value) -> Tool {
 }
 
 fn tool_requiring(name: &str, about: &str, properties: Value, required: &[&str]) -> Tool {
-    tool_with_schema(name, about, json!({"type": "object", "properties": properties, "required": required}))
+    tool_with_schema(
+        name,
+        about,
+        json!({"type": "object", "properties": properties, "required": required}),
+    )
 }
 
 fn tool_with_schema(name: &str, about: &str, schema: Value) -> Tool {

@@ -19,18 +19,47 @@ pub(super) fn tools() -> Vec<Tool> {
             "Answers with a text of the asked number of bytes",
             json!({"bytes": count("size of the text"), "of": {"type": "string", "description": "what is repeated"}}),
         ),
-        tool("count_effects", "Answers with the counters of what calls really did", json!({})),
-        tool_requiring("echo", "Answers with the given text", json!({"text": {"type": "string"}}), &["text"]),
-        tool("effect", "Counts one effect, after an optional wait", json!({"ms": count("wait before the effect")})),
+        tool(
+            "count_effects",
+            "Answers with the counters of what calls really did",
+            json!({}),
+        ),
+        tool_requiring(
+            "echo",
+            "Answers with the given text",
+            json!({"text": {"type": "string"}}),
+            &["text"],
+        ),
+        tool(
+            "effect",
+            "Counts one effect, after an optional wait",
+            json!({"ms": count("wait before the effect")}),
+        ),
         tool(
             "emit_list_changed",
             "Adds the named tool, or removes it if it is listed, and announces the change",
             json!({"name": {"type": "string", "description": "defaults to added_tool"}}),
         ),
-        tool("env", "Answers with the environment of the server process as a JSON object", json!({})),
-        tool("slow", "Sleeps, then answers; counts cancellations", json!({"ms": count("how long to sleep")})),
-        tool("test_trigger_prompt_change", "Adds or removes a prompt and announces the change", json!({})),
-        tool("test_trigger_tool_change", "Adds or removes a tool and announces the change", json!({})),
+        tool(
+            "env",
+            "Answers with the environment of the server process as a JSON object",
+            json!({}),
+        ),
+        tool(
+            "slow",
+            "Sleeps, then answers; counts cancellations",
+            json!({"ms": count("how long to sleep")}),
+        ),
+        tool(
+            "test_trigger_prompt_change",
+            "Adds or removes a prompt and announces the change",
+            json!({}),
+        ),
+        tool(
+            "test_trigger_tool_change",
+            "Adds or removes a tool and announces the change",
+            json!({}),
+        ),
         tool(
             "touch_resource",
             "Announces that a resource changed",
@@ -48,7 +77,10 @@ pub(super) async fn call(call: &Call<'_>) -> Answer {
         },
         "big" => {
             let bytes = usize::try_from(call.number("bytes").unwrap_or(0)).unwrap_or(0);
-            let piece = call.text("of").filter(|piece| !piece.is_empty()).unwrap_or("x");
+            let piece = call
+                .text("of")
+                .filter(|piece| !piece.is_empty())
+                .unwrap_or("x");
             text(piece.repeat(bytes / piece.len()))
         }
         "count_effects" => counters(call),
@@ -61,10 +93,20 @@ pub(super) async fn call(call: &Call<'_>) -> Answer {
         "emit_list_changed" => {
             let name = call.text("name").unwrap_or("added_tool");
             let present = world.toggle_tool(name);
-            text(if present { format!("{name} is listed now") } else { format!("{name} is no longer listed") })
+            text(if present {
+                format!("{name} is listed now")
+            } else {
+                format!("{name} is no longer listed")
+            })
         }
-        "test_trigger_tool_change" => text(format!("listed: {}", world.toggle_tool("test_changing_tool"))),
-        "test_trigger_prompt_change" => text(format!("listed: {}", world.toggle_prompt("test_changing_prompt"))),
+        "test_trigger_tool_change" => text(format!(
+            "listed: {}",
+            world.toggle_tool("test_changing_tool")
+        )),
+        "test_trigger_prompt_change" => text(format!(
+            "listed: {}",
+            world.toggle_prompt("test_changing_prompt")
+        )),
         "touch_resource" => {
             let uri = call.text("which").unwrap_or(WATCHED);
             world.announce(Change::Resource(uri.to_owned()));
@@ -79,7 +121,10 @@ async fn slow(call: &Call<'_>) -> CallToolResponse {
     let world = call.world;
     let ms = call.number("ms").unwrap_or(100);
     count(&world.started);
-    let running = CountCancelledUnlessFinished { cancelled: &world.cancelled, finished: false };
+    let running = CountCancelledUnlessFinished {
+        cancelled: &world.cancelled,
+        finished: false,
+    };
     tokio::select! {
         () = call.context.ct.cancelled() => failure("cancelled"),
         () = pause(ms) => {
@@ -120,7 +165,12 @@ fn counters(call: &Call<'_>) -> CallToolResponse {
 
 fn environment() -> CallToolResponse {
     let variables: BTreeMap<String, String> = std::env::vars_os()
-        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+        .map(|(name, value)| {
+            (
+                name.to_string_lossy().into_owned(),
+                value.to_string_lossy().into_owned(),
+            )
+        })
         .collect();
     text(json!(variables).to_string())
 }

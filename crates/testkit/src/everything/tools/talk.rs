@@ -1,10 +1,16 @@
 //! Tools that talk while they work: log messages, progress, and a stream that is cut and resumed.
-#![expect(deprecated, reason = "logging is deprecated in the protocol, and gates must still carry it")]
+#![expect(
+    deprecated,
+    reason = "logging is deprecated in the protocol, and gates must still carry it"
+)]
 
 use std::time::Duration;
 
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResponse, LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, Tool};
+use rmcp::model::{
+    CallToolResponse, LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam,
+    Tool,
+};
 use serde_json::{Value, json};
 
 use super::super::http::StreamCut;
@@ -22,12 +28,36 @@ pub(super) fn tools() -> Vec<Tool> {
     let level = json!({"type": "string", "description": "a syslog level; info if absent"});
     let steps = json!({"type": "integer", "minimum": 1, "maximum": 1000});
     vec![
-        tool("log", "Sends log messages of one level", json!({"level": level, "steps": steps})),
-        tool("progress", "Reports progress in equal steps", json!({"steps": steps})),
-        tool("test_logging_tool", "Logs only for clients that asked for logs", json!({})),
-        tool("test_reconnection", "Cuts its own stream, then finishes", json!({})),
-        tool("test_tool_with_logging", "Sends three log messages", json!({})),
-        tool("test_tool_with_progress", "Reports progress three times", json!({})),
+        tool(
+            "log",
+            "Sends log messages of one level",
+            json!({"level": level, "steps": steps}),
+        ),
+        tool(
+            "progress",
+            "Reports progress in equal steps",
+            json!({"steps": steps}),
+        ),
+        tool(
+            "test_logging_tool",
+            "Logs only for clients that asked for logs",
+            json!({}),
+        ),
+        tool(
+            "test_reconnection",
+            "Cuts its own stream, then finishes",
+            json!({}),
+        ),
+        tool(
+            "test_tool_with_logging",
+            "Sends three log messages",
+            json!({}),
+        ),
+        tool(
+            "test_tool_with_progress",
+            "Reports progress three times",
+            json!({}),
+        ),
     ]
 }
 
@@ -36,7 +66,9 @@ pub(super) async fn call(call: &Call<'_>) -> Answer {
         "log" => log_steps(call).await,
         "progress" => progress_steps(call, call.number("steps").unwrap_or(3)).await,
         "test_tool_with_progress" => progress_steps(call, 2).await,
-        "test_logging_tool" => log(call, LoggingLevel::Info, json!("working")).await.map(|()| text("Logged.")),
+        "test_logging_tool" => log(call, LoggingLevel::Info, json!("working"))
+            .await
+            .map(|()| text("Logged.")),
         "test_tool_with_logging" => log_three(call).await,
         "test_reconnection" => Ok(reconnect(call).await),
         _ => return None,
@@ -59,7 +91,11 @@ async fn log_steps(call: &Call<'_>) -> Result<CallToolResponse, ErrorData> {
 }
 
 async fn log_three(call: &Call<'_>) -> Result<CallToolResponse, ErrorData> {
-    for message in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
+    for message in [
+        "Tool execution started",
+        "Tool processing data",
+        "Tool execution completed",
+    ] {
         log(call, LoggingLevel::Info, json!(message)).await?;
         tokio::time::sleep(BETWEEN_MESSAGES).await;
     }
@@ -68,7 +104,10 @@ async fn log_three(call: &Call<'_>) -> Result<CallToolResponse, ErrorData> {
 
 /// Sends one log message, if the client wants messages of this level.
 async fn log(call: &Call<'_>, level: LoggingLevel, data: Value) -> Result<(), ErrorData> {
-    if call.log_level.is_none_or(|wanted| (level as u8) < (wanted as u8)) {
+    if call
+        .log_level
+        .is_none_or(|wanted| (level as u8) < (wanted as u8))
+    {
         return Ok(());
     }
     let message = LoggingMessageNotificationParam::new(level, data).with_logger("everything");
@@ -76,7 +115,9 @@ async fn log(call: &Call<'_>, level: LoggingLevel, data: Value) -> Result<(), Er
         .peer
         .notify_logging_message(message)
         .await
-        .map_err(|error| ErrorData::internal_error(format!("cannot send a log message: {error}"), None))
+        .map_err(|error| {
+            ErrorData::internal_error(format!("cannot send a log message: {error}"), None)
+        })
 }
 
 /// Reports `0/steps` to `steps/steps` as percentages, if the client gave a token for them.
@@ -94,7 +135,9 @@ async fn progress_steps(call: &Call<'_>, steps: u64) -> Result<CallToolResponse,
             .peer
             .notify_progress(report)
             .await
-            .map_err(|error| ErrorData::internal_error(format!("cannot report progress: {error}"), None))?;
+            .map_err(|error| {
+                ErrorData::internal_error(format!("cannot report progress: {error}"), None)
+            })?;
         tokio::time::sleep(BETWEEN_MESSAGES).await;
     }
     Ok(text(format!("reported {} times", steps + 1)))
@@ -104,13 +147,24 @@ async fn progress_steps(call: &Call<'_>, steps: u64) -> Result<CallToolResponse,
 ///
 /// Only a client with a session can come back; for others this is a call like any other.
 async fn reconnect(call: &Call<'_>) -> CallToolResponse {
-    let Some(parts) = call.context.extensions.get::<http::request::Parts>() else { return text(UNCUT) };
-    let (Some(session), Some(cut)) = (parts.headers.get("mcp-session-id"), parts.extensions.get::<StreamCut>()) else {
+    let Some(parts) = call.context.extensions.get::<http::request::Parts>() else {
+        return text(UNCUT);
+    };
+    let (Some(session), Some(cut)) = (
+        parts.headers.get("mcp-session-id"),
+        parts.extensions.get::<StreamCut>(),
+    ) else {
         return text(UNCUT);
     };
     let mut resumptions = call.world.resumptions.subscribe();
     cut.now();
-    let back = async { while resumptions.recv().await.is_ok_and(|resumed| resumed != session) {} };
+    let back = async {
+        while resumptions
+            .recv()
+            .await
+            .is_ok_and(|resumed| resumed != session)
+        {}
+    };
     // A client that never comes back must not hold the call for ever.
     match tokio::time::timeout(COMES_BACK_WITHIN, back).await {
         Ok(()) => text("Finished after the stream was cut."),

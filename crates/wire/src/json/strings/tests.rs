@@ -10,7 +10,11 @@ fn plainly(text: &[u8], mut at: usize) -> (usize, bool) {
     let mut escaped = false;
     loop {
         match text.get(at..).unwrap_or_default() {
-            [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => {
+            [
+                b'\\',
+                b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't',
+                ..,
+            ] => {
                 escaped = true;
                 at += 2;
             }
@@ -78,8 +82,16 @@ fn an_escape_across_the_edge_of_a_block_is_one_escape() {
             let quoted = format!("\"{text}");
             for level in Vectors::ALL.map(Vectors::level) {
                 let run = checked_run_with(level, bytes, 0);
-                assert_eq!((run.at, run.escaped), (text.len() - 1, true), "{before} {escape} with {level:?}");
-                assert_eq!(end_with(level, quoted.as_bytes(), 0), quoted.len(), "{before} {escape} with {level:?}");
+                assert_eq!(
+                    (run.at, run.escaped),
+                    (text.len() - 1, true),
+                    "{before} {escape} with {level:?}"
+                );
+                assert_eq!(
+                    end_with(level, quoted.as_bytes(), 0),
+                    quoted.len(),
+                    "{before} {escape} with {level:?}"
+                );
             }
         }
     }

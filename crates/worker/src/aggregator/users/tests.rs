@@ -24,24 +24,45 @@ use crate::{
 use std::{rc::Rc, time::Duration};
 
 fn site(headers: &HeaderMap) -> Rc<Site> {
-    Site::new(Target::parse("http://127.0.0.1:9/mcp").unwrap(), headers, &["x-team-pass".to_owned()], Duration::from_secs(1))
+    Site::new(
+        Target::parse("http://127.0.0.1:9/mcp").unwrap(),
+        headers,
+        &["x-team-pass".to_owned()],
+        Duration::from_secs(1),
+    )
 }
 
 fn system() -> Rc<Connection> {
     let (net, _) = Net::read(&[]).unwrap();
     let hub = Hub::new(Out::new(1 << 20, Rc::default()), Rc::new(net));
-    let options = Options { allow: Allow::default(), client: "{}".into(), max_result: 1 << 20 };
-    let link =
-        HttpLink::new(Rc::clone(&hub.net), Target::parse("http://127.0.0.1:9/mcp").unwrap(), HeaderMap::new(), 1 << 20).unwrap();
+    let options = Options {
+        allow: Allow::default(),
+        client: "{}".into(),
+        max_result: 1 << 20,
+    };
+    let link = HttpLink::new(
+        Rc::clone(&hub.net),
+        Target::parse("http://127.0.0.1:9/mcp").unwrap(),
+        HeaderMap::new(),
+        1 << 20,
+    )
+    .unwrap();
     let owner = Owner::System(Users::of(site(&HeaderMap::new())));
     let conn = Connection::new(hub, "s".into(), 1, options, Link::Http(link), owner);
     conn.set_modern(true);
-    conn.introduce(Peer { revision: Revision::MODERN, capabilities: "{}".into(), info: "{}".into(), instructions: None });
+    conn.introduce(Peer {
+        revision: Revision::MODERN,
+        capabilities: "{}".into(),
+        info: "{}".into(),
+        instructions: None,
+    });
     conn
 }
 
 fn users(system: &Connection) -> &Users {
-    let Owner::System(users) = &system.owner else { panic!("not the system's") };
+    let Owner::System(users) = &system.owner else {
+        panic!("not the system's")
+    };
     users
 }
 
@@ -55,7 +76,11 @@ async fn leased(system: &Rc<Connection>, user: &str, bearer: &str) -> Lease {
 }
 
 fn run<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
     tokio::task::LocalSet::new().block_on(&runtime, work)
 }
 
@@ -89,7 +114,9 @@ fn a_closed_server_takes_its_users_with_it() {
         assert!(!old.conn().is_closed(), "its call is under way");
         system.close(Failure::upstream("gone"), false);
         assert!(old.conn().is_closed() && new.conn().is_closed());
-        let refused = lease(&system, &credential("alice", "new")).await.unwrap_err();
+        let refused = lease(&system, &credential("alice", "new"))
+            .await
+            .unwrap_err();
         assert_eq!(refused.text, "gone");
         assert!(users(&system).names().is_empty());
     });
@@ -131,9 +158,18 @@ fn of_the_configured_headers_only_those_that_let_nobody_in_are_a_users() {
         "x-team-pass",
         "client-secret",
     ];
-    let plain = ["x-team", "x-keyboard", "accept-language", "x-tokenizer", "traceparent"];
+    let plain = [
+        "x-team",
+        "x-keyboard",
+        "accept-language",
+        "x-tokenizer",
+        "traceparent",
+    ];
     for name in keys.iter().chain(&plain) {
-        configured.insert(HeaderName::from_static(name), HeaderValue::from_static("system"));
+        configured.insert(
+            HeaderName::from_static(name),
+            HeaderValue::from_static("system"),
+        );
     }
     let sent = site(&configured).headers_for(&credential("alice", "t"));
     assert_eq!(sent.get(header::AUTHORIZATION).unwrap(), "Bearer t");

@@ -29,7 +29,10 @@ impl Request {
     }
 
     pub(crate) fn method(&self) -> String {
-        self.json()["method"].as_str().unwrap_or_default().to_owned()
+        self.json()["method"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
@@ -38,7 +41,11 @@ impl Request {
 
     /// Every value of a header.
     pub(crate) fn every(&self, name: &str) -> Vec<&str> {
-        self.lines.iter().filter(|(line, _)| line == name).map(|(_, value)| value.as_str()).collect()
+        self.lines
+            .iter()
+            .filter(|(line, _)| line == name)
+            .map(|(_, value)| value.as_str())
+            .collect()
     }
 }
 
@@ -50,7 +57,10 @@ pub(crate) struct Reply {
 
 impl Reply {
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> bool {
-        self.stream.write_all(bytes).and_then(|()| self.stream.flush()).is_ok()
+        self.stream
+            .write_all(bytes)
+            .and_then(|()| self.stream.flush())
+            .is_ok()
     }
 
     pub(crate) fn respond(&mut self, status: u16, headers: &[(&str, &str)], body: &[u8]) {
@@ -65,7 +75,11 @@ impl Reply {
     }
 
     pub(crate) fn json(&mut self, body: &Value) {
-        self.respond(200, &[("content-type", "application/json")], body.to_string().as_bytes());
+        self.respond(
+            200,
+            &[("content-type", "application/json")],
+            body.to_string().as_bytes(),
+        );
     }
 
     /// A JSON-RPC result for this request.
@@ -73,10 +87,20 @@ impl Reply {
         self.json(&json!({"jsonrpc": "2.0", "id": request.json()["id"], "result": result}));
     }
 
-    pub(crate) fn error(&mut self, status: u16, request: &Request, code: i64, message: &str, data: Value) {
-        let body =
-            json!({"jsonrpc": "2.0", "id": request.json()["id"], "error": {"code": code, "message": message, "data": data}});
-        self.respond(status, &[("content-type", "application/json")], body.to_string().as_bytes());
+    pub(crate) fn error(
+        &mut self,
+        status: u16,
+        request: &Request,
+        code: i64,
+        message: &str,
+        data: Value,
+    ) {
+        let body = json!({"jsonrpc": "2.0", "id": request.json()["id"], "error": {"code": code, "message": message, "data": data}});
+        self.respond(
+            status,
+            &[("content-type", "application/json")],
+            body.to_string().as_bytes(),
+        );
     }
 
     pub(crate) fn accepted(&mut self) {
@@ -155,13 +179,22 @@ impl Server {
 
 fn serve(stream: TcpStream, handler: &Handler, seen: &Mutex<Vec<Request>>) {
     let _ = stream.set_nodelay(true);
-    let Ok(reading) = stream.try_clone() else { return };
+    let Ok(reading) = stream.try_clone() else {
+        return;
+    };
     let mut reader = BufReader::new(reading);
     loop {
-        let Some(request) = read_request(&mut reader) else { return };
+        let Some(request) = read_request(&mut reader) else {
+            return;
+        };
         seen.lock().expect("log").push(request.clone());
-        let Ok(stream) = stream.try_clone() else { return };
-        let mut reply = Reply { stream, keep: false };
+        let Ok(stream) = stream.try_clone() else {
+            return;
+        };
+        let mut reply = Reply {
+            stream,
+            keep: false,
+        };
         handler(&request, &mut reply);
         if !reply.keep {
             let _ = reply.stream.shutdown(std::net::Shutdown::Both);
@@ -188,10 +221,20 @@ fn read_request(reader: &mut impl BufRead) -> Option<Request> {
         headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
         lines.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
-    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let length = headers
+        .get("content-length")
+        .and_then(|length| length.parse().ok())
+        .unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Request { verb, path, headers, lines, body, at: Instant::now() })
+    Some(Request {
+        verb,
+        path,
+        headers,
+        lines,
+        body,
+        at: Instant::now(),
+    })
 }
 
 /// Answers the legacy handshake and refuses discovery; true if it did.
@@ -199,11 +242,16 @@ pub(crate) fn legacy(request: &Request, reply: &mut Reply, capabilities: &Value)
     match (&*request.verb, &*request.method()) {
         ("GET", _) => reply.respond(405, &[], b""),
         ("DELETE", _) => reply.respond(200, &[], b""),
-        ("POST", "server/discover") => reply.error(400, request, -32000, "unsupported", Value::Null),
+        ("POST", "server/discover") => {
+            reply.error(400, request, -32000, "unsupported", Value::Null)
+        }
         ("POST", "initialize") => {
             let body = json!({"jsonrpc": "2.0", "id": request.json()["id"], "result": {"protocolVersion": "2025-11-25",
                 "capabilities": capabilities, "serverInfo": {"name": "scripted", "version": "1"}, "instructions": "be kind"}});
-            let headers = [("content-type", "application/json"), ("mcp-session-id", "s-1")];
+            let headers = [
+                ("content-type", "application/json"),
+                ("mcp-session-id", "s-1"),
+            ];
             reply.respond(200, &headers, body.to_string().as_bytes());
         }
         ("POST", "notifications/initialized") => reply.accepted(),

@@ -81,14 +81,25 @@ impl Worker {
         let log = Arc::new(Mutex::new(String::new()));
         let logging = Arc::clone(&log);
         thread::spawn(move || {
-            for line in BufReader::new(File::from(spawned.stderr)).lines().map_while(Result::ok) {
+            for line in BufReader::new(File::from(spawned.stderr))
+                .lines()
+                .map_while(Result::ok)
+            {
                 eprintln!("worker: {line}");
                 logging.lock().expect("log").push_str(&line);
             }
         });
         let stdin = Some(File::from(spawned.stdin));
-        let mut worker =
-            Self { stdin, lines, held: Vec::new(), handover: spawned.handover, child: spawned.child, next_id: 1, paused, log };
+        let mut worker = Self {
+            stdin,
+            lines,
+            held: Vec::new(),
+            handover: spawned.handover,
+            child: spawned.child,
+            next_id: 1,
+            paused,
+            log,
+        };
         worker.raw(first_line.as_bytes());
         worker
     }
@@ -104,7 +115,11 @@ impl Worker {
     pub(crate) fn ask(&mut self, method: &str, params: Value) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
-        self.raw(json!({"id": id, "method": method, "params": params}).to_string().as_bytes());
+        self.raw(
+            json!({"id": id, "method": method, "params": params})
+                .to_string()
+                .as_bytes(),
+        );
         id
     }
 
@@ -124,19 +139,28 @@ impl Worker {
                     }
                     self.held.push(value);
                 }
-                Err(RecvTimeoutError::Timeout) => panic!("no {what} in time; held: {:?}", self.held),
-                Err(RecvTimeoutError::Disconnected) => panic!("the worker ended while waiting for {what}; held: {:?}", self.held),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("no {what} in time; held: {:?}", self.held)
+                }
+                Err(RecvTimeoutError::Disconnected) => panic!(
+                    "the worker ended while waiting for {what}; held: {:?}",
+                    self.held
+                ),
             }
         }
     }
 
     /// The last line of the answer to `id`.
     pub(crate) fn end(&mut self, id: u64) -> Value {
-        self.wait(&format!("end of {id}"), |line| line["id"] == id && line.get("event").is_none() && line.get("part").is_none())
+        self.wait(&format!("end of {id}"), |line| {
+            line["id"] == id && line.get("event").is_none() && line.get("part").is_none()
+        })
     }
 
     pub(crate) fn event(&mut self, id: u64, event: &str) -> Value {
-        self.wait(&format!("{event} of {id}"), |line| line["id"] == id && line["event"] == event)
+        self.wait(&format!("{event} of {id}"), |line| {
+            line["id"] == id && line["event"] == event
+        })
     }
 
     /// Asks and waits.
@@ -150,8 +174,12 @@ impl Worker {
         let mut text = String::new();
         let mut parts = 0;
         loop {
-            let piece = self.wait("part", |line| line["id"] == id && line.get("event").is_none());
-            let Some(part) = piece["part"].as_str() else { return (piece, 0) };
+            let piece = self.wait("part", |line| {
+                line["id"] == id && line.get("event").is_none()
+            });
+            let Some(part) = piece["part"].as_str() else {
+                return (piece, 0);
+            };
             text.push_str(part);
             parts += 1;
             if piece["more"] == false {
@@ -168,7 +196,10 @@ impl Worker {
     /// Is anything for this id still to come? Looks for a short while only.
     pub(crate) fn silent(&mut self, id: u64, during: Duration) -> bool {
         let until = Instant::now() + during;
-        while let Ok(line) = self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        while let Ok(line) = self
+            .lines
+            .recv_timeout(until.saturating_duration_since(Instant::now()))
+        {
             self.held.push(read(&line));
         }
         !self.held.iter().any(|line| line["id"] == id)
@@ -198,8 +229,14 @@ impl Worker {
 
     /// What the worker holds in memory now.
     pub(crate) fn resident_bytes(&self) -> u64 {
-        let statm = std::fs::read_to_string(format!("/proc/{}/statm", self.child.pid())).expect("statm");
-        statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).expect("pages") * 4096
+        let statm =
+            std::fs::read_to_string(format!("/proc/{}/statm", self.child.pid())).expect("statm");
+        statm
+            .split(' ')
+            .nth(1)
+            .and_then(|pages| pages.parse::<u64>().ok())
+            .expect("pages")
+            * 4096
     }
 
     pub(crate) fn close_input(&mut self) {
@@ -225,7 +262,13 @@ impl Worker {
         self.call("connect", params)
     }
 
-    pub(crate) fn forward(&mut self, server: &str, method: &str, params: Value, more: Value) -> u64 {
+    pub(crate) fn forward(
+        &mut self,
+        server: &str,
+        method: &str,
+        params: Value,
+        more: Value,
+    ) -> u64 {
         let mut body = json!({"server": server, "method": method, "era": "modern", "lane": "l", "caps": {}, "log": null,
             "progress": false, "timeout_ms": 5000, "mrtr": false, "params": params});
         merge(&mut body, more);

@@ -21,7 +21,9 @@ impl PipeServer {
     pub(crate) fn hand_over(sender: &Sender, tag: u64) -> Self {
         let (stdin_read, stdin_write): (PipeReader, PipeWriter) = pipe().expect("pipe");
         let (stdout_read, stdout_write) = pipe().expect("pipe");
-        sender.send(tag, b"", &[stdin_write.as_fd(), stdout_read.as_fd()]).expect("handed over");
+        sender
+            .send(tag, b"", &[stdin_write.as_fd(), stdout_read.as_fd()])
+            .expect("handed over");
         let (send, lines) = channel();
         thread::spawn(move || {
             for line in BufReader::new(stdin_read).lines().map_while(Result::ok) {
@@ -31,15 +33,24 @@ impl PipeServer {
                 }
             }
         });
-        Self { lines, stdout: Some(stdout_write) }
+        Self {
+            lines,
+            stdout: Some(stdout_write),
+        }
     }
 
     pub(crate) fn read(&self) -> Value {
-        self.lines.recv_timeout(super::PATIENCE).expect("a line from the worker")
+        self.lines
+            .recv_timeout(super::PATIENCE)
+            .expect("a line from the worker")
     }
 
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
-        self.stdout.as_mut().expect("open").write_all(bytes).expect("the worker reads");
+        self.stdout
+            .as_mut()
+            .expect("open")
+            .write_all(bytes)
+            .expect("the worker reads");
     }
 
     pub(crate) fn write(&mut self, message: &Value) {
