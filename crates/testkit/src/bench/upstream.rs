@@ -28,10 +28,14 @@ use super::texts::Text;
 const LIMITS: Limits = Limits::new(16 << 20, 64);
 /// The longest text that `fill` makes.
 const LONGEST: u64 = 64 << 20;
-const TOOLS: &[u8] = br#"{"tools":[
-{"name":"echo","description":"Says it again.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]},"annotations":{"readOnlyHint":true}},
-{"name":"fill","description":"Answers with a long text.","inputSchema":{"type":"object","properties":{"text":{"type":"string"},"bytes":{"type":"integer"},"of":{"type":"string"}},"required":["text","bytes","of"]},"annotations":{"readOnlyHint":true}}
-]}"#;
+/// On one line, as messages between pipes must be.
+const TOOLS: &str = concat!(
+    r#"{"tools":[{"name":"echo","description":"Says it again.","inputSchema":{"type":"object","#,
+    r#""properties":{"text":{"type":"string"}},"required":["text"]},"annotations":{"readOnlyHint":true}},"#,
+    r#"{"name":"fill","description":"Answers with a long text.","inputSchema":{"type":"object","#,
+    r#""properties":{"text":{"type":"string"},"bytes":{"type":"integer"},"of":{"type":"string"}},"#,
+    r#""required":["text","bytes","of"]},"annotations":{"readOnlyHint":true}}]}"#,
+);
 const SERVER: &[u8] =
     br#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"bench-upstream","version":"1"}}"#;
 
@@ -106,7 +110,7 @@ pub fn answer(message: &[u8]) -> Option<Vec<u8>> {
     match rpc::read(json) {
         Ok(Message::Request { id, method, params }) => Some(match &*method {
             "tools/call" => call(&id, params),
-            "tools/list" => rpc::result(&id, TOOLS),
+            "tools/list" => rpc::result(&id, TOOLS.as_bytes()),
             "initialize" => rpc::result(&id, SERVER),
             "ping" => rpc::result(&id, b"{}"),
             _ => failure(Some(&id), -32601, "no such method"),
