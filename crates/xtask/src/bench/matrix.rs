@@ -189,7 +189,7 @@ pub(super) fn measure(mut stand: Stand, plan: &Plan) -> Result<Results> {
     }
     if plan.neighbours > 0 {
         (results.neighbours, results.unread) =
-            neighbours::measure(&stand, plan.neighbours, plan.seconds)?;
+            neighbours::measure(&mut stand, plan.neighbours, plan.seconds)?;
     }
     Ok(results)
 }

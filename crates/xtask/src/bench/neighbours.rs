@@ -65,13 +65,16 @@ struct Other {
 fn others() -> Vec<Other> {
     let busy = Other {
         scene: "64 connections that call as fast as they can".to_owned(),
-        options: vec![("connections", "64".to_owned())],
+        options: vec![
+            ("connections", "64".to_owned()),
+            ("tool", "elsewhere__echo".to_owned()),
+        ],
     };
     let long = LONG_TEXTS.iter().map(|text| Other {
         scene: format!("30 MiB results: {text}"),
         options: vec![
             ("connections", "4".to_owned()),
-            ("tool", "echo__fill".to_owned()),
+            ("tool", "elsewhere__fill".to_owned()),
             ("text", (*text).to_owned()),
             ("fill", LONG.to_string()),
         ],
@@ -80,7 +83,7 @@ fn others() -> Vec<Other> {
 }
 
 pub(super) fn measure(
-    stand: &Stand,
+    stand: &mut Stand,
     rounds: usize,
     seconds: f64,
 ) -> Result<(Vec<Neighbour>, Unread)> {

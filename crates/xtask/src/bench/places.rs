@@ -19,7 +19,8 @@ const STOP_WITHIN: Duration = Duration::from_secs(8);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How long a greedy caller is at it before the polite one comes.
 const HEAD_START: Duration = Duration::from_millis(800);
-/// Servers of the crowded gate, the two that are called among them.
+/// Servers of a gate, and of the crowded one, those that are called among them.
+const SERVERS: usize = 3;
 const CROWD: usize = 200;
 /// Connections of one caller that never read.
 pub(super) const CONNECTIONS_UNREAD: usize = 4096;
@@ -128,13 +129,13 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    fn start(programs: &Programs, upstream: &str, servers: usize) -> Result<Self> {
+    fn start(programs: &Programs, upstreams: (&str, &str), servers: usize) -> Result<Self> {
         let home =
             std::env::temp_dir().join(format!("portcullis-bench-{}-{servers}", std::process::id()));
         fs::create_dir_all(&home)?;
         fs::write(
             home.join("portcullis.yaml"),
-            configuration(programs, upstream, servers),
+            configuration(programs, upstreams, servers),
         )?;
         let listen = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         let mut gate = Self {
@@ -264,15 +265,20 @@ impl Drop for Gate {
     }
 }
 
-fn configuration(programs: &Programs, upstream: &str, servers: usize) -> String {
+fn configuration(
+    programs: &Programs,
+    (upstream, elsewhere): (&str, &str),
+    servers: usize,
+) -> String {
     let command = programs.path("bench-upstream");
     let mut yaml = format!(
         "security_contexts:\n  - name: bench\n    description: what is measured\n    capabilities:\n      \
          - tool_pattern: '*'\nmcp_servers:\n  echo:\n    url: \"{upstream}\"\n    classification: PUBLIC\n  \
+         elsewhere:\n    url: \"{elsewhere}\"\n    classification: PUBLIC\n  \
          pipe:\n    command: \"{}\"\n    args: [stdio]\n    classification: PUBLIC\n",
         command.display()
     );
-    for number in 2..servers {
+    for number in SERVERS..servers {
         yaml.push_str(&format!(
             "  other{number}:\n    url: \"{upstream}\"\n    classification: PUBLIC\n"
         ));
@@ -314,6 +320,8 @@ pub(super) struct Stand {
     crowded: Gate,
     floor: Service,
     upstream: Service,
+    /// What the second caller calls, so that nobody waits for the server itself.
+    _elsewhere: Service,
 }
 
 impl Stand {
@@ -322,9 +330,10 @@ impl Stand {
         let floor = Service::start(
             Command::new(programs.path("bench-floor")).args(["--upstream", upstream.authority()]),
         )?;
-        let gate = Gate::start(programs, &upstream.url, 2)?;
-        let crowded = Gate::start(programs, &upstream.url, CROWD)?;
-        gate.await_servers(2)?;
+        let elsewhere = Service::start(Command::new(programs.path("bench-upstream")).arg("http"))?;
+        let gate = Gate::start(programs, (&upstream.url, &elsewhere.url), SERVERS)?;
+        let crowded = Gate::start(programs, (&upstream.url, &elsewhere.url), CROWD)?;
+        gate.await_servers(SERVERS)?;
         crowded.await_servers(CROWD)?;
         Ok(Self {
             programs: programs.clone(),
@@ -334,6 +343,7 @@ impl Stand {
             crowded,
             floor,
             upstream,
+            _elsewhere: elsewhere,
         })
     }
 
@@ -429,12 +439,17 @@ impl Stand {
     }
 
     /// Connections of one caller that ask for a long result and never read it.
-    pub(super) fn unread(&self, bytes: usize, seconds: f64) -> Result<Measured> {
+    ///
+    /// The gate begins anew for it: what others left behind is not what this takes.
+    pub(super) fn unread(&mut self, bytes: usize, seconds: f64) -> Result<Measured> {
+        drop(self.gate.process.take());
+        self.gate.up()?;
+        self.gate.await_servers(SERVERS)?;
         let mut load = Command::new(self.programs.path("bench-load"));
         load.arg("unread");
         let options = [
             ("connections", CONNECTIONS_UNREAD.to_string()),
-            ("tool", "echo__fill".to_owned()),
+            ("tool", "elsewhere__fill".to_owned()),
             ("fill", bytes.to_string()),
             ("measure", (seconds + 2.0).to_string()),
         ];
@@ -474,7 +489,7 @@ impl Stand {
             );
         }
         self.gate.up()?;
-        self.gate.await_servers(2)?;
+        self.gate.await_servers(SERVERS)?;
         Ok(all)
     }
 }
