@@ -2,7 +2,7 @@
 //!
 //! The spawn side is [`Worker`]. The other side is [`enter`], which the worker calls first thing: before it starts a
 //! thread, before it reads a byte from an upstream. What it does is the table [`STEPS`], in that order; the list in
-//! `docs/privsep.md` is checked against it.
+//! `docs/understand/privsep.md` is checked against it.
 //!
 //! Invariants:
 //! - Every step ends in the [`Report`], applied or refused. None is skipped in silence.
