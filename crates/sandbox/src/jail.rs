@@ -8,6 +8,9 @@
 //! - Every step ends in the [`Report`], applied or refused. None is skipped in silence.
 //! - The filter over system calls comes last, because the earlier steps need calls it refuses.
 //! - Nothing undoes a step. There is no way out of the jail but the end of the process.
+//!
+//! **Invariant: a measure that the kernel refuses is reported.** Tests `a_refused_measure_is_visible_in_the_report`,
+//! `status_and_doctor_tell_what_is_confined`.
 
 mod landlock;
 mod probe;

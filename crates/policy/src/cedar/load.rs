@@ -1,4 +1,7 @@
 //! From texts to rules: parse, read the annotations, check against the schema. Everything that is wrong is reported at once.
+//!
+//! **Invariant: a policy that names what does not exist is refused, with line and column.** Test
+//! `an_unknown_attribute_is_refused_where_it_stands`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
 //! Prose names only what exists, and shows the stages of a call as the code has them.
+//!
+//! **Invariant: prose names only what exists.** Rules `docs-name-what-exists`, `links` and `attacks`.
 
 use std::collections::BTreeSet;
 

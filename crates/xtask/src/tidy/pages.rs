@@ -119,7 +119,7 @@ pub(crate) fn invariants(tree: &Tree) -> Vec<Finding> {
     let functions = functions(tree);
     let mut found = Vec::new();
     let page = paragraphs(tree.get(ARCHITECTURE).unwrap_or_default(), Some);
-    let on_page = page.iter().filter(|(_, text)| text.starts_with(INVARIANT)).count();
+    let on_page: usize = page.iter().map(|(_, text)| text.matches(INVARIANT).count()).sum();
     if on_page > MOST_INVARIANTS {
         found.push(Finding::new(
             ARCHITECTURE,
@@ -131,8 +131,8 @@ pub(crate) fn invariants(tree: &Tree) -> Vec<Finding> {
         .map(|(path, text)| (path, paragraphs(text, |line| line.trim_start().strip_prefix("//!"))));
     for (path, paragraphs) in modules.chain([(ARCHITECTURE, page)]) {
         for (at, text) in paragraphs {
-            if let Some(what) = text.strip_prefix(INVARIANT).and_then(|rest| unkept(rest, &functions)) {
-                found.push(Finding::at(path, at, what));
+            for invariant in text.split(INVARIANT).skip(1) {
+                found.extend(unkept(invariant, &functions).map(|what| Finding::at(path, at, what)));
             }
         }
     }
