@@ -164,7 +164,10 @@ fn the_bytes_are_as_documented() {
     let text = std::fs::read_to_string(first_segment(dir.path())).unwrap();
     let page = include_str!("../../../../docs/integrate/ledger-format.md");
     for line in text.lines() {
-        assert!(page.contains(line), "docs/integrate/ledger-format.md lacks\n{line}");
+        assert!(
+            page.contains(line),
+            "docs/integrate/ledger-format.md lacks\n{line}"
+        );
     }
 }
 

@@ -101,12 +101,14 @@ async fn modern_client_modern_stdio_server() {
 #[test]
 fn the_bridging_page_shows_this_table() {
     let page =
-        std::fs::read_to_string(crate::support::workspace().join("docs/integrate/bridging.md")).unwrap();
+        std::fs::read_to_string(crate::support::workspace().join("docs/integrate/bridging.md"))
+            .unwrap();
     for feature in Feature::ALL {
         let row = page
             .lines()
             .find(|line| line.starts_with(&format!("| {feature:?} |")));
-        let row = row.unwrap_or_else(|| panic!("docs/integrate/bridging.md has no row for {feature:?}"));
+        let row =
+            row.unwrap_or_else(|| panic!("docs/integrate/bridging.md has no row for {feature:?}"));
         let carried = row
             .split('|')
             .filter(|cell| cell.trim_start().starts_with("carried"))

@@ -156,10 +156,7 @@ pub(crate) fn stages(tree: &Tree) -> Vec<Finding> {
                 format!("shows [{shown}]; the stages are [{}]", stages.join(", ")),
             ));
         }
-        Some(page) => found.extend(unnamed_codes(
-            page,
-            tree.get(CATALOGUE).unwrap_or_default(),
-        )),
+        Some(page) => found.extend(unnamed_codes(page, tree.get(CATALOGUE).unwrap_or_default())),
     }
     match tree.get(STAGE_CODE) {
         None => found.push(Finding::new(
@@ -216,10 +213,7 @@ fn section<'a>(page: &'a str, stage: &str) -> &'a str {
         let heading = part.lines().next().unwrap_or_default();
         source::has_word(heading, stage)
     };
-    page.split("\n#")
-        .skip(1)
-        .find(names)
-        .unwrap_or_default()
+    page.split("\n#").skip(1).find(names).unwrap_or_default()
 }
 
 /// Stages in the order the page first opens a row, heading or list item with them.

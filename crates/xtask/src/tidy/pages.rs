@@ -57,11 +57,13 @@ fn leads_nowhere(tree: &Tree, page: &str, target: &str) -> Option<String> {
     let directory = format!("{file}/");
     let Some(text) = tree.get(&file) else {
         let is_directory = tree.files.keys().any(|known| known.starts_with(&directory));
-        return (!is_directory).then(|| format!("the link `{target}` leads to `{file}`, which does not exist"));
+        return (!is_directory)
+            .then(|| format!("the link `{target}` leads to `{file}`, which does not exist"));
     };
     let anchor = anchor?;
     let is_heading = |(_, line): (usize, &str)| line.starts_with('#') && slug(line) == anchor;
-    (!prose(text).any(is_heading)).then(|| format!("the link `{target}` leads to no heading of `{file}`"))
+    (!prose(text).any(is_heading))
+        .then(|| format!("the link `{target}` leads to no heading of `{file}`"))
 }
 
 /// A path as a browser follows it from the page it stands on.
@@ -101,14 +103,22 @@ pub(crate) fn glossary(tree: &Tree) -> Vec<Finding> {
             continue;
         };
         if meaning.is_empty() {
-            found.push(Finding::at(GLOSSARY, at, format!("`{words}` has no meaning")));
+            found.push(Finding::at(
+                GLOSSARY,
+                at,
+                format!("`{words}` has no meaning"),
+            ));
         }
         for word in words.split(',').map(|word| word.trim().to_lowercase()) {
             if word.chars().all(|c| c == '-') {
                 continue;
             }
             if let Some(before) = seen.insert(word.clone(), at) {
-                found.push(Finding::at(GLOSSARY, at, format!("`{word}` has a row already, on line {before}")));
+                found.push(Finding::at(
+                    GLOSSARY,
+                    at,
+                    format!("`{word}` has a row already, on line {before}"),
+                ));
             }
         }
     }
@@ -119,16 +129,22 @@ pub(crate) fn invariants(tree: &Tree) -> Vec<Finding> {
     let functions = functions(tree);
     let mut found = Vec::new();
     let page = paragraphs(tree.get(ARCHITECTURE).unwrap_or_default(), Some);
-    let on_page: usize = page.iter().map(|(_, text)| text.matches(INVARIANT).count()).sum();
+    let on_page: usize = page
+        .iter()
+        .map(|(_, text)| text.matches(INVARIANT).count())
+        .sum();
     if on_page > MOST_INVARIANTS {
         found.push(Finding::new(
             ARCHITECTURE,
             format!("has {on_page} invariants; {MOST_INVARIANTS} stay, the others belong to the module docs of what keeps them"),
         ));
     }
-    let modules = tree
-        .rust()
-        .map(|(path, text)| (path, paragraphs(text, |line| line.trim_start().strip_prefix("//!"))));
+    let modules = tree.rust().map(|(path, text)| {
+        (
+            path,
+            paragraphs(text, |line| line.trim_start().strip_prefix("//!")),
+        )
+    });
     for (path, paragraphs) in modules.chain([(ARCHITECTURE, page)]) {
         for (at, text) in paragraphs {
             for invariant in text.split(INVARIANT).skip(1) {
@@ -145,7 +161,9 @@ fn unkept(invariant: &str, functions: &BTreeSet<&str>) -> Option<String> {
     // The name of a test is a sentence. A key of the configuration is not.
     let is_test = |span: &str| {
         span.matches('_').count() >= 2
-            && span.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_:".contains(c))
+            && span
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_:".contains(c))
     };
     let name = invariant.split("**").next().unwrap_or_default();
     let mut is_kept = false;
@@ -155,7 +173,8 @@ fn unkept(invariant: &str, functions: &BTreeSet<&str>) -> Option<String> {
         }
         is_kept |= is_test(span) || is_rule(span);
     }
-    (!is_kept).then(|| format!("\"{name}\" names no test and no tidy rule that fails when it is broken"))
+    (!is_kept)
+        .then(|| format!("\"{name}\" names no test and no tidy rule that fails when it is broken"))
 }
 
 /// Runs of lines that `of` finds text in, joined, with the number of the first.

@@ -484,7 +484,10 @@ fn stages() {
     );
     red(
         &docs::stages(&tree(&[("crates/vocab/src/stage.rs", list)])),
-        &["docs/understand/life-of-a-call.md", "crates/gateway/src/call.rs"],
+        &[
+            "docs/understand/life-of-a-call.md",
+            "crates/gateway/src/call.rs",
+        ],
     );
 }
 

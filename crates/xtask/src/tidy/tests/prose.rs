@@ -77,13 +77,19 @@ fn an_invariant_names_what_keeps_it() {
         ]))
     };
     let kept = "**Invariant: it rises.** Because\nof the join. Test `the_label_only_rises`.\n";
-    green(&check(kept, "//! Labels.\n//!\n//! **Invariant: pure.** Tidy rule\n//! `pure`.\n"));
+    green(&check(
+        kept,
+        "//! Labels.\n//!\n//! **Invariant: pure.** Tidy rule\n//! `pure`.\n",
+    ));
     red(
         &check("\n**Invariant: it rises.** See `a_key`.", ""),
         &["ARCHITECTURE.md:2"],
     );
     red(
-        &check(kept, "//! **Invariant: it falls.** Test\n//! `the_label_never_falls`."),
+        &check(
+            kept,
+            "//! **Invariant: it falls.** Test\n//! `the_label_never_falls`.",
+        ),
         &["crates/flow/src/lib.rs:1"],
     );
     red(
