@@ -9,6 +9,8 @@ use super::{Finding, pages, source, tree::Tree};
 const STAGE_LIST: &str = "crates/vocab/src/stage.rs";
 const STAGE_PAGE: &str = "docs/understand/life-of-a-call.md";
 const STAGE_CODE: &str = "crates/gateway/src/call.rs";
+/// What fits a terminal beside the code. The page is read there.
+const STAGE_PAGE_COLUMNS: usize = 80;
 const CATALOGUE: &str = "crates/vocab/src/violation.rs";
 const ATTACKS: &str = "docs/understand/attacks.md";
 const CHANGELOG: &str = "CHANGELOG.md";
@@ -156,7 +158,10 @@ pub(crate) fn stages(tree: &Tree) -> Vec<Finding> {
                 format!("shows [{shown}]; the stages are [{}]", stages.join(", ")),
             ));
         }
-        Some(page) => found.extend(unnamed_codes(page, tree.get(CATALOGUE).unwrap_or_default())),
+        Some(page) => {
+            found.extend(unnamed_codes(page, tree.get(CATALOGUE).unwrap_or_default()));
+            found.extend(too_wide(page));
+        }
     }
     match tree.get(STAGE_CODE) {
         None => found.push(Finding::new(
@@ -205,6 +210,18 @@ fn unnamed_codes(page: &str, catalogue: &str) -> Vec<Finding> {
         }
     }
     found
+}
+
+fn too_wide(page: &str) -> impl Iterator<Item = Finding> {
+    let wide = page
+        .lines()
+        .map(|line| line.chars().count())
+        .enumerate()
+        .filter(|(_, columns)| *columns > STAGE_PAGE_COLUMNS);
+    wide.map(|(at, columns)| {
+        let what = format!("{columns} columns; the page is read at {STAGE_PAGE_COLUMNS}");
+        Finding::at(STAGE_PAGE, at + 1, what)
+    })
 }
 
 /// What stands under the heading that names a stage, down to the next heading.

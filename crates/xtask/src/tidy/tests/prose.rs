@@ -4,7 +4,7 @@ use super::super::{docs, pages};
 use super::{green, red, tree};
 
 #[test]
-fn codes_of_the_catalogue_stand_in_the_section_of_their_stage() {
+fn the_page_of_stages_names_every_code_in_its_section_and_is_narrow() {
     let check = |page: &str| {
         docs::stages(&tree(&[
             (
@@ -25,6 +25,13 @@ fn codes_of_the_catalogue_stand_in_the_section_of_their_stage() {
     red(
         &check("# Life\n\n## 1. Receive\n\n## 2. Conclude\n\n`Malformed`\n"),
         &["docs/understand/life-of-a-call.md"],
+    );
+    let wide = "a ".repeat(41);
+    red(
+        &check(&format!(
+            "# Life\n\n## 1. Receive\n\n`Malformed`\n{wide}\n\n## 2. Conclude\n"
+        )),
+        &["docs/understand/life-of-a-call.md:6"],
     );
 }
 
