@@ -121,7 +121,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "file-length",
-        why: "a file of more than 600 lines is several files; a long table may be excused with a reason",
+        why: "a file of more than 800 lines is several files; a long table may be excused with a reason",
         check: shape::file_length,
     },
     Rule {

@@ -1,8 +1,8 @@
 //! Signed calls, from the envelope to the verdict. Nothing executes here, so a call that every rule lets through ends in 501: what
 //! counts is which rule speaks first, and that nothing else did.
 
-mod words;
 mod sessions;
+mod words;
 
 use std::{
     sync::{

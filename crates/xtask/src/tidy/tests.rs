@@ -386,10 +386,13 @@ fn module_docs() {
 fn file_length() {
     green(&shape::file_length(&tree(&[(
         "crates/wire/src/a.rs",
-        &"\n".repeat(600),
+        &"\n".repeat(shape::MAX_LINES),
     )])));
     red(
-        &shape::file_length(&tree(&[("crates/wire/src/a.rs", &"\n".repeat(601))])),
+        &shape::file_length(&tree(&[(
+            "crates/wire/src/a.rs",
+            &"\n".repeat(shape::MAX_LINES + 1),
+        )])),
         &["crates/wire/src/a.rs"],
     );
 }
