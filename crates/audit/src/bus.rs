@@ -8,6 +8,10 @@
 //! - every record gives at least one event, and always the same ones;
 //! - places are in the order of the ledger, so "everything after this place" is well defined;
 //! - an event is one line, whatever its texts contain.
+//!
+//! **Invariant: every record is events, always the same, one line each.** Tests
+//! `every_record_is_told_and_an_event_is_one_line`, `a_feed_reads_every_event_once_in_order_from_any_place`,
+//! `a_callers_words_cannot_forge_an_event`.
 
 mod calls;
 mod changes;

@@ -3,6 +3,9 @@
 //! The constructors are private and nothing here is `Clone`, so holding an `Intent` *is* the proof that the intent is on
 //! disk, and holding a `Sealed` that the outcome is. An `Opened` must be concluded; dropping it writes an `abandoned`
 //! outcome, because a call that vanishes from the ledger is a bug worth a record.
+//!
+//! **Invariant: what clients were told, what we recorded and what servers did agree.** Tests
+//! `three_ledgers_agree_over_random_kills`, `a_full_disk_stops_effects_and_nothing_else`.
 
 use crate::error::LedgerUnavailable;
 use crate::ledger::{Ledger, Position};

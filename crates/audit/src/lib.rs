@@ -2,7 +2,7 @@
 //!
 //! A call is *opened* in memory, *intended* on disk before its effect, and *concluded* on disk before its reply; where it matters, it
 //! waits to be *synced*. Each record is one canonical JSON line, chained by SHA-256 to the line before it and a leaf of a hash tree
-//! whose head is signed; `docs/ledger.md` gives the bytes.
+//! whose head is signed; `docs/integrate/ledger-format.md` gives the bytes.
 //!
 //! This crate must never know an async runtime, a protocol or a secret: the disk and the clock are passed in, results arrive as
 //! digests, and arguments as digests and redacted bodies, which are kept apart from the chain and sealed.

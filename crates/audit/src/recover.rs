@@ -3,6 +3,9 @@
 //! Reads the last segment (and earlier ones only as far as needed), checks every line's hash and chain, and says where
 //! the good part ends and which intents have no outcome. It must never cut a record that is known to be
 //! synced: a bad line with whole records behind it is damage there, and refused; above that point it is a power cut's work.
+//!
+//! **Invariant: a crash loses nothing that was acknowledged and invents no outcome.** Tests
+//! `a_tail_torn_at_any_byte_loses_no_earlier_record`, `an_intent_without_an_outcome_becomes_indeterminate_once`.
 
 use crate::chain::Hash;
 use crate::disk::Disk;

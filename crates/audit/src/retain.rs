@@ -5,6 +5,10 @@
 //! is a whole run of records up to its end, and a record in it accounts for what is missing before it.
 //!
 //! It must never touch the segment being written, hold up a writer, or remove records whose tree does not fit what follows them.
+//!
+//! **Invariant: what is left of a ledger verifies, and accounts for what was removed.** Tests
+//! `a_fault_at_every_operation_of_a_removal_leaves_a_ledger_that_verifies`, `a_front_that_nobody_announced_is_found`,
+//! `an_export_proves_itself_and_nothing_else`.
 
 mod segment;
 

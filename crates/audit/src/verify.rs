@@ -3,7 +3,10 @@
 //! Re-derives the chain from the bytes with its own file walk, line reader and parser; it shares only
 //! [`Hash`](crate::Hash) with the writer, so that one misunderstanding cannot hide in both. It must never
 //! write, lock or repair. What it cannot see: a tail that was cut off cleanly, or a whole ledger written anew, by someone who has the
-//! signing key too, unless the reader kept a head from outside. `docs/ledger.md` says so too.
+//! signing key too, unless the reader kept a head from outside. `docs/operate/ledger.md` says so too.
+//!
+//! **Invariant: verify shares only the hash function with the writer, and finds every changed byte.** Tests
+//! `every_flipped_byte_is_found`, `deletion_insertion_and_swap_are_found`, `missing_and_renamed_segments_are_found`.
 
 mod files;
 mod front;

@@ -1,4 +1,4 @@
-"""A second implementation of docs/ledger.md, written from that page: checks a ledger directory, prints what it found as JSON.
+"""A second implementation of docs/integrate/ledger-format.md, written from that page: checks a ledger directory, prints what it found as JSON.
 
 It shares nothing with the gate, not even the language. Ed25519 is spelled out (RFC 8032) because Python's library has none.
 Usage: verify.py DIR

@@ -1,15 +1,18 @@
 //! The label of a session: the join of everything a caller was shown.
 //!
-//! **Invariant (no stale label).** A call reads the label in [`Session::weigh_step`] after it has been received in full, and a result,
+//! **Invariant: no call is weighed against a stale label.** A call reads the label in [`Session::weigh_step`] after it has been received in full, and a result,
 //! or any part of one, raises the label in [`Session::absorb_step`] before a byte of it leaves the gate. So a call that could know
-//! a result is always weighed against a label that includes it, without a lane between calls.
+//! a result is always weighed against a label that includes it, without a lane between calls. Tests `no_schedule_shows_or_sends_too_early`, `concurrent_calls_do_not_race_the_label`.
 //!
-//! **Invariant (durable before visible).** [`Showable`](crate::evidence::Showable) is the only evidence that something may be shown,
+//! **Invariant: a rise is durable before its result is seen.** [`Showable`](crate::evidence::Showable) is the only evidence that something may be shown,
 //! and exists only once a label that includes it was reported [`saved`](Session::saved). It is not enough to wait for one's own rise:
 //! a call that absorbs what another has just absorbed finds nothing new, yet the other's save may still be under way. So what counts
-//! is the number of the label's version, not who raised it.
+//! is the number of the label's version, not who raised it. Tests `a_rise_is_in_the_file_before_it_may_be_shown`,
+//! `who_finds_nothing_new_still_waits_for_the_save_under_way`.
 //!
-//! **Invariant (a reset washes nothing off).** A reset begins an epoch with a clean label. Three kinds of data are in between:
+//! **Invariant: a reset washes nothing off that is still on its way, and nothing else washes a label off.** Tests
+//! `no_schedule_washes_a_label_off_with_a_reset`, `nothing_but_a_reset_washes_a_label_off`,
+//! `write_down_is_refused_however_one_reconnects`. A reset begins an epoch with a clean label. Three kinds of data are in between:
 //! - a result that is absorbed afterwards: it raises the label of the new epoch, since that is where it will be seen;
 //! - a result that was absorbed before and has not left yet: its [`Absorbed`] or `Showable` is still held, and what is held
 //!   begins the new epoch's label;

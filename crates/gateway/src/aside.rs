@@ -5,6 +5,7 @@
 //! threads, and stays there to its end. The system shares the processor between them and the rest.
 //!
 //! **Invariant: no caller's long texts keep another's waiting.** A caller works on one at a time; those of different callers take turns.
+//! Test `a_long_odd_result_keeps_nobody_else_waiting`.
 //!
 //! A text of medium length is worked on in place as long as one caller is alone: it delays nobody but itself, and a megabyte costs less
 //! where it already is in the caches.

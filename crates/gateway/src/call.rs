@@ -1,4 +1,4 @@
-//! The life of one call. Reads like `docs/life-of-a-call.md`; tidy checks that it does.
+//! The life of one call. Reads like `docs/understand/life-of-a-call.md`; tidy checks that it does.
 //!
 //! This is the only way from a call to an effect. Each stage returns a value that the next one takes, and those values can be made
 //! nowhere else: [`policy::Permit`] comes only out of Judge, [`audit::Intent`] only out of the ledger, and Dispatch spends both. The

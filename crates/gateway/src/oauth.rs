@@ -6,6 +6,9 @@
 //!
 //! This must never accept a token for another resource, look at a key the token brought along, or fetch anything itself: keys come
 //! through the worker, from the address the operator wrote.
+//!
+//! **Invariant: a caller of an identity provider is issuer and subject.** Tests
+//! `a_new_token_is_the_same_caller_with_the_same_label`, `tokens_that_are_not_for_this_gate_are_refused`.
 
 mod keys;
 

@@ -2,8 +2,10 @@
 //!
 //! The first definitions that a server shows whose entry was written by hand with a classification are approved with it. One that was
 //! classified by a verb has an entry here from then on, so that only what a person was shown is approved. One that changes later is
-//! quarantined, and stays so when it changes back, until a person approves what it is now. **Invariant:** a pin changes only after the
-//! ledger has the change, and what is not pinned as it is now is neither shown nor called.
+//! quarantined, and stays so when it changes back, until a person approves what it is now.
+//!
+//! **Invariant: a pin changes only after the ledger has the change, and what is not pinned as it is now is neither shown nor called.** Tests
+//! `every_field_that_changes_is_quarantined_until_a_person_approves_it`, `a_change_and_its_revert_are_on_record`.
 
 mod file;
 mod review;

@@ -5,7 +5,8 @@
 //!
 //! **Invariant: whoever comes finds a place.** One party, a caller or a server, may hold at most twice as many places as are free. So the
 //! more are taken, the fewer anybody may add, and however many parties take all they can, some places are left: with one of them a third,
-//! with two a fifth, with `n` one in `2n + 1`.
+//! with two a fifth, with `n` one in `2n + 1`. Tests `however_many_take_all_they_can_whoever_comes_finds_a_place`,
+//! `a_slow_server_and_greedy_callers_leave_places_for_others`.
 
 use std::sync::{
     Arc,

@@ -2,6 +2,7 @@
 //!
 //! **Invariant: what one caller is refused costs the disk a bounded amount.** A minute, a caller has [`RECORDS`] records of refusals, some
 //! 700 bytes each, and [`KEPT`] of arguments kept with them: less than two megabytes in all, after a first burst of as much again.
+//! Test `refusals_in_numbers_are_counted_and_fill_no_disk`.
 
 use std::time::Duration;
 

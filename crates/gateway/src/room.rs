@@ -1,6 +1,6 @@
 //! Room for answers: the bytes of results and events between the moment they are heard and the moment they have left.
 //!
-//! **Invariant (nothing is held without an owner).** A text from a server that a call is to show is counted to its caller for exactly as
+//! **Invariant: nothing is held without an owner.** Test `nothing_is_held_without_an_owner`. A text from a server that a call is to show is counted to its caller for exactly as
 //! long as any slice of it exists, wherever it waits: the text owns its [`Room`], so no door can forget to give it back. A caller has at
 //! most [`PER_CALLER`] times the largest result, all callers together [`IN_ALL`] times, and nobody more than half of what the others
 //! leave. [`FLOOR`] is everybody's own, so ordinary answers are never kept waiting by those who do not read theirs. The texts of requests

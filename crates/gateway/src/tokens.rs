@@ -2,6 +2,10 @@
 //!
 //! A client can neither read nor change them, nor use one that was given to another caller, for another server, or for another
 //! call. What goes back upstream is the upstream's own value, byte for byte.
+//!
+//! **Invariant: what one caller holds is worth nothing to another.** Tests `anothers_session_id_is_worth_nothing`,
+//! `a_request_state_is_bound_to_its_caller_server_call_and_time`, `a_task_id_belongs_to_one_caller_and_is_stable`,
+//! `a_revoked_credential_is_inactive_in_hands_that_hold_it_already`.
 
 use vocab::{Rule, ServerId, Violation};
 

@@ -4,7 +4,8 @@
 //! in the middle of a call, a log message, a notification. Making one asks whether the caller may use the server and raises the label
 //! of its session, durably, before the words are handed over.
 //!
-//! **Invariant:** nothing above a session's durable label is shown, and nothing of a server the caller may not use. Only a caller's own
+//! **Invariant: nothing above a session's durable label is shown, and nothing of a server the caller may not use.** Test
+//! `nothing_above_a_label_or_outside_access_is_shown_in_ten_thousand_scenes`. Only a caller's own
 //! calls and subscriptions raise its label: words that a server sends by itself are withheld where they would raise it, so no server
 //! can lock others out by talking.
 

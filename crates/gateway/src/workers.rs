@@ -2,6 +2,9 @@
 //!
 //! A dead worker never takes the gate down. Its waiting requests end at once, and the next worker starts with nothing of the old
 //! one's: not its ids, not its pipes.
+//!
+//! **Invariant: a dead or hung worker never takes the gate down.** Tests `two_hundred_kills_under_load`,
+//! `a_hung_worker_is_noticed_and_replaced`, `stdio_servers_come_back_with_the_next_worker`.
 
 mod vigil;
 

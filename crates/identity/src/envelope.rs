@@ -4,6 +4,10 @@
 //! field that is tolerated beside them, `container_id`, is sent by existing gateways' clients and dropped unread; any other is refused,
 //! because a reader further in might believe it although nobody signed it. What was parsed here is what was signed: the payload is
 //! kept as text, and the signing input is built from that same text.
+//!
+//! **Invariant: what was signed is what was parsed**, number for number. Tests `published_vectors_verify`,
+//! `what_python_and_javascript_sign_verifies`, `every_flipped_bit_of_an_envelope_is_refused`,
+//! `numbers_keep_the_text_that_was_sent`; fuzz target `envelope`.
 
 mod timestamp;
 

@@ -2,6 +2,10 @@
 //!
 //! The header is believed in two points: the id under which the key is looked up, and an algorithm that must be the key's own. Whatever
 //! would make a verifier fetch a key, take one from the token, or read the token differently, is refused unread.
+//!
+//! **Invariant: a token never chooses its key or algorithm.** Tests `the_header_decides_nothing`,
+//! `hostile_key_ids_lead_nowhere`, `wycheproof_signatures_and_keys_have_no_mismatch`,
+//! `wycheproof_ed25519_has_no_mismatch`.
 
 use thiserror::Error;
 use wire::{Json, Limits};

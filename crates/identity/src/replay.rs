@@ -6,6 +6,10 @@
 //! begins after that has no past and works.
 //!
 //! A win is journalled before it is told. Memory is bounded: when it is full, envelopes are refused, never forgotten early.
+//!
+//! **Invariant: nothing is accepted twice**, whatever the clock does and however often the process dies. Tests
+//! `of_64_threads_with_the_same_envelopes_exactly_one_wins_each`, `a_clock_set_back_readmits_nothing`,
+//! `nothing_is_accepted_twice`, `a_torn_or_changed_journal_is_noticed_and_nothing_is_readmitted`.
 
 mod entry;
 mod window;

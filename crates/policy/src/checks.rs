@@ -22,7 +22,7 @@ use vocab::{Integrity, Mark, Stage, Violation};
 
 use crate::Facts;
 
-/// One rule of the fixed floor.
+/// One rule of the fixed table.
 #[derive(Debug)]
 pub struct Check {
     pub name: &'static str,

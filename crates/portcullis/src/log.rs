@@ -1,6 +1,9 @@
 //! The gate's log: lines on standard error, without secrets and without anything a terminal would obey.
 //!
 //! Every line goes through here as a whole, whatever part of the program wrote it, so that no message can forget to leave a secret out.
+//!
+//! **Invariant: no secret is in any byte written.** Every line of the log passes here, every record the closure of
+//! `Ledger::scrub_with`. Test `no_canary_is_in_any_byte_written`.
 
 use std::{
     io::{self, Write},

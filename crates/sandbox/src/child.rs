@@ -5,6 +5,10 @@
 //!   the same number later.
 //! - Whoever sees a leader's end first kills the rest of its group, reaps it and sweeps up what left the group.
 //! - Dropping a [`Child`] kills; no child outlives its owner.
+//!
+//! **Invariant: nothing we start outlives us.** Only what a server had forked off outlives a gate that is killed with
+//! SIGKILL, until the end of its input. Tests `a_thousand_start_and_kill_cycles_leave_no_process`,
+//! `stopping_leaves_no_process`, `a_killed_gate_takes_its_children_with_it`.
 
 use std::fmt;
 use std::io;

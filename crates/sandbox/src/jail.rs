@@ -2,12 +2,15 @@
 //!
 //! The spawn side is [`Worker`]. The other side is [`enter`], which the worker calls first thing: before it starts a
 //! thread, before it reads a byte from an upstream. What it does is the table [`STEPS`], in that order; the list in
-//! `docs/privsep.md` is checked against it.
+//! `docs/understand/privsep.md` is checked against it.
 //!
 //! Invariants:
 //! - Every step ends in the [`Report`], applied or refused. None is skipped in silence.
 //! - The filter over system calls comes last, because the earlier steps need calls it refuses.
 //! - Nothing undoes a step. There is no way out of the jail but the end of the process.
+//!
+//! **Invariant: a measure that the kernel refuses is reported.** Tests `a_refused_measure_is_visible_in_the_report`,
+//! `status_and_doctor_tell_what_is_confined`.
 
 mod landlock;
 mod probe;

@@ -13,6 +13,8 @@
 //! - This is the only crate with `unsafe` code, and only in `sys.rs`, `shared/map.rs` and `escape/attempt.rs`.
 //! - A measure the kernel refuses is reported; it is never skipped in silence.
 //! - It knows nothing of MCP, of policy or of an async runtime: it deals in processes and descriptors.
+//!
+//! **Invariant: unsafe code is in this crate only.** Tidy rules `unsafe` and `lint-tables`.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("the walls are built from Linux system calls; this crate has no meaning elsewhere");

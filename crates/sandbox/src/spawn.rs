@@ -3,6 +3,11 @@
 //! The child has `PATH` and the declared variables and no others, three pipes and no other descriptor, its own session
 //! and process group, default signal dispositions, no capability and no way to gain privileges, no core dumps, and dies with
 //! this process. The server's bytes are not read here: the pipe ends go to whoever may parse them.
+//!
+//! **Invariant: a stdio server inherits nothing.** Tests `a_stdio_servers_environment_is_the_golden_list`,
+//! `the_environment_is_path_and_what_is_declared`.
+//!
+//! **Invariant: processes are started in this crate only.** Tidy rule `spawn`.
 
 use std::ffi::{OsStr, OsString};
 use std::io;

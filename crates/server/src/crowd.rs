@@ -2,7 +2,8 @@
 //!
 //! **Invariant: strangers cannot keep a caller out.** They have a share of their own. When it is full, whoever has been a stranger for
 //! longest makes room for the newcomer, so a newcomer always gets in, and is a caller from its first good request on. Of the callers'
-//! share nobody holds more than half of what the others leave.
+//! share nobody holds more than half of what the others leave. Tests `no_number_of_strangers_moves_a_caller`,
+//! `a_newcomer_takes_the_place_of_the_oldest_idle_stranger`, `ten_thousand_idle_strangers_do_not_keep_a_caller_out`.
 
 use std::{
     collections::{BTreeMap, HashMap},

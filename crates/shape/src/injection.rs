@@ -1,7 +1,7 @@
 //! Injection patterns over every string and key of a value, at any depth.
 //!
 //! A tripwire, not the boundary: what keeps a poisoned session from doing harm are labels and policy. So the table is chosen to stay
-//! quiet on ordinary prose and code, and it can only be made stricter. Weights follow one rule: a pattern of weight three refuses alone,
+//! quiet on ordinary prose and code, and no configuration changes it. Weights follow one rule: a pattern of weight three refuses alone,
 //! and patterns that mean little by themselves refuse together from four.
 
 mod fold;

@@ -3,6 +3,13 @@
 //! Every needle has a *core*, up to four of its bytes. Three steps tell where cores are, each dearer than the one before and reached by
 //! fewer places: tables of bytes over 64 places at once, a table of what cores begin with, and the cores themselves. Whether the rest
 //! of a needle stands around its core is for the caller to see. Every place of a core is reported, and nothing else, in order.
+//!
+//! **Invariant: searching fast finds no less.** The plain searches that the sieve took the place of stand beside it in
+//! the tests. Tests `finds_what_is_found_by_hand`, `whatever_was_suspected_is_suspected`,
+//! `whatever_was_redacted_is_redacted`, `it_comes_to_the_same`.
+//!
+//! **Invariant: the cost of a search grows with the text, whatever is in it.** Test
+//! `the_cost_of_a_text_of_nothing_but_beginnings_grows_with_its_length_only`.
 
 mod blocks;
 mod places;

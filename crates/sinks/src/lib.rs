@@ -9,6 +9,12 @@
 //!
 //! Invariant: a cursor only moves past events that the other side has taken, that the filter leaves out, or that the ledger no
 //! longer has; the last are counted as lost.
+//!
+//! **Invariant: a sink loses nothing over an outage or a crash, and keeps the order.** Tests
+//! `a_file_whose_directory_was_away_gets_everything`, `a_syslog_daemon_that_comes_and_goes_gets_everything`,
+//! `a_webhook_that_is_down_or_refuses_gets_everything_signed`, `a_collector_that_was_down_gets_everything`,
+//! `a_stream_that_was_down_gets_everything_once`, `a_killed_gate_goes_on_delivering_where_it_was`,
+//! `a_killed_courier_only_delays_its_sinks`.
 
 mod backoff;
 mod cursor;

@@ -2,7 +2,8 @@
 //!
 //! **Invariant: a pure projection.** Everything in it can be read from the ledger again; it may be deleted at any time, and an index of
 //! another ledger, of another version, with damage or without some of its rows is made anew by itself. It holds places and the words people ask by, never a whole record:
-//! answers are read from the ledger's own lines.
+//! answers are read from the ledger's own lines. Tests `the_index_answers_as_a_scan_does`,
+//! `an_index_can_be_lost_damaged_or_of_another_version`, `rows_that_somebody_removed_or_altered_are_noticed`.
 //!
 //! It must never be on the way of a call: nothing waits for it, and whoever asks makes it catch up first. Files are read on threads
 //! that may block.

@@ -2,10 +2,12 @@
 //! that links a database. Beside it, in a file of its own that may be lost, the [`index`] of the ledger.
 //!
 //! **Invariant: acknowledged is durable.** Every change is committed with a full sync before its function returns, so a gate that is
-//! killed at any moment finds everything it was told had been kept.
+//! killed at any moment finds everything it was told had been kept. Tests `everything_acknowledged_survives_kill_9`,
+//! `it_syncs_every_commit_in_full`.
 //!
 //! **Invariant: one writer.** All statements go through one connection behind one lock. A change and the word about it (to the
-//! session in memory, to those who wait for an approval) happen under that lock, so no order of events can part them.
+//! session in memory, to those who wait for an approval) happen under that lock, so no order of events can part them. Tests
+//! `many_rises_at_once_are_all_in_the_file`, `of_many_in_two_programs_one_asks_one_answers_and_one_spends`.
 //!
 //! It must never lower a label within an epoch, and never let an approval be spent twice. Both are also held by the schema, against
 //! mistakes made here. It reads no clock and draws no randomness: time and entropy are arguments.

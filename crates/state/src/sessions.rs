@@ -1,4 +1,5 @@
 //! The labels of sessions. **Invariant: within an epoch a saved label never falls**, whoever saves what in which order.
+//! Tests `a_saved_label_never_falls`, `the_schema_itself_refuses_to_lower_or_forget`.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! Sessions of signed calls, and the workloads that may begin one. **Invariant: what has ended stays ended**; the schema holds it
-//! too.
+//! too. Tests `a_session_outlives_the_process_and_ends_once`, `revocation_bites_on_the_next_call_and_lasts`.
 
 use sqlx::{Row, sqlite::SqliteRow};
 

@@ -1,5 +1,5 @@
 //! How many calls executions have used up. **Invariant: what was used up stays used up**, for as long as a session of the execution
-//! is kept; the schema holds it too.
+//! is kept; the schema holds it too. Test `what_an_execution_used_up_outlives_the_process_and_never_falls`.
 
 use sqlx::{Row, sqlite::SqliteConnection, sqlite::SqliteRow};
 

@@ -1,4 +1,4 @@
-//! The fourteen stages of a call, in order. `docs/life-of-a-call.md` and `gateway/src/call.rs` follow this list.
+//! The fourteen stages of a call, in order. `docs/understand/life-of-a-call.md` and `gateway/src/call.rs` follow this list.
 
 use std::fmt;
 

@@ -2,6 +2,9 @@
 //!
 //! Sans-I/O: bytes go in, values come out; nothing here opens, reads or waits. Every decoder has a cap. What is not changed is
 //! never re-serialised: values are slices of the input, and messages are rebuilt by splicing those slices.
+//!
+//! **Invariant: everything has a cap.** Lines, events, depth, headers, bodies, results and lists. Tests
+//! `depth_and_size_have_limits`, `an_over_long_line_costs_that_line_only`, and those of the hostile server.
 
 pub mod buffers;
 pub mod canonical;

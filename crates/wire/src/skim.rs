@@ -5,6 +5,9 @@
 //! comes out serves to fail a request, and never to answer one.
 //!
 //! What has piled up before a message turned out too long is read in steps, so that whoever has others to serve can do so in between.
+//!
+//! **Invariant: whom an unreadable answer is for is told at once**, and nobody else hears of it. Tests
+//! `an_answer_above_the_cap_is_told_at_once_wherever_its_id_stands`, `a_servers_own_words_above_the_cap_fail_no_call`.
 
 use crate::{Json, Limits, json::decode_key, rpc::Id};
 

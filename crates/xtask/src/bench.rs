@@ -2,7 +2,7 @@
 //!
 //! Direct, floor and gate take turns on the same upstream with the same load, so the machine's mood falls on all of them. Ratios are
 //! taken within a round and the median of them is judged; absolute numbers are shown but promise nothing, save for what deciding
-//! costs, which is CPU time of one thread and has bounds of its own. `docs/bench.md` has the method. The smallest form (`--smoke`) runs in the gate of every change and judges nothing.
+//! costs, which is CPU time of one thread and has bounds of its own. `docs/understand/bench.md` has the method. The smallest form (`--smoke`) runs in the gate of every change and judges nothing.
 
 mod decide;
 mod judge;

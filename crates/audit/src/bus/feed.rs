@@ -3,6 +3,10 @@
 //! Memory is bounded by the batch, whatever the listener has to catch up with. A feed must never read a record at or above the
 //! number it is told to stop at: what is not acknowledged yet may be cut and written anew. What it cannot show (records that
 //! were removed, a damaged line) it counts, so that nothing is passed over in silence.
+//!
+//! **Invariant: a listener costs calls nothing, and is told what it missed.** Tests
+//! `a_live_listener_that_falls_behind_is_told_what_it_missed`, `what_is_not_durable_is_not_shown`,
+//! `a_stream_is_for_operators_bounded_and_particular`.
 
 use super::{Event, EventFilter, Place, project};
 use crate::read::segments;

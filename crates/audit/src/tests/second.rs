@@ -1,4 +1,4 @@
-//! A second implementation, in another language and written from `docs/ledger.md` alone, must come to the same conclusions.
+//! A second implementation, in another language and written from `docs/integrate/ledger-format.md` alone, must come to the same conclusions.
 
 use super::fake::*;
 use crate::*;

@@ -151,7 +151,7 @@ fn a_long_text_is_cut_at_a_character() {
     assert!(record.tool.ends_with("é…"));
 }
 
-/// The golden bytes of `docs/ledger.md`: changing them is changing the format.
+/// The golden bytes of `docs/integrate/ledger-format.md`: changing them is changing the format.
 #[test]
 fn the_bytes_are_as_documented() {
     let dir = tempfile::tempdir().unwrap();
@@ -162,9 +162,12 @@ fn the_bytes_are_as_documented() {
         .conclude(opened, &Outcome::new(Verdict::Permitted, Stage::Absorb))
         .unwrap();
     let text = std::fs::read_to_string(first_segment(dir.path())).unwrap();
-    let page = include_str!("../../../../docs/ledger.md");
+    let page = include_str!("../../../../docs/integrate/ledger-format.md");
     for line in text.lines() {
-        assert!(page.contains(line), "docs/ledger.md lacks\n{line}");
+        assert!(
+            page.contains(line),
+            "docs/integrate/ledger-format.md lacks\n{line}"
+        );
     }
 }
 

@@ -2,6 +2,10 @@
 //!
 //! In the newer protocol a client makes its call again with `inputResponses`, and that call passes every stage. In the older one the
 //! answer comes while the call is under way; this is where it passes them.
+//!
+//! **Invariant: whatever a client causes to be sent is weighed.** Answers and cancels are weighed as calls are, and
+//! task methods as their tools. Tests `an_answer_is_judged_and_on_record_before_it_leaves`,
+//! `a_cancel_is_weighed_like_a_call`, `a_task_is_judged_as_its_tool`.
 
 use policy::Judged;
 use vocab::{Rule, Violation};

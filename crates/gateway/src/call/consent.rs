@@ -4,6 +4,9 @@
 //! A person may take minutes, and the world moves meanwhile. So an approved call is decided again from Admit on, and what comes out
 //! must be bound to the same digest as what the person saw: caller, tool, definition, arguments, label, bundle. An approval is spent
 //! once. Nothing here can allow what an earlier stage refused.
+//!
+//! **Invariant: an agent does not approve itself**, unless the operator lets clients answer. Tests
+//! `an_agent_does_not_answer_for_itself`, `a_client_answers_where_the_operator_allows_it`.
 
 use std::{sync::Arc, time::Duration};
 

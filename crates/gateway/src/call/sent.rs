@@ -1,6 +1,6 @@
 //! What a call sends: every field that reaches the server, and the one text that all judges read.
 //!
-//! Invariant: what is not in a [`Sent`] is not forwarded, and everything in it is judged. The checks, the caller's security context, the
+//! **Invariant: what is not in a [`Sent`] is not forwarded, and everything in it is judged.** Test `what_is_sent_is_what_was_judged`. The checks, the caller's security context, the
 //! bundle, the person who is asked, the ledger's digest and the kept body all read [`Sent::judged`]: the arguments, and under
 //! [`BESIDE`] what goes beside them. Fields that the protocol does not know for a method are dropped.
 //!

@@ -2,7 +2,8 @@
 //!
 //! **Invariant: nobody outside keeps a place.** A call that waits for a person, or for its client to answer a server's question, gives its
 //! places among the calls in flight back and has one among those who wait instead. When the answer is there it takes its places
-//! again, at once: it was under way already. So at most as many calls as may wait come on top of those in flight.
+//! again, at once: it was under way already. So at most as many calls as may wait come on top of those in flight. Tests
+//! `abandoned_questions_hold_no_places`, `a_caller_leaves_at_most_64_questions_open`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,9 @@
 //! Building a catalog from what the servers showed and what people approved.
+//!
+//! **Invariant: two pairs never share a name.** Tests `no_two_pairs_meet_in_the_double_view`,
+//! `look_alike_tool_names_share_a_skeleton`, `server_ids_follow_the_grammar`,
+//! `names_that_meet_in_the_flat_view_belong_to_nobody_whoever_connects_first`,
+//! `shadowing_is_refused_whatever_the_start_order`.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -1,4 +1,7 @@
 //! One definition as a server showed it, and what is derived from it once.
+//!
+//! **Invariant: what a server says of itself decides nothing.** Tests `a_servers_own_hints_decide_nothing`,
+//! `effects_come_from_the_operator_then_the_lock_then_the_name_and_never_from_hints`.
 
 use std::sync::OnceLock;
 

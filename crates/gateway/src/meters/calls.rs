@@ -1,7 +1,8 @@
 //! How many calls an execution has made, and up to how many are on disk as used up.
 //!
 //! **Invariant: where there is a limit, a call goes on only if it is on disk as used up.** To spare the hot path, the disk is told in
-//! steps ahead of the count: a crash may cost an execution a few calls, and never gives one back.
+//! steps ahead of the count: a crash may cost an execution a few calls, and never gives one back. Tests
+//! `what_an_execution_used_up_survives_a_killed_gate`, `never_more_than_the_limit`.
 
 use std::{
     collections::HashMap,

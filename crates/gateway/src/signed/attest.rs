@@ -2,6 +2,9 @@
 //!
 //! Two proofs count: a bearer credential, and the secret of a workload that an operator let be launched. A session never gets more
 //! than its proof stands for: not another tenant, not another agent's name, not an execution that is somebody else's.
+//!
+//! **Invariant: attesting washes nothing off**, and gives nothing that the proof does not stand for. Tests
+//! `attesting_again_washes_nothing_off`, `only_the_diagonal_of_principals_sessions_and_tenants_passes`.
 
 use std::sync::{Arc, atomic::Ordering};
 

@@ -1,4 +1,7 @@
 //! Whose session a token names, and whether a call is that session's own.
+//!
+//! **Invariant: what was signed is what is called.** One parser reads the envelope, and the call is a slice of it.
+//! Tests `every_flipped_byte_is_refused`, `the_ledger_has_who_signed_what`.
 
 use std::time::Duration;
 

@@ -1,4 +1,7 @@
 //! All servers behind the gate, their tending tasks, and the catalog they add up to.
+//!
+//! **Invariant: only a list that a server gave replaces the one before.** A server that cannot be reached keeps its
+//! tools, and calls say that it is not available. Test `tools_of_a_server_that_is_down_stay_and_say_so`.
 
 use std::{
     collections::HashMap,

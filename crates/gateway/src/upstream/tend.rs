@@ -1,4 +1,8 @@
 //! Keeping one server connected: try, stay, and try again with growing pauses.
+//!
+//! **Invariant: the gate is ready before its servers, and none delays another.** Tests
+//! `the_gate_is_ready_before_its_servers`, `a_dead_or_slow_server_delays_nobody`,
+//! `a_late_servers_tools_appear_with_list_changed`, `giving_up_is_visible_and_retry_brings_it_back`.
 
 use std::{
     sync::{Arc, atomic::Ordering},

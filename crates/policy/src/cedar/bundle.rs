@@ -1,4 +1,8 @@
 //! A bundle: policies that were checked together, and the decisions they make.
+//!
+//! **Invariant: every doubt is a block.** A doubt is a policy that fails, an argument that cannot be read as the policy
+//! reads it, or nothing that permits. Tests `a_policy_that_fails_blocks_even_where_another_permits`,
+//! `more_than_a_policy_may_be_shown_is_a_block`, `nothing_that_permits_is_a_block_and_says_so`.
 
 use std::{collections::HashMap, fmt};
 

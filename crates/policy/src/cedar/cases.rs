@@ -76,7 +76,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Case>, Problem> {
         line: u32::try_from(line).unwrap_or(u32::MAX),
         column: u32::try_from(column).unwrap_or(u32::MAX),
         message,
-        fix: "docs/policy.md shows the fields of a case".to_owned(),
+        fix: "docs/operate/policy.md shows the fields of a case".to_owned(),
     };
     let parsed: File<'_> = serde_json::from_str(text).map_err(|error| {
         problem(

@@ -1,4 +1,7 @@
 //! From texts to rules: parse, read the annotations, check against the schema. Everything that is wrong is reported at once.
+//!
+//! **Invariant: a policy that names what does not exist is refused, with line and column.** Test
+//! `an_unknown_attribute_is_refused_where_it_stands`.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +20,7 @@ use super::{
 
 const ANNOTATIONS: &str =
     "@id, @effect, @agent, @operator, @rewrite, @matching and @with are the annotations there are";
-const SEE_SCHEMA: &str = "use only what the schema declares; docs/policy.md lists it";
+const SEE_SCHEMA: &str = "use only what the schema declares; docs/operate/policy.md lists it";
 
 /// How deep a policy's syntax may be. Cedar works through it by recursion, and the stack it is given is sized for this, with room to
 /// spare; frames of a debug build are several times as large.

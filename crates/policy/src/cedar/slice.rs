@@ -3,6 +3,8 @@
 //! Who calls and what is called stay the same from call to call, so a slice is worked out once and kept: the rules whose scope and
 //! settled conditions match, the entities, and the whole decision where no rule left reads the moment. A rule is left out only if
 //! Cedar itself says that it cannot match and cannot fail; so a slice decides as the whole bundle would.
+//!
+//! **Invariant: a slice decides as the whole bundle would.** Test `a_bundle_decides_as_plain_cedar_does`.
 
 use std::{
     collections::HashMap,

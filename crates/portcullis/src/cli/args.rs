@@ -414,7 +414,7 @@ pub struct AuditTail {
     /// Keep showing new records until interrupted
     #[arg(short, long)]
     pub follow: bool,
-    /// Show events instead of records: what each record says, in the names of docs/ledger.md
+    /// Show events instead of records, in the names of docs/operate/events.md
     #[arg(long)]
     pub events: bool,
     /// Everything from this position on, instead of the newest

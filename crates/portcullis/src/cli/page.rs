@@ -1,4 +1,4 @@
-//! `docs/cli.md`, drawn from the verbs and the exit codes.
+//! `docs/use/cli.md`, drawn from the verbs and the exit codes.
 
 use std::fmt::Write as _;
 

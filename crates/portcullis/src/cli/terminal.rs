@@ -1,6 +1,10 @@
 //! The last look at what the program writes: nothing in it makes a terminal do anything but show text, in the program's own colours.
 //!
 //! Whoever renders text tames it already. This stands behind all of them, and behind messages that were made elsewhere.
+//!
+//! **Invariant: nothing foreign is obeyed by a terminal.** Tests
+//! `nothing_a_server_says_is_obeyed_and_its_error_is_the_servers`,
+//! `escaping_changes_no_meaning_and_leaves_nothing_to_obey`.
 
 use std::{
     borrow::Cow,

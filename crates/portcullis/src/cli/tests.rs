@@ -216,7 +216,7 @@ fn generated_page_is_current() {
         !page.contains("--home <DIR>\n"),
         "options of every verb are told once"
     );
-    crate::generated::check("docs/cli.md", &page);
+    crate::generated::check("docs/use/cli.md", &page);
 }
 
 #[test]

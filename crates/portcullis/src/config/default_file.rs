@@ -10,7 +10,7 @@ pub fn default_file(executable: &Path) -> String {
     let program = yaml_scalar(&executable.to_string_lossy());
     format!(
         "\
-# Portcullis. Every key is explained in docs/config.md; `portcullis config check` finds mistakes,
+# Portcullis. Every key is explained in docs/use/config.md; `portcullis config check` finds mistakes,
 # `portcullis config explain` shows what is in force. Changes are picked up while the gate runs.
 
 # listen: 127.0.0.1:7878

@@ -1,7 +1,7 @@
 //! The one table of keys.
 //!
 //! Everything that must agree about the file is derived from it: what is accepted and of which type, the hint for a misspelt key,
-//! the defaults, the JSON Schema and `docs/config.md`. A key that is not here does not exist.
+//! the defaults, the JSON Schema and `docs/use/config.md`. A key that is not here does not exist.
 
 mod limits;
 mod oauth;
@@ -128,7 +128,7 @@ pub static ROOT: &[Key] = &[
         "policy",
         Kind::Table(POLICY),
         "",
-        "The rules that judge a call once it may be made at all; see docs/policy.md.",
+        "The rules that judge a call once it may be made at all; see docs/operate/policy.md.",
     ),
     key(
         "untrusted_influence",
@@ -147,7 +147,7 @@ pub static ROOT: &[Key] = &[
         "audit",
         Kind::Table(AUDIT),
         "",
-        "How long the ledger is kept, and where its events are sent; see docs/ledger.md.",
+        "How long the ledger is kept, and where its events are sent; see docs/operate/ledger.md and docs/operate/events.md.",
     ),
     key(
         "limits",
@@ -179,7 +179,7 @@ pub static ROOT: &[Key] = &[
         Kind::Named(CONTEXT, LISTED_CONTEXT),
         "{}",
         "What sessions of signed calls may do: a map from name to context, or a list of contexts that carry a `name`. A name is lower-case \
-         letters, digits and `-`, beginning with a letter; see docs/contexts.md.",
+         letters, digits and `-`, beginning with a letter; see docs/integrate/contexts.md.",
     ),
     key(
         "agents",
@@ -205,7 +205,7 @@ pub static ROOT: &[Key] = &[
         "oauth",
         Kind::Table(OAUTH),
         "",
-        "Take access tokens of identity providers too, as an OAuth 2.1 protected resource; see docs/oauth.md. Tokens of `portcullis token \
+        "Take access tokens of identity providers too, as an OAuth 2.1 protected resource; see docs/operate/oauth.md. Tokens of `portcullis token \
          new` stay good beside them.",
     ),
 ];

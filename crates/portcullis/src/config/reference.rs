@@ -1,4 +1,4 @@
-//! `docs/config.md`, drawn from the table of keys.
+//! `docs/use/config.md`, drawn from the table of keys.
 
 use std::fmt::Write as _;
 

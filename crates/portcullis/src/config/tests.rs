@@ -680,7 +680,7 @@ fn the_reference_has_a_section_for_every_table() {
 #[test]
 fn generated_files_are_current() {
     crate::generated::check("schema/portcullis.schema.json", &schema());
-    crate::generated::check("docs/config.md", &reference());
+    crate::generated::check("docs/use/config.md", &reference());
 }
 
 proptest! {

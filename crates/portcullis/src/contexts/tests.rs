@@ -102,7 +102,7 @@ fn a_manifest_with_a_mistake_says_where_and_nothing_is_loaded() {
 /// Every example of the page is one that the program reads.
 #[test]
 fn the_examples_of_the_page_are_read() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/contexts.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/integrate/contexts.md");
     let text = fs::read_to_string(page).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let examples: Vec<&str> = text

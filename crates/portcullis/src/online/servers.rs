@@ -1,4 +1,8 @@
 //! `servers add|classify|show` with a running gate: a person sees what a server offers before any of it is approved.
+//!
+//! **Invariant: what a verb classifies was shown first.** Tests
+//! `without_a_person_nothing_is_approved_and_what_is_odd_is_said`,
+//! `what_was_classified_without_a_gate_waits_for_a_person`, `only_what_a_person_was_shown_is_approved`.
 
 use std::{
     collections::BTreeMap,

@@ -108,7 +108,7 @@ pub(crate) fn render(summary: &Summary) -> String {
     card(&mut page, "The ledger", "", &ledger(summary));
     page.push_str(
         "<footer>Made by portcullis audit report. Figures are counted from the records that the ledger holds; \
-         docs/ledger.md says what verifying it proves, and what it cannot.</footer>\n</main>\n</body>\n</html>\n",
+         docs/operate/ledger.md says what verifying it proves, and what it cannot.</footer>\n</main>\n</body>\n</html>\n",
     );
     page
 }

@@ -1,7 +1,7 @@
 //! No secret in any byte written: fifty canaries in seven spellings through every door and every error path, then not one of them in the
 //! ledger, the kept arguments, the index, the state, the log, the snapshots, the exports or the reports.
 //!
-//! What counts as a secret is said in docs/ledger.md. *Held* canaries are values the gate itself holds: they count in every spelling.
+//! What counts as a secret is said in docs/operate/ledger.md. *Held* canaries are values the gate itself holds: they count in every spelling.
 //! *Shaped* ones look like well-known tokens and *strangers'* ones are credentials that nobody issued: those count as they are written
 //! and as JSON escapes them; what else a caller may have done to a text, only the caller knows.
 

@@ -1,6 +1,6 @@
 //! Both eras on both faces: every feature in every combination, over HTTP and stdio upstreams.
 //!
-//! A cell of the table either works or is refused for the reason `docs/bridging.md` gives. Nothing is skipped: a
+//! A cell of the table either works or is refused for the reason `docs/integrate/bridging.md` gives. Nothing is skipped: a
 //! refused cell is checked to be refused.
 
 use std::time::Duration;
@@ -101,12 +101,14 @@ async fn modern_client_modern_stdio_server() {
 #[test]
 fn the_bridging_page_shows_this_table() {
     let page =
-        std::fs::read_to_string(crate::support::workspace().join("docs/bridging.md")).unwrap();
+        std::fs::read_to_string(crate::support::workspace().join("docs/integrate/bridging.md"))
+            .unwrap();
     for feature in Feature::ALL {
         let row = page
             .lines()
             .find(|line| line.starts_with(&format!("| {feature:?} |")));
-        let row = row.unwrap_or_else(|| panic!("docs/bridging.md has no row for {feature:?}"));
+        let row =
+            row.unwrap_or_else(|| panic!("docs/integrate/bridging.md has no row for {feature:?}"));
         let carried = row
             .split('|')
             .filter(|cell| cell.trim_start().starts_with("carried"))

@@ -1,111 +1,112 @@
 //! The one integration binary: the shipped programs, started as a user starts them, judged from outside.
 //!
 //! Nothing here reaches into the gate's code. Upstreams are the everything fixture, the hostile upstream and other
-//! people's servers; clients are a plain JSON client and other people's SDKs.
+//! people's servers; clients are a plain JSON client and other people's SDKs. `testkit` has a map of the fixtures. Each line
+//! below says what its module shows; modules that show nothing themselves are marked as fixtures.
 
 #[cfg(test)]
-mod adding;
+mod adding; // A server is added with open eyes: nothing is approved unseen.
 #[cfg(all(test, feature = "campaign"))]
-mod agents;
+mod agents; // Every agent that npm offers, with a model on loopback (a campaign).
 #[cfg(test)]
-mod approvals;
+mod approvals; // A person agrees to one exact call, once, in time.
 #[cfg(test)]
-mod bundle_watch;
+mod bundle_watch; // Files of policies are watched like the configuration.
 #[cfg(test)]
-mod canaries;
+mod canaries; // No secret is in any byte that the gate writes.
 #[cfg(test)]
-mod clients;
+mod clients; // Other people's clients, with nothing but a URL and a token.
 #[cfg(test)]
-mod commands;
+mod commands; // What the command line prints, changes, and ends with.
 #[cfg(test)]
-mod configuration;
+mod configuration; // A bad file changes nothing and says what to write instead.
 #[cfg(test)]
-mod confinement;
+mod confinement; // The worker's jail from outside, a server's environment, processes left behind.
 #[cfg(test)]
-mod contexts;
+mod contexts; // Security contexts and manifests, from the file to the server.
 #[cfg(test)]
-mod corpus;
+mod corpus; // The configuration files that the fuzzer starts from.
 #[cfg(test)]
-mod crash;
+mod crash; // The gate is killed under load, and the ledger knows what is unknown.
 #[cfg(test)]
-mod door;
+mod door; // HTTP requests that are not quite requests.
 #[cfg(test)]
-mod endings;
+mod endings; // How conversations, credentials and the gate itself end.
 #[cfg(test)]
-mod eras;
+mod eras; // Every MCP feature between every pair of revisions.
 #[cfg(test)]
-mod events;
+mod events; // Events from the files and as a stream.
 #[cfg(test)]
-mod failures;
+mod failures; // The agent learns that it failed, the operator learns why.
 #[cfg(test)]
-mod fair;
+mod fair; // Nobody takes time, places, limits or disk from others.
 #[cfg(test)]
-mod foreign;
+mod foreign; // Fixture: other people's software at pinned versions.
 #[cfg(test)]
-mod full_disk;
+mod full_disk; // A full disk stops effects, and space brings them back.
 #[cfg(test)]
-mod holding;
+mod holding; // What the gate keeps for later has an owner, a bound and an end.
 #[cfg(test)]
-mod hostile;
+mod hostile; // One server is an enemy, and the others do not notice.
 #[cfg(test)]
-mod inspect;
+mod inspect; // Results have the declared shape and no secrets.
 #[cfg(test)]
-mod journey;
+mod journey; // One journey with every client that npm and PyPI offer.
 #[cfg(test)]
-mod lazy;
+mod lazy; // The gate is ready before its servers.
 #[cfg(test)]
-mod limits;
+mod limits; // Time, size and number have a definite end.
 #[cfg(test)]
-mod live_settings;
+mod live_settings; // Settings of the door follow the file at once.
 #[cfg(test)]
-mod oauth;
+mod oauth; // Access tokens of an identity provider.
 #[cfg(test)]
-mod operator;
+mod operator; // The verbs that change what callers may do.
 #[cfg(test)]
-mod outages;
+mod outages; // Sinks that were down lose nothing.
 #[cfg(test)]
-mod output;
+mod output; // What is printed of others' data.
 #[cfg(test)]
-mod permissions;
+mod permissions; // Users, departments, agents, rates, and one's own account.
 #[cfg(test)]
-mod policy_verbs;
+mod policy_verbs; // Policies are checked, tried, explained, compared, suggested.
 #[cfg(test)]
-mod preflight;
+mod preflight; // The checks before a call leaves, in their order.
 #[cfg(test)]
-mod pty;
+mod pty; // Fixture: the program on a terminal.
 #[cfg(test)]
-mod reading;
+mod reading; // Questions, stories, reports, exports and retention of the ledger.
 #[cfg(test)]
-mod reasons;
+mod reasons; // The reason of a refusal reaches whoever checks schemas.
 #[cfg(test)]
-mod reconcile;
+mod reconcile; // Clients, gate and server tell the same over random kills.
 #[cfg(test)]
-mod refusals;
+mod refusals; // Refused means that nothing happened, and that it is on record.
 #[cfg(test)]
-mod reload;
+mod reload; // A new configuration takes over, and unchanged servers do not notice.
 #[cfg(test)]
-mod rugpull;
+mod rugpull; // Definitions that change after somebody approved them.
 #[cfg(test)]
-mod seal;
+mod seal; // Signed calls through the shipped programs.
 #[cfg(test)]
-mod sent;
+mod sent; // What is sent is what was judged.
 #[cfg(test)]
-mod servers;
+mod servers; // Other people's servers, listed and called.
 #[cfg(test)]
-mod sharing;
+mod sharing; // The gate beside other programs in its home and on its machine.
 #[cfg(test)]
-mod support;
+mod support; // Fixture: a configuration, a gate, connected servers.
 #[cfg(test)]
-mod switched_off;
+mod switched_off; // What a person blocked is not started and is ended if it runs.
 #[cfg(test)]
-mod taint;
+mod taint; // What a session has seen decides where it may send.
 #[cfg(test)]
-mod terminal;
+mod terminal; // The program at a terminal, in a pipe and in a script.
 #[cfg(test)]
-mod unknown_ends;
+mod unknown_ends; // Calls that were refused, or whose end nobody saw.
 #[cfg(test)]
-mod verifying;
+mod verifying; // `audit verify` as an auditor runs it.
 #[cfg(test)]
-mod words;
+mod words; // Words of a server that are no result: lists, log messages, refusals.
 #[cfg(test)]
-mod worker_death;
+mod worker_death; // The worker dies or hangs, many times over.

@@ -25,7 +25,7 @@ impl Step {
     }
 }
 
-/// Every step, in order. `docs/privsep.md` lists the same names in the same order; a test compares them.
+/// Every step, in order. `docs/understand/privsep.md` lists the same names in the same order; a test compares them.
 pub const STEPS: &[Step] = &[
     Step {
         name: "process name",

@@ -4,7 +4,10 @@ use super::*;
 
 #[test]
 fn the_document_lists_the_steps_in_the_order_of_the_code() {
-    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/privsep.md");
+    let document = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/understand/privsep.md"
+    );
     let text = std::fs::read_to_string(document).unwrap();
     let documented: Vec<&str> = text
         .lines()

@@ -3,6 +3,10 @@
 //! An agent reads stable codes and plain sentences; causes stay in the operator's log. Results pass byte for byte except where the two
 //! eras disagree about a field. What the gate says itself never breaks the output schema of a tool: a client that checks one would show
 //! its own complaint instead of the reason.
+//!
+//! **Invariant: the gate's own words break no output schema.** Tests
+//! `what_the_gate_says_itself_never_breaks_an_output_schema`,
+//! `every_reason_is_readable_though_the_tool_declares_an_output_schema`.
 
 use bytes::Bytes;
 use gateway::{Action, Era, Outcome};

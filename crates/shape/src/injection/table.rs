@@ -1,4 +1,4 @@
-//! The table of injection patterns. `docs/injection.md` shows the same table to people, and a test holds them together.
+//! The table of injection patterns. `docs/operate/injection.md` shows the same table to people, and a test holds them together.
 //!
 //! Patterns of the text kind are matched against the *folded* text: lower case, look-alike letters made plain, invisible characters
 //! taken out, any white space one space. Patterns of the hidden kind are matched against the text as it came.

@@ -274,7 +274,7 @@ fn ordinary_arguments_pass() {
 
 #[test]
 fn the_page_shows_the_table() {
-    let page = include_str!("../../../../docs/injection.md");
+    let page = include_str!("../../../../docs/operate/injection.md");
     for rule in RULES {
         let row = format!(
             "| `{}` | {} | {} | {} |",
@@ -285,19 +285,19 @@ fn the_page_shows_the_table() {
         );
         assert!(
             page.contains(&row),
-            "docs/injection.md lacks the row\n{row}"
+            "docs/operate/injection.md lacks the row\n{row}"
         );
         let pattern = format!("{}:\n    {}\n", rule.name, rule.pattern);
         assert!(
             page.contains(&pattern),
-            "docs/injection.md lacks the pattern\n{pattern}"
+            "docs/operate/injection.md lacks the pattern\n{pattern}"
         );
     }
     let rows = page.lines().filter(|line| line.starts_with("| `")).count();
     assert_eq!(
         rows,
         RULES.len(),
-        "docs/injection.md shows rules that are gone"
+        "docs/operate/injection.md shows rules that are gone"
     );
 }
 

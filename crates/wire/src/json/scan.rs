@@ -1,4 +1,8 @@
 //! The one pass that validates a text. Recursion is bounded by `Limits::depth`.
+//!
+//! **Invariant: a text with two readings has none.** Duplicate keys, however spelled, and lone surrogates are refused.
+//! Tests `duplicate_keys_are_refused_at_every_depth`, `duplicate_keys_are_refused_at_any_depth_and_in_any_spelling`,
+//! `smuggled_requests_are_not_run`.
 
 use std::{borrow::Cow, ops::Range};
 

@@ -3,6 +3,8 @@
 //! Invariant: a call that names a user leaves on a connection that carries that user's credential, or it does not leave. Nothing here
 //! sends on the system's connection, which only tells who the server is, and nothing here knows the system's credential: [`Site`] holds
 //! what is left of the configuration without it.
+//!
+//! **Invariant: a user's account is used for that user only.** Test `a_users_own_account_is_used_and_no_other`.
 
 use std::{rc::Rc, time::Duration};
 

@@ -1,13 +1,18 @@
 //! Prose names only what exists, and shows the stages of a call as the code has them.
+//!
+//! **Invariant: prose names only what exists.** Rules `docs-name-what-exists`, `links` and `attacks`.
 
 use std::collections::BTreeSet;
 
-use super::{Finding, source, tree::Tree};
+use super::{Finding, pages, source, tree::Tree};
 
 const STAGE_LIST: &str = "crates/vocab/src/stage.rs";
-const STAGE_PAGE: &str = "docs/life-of-a-call.md";
+const STAGE_PAGE: &str = "docs/understand/life-of-a-call.md";
 const STAGE_CODE: &str = "crates/gateway/src/call.rs";
-const ATTACKS: &str = "docs/attacks.md";
+/// What fits a terminal beside the code. The page is read there.
+const STAGE_PAGE_COLUMNS: usize = 80;
+const CATALOGUE: &str = "crates/vocab/src/violation.rs";
+const ATTACKS: &str = "docs/understand/attacks.md";
 const CHANGELOG: &str = "CHANGELOG.md";
 
 /// Directories of ours; a path that starts with one of them is meant to exist.
@@ -109,7 +114,7 @@ fn missing_item(tree: &Tree, name: &str) -> Option<String> {
 }
 
 /// The insides of backticks.
-fn code_spans(line: &str) -> impl Iterator<Item = &str> {
+pub(super) fn code_spans(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
@@ -153,7 +158,10 @@ pub(crate) fn stages(tree: &Tree) -> Vec<Finding> {
                 format!("shows [{shown}]; the stages are [{}]", stages.join(", ")),
             ));
         }
-        Some(_) => {}
+        Some(page) => {
+            found.extend(unnamed_codes(page, tree.get(CATALOGUE).unwrap_or_default()));
+            found.extend(too_wide(page));
+        }
     }
     match tree.get(STAGE_CODE) {
         None => found.push(Finding::new(
@@ -180,6 +188,49 @@ fn listed_stages(text: &str) -> Vec<&str> {
                 .unwrap_or_default()
         })
         .collect()
+}
+
+/// Codes of the catalogue (`Code: Stage, …;`) that the page does not name in the section of their stage.
+fn unnamed_codes(page: &str, catalogue: &str) -> Vec<Finding> {
+    let rows = catalogue
+        .split_once("catalogue! {")
+        .and_then(|(_, rest)| rest.split_once("\n}"))
+        .map_or("", |(rows, _)| rows);
+    let mut found = Vec::new();
+    for line in rows.lines() {
+        let Some((code, rest)) = line.trim().split_once(": ") else {
+            continue;
+        };
+        let stage = rest.split(',').next().unwrap_or_default();
+        if !section(page, stage).contains(&format!("`{code}`")) {
+            found.push(Finding::new(
+                STAGE_PAGE,
+                format!("does not name `{code}` in the section of {stage}"),
+            ));
+        }
+    }
+    found
+}
+
+fn too_wide(page: &str) -> impl Iterator<Item = Finding> {
+    let wide = page
+        .lines()
+        .map(|line| line.chars().count())
+        .enumerate()
+        .filter(|(_, columns)| *columns > STAGE_PAGE_COLUMNS);
+    wide.map(|(at, columns)| {
+        let what = format!("{columns} columns; the page is read at {STAGE_PAGE_COLUMNS}");
+        Finding::at(STAGE_PAGE, at + 1, what)
+    })
+}
+
+/// What stands under the heading that names a stage, down to the next heading.
+fn section<'a>(page: &'a str, stage: &str) -> &'a str {
+    let names = |part: &&str| {
+        let heading = part.lines().next().unwrap_or_default();
+        source::has_word(heading, stage)
+    };
+    page.split("\n#").skip(1).find(names).unwrap_or_default()
 }
 
 /// Stages in the order the page first opens a row, heading or list item with them.
@@ -222,6 +273,7 @@ fn out_of_order(code: &str, stages: &[&str]) -> Option<Finding> {
 }
 
 pub(crate) fn attacks(tree: &Tree) -> Vec<Finding> {
+    let functions = pages::functions(tree);
     let mut found = Vec::new();
     for (at, line) in tree.get(ATTACKS).unwrap_or_default().lines().enumerate() {
         let is_name = |span: &&str| {
@@ -231,11 +283,7 @@ pub(crate) fn attacks(tree: &Tree) -> Vec<Finding> {
                     .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_:".contains(c))
         };
         for span in code_spans(line).filter(is_name) {
-            let function = format!("fn {}", span.rsplit("::").next().unwrap_or_default());
-            if !tree
-                .rust()
-                .any(|(_, text)| source::has_word(text, &function))
-            {
+            if !functions.contains(span.rsplit("::").next().unwrap_or_default()) {
                 found.push(Finding::at(
                     ATTACKS,
                     at + 1,

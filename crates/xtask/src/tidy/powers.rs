@@ -1,4 +1,8 @@
 //! Powers that a word in the source gives away: unsafe code, clocks, randomness, processes, the environment.
+//!
+//! **Invariant: pure crates stay pure.** `vocab`, `wire`, `flow`, `shape`, `policy` and `identity` touch no file,
+//! clock, randomness or runtime: rule `pure`. Elsewhere time and randomness come from few, listed files: rule `clock`.
+//! The environment is read in one place: rule `environment`.
 
 use super::{Finding, source, tree::Tree};
 

@@ -6,7 +6,7 @@ use super::{Finding, source, tree::Tree};
 use crate::check::testrun::OWN_MAIN;
 
 /// Lines a Rust file may have before it must be excused.
-const MAX_LINES: usize = 800;
+pub(super) const MAX_LINES: usize = 800;
 
 /// Long files and why each is one file.
 const LONG_FILES: &[(&str, &str)] = &[(

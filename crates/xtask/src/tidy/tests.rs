@@ -1,5 +1,7 @@
 //! Every rule, seen red once on a small tree, and green on the same tree repaired.
 
+mod prose;
+
 use super::{
     Finding, RULES, docs, links, powers, shape, source,
     tree::{Dependency, Linked, Member, Tree},
@@ -384,10 +386,13 @@ fn module_docs() {
 fn file_length() {
     green(&shape::file_length(&tree(&[(
         "crates/wire/src/a.rs",
-        &"\n".repeat(600),
+        &"\n".repeat(shape::MAX_LINES),
     )])));
     red(
-        &shape::file_length(&tree(&[("crates/wire/src/a.rs", &"\n".repeat(601))])),
+        &shape::file_length(&tree(&[(
+            "crates/wire/src/a.rs",
+            &"\n".repeat(shape::MAX_LINES + 1),
+        )])),
         &["crates/wire/src/a.rs"],
     );
 }
@@ -451,7 +456,7 @@ fn stages() {
     let check = |page: &str, code: &str| {
         docs::stages(&tree(&[
             ("crates/vocab/src/stage.rs", list),
-            ("docs/life-of-a-call.md", page),
+            ("docs/understand/life-of-a-call.md", page),
             ("crates/gateway/src/call.rs", code),
         ]))
     };
@@ -466,11 +471,11 @@ fn stages() {
     ));
     red(
         &check("| Verify |\n| Receive |\n| Conclude |", code),
-        &["docs/life-of-a-call.md"],
+        &["docs/understand/life-of-a-call.md"],
     );
     red(
         &check("| Receive |\n| Conclude |", code),
-        &["docs/life-of-a-call.md"],
+        &["docs/understand/life-of-a-call.md"],
     );
     red(
         &check(page, "receive(); conclude(); verify();"),
@@ -482,7 +487,10 @@ fn stages() {
     );
     red(
         &docs::stages(&tree(&[("crates/vocab/src/stage.rs", list)])),
-        &["docs/life-of-a-call.md", "crates/gateway/src/call.rs"],
+        &[
+            "docs/understand/life-of-a-call.md",
+            "crates/gateway/src/call.rs",
+        ],
     );
 }
 
@@ -490,7 +498,7 @@ fn stages() {
 fn attacks() {
     let check = |page: &str| {
         docs::attacks(&tree(&[
-            ("docs/attacks.md", page),
+            ("docs/understand/attacks.md", page),
             (
                 "crates/server/tests/a.rs",
                 "fn a_forged_origin_is_refused() {}",
@@ -502,7 +510,7 @@ fn attacks() {
     ));
     red(
         &check("| forged host | checked | `a_forged_host_is_refused` |"),
-        &["docs/attacks.md:1"],
+        &["docs/understand/attacks.md:1"],
     );
     green(&docs::attacks(&Tree::default()));
 }

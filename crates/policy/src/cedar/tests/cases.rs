@@ -37,7 +37,7 @@ fn a_malformed_file_of_cases_is_refused_with_its_place() {
         "{\"cases\": [\n  {\"name\": \"a\", \"server\": \"s\", \"target\": \"t\", \"expects\": \"allow\"}\n]}",
     );
     assert_eq!((typo.file.as_str(), typo.line), ("cases.json", 2));
-    assert!(typo.message.contains("`expects`") && typo.fix.contains("docs/policy.md"));
+    assert!(typo.message.contains("`expects`") && typo.fix.contains("docs/operate/policy.md"));
     let case = |more: &str| {
         refused(&format!(
             "{{\"cases\": [{{\"name\": \"a\", \"server\": \"s\", \"target\": \"t\", {more}}}]}}"

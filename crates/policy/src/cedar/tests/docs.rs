@@ -1,9 +1,9 @@
-//! What docs/policy.md shows is what works.
+//! What docs/operate/policy.md shows is what works.
 
 use super::{bundle, outcome};
 use crate::cedar::{Bundle, SCHEMA, cases};
 
-const PAGE: &str = include_str!("../../../../../docs/policy.md");
+const PAGE: &str = include_str!("../../../../../docs/operate/policy.md");
 
 /// The code blocks of the page in one language.
 fn blocks(language: &str) -> Vec<&'static str> {

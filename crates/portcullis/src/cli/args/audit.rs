@@ -180,7 +180,7 @@ pub(super) fn event(text: &str) -> Result<String, String> {
     match parts {
         (true, name) if is_name(name) => Ok(text.to_owned()),
         _ => {
-            Err("it is a name as in `InvocationFailed` or `MCPToolEvent::InvocationFailed`; docs/ledger.md lists them".to_owned())
+            Err("it is a name as in `InvocationFailed` or `MCPToolEvent::InvocationFailed`; docs/operate/events.md lists them".to_owned())
         }
     }
 }

@@ -170,7 +170,7 @@ pub struct PolicyCheck {
 }
 
 const TEST_EXAMPLE: &str = "\
-A file of cases is JSON; docs/policy.md has every field:
+A file of cases is JSON; docs/operate/policy.md has every field:
   {\"cases\": [
     {\"name\": \"on-call may restart\", \"user\": \"alice\", \"departments\": [\"oncall\"],
      \"server\": \"ops\", \"target\": \"restart\", \"arguments\": {\"service\": \"web\"},

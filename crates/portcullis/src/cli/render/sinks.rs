@@ -11,7 +11,7 @@ const MAX_NOTE: usize = 120;
 #[must_use]
 pub fn sinks(sinks: &[SinkView], style: Style) -> String {
     if sinks.is_empty() {
-        return "No sinks are configured, so events stay in the ledger. Add some under `audit.sinks` in portcullis.yaml; see docs/ledger.md\n".to_owned();
+        return "No sinks are configured, so events stay in the ledger. Add some under `audit.sinks` in portcullis.yaml; see docs/operate/events.md\n".to_owned();
     }
     let rows: Vec<Vec<Cell>> = sinks.iter().map(row).collect();
     table(
