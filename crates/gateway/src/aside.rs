@@ -75,7 +75,13 @@ impl Aside {
 
     /// Whether work on a text of this length would keep somebody waiting.
     pub(crate) fn is_long(&self, bytes: usize, now_us: impl FnOnce() -> u64) -> bool {
-        bytes >= LONG || bytes >= MEDIUM && now_us() < self.crowded_until_us.load(Ordering::Relaxed)
+        bytes >= LONG || bytes >= MEDIUM && self.is_crowded(now_us)
+    }
+
+    /// Whether more than one caller is there.
+    pub(crate) fn is_crowded(&self, now_us: impl FnOnce() -> u64) -> bool {
+        let until = self.crowded_until_us.load(Ordering::Relaxed);
+        until > 0 && now_us() < until
     }
 
     /// The caller's turn to work on a text of this length. If it is a long one, the call goes on aside.

@@ -32,6 +32,7 @@ use crate::{
     settings::{Accounts, Configuration, Rules, ServerSpec, Settings, Terms},
     signed::Signed,
     states::SpentStates,
+    turns::Turns,
     upstream::Hub,
     words::Unheard,
     workers::Workers,
@@ -87,6 +88,7 @@ pub(crate) struct Inner {
     strangers: StrangerCounter,
     pub(crate) refusals: RefusalCounter,
     pub(crate) aside: Aside,
+    turns: Turns,
     /// How many records survive a power cut; what listeners are woken by.
     durable: watch::Sender<u64>,
     call_ids: AtomicU64,
@@ -292,6 +294,7 @@ impl Gate {
             strangers: StrangerCounter::new(),
             refusals: RefusalCounter::default(),
             aside: Aside::default(),
+            turns: Turns::default(),
             call_ids: AtomicU64::new(1),
             reload: OnceLock::new(),
             editor: OnceLock::new(),
@@ -322,6 +325,13 @@ impl Gate {
     #[must_use]
     pub fn is_long(&self, bytes: usize) -> bool {
         self.0.aside.is_long(bytes, || self.0.now_us())
+    }
+
+    /// Waits until a request of this caller is next, where others are there too.
+    pub async fn turn(&self, caller: &Caller) {
+        if self.0.aside.is_crowded(|| self.0.now_us()) {
+            self.0.turns.turn(caller.key()).await;
+        }
     }
 
     /// Who presents this bearer token; `None` if nobody we know.

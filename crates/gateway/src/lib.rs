@@ -33,6 +33,7 @@ pub mod settings;
 mod signed;
 mod states;
 mod tokens;
+mod turns;
 mod upstream;
 mod words;
 mod workers;

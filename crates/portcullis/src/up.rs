@@ -71,6 +71,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
     }
     let credentials = wiring::credentials(home).map_err(Trouble::failed)?;
     sandbox::descriptors::raise();
+    sandbox::allocator::give_back_long_pieces();
     runtime()?.block_on(async {
         let state = State::open(&home.state_file())
             .await

@@ -1,6 +1,7 @@
 //! The walls: spawning, jails and the passing of descriptors.
 //!
 //! - [`spawn`] starts stdio servers with a cleared environment and gives their pipe ends back.
+//! - [`allocator`] bounds how much freed memory a process keeps.
 //! - [`descriptors`] raises how many of them may be open.
 //! - [`child`] owns what was started; nothing it started outlives it, daemons included.
 //! - [`jail`] starts the worker and, inside the worker, gives up every power it does not need.
@@ -19,6 +20,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("the walls are built from Linux system calls; this crate has no meaning elsewhere");
 
+pub mod allocator;
 pub mod child;
 pub mod descriptors;
 pub mod escape;

@@ -122,6 +122,7 @@ async fn admitted(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
         Err(refused) => return *refused,
     };
     crowd::recognise(&parts, &caller);
+    door.gate.turn(&caller).await;
     let (kind, reply) = match route {
         Route::Mcp(mount) => (
             "mcp-http",

@@ -29,6 +29,7 @@ use crate::{
 /// Runs the worker; the exit code is 0 after `shutdown` or the end of its input.
 #[must_use]
 pub fn main() -> ExitCode {
+    sandbox::allocator::give_back_long_pieces();
     let outcome = Args::read(std::env::args()).and_then(|args| match args {
         Args::Probe(aims) => probe(&aims),
         Args::Aggregator {

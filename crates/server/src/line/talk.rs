@@ -197,6 +197,7 @@ impl Talk {
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
+        self.door.gate.turn(&self.caller).await;
         let settings = self.door.gate.settings();
         let json = match validated(
             &self.door,

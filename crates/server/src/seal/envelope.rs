@@ -39,6 +39,7 @@ pub(super) async fn answer(door: &Door, request: &Request) -> Said {
     if let Some(guest) = &request.guest {
         guest.recognise(caller.id());
     }
+    door.gate.turn(&caller).await;
     // Of somebody we know: on record, as everything they are refused.
     let malformed = |id: Option<Json<'_>>, message: &str| {
         refused::note_one(
