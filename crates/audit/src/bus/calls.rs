@@ -8,8 +8,7 @@ use super::{Keys, Payload, Told, looked_at};
 use crate::record::{Record, TOOL_ERROR};
 use serde_json::{Value, json};
 use vocab::{Rule, ServerId};
-
-const COMMAND_TOOL: &str = "cmd.run";
+use wire::builtin;
 
 pub(super) fn told(record: &Record) -> Vec<Told> {
     match (record.kind.as_str(), record.verdict.as_str()) {
@@ -289,7 +288,7 @@ fn is_own(record: &Record) -> bool {
 }
 
 fn is_command(record: &Record) -> bool {
-    is_own(record) && record.tool == COMMAND_TOOL
+    is_own(record) && record.tool == builtin::RUN
 }
 
 /// Whether it was the command that was refused, and not the caller, its pace or the tool as such.

@@ -9,7 +9,7 @@ use policy::{
     context::{self, Scope},
 };
 use tokio::sync::OwnedSemaphorePermit;
-use vocab::{Fault, FaultKind, Rule, Stop, View, Violation};
+use vocab::{Fault, FaultKind, Rule, ServerId, Stop, View, Violation};
 use wire::Json;
 
 use super::{
@@ -95,7 +95,7 @@ impl Drop for Place {
 /// Under which a target is counted, whatever name it was asked for by. What is no tool has no count of its own.
 pub(crate) fn counted_as(target: &Target) -> String {
     match &target.definition {
-        None if target.spec.id != vocab::ServerId::built_in() => target.spec.id.to_string(),
+        None if target.spec.id != ServerId::built_in() => target.spec.id.to_string(),
         _ => View::Double.expose(&target.spec.id, &target.name),
     }
 }
@@ -141,7 +141,15 @@ impl NamesOf {
             name.to_owned()
         };
         let dotted = dotted_names(&target.spec, &target.name);
-        let others = [target.name.clone(), exposed].into_iter().chain(dotted);
+        let built_in = wire::builtin::find(name).filter(|_| target.spec.id == ServerId::built_in());
+        let aliases = built_in
+            .into_iter()
+            .flat_map(|tool| tool.other_names(name))
+            .map(str::to_owned);
+        let others = [target.name.clone(), exposed]
+            .into_iter()
+            .chain(dotted)
+            .chain(aliases);
         let others = others.filter(|other| *other != asked).collect();
         Self { asked, others }
     }
