@@ -27,7 +27,7 @@ use audit::{Intent, Opened};
 use flow::Step;
 use policy::{Binding, Bounded, Evidence, Facts, Influence, Judged, Permit, Weighed};
 use tokio::time::Instant;
-use vocab::{Effect, Fault, FaultKind, Mark, Rule, ServerId, Stop, Violation};
+use vocab::{Effect, Fault, FaultKind, Label, Mark, Rule, ServerId, Stop, Violation};
 
 use crate::{
     Ask, Proof,
@@ -41,6 +41,7 @@ use crate::{
     words::{Occasion, Pass},
 };
 use context::Place;
+use dispatch::Carried;
 pub(crate) use context::{Count, NamesOf, SoFar, boundary, counted_as, meters};
 use facts::Findings;
 pub(crate) use facts::question;
@@ -201,7 +202,7 @@ async fn attempt(
     let intent = intend(case, opened, &target, &permit, &args).await?;
     charge.into_iter().for_each(Charge::keep);
     let budget = permit.budget();
-    let raw = dispatch::dispatch(
+    let Carried { raw, label } = dispatch::dispatch(
         case,
         &target,
         (permit, intent, args),
@@ -212,7 +213,7 @@ async fn attempt(
     let its_turn = turn(case, raw.len(), wires).await;
     let inspected = inspect::inspect(case, &received, &target, raw, budget);
     drop(its_turn);
-    absorb(case, &target, inspected).await
+    absorb(case, &target, label, inspected).await
 }
 
 /// The caller's turn to work on a text of this length; a call that has a long one goes on where it keeps nobody waiting.
@@ -379,9 +380,10 @@ async fn intend(
 async fn absorb(
     case: Case<'_>,
     target: &Target,
+    label: Label,
     inspected: Result<inspect::Inspected, Stop>,
 ) -> Result<Delivered, Stop> {
-    let pass = show(case, target).await?;
+    let pass = show(case, target, label).await?;
     Ok(match inspected {
         Ok(inspect::Inspected {
             outcome,
@@ -402,14 +404,14 @@ async fn absorb(
     })
 }
 
-/// Evidence that words of this server may be shown to the caller.
-async fn show(case: Case<'_>, target: &Target) -> Result<Pass, Stop> {
+/// Evidence that words of this label may be shown to the caller.
+async fn show(case: Case<'_>, target: &Target, label: Label) -> Result<Pass, Stop> {
     Ok(case
         .gate
         .pass(
             &case.ask.caller,
             &target.spec,
-            target.mark(),
+            label,
             Occasion::Call(case.step),
         )
         .await?)

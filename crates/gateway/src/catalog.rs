@@ -137,11 +137,6 @@ impl Target {
     pub(crate) fn digest(&self) -> &str {
         self.definition.as_deref().map_or("", Definition::digest)
     }
-
-    /// What its results carry.
-    pub(crate) fn mark(&self) -> Mark {
-        mark_of(&self.spec, self.is_open_world)
-    }
 }
 
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use audit::Intent;
 use bytes::Bytes;
 use policy::Permit;
 use tokio::{sync::mpsc, time::Instant};
-use vocab::{Fault, FaultKind, Mark, Rule, Stop, Violation};
+use vocab::{Fault, FaultKind, Label, Mark, Rule, Stop, Violation};
 use wire::{Json, Text, mcp, rpc, worker::method, write::Object};
 
 use super::{
@@ -26,7 +26,7 @@ use crate::{
     room::Room,
     running::{Event, Order, Wires},
     upstream::{Status, Upstream},
-    words::Pass,
+    words::{self, Pass},
 };
 
 /// The worker keeps the time; this much later the gate stops waiting for the worker.
@@ -56,6 +56,13 @@ impl Raw {
     }
 }
 
+/// What came back, and what it carries.
+#[derive(Debug)]
+pub(super) struct Carried {
+    pub(super) raw: Raw,
+    pub(super) label: Label,
+}
+
 /// `Err`: nothing was sent, and the server had no say in it.
 pub(super) async fn dispatch(
     case: Case<'_>,
@@ -63,8 +70,9 @@ pub(super) async fn dispatch(
     (permit, intent, args): (Permit, Intent, Args),
     slots: &mut Slots,
     (decide, wires): (Decide, &mut Wires),
-) -> Result<Raw, Stop> {
+) -> Result<Carried, Stop> {
     let Case { gate, ask, .. } = case;
+    let label = words::label_of(&target.spec, target.is_open_world);
     if permit.digest() != &args.digest {
         return Err(Fault::new(
             FaultKind::Gate,
@@ -89,9 +97,9 @@ pub(super) async fn dispatch(
     )
     .await?;
     if matches!(ask.action, Action::Subscribe | Action::Unsubscribe) {
-        return Ok(subscribe(ask, target, &upstream, &link)
-            .await
-            .unwrap_or_else(Raw::Stopped));
+        let raw = subscribe(ask, target, &upstream, &link).await;
+        let raw = raw.unwrap_or_else(Raw::Stopped);
+        return Ok(Carried { raw, label });
     }
     listen_for_logs(ask, target, &upstream, &link).await;
     let time = left(case, budget.time)?;
@@ -105,6 +113,7 @@ pub(super) async fn dispatch(
         wires,
         slots,
         decide,
+        label: &label,
         pass: None,
         asked: Vec::new(),
         is_cancelled: false,
@@ -120,7 +129,8 @@ pub(super) async fn dispatch(
     ) {
         upstream.doubt();
     }
-    Ok(raw.unwrap_or_else(Raw::Stopped))
+    let raw = raw.unwrap_or_else(Raw::Stopped);
+    Ok(Carried { raw, label })
 }
 
 /// What is left of a call's time. It runs from when its target was found, or a person's answer came.
@@ -244,6 +254,8 @@ struct Exchange<'a> {
     wires: &'a mut Wires,
     /// Admit to Judge, for the answers.
     decide: Decide,
+    /// What everything carries that the server says.
+    label: &'a Label,
     /// Evidence that words of this server may be shown. Held as long as the call goes on, so that a reset in between does not wash
     /// their label off.
     pass: Option<Pass>,
@@ -338,7 +350,7 @@ impl Exchange<'_> {
             Some(pass) => pass.clone(),
             None => self
                 .pass
-                .insert(show(self.case, self.target).await?)
+                .insert(show(self.case, self.target, self.label.clone()).await?)
                 .clone(),
         };
         let its_turn = turn(self.case, message.len(), self.wires).await;

@@ -110,7 +110,8 @@ fn find(gate: &Inner, ask: &Ask, received: &Received<'_>) -> Result<Found, Viola
         Address::Resource(uri) => {
             let label = ask.caller.session().mark();
             let is_known = |target: &Target| {
-                words::is_for(&ask.caller, &target.spec) && words::covers(label, target.mark())
+                let mark = words::mark_of(&target.spec, target.is_open_world);
+                words::is_for(&ask.caller, &target.spec) && words::covers(label, mark)
             };
             catalog.resource(names.mount, uri, is_known)
         }

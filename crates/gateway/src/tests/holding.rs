@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use flow::{Session, Showable};
-use vocab::{Level, Mark, ServerId};
+use vocab::{Label, Level, Mark, ServerId};
 
 use crate::{
     Answer, Event, Running,
@@ -111,7 +111,7 @@ impl Scene {
         let text = party.account.take(bytes)?.hold(Bytes::new());
         let absorbed = party
             .session
-            .absorb(mark, &ServerId::parse("server").unwrap());
+            .absorb(&Label::of(mark, ServerId::parse("server").unwrap()));
         if let Some(unsaved) = party.session.unsaved() {
             party.session.saved(&unsaved);
         }

@@ -148,10 +148,10 @@ fn a_revoked_credential_is_inactive_in_hands_that_hold_it_already() {
         callers.identify("ta").unwrap(),
         callers.identify("tb").unwrap(),
     );
-    drop(b.session().absorb(
+    drop(b.session().absorb(&vocab::Label::of(
         vocab::Mark::trusted(vocab::Level::Restricted),
-        &ServerId::parse("s").unwrap(),
-    ));
+        ServerId::parse("s").unwrap(),
+    )));
     callers.replace(vec![credential("b", digest("tb"))]);
     assert!(!a.is_active() && callers.identify("ta").is_none());
     let again = callers.identify("tb").unwrap();

@@ -5,7 +5,7 @@
 //! are data and nobody approves their names, so those of a server above the caller's level are not listed at all.
 
 use policy::Permission;
-use vocab::{Mark, ServerId};
+use vocab::{Label, Mark, ServerId};
 
 use super::{Pass, Source, covers, is_for};
 use crate::{Caller, Gate, catalog::About, settings::ServerSpec};
@@ -71,8 +71,8 @@ fn held(caller: &Caller) -> (Mark, Pass) {
                 Pass::raised(
                     showable,
                     Source {
+                        label: Label::of(mark, origin.clone()),
                         server: origin,
-                        mark,
                     },
                 ),
             )
