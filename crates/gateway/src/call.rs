@@ -305,7 +305,7 @@ fn influence(case: Case<'_>) -> Influence {
 }
 
 fn bound(case: Case<'_>, facts: &Facts<'_>, target: &Target) -> Result<Bounded, Violation> {
-    policy::bound(facts, target.spec.budget(), case.gate.terms().ceiling)
+    policy::bound(facts, target.spec.budget, case.gate.terms().ceiling)
 }
 
 fn weigh(case: Case<'_>, facts: &Facts<'_>) -> Result<Weighed, Violation> {
@@ -340,7 +340,7 @@ fn judge(
 
 /// What nothing executes is not asked about and not begun. It is judged first: what is refused anyway is refused by its own rule.
 fn served(target: &Target) -> Result<(), Violation> {
-    if target.spec.id != ServerId::built_in() {
+    if target.route.is_some() {
         return Ok(());
     }
     let detail = format!(

@@ -29,7 +29,7 @@ use crate::{
     oauth::Providers,
     parking::Parking,
     places::Places,
-    settings::{Accounts, Configuration, Rules, ServerSpec, Settings, Terms},
+    settings::{Accounts, Configuration, Rules, ServerSpec, Settings, TargetSpec, Terms},
     signed::Signed,
     states::SpentStates,
     turns::Turns,
@@ -159,7 +159,7 @@ impl Inner {
     }
 
     /// Text of a server without secrets in it, and a remark for the operator if there were any.
-    pub(crate) fn redacted(&self, spec: &ServerSpec, text: Text) -> (Text, Option<String>) {
+    pub(crate) fn redacted(&self, spec: &TargetSpec, text: Text) -> (Text, Option<String>) {
         if !spec.redact_results {
             return (text, None);
         }

@@ -27,6 +27,7 @@ mod pins;
 mod places;
 mod refusals;
 mod room;
+mod route;
 mod running;
 mod seal;
 pub mod settings;

@@ -25,7 +25,7 @@ use bytes::Bytes;
 use flow::{Absorbed, Showable, Step};
 use vocab::{Fault, FaultKind, Integrity, Label, Mark, ServerId, Stop};
 
-use crate::{Caller, Change, Gate, gate::Inner, settings::ServerSpec};
+use crate::{Caller, Change, Gate, gate::Inner, settings::TargetSpec};
 
 /// Whose words they are, and what they carry. Whatever is kept to be shown later is kept with its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,7 +154,7 @@ impl Unheard {
 }
 
 /// What everything a server says carries.
-pub(crate) fn mark_of(spec: &ServerSpec, is_open_world: bool) -> Mark {
+pub(crate) fn mark_of(spec: &TargetSpec, is_open_world: bool) -> Mark {
     let integrity = if is_open_world {
         Integrity::Untrusted
     } else {
@@ -167,7 +167,7 @@ pub(crate) fn mark_of(spec: &ServerSpec, is_open_world: bool) -> Mark {
 }
 
 /// The same with where it comes from.
-pub(crate) fn label_of(spec: &ServerSpec, is_open_world: bool) -> Label {
+pub(crate) fn label_of(spec: &TargetSpec, is_open_world: bool) -> Label {
     Label::of(mark_of(spec, is_open_world), spec.id.clone())
 }
 
@@ -181,7 +181,7 @@ impl Inner {
     pub(crate) async fn pass(
         &self,
         caller: &Caller,
-        spec: &ServerSpec,
+        spec: &TargetSpec,
         label: Label,
         occasion: Occasion<'_>,
     ) -> Result<Pass, Withheld> {
@@ -224,7 +224,7 @@ impl Inner {
     pub(crate) fn words(
         &self,
         caller: &Caller,
-        spec: &ServerSpec,
+        spec: &TargetSpec,
         text: Bytes,
         pass: Pass,
     ) -> Words {
@@ -243,7 +243,7 @@ impl Inner {
 /// lets the caller call anything of the server.
 pub(crate) fn absorb(
     caller: &Caller,
-    spec: &ServerSpec,
+    spec: &TargetSpec,
     label: &Label,
     occasion: Occasion<'_>,
     may_call: impl FnOnce() -> bool,
@@ -266,7 +266,7 @@ pub(crate) fn absorb(
 }
 
 /// Whether a server exists for a caller and is kept for others.
-pub(crate) fn is_for(caller: &Caller, spec: &ServerSpec) -> bool {
+pub(crate) fn is_for(caller: &Caller, spec: &TargetSpec) -> bool {
     caller.sees(spec.tenant.as_deref()) && (spec.access.is_open() || caller.is_listed(&spec.access))
 }
 

@@ -403,9 +403,10 @@ async fn confirm(
     received: &Received<'_>,
     settled: Settled,
 ) -> Result<Settled, Stop> {
-    if settled.target.definition.is_none() {
+    let defined = settled.target.definition.is_some();
+    let Some(server) = settled.target.server().filter(|_| defined) else {
         return Ok(settled);
-    }
+    };
     let left = left(
         Case {
             begun: settled.begun,
@@ -413,7 +414,7 @@ async fn confirm(
         },
         settled.permit.budget().time,
     )?;
-    let looked = tokio::time::timeout(left, case.gate.hub.recheck(&settled.target.spec)).await;
+    let looked = tokio::time::timeout(left, case.gate.hub.recheck(server)).await;
     let late = |_| {
         Fault::new(
             FaultKind::Timeout,

@@ -140,7 +140,10 @@ impl NamesOf {
         } else {
             name.to_owned()
         };
-        let dotted = dotted_names(&target.spec, &target.name);
+        let dotted = target
+            .server()
+            .map(|server| dotted_names(server, &target.name))
+            .unwrap_or_default();
         let built_in = wire::builtin::find(name).filter(|_| target.spec.id == ServerId::built_in());
         let aliases = built_in
             .into_iter()

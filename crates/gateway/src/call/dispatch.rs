@@ -571,7 +571,7 @@ async fn subscribe(
         .str("server", target.spec.id.as_str())
         .str("uri", &target.name);
     let raw = last_word(
-        link.ask_within(verb, &params.finish(), target.spec.timeout)
+        link.ask_within(verb, &params.finish(), target.spec.budget.time)
             .await,
     );
     if raw.is_err() && ask.action == Action::Subscribe {

@@ -59,7 +59,8 @@ pub(super) fn inspect(
     let (actual, most) = (result.len(), budget.result_bytes);
     let limit = target
         .spec
-        .max_result_bytes
+        .budget
+        .result_bytes
         .min(gate.terms().ceiling.result_bytes);
     if actual > limit {
         let detail = format!(

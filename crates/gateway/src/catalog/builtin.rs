@@ -1,53 +1,58 @@
-//! The built-in tools as targets of calls. They are known, bounded and validated like every tool; a server that declares the capability serves
-//! them. Where none does, nothing here executes them yet, and a call is refused with `ToolNotServed` once it was judged.
+//! The built-in tools as targets of calls. They are known, bounded and validated like every tool; a server that declares the capability
+//! serves them. Where none does and the gate does not either, a call is refused with `ToolNotServed` once it was judged.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, LazyLock},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use vocab::{Level, ServerId};
+use policy::Budget;
+use vocab::ServerId;
+use wire::builtin::{self, Tool};
 
 use super::Target;
-use crate::settings::{Access, Allow, Arrivals, ServerSpec, Standing, ToolRule, Transport};
+use crate::{
+    meters::Metered,
+    pins,
+    settings::{Access, Standing, TargetSpec, ToolRule},
+};
 
-static SPEC: LazyLock<Arc<ServerSpec>> = LazyLock::new(|| {
-    Arc::new(ServerSpec {
+/// What one call of the gate's own tools may cost.
+const BUDGET: Budget = Budget {
+    time: Duration::from_secs(60),
+    result_bytes: 1 << 20,
+};
+
+/// The built-in tool of this name, if there is one.
+pub(crate) fn find(name: &str) -> Option<Arc<Target>> {
+    let tool = builtin::find(name)?;
+    Some(Arc::new(Target {
+        spec: Arc::new(terms(tool)),
+        route: None,
+        name: name.to_owned(),
+        era: None,
+        header_params: Vec::new(),
+        definition: None,
+        is_typed: !tool.output.is_empty(),
+        standing: pins::Standing::Approved,
+        effect: tool.effect,
+        is_open_world: tool.is_open_world,
+        meters: Metered::default(),
+        is_absent: false,
+    }))
+}
+
+/// Everybody may use it, within the context that bounds them.
+fn terms(tool: &Tool) -> TargetSpec {
+    TargetSpec {
         id: ServerId::built_in(),
-        transport: Transport::Nothing,
-        // In-house, as far as anything can be said of what nothing executes.
-        classification: Some(Level::Confidential),
+        classification: Some(tool.ceiling),
         blocked: None,
-        standing: Standing::Skipped("built in".to_owned()),
-        timeout: Duration::from_secs(60),
-        max_result_bytes: 1 << 20,
+        standing: Standing::Enabled,
+        budget: BUDGET,
         access: Access::default(),
         rate: None,
         default_rule: ToolRule::default(),
         rules: BTreeMap::new(),
-        open_world: None,
         injection_scan: false,
         redact_results: true,
-        new_definitions: Arrivals::Quarantine,
-        narrowed_definitions: Arrivals::Quarantine,
-        recheck: Duration::MAX,
-        health: None,
-        allow: Allow {
-            sampling: false,
-            roots: false,
-            elicitation: false,
-        },
-        capabilities: Vec::new(),
         tenant: None,
-    })
-});
-
-/// The built-in tool of this name, if there is one.
-pub(crate) fn find(name: &str) -> Option<Arc<Target>> {
-    let tool = wire::builtin::find(name)?;
-    let mut target = Target::unseen(Arc::clone(&SPEC), name);
-    target.effect = tool.effect;
-    target.is_open_world = tool.is_open_world;
-    Some(Arc::new(target))
+    }
 }

@@ -8,7 +8,7 @@ use policy::Permission;
 use vocab::{Label, Mark, ServerId};
 
 use super::{Pass, Source, covers, is_for};
-use crate::{Caller, Gate, catalog::About, settings::ServerSpec};
+use crate::{Caller, Gate, catalog::About, settings::TargetSpec};
 
 /// The four lists of MCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -136,7 +136,7 @@ impl Sight {
         covers(self.key.mark, mark)
     }
 
-    pub(crate) fn is_for(&self, spec: &ServerSpec) -> bool {
+    pub(crate) fn is_for(&self, spec: &TargetSpec) -> bool {
         is_for(&self.caller, spec)
     }
 
