@@ -4,7 +4,6 @@
 //! nowhere else: [`policy::Permit`] comes only out of Judge, [`audit::Intent`] only out of the ledger, and Dispatch spends both. The
 //! first stage to refuse wins; whatever happens, Conclude records it, and only then does the door get a reply.
 
-mod abilities;
 mod adapt;
 mod answers;
 mod conclude;
@@ -21,7 +20,7 @@ mod server_error;
 mod shape;
 mod slots;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use audit::{Intent, Opened};
 use flow::Step;
@@ -35,23 +34,27 @@ use crate::{
     catalog::Target,
     gate::Inner,
     meters::Charge,
+    route::{CallerSide, Carried},
     running::{Event, Outcome, Wires},
     settings::Rules,
     tokens::OpenState,
     words::{Occasion, Pass},
 };
+pub(crate) use answers::{judge as judge_answer, record as record_answer};
+pub(crate) use consent::{Decide, KEY as APPROVAL_KEY};
 use context::Place;
-use dispatch::Carried;
 pub(crate) use context::{Count, NamesOf, SoFar, boundary, counted_as, meters};
+pub(crate) use dispatch::Order;
 use facts::Findings;
 pub(crate) use facts::question;
 pub(crate) use receive::{Received, receive};
 pub(crate) use resolve::look_up;
 pub(crate) use sent::{Sent, parameters_of};
-use shape::Args;
+use shape::Load;
+pub(crate) use slots::Slots;
+use slots::admit;
 #[cfg(test)]
 pub(crate) use slots::{FEW_WAITING, MAX_WAITING, MAX_WAITING_IN_ALL, Waiting};
-use slots::{Slots, admit};
 
 /// What every stage can look at: the call as it came, who is calling, and the rules in force.
 #[derive(Clone, Copy)]
@@ -131,7 +134,7 @@ async fn attempt(
     fn decide(
         case: Case<'_>,
         received: &Received<'_>,
-        target: &Target,
+        target: &Arc<Target>,
         count: Count,
     ) -> Result<Decided, Violation> {
         let names = NamesOf::new(&case, received, target);
@@ -154,22 +157,16 @@ async fn attempt(
             let bounded = bound(case, &facts, target)?;
             let weighed = weigh(case, &facts)?;
             let (shaped, args) = shape::shape(case, received, target, &sent, &facts)?;
-            let judged = judge(
-                case,
-                received,
-                target,
-                &facts,
-                Evidence {
-                    admitted,
-                    bounded,
-                    weighed,
-                    shaped,
-                },
-                args.digest,
-            )?;
+            let evidence = Evidence {
+                admitted,
+                bounded,
+                weighed,
+                shaped,
+            };
+            let target = Arc::clone(target);
+            let judged = judge(case, received, &facts, evidence, Load { target, args })?;
             Ok(Decided {
                 judged,
-                args,
                 slots,
                 charge: context::charge(count, &meters)?,
             })
@@ -180,16 +177,14 @@ async fn attempt(
     drop(its_turn);
     let charge = decided.charge.take();
     place.keep(case).await?;
-    if let Err(unserved) = served(&target) {
+    if target.route.is_none() {
         // It passed everything else, so it counts as a call does: against its execution, and against its rate.
         charge.into_iter().for_each(Charge::keep);
-        return Err(unserved.into());
+        return Err(unserved(&target).into());
     }
     let settled = consent::consent(case, opened, &received, target, decided, decide, wires).await?;
     let Settled {
         permit,
-        args,
-        target,
         mut slots,
         begun,
         is_approved,
@@ -199,17 +194,16 @@ async fn attempt(
         is_approved,
         ..case
     };
-    let intent = intend(case, opened, &target, &permit, &args).await?;
+    let intent = intend(case, opened, &permit).await?;
     charge.into_iter().for_each(Charge::keep);
-    let budget = permit.budget();
-    let Carried { raw, label } = dispatch::dispatch(
+    let (target, budget) = (Arc::clone(&permit.load().target), permit.budget());
+    let side = CallerSide {
         case,
-        &target,
-        (permit, intent, args),
-        &mut slots,
-        (decide, wires),
-    )
-    .await?;
+        wires,
+        slots: &mut slots,
+        decide,
+    };
+    let Carried { raw, label } = dispatch::dispatch(permit, intent, side).await?;
     let its_turn = turn(case, raw.len(), wires).await;
     let inspected = inspect::inspect(case, &received, &target, raw, budget);
     drop(its_turn);
@@ -217,7 +211,7 @@ async fn attempt(
 }
 
 /// The caller's turn to work on a text of this length; a call that has a long one goes on where it keeps nobody waiting.
-async fn turn(case: Case<'_>, bytes: usize, wires: &Wires) -> Turn {
+pub(crate) async fn turn(case: Case<'_>, bytes: usize, wires: &Wires) -> Turn {
     case.gate
         .aside
         .turn(&case.ask.caller, bytes, || case.gate.now_us(), wires)
@@ -230,20 +224,17 @@ pub(crate) fn find(case: Case<'_>, target: &Target) -> Findings {
     Findings::new(&case.ask.caller, case.ask.action, target, has_account)
 }
 
-/// The verdict of Judge, for exactly these arguments.
-struct Decided {
-    judged: Judged,
-    args: Args,
+/// The verdict of Judge, for exactly what was judged.
+pub(crate) struct Decided {
+    judged: Judged<Load>,
     slots: Slots,
     /// What it counts against its limits, unless it was counted before.
     charge: Option<Charge>,
 }
 
-/// What Consent leaves: a permit that needs nobody's word any more, and the target it is for.
+/// What Consent leaves: a permit that needs nobody's word any more.
 struct Settled {
-    permit: Permit,
-    args: Args,
-    target: Arc<Target>,
+    permit: Permit<Load>,
     slots: Slots,
     /// From when its time runs, and whether a person approved it.
     begun: Instant,
@@ -317,11 +308,11 @@ fn weigh(case: Case<'_>, facts: &Facts<'_>) -> Result<Weighed, Violation> {
 fn judge(
     case: Case<'_>,
     received: &Received<'_>,
-    target: &Target,
     facts: &Facts<'_>,
     evidence: Evidence,
-    digest: [u8; 32],
-) -> Result<Judged, Violation> {
+    load: Load,
+) -> Result<Judged<Load>, Violation> {
+    let target = Arc::clone(&load.target);
     let caller = conclude::bound_caller(&case.ask.caller);
     let binding = Binding {
         caller: &caller,
@@ -332,33 +323,29 @@ fn judge(
         facts,
         evidence,
         &case.rules.bundle,
-        question(&case, received, target, facts.sent),
+        question(&case, received, &target, facts.sent),
         binding,
-        digest,
+        load,
     )
 }
 
 /// What nothing executes is not asked about and not begun. It is judged first: what is refused anyway is refused by its own rule.
-fn served(target: &Target) -> Result<(), Violation> {
-    if target.route.is_some() {
-        return Ok(());
-    }
+fn unserved(target: &Target) -> Violation {
     let detail = format!(
         "nothing here executes `{}`; a server that declares it among its `capabilities` would",
         target.name
     );
-    Err(Violation::new(Rule::ToolNotServed, detail))
+    Violation::new(Rule::ToolNotServed, detail)
 }
 
 /// No record, no action; and what changes something is on the disk first.
 async fn intend(
     case: Case<'_>,
     opened: &mut Opened,
-    target: &Target,
-    permit: &Permit,
-    args: &Args,
+    permit: &Permit<Load>,
 ) -> Result<Intent, Violation> {
-    conclude::weighed(case, opened, target, permit, args);
+    conclude::weighed(case, opened, permit);
+    let target = &permit.load().target;
     let (ledger, states) = (&case.gate.ledger, &case.gate.states);
     if let Some(state) = case.state {
         states.spend(state, case.gate.now_ms())?;
@@ -405,7 +392,7 @@ async fn absorb(
 }
 
 /// Evidence that words of this label may be shown to the caller.
-async fn show(case: Case<'_>, target: &Target, label: Label) -> Result<Pass, Stop> {
+pub(crate) async fn show(case: Case<'_>, target: &Target, label: Label) -> Result<Pass, Stop> {
     Ok(case
         .gate
         .pass(
@@ -422,7 +409,20 @@ fn current_label(ask: &Ask) -> Mark {
     ask.caller.session().mark()
 }
 
-fn worker_lost() -> Stop {
+/// What is left of a call's time. It runs from when its target was found, or a person's answer came.
+pub(crate) fn left(case: Case<'_>, time: Duration) -> Result<Duration, Stop> {
+    let left = time.saturating_sub(case.begun.elapsed());
+    if left.is_zero() {
+        return Err(Fault::new(
+            FaultKind::Timeout,
+            "the call's time was over before it could be sent",
+        )
+        .into());
+    }
+    Ok(left)
+}
+
+pub(crate) fn worker_lost() -> Stop {
     Fault::new(
         FaultKind::Worker,
         "the worker was lost while the call was in flight",

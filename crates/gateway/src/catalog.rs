@@ -142,7 +142,7 @@ impl Target {
     pub(crate) fn server(&self) -> Option<&Arc<ServerSpec>> {
         match &self.route {
             Some(Route::Server(server)) => Some(server),
-            None => None,
+            _ => None,
         }
     }
 

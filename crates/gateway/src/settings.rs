@@ -10,8 +10,8 @@ use state::State;
 use vocab::{Redacted, ServerId};
 
 pub use target::{
-    Access, Allow, Arrivals, Health, HealthMethod, HttpKind, Rate, ServerSpec, Standing, TargetSpec,
-    Text, ToolRule, Transport,
+    Access, Allow, Arrivals, Health, HealthMethod, HttpKind, Rate, ServerSpec, Standing,
+    TargetSpec, Text, ToolRule, Transport,
 };
 
 use crate::{Credential, Pins};

@@ -304,11 +304,18 @@ impl Gate {
     /// again. So it is since a reset, which threw them away: the label no longer includes them.
     pub fn pass_kept(&self, caller: &Caller, source: &Source) -> Option<Pass> {
         let inner = self.inner();
-        let spec = inner.hub.upstream(&source.server)?.spec();
-        let absorbed = absorb(caller, &spec, &source.label, Occasion::Unasked, || {
-            inner.lists_any_of(caller, &spec)
-        })
-        .ok()?;
+        let absorbed = match inner.hub.upstream(&source.server) {
+            Some(upstream) => {
+                let spec = upstream.spec();
+                let may_call = || inner.lists_any_of(caller, &spec);
+                absorb(caller, &spec, &source.label, Occasion::Unasked, may_call).ok()?
+            }
+            // The gate's own words are for everybody whose label includes what they carry.
+            None if source.server == ServerId::built_in() && caller.is_active() => {
+                caller.session().absorb_known(&source.label)?
+            }
+            None => return None,
+        };
         absorbed
             .durable()
             .ok()

@@ -21,16 +21,19 @@ pub enum Family {
     Web,
     Mail,
     Management,
+    /// The gate's own, which no server can take.
+    Own,
 }
 
 impl Family {
     /// In the order in which people are told of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Command,
         Self::Files,
         Self::Web,
         Self::Mail,
         Self::Management,
+        Self::Own,
     ];
 
     /// The word before the dot.
@@ -42,6 +45,7 @@ impl Family {
             Self::Web => "web",
             Self::Mail => "email",
             Self::Management => "aegis",
+            Self::Own => "portcullis",
         }
     }
 
@@ -62,6 +66,8 @@ impl Family {
 /// Who executes a tool where no server declares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Executor {
+    /// The gate, out of what it knows itself.
+    Gate,
     /// The gate, on volumes.
     Volume,
     /// The worker, in the role that fetches.
@@ -78,6 +84,7 @@ impl Executor {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Gate => "gate",
             Self::Volume => "volume",
             Self::Web => "web",
             Self::Command => "command",
@@ -152,8 +159,6 @@ pub mod argument {
 
 /// The one tool for the web whose arguments name no host: the search engine's is meant.
 pub const SEARCH: &str = "web.search";
-/// The tool that runs commands.
-pub const RUN: &str = "cmd.run";
 
 /// Every tool, in the order of their names.
 pub fn all() -> impl Iterator<Item = &'static Tool> {

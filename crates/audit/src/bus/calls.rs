@@ -8,7 +8,8 @@ use super::{Keys, Payload, Told, looked_at};
 use crate::record::{Record, TOOL_ERROR};
 use serde_json::{Value, json};
 use vocab::{Rule, ServerId};
-use wire::builtin;
+
+const COMMAND_TOOL: &str = "cmd.run";
 
 pub(super) fn told(record: &Record) -> Vec<Told> {
     match (record.kind.as_str(), record.verdict.as_str()) {
@@ -288,7 +289,7 @@ fn is_own(record: &Record) -> bool {
 }
 
 fn is_command(record: &Record) -> bool {
-    is_own(record) && record.tool == builtin::RUN
+    is_own(record) && record.tool == COMMAND_TOOL
 }
 
 /// Whether it was the command that was refused, and not the caller, its pace or the tool as such.

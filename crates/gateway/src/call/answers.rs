@@ -7,6 +7,8 @@
 //! task methods as their tools. Tests `an_answer_is_judged_and_on_record_before_it_leaves`,
 //! `a_cancel_is_weighed_like_a_call`, `a_task_is_judged_as_its_tool`.
 
+use std::sync::Arc;
+
 use policy::Judged;
 use vocab::{Rule, Violation};
 
@@ -28,9 +30,9 @@ impl Answer {
 
 /// Admit to Judge. A person who approved the call approved that its server may ask. Where nobody was asked, and only the answer makes it
 /// a call that somebody would be asked about, it is refused.
-pub(super) fn judge(
+pub(crate) fn judge(
     case: Case<'_>,
-    target: &Target,
+    target: &Arc<Target>,
     decide: Decide,
     key: &str,
     answer: &Answer,
@@ -63,7 +65,7 @@ pub(super) fn judge(
 }
 
 /// No record, no action.
-pub(super) fn record(
+pub(crate) fn record(
     case: Case<'_>,
     target: &Target,
     key: &str,

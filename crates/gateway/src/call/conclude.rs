@@ -9,7 +9,7 @@ use super::{
     Case, Delivered, Received, current_label,
     receive::{Address, receive},
     sent::Sent,
-    shape::Args,
+    shape::Load,
 };
 use crate::{
     Ask, Caller, Proof,
@@ -122,13 +122,8 @@ pub(super) fn unresolved(opened: &mut Opened, received: &Received<'_>) {
 }
 
 /// What the decision was made on.
-pub(super) fn weighed(
-    case: Case<'_>,
-    opened: &mut Opened,
-    target: &Target,
-    permit: &Permit,
-    args: &Args,
-) {
+pub(super) fn weighed(case: Case<'_>, opened: &mut Opened, permit: &Permit<Load>) {
+    let Load { target, args } = permit.load();
     opened.facts.label = permit.label().to_string().into();
     opened.facts.after = case.step.after().to_string().into();
     opened.facts.policy = permit.policies().join(" ").into();

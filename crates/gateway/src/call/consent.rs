@@ -22,24 +22,26 @@ use wire::{
 };
 
 use super::{
-    Case, Count, Decided, Received, Settled, dispatch::left, in_force, receive, resolve, sent,
+    Case, Count, Decided, Received, Settled, in_force, left, receive, resolve, sent, shape::Load,
     slots::Waiting,
 };
 use crate::{
     Answer, Ask,
     catalog::Target,
     finish::Phase,
-    running::{Event, Order, Wires},
+    route,
+    running::{Event, FromClient, Wires},
     words::Words,
 };
 
 /// How often a waiting client is told that it waits.
 const REMINDER: Duration = Duration::from_secs(10);
 /// The key of our own question to the client; servers' keys are numbers.
-pub(super) const KEY: &str = "portcullis-approval";
+pub(crate) const KEY: &str = "portcullis-approval";
 
 /// Admit to Judge, as `call.rs` has it.
-pub(super) type Decide = fn(Case<'_>, &Received<'_>, &Target, Count) -> Result<Decided, Violation>;
+pub(crate) type Decide =
+    fn(Case<'_>, &Received<'_>, &Arc<Target>, Count) -> Result<Decided, Violation>;
 
 pub(super) async fn consent(
     case: Case<'_>,
@@ -50,17 +52,12 @@ pub(super) async fn consent(
     decide: Decide,
     wires: &mut Wires,
 ) -> Result<Settled, Stop> {
-    let Decided {
-        judged,
-        args,
-        slots,
-        ..
-    } = settle_rewrite(case, &target, decided, decide)?;
+    let Decided { judged, slots, .. } = settle_rewrite(case, &target, decided, decide)?;
     if matches!(judged, Judged::Asked(_))
         && let Some(ask) = sent::untraced(case.ask)
     {
         // The same call made again must find this question open.
-        drop((args, slots));
+        drop((judged, slots));
         let (case, received) = (Case { ask: &ask, ..case }, receive(&ask)?);
         let decided = decide(case, &received, &target, Count::Look)?;
         return Box::pin(consent(
@@ -71,8 +68,6 @@ pub(super) async fn consent(
     let settled = match judged {
         Judged::Permitted(permit) => Settled {
             permit,
-            args,
-            target,
             slots,
             begun: case.begun,
             is_approved: false,
@@ -86,10 +81,12 @@ pub(super) async fn consent(
         }
         Judged::Asked(asked) => {
             // A person's time is nobody's place among the calls in flight; those who wait have places of their own.
-            drop((args, slots));
+            drop(slots);
             let _waiting =
                 Waiting::of(case).ok_or_else(|| too_many("too many of its calls wait"))?;
             let approval = open(case, &target, &asked).await?;
+            // Nothing of it is kept meanwhile: who says yes says it to what is decided then.
+            drop(asked);
             opened.facts.approval = approval.id.clone().into();
             wait(case, &approval, wires).await?;
             spend(case, received, decide).await?
@@ -101,7 +98,7 @@ pub(super) async fn consent(
 /// A rewritten call is decided like the original was, once.
 pub(super) fn settle_rewrite(
     case: Case<'_>,
-    target: &Target,
+    target: &Arc<Target>,
     decided: Decided,
     decide: Decide,
 ) -> Result<Decided, Violation> {
@@ -126,7 +123,7 @@ pub(super) fn settle_rewrite(
 }
 
 /// The open question for this very call: a new one, or the one that waits already.
-async fn open(case: Case<'_>, target: &Target, asked: &Asked) -> Result<Approval, Stop> {
+async fn open(case: Case<'_>, target: &Target, asked: &Asked<Load>) -> Result<Approval, Stop> {
     let gate = case.gate;
     let now_ms = gate.now_ms();
     let origins = case.ask.caller.session().label().origins;
@@ -250,10 +247,10 @@ async fn wait(case: Case<'_>, approval: &Approval, wires: &mut Wires) -> Result<
                 let detail = format!("the client left while approval {} was open; it stays open", approval.id);
                 return Err(Fault::new(FaultKind::Cancelled, detail).into());
             }
-            order = wires.orders.recv(), if orders_open => match order {
-                Some(Order::Answer { key, answer }) if key == KEY => answered(case, approval, &answer).await?,
-                Some(Order::Answer { .. }) => {}
-                Some(Order::Cancel) => return Err(Fault::new(FaultKind::Cancelled, "cancelled while waiting for approval").into()),
+            order = wires.from_client.recv(), if orders_open => match order {
+                Some(FromClient::Answer { key, answer }) if key == KEY => answered(case, approval, &answer).await?,
+                Some(FromClient::Answer { .. }) => {}
+                Some(FromClient::Cancel) => return Err(Fault::new(FaultKind::Cancelled, "cancelled while waiting for approval").into()),
                 None => orders_open = false,
             },
             () = gate.flights.reached(Phase::Closing) => {
@@ -357,12 +354,7 @@ async fn spend(case: Case<'_>, received: &Received<'_>, decide: Decide) -> Resul
     in_force(case)?;
     let target = resolve::resolve(case, received).await?;
     let decided = decide(case, received, &target, Count::Look)?;
-    let Decided {
-        judged,
-        args,
-        slots,
-        ..
-    } = settle_rewrite(case, &target, decided, decide)?;
+    let Decided { judged, slots, .. } = settle_rewrite(case, &target, decided, decide)?;
     let Judged::Asked(asked) = judged else {
         return Err(changed("the rules changed while it waited").into());
     };
@@ -384,8 +376,6 @@ async fn spend(case: Case<'_>, received: &Received<'_>, decide: Decide) -> Resul
     let permit = asked.approved(&spent.digest)?;
     Ok(Settled {
         permit,
-        args,
-        target,
         slots,
         begun: Instant::now(),
         is_approved: true,
@@ -403,8 +393,8 @@ async fn confirm(
     received: &Received<'_>,
     settled: Settled,
 ) -> Result<Settled, Stop> {
-    let defined = settled.target.definition.is_some();
-    let Some(server) = settled.target.server().filter(|_| defined) else {
+    let target = &settled.permit.load().target;
+    let Some(server) = target.server().filter(|_| target.definition.is_some()) else {
         return Ok(settled);
     };
     let left = left(
@@ -425,11 +415,13 @@ async fn confirm(
         return Ok(settled);
     }
     let now = resolve::resolve(case, received).await?;
-    if now.standing == crate::pins::Standing::Approved && now.digest() == settled.target.digest() {
-        return Ok(Settled {
-            target: now,
-            ..settled
-        });
+    if now.standing == crate::pins::Standing::Approved && now.digest() == target.digest() {
+        // It goes where it was permitted to go; that is gone if the server leaves it out now.
+        return if now.is_absent {
+            Err(route::unlisted())
+        } else {
+            Ok(settled)
+        };
     }
     let detail = format!(
         "`{}` of server `{}` changed between listing and calling",

@@ -9,12 +9,11 @@ use wire::{Json, Limits, Text, json, worker, write};
 use super::{
     Case, Target,
     adapt::Anew,
-    dispatch::Raw,
     links,
     receive::{Address, Received},
     server_error, shape,
 };
-use crate::{Action, Ask, gate::Inner, link::UNREADABLE, running::Outcome, tokens};
+use crate::{Action, Ask, gate::Inner, link::UNREADABLE, route::Raw, running::Outcome, tokens};
 
 /// What may go on to the caller.
 #[derive(Debug)]

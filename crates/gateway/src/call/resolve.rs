@@ -4,6 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use vocab::{Fault, FaultKind, Rule, Stop, Violation};
+use wire::builtin::Family;
 
 use super::{
     Case,
@@ -80,7 +81,7 @@ pub(crate) fn look_up(
     let found = find(gate, ask, received)?;
     let spec = match &found {
         Found::Target(target) => &target.spec,
-        Found::NotYet(spec) => spec,
+        Found::NotYet(server) => &server.target,
         Found::Nothing => return Ok(Found::Nothing),
     };
     // Another tenant's server does not exist for this caller.
@@ -99,13 +100,20 @@ fn find(gate: &Inner, ask: &Ask, received: &Received<'_>) -> Result<Found, Viola
         tenant: ask.caller.tenant(),
     };
     Ok(match &received.address {
-        Address::Tool(name) => match catalog.tool(names, name) {
-            // Only those who sign their calls know the gate's own tools; to others they are not shown.
-            Found::Nothing if ask.caller.signed().is_some() => {
-                builtin::find(name).map_or(Found::Nothing, Found::Target)
+        Address::Tool(name) => {
+            // Behind a door that shows one server there are only that server's tools.
+            let built_in = || builtin::find(name).filter(|_| ask.mount.is_none());
+            // Only those who sign their calls know what nothing here executes.
+            let is_known =
+                |target: &Arc<Target>| target.route.is_some() || ask.caller.signed().is_some();
+            let own = || built_in().filter(is_known).map(Found::Target);
+            match (Family::of(name), catalog.tool(names, name)) {
+                // The gate's own names are nobody else's, whatever a server declares.
+                (Some(Family::Own), _) if ask.mount.is_none() => own().unwrap_or(Found::Nothing),
+                (_, Found::Nothing) => own().unwrap_or(Found::Nothing),
+                (_, found) => found,
             }
-            found => found,
-        },
+        }
         Address::Prompt(name) => catalog.prompt(names, name),
         Address::Resource(uri) => {
             let label = ask.caller.session().mark();

@@ -1,5 +1,7 @@
 //! Shape: the parameters as the upstream will get them, and their digest. What is judged from here on are exactly these bytes.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use policy::{Facts, Shaped};
 use vocab::{Rule, Violation};
@@ -11,6 +13,13 @@ use super::{
     sent::Sent,
 };
 use crate::{Action, Ask, catalog::Target, tokens};
+
+/// What a permit is for: where it goes, and exactly what is sent there.
+#[derive(Debug)]
+pub(crate) struct Load {
+    pub(super) target: Arc<Target>,
+    pub(super) args: Args,
+}
 
 /// Parameters for the upstream: the caller's own, with our names and seals taken off.
 #[derive(Debug)]

@@ -26,7 +26,7 @@ pub(crate) const FEW_WAITING: usize = 4;
 
 /// A place among the calls in flight, of the gate, of the caller, of the server and of its context; given back when the call ends.
 #[derive(Debug)]
-pub(super) struct Slots {
+pub(crate) struct Slots {
     under_way: Option<[Taken; 3]>,
     /// Of the server that the call goes to.
     of_server: Arc<Places>,
@@ -57,7 +57,7 @@ impl Waiting {
 
 impl Slots {
     /// Gives the places back for as long as somebody outside is waited for. `false`: too many calls wait already.
-    pub(super) fn step_aside(&mut self, case: Case<'_>) -> bool {
+    pub(crate) fn step_aside(&mut self, case: Case<'_>) -> bool {
         if self.waiting.is_none() {
             self.waiting = Waiting::of(case);
         }
@@ -68,7 +68,7 @@ impl Slots {
     }
 
     /// Takes them again.
-    pub(super) fn come_back(&mut self, case: Case<'_>) {
+    pub(crate) fn come_back(&mut self, case: Case<'_>) {
         if self.waiting.take().is_some() {
             let places = [case.ask.caller.slots(), &self.of_server, &case.gate.slots];
             self.under_way = Some(places.map(Places::take_again));

@@ -11,6 +11,7 @@ use super::Target;
 use crate::{
     meters::Metered,
     pins,
+    route::Route,
     settings::{Access, Standing, TargetSpec, ToolRule},
 };
 
@@ -25,7 +26,7 @@ pub(crate) fn find(name: &str) -> Option<Arc<Target>> {
     let tool = builtin::find(name)?;
     Some(Arc::new(Target {
         spec: Arc::new(terms(tool)),
-        route: None,
+        route: Route::to(tool.executor),
         name: name.to_owned(),
         era: None,
         header_params: Vec::new(),

@@ -324,7 +324,11 @@ fn hear(dice: &mut Dice, caller: &Caller, credential: &Credential, spec: &Server
         Ok(absorbed) => {
             assert!(may_use(credential, spec), "{credential:?} {spec:?}");
             assert!(matches!(occasion, Occasion::Call(_)) || may_call);
-            assert_eq!(after.mark.join(label.mark), after.mark, "shown above the label");
+            assert_eq!(
+                after.mark.join(label.mark),
+                after.mark,
+                "shown above the label"
+            );
             if matches!(occasion, Occasion::Unasked) {
                 assert_eq!(after, before, "a server raised a label by talking");
             }

@@ -44,7 +44,7 @@ impl Family {
             Some(builtin::Family::Mail) => Self::Mail,
             Some(builtin::Family::Command) => Self::Command,
             // Nobody knows what the arguments of these are about.
-            Some(builtin::Family::Management) | None => Self::Other,
+            Some(builtin::Family::Management | builtin::Family::Own) | None => Self::Other,
         }
     }
 }
