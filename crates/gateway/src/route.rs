@@ -4,6 +4,7 @@
 //! the label that it carries; the rest of the path is the same for all. A new kind of effect is one arm here, its file, and its rows in
 //! the table of built-in tools.
 
+mod own;
 mod server;
 
 use std::sync::Arc;
@@ -26,14 +27,16 @@ pub(crate) use server::unlisted;
 pub(crate) enum Route {
     /// A server behind the worker.
     Server(Arc<ServerSpec>),
+    /// The gate itself.
+    Own,
 }
 
 impl Route {
     /// The route to who executes a built-in tool; `None`: nobody does yet.
     pub(crate) const fn to(executor: Executor) -> Option<Self> {
         match executor {
-            Executor::Gate
-            | Executor::Volume
+            Executor::Gate => Some(Self::Own),
+            Executor::Volume
             | Executor::Web
             | Executor::Command
             | Executor::Workflow
@@ -45,6 +48,7 @@ impl Route {
     pub(crate) async fn carry(self, order: Order, side: CallerSide<'_>) -> Result<Carried, Stop> {
         match self {
             Self::Server(_) => server::carry(order, side).await,
+            Self::Own => own::carry(&order, side.case),
         }
     }
 }

@@ -1,4 +1,6 @@
-//! Rows of the tools that agents work with: commands, mail, files, the web.
+//! Rows of the tools that agents work with: commands, mail, files, the gate itself, the web.
+
+use vocab::Level;
 
 use super::{
     Executor, Family, Kind, Tool,
@@ -127,6 +129,19 @@ pub(super) const TOOLS: &[Tool] = &[
         ],
         says: "Writes a file, in place of what it held",
         ..acts("fs.write")
+    },
+    Tool {
+        output: &[
+            needs("version", Kind::Text, "The version of the gate"),
+            needs("caller", Kind::Text, "The id of the caller's credential"),
+            needs("label", Kind::Text, "What the caller's session has seen"),
+            needs("calls", Kind::Whole, "How many calls the session has made"),
+            needs("servers", Kind::Texts, "The servers that the caller may use"),
+        ],
+        level: Level::Public,
+        ceiling: Level::Restricted,
+        says: "Tells a caller who it is here, what its session has seen and which servers it may use",
+        ..Tool::reads("portcullis.status", Family::Own, Executor::Gate)
     },
     Tool {
         input: &[
