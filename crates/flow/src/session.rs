@@ -225,12 +225,9 @@ impl Session {
     #[must_use]
     pub fn on_its_way(&self) -> Mark {
         self.known(|known| {
-            known
-                .leaving
-                .iter()
-                .fold(Mark::default(), |mark, leaving| {
-                    mark.join(leaving.label.mark)
-                })
+            known.leaving.iter().fold(Mark::default(), |mark, leaving| {
+                mark.join(leaving.label.mark)
+            })
         })
     }
 

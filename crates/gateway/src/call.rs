@@ -10,10 +10,11 @@ mod conclude;
 mod consent;
 mod context;
 mod dispatch;
-mod facts;
+mod gather;
 mod inspect;
 mod links;
 mod receive;
+mod record;
 mod resolve;
 mod sent;
 mod server_error;
@@ -24,12 +25,12 @@ use std::{sync::Arc, time::Duration};
 
 use audit::{Intent, Opened};
 use flow::Step;
-use policy::{Binding, Bounded, Evidence, Facts, Influence, Judged, Permit, Weighed};
+use policy::{Binding, Bounded, Evidence, Facts, Judged, Permit, Weighed};
 use tokio::time::Instant;
-use vocab::{Effect, Fault, FaultKind, Label, Mark, Rule, ServerId, Stop, Violation};
+use vocab::{Effect, Fault, FaultKind, Label, Mark, Rule, Stop, Violation};
 
 use crate::{
-    Ask, Proof,
+    CallRequest, Origin,
     aside::Turn,
     catalog::Target,
     gate::Inner,
@@ -42,14 +43,14 @@ use crate::{
 };
 pub(crate) use answers::{judge as judge_answer, record as record_answer};
 pub(crate) use consent::{Decide, KEY as APPROVAL_KEY};
-use context::Place;
-pub(crate) use context::{Count, NamesOf, SoFar, boundary, counted_as, meters};
+pub(crate) use context::{Count, NamesOf, SoFar, counted_as};
 pub(crate) use dispatch::Order;
-use facts::Findings;
-pub(crate) use facts::question;
+pub(crate) use gather::{Gathered, gather, question};
 pub(crate) use receive::{Received, receive};
 pub(crate) use resolve::look_up;
-pub(crate) use sent::{Sent, parameters_of};
+#[cfg(test)]
+pub(crate) use sent::Sent;
+pub(crate) use sent::parameters_of;
 use shape::Load;
 pub(crate) use slots::Slots;
 use slots::admit;
@@ -60,7 +61,7 @@ pub(crate) use slots::{FEW_WAITING, MAX_WAITING, MAX_WAITING_IN_ALL, Waiting};
 #[derive(Clone, Copy)]
 pub(crate) struct Case<'a> {
     pub(crate) gate: &'a Arc<Inner>,
-    pub(crate) ask: &'a Ask,
+    pub(crate) request: &'a CallRequest,
     pub(crate) step: &'a Step,
     pub(crate) rules: &'a Rules,
     /// What its execution did before.
@@ -78,14 +79,14 @@ pub(crate) struct Case<'a> {
 impl<'a> Case<'a> {
     pub(crate) fn new(
         gate: &'a Arc<Inner>,
-        ask: &'a Ask,
+        request: &'a CallRequest,
         step: &'a Step,
         rules: &'a Rules,
         so_far: SoFar,
     ) -> Self {
         Self {
             gate,
-            ask,
+            request,
             step,
             rules,
             so_far,
@@ -98,13 +99,13 @@ impl<'a> Case<'a> {
 }
 
 /// Runs one call from Receive to Conclude and tells the door how it ended.
-pub(crate) async fn call(gate: Arc<Inner>, ask: Ask, mut wires: Wires) {
+pub(crate) async fn call(gate: Arc<Inner>, request: CallRequest, mut wires: Wires) {
     let _flight = gate.flights.begin();
-    gate.aside.note(&ask.caller, || gate.now_us());
+    gate.aside.note(&request.caller, || gate.now_us());
     let rules = gate.rules();
-    let mut opened = gate.ledger.open(conclude::facts(&gate, &ask, &rules));
-    let step = Step::new(&opened.facts.call, ask.caller.session());
-    let case = Case::new(&gate, &ask, &step, &rules, SoFar::default());
+    let mut opened = gate.ledger.open(record::facts(&gate, &request, &rules));
+    let step = Step::new(&opened.facts.call, request.caller.session());
+    let case = Case::new(&gate, &request, &step, &rules, SoFar::default());
     let outcome = attempt(case, &mut opened, &mut wires).await;
     wires
         .say(Event::Done(conclude::conclude(case, opened, outcome)))
@@ -116,16 +117,12 @@ async fn attempt(
     opened: &mut Opened,
     wires: &mut Wires,
 ) -> Result<Delivered, Stop> {
-    let received = receive(case.ask)?;
+    let received = receive(case.request)?;
     verify(case)?;
-    let target = resolve::resolve(case, &received)
-        .await
-        .inspect_err(|_| conclude::unresolved(opened, &received))?;
-    conclude::name(case, opened, &received, &target);
-    let place = Place::take(&case.ask.caller, &target);
+    let (target, slot) = resolve::resolve(case, opened, &received).await?;
     let state = shape::request_state(case, &received, &target)?;
     let case = Case {
-        so_far: place.so_far(),
+        so_far: slot.so_far(),
         state: state.as_ref(),
         begun: Instant::now(),
         ..case
@@ -137,26 +134,12 @@ async fn attempt(
         target: &Arc<Target>,
         count: Count,
     ) -> Result<Decided, Violation> {
-        let names = NamesOf::new(&case, received, target);
-        let others = names.others();
-        let sent = Sent::new(case.ask, received, Some(target))?.with(case.answer, received)?;
-        let bounded = sent.bounded(received);
-        let boundary = context::boundary(case, target, names.asked(), &others, &bounded)?;
-        let boundary = boundary.as_ref();
-        let findings = find(case, target);
-        let meters = context::meters(&case.ask.caller, target, boundary);
-        context::looking(count, &meters, |meter| {
-            let facts = findings.facts(
-                target,
-                &sent,
-                (names.asked(), boundary),
-                influence(case),
-                meter,
-            );
-            let (admitted, slots) = admit(case, &facts, target)?;
-            let bounded = bound(case, &facts, target)?;
-            let weighed = weigh(case, &facts)?;
-            let (shaped, args) = shape::shape(case, received, target, &sent, &facts)?;
+        gather(case, received, target, count, |gathered| {
+            let Gathered { facts, sent, .. } = gathered;
+            let (admitted, slots) = admit(case, gathered, target)?;
+            let bounded = bound(case, facts, target)?;
+            let weighed = weigh(case, facts)?;
+            let (shaped, args) = shape::shape(case, received, target, sent, facts)?;
             let evidence = Evidence {
                 admitted,
                 bounded,
@@ -164,27 +147,22 @@ async fn attempt(
                 shaped,
             };
             let target = Arc::clone(target);
-            let judged = judge(case, received, &facts, evidence, Load { target, args })?;
+            let judged = judge(case, received, facts, evidence, Load { target, args })?;
             Ok(Decided {
                 judged,
                 slots,
-                charge: context::charge(count, &meters)?,
+                charge: context::charge(count, gathered.meters)?,
             })
         })
     }
-    let its_turn = turn(case, case.ask.params.len(), wires).await;
-    let mut decided = decide(case, &received, &target, Count::Once)?;
+    let its_turn = turn(case, case.request.params.len(), wires).await;
+    let decided = decide(case, &received, &target, Count::Once)?;
     drop(its_turn);
-    let charge = decided.charge.take();
-    place.keep(case).await?;
-    if target.route.is_none() {
-        // It passed everything else, so it counts as a call does: against its execution, and against its rate.
-        charge.into_iter().for_each(Charge::keep);
-        return Err(unserved(&target).into());
-    }
-    let settled = consent::consent(case, opened, &received, target, decided, decide, wires).await?;
+    let way = (target, slot);
+    let settled = consent::consent(case, opened, &received, way, decided, decide, wires).await?;
     let Settled {
         permit,
+        charge,
         mut slots,
         begun,
         is_approved,
@@ -194,8 +172,7 @@ async fn attempt(
         is_approved,
         ..case
     };
-    let intent = intend(case, opened, &permit).await?;
-    charge.into_iter().for_each(Charge::keep);
+    let intent = intend(case, opened, &permit, charge).await?;
     let (target, budget) = (Arc::clone(&permit.load().target), permit.budget());
     let side = CallerSide {
         case,
@@ -214,14 +191,8 @@ async fn attempt(
 pub(crate) async fn turn(case: Case<'_>, bytes: usize, wires: &Wires) -> Turn {
     case.gate
         .aside
-        .turn(&case.ask.caller, bytes, || case.gate.now_us(), wires)
+        .turn(&case.request.caller, bytes, || case.gate.now_us(), wires)
         .await
-}
-
-/// What there is to know about who calls what.
-pub(crate) fn find(case: Case<'_>, target: &Target) -> Findings {
-    let has_account = |server: &ServerId, user: &str| case.gate.account(server, user).is_some();
-    Findings::new(&case.ask.caller, case.ask.action, target, has_account)
 }
 
 /// The verdict of Judge, for exactly what was judged.
@@ -235,6 +206,7 @@ pub(crate) struct Decided {
 /// What Consent leaves: a permit that needs nobody's word any more.
 struct Settled {
     permit: Permit<Load>,
+    charge: Option<Charge>,
     slots: Slots,
     /// From when its time runs, and whether a person approved it.
     begun: Instant,
@@ -254,18 +226,18 @@ pub(crate) struct Delivered {
 
 /// The door recognised the caller; here it is shown that this is the caller's own call. A signed one passes once.
 fn verify(case: Case<'_>) -> Result<(), Violation> {
-    let Case { gate, ask, .. } = case;
+    let Case { gate, request, .. } = case;
     in_force(case)?;
-    match (ask.caller.signed(), &ask.proof) {
-        (None, Proof::Bearer) => Ok(()),
-        (Some(session), Proof::Envelope(envelope)) => {
+    match (request.caller.signed(), &request.origin) {
+        (None, Origin::Mcp(_) | Origin::Operator) => Ok(()),
+        (Some(session), Origin::Signed(envelope)) => {
             gate.signed.verify(session, envelope, gate.now_ms())
         }
-        (Some(_), Proof::Bearer) => Err(Violation::new(
+        (Some(_), Origin::Mcp(_) | Origin::Operator) => Err(Violation::new(
             Rule::Unauthenticated,
             "a session of signed calls, without a signature",
         )),
-        (None, Proof::Envelope(_)) => Err(Violation::new(
+        (None, Origin::Signed(_)) => Err(Violation::new(
             Rule::Unauthenticated,
             "an envelope, without a session of signed calls",
         )),
@@ -274,7 +246,7 @@ fn verify(case: Case<'_>) -> Result<(), Violation> {
 
 /// A credential revoked since the call came in is refused here, and so is a session that has ended.
 fn in_force(case: Case<'_>) -> Result<(), Violation> {
-    let caller = &case.ask.caller;
+    let caller = &case.request.caller;
     if !caller.is_active() {
         return Err(Violation::new(
             Rule::Unauthenticated,
@@ -286,22 +258,13 @@ fn in_force(case: Case<'_>) -> Result<(), Violation> {
     })
 }
 
-/// What untrusted data may lead to is decided when a call is made. A question of its own server makes no other call of it.
-fn influence(case: Case<'_>) -> Influence {
-    if case.answer.is_some() {
-        Influence::Off
-    } else {
-        case.rules.untrusted_influence
-    }
-}
-
 fn bound(case: Case<'_>, facts: &Facts<'_>, target: &Target) -> Result<Bounded, Violation> {
     policy::bound(facts, target.spec.budget, case.gate.terms().ceiling)
 }
 
 fn weigh(case: Case<'_>, facts: &Facts<'_>) -> Result<Weighed, Violation> {
     policy::weigh(facts, |ceiling| {
-        case.ask.caller.session().weigh_step(ceiling, case.step)
+        case.request.caller.session().weigh_step(ceiling, case.step)
     })
 }
 
@@ -313,10 +276,10 @@ fn judge(
     load: Load,
 ) -> Result<Judged<Load>, Violation> {
     let target = Arc::clone(&load.target);
-    let caller = conclude::bound_caller(&case.ask.caller);
+    let caller = record::bound_caller(&case.request.caller);
     let binding = Binding {
         caller: &caller,
-        action: case.ask.action.method(),
+        action: case.request.action.method(),
         definition: target.digest(),
     };
     policy::judge(
@@ -329,22 +292,14 @@ fn judge(
     )
 }
 
-/// What nothing executes is not asked about and not begun. It is judged first: what is refused anyway is refused by its own rule.
-fn unserved(target: &Target) -> Violation {
-    let detail = format!(
-        "nothing here executes `{}`; a server that declares it among its `capabilities` would",
-        target.name
-    );
-    Violation::new(Rule::ToolNotServed, detail)
-}
-
 /// No record, no action; and what changes something is on the disk first.
 async fn intend(
     case: Case<'_>,
     opened: &mut Opened,
     permit: &Permit<Load>,
+    charge: Option<Charge>,
 ) -> Result<Intent, Violation> {
-    conclude::weighed(case, opened, permit);
+    record::weighed(case, opened, permit);
     let target = &permit.load().target;
     let (ledger, states) = (&case.gate.ledger, &case.gate.states);
     if let Some(state) = case.state {
@@ -354,12 +309,14 @@ async fn intend(
         Effect::Read => ledger.intend(opened),
         Effect::Consequential => ledger.intend_durable(opened).await,
     };
-    case.ask.caller.counts().add(&facts::count_key(target));
-    intended.map_err(|error| {
+    case.request.caller.counts().add(&gather::count_key(target));
+    let intent = intended.map_err(|error| {
         // What was not sent can be brought again.
         case.state.inspect(|state| states.give_back(state));
         Violation::new(Rule::LedgerUnavailable, error.to_string())
-    })
+    })?;
+    charge.into_iter().for_each(Charge::keep);
+    Ok(intent)
 }
 
 /// Raises the session's label, durably, before anything of the result leaves the gate. Why there is no result to show, where there is
@@ -396,7 +353,7 @@ pub(crate) async fn show(case: Case<'_>, target: &Target, label: Label) -> Resul
     Ok(case
         .gate
         .pass(
-            &case.ask.caller,
+            &case.request.caller,
             &target.spec,
             label,
             Occasion::Call(case.step),
@@ -405,8 +362,8 @@ pub(crate) async fn show(case: Case<'_>, target: &Target, label: Label) -> Resul
 }
 
 /// The label a call is recorded under when it ended before it was weighed.
-fn current_label(ask: &Ask) -> Mark {
-    ask.caller.session().mark()
+fn current_label(request: &CallRequest) -> Mark {
+    request.caller.session().mark()
 }
 
 /// What is left of a call's time. It runs from when its target was found, or a person's answer came.

@@ -27,9 +27,9 @@ pub(crate) use snapshot::Snapshots;
 
 use crate::{
     Caller, ListKind, Sight,
-    ask::Era,
     meters::Metered,
     pins::Standing,
+    request::Era,
     route::Route,
     settings::{ServerSpec, TargetSpec},
     words::{is_for, mark_of},

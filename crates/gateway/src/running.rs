@@ -14,7 +14,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use audit::{Counted, Sealed};
+use audit::{Concluded, Counted};
 use bytes::Bytes;
 use tokio::{runtime::Handle, sync::mpsc};
 use vocab::{Fault, FaultKind, Rule, Stop, Violation};
@@ -64,8 +64,8 @@ pub enum Outcome {
 #[derive(Debug)]
 pub(crate) struct OnRecord(());
 
-impl From<Sealed> for OnRecord {
-    fn from(_proof: Sealed) -> Self {
+impl From<Concluded> for OnRecord {
+    fn from(_proof: Concluded) -> Self {
         Self(())
     }
 }

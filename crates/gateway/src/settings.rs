@@ -83,8 +83,8 @@ pub struct Settings {
     pub servers: Vec<ServerSpec>,
     /// Where catalog snapshots rest between runs.
     pub snapshots: PathBuf,
-    /// 32 bytes that seal what clients carry for us.
-    pub seal_key: [u8; 32],
+    /// 32 bytes that wrap what clients carry for us.
+    pub wrapper_key: [u8; 32],
     pub vault: Vault,
     pub accounts: Accounts,
     pub rules: Rules,

@@ -72,7 +72,11 @@ fn argument(field: &Field) -> String {
 fn generated_tools_are_current() {
     let page = page();
     for tool in builtin::all() {
-        assert!(page.contains(&format!("| `{}`", tool.name)), "{}", tool.name);
+        assert!(
+            page.contains(&format!("| `{}`", tool.name)),
+            "{}",
+            tool.name
+        );
     }
     crate::generated::check("docs/tools.md", &page);
 }

@@ -42,7 +42,7 @@ pub(crate) fn settings(
         worker: worker(resolved)?,
         servers: servers(resolved),
         snapshots: home.state.join("catalog"),
-        seal_key: seal_key(&home.state.join("seal.key"))
+        wrapper_key: wrapper_key(&home.state.join("seal.key"))
             .map_err(|error| format!("cannot use the sealing key: {error}"))?,
         vault: vault(home),
         accounts: accounts(home),
@@ -186,7 +186,7 @@ fn mistakes(findings: &[config::Finding]) -> String {
 }
 
 /// The key that seals what clients carry for us: kept, so that a restart does not void it.
-fn seal_key(file: &Path) -> io::Result<[u8; 32]> {
+fn wrapper_key(file: &Path) -> io::Result<[u8; 32]> {
     match fs::read(file) {
         Ok(bytes) => <[u8; 32]>::try_from(bytes)
             .map_err(|_| io::Error::other(format!("{} is damaged; delete it", file.display()))),

@@ -70,7 +70,9 @@ fn concurrent_absorbs_lose_nothing() {
                 ("c", Level::Confidential),
             ] {
                 let session = Arc::clone(&session);
-                scope.spawn(move || drop(session.absorb(&Label::of(Mark::trusted(level), id(name)))));
+                scope.spawn(move || {
+                    drop(session.absorb(&Label::of(Mark::trusted(level), id(name))))
+                });
             }
         });
         assert_eq!(session.mark().secrecy, Level::Restricted);
@@ -139,7 +141,12 @@ fn a_restored_session_is_as_it_was_and_needs_no_saving() {
         (label, 7, "call-9", None)
     );
     assert!(session.weigh(Level::Internal).is_err());
-    assert!(session.absorb(&Label::of(CONFIDENTIAL, id("notes"))).durable().is_ok());
+    assert!(
+        session
+            .absorb(&Label::of(CONFIDENTIAL, id("notes")))
+            .durable()
+            .is_ok()
+    );
 }
 
 #[test]

@@ -58,7 +58,10 @@ fn a_result_that_comes_after_the_reset_raises_the_new_epoch() {
 fn a_result_that_is_on_its_way_begins_the_new_epoch() {
     let session = tainted();
     let step = Step::new("call-1", &session);
-    let internal = session.absorb_step(&Label::of(Mark::trusted(Level::Internal), id("wiki")), &step);
+    let internal = session.absorb_step(
+        &Label::of(Mark::trusted(Level::Internal), id("wiki")),
+        &step,
+    );
     let reset = session.reset();
     assert_eq!(
         reset.begun.label,
@@ -99,7 +102,10 @@ fn a_call_that_arrived_before_the_reset_is_weighed_against_both() {
 #[test]
 fn what_influenced_an_early_call_is_not_forgotten_either() {
     let session = Arc::new(Session::new());
-    drop(session.absorb_step(&Label::of(CONFIDENTIAL, id("notes")), &Step::new("old", &session)));
+    drop(session.absorb_step(
+        &Label::of(CONFIDENTIAL, id("notes")),
+        &Step::new("old", &session),
+    ));
     let early = Step::new("early", &session);
     let _reset = session.reset();
     session.weigh_step(Level::Confidential, &early).unwrap();

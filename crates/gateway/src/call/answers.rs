@@ -37,7 +37,7 @@ pub(crate) fn judge(
     key: &str,
     answer: &Answer,
 ) -> Result<(), Violation> {
-    let received = receive(case.ask)?;
+    let received = receive(case.request)?;
     let judged = |text: &[u8]| {
         let case = Case {
             answer: Some((key, text)),
@@ -75,12 +75,12 @@ pub(crate) fn record(
     let digest = blake3::hash(text).to_hex();
     let key: String = audit::printable(key).chars().take(64).collect();
     let detail = format!("answer `{key}`: {} bytes, blake3 {digest}", text.len());
-    let label = case.ask.caller.session().mark().to_string();
+    let label = case.request.caller.session().mark().to_string();
     let change = audit::Change {
         action: "call.answered",
-        door: case.ask.door.as_str(),
-        caller: case.ask.caller.id(),
-        session: &case.ask.session,
+        door: case.request.door.as_str(),
+        caller: case.request.caller.id(),
+        session: &case.request.lane,
         server: target.spec.id.as_str(),
         tool: &target.name,
         call: case.step.call(),

@@ -22,13 +22,14 @@ use wire::{
 };
 
 use super::{
-    Case, Count, Decided, Received, Settled, in_force, left, receive, resolve, sent, shape::Load,
-    slots::Waiting,
+    Case, Count, Decided, Received, Settled, context::ExecutionSlot, in_force, left, receive,
+    resolve, sent, shape::Load, slots::Waiting,
 };
 use crate::{
-    Answer, Ask,
+    Answer, CallRequest, ClientFace,
     catalog::Target,
     finish::Phase,
+    meters::Charge,
     route,
     running::{Event, FromClient, Wires},
     words::Words,
@@ -43,7 +44,28 @@ pub(crate) const KEY: &str = "portcullis-approval";
 pub(crate) type Decide =
     fn(Case<'_>, &Received<'_>, &Arc<Target>, Count) -> Result<Decided, Violation>;
 
+/// The call was let in: it uses up its slot. Then a person is asked, if the permit says so.
 pub(super) async fn consent(
+    case: Case<'_>,
+    opened: &mut Opened,
+    received: &Received<'_>,
+    (target, slot): (Arc<Target>, ExecutionSlot),
+    mut decided: Decided,
+    decide: Decide,
+    wires: &mut Wires,
+) -> Result<Settled, Stop> {
+    let charge = decided.charge.take();
+    slot.keep(case).await?;
+    if target.route.is_none() {
+        // It passed everything else, so it counts as a call does: against its execution, and against its rate.
+        charge.into_iter().for_each(Charge::keep);
+        return Err(unserved(&target).into());
+    }
+    let settled = settle(case, opened, received, target, decided, decide, wires).await?;
+    Ok(Settled { charge, ..settled })
+}
+
+async fn settle(
     case: Case<'_>,
     opened: &mut Opened,
     received: &Received<'_>,
@@ -54,13 +76,19 @@ pub(super) async fn consent(
 ) -> Result<Settled, Stop> {
     let Decided { judged, slots, .. } = settle_rewrite(case, &target, decided, decide)?;
     if matches!(judged, Judged::Asked(_))
-        && let Some(ask) = sent::untraced(case.ask)
+        && let Some(request) = sent::untraced(case.request)
     {
         // The same call made again must find this question open.
         drop((judged, slots));
-        let (case, received) = (Case { ask: &ask, ..case }, receive(&ask)?);
+        let (case, received) = (
+            Case {
+                request: &request,
+                ..case
+            },
+            receive(&request)?,
+        );
         let decided = decide(case, &received, &target, Count::Look)?;
-        return Box::pin(consent(
+        return Box::pin(settle(
             case, opened, &received, target, decided, decide, wires,
         ))
         .await;
@@ -68,6 +96,7 @@ pub(super) async fn consent(
     let settled = match judged {
         Judged::Permitted(permit) => Settled {
             permit,
+            charge: None,
             slots,
             begun: case.begun,
             is_approved: false,
@@ -108,25 +137,33 @@ pub(super) fn settle_rewrite(
     drop(decided.slots);
     tracing::info!(policies = ?rewritten.policies, server = %target.spec.id, tool = target.name, "arguments rewritten");
     let params = write::replace_fields(
-        Json::checked_before(&case.ask.params),
+        Json::checked_before(&case.request.params),
         &["arguments"],
         |out| {
             out.raw("arguments", &rewritten.arguments);
         },
     );
-    let ask = Ask {
+    let request = CallRequest {
         params: params.into(),
-        ..case.ask.clone()
+        ..case.request.clone()
     };
-    let received = receive(&ask)?;
-    decide(Case { ask: &ask, ..case }, &received, target, Count::Look)
+    let received = receive(&request)?;
+    decide(
+        Case {
+            request: &request,
+            ..case
+        },
+        &received,
+        target,
+        Count::Look,
+    )
 }
 
 /// The open question for this very call: a new one, or the one that waits already.
 async fn open(case: Case<'_>, target: &Target, asked: &Asked<Load>) -> Result<Approval, Stop> {
     let gate = case.gate;
     let now_ms = gate.now_ms();
-    let origins = case.ask.caller.session().label().origins;
+    let origins = case.request.caller.session().label().origins;
     let mut why = asked.why.clone();
     if !origins.is_empty() {
         let origins: Vec<&str> = origins.iter().map(vocab::ServerId::as_str).collect();
@@ -137,9 +174,9 @@ async fn open(case: Case<'_>, target: &Target, asked: &Asked<Load>) -> Result<Ap
     }
     let new = NewApproval {
         digest: *asked.binding(),
-        caller: case.ask.caller.id().to_owned(),
-        caller_name: case.ask.caller.name().to_owned(),
-        action: case.ask.action.method().to_owned(),
+        caller: case.request.caller.id().to_owned(),
+        caller_name: case.request.caller.name().to_owned(),
+        action: case.request.action.method().to_owned(),
         server: target.spec.id.to_string(),
         target: target.name.clone(),
         definition: target.digest().to_owned(),
@@ -177,7 +214,7 @@ async fn open(case: Case<'_>, target: &Target, asked: &Asked<Load>) -> Result<Ap
     if is_new {
         let change = audit::Change {
             action: "approval.asked",
-            caller: case.ask.caller.id(),
+            caller: case.request.caller.id(),
             server: target.spec.id.as_str(),
             tool: &target.name,
             approval: &approval.id,
@@ -214,7 +251,7 @@ async fn wait(case: Case<'_>, approval: &Approval, wires: &mut Wires) -> Result<
     let mut news = news.ok_or_else(|| unavailable("the question is gone"))?;
     if case.rules.approvals.in_client
         && approval.state == ApprovalState::Pending
-        && can_elicit(case.ask)
+        && can_elicit(case.request)
     {
         wires
             .say(Event::Ask {
@@ -300,10 +337,12 @@ fn used() -> Violation {
     .with_hint("it was used already")
 }
 
-fn can_elicit(ask: &Ask) -> bool {
-    Json::checked_before(&ask.client.capabilities)
-        .get("elicitation")
-        .is_some()
+fn can_elicit(request: &CallRequest) -> bool {
+    let can = |client: &ClientFace| {
+        let capabilities = Json::checked_before(&client.capabilities);
+        capabilities.get("elicitation").is_some()
+    };
+    request.origin.client().is_some_and(can)
 }
 
 /// The question as the person at the client sees it: everything an operator would see, with nothing that could fool a terminal.
@@ -336,7 +375,7 @@ async fn answered(case: Case<'_>, approval: &Approval, answer: &Answer) -> Resul
         Some("decline") => false,
         _ => return Ok(()),
     };
-    let who = format!("{} (in the client)", case.ask.caller.id());
+    let who = format!("{} (in the client)", case.request.caller.id());
     case.gate
         .answer_approval(&approval.id, is_approved, &who, "")
         .await
@@ -352,7 +391,7 @@ async fn spend(case: Case<'_>, received: &Received<'_>, decide: Decide) -> Resul
         ..case
     };
     in_force(case)?;
-    let target = resolve::resolve(case, received).await?;
+    let target = resolve::target(case, received).await?;
     let decided = decide(case, received, &target, Count::Look)?;
     let Decided { judged, slots, .. } = settle_rewrite(case, &target, decided, decide)?;
     let Judged::Asked(asked) = judged else {
@@ -376,6 +415,7 @@ async fn spend(case: Case<'_>, received: &Received<'_>, decide: Decide) -> Resul
     let permit = asked.approved(&spent.digest)?;
     Ok(Settled {
         permit,
+        charge: None,
         slots,
         begun: Instant::now(),
         is_approved: true,
@@ -414,7 +454,7 @@ async fn confirm(
     if !looked.map_err(late)?? {
         return Ok(settled);
     }
-    let now = resolve::resolve(case, received).await?;
+    let now = resolve::target(case, received).await?;
     if now.standing == crate::pins::Standing::Approved && now.digest() == target.digest() {
         // It goes where it was permitted to go; that is gone if the server leaves it out now.
         return if now.is_absent {
@@ -428,4 +468,13 @@ async fn confirm(
         now.name, now.spec.id
     );
     Err(Violation::new(Rule::DefinitionChanged, detail).into())
+}
+
+/// What nothing executes is not asked about and not begun. It is judged first: what is refused anyway is refused by its own rule.
+pub(super) fn unserved(target: &Target) -> Violation {
+    let detail = format!(
+        "nothing here executes `{}`; a server that declares it among its `capabilities` would",
+        target.name
+    );
+    Violation::new(Rule::ToolNotServed, detail)
 }

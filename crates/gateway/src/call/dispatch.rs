@@ -7,7 +7,7 @@ use policy::{Budget, Permit};
 use vocab::{Stop, Violation};
 use wire::write::Pieces;
 
-use super::{shape::Load, unserved};
+use super::{consent::unserved, shape::Load};
 use crate::{
     catalog::Target,
     route::{CallerSide, Carried, Route},

@@ -21,7 +21,7 @@ pub(super) fn carry(order: &Order, case: Case<'_>) -> Result<Carried, Stop> {
         let detail = format!("the gate has no tool `{name}` of its own");
         return Err(Fault::new(FaultKind::Gate, detail).into());
     };
-    let result = case.ask.caller.counted(result(&status(case)));
+    let result = case.request.caller.counted(result(&status(case)));
     // No server had a part in it, so it has no origin.
     let label = Label {
         mark: Mark::trusted(tool.level),
@@ -45,7 +45,7 @@ fn result(content: &[u8]) -> Vec<u8> {
 }
 
 fn status(case: Case<'_>) -> Vec<u8> {
-    let (gate, caller) = (case.gate, &case.ask.caller);
+    let (gate, caller) = (case.gate, &case.request.caller);
     let mut servers: Vec<String> = gate
         .hub
         .upstreams()

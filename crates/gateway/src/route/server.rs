@@ -11,7 +11,7 @@ use wire::{worker::method, write::Object};
 
 use super::{CallerSide, Carried, Raw};
 use crate::{
-    Action, Ask, Era,
+    Action, CallRequest, Era,
     call::{Case, Order, left},
     catalog::Target,
     finish::Phase,
@@ -30,7 +30,7 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// `Err`: nothing was sent, and the server had no say in it.
 pub(super) async fn carry(order: Order, side: CallerSide<'_>) -> Result<Carried, Stop> {
     let case = side.case;
-    let Case { gate, ask, .. } = case;
+    let Case { gate, request, .. } = case;
     let (target, budget) = (Arc::clone(order.target()), order.budget());
     let label = words::label_of(&target.spec, target.is_open_world);
     if target.is_absent {
@@ -42,15 +42,15 @@ pub(super) async fn carry(order: Order, side: CallerSide<'_>) -> Result<Carried,
         .ok_or_else(|| unavailable("no server has this tool, or it was removed"))?;
     let patience = CONNECT_PATIENCE.min(left(case, budget.time)?);
     let link = connected(gate, &upstream, patience).await?;
-    if matches!(ask.action, Action::Subscribe | Action::Unsubscribe) {
-        let raw = subscribe(ask, &target, &upstream, &link).await;
+    if matches!(request.action, Action::Subscribe | Action::Unsubscribe) {
+        let raw = subscribe(request, &target, &upstream, &link).await;
         let raw = raw.unwrap_or_else(Raw::Stopped);
         return Ok(Carried { raw, label });
     }
-    listen_for_logs(ask, &target, &upstream, &link).await;
+    listen_for_logs(request, &target, &upstream, &link).await;
     let time = left(case, budget.time)?;
     let about = about(case, &target, time)?;
-    let (id, words) = link.forward(about, order.bytes(), ask.caller.room());
+    let (id, words) = link.forward(about, order.bytes(), request.caller.room());
     drop(order);
     let mut exchange = Exchange::new(side, &target, &label, &link, id);
     let raw = exchange.run(words, time).await;
@@ -75,11 +75,10 @@ pub(crate) fn unlisted() -> Stop {
 
 /// Servers of the older kind log at one level for everybody: the most talkative that anyone asked for. Doors show each session only
 /// what it asked for.
-async fn listen_for_logs(ask: &Ask, target: &Target, upstream: &Upstream, link: &Link) {
-    let Some(level) = ask
-        .client
-        .log
-        .as_deref()
+async fn listen_for_logs(request: &CallRequest, target: &Target, upstream: &Upstream, link: &Link) {
+    let client = request.origin.client();
+    let Some(level) = client
+        .and_then(|client| client.log.as_deref())
         .filter(|_| target.era == Some(Era::Legacy))
     else {
         return;
@@ -142,24 +141,35 @@ async fn connected(
 
 /// What the worker must know of a call besides its parameters.
 fn about(case: Case<'_>, target: &Target, time: Duration) -> Result<Object, Stop> {
-    let ask = case.ask;
+    let request = case.request;
+    let client = request.origin.client();
+    let is_modern = request.origin.answers_anew();
+    let era = if is_modern { Era::Modern } else { Era::Legacy };
     let mut out = Object::with_capacity(384);
     out.str("server", target.spec.id.as_str())
-        .str("method", ask.action.method())
-        .str("era", ask.client.era.as_str());
-    out.str("lane", &ask.session)
-        .raw("caps", &abilities::plain(&ask.client.capabilities));
-    if let Some(level) = &ask.client.log {
+        .str("method", request.action.method())
+        .str("era", era.as_str());
+    match client {
+        Some(client) => {
+            out.str("lane", &request.lane)
+                .raw("caps", &abilities::plain(&client.capabilities));
+        }
+        None => {
+            out.str("lane", &request.lane).raw("caps", b"{}");
+        }
+    }
+    if let Some(level) = client.and_then(|client| client.log.as_ref()) {
         out.str("log", level);
     }
-    out.bool("progress", ask.client.progress).u64(
+    let progress = client.is_some_and(|client| client.progress);
+    out.bool("progress", progress).u64(
         "timeout_ms",
         u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
     );
-    out.bool("mrtr", ask.client.era == Era::Modern);
-    if ask.action.is_of_tool() && target.spec.rule(&target.name).requires_user_auth {
+    out.bool("mrtr", is_modern);
+    if request.action.is_of_tool() && target.spec.rule(&target.name).requires_user_auth {
         // Admit saw the account; should it be gone since, the call fails rather than go out under the gate's own name.
-        let account = ask
+        let account = request
             .caller
             .user()
             .and_then(|user| Some((user, case.gate.account(&target.spec.id, user)?)));
@@ -174,12 +184,12 @@ fn about(case: Case<'_>, target: &Target, time: Duration) -> Result<Object, Stop
 
 /// Upstreams are told of the first subscriber of a resource and of the last one's leaving.
 async fn subscribe(
-    ask: &Ask,
+    request: &CallRequest,
     target: &Target,
     upstream: &Upstream,
     link: &Link,
 ) -> Result<Raw, Stop> {
-    let (verb, matters) = match ask.action {
+    let (verb, matters) = match request.action {
         Action::Subscribe => (method::SUBSCRIBE, upstream.add_subscription(&target.name)),
         _ => (
             method::UNSUBSCRIBE,
@@ -197,7 +207,7 @@ async fn subscribe(
         link.ask_within(verb, &params.finish(), target.spec.budget.time)
             .await,
     );
-    if raw.is_err() && ask.action == Action::Subscribe {
+    if raw.is_err() && request.action == Action::Subscribe {
         upstream.remove_subscription(&target.name);
     }
     raw

@@ -30,8 +30,7 @@ fn is_there(field: &Field, arguments: Json<'_>) -> bool {
     let Some(value) = arguments.get(field.name).filter(|value| !value.is_null()) else {
         return false;
     };
-    field.kind != Kind::Words
-        || value.as_str().is_some_and(|text| !text.trim().is_empty())
+    field.kind != Kind::Words || value.as_str().is_some_and(|text| !text.trim().is_empty())
 }
 
 fn missing(field: &str, tool: &str) -> Violation {

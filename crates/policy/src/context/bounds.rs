@@ -224,7 +224,8 @@ impl Examined<'_, '_> {
         let lists = self.subcommand_lists(capability);
         let is_bounded = commands.is_some() || !lists.is_empty();
         let Some(line) = self.reach.command_line() else {
-            let is_expected = self.reach.family == Family::Command && !self.requires(argument::COMMAND);
+            let is_expected =
+                self.reach.family == Family::Command && !self.requires(argument::COMMAND);
             return (is_bounded && is_expected)
                 .then(|| refusal::not_command("", &[], "a bounded list"));
         };

@@ -85,9 +85,7 @@ impl CommandLine {
             .filter(|(key, value)| !value.is_null() && value.text() != "false" && is_beside(key));
         let elsewhere = elsewhere.map(|(key, _)| key.into_owned()).next();
         let elsewhere = elsewhere.or_else(|| arguments.get(BESIDE).and_then(command_in));
-        let command = arguments
-            .get(COMMAND)
-            .filter(|command| !command.is_null());
+        let command = arguments.get(COMMAND).filter(|command| !command.is_null());
         if command.is_none() && elsewhere.is_none() {
             return None;
         }

@@ -101,7 +101,9 @@ impl<'a> Reach<'a> {
         };
         let mut reach = Self {
             family,
-            is_foreign: call.server.is_some_and(|server| server != ServerId::BUILT_IN),
+            is_foreign: call
+                .server
+                .is_some_and(|server| server != ServerId::BUILT_IN),
             arguments: call.arguments.unwrap_or(Json::EMPTY_OBJECT),
             places: Vec::new(),
             addresses: Vec::new(),

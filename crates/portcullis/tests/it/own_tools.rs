@@ -65,7 +65,10 @@ async fn status_can_be_asked_at_every_label_and_raises_none() {
     let client = client(&gate, Era::Modern).await;
     let before = status(&client).await;
     assert_eq!(before["label"], "PUBLIC", "{before}");
-    client.call("secret__echo", json!({"text": "x"})).await.unwrap();
+    client
+        .call("secret__echo", json!({"text": "x"}))
+        .await
+        .unwrap();
     let after = status(&client).await;
     assert!(
         after["label"].as_str().unwrap().starts_with("RESTRICTED"),

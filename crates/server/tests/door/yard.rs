@@ -513,7 +513,7 @@ fn settings(home: &std::path::Path, state: state::State, signing: Signing) -> Se
             capabilities: Vec::new(),
         }],
         snapshots: home.join("catalog"),
-        seal_key: [7; 32],
+        wrapper_key: [7; 32],
         vault: Arc::new(|_| Err("no secrets here".to_owned())),
         accounts: Arc::new(|_, _| Ok(None)),
         rules: Rules {

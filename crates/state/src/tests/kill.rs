@@ -36,7 +36,10 @@ async fn child_writes() {
             );
             let step = Step::new("call", &session);
             let shown = state
-                .keep(&caller, session.absorb_step(&Label::of(mark, origin.clone()), &step))
+                .keep(
+                    &caller,
+                    session.absorb_step(&Label::of(mark, origin.clone()), &step),
+                )
                 .await
                 .unwrap();
             writeln!(out, "\nack session {caller} {}", u64::from(rank)).unwrap();

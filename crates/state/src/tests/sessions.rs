@@ -163,7 +163,10 @@ async fn many_rises_at_once_are_all_in_the_file() {
                 let (level, origin) =
                     (Level::from_rank(n % 4).unwrap(), id(&format!("s{}", n % 8)));
                 let showable = state
-                    .keep("c1", session.absorb(&Label::of(Mark::trusted(level), origin.clone())))
+                    .keep(
+                        "c1",
+                        session.absorb(&Label::of(Mark::trusted(level), origin.clone())),
+                    )
                     .await
                     .unwrap();
                 let saved = state.sessions().await.unwrap().pop().unwrap();
@@ -316,7 +319,10 @@ async fn a_reset_that_cannot_be_saved_changes_no_label() {
     assert_eq!(state.sessions().await.unwrap().pop().unwrap().label, before);
     drop(
         state
-            .keep("c1", session.absorb(&Label::of(Mark::trusted(Level::Public), id("b"))))
+            .keep(
+                "c1",
+                session.absorb(&Label::of(Mark::trusted(Level::Public), id("b"))),
+            )
             .await
             .unwrap(),
     );
@@ -355,7 +361,10 @@ async fn a_reset_whose_asker_went_away_is_whole_or_changes_no_label() {
         }
         drop(
             state
-                .keep(&caller, session.absorb(&Label::of(Mark::default(), id("b"))))
+                .keep(
+                    &caller,
+                    session.absorb(&Label::of(Mark::default(), id("b"))),
+                )
                 .await
                 .unwrap(),
         );

@@ -136,7 +136,11 @@ pub(super) const TOOLS: &[Tool] = &[
             needs("caller", Kind::Text, "The id of the caller's credential"),
             needs("label", Kind::Text, "What the caller's session has seen"),
             needs("calls", Kind::Whole, "How many calls the session has made"),
-            needs("servers", Kind::Texts, "The servers that the caller may use"),
+            needs(
+                "servers",
+                Kind::Texts,
+                "The servers that the caller may use",
+            ),
         ],
         level: Level::Public,
         ceiling: Level::Restricted,

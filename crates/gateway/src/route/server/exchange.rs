@@ -134,7 +134,7 @@ impl<'a> Exchange<'a> {
     /// A result waits until there is room for it, within the call's own time. Its place is taken meanwhile, so that no more
     /// calls begin than answers can be held.
     async fn await_room(&self, result: Waits, deadline: Instant) -> Result<Raw, Stop> {
-        let account = self.case.ask.caller.room();
+        let account = self.case.request.caller.room();
         let room = tokio::select! {
             room = account.take_until(result.len(), deadline) => room,
             () = self.case.gate.flights.reached(Phase::Over) => None,
@@ -168,10 +168,10 @@ impl<'a> Exchange<'a> {
             || Bytes::from_static(b"{}"),
             |params| message.slice_ref(params.as_bytes()),
         );
-        let params = self
-            .case
-            .gate
-            .words(&self.case.ask.caller, &self.target.spec, params, pass);
+        let params =
+            self.case
+                .gate
+                .words(&self.case.request.caller, &self.target.spec, params, pass);
         drop(its_turn);
         match name {
             EventName::Progress => self.wires.mention(Event::Progress(params)),
@@ -269,7 +269,7 @@ impl<'a> Exchange<'a> {
         let ceiling = self.target.spec.classification.unwrap_or_default();
         let weighed = self
             .case
-            .ask
+            .request
             .caller
             .session()
             .weigh_step(ceiling, self.case.step);
