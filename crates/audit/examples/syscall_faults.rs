@@ -174,7 +174,7 @@ impl Told {
     fn take(&mut self, line: &str) -> Outcomes<()> {
         match line.split(' ').collect::<Vec<_>>().as_slice() {
             ["exec", call, seq, "."] => {
-                drop(self.executed.insert((*call).to_owned(), seq.parse()?))
+                _ = self.executed.insert((*call).to_owned(), seq.parse()?)
             }
             ["refused", call, "."] => drop(self.refused.insert((*call).to_owned())),
             ["ack", seq, hash, "."] => self.acknowledged.push((seq.parse()?, (*hash).to_owned())),

@@ -1,4 +1,4 @@
-//! `docs/tools.md`, drawn from the table of built-in tools.
+//! `docs/integrate/tools.md`, drawn from the table of built-in tools.
 
 use std::fmt::Write as _;
 
@@ -78,5 +78,5 @@ fn generated_tools_are_current() {
             tool.name
         );
     }
-    crate::generated::check("docs/tools.md", &page);
+    crate::generated::check("docs/integrate/tools.md", &page);
 }
