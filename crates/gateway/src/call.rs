@@ -229,17 +229,21 @@ fn verify(case: Case<'_>) -> Result<(), Violation> {
     let Case { gate, request, .. } = case;
     in_force(case)?;
     match (request.caller.signed(), &request.origin) {
-        (None, Origin::Mcp(_) | Origin::Operator) => Ok(()),
+        (None, Origin::Mcp(_)) => Ok(()),
         (Some(session), Origin::Signed(envelope)) => {
             gate.signed.verify(session, envelope, gate.now_ms())
         }
-        (Some(_), Origin::Mcp(_) | Origin::Operator) => Err(Violation::new(
+        (Some(_), Origin::Mcp(_)) => Err(Violation::new(
             Rule::Unauthenticated,
             "a session of signed calls, without a signature",
         )),
         (None, Origin::Signed(_)) => Err(Violation::new(
             Rule::Unauthenticated,
             "an envelope, without a session of signed calls",
+        )),
+        (_, Origin::Operator) => Err(Violation::new(
+            Rule::Unauthenticated,
+            "an operator's question, which is explained and not made",
         )),
     }
 }
