@@ -227,7 +227,7 @@ pub(crate) struct Delivered {
 /// The door recognised the caller; here it is shown that this is the caller's own call. A signed one passes once.
 fn verify(case: Case<'_>) -> Result<(), Violation> {
     let Case { gate, request, .. } = case;
-    in_force(case)?;
+    gate.in_force(&request.caller)?;
     match (request.caller.signed(), &request.origin) {
         (None, Origin::Mcp(_)) => Ok(()),
         (Some(session), Origin::Signed(envelope)) => {
@@ -246,20 +246,6 @@ fn verify(case: Case<'_>) -> Result<(), Violation> {
             "an operator's question, which is explained and not made",
         )),
     }
-}
-
-/// A credential revoked since the call came in is refused here, and so is a session that has ended.
-fn in_force(case: Case<'_>) -> Result<(), Violation> {
-    let caller = &case.request.caller;
-    if !caller.is_active() {
-        return Err(Violation::new(
-            Rule::Unauthenticated,
-            format!("credential `{}` was revoked", caller.id()),
-        ));
-    }
-    caller.signed().map_or(Ok(()), |session| {
-        crate::signed::in_force(session, case.gate.now_ms())
-    })
 }
 
 fn bound(case: Case<'_>, facts: &Facts<'_>, target: &Target) -> Result<Bounded, Violation> {

@@ -22,8 +22,8 @@ use wire::{
 };
 
 use super::{
-    Case, Count, Decided, Received, Settled, context::ExecutionSlot, in_force, left, receive,
-    resolve, sent, shape::Load, slots::Waiting,
+    Case, Count, Decided, Received, Settled, context::ExecutionSlot, left, receive, resolve, sent,
+    shape::Load, slots::Waiting,
 };
 use crate::{
     Answer, CallRequest, ClientFace,
@@ -390,7 +390,7 @@ async fn spend(case: Case<'_>, received: &Received<'_>, decide: Decide) -> Resul
         rules: &rules,
         ..case
     };
-    in_force(case)?;
+    case.gate.in_force(&case.request.caller)?;
     let target = resolve::target(case, received).await?;
     let decided = decide(case, received, &target, Count::Look)?;
     let Decided { judged, slots, .. } = settle_rewrite(case, &target, decided, decide)?;
