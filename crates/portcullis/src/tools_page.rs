@@ -15,8 +15,9 @@ for it. Where none does and nothing in the gate executes the tool, a call that p
 Required arguments are in bold. A missing or null one is refused on every path, before anything is started and before anybody is asked, with
 `InvalidArguments`: *Invalid tool arguments: required field 'path' is missing or null for tool 'fs.read'*.
 
-*Effect* is what a call does to the world. *Judge* says whether a semantic judge would look at the call by default. *By* is who executes the tool
-where no server does. Results of tools for the web and for mail count as untrusted: anyone may have written them.
+*Effect* is what a call does to the world. *Judge* says whether a semantic judge looks at the call unless `skip_judge` says otherwise; this gate
+has no such judge. *By* is who is to execute the tool where no server does; what this gate executes itself is `gate`. Results of tools for
+the web and for mail count as untrusted: anyone may have written them.
 ";
 
 fn page() -> String {
