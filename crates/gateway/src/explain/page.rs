@@ -60,7 +60,8 @@ impl Page {
         let checks: Vec<_> = policy::findings(facts, label).collect();
         // A person is asked instead of the check saying no, so there is nothing that it found to be in order.
         let mut asks = false;
-        for stage in [Stage::Admit, Stage::Bound, Stage::Weigh, Stage::Shape] {
+        let decides = |stage: &Stage| (Stage::Admit..=Stage::Shape).contains(stage);
+        for stage in Stage::ALL.into_iter().filter(decides) {
             if stage == Stage::Weigh {
                 match policy::weigh(facts, |ceiling| session.weigh(ceiling)) {
                     Err(violation) => self.refused(stage, "no_write_down", &violation),

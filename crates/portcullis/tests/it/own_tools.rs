@@ -23,7 +23,10 @@ async fn status_tells_a_caller_about_itself_and_nothing_about_others() {
         ("open", http(&open.url(), "classification: CONFIDENTIAL")),
         (
             "kept",
-            http(&kept.url(), "classification: PUBLIC, users: [somebody]"),
+            http(
+                &kept.url(),
+                "classification: PUBLIC, access: { users: [somebody] }",
+            ),
         ),
         ("unclassified", http(&unclassified.url(), "enabled: true")),
     ])
