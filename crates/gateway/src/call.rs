@@ -98,20 +98,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Runs one call from Receive to Conclude and tells the door how it ended.
-pub(crate) async fn call(gate: Arc<Inner>, request: CallRequest, mut wires: Wires) {
-    let _flight = gate.flights.begin();
-    gate.aside.note(&request.caller, || gate.now_us());
-    let rules = gate.rules();
-    let mut opened = gate.ledger.open(record::facts(&gate, &request, &rules));
-    let step = Step::new(&opened.facts.call, request.caller.session());
-    let case = Case::new(&gate, &request, &step, &rules, SoFar::default());
-    let outcome = attempt(case, &mut opened, &mut wires).await;
-    wires
-        .say(Event::Done(conclude::conclude(case, opened, outcome)))
-        .await;
-}
-
+/// Every stage but the last.
 async fn attempt(
     case: Case<'_>,
     opened: &mut Opened,
@@ -185,6 +172,20 @@ async fn attempt(
     let inspected = inspect::inspect(case, &received, &target, raw, budget);
     drop(its_turn);
     absorb(case, &target, label, inspected).await
+}
+
+/// Runs one call from Receive to Conclude and tells the door how it ended.
+pub(crate) async fn call(gate: Arc<Inner>, request: CallRequest, mut wires: Wires) {
+    let _flight = gate.flights.begin();
+    gate.aside.note(&request.caller, || gate.now_us());
+    let rules = gate.rules();
+    let mut opened = gate.ledger.open(record::facts(&gate, &request, &rules));
+    let step = Step::new(&opened.facts.call, request.caller.session());
+    let case = Case::new(&gate, &request, &step, &rules, SoFar::default());
+    let outcome = attempt(case, &mut opened, &mut wires).await;
+    wires
+        .say(Event::Done(conclude::conclude(case, opened, outcome)))
+        .await;
 }
 
 /// The caller's turn to work on a text of this length; a call that has a long one goes on where it keeps nobody waiting.
