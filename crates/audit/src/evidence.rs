@@ -1,7 +1,7 @@
-//! A call's life in the ledger, as types: [`Opened`] → [`Intent`] → [`Sealed`].
+//! A call's life in the ledger, as types: [`Opened`] → [`Intent`] → [`Concluded`].
 //!
 //! The constructors are private and nothing here is `Clone`, so holding an `Intent` *is* the proof that the intent is on
-//! disk, and holding a `Sealed` that the outcome is. An `Opened` must be concluded; dropping it writes an `abandoned`
+//! disk, and holding a `Concluded` that the outcome is. An `Opened` must be concluded; dropping it writes an `abandoned`
 //! outcome, because a call that vanishes from the ledger is a bug worth a record.
 //!
 //! **Invariant: what clients were told, what we recorded and what servers did agree.** Tests
@@ -221,11 +221,11 @@ impl Intent {
 /// Evidence that a call's outcome is written. Needed to reply.
 #[derive(Debug)]
 #[must_use = "a sealed outcome is what allows the reply"]
-pub struct Sealed {
+pub struct Concluded {
     position: Position,
 }
 
-impl Sealed {
+impl Concluded {
     pub fn position(&self) -> Position {
         self.position
     }
@@ -275,8 +275,8 @@ impl Ledger {
         &self,
         mut opened: Opened,
         outcome: &Outcome<'_>,
-    ) -> Result<Sealed, LedgerUnavailable> {
+    ) -> Result<Concluded, LedgerUnavailable> {
         let position = opened.write_outcome(outcome)?;
-        Ok(Sealed { position })
+        Ok(Concluded { position })
     }
 }

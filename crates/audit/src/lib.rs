@@ -8,7 +8,7 @@
 //! digests, and arguments as digests and redacted bodies, which are kept apart from the chain and sealed.
 //!
 //! Invariants kept here:
-//! - an [`Intent`] exists only if the intent record was handed to the kernel, and a [`Sealed`] only if the outcome was;
+//! - an [`Intent`] exists only if the intent record was handed to the kernel, and a [`Concluded`] only if the outcome was;
 //! - records are written in `seq` order, whole lines, and only an unacknowledged tail is ever cut;
 //! - after a failed write or sync nothing is acknowledged until [`Ledger::reopen`] has re-read the tail;
 //! - a signed head covers only what is synced;
@@ -54,7 +54,7 @@ pub use commit::Synced;
 pub use disk::{Disk, Lock, RealDisk, SegmentFile};
 pub use encode::printable;
 pub use error::{LedgerUnavailable, OpenError};
-pub use evidence::{Facts, Intent, Opened, Outcome, Sealed};
+pub use evidence::{Concluded, Facts, Intent, Opened, Outcome};
 pub use ledger::{Appended, Ledger, Options, Position, Scrub, Status};
 pub use places::{LineReader, Places, Spot, oldest};
 pub use proof::{

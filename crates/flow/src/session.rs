@@ -55,8 +55,7 @@ struct Known {
 
 struct Leaving {
     ticket: u64,
-    mark: Mark,
-    origin: ServerId,
+    label: Label,
 }
 
 /// Everything about a session that outlives the process.
@@ -175,20 +174,19 @@ impl Session {
         });
     }
 
-    /// Raises the label to include words of `origin` that belong to no call. Must happen before they are shown.
-    pub fn absorb(self: &Arc<Self>, mark: Mark, origin: &ServerId) -> Absorbed {
-        self.take_in(mark, origin, |_| ())
+    /// Raises the label to include words of this label that belong to no call. Must happen before they are shown.
+    pub fn absorb(self: &Arc<Self>, label: &Label) -> Absorbed {
+        self.take_in(label, |_| ())
     }
 
-    /// For words of `origin` that nobody asked for: what the label includes already, origin and all, may be shown; nothing else may, so
+    /// For words that nobody asked for: what the session's label includes already, origins and all, may be shown; nothing else may, so
     /// that a server raises no label by talking.
-    pub fn absorb_known(self: &Arc<Self>, mark: Mark, origin: &ServerId) -> Option<Absorbed> {
+    pub fn absorb_known(self: &Arc<Self>, label: &Label) -> Option<Absorbed> {
         let (ticket, version, after) = self.known(|known| {
-            let label = &known.label;
-            if label.mark.join(mark) != label.mark || !label.origins.contains(origin) {
-                return None;
-            }
-            Some(known.let_leave(mark, origin))
+            known
+                .label
+                .includes(label)
+                .then(|| known.let_leave(label.clone()))
         })?;
         Some(Absorbed::new(self, ticket, version, after))
     }
@@ -196,14 +194,14 @@ impl Session {
     /// Holds the label as it is while something leaves that it includes: a reset meanwhile washes nothing of it off.
     pub fn hold(self: &Arc<Self>, origin: &ServerId) -> Absorbed {
         let (ticket, version, after) =
-            self.known(|known| known.let_leave(known.label.mark, origin));
+            self.known(|known| known.let_leave(Label::of(known.label.mark, origin.clone())));
         Absorbed::new(self, ticket, version, after)
     }
 
     /// Raises the label to include a part of a call's result. Must happen before it is shown. The first time, the call becomes the
     /// head of the lineage.
-    pub fn absorb_step(self: &Arc<Self>, mark: Mark, origin: &ServerId, step: &Step) -> Absorbed {
-        self.take_in(mark, origin, |known| {
+    pub fn absorb_step(self: &Arc<Self>, label: &Label, step: &Step) -> Absorbed {
+        self.take_in(label, |known| {
             step.links(|links| {
                 if links.follows.is_none() {
                     links.follows =
@@ -214,16 +212,11 @@ impl Session {
         })
     }
 
-    fn take_in(
-        self: &Arc<Self>,
-        mark: Mark,
-        origin: &ServerId,
-        advance: impl FnOnce(&mut Known),
-    ) -> Absorbed {
+    fn take_in(self: &Arc<Self>, label: &Label, advance: impl FnOnce(&mut Known)) -> Absorbed {
         let (ticket, version, after) = self.known(|known| {
-            known.raise(mark, origin);
+            known.raise(label);
             advance(known);
-            known.let_leave(mark, origin)
+            known.let_leave(label.clone())
         });
         Absorbed::new(self, ticket, version, after)
     }
@@ -232,10 +225,9 @@ impl Session {
     #[must_use]
     pub fn on_its_way(&self) -> Mark {
         self.known(|known| {
-            known
-                .leaving
-                .iter()
-                .fold(Mark::default(), |mark, leaving| mark.join(leaving.mark))
+            known.leaving.iter().fold(Mark::default(), |mark, leaving| {
+                mark.join(leaving.label.mark)
+            })
         })
     }
 
@@ -265,8 +257,7 @@ impl Session {
                 known.head = None;
             }
             for leaving in &known.leaving {
-                known.label.mark = known.label.mark.join(leaving.mark);
-                known.label.origins.insert(leaving.origin.clone());
+                known.label.join_in(&leaving.label);
             }
             Reset {
                 ended,
@@ -301,26 +292,19 @@ impl Session {
 
 impl Known {
     /// Notes that something absorbed is on its way out.
-    fn let_leave(&mut self, mark: Mark, origin: &ServerId) -> (u64, u64, Mark) {
+    fn let_leave(&mut self, label: Label) -> (u64, u64, Mark) {
         self.tickets += 1;
         self.leaving.push(Leaving {
             ticket: self.tickets,
-            mark,
-            origin: origin.clone(),
+            label,
         });
         (self.tickets, self.version, self.label.mark)
     }
 
-    fn raise(&mut self, mark: Mark, origin: &ServerId) {
-        let raised = self.label.mark.join(mark);
-        let is_new_origin = !self.label.origins.contains(origin);
-        if raised == self.label.mark && !is_new_origin {
-            return;
-        }
-        self.version += 1;
-        self.label.mark = raised;
-        if is_new_origin {
-            self.label.origins.insert(origin.clone());
+    fn raise(&mut self, label: &Label) {
+        if !self.label.includes(label) {
+            self.version += 1;
+            self.label.join_in(label);
         }
     }
 

@@ -4,59 +4,64 @@
 //! nowhere else: [`policy::Permit`] comes only out of Judge, [`audit::Intent`] only out of the ledger, and Dispatch spends both. The
 //! first stage to refuse wins; whatever happens, Conclude records it, and only then does the door get a reply.
 
-mod abilities;
 mod adapt;
 mod answers;
 mod conclude;
 mod consent;
 mod context;
 mod dispatch;
-mod facts;
+mod gather;
 mod inspect;
 mod links;
 mod receive;
+mod record;
 mod resolve;
 mod sent;
 mod server_error;
 mod shape;
 mod slots;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use audit::{Intent, Opened};
 use flow::Step;
-use policy::{Binding, Bounded, Evidence, Facts, Influence, Judged, Permit, Weighed};
+use policy::{Binding, Bounded, Evidence, Facts, Judged, Permit, Weighed};
 use tokio::time::Instant;
-use vocab::{Effect, Fault, FaultKind, Mark, Rule, ServerId, Stop, Violation};
+use vocab::{Effect, Fault, FaultKind, Label, Mark, Rule, Stop, Violation};
 
 use crate::{
-    Ask, Proof,
+    CallRequest, Origin,
     aside::Turn,
     catalog::Target,
     gate::Inner,
     meters::Charge,
+    route::{CallerSide, Carried},
     running::{Event, Outcome, Wires},
     settings::Rules,
     tokens::OpenState,
     words::{Occasion, Pass},
 };
-use context::Place;
-pub(crate) use context::{Count, NamesOf, SoFar, boundary, counted_as, meters};
-use facts::Findings;
-pub(crate) use facts::question;
+pub(crate) use answers::{judge as judge_answer, record as record_answer};
+pub(crate) use consent::{Decide, KEY as APPROVAL_KEY};
+pub(crate) use context::{Count, NamesOf, SoFar, counted_as};
+pub(crate) use dispatch::Order;
+pub(crate) use gather::{Gathered, gather, question};
 pub(crate) use receive::{Received, receive};
 pub(crate) use resolve::look_up;
-pub(crate) use sent::{Sent, parameters_of};
-use shape::Args;
+#[cfg(test)]
+pub(crate) use sent::Sent;
+pub(crate) use sent::parameters_of;
+use shape::Load;
+pub(crate) use slots::Slots;
+use slots::admit;
 #[cfg(test)]
 pub(crate) use slots::{FEW_WAITING, MAX_WAITING, MAX_WAITING_IN_ALL, Waiting};
-use slots::{Slots, admit};
 
 /// What every stage can look at: the call as it came, who is calling, and the rules in force.
 #[derive(Clone, Copy)]
 pub(crate) struct Case<'a> {
     pub(crate) gate: &'a Arc<Inner>,
-    pub(crate) ask: &'a Ask,
+    pub(crate) request: &'a CallRequest,
     pub(crate) step: &'a Step,
     pub(crate) rules: &'a Rules,
     /// What its execution did before.
@@ -74,14 +79,14 @@ pub(crate) struct Case<'a> {
 impl<'a> Case<'a> {
     pub(crate) fn new(
         gate: &'a Arc<Inner>,
-        ask: &'a Ask,
+        request: &'a CallRequest,
         step: &'a Step,
         rules: &'a Rules,
         so_far: SoFar,
     ) -> Self {
         Self {
             gate,
-            ask,
+            request,
             step,
             rules,
             so_far,
@@ -93,35 +98,18 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Runs one call from Receive to Conclude and tells the door how it ended.
-pub(crate) async fn call(gate: Arc<Inner>, ask: Ask, mut wires: Wires) {
-    let _flight = gate.flights.begin();
-    gate.aside.note(&ask.caller, || gate.now_us());
-    let rules = gate.rules();
-    let mut opened = gate.ledger.open(conclude::facts(&gate, &ask, &rules));
-    let step = Step::new(&opened.facts.call, ask.caller.session());
-    let case = Case::new(&gate, &ask, &step, &rules, SoFar::default());
-    let outcome = attempt(case, &mut opened, &mut wires).await;
-    wires
-        .say(Event::Done(conclude::conclude(case, opened, outcome)))
-        .await;
-}
-
+/// Every stage but the last.
 async fn attempt(
     case: Case<'_>,
     opened: &mut Opened,
     wires: &mut Wires,
 ) -> Result<Delivered, Stop> {
-    let received = receive(case.ask)?;
+    let received = receive(case.request)?;
     verify(case)?;
-    let target = resolve::resolve(case, &received)
-        .await
-        .inspect_err(|_| conclude::unresolved(opened, &received))?;
-    conclude::name(case, opened, &received, &target);
-    let place = Place::take(&case.ask.caller, &target);
+    let (target, slot) = resolve::resolve(case, opened, &received).await?;
     let state = shape::request_state(case, &received, &target)?;
     let case = Case {
-        so_far: place.so_far(),
+        so_far: slot.so_far(),
         state: state.as_ref(),
         begun: Instant::now(),
         ..case
@@ -130,65 +118,38 @@ async fn attempt(
     fn decide(
         case: Case<'_>,
         received: &Received<'_>,
-        target: &Target,
+        target: &Arc<Target>,
         count: Count,
     ) -> Result<Decided, Violation> {
-        let names = NamesOf::new(&case, received, target);
-        let others = names.others();
-        let sent = Sent::new(case.ask, received, Some(target))?.with(case.answer, received)?;
-        let bounded = sent.bounded(received);
-        let boundary = context::boundary(case, target, names.asked(), &others, &bounded)?;
-        let boundary = boundary.as_ref();
-        let findings = find(case, target);
-        let meters = context::meters(&case.ask.caller, target, boundary);
-        context::looking(count, &meters, |meter| {
-            let facts = findings.facts(
-                target,
-                &sent,
-                (names.asked(), boundary),
-                influence(case),
-                meter,
-            );
-            let (admitted, slots) = admit(case, &facts, target)?;
-            let bounded = bound(case, &facts, target)?;
-            let weighed = weigh(case, &facts)?;
-            let (shaped, args) = shape::shape(case, received, target, &sent, &facts)?;
-            let judged = judge(
-                case,
-                received,
-                target,
-                &facts,
-                Evidence {
-                    admitted,
-                    bounded,
-                    weighed,
-                    shaped,
-                },
-                args.digest,
-            )?;
+        gather(case, received, target, count, |gathered| {
+            let Gathered { facts, sent, .. } = gathered;
+            let (admitted, slots) = admit(case, gathered, target)?;
+            let bounded = bound(case, facts, target)?;
+            let weighed = weigh(case, facts)?;
+            let (shaped, args) = shape::shape(case, received, target, sent, facts)?;
+            let evidence = Evidence {
+                admitted,
+                bounded,
+                weighed,
+                shaped,
+            };
+            let target = Arc::clone(target);
+            let judged = judge(case, received, facts, evidence, Load { target, args })?;
             Ok(Decided {
                 judged,
-                args,
                 slots,
-                charge: context::charge(count, &meters)?,
+                charge: context::charge(count, gathered.meters)?,
             })
         })
     }
-    let its_turn = turn(case, case.ask.params.len(), wires).await;
-    let mut decided = decide(case, &received, &target, Count::Once)?;
+    let its_turn = turn(case, case.request.params.len(), wires).await;
+    let decided = decide(case, &received, &target, Count::Once)?;
     drop(its_turn);
-    let charge = decided.charge.take();
-    place.keep(case).await?;
-    if let Err(unserved) = served(&target) {
-        // It passed everything else, so it counts as a call does: against its execution, and against its rate.
-        charge.into_iter().for_each(Charge::keep);
-        return Err(unserved.into());
-    }
-    let settled = consent::consent(case, opened, &received, target, decided, decide, wires).await?;
+    let way = (target, slot);
+    let settled = consent::consent(case, opened, &received, way, decided, decide, wires).await?;
     let Settled {
         permit,
-        args,
-        target,
+        charge,
         mut slots,
         begun,
         is_approved,
@@ -198,51 +159,55 @@ async fn attempt(
         is_approved,
         ..case
     };
-    let intent = intend(case, opened, &target, &permit, &args).await?;
-    charge.into_iter().for_each(Charge::keep);
-    let budget = permit.budget();
-    let raw = dispatch::dispatch(
+    let intent = intend(case, opened, &permit, charge).await?;
+    let (target, budget) = (Arc::clone(&permit.load().target), permit.budget());
+    let side = CallerSide {
         case,
-        &target,
-        (permit, intent, args),
-        &mut slots,
-        (decide, wires),
-    )
-    .await?;
+        wires,
+        slots: &mut slots,
+        decide,
+    };
+    let Carried { raw, label } = dispatch::dispatch(permit, intent, side).await?;
     let its_turn = turn(case, raw.len(), wires).await;
     let inspected = inspect::inspect(case, &received, &target, raw, budget);
     drop(its_turn);
-    absorb(case, &target, inspected).await
+    absorb(case, &target, label, inspected).await
+}
+
+/// Runs one call from Receive to Conclude and tells the door how it ended.
+pub(crate) async fn call(gate: Arc<Inner>, request: CallRequest, mut wires: Wires) {
+    let _flight = gate.flights.begin();
+    gate.aside.note(&request.caller, || gate.now_us());
+    let rules = gate.rules();
+    let mut opened = gate.ledger.open(record::facts(&gate, &request, &rules));
+    let step = Step::new(&opened.facts.call, request.caller.session());
+    let case = Case::new(&gate, &request, &step, &rules, SoFar::default());
+    let outcome = attempt(case, &mut opened, &mut wires).await;
+    wires
+        .say(Event::Done(conclude::conclude(case, opened, outcome)))
+        .await;
 }
 
 /// The caller's turn to work on a text of this length; a call that has a long one goes on where it keeps nobody waiting.
-async fn turn(case: Case<'_>, bytes: usize, wires: &Wires) -> Turn {
+pub(crate) async fn turn(case: Case<'_>, bytes: usize, wires: &Wires) -> Turn {
     case.gate
         .aside
-        .turn(&case.ask.caller, bytes, || case.gate.now_us(), wires)
+        .turn(&case.request.caller, bytes, || case.gate.now_us(), wires)
         .await
 }
 
-/// What there is to know about who calls what.
-pub(crate) fn find(case: Case<'_>, target: &Target) -> Findings {
-    let has_account = |server: &ServerId, user: &str| case.gate.account(server, user).is_some();
-    Findings::new(&case.ask.caller, case.ask.action, target, has_account)
-}
-
-/// The verdict of Judge, for exactly these arguments.
-struct Decided {
-    judged: Judged,
-    args: Args,
+/// The verdict of Judge, for exactly what was judged.
+pub(crate) struct Decided {
+    judged: Judged<Load>,
     slots: Slots,
     /// What it counts against its limits, unless it was counted before.
     charge: Option<Charge>,
 }
 
-/// What Consent leaves: a permit that needs nobody's word any more, and the target it is for.
+/// What Consent leaves: a permit that needs nobody's word any more.
 struct Settled {
-    permit: Permit,
-    args: Args,
-    target: Arc<Target>,
+    permit: Permit<Load>,
+    charge: Option<Charge>,
     slots: Slots,
     /// From when its time runs, and whether a person approved it.
     begun: Instant,
@@ -262,102 +227,71 @@ pub(crate) struct Delivered {
 
 /// The door recognised the caller; here it is shown that this is the caller's own call. A signed one passes once.
 fn verify(case: Case<'_>) -> Result<(), Violation> {
-    let Case { gate, ask, .. } = case;
-    in_force(case)?;
-    match (ask.caller.signed(), &ask.proof) {
-        (None, Proof::Bearer) => Ok(()),
-        (Some(session), Proof::Envelope(envelope)) => {
+    let Case { gate, request, .. } = case;
+    gate.in_force(&request.caller)?;
+    match (request.caller.signed(), &request.origin) {
+        (None, Origin::Mcp(_)) => Ok(()),
+        (Some(session), Origin::Signed(envelope)) => {
             gate.signed.verify(session, envelope, gate.now_ms())
         }
-        (Some(_), Proof::Bearer) => Err(Violation::new(
+        (Some(_), Origin::Mcp(_)) => Err(Violation::new(
             Rule::Unauthenticated,
             "a session of signed calls, without a signature",
         )),
-        (None, Proof::Envelope(_)) => Err(Violation::new(
+        (None, Origin::Signed(_)) => Err(Violation::new(
             Rule::Unauthenticated,
             "an envelope, without a session of signed calls",
         )),
-    }
-}
-
-/// A credential revoked since the call came in is refused here, and so is a session that has ended.
-fn in_force(case: Case<'_>) -> Result<(), Violation> {
-    let caller = &case.ask.caller;
-    if !caller.is_active() {
-        return Err(Violation::new(
+        (_, Origin::Operator) => Err(Violation::new(
             Rule::Unauthenticated,
-            format!("credential `{}` was revoked", caller.id()),
-        ));
-    }
-    caller.signed().map_or(Ok(()), |session| {
-        crate::signed::in_force(session, case.gate.now_ms())
-    })
-}
-
-/// What untrusted data may lead to is decided when a call is made. A question of its own server makes no other call of it.
-fn influence(case: Case<'_>) -> Influence {
-    if case.answer.is_some() {
-        Influence::Off
-    } else {
-        case.rules.untrusted_influence
+            "an operator's question, which is explained and not made",
+        )),
     }
 }
 
 fn bound(case: Case<'_>, facts: &Facts<'_>, target: &Target) -> Result<Bounded, Violation> {
-    policy::bound(facts, target.spec.budget(), case.gate.terms().ceiling)
+    policy::bound(facts, target.spec.budget, case.gate.terms().ceiling)
 }
 
 fn weigh(case: Case<'_>, facts: &Facts<'_>) -> Result<Weighed, Violation> {
     policy::weigh(facts, |ceiling| {
-        case.ask.caller.session().weigh_step(ceiling, case.step)
+        case.request.caller.session().weigh_step(ceiling, case.step)
     })
 }
 
 fn judge(
     case: Case<'_>,
     received: &Received<'_>,
-    target: &Target,
     facts: &Facts<'_>,
     evidence: Evidence,
-    digest: [u8; 32],
-) -> Result<Judged, Violation> {
-    let caller = conclude::bound_caller(&case.ask.caller);
+    load: Load,
+) -> Result<Judged<Load>, Violation> {
+    let target = Arc::clone(&load.target);
+    let caller = record::bound_caller(&case.request.caller);
     let binding = Binding {
         caller: &caller,
-        action: case.ask.action.method(),
+        action: case.request.action.method(),
         definition: target.digest(),
     };
     policy::judge(
         facts,
         evidence,
         &case.rules.bundle,
-        question(&case, received, target, facts.sent),
+        question(&case, received, &target, facts.sent),
         binding,
-        digest,
+        load,
     )
-}
-
-/// What nothing executes is not asked about and not begun. It is judged first: what is refused anyway is refused by its own rule.
-fn served(target: &Target) -> Result<(), Violation> {
-    if target.spec.id != ServerId::built_in() {
-        return Ok(());
-    }
-    let detail = format!(
-        "nothing here executes `{}`; a server that declares it among its `capabilities` would",
-        target.name
-    );
-    Err(Violation::new(Rule::ToolNotServed, detail))
 }
 
 /// No record, no action; and what changes something is on the disk first.
 async fn intend(
     case: Case<'_>,
     opened: &mut Opened,
-    target: &Target,
-    permit: &Permit,
-    args: &Args,
+    permit: &Permit<Load>,
+    charge: Option<Charge>,
 ) -> Result<Intent, Violation> {
-    conclude::weighed(case, opened, target, permit, args);
+    record::weighed(case, opened, permit);
+    let target = &permit.load().target;
     let (ledger, states) = (&case.gate.ledger, &case.gate.states);
     if let Some(state) = case.state {
         states.spend(state, case.gate.now_ms())?;
@@ -366,12 +300,14 @@ async fn intend(
         Effect::Read => ledger.intend(opened),
         Effect::Consequential => ledger.intend_durable(opened).await,
     };
-    case.ask.caller.counts().add(&facts::count_key(target));
-    intended.map_err(|error| {
+    case.request.caller.counts().add(&gather::count_key(target));
+    let intent = intended.map_err(|error| {
         // What was not sent can be brought again.
         case.state.inspect(|state| states.give_back(state));
         Violation::new(Rule::LedgerUnavailable, error.to_string())
-    })
+    })?;
+    charge.into_iter().for_each(Charge::keep);
+    Ok(intent)
 }
 
 /// Raises the session's label, durably, before anything of the result leaves the gate. Why there is no result to show, where there is
@@ -379,9 +315,10 @@ async fn intend(
 async fn absorb(
     case: Case<'_>,
     target: &Target,
+    label: Label,
     inspected: Result<inspect::Inspected, Stop>,
 ) -> Result<Delivered, Stop> {
-    let pass = show(case, target).await?;
+    let pass = show(case, target, label).await?;
     Ok(match inspected {
         Ok(inspect::Inspected {
             outcome,
@@ -402,25 +339,38 @@ async fn absorb(
     })
 }
 
-/// Evidence that words of this server may be shown to the caller.
-async fn show(case: Case<'_>, target: &Target) -> Result<Pass, Stop> {
+/// Evidence that words of this label may be shown to the caller.
+pub(crate) async fn show(case: Case<'_>, target: &Target, label: Label) -> Result<Pass, Stop> {
     Ok(case
         .gate
         .pass(
-            &case.ask.caller,
+            &case.request.caller,
             &target.spec,
-            target.mark(),
+            label,
             Occasion::Call(case.step),
         )
         .await?)
 }
 
 /// The label a call is recorded under when it ended before it was weighed.
-fn current_label(ask: &Ask) -> Mark {
-    ask.caller.session().mark()
+fn current_label(request: &CallRequest) -> Mark {
+    request.caller.session().mark()
 }
 
-fn worker_lost() -> Stop {
+/// What is left of a call's time. It runs from when its target was found, or a person's answer came.
+pub(crate) fn left(case: Case<'_>, time: Duration) -> Result<Duration, Stop> {
+    let left = time.saturating_sub(case.begun.elapsed());
+    if left.is_zero() {
+        return Err(Fault::new(
+            FaultKind::Timeout,
+            "the call's time was over before it could be sent",
+        )
+        .into());
+    }
+    Ok(left)
+}
+
+pub(crate) fn worker_lost() -> Stop {
     Fault::new(
         FaultKind::Worker,
         "the worker was lost while the call was in flight",

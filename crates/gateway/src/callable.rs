@@ -14,7 +14,7 @@ use crate::{
     call::NamesOf,
     catalog::{Catalog, Found, Names},
     gate::Inner,
-    settings::ServerSpec,
+    settings::TargetSpec,
 };
 
 impl Gate {
@@ -71,7 +71,7 @@ impl Gate {
 
 impl Inner {
     /// Whether a caller's context lets it use anything of a server: one of its tools, its resources or its prompts.
-    pub(crate) fn lists_any_of(&self, caller: &Caller, spec: &ServerSpec) -> bool {
+    pub(crate) fn lists_any_of(&self, caller: &Caller, spec: &TargetSpec) -> bool {
         let rules = self.rules();
         let lists = match Lists::of(&rules.contexts, caller, caller.context()) {
             Lists::Everything => return true,

@@ -27,10 +27,11 @@ pub(crate) use snapshot::Snapshots;
 
 use crate::{
     Caller, ListKind, Sight,
-    ask::Era,
     meters::Metered,
     pins::Standing,
-    settings::ServerSpec,
+    request::Era,
+    route::Route,
+    settings::{ServerSpec, TargetSpec},
     words::{is_for, mark_of},
 };
 use abilities::Abilities;
@@ -65,10 +66,12 @@ pub(crate) struct About {
     place: usize,
 }
 
-/// Where a name leads: a server, and the name that server knows.
+/// Where a name leads: what is held to which terms, by which route it is reached, and the name it is known by there.
 #[derive(Debug)]
 pub(crate) struct Target {
-    pub(crate) spec: Arc<ServerSpec>,
+    pub(crate) spec: Arc<TargetSpec>,
+    /// `None`: nothing here executes it.
+    pub(crate) route: Option<Route>,
     pub(crate) name: String,
     /// The upstream speaks the stateless revision.
     pub(crate) era: Option<Era>,
@@ -90,14 +93,15 @@ pub(crate) struct Target {
 impl Target {
     /// Something of a server that has no definition of its own: a resource, or what has not been shown yet.
     fn plain(
-        spec: Arc<ServerSpec>,
+        server: Arc<ServerSpec>,
         name: &str,
         era: Option<Era>,
         is_open_world: bool,
         meters: Metered,
     ) -> Self {
         Self {
-            spec,
+            spec: Arc::clone(&server.target),
+            route: Some(Route::Server(server)),
             name: name.to_owned(),
             era,
             header_params: Vec::new(),
@@ -112,14 +116,15 @@ impl Target {
     }
 
     /// Something of a server that has shown no catalog.
-    pub(crate) fn unseen(spec: Arc<ServerSpec>, name: &str) -> Self {
-        Self::plain(spec, name, None, true, Metered::default())
+    pub(crate) fn unseen(server: Arc<ServerSpec>, name: &str) -> Self {
+        Self::plain(server, name, None, true, Metered::default())
     }
 
     /// The same tool, for what only looks at a task of it.
     fn looked_at(&self, meters: Metered) -> Self {
         Self {
             spec: Arc::clone(&self.spec),
+            route: self.route.clone(),
             name: self.name.clone(),
             era: self.era,
             header_params: Vec::new(),
@@ -133,14 +138,17 @@ impl Target {
         }
     }
 
+    /// The server that executes it, if one does.
+    pub(crate) fn server(&self) -> Option<&Arc<ServerSpec>> {
+        match &self.route {
+            Some(Route::Server(server)) => Some(server),
+            _ => None,
+        }
+    }
+
     /// The digest of its definition; empty where it has none.
     pub(crate) fn digest(&self) -> &str {
         self.definition.as_deref().map_or("", Definition::digest)
-    }
-
-    /// What its results carry.
-    pub(crate) fn mark(&self) -> Mark {
-        mark_of(&self.spec, self.is_open_world)
     }
 }
 

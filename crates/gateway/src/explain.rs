@@ -8,16 +8,14 @@ mod page;
 use std::sync::Arc;
 
 use audit::{Filter, Record};
-use bytes::Bytes;
 use flow::Step;
 use vocab::{ServerId, Stage};
 use wire::{Json, Limits, write::Object};
 
 use crate::{
-    Action, Ask, Caller, ClientFace, Door, Era, Gate, Proof,
-    call::{self, Case, Received, SoFar},
+    Action, CallRequest, Caller, Door, Gate, Origin,
+    call::{self, Case, Count, Received, SoFar},
     catalog::{Found, Target, builtin},
-    meters::Peek,
 };
 use page::Page;
 
@@ -27,7 +25,7 @@ const FORGOTTEN: &str =
 
 /// A question about one call.
 struct Imagined {
-    ask: Ask,
+    request: CallRequest,
     recorded: Option<Record>,
     /// What it is explained without.
     remark: Option<&'static str>,
@@ -48,14 +46,14 @@ pub(crate) fn explain(gate: &Gate, question: Json<'_>) -> Result<Vec<u8>, String
 }
 
 fn judge(gate: &Gate, imagined: &Imagined) -> Result<Vec<u8>, String> {
-    let ask = &imagined.ask;
-    let received = call::receive(ask).map_err(|violation| violation.public())?;
+    let request = &imagined.request;
+    let received = call::receive(request).map_err(|violation| violation.public())?;
     let mut page = Page::default();
-    match gate.in_force(&ask.caller) {
+    match gate.in_force(&request.caller) {
         Ok(()) => page.add(Stage::Verify, "credential_in_force", "ok", "", ""),
         Err(violation) => page.refused(Stage::Verify, "credential_in_force", &violation),
     }
-    let label = ask.caller.session().mark();
+    let label = request.caller.session().mark();
     let Some(target) = look_up(gate, imagined, &received)? else {
         let asked = audit::printable(received.address.text());
         let fix =
@@ -77,32 +75,25 @@ fn judge(gate: &Gate, imagined: &Imagined) -> Result<Vec<u8>, String> {
         "",
     );
     let rules = gate.inner().rules();
-    let step = Step::new("explained", ask.caller.session());
-    let so_far = ask.caller.signed().map_or_else(SoFar::default, |session| {
-        session.so_far(&call::counted_as(&target))
+    let step = Step::new("explained", request.caller.session());
+    let so_far = request
+        .caller
+        .signed()
+        .map_or_else(SoFar::default, |session| {
+            session.so_far(&call::counted_as(&target))
+        });
+    let case = Case::new(gate.inner(), request, &step, &rules, so_far);
+    let explained = call::gather(case, &received, &target, Count::Once, |gathered| {
+        page.checks(gathered, label, imagined);
+        let sent = gathered.sent.judged();
+        page.bundle(
+            &case,
+            call::question(&case, &received, &target, sent),
+            label,
+        );
+        Ok(())
     });
-    let case = Case::new(gate.inner(), ask, &step, &rules, so_far);
-    let findings = call::find(case, &target);
-    let names = call::NamesOf::new(&case, &received, &target);
-    let others = names.others();
-    let sent =
-        call::Sent::new(ask, &received, Some(&target)).map_err(|violation| violation.public())?;
-    let bounded = sent.bounded(&received);
-    let (boundary, unbounded) =
-        match call::boundary(case, &target, names.asked(), &others, &bounded) {
-            Ok(boundary) => (boundary, None),
-            Err(violation) => (None, Some(violation)),
-        };
-    let meters = call::meters(&ask.caller, &target, boundary.as_ref());
-    let peek = Peek(&meters);
-    let asked = (names.asked(), boundary.as_ref());
-    let facts = findings.facts(&target, &sent, asked, rules.untrusted_influence, &peek);
-    page.checks(&facts, label, imagined, unbounded.as_ref());
-    page.bundle(
-        &case,
-        call::question(&case, &received, &target, sent.judged()),
-        label,
-    );
+    explained.map_err(|violation| violation.public())?;
     Ok(page.finish(imagined, Some(&target), label))
 }
 
@@ -111,7 +102,7 @@ fn look_up(
     imagined: &Imagined,
     received: &Received<'_>,
 ) -> Result<Option<Arc<Target>>, String> {
-    let found = call::look_up(gate.inner(), &imagined.ask, received)
+    let found = call::look_up(gate.inner(), &imagined.request, received)
         .map_err(|violation| violation.public())?;
     Ok(match found {
         Found::Target(target) => Some(target),
@@ -158,7 +149,7 @@ fn imagined(gate: &Gate, question: Json<'_>) -> Result<Imagined, String> {
     };
     let arguments = question.get("arguments").map_or(&b"{}"[..], Json::as_bytes);
     Ok(Imagined {
-        ask: ask(caller, None, Action::CallTool, &tool, arguments),
+        request: request_for(caller, None, Action::CallTool, &tool, arguments),
         recorded: None,
         remark: None,
         has_arguments: true,
@@ -210,7 +201,7 @@ fn recorded(gate: &Gate, call: &str) -> Result<Recorded, String> {
         // By the name that was used: lists of tools may have that one and not the other.
         _ => (None, &record.target),
     };
-    let ask = ask(
+    let request = request_for(
         caller,
         mount,
         action,
@@ -219,7 +210,7 @@ fn recorded(gate: &Gate, call: &str) -> Result<Recorded, String> {
     );
     let is_signed = !record.execution.is_empty();
     Ok(Recorded::Call(Box::new(Imagined {
-        ask,
+        request,
         recorded: Some(record),
         remark,
         has_arguments,
@@ -259,13 +250,13 @@ fn who_called(gate: &Gate, record: &Record) -> Result<(Caller, Option<&'static s
     Ok((caller, Some(FORGOTTEN)))
 }
 
-fn ask(
+fn request_for(
     caller: Caller,
     mount: Option<ServerId>,
     action: Action,
     name: &str,
     arguments: &[u8],
-) -> Ask {
+) -> CallRequest {
     let address = |params: &mut Object| {
         match action {
             Action::ReadResource | Action::Subscribe | Action::Unsubscribe => {
@@ -281,21 +272,14 @@ fn ask(
         };
     };
     let params = call::parameters_of(action, Json::checked_before(arguments), address);
-    let client = ClientFace {
-        era: Era::Modern,
-        capabilities: Bytes::from_static(b"{}"),
-        log: None,
-        progress: false,
-    };
     let params = params.into();
-    Ask {
+    CallRequest {
         caller,
         door: Door::Cli,
         mount,
-        session: "explain".into(),
-        proof: Proof::Bearer,
+        lane: "explain".into(),
+        origin: Origin::Operator,
         action,
         params,
-        client,
     }
 }

@@ -19,7 +19,7 @@ use vocab::{Redacted, ServerId};
 use wire::{Text, write::Object};
 
 use crate::{
-    Admin, Ask, Caller, Catalog, Change, Credential, DoorSettings, Pins, Running, Seal,
+    Admin, CallRequest, Caller, Catalog, Change, Credential, DoorSettings, Pins, Running, Wrapper,
     aside::Aside,
     awaited::Awaited,
     call,
@@ -29,7 +29,7 @@ use crate::{
     oauth::Providers,
     parking::Parking,
     places::Places,
-    settings::{Accounts, Configuration, Rules, ServerSpec, Settings, Terms},
+    settings::{Accounts, Configuration, Rules, ServerSpec, Settings, TargetSpec, Terms},
     signed::Signed,
     states::SpentStates,
     turns::Turns,
@@ -70,7 +70,7 @@ pub struct Gate(Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) ledger: Ledger,
     pub(crate) hub: Arc<Hub>,
-    pub(crate) seal: Seal,
+    pub(crate) wrapper: Wrapper,
     pub(crate) slots: Arc<Places>,
     /// Places of calls that wait for somebody outside: a person, or the client.
     pub(crate) waiting: Arc<Places>,
@@ -159,7 +159,7 @@ impl Inner {
     }
 
     /// Text of a server without secrets in it, and a remark for the operator if there were any.
-    pub(crate) fn redacted(&self, spec: &ServerSpec, text: Text) -> (Text, Option<String>) {
+    pub(crate) fn redacted(&self, spec: &TargetSpec, text: Text) -> (Text, Option<String>) {
         if !spec.redact_results {
             return (text, None);
         }
@@ -275,7 +275,7 @@ impl Gate {
             ledger,
             durable,
             hub: Arc::clone(&hub),
-            seal: Seal::new(&settings.seal_key),
+            wrapper: Wrapper::new(&settings.wrapper_key),
             slots: Arc::default(),
             waiting: Arc::default(),
             terms: ArcSwap::from_pointee(settings.terms),
@@ -366,8 +366,8 @@ impl Gate {
 
     /// Starts a call. Whoever asks for its events moves it; it comes to its end whatever becomes of the door.
     #[must_use]
-    pub fn start(&self, ask: Ask) -> Running {
-        Running::new(|wires| call::call(Arc::clone(&self.0), ask, wires))
+    pub fn start(&self, request: CallRequest) -> Running {
+        Running::new(|wires| call::call(Arc::clone(&self.0), request, wires))
     }
 
     #[must_use]
@@ -381,8 +381,8 @@ impl Gate {
     }
 
     #[must_use]
-    pub fn seal(&self) -> &Seal {
-        &self.0.seal
+    pub fn wrapper(&self) -> &Wrapper {
+        &self.0.wrapper
     }
 
     #[must_use]

@@ -1,13 +1,12 @@
 //! The spine: the one path from a call to an effect, and what it stands on.
 //!
 //! `call.rs` is the path. Around it: who may call ([`Caller`]), what there is to call (the catalog), the servers behind the gate and
-//! the worker that talks to them, and what clients carry for us under a [`Seal`]. Doors use [`Gate`] and nothing else.
+//! the worker that talks to them, and what clients carry for us in a [`Wrapper`]. Doors use [`Gate`] and nothing else.
 //!
 //! This crate must never parse a byte that came straight from an upstream, open a connection, or read a file it was not handed.
 
 mod admin;
 mod aside;
-mod ask;
 mod awaited;
 mod call;
 mod callable;
@@ -26,9 +25,10 @@ mod parking;
 mod pins;
 mod places;
 mod refusals;
+mod request;
 mod room;
+mod route;
 mod running;
-mod seal;
 pub mod settings;
 mod signed;
 mod states;
@@ -37,9 +37,9 @@ mod turns;
 mod upstream;
 mod words;
 mod workers;
+mod wrapper;
 
 pub use admin::Admin;
-pub use ask::{Action, Ask, ClientFace, Door, Era, Proof};
 pub use audit::{EventFilter, NoPlace, Place};
 pub use caller::{Caller, Credential, Role};
 pub use catalog::{Catalog, HeaderParam, Listed, RefusedName};
@@ -51,9 +51,9 @@ pub use identity::Envelope;
 pub use oauth::{PROOF_WINDOW, Presented, Unaccepted};
 pub use pins::{Chosen, Pins};
 pub use refusals::DoorRefusal;
+pub use request::{Action, CallRequest, ClientFace, Door, Era, Origin};
 pub use room::RequestRoom;
 pub use running::{Answer, Event, Outcome, Reply, Running};
-pub use seal::Seal;
 pub use settings::DoorSettings;
 pub use signed::{
     AttestError, AttestProof, AttestRequest, Attested, Ended, Launchable, NewWorkload,
@@ -61,6 +61,7 @@ pub use signed::{
 };
 pub use state::SignedStatus;
 pub use words::{ListKind, Pass, Sight, SightKey, Source, Words};
+pub use wrapper::Wrapper;
 
 /// JSON-RPC codes of ours, outside the range the protocol reserves: refused by a rule, upstream failed, out of time.
 pub const REFUSED: i64 = -31001;

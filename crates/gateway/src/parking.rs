@@ -16,9 +16,8 @@ use vocab::{Rule, Violation};
 use wire::{Json, Kind};
 
 use crate::{
-    Action, Answer, Caller, Gate, Running,
-    seal::{join, split},
-    tokens,
+    Action, Answer, Caller, Gate, Running, tokens,
+    wrapper::{join, split},
 };
 
 const PURPOSE: &str = "parked";
@@ -108,8 +107,8 @@ impl Gate {
         params: Json<'_>,
     ) -> String {
         let handle = self.parking().put(running);
-        self.seal()
-            .seal(PURPOSE, &binding(caller, action, params, handle))
+        self.wrapper()
+            .wrap(PURPOSE, &binding(caller, action, params, handle))
     }
 
     /// Takes a parked call up again if `params` names one. `None`: this is not about a parked call.
@@ -120,7 +119,7 @@ impl Gate {
         params: Json<'_>,
     ) -> Option<Result<Running, Violation>> {
         let state = params.get("requestState")?.as_str()?;
-        let value = self.seal().open(PURPOSE, &state)?;
+        let value = self.wrapper().open(PURPOSE, &state)?;
         Some(self.take_up(caller, action, params, &value))
     }
 

@@ -14,7 +14,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use audit::{Counted, Sealed};
+use audit::{Concluded, Counted};
 use bytes::Bytes;
 use tokio::{runtime::Handle, sync::mpsc};
 use vocab::{Fault, FaultKind, Rule, Stop, Violation};
@@ -25,7 +25,7 @@ use crate::words::{Pass, Words};
 /// Events that may wait for the door.
 const EVENTS: usize = 64;
 /// Answers that may wait for the call.
-const ORDERS: usize = 64;
+const FROM_CLIENT: usize = 64;
 
 /// Something a call has to say.
 #[derive(Debug)]
@@ -64,8 +64,8 @@ pub enum Outcome {
 #[derive(Debug)]
 pub(crate) struct OnRecord(());
 
-impl From<Sealed> for OnRecord {
-    fn from(_proof: Sealed) -> Self {
+impl From<Concluded> for OnRecord {
+    fn from(_proof: Concluded) -> Self {
         Self(())
     }
 }
@@ -110,8 +110,9 @@ impl Reply {
     }
 }
 
+/// What a client says to a call under way.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum FromClient {
     Answer { key: String, answer: Answer },
     Cancel,
 }
@@ -120,7 +121,7 @@ pub(crate) enum Order {
 #[derive(Debug)]
 pub(crate) struct Wires {
     events: mpsc::Sender<Event>,
-    pub(crate) orders: mpsc::Receiver<Order>,
+    pub(crate) from_client: mpsc::Receiver<FromClient>,
     elsewhere: Elsewhere,
 }
 
@@ -211,7 +212,7 @@ pub struct Running {
     stages: Option<Stages>,
     elsewhere: Elsewhere,
     events: mpsc::Receiver<Event>,
-    orders: mpsc::Sender<Order>,
+    to_call: mpsc::Sender<FromClient>,
     /// Questions shown to the door and not answered yet.
     open: Vec<(String, String, Words)>,
     again: VecDeque<Event>,
@@ -224,18 +225,18 @@ impl Running {
         S: Future<Output = ()> + Send + 'static,
     {
         let (events_in, events) = mpsc::channel(EVENTS);
-        let (orders, orders_out) = mpsc::channel(ORDERS);
+        let (to_call, from_client) = mpsc::channel(FROM_CLIENT);
         let elsewhere = Elsewhere::default();
         let stages = call(Wires {
             events: events_in,
-            orders: orders_out,
+            from_client,
             elsewhere: Arc::clone(&elsewhere),
         });
         Self {
             stages: Some(Box::pin(stages)),
             elsewhere,
             events,
-            orders,
+            to_call,
             open: Vec::new(),
             again: VecDeque::new(),
         }
@@ -301,7 +302,7 @@ impl Running {
         let before = self.open.len();
         self.open.retain(|(open, ..)| open != key);
         if self.open.len() < before {
-            let _ = self.orders.try_send(Order::Answer {
+            let _ = self.to_call.try_send(FromClient::Answer {
                 key: key.to_owned(),
                 answer,
             });
@@ -310,7 +311,7 @@ impl Running {
 
     /// Asks the upstream to stop. The call still ends with [`Event::Done`].
     pub fn cancel(&self) {
-        let _ = self.orders.try_send(Order::Cancel);
+        let _ = self.to_call.try_send(FromClient::Cancel);
     }
 
     /// Whether a question waits under this key.

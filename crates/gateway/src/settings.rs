@@ -1,11 +1,18 @@
 //! What the gate is told: limits, the worker's program, and the servers behind it. Plain data; the program that wires the gate
 //! reads files and environment, this crate never does.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
+mod target;
 
-use policy::{Budget, Bundle, Influence, Permission};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+
+use policy::{Budget, Bundle, Influence};
 use state::State;
-use vocab::{Effect, Level, Redacted, ServerId};
+use vocab::{Redacted, ServerId};
+
+pub use target::{
+    Access, Allow, Arrivals, Health, HealthMethod, HttpKind, Rate, ServerSpec, Standing,
+    TargetSpec, Text, ToolRule, Transport,
+};
 
 use crate::{Credential, Pins};
 
@@ -76,8 +83,8 @@ pub struct Settings {
     pub servers: Vec<ServerSpec>,
     /// Where catalog snapshots rest between runs.
     pub snapshots: PathBuf,
-    /// 32 bytes that seal what clients carry for us.
-    pub seal_key: [u8; 32],
+    /// 32 bytes that wrap what clients carry for us.
+    pub wrapper_key: [u8; 32],
     pub vault: Vault,
     pub accounts: Accounts,
     pub rules: Rules,
@@ -291,219 +298,5 @@ impl fmt::Debug for Signing {
         f.debug_struct("Signing")
             .field("terms", &self.terms)
             .finish_non_exhaustive()
-    }
-}
-
-/// A literal, or the name of a secret.
-#[derive(Clone, PartialEq, Eq)]
-pub enum Text {
-    Literal(String),
-    Secret(String),
-}
-
-impl fmt::Debug for Text {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            // A literal may still be private, so its value is not for logs.
-            Self::Literal(_) => f.write_str("literal"),
-            Self::Secret(reference) => f.write_str(reference),
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Transport {
-    Stdio {
-        command: String,
-        args: Vec<String>,
-        env: Vec<(String, Text)>,
-        cwd: Option<PathBuf>,
-    },
-    Http {
-        url: String,
-        kind: HttpKind,
-        headers: Vec<(String, Text)>,
-        bearer: Option<Text>,
-    },
-    /// The entry names neither a command nor a URL.
-    Nothing,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HttpKind {
-    Auto,
-    Streamable,
-    Sse,
-}
-
-impl HttpKind {
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Streamable => "streamable-http",
-            Self::Sse => "sse",
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
-    Enabled,
-    Disabled,
-    Skipped(String),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HealthMethod {
-    Ping,
-    ListTools,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Health {
-    pub interval: Duration,
-    /// How long the server may take to answer.
-    pub timeout: Duration,
-    pub method: HealthMethod,
-}
-
-/// What a server may ask of the caller in the middle of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Allow {
-    pub sampling: bool,
-    pub roots: bool,
-    pub elicitation: bool,
-}
-
-/// Who may use something. Naming nobody means everybody.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Access {
-    pub users: Vec<String>,
-    pub departments: Vec<String>,
-    pub agents: Vec<String>,
-}
-
-impl Access {
-    #[must_use]
-    pub fn is_open(&self) -> bool {
-        self.users.is_empty() && self.departments.is_empty() && self.agents.is_empty()
-    }
-}
-
-/// So many calls in so much time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
-    pub calls: u32,
-    pub per: Duration,
-}
-
-/// What an operator said about one tool, or about all that have no rule of their own.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ToolRule {
-    pub permission: Permission,
-    pub access: Access,
-    pub rate: Option<Rate>,
-    /// `None`: as the lock file says.
-    pub effect: Option<Effect>,
-    /// Called with the user's own credential for the server, never with the gate's.
-    pub requires_user_auth: bool,
-}
-
-/// What becomes of a definition that was not there, or not like this, when the server was classified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Arrivals {
-    #[default]
-    Quarantine,
-    Accept,
-}
-
-/// One entry of `mcp_servers`, as meant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerSpec {
-    pub id: ServerId,
-    pub transport: Transport,
-    pub classification: Option<Level>,
-    /// Why the server is BLOCKED; beats its classification.
-    pub blocked: Option<String>,
-    pub standing: Standing,
-    pub timeout: Duration,
-    pub max_result_bytes: usize,
-    pub access: Access,
-    pub rate: Option<Rate>,
-    pub default_rule: ToolRule,
-    pub rules: BTreeMap<String, ToolRule>,
-    /// Whether its results come from outside our trust. `None`: inferred from its approved definitions.
-    pub open_world: Option<bool>,
-    pub injection_scan: bool,
-    pub redact_results: bool,
-    pub new_definitions: Arrivals,
-    pub narrowed_definitions: Arrivals,
-    /// A list of definitions older than this is fetched again before a call.
-    pub recheck: Duration,
-    pub health: Option<Health>,
-    pub allow: Allow,
-    /// Dotted names it serves: `web.fetch`, or `web.*` for all of a kind.
-    pub capabilities: Vec<String>,
-    /// The tenant it belongs to; for others it does not exist. `None`: it is everybody's.
-    pub tenant: Option<String>,
-}
-
-impl ServerSpec {
-    #[must_use]
-    pub fn rule(&self, tool: &str) -> &ToolRule {
-        self.rules.get(tool).unwrap_or(&self.default_rule)
-    }
-
-    /// The level, if a person has approved the server and nobody has blocked it or switched it off.
-    #[must_use]
-    pub fn approved(&self) -> Option<Level> {
-        self.classification
-            .filter(|_| self.blocked.is_none() && self.standing != Standing::Disabled)
-    }
-
-    /// Whether the gate starts and connects it. What a person blocked or switched off is not started and gets no credential.
-    #[must_use]
-    pub fn runs(&self) -> bool {
-        self.blocked.is_none() && self.standing == Standing::Enabled
-    }
-
-    /// What stands between a call and this server.
-    #[must_use]
-    pub fn admission(&self) -> policy::ServerState<'_> {
-        match self.state() {
-            policy::ServerState::Blocked(reason) => policy::ServerState::Blocked(reason),
-            _ if self.standing == Standing::Disabled => policy::ServerState::Disabled,
-            state => state,
-        }
-    }
-
-    /// UNTRUSTED, CLASSIFIED or BLOCKED.
-    #[must_use]
-    pub fn state(&self) -> policy::ServerState<'_> {
-        match (&self.blocked, self.classification) {
-            (Some(reason), _) => policy::ServerState::Blocked(reason),
-            (None, Some(level)) => policy::ServerState::Classified(level),
-            (None, None) => policy::ServerState::Untrusted,
-        }
-    }
-
-    #[must_use]
-    pub fn budget(&self) -> Budget {
-        Budget {
-            time: self.timeout,
-            result_bytes: self.max_result_bytes,
-        }
-    }
-
-    /// Does a change from `self` to `other` need a new connection, or only new rules?
-    #[must_use]
-    pub fn connects_like(&self, other: &Self) -> bool {
-        self.transport == other.transport
-            && self.standing == other.standing
-            && self.runs() == other.runs()
-            && self.allow == other.allow
-            && self.max_result_bytes == other.max_result_bytes
-            && self.health == other.health
     }
 }

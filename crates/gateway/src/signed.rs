@@ -44,7 +44,6 @@ pub use attest::{
     AttestError, AttestRequest, Attested, Evidence as AttestProof, Launchable, NewWorkload,
     SessionRequest,
 };
-pub(crate) use verify::in_force;
 pub use view::Ended;
 
 /// Sessions in force at once; a new one beyond is refused.

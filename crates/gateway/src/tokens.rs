@@ -1,4 +1,4 @@
-//! Values of upstreams that clients carry for us: request states and task ids, sealed to the caller they were given to.
+//! Values of upstreams that clients carry for us: request states and task ids, wrapped for the caller they were given to.
 //!
 //! A client can neither read nor change them, nor use one that was given to another caller, for another server, or for another
 //! call. What goes back upstream is the upstream's own value, byte for byte.
@@ -10,8 +10,8 @@
 use vocab::{Rule, ServerId, Violation};
 
 use crate::{
-    Action, Caller, Seal,
-    seal::{join, split},
+    Action, Caller, Wrapper,
+    wrapper::{join, split},
 };
 
 const STATE: &str = "request-state";
@@ -34,7 +34,7 @@ pub(crate) fn digest(name: &str, arguments: &[u8]) -> [u8; 32] {
     *blake3::hash(&join(&[name.as_bytes(), arguments])).as_bytes()
 }
 
-pub(crate) fn seal_state(seal: &Seal, bound: Bound<'_>, now_ms: u64, inner: &[u8]) -> String {
+pub(crate) fn wrap_state(wrapper: &Wrapper, bound: Bound<'_>, now_ms: u64, inner: &[u8]) -> String {
     let expiry = (now_ms + STATE_LIFE_MS).to_le_bytes();
     let fields = [
         bound.caller.id().as_bytes(),
@@ -44,7 +44,7 @@ pub(crate) fn seal_state(seal: &Seal, bound: Bound<'_>, now_ms: u64, inner: &[u8
         &expiry,
         inner,
     ];
-    seal.seal(STATE, &join(&fields))
+    wrapper.wrap(STATE, &join(&fields))
 }
 
 /// An upstream's own state, as its caller brought it back.
@@ -78,13 +78,13 @@ pub(crate) fn wrong_state(why: &str) -> Violation {
 }
 
 pub(crate) fn open_state(
-    seal: &Seal,
+    wrapper: &Wrapper,
     bound: Bound<'_>,
     now_ms: u64,
     text: &str,
 ) -> Result<OpenState, Violation> {
     let wrong = wrong_state;
-    let value = seal
+    let value = wrapper
         .open(STATE, text)
         .ok_or_else(|| wrong("was not issued here, or was changed"))?;
     let [caller, server, method, digest, expiry, inner] =
@@ -121,8 +121,8 @@ pub(crate) struct Task {
     pub(crate) id: String,
 }
 
-/// Equal tasks seal to equal ids, so a client can compare them.
-pub(crate) fn seal_task(seal: &Seal, caller: &Caller, task: &Task) -> String {
+/// Equal tasks have equal ids, so a client can compare them.
+pub(crate) fn wrap_task(wrapper: &Wrapper, caller: &Caller, task: &Task) -> String {
     let fields = [
         caller.id(),
         task.server.as_str(),
@@ -130,12 +130,12 @@ pub(crate) fn seal_task(seal: &Seal, caller: &Caller, task: &Task) -> String {
         &task.asked,
         &task.id,
     ];
-    seal.seal(TASK, &join(&fields.map(str::as_bytes)))
+    wrapper.wrap(TASK, &join(&fields.map(str::as_bytes)))
 }
 
 /// The task, if its id was given to this caller.
-pub(crate) fn open_task(seal: &Seal, caller: &Caller, text: &str) -> Option<Task> {
-    let value = seal.open(TASK, text)?;
+pub(crate) fn open_task(wrapper: &Wrapper, caller: &Caller, text: &str) -> Option<Task> {
+    let value = wrapper.open(TASK, text)?;
     let fields = split::<5>(&value)?.map(std::str::from_utf8);
     let [Ok(owner), Ok(server), Ok(tool), Ok(asked), Ok(id)] = fields else {
         return None;

@@ -23,26 +23,21 @@ use std::{
 
 use bytes::Bytes;
 use flow::{Absorbed, Showable, Step};
-use vocab::{Fault, FaultKind, Integrity, Mark, ServerId, Stop};
+use vocab::{Fault, FaultKind, Integrity, Label, Mark, ServerId, Stop};
 
-use crate::{Caller, Change, Gate, gate::Inner, settings::ServerSpec};
+use crate::{Caller, Change, Gate, gate::Inner, settings::TargetSpec};
 
 /// Whose words they are, and what they carry. Whatever is kept to be shown later is kept with its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
     server: ServerId,
-    mark: Mark,
+    label: Label,
 }
 
 impl Source {
     #[must_use]
     pub const fn server(&self) -> &ServerId {
         &self.server
-    }
-
-    #[must_use]
-    pub const fn mark(&self) -> Mark {
-        self.mark
     }
 }
 
@@ -159,7 +154,7 @@ impl Unheard {
 }
 
 /// What everything a server says carries.
-pub(crate) fn mark_of(spec: &ServerSpec, is_open_world: bool) -> Mark {
+pub(crate) fn mark_of(spec: &TargetSpec, is_open_world: bool) -> Mark {
     let integrity = if is_open_world {
         Integrity::Untrusted
     } else {
@@ -169,6 +164,11 @@ pub(crate) fn mark_of(spec: &ServerSpec, is_open_world: bool) -> Mark {
         secrecy: spec.classification.unwrap_or_default(),
         integrity,
     }
+}
+
+/// The same with where it comes from.
+pub(crate) fn label_of(spec: &TargetSpec, is_open_world: bool) -> Label {
+    Label::of(mark_of(spec, is_open_world), spec.id.clone())
 }
 
 /// Whether a label that stands at `label` includes words of this mark already.
@@ -181,26 +181,26 @@ impl Inner {
     pub(crate) async fn pass(
         &self,
         caller: &Caller,
-        spec: &ServerSpec,
-        mark: Mark,
+        spec: &TargetSpec,
+        label: Label,
         occasion: Occasion<'_>,
     ) -> Result<Pass, Withheld> {
         let session = caller.session();
         let before = session.mark();
-        let absorbed = absorb(caller, spec, mark, occasion, || {
+        let absorbed = absorb(caller, spec, &label, occasion, || {
             self.lists_any_of(caller, spec)
         })?;
         let kept = self.state.keep(caller.id(), absorbed).await;
         let showable = kept.map_err(|error| Withheld::Unsaved(error.to_string()))?;
         if showable.after() != before && !matches!(occasion, Occasion::Call(_)) {
             // A call is on record with its label; a rise outside of any has a record of its own.
-            let label = showable.after().to_string();
+            let after = showable.after().to_string();
             let (caller, server) = (caller.id(), spec.id.as_str());
             let raised = audit::Change {
                 action: "session.raised",
                 caller,
                 server,
-                label: &label,
+                label: &after,
                 ..audit::Change::default()
             };
             self.ledger
@@ -215,7 +215,7 @@ impl Inner {
             showable,
             Source {
                 server: spec.id.clone(),
-                mark,
+                label,
             },
         ))
     }
@@ -224,7 +224,7 @@ impl Inner {
     pub(crate) fn words(
         &self,
         caller: &Caller,
-        spec: &ServerSpec,
+        spec: &TargetSpec,
         text: Bytes,
         pass: Pass,
     ) -> Words {
@@ -243,8 +243,8 @@ impl Inner {
 /// lets the caller call anything of the server.
 pub(crate) fn absorb(
     caller: &Caller,
-    spec: &ServerSpec,
-    mark: Mark,
+    spec: &TargetSpec,
+    label: &Label,
     occasion: Occasion<'_>,
     may_call: impl FnOnce() -> bool,
 ) -> Result<Absorbed, Withheld> {
@@ -254,21 +254,19 @@ pub(crate) fn absorb(
     }
     if let Occasion::Call(step) = occasion {
         // Admit asked the rest, with the rules of what is called.
-        return Ok(session.absorb_step(mark, &spec.id, step));
+        return Ok(session.absorb_step(label, step));
     }
     if !caller.is_active() || spec.approved().is_none() || !may_call() {
         return Err(Withheld::NotEntitled);
     }
     match occasion {
-        Occasion::Unasked => session
-            .absorb_known(mark, &spec.id)
-            .ok_or(Withheld::WouldRaise),
-        Occasion::Call(_) | Occasion::Awaited => Ok(session.absorb(mark, &spec.id)),
+        Occasion::Unasked => session.absorb_known(label).ok_or(Withheld::WouldRaise),
+        Occasion::Call(_) | Occasion::Awaited => Ok(session.absorb(label)),
     }
 }
 
 /// Whether a server exists for a caller and is kept for others.
-pub(crate) fn is_for(caller: &Caller, spec: &ServerSpec) -> bool {
+pub(crate) fn is_for(caller: &Caller, spec: &TargetSpec) -> bool {
     caller.sees(spec.tenant.as_deref()) && (spec.access.is_open() || caller.is_listed(&spec.access))
 }
 
@@ -289,7 +287,7 @@ impl Gate {
         };
         let inner = self.inner();
         let spec = inner.hub.upstream(server)?.spec();
-        let mark = mark_of(&spec, inner.hub.catalog().is_open_world(server));
+        let label = label_of(&spec, inner.hub.catalog().is_open_world(server));
         let occasion = if is_awaited {
             Occasion::Awaited
         } else {
@@ -298,7 +296,7 @@ impl Gate {
         self.noted(
             caller,
             server,
-            inner.pass(caller, &spec, mark, occasion).await,
+            inner.pass(caller, &spec, label, occasion).await,
         )
     }
 
@@ -306,11 +304,18 @@ impl Gate {
     /// again. So it is since a reset, which threw them away: the label no longer includes them.
     pub fn pass_kept(&self, caller: &Caller, source: &Source) -> Option<Pass> {
         let inner = self.inner();
-        let spec = inner.hub.upstream(&source.server)?.spec();
-        let absorbed = absorb(caller, &spec, source.mark, Occasion::Unasked, || {
-            inner.lists_any_of(caller, &spec)
-        })
-        .ok()?;
+        let absorbed = match inner.hub.upstream(&source.server) {
+            Some(upstream) => {
+                let spec = upstream.spec();
+                let may_call = || inner.lists_any_of(caller, &spec);
+                absorb(caller, &spec, &source.label, Occasion::Unasked, may_call).ok()?
+            }
+            // The gate's own words are for everybody whose label includes what they carry.
+            None if source.server == ServerId::built_in() && caller.is_active() => {
+                caller.session().absorb_known(&source.label)?
+            }
+            None => return None,
+        };
         absorbed
             .durable()
             .ok()

@@ -9,7 +9,6 @@ pub mod cedar;
 mod checks;
 pub mod context;
 mod permit;
-pub mod required;
 
 pub use cedar::{Act, Bundle, Principal, Question};
 pub use checks::{CHECKS, Check, findings};

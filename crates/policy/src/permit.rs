@@ -46,24 +46,30 @@ impl Weighed {
 #[derive(Debug)]
 pub struct Shaped(());
 
-/// The spendable yes. `digest` names the very bytes that were judged; only they may be dispatched.
+/// The spendable yes. It owns its load, which is what was judged: where it goes and the very bytes. What is in no permit cannot be
+/// dispatched, and what is in one cannot be exchanged.
 #[derive(Debug)]
-pub struct Permit {
+pub struct Permit<T> {
+    load: T,
     budget: Budget,
-    digest: [u8; 32],
     label: Mark,
     policies: Vec<String>,
 }
 
-impl Permit {
-    #[must_use]
-    pub const fn budget(&self) -> Budget {
-        self.budget
+impl<T> Permit<T> {
+    /// Uses it up: what may be dispatched, and what that may cost.
+    pub fn spend(self) -> (T, Budget) {
+        (self.load, self.budget)
     }
 
     #[must_use]
-    pub const fn digest(&self) -> &[u8; 32] {
-        &self.digest
+    pub const fn load(&self) -> &T {
+        &self.load
+    }
+
+    #[must_use]
+    pub const fn budget(&self) -> Budget {
+        self.budget
     }
 
     /// The session's label when the call was weighed.
@@ -81,8 +87,8 @@ impl Permit {
 
 /// A yes that needs a person's yes.
 #[derive(Debug)]
-pub struct Asked {
-    permit: Permit,
+pub struct Asked<T> {
+    permit: Permit<T>,
     binding: [u8; 32],
     /// Why a person is asked, for the operator.
     pub why: Vec<String>,
@@ -90,7 +96,7 @@ pub struct Asked {
     pub sent: Vec<u8>,
 }
 
-impl Asked {
+impl<T> Asked<T> {
     /// Names exactly what a person is asked to approve.
     #[must_use]
     pub const fn binding(&self) -> &[u8; 32] {
@@ -103,7 +109,7 @@ impl Asked {
     }
 
     /// The permit, if what was approved is what was asked.
-    pub fn approved(self, binding: &[u8; 32]) -> Result<Permit, Violation> {
+    pub fn approved(self, binding: &[u8; 32]) -> Result<Permit<T>, Violation> {
         if *binding == self.binding {
             return Ok(self.permit);
         }
@@ -123,9 +129,9 @@ pub struct Rewritten {
 
 /// What Judge says, when it does not refuse.
 #[derive(Debug)]
-pub enum Judged {
-    Permitted(Permit),
-    Asked(Asked),
+pub enum Judged<T> {
+    Permitted(Permit<T>),
+    Asked(Asked<T>),
     Rewritten(Rewritten),
 }
 
@@ -227,16 +233,16 @@ pub struct Evidence {
     pub shaped: Shaped,
 }
 
-/// Turns the evidence of every earlier stage into a permit for exactly the bytes that hash to `digest`, unless the bundle says
-/// otherwise. The question is asked with the label that was weighed.
-pub fn judge(
+/// Turns the evidence of every earlier stage into a permit for exactly this load, unless the bundle says otherwise. The question is
+/// asked with the label that was weighed.
+pub fn judge<T>(
     facts: &Facts<'_>,
     evidence: Evidence,
     bundle: &Bundle,
     mut question: Question<'_>,
     binding: Binding<'_>,
-    digest: [u8; 32],
-) -> Result<Judged, Violation> {
+    load: T,
+) -> Result<Judged<T>, Violation> {
     let Evidence {
         admitted: Admitted(()),
         bounded: Bounded(budget),
@@ -275,8 +281,8 @@ pub fn judge(
         ));
     }
     let permit = Permit {
+        load,
         budget,
-        digest,
         label,
         policies: ids(decision.notes()),
     };

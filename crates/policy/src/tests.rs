@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use flow::{Session, Step};
-use vocab::{Effect, Integrity, Level, Mark, Rule, ServerId, Stage, Violation};
+use vocab::{Effect, Integrity, Label, Level, Mark, Rule, ServerId, Stage, Violation};
 use wire::Json;
 
 use crate::*;
@@ -50,7 +50,8 @@ fn rule<T>(result: Result<T, Violation>) -> Option<Rule> {
 
 fn weighed(facts: &Facts<'_>, mark: Mark) -> Result<Weighed, Violation> {
     let session = std::sync::Arc::new(Session::new());
-    drop(session.absorb(mark, &ServerId::parse("origin").unwrap()));
+    let origin = ServerId::parse("origin").unwrap();
+    drop(session.absorb(&Label::of(mark, origin)));
     let step = Step::new("call", &session);
     weigh(facts, |ceiling| session.weigh_step(ceiling, &step))
 }
@@ -392,7 +393,7 @@ fn judged(
     mark: Mark,
     bundle: &Bundle,
     binding: Binding<'_>,
-) -> Result<Judged, Violation> {
+) -> Result<Judged<[u8; 32]>, Violation> {
     let budget = |secs, result_bytes| Budget {
         time: Duration::from_secs(secs),
         result_bytes,
@@ -438,7 +439,9 @@ fn a_permit_is_for_these_bytes_and_never_exceeds_the_ceiling() {
             result_bytes: 10
         }
     );
-    assert_eq!(permit.digest(), &[7; 32]);
+    assert_eq!(permit.load(), &[7; 32]);
+    let budget = permit.budget();
+    assert_eq!(permit.spend(), ([7; 32], budget));
 }
 
 #[test]
@@ -591,7 +594,7 @@ fn evidence_is_not_clone() {
     <Bounded as AmbiguousIfClone<_>>::hold();
     <Weighed as AmbiguousIfClone<_>>::hold();
     <Shaped as AmbiguousIfClone<_>>::hold();
-    <Permit as AmbiguousIfClone<_>>::hold();
-    <Asked as AmbiguousIfClone<_>>::hold();
+    <Permit<()> as AmbiguousIfClone<_>>::hold();
+    <Asked<()> as AmbiguousIfClone<_>>::hold();
     <flow::Weighed as AmbiguousIfClone<_>>::hold();
 }

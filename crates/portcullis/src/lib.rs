@@ -25,6 +25,8 @@ mod report;
 mod signing;
 pub mod snippets;
 pub mod tokens;
+#[cfg(test)]
+mod tools_page;
 mod up;
 mod wiring;
 

@@ -5,7 +5,8 @@ use std::{fs, io, path::Path, sync::Arc, time::Duration};
 use gateway::{
     Credential, DoorSettings, Pins, Role,
     settings::{
-        self, Proofs, Rules, ServerSpec, Settings, Signing, Standing, Terms, Vault, WorkerSettings,
+        self, Proofs, Rules, ServerSpec, Settings, Signing, Standing, TargetSpec, Terms, Vault,
+        WorkerSettings,
     },
 };
 use policy::{Budget, Influence, Permission};
@@ -41,7 +42,7 @@ pub(crate) fn settings(
         worker: worker(resolved)?,
         servers: servers(resolved),
         snapshots: home.state.join("catalog"),
-        seal_key: seal_key(&home.state.join("seal.key"))
+        wrapper_key: wrapper_key(&home.state.join("seal.key"))
             .map_err(|error| format!("cannot use the sealing key: {error}"))?,
         vault: vault(home),
         accounts: accounts(home),
@@ -185,7 +186,7 @@ fn mistakes(findings: &[config::Finding]) -> String {
 }
 
 /// The key that seals what clients carry for us: kept, so that a restart does not void it.
-fn seal_key(file: &Path) -> io::Result<[u8; 32]> {
+fn wrapper_key(file: &Path) -> io::Result<[u8; 32]> {
     match fs::read(file) {
         Ok(bytes) => <[u8; 32]>::try_from(bytes)
             .map_err(|_| io::Error::other(format!("{} is damaged; delete it", file.display()))),
@@ -231,9 +232,8 @@ pub(crate) fn servers(resolved: &Resolved) -> Vec<ServerSpec> {
 }
 
 fn server(entry: &config::ServerEntry) -> ServerSpec {
-    ServerSpec {
+    let target = TargetSpec {
         id: entry.id.clone(),
-        transport: transport(&entry.transport),
         classification: entry.classification,
         blocked: entry.blocked.clone(),
         standing: match &entry.state {
@@ -241,8 +241,10 @@ fn server(entry: &config::ServerEntry) -> ServerSpec {
             config::State::Disabled => Standing::Disabled,
             config::State::Skipped(reason) => Standing::Skipped(reason.clone()),
         },
-        timeout: entry.timeout,
-        max_result_bytes: usize::try_from(entry.max_result_bytes).unwrap_or(usize::MAX),
+        budget: Budget {
+            time: entry.timeout,
+            result_bytes: usize::try_from(entry.max_result_bytes).unwrap_or(usize::MAX),
+        },
         access: access(&entry.access),
         rate: entry.rate.map(rate),
         default_rule: rule(&entry.tools.default),
@@ -252,9 +254,14 @@ fn server(entry: &config::ServerEntry) -> ServerSpec {
             .iter()
             .map(|(tool, own)| (tool.clone(), rule(own)))
             .collect(),
-        open_world: entry.open_world,
         injection_scan: entry.injection_scan,
         redact_results: entry.redact_results,
+        tenant: entry.tenant.clone(),
+    };
+    ServerSpec {
+        target: Arc::new(target),
+        transport: transport(&entry.transport),
+        open_world: entry.open_world,
         new_definitions: arrivals(entry.definitions.new),
         narrowed_definitions: arrivals(entry.definitions.narrowed),
         recheck: entry.definitions.recheck,
@@ -283,7 +290,6 @@ fn server(entry: &config::ServerEntry) -> ServerSpec {
             .iter()
             .map(|capability| capability.name.clone())
             .collect(),
-        tenant: entry.tenant.clone(),
     }
 }
 

@@ -89,8 +89,19 @@ impl Label {
 
     #[must_use]
     pub fn join(mut self, other: &Self) -> Self {
+        self.join_in(other);
+        self
+    }
+
+    /// The same in place.
+    pub fn join_in(&mut self, other: &Self) {
         self.mark = self.mark.join(other.mark);
         self.origins.extend(other.origins.iter().cloned());
-        self
+    }
+
+    /// Whether joining the other would change nothing.
+    #[must_use]
+    pub fn includes(&self, other: &Self) -> bool {
+        self.mark.join(other.mark) == self.mark && other.origins.is_subset(&self.origins)
     }
 }

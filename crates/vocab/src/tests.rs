@@ -32,6 +32,23 @@ fn marks_form_a_lattice_and_survive_packing() {
 }
 
 #[test]
+fn a_label_includes_exactly_what_joining_does_not_change() {
+    let ids = ["a", "b"].map(|id| ServerId::parse(id).unwrap());
+    let mut all = vec![Label::default()];
+    for mark in [0, 1, 3, 4, 5, 7].map(Mark::unpack) {
+        all.extend(ids.clone().map(|id| Label::of(mark, id)));
+        all.push(Label::of(mark, ids[0].clone()).join(&Label::of(mark, ids[1].clone())));
+    }
+    for one in &all {
+        for other in &all {
+            let joined = one.clone().join(other);
+            assert_eq!(one.includes(other), joined == *one, "{one:?} {other:?}");
+            assert!(joined.includes(one) && joined.includes(other));
+        }
+    }
+}
+
+#[test]
 fn server_ids_follow_the_grammar() {
     for good in [
         "github",

@@ -7,6 +7,7 @@
 //! `depth_and_size_have_limits`, `an_over_long_line_costs_that_line_only`, and those of the hostile server.
 
 pub mod buffers;
+pub mod builtin;
 pub mod canonical;
 mod enclosed;
 pub mod header;

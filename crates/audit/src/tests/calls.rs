@@ -128,5 +128,5 @@ fn evidence_is_not_clone() {
     impl<T: Clone> AmbiguousIfClone<u8> for T {}
     <Opened as AmbiguousIfClone<_>>::check();
     <Intent as AmbiguousIfClone<_>>::check();
-    <Sealed as AmbiguousIfClone<_>>::check();
+    <Concluded as AmbiguousIfClone<_>>::check();
 }

@@ -17,7 +17,7 @@ proptest! {
             prop_assert_eq!(session.weigh(ceiling).is_ok(), highest <= ceiling);
             let step = Step::new("call", &session);
             prop_assert_eq!(session.weigh_step(ceiling, &step).is_ok(), highest <= ceiling);
-            let after = session.absorb_step(mark, &id("a"), &step).after();
+            let after = session.absorb_step(&Label::of(mark, id("a")), &step).after();
             highest = highest.max(mark.secrecy);
             prop_assert_eq!(after.secrecy, highest);
             prop_assert_eq!(session.mark(), session.label().mark);
@@ -29,7 +29,7 @@ proptest! {
         let session = Arc::new(Session::new());
         for mark in marks {
             let before = session.mark();
-            prop_assert_eq!(session.absorb(mark, &id("a")).after(), before.join(mark));
+            prop_assert_eq!(session.absorb(&Label::of(mark, id("a"))).after(), before.join(mark));
         }
     }
 
@@ -41,7 +41,7 @@ proptest! {
         let (mut disk, mut waiting) = (Label::default(), Vec::new());
         for (mark, name, saves) in steps {
             let label = Label::of(mark, names[name].clone());
-            waiting.push((session.absorb(mark, &names[name]), label));
+            waiting.push((session.absorb(&Label::of(mark, names[name].clone())), label));
             if saves && let Some(snapshot) = session.unsaved() {
                 disk = snapshot.label.clone();
                 session.saved(&snapshot);
@@ -70,7 +70,9 @@ fn concurrent_absorbs_lose_nothing() {
                 ("c", Level::Confidential),
             ] {
                 let session = Arc::clone(&session);
-                scope.spawn(move || drop(session.absorb(Mark::trusted(level), &id(name))));
+                scope.spawn(move || {
+                    drop(session.absorb(&Label::of(Mark::trusted(level), id(name))))
+                });
             }
         });
         assert_eq!(session.mark().secrecy, Level::Restricted);
@@ -81,7 +83,7 @@ fn concurrent_absorbs_lose_nothing() {
 #[test]
 fn a_refused_weighing_names_both_sides() {
     let session = Arc::new(Session::new());
-    drop(session.absorb(CONFIDENTIAL, &id("notes")));
+    drop(session.absorb(&Label::of(CONFIDENTIAL, id("notes"))));
     let refused = session.weigh(Level::Public).unwrap_err();
     assert_eq!(
         (refused.session.secrecy, refused.ceiling),
@@ -97,13 +99,11 @@ fn the_evidence_tells_what_the_session_had_read() {
         session.weigh(Level::Public).unwrap().before().integrity,
         Integrity::Trusted
     );
-    drop(session.absorb(
-        Mark {
-            secrecy: Level::Public,
-            integrity: Integrity::Untrusted,
-        },
-        &id("page"),
-    ));
+    let anyones = Mark {
+        secrecy: Level::Public,
+        integrity: Integrity::Untrusted,
+    };
+    drop(session.absorb(&Label::of(anyones, id("page"))));
     assert_eq!(
         session.weigh(Level::Public).unwrap().before().integrity,
         Integrity::Untrusted
@@ -113,16 +113,16 @@ fn the_evidence_tells_what_the_session_had_read() {
 #[test]
 fn who_finds_nothing_new_still_waits_for_the_save_under_way() {
     let session = Arc::new(Session::new());
-    let first = session.absorb(CONFIDENTIAL, &id("notes"));
+    let first = session.absorb(&Label::of(CONFIDENTIAL, id("notes")));
     let under_way = session.unsaved().unwrap();
     let second = session
-        .absorb(CONFIDENTIAL, &id("notes"))
+        .absorb(&Label::of(CONFIDENTIAL, id("notes")))
         .durable()
         .unwrap_err();
     session.saved(&under_way);
     assert!(first.durable().is_ok() && second.durable().is_ok());
     // A rise after the snapshot was taken is not in it.
-    let third = session.absorb(Mark::trusted(Level::Restricted), &id("notes"));
+    let third = session.absorb(&Label::of(Mark::trusted(Level::Restricted), id("notes")));
     session.saved(&under_way);
     assert!(third.durable().is_err());
 }
@@ -141,7 +141,12 @@ fn a_restored_session_is_as_it_was_and_needs_no_saving() {
         (label, 7, "call-9", None)
     );
     assert!(session.weigh(Level::Internal).is_err());
-    assert!(session.absorb(CONFIDENTIAL, &id("notes")).durable().is_ok());
+    assert!(
+        session
+            .absorb(&Label::of(CONFIDENTIAL, id("notes")))
+            .durable()
+            .is_ok()
+    );
 }
 
 #[test]
@@ -155,7 +160,7 @@ fn calls_are_counted_once_and_only_if_they_may_go_on() {
         1,
         "an answer in the middle of a call is not another call"
     );
-    drop(session.absorb(CONFIDENTIAL, &id("notes")));
+    drop(session.absorb(&Label::of(CONFIDENTIAL, id("notes"))));
     session
         .weigh_step(Level::Public, &Step::new("b", &session))
         .unwrap_err();

@@ -4,7 +4,7 @@ use std::{
 };
 
 use proptest::prelude::*;
-use vocab::{Level, Mark};
+use vocab::{Label, Level, Mark};
 
 use super::{CONFIDENTIAL, id};
 use crate::{
@@ -81,7 +81,7 @@ fn tell(ops: &[Op]) -> Told {
                 let Some(step) = under_way.get(n) else {
                     continue;
                 };
-                drop(session.absorb_step(CONFIDENTIAL, &id("notes"), step));
+                drop(session.absorb_step(&Label::of(CONFIDENTIAL, id("notes")), step));
                 if shown.insert(step.call().to_owned()) {
                     heads.push(step.call().to_owned());
                 }
@@ -153,11 +153,11 @@ fn results_asked_for_side_by_side_are_both_found() {
         session.weigh_step(Level::Restricted, step).unwrap();
     }
     for step in &steps {
-        drop(session.absorb_step(Mark::default(), &id("s"), step));
+        drop(session.absorb_step(&Label::of(Mark::default(), id("s")), step));
     }
     let after = Step::new("c", &session);
     session.weigh_step(Level::Restricted, &after).unwrap();
-    drop(session.absorb_step(Mark::default(), &id("s"), &after));
+    drop(session.absorb_step(&Label::of(Mark::default(), id("s")), &after));
     let nodes: Vec<Node> = steps.iter().chain([&after]).map(node).collect();
     let lookup = |id: &str| nodes.iter().find(|node| node.id == id).cloned();
     let found: Vec<String> = backward("c", lookup, 10)

@@ -7,7 +7,7 @@ use crate::{Session, Step};
 
 fn tainted() -> Arc<Session> {
     let session = Arc::new(Session::new());
-    drop(session.absorb(CONFIDENTIAL, &id("notes")));
+    drop(session.absorb(&Label::of(CONFIDENTIAL, id("notes"))));
     session
 }
 
@@ -15,7 +15,7 @@ fn tainted() -> Arc<Session> {
 fn a_reset_begins_clean_and_tells_what_it_ended() {
     let session = tainted();
     let step = Step::new("call-1", &session);
-    drop(session.absorb_step(CONFIDENTIAL, &id("notes"), &step));
+    drop(session.absorb_step(&Label::of(CONFIDENTIAL, id("notes")), &step));
     let reset = session.reset();
     assert_eq!(
         (reset.ended.epoch, reset.ended.head.as_str()),
@@ -49,7 +49,7 @@ fn a_result_that_comes_after_the_reset_raises_the_new_epoch() {
     let step = Step::new("call-1", &session);
     session.weigh_step(Level::Confidential, &step).unwrap();
     let _reset = session.reset();
-    let absorbed = session.absorb_step(CONFIDENTIAL, &id("notes"), &step);
+    let absorbed = session.absorb_step(&Label::of(CONFIDENTIAL, id("notes")), &step);
     assert_eq!((session.mark(), step.epoch()), (CONFIDENTIAL, 1));
     assert!(absorbed.durable().is_err());
 }
@@ -58,7 +58,10 @@ fn a_result_that_comes_after_the_reset_raises_the_new_epoch() {
 fn a_result_that_is_on_its_way_begins_the_new_epoch() {
     let session = tainted();
     let step = Step::new("call-1", &session);
-    let internal = session.absorb_step(Mark::trusted(Level::Internal), &id("wiki"), &step);
+    let internal = session.absorb_step(
+        &Label::of(Mark::trusted(Level::Internal), id("wiki")),
+        &step,
+    );
     let reset = session.reset();
     assert_eq!(
         reset.begun.label,
@@ -99,7 +102,10 @@ fn a_call_that_arrived_before_the_reset_is_weighed_against_both() {
 #[test]
 fn what_influenced_an_early_call_is_not_forgotten_either() {
     let session = Arc::new(Session::new());
-    drop(session.absorb_step(CONFIDENTIAL, &id("notes"), &Step::new("old", &session)));
+    drop(session.absorb_step(
+        &Label::of(CONFIDENTIAL, id("notes")),
+        &Step::new("old", &session),
+    ));
     let early = Step::new("early", &session);
     let _reset = session.reset();
     session.weigh_step(Level::Confidential, &early).unwrap();
@@ -111,7 +117,7 @@ fn a_reset_taken_back_leaves_the_label_and_its_rises() {
     let session = tainted();
     let before = session.label();
     let reset = session.reset();
-    drop(session.absorb(Mark::trusted(Level::Internal), &id("wiki")));
+    drop(session.absorb(&Label::of(Mark::trusted(Level::Internal), id("wiki"))));
     session.take_back(&reset);
     assert_eq!(
         session.label(),

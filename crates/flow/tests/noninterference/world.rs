@@ -210,8 +210,7 @@ impl World<'_> {
         if self.plan.flaw != Flaw::AbsorbsAfterShowing {
             let server = &self.servers[call.server];
             call.absorbed = Some(self.sessions[caller].absorb_step(
-                Mark::trusted(server.level),
-                &server.id,
+                &Label::of(Mark::trusted(server.level), server.id.clone()),
                 &call.step,
             ));
         }
@@ -247,8 +246,7 @@ impl World<'_> {
         let server = &self.servers[call.server];
         if self.plan.flaw == Flaw::AbsorbsAfterShowing {
             call.absorbed = Some(self.sessions[caller].absorb_step(
-                Mark::trusted(server.level),
-                &server.id,
+                &Label::of(Mark::trusted(server.level), server.id.clone()),
                 &call.step,
             ));
             self.save(caller, call);

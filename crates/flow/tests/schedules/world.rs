@@ -1,7 +1,7 @@
 //! A small gate around a session, whose every rule can be broken.
 
 use shuttle::thread;
-use vocab::{Level, Mark, ServerId};
+use vocab::{Label, Level, Mark, ServerId};
 
 use crate::{
     evidence::{Absorbed, Showable},
@@ -101,8 +101,10 @@ impl World {
 
     fn absorb(&self, step: &Step) -> Absorbed {
         self.session.absorb_step(
-            Mark::trusted(Level::Confidential),
-            &ServerId::parse("notes").unwrap(),
+            &Label::of(
+                Mark::trusted(Level::Confidential),
+                ServerId::parse("notes").unwrap(),
+            ),
             step,
         )
     }

@@ -6,7 +6,7 @@
 use wire::{Json, Text, json, write};
 
 use super::{Case, Target, inspect::Found};
-use crate::{Action, Ask, MISFIT_META, OWN_META};
+use crate::{Action, CallRequest, MISFIT_META, OWN_META};
 
 /// The fields of a result that change: what each becomes, or `None` where it is left out.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ impl Anew {
     }
 
     /// The result with these fields, counted to its caller; the very same one if there are none.
-    pub(super) fn apply(self, ask: &Ask, result: Text) -> Text {
+    pub(super) fn apply(self, request: &CallRequest, result: Text) -> Text {
         if self.0.is_empty() {
             return result;
         }
@@ -30,7 +30,7 @@ impl Anew {
                 }
             }
         });
-        ask.caller.counted(text).into()
+        request.caller.counted(text).into()
     }
 
     /// Keys of `_meta` that only the gate uses are taken out, and structured content that would hide an error is moved there.
@@ -68,7 +68,7 @@ impl Anew {
 fn misfit<'a>(case: Case<'_>, target: &Target, found: &Found<'a>) -> Option<(Json<'a>, String)> {
     let content = found
         .structured
-        .filter(|_| found.is_error && case.ask.action == Action::CallTool)?;
+        .filter(|_| found.is_error && case.request.action == Action::CallTool)?;
     let schema = target
         .definition
         .as_deref()?

@@ -7,6 +7,8 @@
 //! task methods as their tools. Tests `an_answer_is_judged_and_on_record_before_it_leaves`,
 //! `a_cancel_is_weighed_like_a_call`, `a_task_is_judged_as_its_tool`.
 
+use std::sync::Arc;
+
 use policy::Judged;
 use vocab::{Rule, Violation};
 
@@ -28,14 +30,14 @@ impl Answer {
 
 /// Admit to Judge. A person who approved the call approved that its server may ask. Where nobody was asked, and only the answer makes it
 /// a call that somebody would be asked about, it is refused.
-pub(super) fn judge(
+pub(crate) fn judge(
     case: Case<'_>,
-    target: &Target,
+    target: &Arc<Target>,
     decide: Decide,
     key: &str,
     answer: &Answer,
 ) -> Result<(), Violation> {
-    let received = receive(case.ask)?;
+    let received = receive(case.request)?;
     let judged = |text: &[u8]| {
         let case = Case {
             answer: Some((key, text)),
@@ -63,7 +65,7 @@ pub(super) fn judge(
 }
 
 /// No record, no action.
-pub(super) fn record(
+pub(crate) fn record(
     case: Case<'_>,
     target: &Target,
     key: &str,
@@ -73,12 +75,12 @@ pub(super) fn record(
     let digest = blake3::hash(text).to_hex();
     let key: String = audit::printable(key).chars().take(64).collect();
     let detail = format!("answer `{key}`: {} bytes, blake3 {digest}", text.len());
-    let label = case.ask.caller.session().mark().to_string();
+    let label = case.request.caller.session().mark().to_string();
     let change = audit::Change {
         action: "call.answered",
-        door: case.ask.door.as_str(),
-        caller: case.ask.caller.id(),
-        session: &case.ask.session,
+        door: case.request.door.as_str(),
+        caller: case.request.caller.id(),
+        session: &case.request.lane,
         server: target.spec.id.as_str(),
         tool: &target.name,
         call: case.step.call(),

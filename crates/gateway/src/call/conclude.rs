@@ -1,66 +1,14 @@
 //! Conclude: the outcome is on record, and only then is there a reply.
 
-use audit::{Facts, Opened, Verdict};
-use policy::Permit;
+use audit::{Opened, Verdict};
 use vocab::{Fault, FaultKind, Rule, Stage, Stop};
-use wire::Json;
 
-use super::{
-    Case, Delivered, Received, current_label,
-    receive::{Address, receive},
-    sent::Sent,
-    shape::Args,
-};
+use super::{Case, Delivered, current_label, record};
 use crate::{
-    Ask, Caller, Proof,
-    catalog::Target,
     gate::Inner,
     running::{OnRecord, Outcome, Reply},
-    settings::Rules,
     words::Pass,
 };
-
-/// Arguments longer than this are recorded by their digest alone.
-const MAX_BODY: usize = 64 << 10;
-/// Characters of a name that leads nowhere.
-const MAX_NAME: usize = 200;
-
-/// What is known when a call comes in.
-pub(super) fn facts(gate: &Inner, ask: &Ask, rules: &Rules) -> Facts {
-    Facts {
-        call: gate.next_call_id().into(),
-        door: ask.door.as_str().into(),
-        action: ask.action.method().into(),
-        caller: ask.caller.id().to_owned().into(),
-        user: ask.caller.user().unwrap_or_default().to_owned().into(),
-        agent: ask
-            .caller
-            .agent_name()
-            .unwrap_or_default()
-            .to_owned()
-            .into(),
-        tenant: ask.caller.tenant().unwrap_or_default().to_owned().into(),
-        execution: ask
-            .caller
-            .signed()
-            .map_or_else(String::new, |session| session.execution.clone())
-            .into(),
-        context: ask.caller.context().unwrap_or_default().to_owned().into(),
-        signature: signature(ask).into(),
-        session: ask.session.to_string().into(),
-        bundle: rules.bundle.version().to_owned().into(),
-        args_bytes: Some(ask.params.len() as u64),
-        ..Facts::default()
-    }
-}
-
-/// Who an approval is for: of a session of signed calls, that execution in that context and no other of the same credential.
-pub(super) fn bound_caller(caller: &Caller) -> String {
-    match caller.signed() {
-        None => caller.id().to_owned(),
-        Some(session) => format!("{} {} {}", caller.id(), session.execution, session.context),
-    }
-}
 
 /// A refusal's words for the operator, without secrets that the caller sent.
 fn scrubbed(gate: &Inner, stop: Stop) -> Stop {
@@ -80,107 +28,24 @@ fn scrubbed(gate: &Inner, stop: Stop) -> Stop {
     Stop::Refused(violation)
 }
 
-/// The client's own signature, as proof of what it asked for.
-fn signature(ask: &Ask) -> String {
-    let Proof::Envelope(envelope) = &ask.proof else {
-        return String::new();
-    };
-    let signature = Json::checked_before(envelope)
-        .get("signature")
-        .and_then(Json::as_str);
-    signature.map(|text| text.into_owned()).unwrap_or_default()
-}
-
-/// What Resolve adds.
-pub(super) fn name(case: Case<'_>, opened: &mut Opened, received: &Received<'_>, target: &Target) {
-    // Behind a door that shows one server its names are that server's, and `server` and `tool` say it all.
-    if let Address::Tool(asked) = &received.address
-        && case.ask.mount.is_none()
-        && !is_double(asked, target)
-    {
-        opened.facts.target = asked.clone().into_owned().into();
-    }
-    opened.facts.server = target.spec.id.as_str().to_owned().into();
-    opened.facts.tool = target.name.clone().into();
-    opened.facts.effect = Some(target.effect);
-    opened.facts.definition = target.digest().to_owned().into();
-}
-
-/// Whether a name is the one that `server` and `tool` make, without making it.
-fn is_double(asked: &str, target: &Target) -> bool {
-    let rest = asked
-        .strip_prefix(target.spec.id.as_str())
-        .and_then(|rest| rest.strip_prefix("__"));
-    rest == Some(target.name.as_str())
-}
-
-/// Resolve found nothing: the name is all there is to say.
-pub(super) fn unresolved(opened: &mut Opened, received: &Received<'_>) {
-    if let Address::Tool(asked) = &received.address {
-        opened.facts.tool = asked.chars().take(MAX_NAME).collect::<String>().into();
-    }
-}
-
-/// What the decision was made on.
-pub(super) fn weighed(
-    case: Case<'_>,
-    opened: &mut Opened,
-    target: &Target,
-    permit: &Permit,
-    args: &Args,
-) {
-    opened.facts.label = permit.label().to_string().into();
-    opened.facts.after = case.step.after().to_string().into();
-    opened.facts.policy = permit.policies().join(" ").into();
-    opened.facts.args = blake3::Hash::from_bytes(args.digest)
-        .to_hex()
-        .to_string()
-        .into();
-    opened.facts.args_bytes = Some(args.text.len() as u64);
-    keep_body(case, opened, &args.judged, target.spec.id.as_str());
-}
-
-/// Keeps what is sent beside the ledger, with secrets taken out. Losing them loses no proof, so it stops no call.
-fn keep_body(case: Case<'_>, opened: &mut Opened, arguments: &[u8], server: &str) {
-    if arguments.is_empty() || arguments.len() > MAX_BODY {
-        return;
-    }
-    let redacted = case.gate.without_secrets(arguments);
-    if let Err(error) = opened.keep_body(redacted.as_deref().unwrap_or(arguments)) {
-        tracing::warn!(%error, server, "the arguments of a call could not be kept");
-    }
-}
-
-/// What was refused is worth knowing too: it can be explained, and judged by another bundle. As much of it as one caller may have.
-fn keep_refused(case: Case<'_>, opened: &mut Opened) {
-    let server = opened.facts.server.to_string();
-    if !server.is_empty()
-        && opened.facts.body.is_empty()
-        && let Ok(received) = receive(case.ask)
-        && let Ok(sent) = Sent::new(case.ask, &received, None)
-    {
-        let kept = sent.kept(case.ask);
-        if kept.len() <= MAX_BODY && case.ask.caller.refusals().may_keep(kept.len()) {
-            keep_body(case, opened, &kept, &server);
-        }
-    }
-}
-
 pub(super) fn conclude(
     case: Case<'_>,
     mut opened: Opened,
     outcome: Result<Delivered, Stop>,
 ) -> Reply {
     let Case {
-        gate, ask, step, ..
+        gate,
+        request,
+        step,
+        ..
     } = case;
     if opened.facts.label.is_empty() {
-        opened.facts.label = current_label(ask).to_string().into();
+        opened.facts.label = current_label(request).to_string().into();
     }
     let had_intent = opened.has_intent();
     if !had_intent {
         // What the session had read is part of why a call was refused, wherever that was.
-        ask.caller.session().place_step(step);
+        request.caller.session().place_step(step);
         opened.facts.after = step.after().to_string().into();
     }
     let delivered = match outcome {
@@ -245,22 +110,22 @@ fn stopped_record(
     mut opened: Opened,
     stop: &Stop,
 ) -> Result<OnRecord, audit::LedgerUnavailable> {
-    let Case { gate, ask, .. } = case;
+    let Case { gate, request, .. } = case;
     let had_intent = opened.has_intent();
     if let Stop::Refused(violation) = stop
         && !had_intent
-        && !ask.caller.refusals().may_record()
+        && !request.caller.refusals().may_record()
     {
         return gate
             .refusals
-            .count(opened, ask.door.as_str(), violation.rule.code())
+            .count(opened, request.door.as_str(), violation.rule.code())
             .map(OnRecord::from);
     }
-    let label = current_label(ask).to_string();
+    let label = current_label(request).to_string();
     let mut record = stopped(stop, had_intent);
     record.label_after = &label;
     log(stop, &opened);
-    keep_refused(case, &mut opened);
+    record::keep_refused(case, &mut opened);
     gate.ledger.conclude(opened, &record).map(OnRecord::from)
 }
 
@@ -268,7 +133,7 @@ fn delivered_record(
     gate: &Inner,
     opened: Opened,
     delivered: &Delivered,
-) -> Result<audit::Sealed, audit::LedgerUnavailable> {
+) -> Result<audit::Concluded, audit::LedgerUnavailable> {
     let label = delivered.pass.after().unwrap_or_default().to_string();
     let none = bytes::Bytes::new();
     let (bytes, known) = match &delivered.outcome {

@@ -22,26 +22,50 @@ use wire::{
 };
 
 use super::{
-    Case, Count, Decided, Received, Settled, dispatch::left, in_force, receive, resolve, sent,
-    slots::Waiting,
+    Case, Count, Decided, Received, Settled, context::ExecutionSlot, left, receive, resolve, sent,
+    shape::Load, slots::Waiting,
 };
 use crate::{
-    Answer, Ask,
+    Answer, CallRequest, ClientFace,
     catalog::Target,
     finish::Phase,
-    running::{Event, Order, Wires},
+    meters::Charge,
+    route,
+    running::{Event, FromClient, Wires},
     words::Words,
 };
 
 /// How often a waiting client is told that it waits.
 const REMINDER: Duration = Duration::from_secs(10);
 /// The key of our own question to the client; servers' keys are numbers.
-pub(super) const KEY: &str = "portcullis-approval";
+pub(crate) const KEY: &str = "portcullis-approval";
 
 /// Admit to Judge, as `call.rs` has it.
-pub(super) type Decide = fn(Case<'_>, &Received<'_>, &Target, Count) -> Result<Decided, Violation>;
+pub(crate) type Decide =
+    fn(Case<'_>, &Received<'_>, &Arc<Target>, Count) -> Result<Decided, Violation>;
 
+/// The call was let in: it uses up its slot. Then a person is asked, if the permit says so.
 pub(super) async fn consent(
+    case: Case<'_>,
+    opened: &mut Opened,
+    received: &Received<'_>,
+    (target, slot): (Arc<Target>, ExecutionSlot),
+    mut decided: Decided,
+    decide: Decide,
+    wires: &mut Wires,
+) -> Result<Settled, Stop> {
+    let charge = decided.charge.take();
+    slot.keep(case).await?;
+    if target.route.is_none() {
+        // It passed everything else, so it counts as a call does: against its execution, and against its rate.
+        charge.into_iter().for_each(Charge::keep);
+        return Err(unserved(&target).into());
+    }
+    let settled = settle(case, opened, received, target, decided, decide, wires).await?;
+    Ok(Settled { charge, ..settled })
+}
+
+async fn settle(
     case: Case<'_>,
     opened: &mut Opened,
     received: &Received<'_>,
@@ -50,20 +74,21 @@ pub(super) async fn consent(
     decide: Decide,
     wires: &mut Wires,
 ) -> Result<Settled, Stop> {
-    let Decided {
-        judged,
-        args,
-        slots,
-        ..
-    } = settle_rewrite(case, &target, decided, decide)?;
+    let Decided { judged, slots, .. } = settle_rewrite(case, &target, decided, decide)?;
     if matches!(judged, Judged::Asked(_))
-        && let Some(ask) = sent::untraced(case.ask)
+        && let Some(request) = sent::untraced(case.request)
     {
         // The same call made again must find this question open.
-        drop((args, slots));
-        let (case, received) = (Case { ask: &ask, ..case }, receive(&ask)?);
+        drop((judged, slots));
+        let (case, received) = (
+            Case {
+                request: &request,
+                ..case
+            },
+            receive(&request)?,
+        );
         let decided = decide(case, &received, &target, Count::Look)?;
-        return Box::pin(consent(
+        return Box::pin(settle(
             case, opened, &received, target, decided, decide, wires,
         ))
         .await;
@@ -71,8 +96,7 @@ pub(super) async fn consent(
     let settled = match judged {
         Judged::Permitted(permit) => Settled {
             permit,
-            args,
-            target,
+            charge: None,
             slots,
             begun: case.begun,
             is_approved: false,
@@ -86,10 +110,12 @@ pub(super) async fn consent(
         }
         Judged::Asked(asked) => {
             // A person's time is nobody's place among the calls in flight; those who wait have places of their own.
-            drop((args, slots));
+            drop(slots);
             let _waiting =
                 Waiting::of(case).ok_or_else(|| too_many("too many of its calls wait"))?;
             let approval = open(case, &target, &asked).await?;
+            // Nothing of it is kept meanwhile: who says yes says it to what is decided then.
+            drop(asked);
             opened.facts.approval = approval.id.clone().into();
             wait(case, &approval, wires).await?;
             spend(case, received, decide).await?
@@ -101,7 +127,7 @@ pub(super) async fn consent(
 /// A rewritten call is decided like the original was, once.
 pub(super) fn settle_rewrite(
     case: Case<'_>,
-    target: &Target,
+    target: &Arc<Target>,
     decided: Decided,
     decide: Decide,
 ) -> Result<Decided, Violation> {
@@ -111,25 +137,33 @@ pub(super) fn settle_rewrite(
     drop(decided.slots);
     tracing::info!(policies = ?rewritten.policies, server = %target.spec.id, tool = target.name, "arguments rewritten");
     let params = write::replace_fields(
-        Json::checked_before(&case.ask.params),
+        Json::checked_before(&case.request.params),
         &["arguments"],
         |out| {
             out.raw("arguments", &rewritten.arguments);
         },
     );
-    let ask = Ask {
+    let request = CallRequest {
         params: params.into(),
-        ..case.ask.clone()
+        ..case.request.clone()
     };
-    let received = receive(&ask)?;
-    decide(Case { ask: &ask, ..case }, &received, target, Count::Look)
+    let received = receive(&request)?;
+    decide(
+        Case {
+            request: &request,
+            ..case
+        },
+        &received,
+        target,
+        Count::Look,
+    )
 }
 
 /// The open question for this very call: a new one, or the one that waits already.
-async fn open(case: Case<'_>, target: &Target, asked: &Asked) -> Result<Approval, Stop> {
+async fn open(case: Case<'_>, target: &Target, asked: &Asked<Load>) -> Result<Approval, Stop> {
     let gate = case.gate;
     let now_ms = gate.now_ms();
-    let origins = case.ask.caller.session().label().origins;
+    let origins = case.request.caller.session().label().origins;
     let mut why = asked.why.clone();
     if !origins.is_empty() {
         let origins: Vec<&str> = origins.iter().map(vocab::ServerId::as_str).collect();
@@ -140,9 +174,9 @@ async fn open(case: Case<'_>, target: &Target, asked: &Asked) -> Result<Approval
     }
     let new = NewApproval {
         digest: *asked.binding(),
-        caller: case.ask.caller.id().to_owned(),
-        caller_name: case.ask.caller.name().to_owned(),
-        action: case.ask.action.method().to_owned(),
+        caller: case.request.caller.id().to_owned(),
+        caller_name: case.request.caller.name().to_owned(),
+        action: case.request.action.method().to_owned(),
         server: target.spec.id.to_string(),
         target: target.name.clone(),
         definition: target.digest().to_owned(),
@@ -180,7 +214,7 @@ async fn open(case: Case<'_>, target: &Target, asked: &Asked) -> Result<Approval
     if is_new {
         let change = audit::Change {
             action: "approval.asked",
-            caller: case.ask.caller.id(),
+            caller: case.request.caller.id(),
             server: target.spec.id.as_str(),
             tool: &target.name,
             approval: &approval.id,
@@ -217,7 +251,7 @@ async fn wait(case: Case<'_>, approval: &Approval, wires: &mut Wires) -> Result<
     let mut news = news.ok_or_else(|| unavailable("the question is gone"))?;
     if case.rules.approvals.in_client
         && approval.state == ApprovalState::Pending
-        && can_elicit(case.ask)
+        && can_elicit(case.request)
     {
         wires
             .say(Event::Ask {
@@ -250,10 +284,10 @@ async fn wait(case: Case<'_>, approval: &Approval, wires: &mut Wires) -> Result<
                 let detail = format!("the client left while approval {} was open; it stays open", approval.id);
                 return Err(Fault::new(FaultKind::Cancelled, detail).into());
             }
-            order = wires.orders.recv(), if orders_open => match order {
-                Some(Order::Answer { key, answer }) if key == KEY => answered(case, approval, &answer).await?,
-                Some(Order::Answer { .. }) => {}
-                Some(Order::Cancel) => return Err(Fault::new(FaultKind::Cancelled, "cancelled while waiting for approval").into()),
+            order = wires.from_client.recv(), if orders_open => match order {
+                Some(FromClient::Answer { key, answer }) if key == KEY => answered(case, approval, &answer).await?,
+                Some(FromClient::Answer { .. }) => {}
+                Some(FromClient::Cancel) => return Err(Fault::new(FaultKind::Cancelled, "cancelled while waiting for approval").into()),
                 None => orders_open = false,
             },
             () = gate.flights.reached(Phase::Closing) => {
@@ -303,10 +337,12 @@ fn used() -> Violation {
     .with_hint("it was used already")
 }
 
-fn can_elicit(ask: &Ask) -> bool {
-    Json::checked_before(&ask.client.capabilities)
-        .get("elicitation")
-        .is_some()
+fn can_elicit(request: &CallRequest) -> bool {
+    let can = |client: &ClientFace| {
+        let capabilities = Json::checked_before(&client.capabilities);
+        capabilities.get("elicitation").is_some()
+    };
+    request.origin.client().is_some_and(can)
 }
 
 /// The question as the person at the client sees it: everything an operator would see, with nothing that could fool a terminal.
@@ -339,7 +375,7 @@ async fn answered(case: Case<'_>, approval: &Approval, answer: &Answer) -> Resul
         Some("decline") => false,
         _ => return Ok(()),
     };
-    let who = format!("{} (in the client)", case.ask.caller.id());
+    let who = format!("{} (in the client)", case.request.caller.id());
     case.gate
         .answer_approval(&approval.id, is_approved, &who, "")
         .await
@@ -354,15 +390,10 @@ async fn spend(case: Case<'_>, received: &Received<'_>, decide: Decide) -> Resul
         rules: &rules,
         ..case
     };
-    in_force(case)?;
-    let target = resolve::resolve(case, received).await?;
+    case.gate.in_force(&case.request.caller)?;
+    let target = resolve::target(case, received).await?;
     let decided = decide(case, received, &target, Count::Look)?;
-    let Decided {
-        judged,
-        args,
-        slots,
-        ..
-    } = settle_rewrite(case, &target, decided, decide)?;
+    let Decided { judged, slots, .. } = settle_rewrite(case, &target, decided, decide)?;
     let Judged::Asked(asked) = judged else {
         return Err(changed("the rules changed while it waited").into());
     };
@@ -384,8 +415,7 @@ async fn spend(case: Case<'_>, received: &Received<'_>, decide: Decide) -> Resul
     let permit = asked.approved(&spent.digest)?;
     Ok(Settled {
         permit,
-        args,
-        target,
+        charge: None,
         slots,
         begun: Instant::now(),
         is_approved: true,
@@ -403,9 +433,10 @@ async fn confirm(
     received: &Received<'_>,
     settled: Settled,
 ) -> Result<Settled, Stop> {
-    if settled.target.definition.is_none() {
+    let target = &settled.permit.load().target;
+    let Some(server) = target.server().filter(|_| target.definition.is_some()) else {
         return Ok(settled);
-    }
+    };
     let left = left(
         Case {
             begun: settled.begun,
@@ -413,7 +444,7 @@ async fn confirm(
         },
         settled.permit.budget().time,
     )?;
-    let looked = tokio::time::timeout(left, case.gate.hub.recheck(&settled.target.spec)).await;
+    let looked = tokio::time::timeout(left, case.gate.hub.recheck(server)).await;
     let late = |_| {
         Fault::new(
             FaultKind::Timeout,
@@ -423,16 +454,27 @@ async fn confirm(
     if !looked.map_err(late)?? {
         return Ok(settled);
     }
-    let now = resolve::resolve(case, received).await?;
-    if now.standing == crate::pins::Standing::Approved && now.digest() == settled.target.digest() {
-        return Ok(Settled {
-            target: now,
-            ..settled
-        });
+    let now = resolve::target(case, received).await?;
+    if now.standing == crate::pins::Standing::Approved && now.digest() == target.digest() {
+        // It goes where it was permitted to go; that is gone if the server leaves it out now.
+        return if now.is_absent {
+            Err(route::unlisted())
+        } else {
+            Ok(settled)
+        };
     }
     let detail = format!(
         "`{}` of server `{}` changed between listing and calling",
         now.name, now.spec.id
     );
     Err(Violation::new(Rule::DefinitionChanged, detail).into())
+}
+
+/// What nothing executes is not asked about and not begun. It is judged first: what is refused anyway is refused by its own rule.
+pub(super) fn unserved(target: &Target) -> Violation {
+    let detail = format!(
+        "nothing here executes `{}`; a server that declares it among its `capabilities` would",
+        target.name
+    );
+    Violation::new(Rule::ToolNotServed, detail)
 }

@@ -9,7 +9,7 @@ use policy::{
     context::{self, Scope},
 };
 use tokio::sync::OwnedSemaphorePermit;
-use vocab::{Fault, FaultKind, Rule, Stop, View, Violation};
+use vocab::{Fault, FaultKind, Rule, ServerId, Stop, View, Violation};
 use wire::Json;
 
 use super::{
@@ -34,7 +34,7 @@ pub(crate) enum Count {
 /// The place of a call among those of its execution. Given back unless the call is let in, so that no two calls at once take the
 /// last one.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ExecutionSlot {
     session: Option<Arc<SignedSession>>,
     tool: String,
     so_far: SoFar,
@@ -47,7 +47,7 @@ pub(crate) struct SoFar {
     pub(crate) of_tool: u64,
 }
 
-impl Place {
+impl ExecutionSlot {
     pub(super) fn take(caller: &Caller, target: &Target) -> Self {
         let session = caller.signed().cloned();
         let tool = counted_as(target);
@@ -70,7 +70,12 @@ impl Place {
         if let Some(session) = &self.session {
             case.gate
                 .signed
-                .use_up(&case.ask.caller, session, &self.tool, &case.rules.contexts)
+                .use_up(
+                    &case.request.caller,
+                    session,
+                    &self.tool,
+                    &case.rules.contexts,
+                )
                 .await
                 .map_err(|error| {
                     Fault::new(
@@ -84,7 +89,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ExecutionSlot {
     fn drop(&mut self) {
         if let Some(session) = &self.session {
             session.meters.calls.give_back(&self.tool);
@@ -95,7 +100,7 @@ impl Drop for Place {
 /// Under which a target is counted, whatever name it was asked for by. What is no tool has no count of its own.
 pub(crate) fn counted_as(target: &Target) -> String {
     match &target.definition {
-        None if target.spec.id != vocab::ServerId::built_in() => target.spec.id.to_string(),
+        None if target.spec.id != ServerId::built_in() => target.spec.id.to_string(),
         _ => View::Double.expose(&target.spec.id, &target.name),
     }
 }
@@ -109,21 +114,23 @@ pub(crate) struct NamesOf {
 
 impl NamesOf {
     pub(crate) fn new(case: &Case<'_>, received: &Received<'_>, target: &Target) -> Self {
-        let method = || case.ask.action.method().replace('/', ".");
+        let method = || case.request.action.method().replace('/', ".");
         match &received.address {
-            Address::Tool(name) => Self::tool(case.ask.mount.is_some(), name, target),
+            Address::Tool(name) => Self::tool(case.request.mount.is_some(), name, target),
             // What is asked about a task is asked of its tool; denials may name the method as well.
-            Address::Task(id) => match tokens::open_task(&case.gate.seal, &case.ask.caller, id) {
-                Some(task) => {
-                    let mut names = Self::tool(false, &task.asked, target);
-                    names.others.push(method());
-                    names
+            Address::Task(id) => {
+                match tokens::open_task(&case.gate.wrapper, &case.request.caller, id) {
+                    Some(task) => {
+                        let mut names = Self::tool(false, &task.asked, target);
+                        names.others.push(method());
+                        names
+                    }
+                    None => Self {
+                        asked: method(),
+                        others: Vec::new(),
+                    },
                 }
-                None => Self {
-                    asked: method(),
-                    others: Vec::new(),
-                },
-            },
+            }
             // What is no tool has the name of its method: `resources.read`, `prompts.get`. Denials of its server hold for it too.
             _ => Self {
                 asked: method(),
@@ -140,8 +147,19 @@ impl NamesOf {
         } else {
             name.to_owned()
         };
-        let dotted = dotted_names(&target.spec, &target.name);
-        let others = [target.name.clone(), exposed].into_iter().chain(dotted);
+        let dotted = target
+            .server()
+            .map(|server| dotted_names(server, &target.name))
+            .unwrap_or_default();
+        let built_in = wire::builtin::find(name).filter(|_| target.spec.id == ServerId::built_in());
+        let aliases = built_in
+            .into_iter()
+            .flat_map(|tool| tool.other_names(name))
+            .map(str::to_owned);
+        let others = [target.name.clone(), exposed]
+            .into_iter()
+            .chain(dotted)
+            .chain(aliases);
         let others = others.filter(|other| *other != asked).collect();
         Self { asked, others }
     }
@@ -163,7 +181,7 @@ pub(crate) fn boundary<'a>(
     others: &'a [&'a str],
     sent: &'a [u8],
 ) -> Result<Option<Boundary<'a>>, Violation> {
-    let caller = &case.ask.caller;
+    let caller = &case.request.caller;
     let Some(name) = caller.context() else {
         return Ok(None);
     };

@@ -1,4 +1,4 @@
-//! Inspect: what came back, before anyone sees it. Size, declared shape, secrets; then what clients carry for us is sealed.
+//! Inspect: what came back, before anyone sees it. Size, declared shape, secrets; then what clients carry for us is wrapped.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,13 @@ use wire::{Json, Limits, Text, json, worker, write};
 use super::{
     Case, Target,
     adapt::Anew,
-    dispatch::Raw,
     links,
     receive::{Address, Received},
     server_error, shape,
 };
-use crate::{Action, Ask, gate::Inner, link::UNREADABLE, running::Outcome, tokens};
+use crate::{
+    Action, CallRequest, gate::Inner, link::UNREADABLE, route::Raw, running::Outcome, tokens,
+};
 
 /// What may go on to the caller.
 #[derive(Debug)]
@@ -33,13 +34,13 @@ pub(super) fn inspect(
     raw: Raw,
     budget: Budget,
 ) -> Result<Inspected, Stop> {
-    let Case { gate, ask, .. } = case;
+    let Case { gate, request, .. } = case;
     let result = match raw {
         Raw::Stopped(stop) => return Err(stop),
         Raw::Rpc(error) => {
             let (error, redacted) = gate.redacted(&target.spec, error.into());
             let scrub = |text: &str| gate.text_without_secrets(text);
-            let asked = Json::checked_before(&case.ask.params)
+            let asked = Json::checked_before(&case.request.params)
                 .get("uri")
                 .and_then(Json::as_str);
             let server_error::Told { object, cause } =
@@ -59,7 +60,8 @@ pub(super) fn inspect(
     let (actual, most) = (result.len(), budget.result_bytes);
     let limit = target
         .spec
-        .max_result_bytes
+        .budget
+        .result_bytes
         .min(gate.terms().ceiling.result_bytes);
     if actual > limit {
         let detail = format!(
@@ -86,7 +88,7 @@ pub(super) fn inspect(
     let (result, remark) = gate.redacted(&target.spec, result);
     // What takes the place of a result takes its room too.
     let result = if remark.is_some() {
-        ask.caller.counted(result.into_bytes()).into()
+        request.caller.counted(result.into_bytes()).into()
     } else {
         result
     };
@@ -104,7 +106,7 @@ pub(super) fn inspect(
         }
     }
     let acts_for_user =
-        ask.action.is_of_tool() && target.spec.rule(&target.name).requires_user_auth;
+        request.action.is_of_tool() && target.spec.rule(&target.name).requires_user_auth;
     if acts_for_user && (found.task.is_some() || found.nested.is_some()) {
         let detail = format!(
             "`{}` answered a user's call with a task, which cannot be followed under that user's name",
@@ -112,12 +114,12 @@ pub(super) fn inspect(
         );
         return Err(Violation::new(Rule::InvalidResult, detail).into());
     }
-    as_declared(ask, target, &found)?;
+    as_declared(request, target, &found)?;
     let is_error = found.is_error;
     let mut anew = Anew::default();
     let misfit = anew.meta(case, target, &found);
     links::rename(case, received, target, &fields, &mut anew);
-    if let Some((field, value)) = seal(gate, ask, received, target, found) {
+    if let Some((field, value)) = wrapped(gate, request, received, target, found) {
         anew.set(field, value);
     }
     let remark = [remark, misfit]
@@ -125,7 +127,7 @@ pub(super) fn inspect(
         .flatten()
         .reduce(|first, second| format!("{first}; {second}"));
     Ok(Inspected {
-        outcome: Outcome::Result(digested(anew.apply(ask, result))),
+        outcome: Outcome::Result(digested(anew.apply(request, result))),
         is_error,
         remark,
     })
@@ -157,13 +159,13 @@ fn digested(text: Text) -> Text {
 }
 
 /// A finished result of a tool that declares an output schema satisfies it.
-fn as_declared(ask: &Ask, target: &Target, found: &Found<'_>) -> Result<(), Violation> {
+fn as_declared(request: &CallRequest, target: &Target, found: &Found<'_>) -> Result<(), Violation> {
     let is_finished =
         found.state.is_none() && found.task.is_none() && found.nested.is_none() && !found.is_error;
     let Some(definition) = target
         .definition
         .as_deref()
-        .filter(|_| ask.action == Action::CallTool && is_finished)
+        .filter(|_| request.action == Action::CallTool && is_finished)
     else {
         return Ok(());
     };
@@ -196,10 +198,10 @@ pub(super) struct Found<'a> {
     pub(super) is_error: bool,
 }
 
-/// The field with request state or task ids, sealed; `None` when there is nothing to seal.
-fn seal(
+/// The field with request state or task ids, wrapped; `None` when there is nothing to wrap.
+fn wrapped(
     gate: &Inner,
-    ask: &Ask,
+    request: &CallRequest,
     received: &Received<'_>,
     target: &Target,
     found: Found<'_>,
@@ -216,13 +218,13 @@ fn seal(
         _ => {
             let (server, tool) = (target.spec.id.clone(), target.name.clone());
             // Behind a door that shows one server its names are that server's; lists of names have the gate's.
-            let asked = match &ask.mount {
+            let asked = match &request.mount {
                 Some(_) => vocab::View::Double.expose(&server, &tool),
                 None => received.address.text().to_owned(),
             };
-            tokens::seal_task(
-                &gate.seal,
-                &ask.caller,
+            tokens::wrap_task(
+                &gate.wrapper,
+                &request.caller,
                 &tokens::Task {
                     server,
                     tool,
@@ -239,13 +241,13 @@ fn seal(
         }))
     };
     Some(if let Some(state) = state {
-        let sealed = tokens::seal_state(
-            &gate.seal,
-            shape::bound(ask, received, target),
+        let state = tokens::wrap_state(
+            &gate.wrapper,
+            shape::bound(request, received, target),
             gate.now_ms(),
             state.as_bytes(),
         );
-        ("requestState", write::quoted(&sealed))
+        ("requestState", write::quoted(&state))
     } else if let Some(task) = task {
         ("taskId", write::quoted(&show(&task)))
     } else if let Some(task) = nested {

@@ -13,7 +13,7 @@ use super::{
     adapt::Anew,
     receive::{Address, Received},
 };
-use crate::{Action, Catalog, Door};
+use crate::{Action, Catalog};
 
 /// How addresses of one server are shown to one caller.
 struct Names<'a> {
@@ -44,11 +44,11 @@ pub(super) fn rename(
     fields: &[(&[u8], Json<'_>)],
     anew: &mut Anew,
 ) {
-    let ask = case.ask;
-    if ask.mount.is_some() || ask.door == Door::Seal {
+    let request = case.request;
+    if request.mount.is_some() || request.origin.is_signed() {
         return;
     }
-    let (field, walk): (&'static str, Walk) = match ask.action {
+    let (field, walk): (&'static str, Walk) = match request.action {
         Action::CallTool | Action::TaskResult => ("content", blocks),
         Action::GetPrompt => ("messages", messages),
         Action::ReadResource => ("contents", contents),
@@ -59,12 +59,13 @@ pub(super) fn rename(
         return;
     };
     // Nearly no result has a link, so the cheap test comes first.
-    if ask.action != Action::ReadResource && memmem::find(value.as_bytes(), b"\"resource").is_none()
+    if request.action != Action::ReadResource
+        && memmem::find(value.as_bytes(), b"\"resource").is_none()
     {
         return;
     }
     let catalog = case.gate.hub.catalog();
-    let read = match (&received.address, ask.action) {
+    let read = match (&received.address, request.action) {
         (Address::Resource(asked), Action::ReadResource) => Some((target.name.as_str(), &**asked)),
         _ => None,
     };

@@ -8,7 +8,7 @@ use wire::{
     json::{RawField, find},
 };
 
-use crate::{Action, Ask};
+use crate::{Action, CallRequest};
 
 /// What a call addresses.
 #[derive(Debug)]
@@ -46,14 +46,14 @@ impl<'a> Received<'a> {
     }
 }
 
-pub(crate) fn receive(ask: &Ask) -> Result<Received<'_>, Violation> {
-    let fields = ask.params.fields();
+pub(crate) fn receive(request: &CallRequest) -> Result<Received<'_>, Violation> {
+    let fields = request.params.fields();
     let text = |key: &'static str| {
         find(&fields, key)
             .and_then(Json::as_str)
             .ok_or_else(|| missing(key))
     };
-    let address = match ask.action {
+    let address = match request.action {
         Action::CallTool => Address::Tool(text("name")?),
         Action::GetPrompt => Address::Prompt(text("name")?),
         Action::ReadResource | Action::Subscribe | Action::Unsubscribe => {

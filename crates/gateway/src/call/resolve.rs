@@ -3,14 +3,18 @@
 
 use std::{sync::Arc, time::Duration};
 
+use audit::Opened;
 use vocab::{Fault, FaultKind, Rule, Stop, Violation};
+use wire::builtin::Family;
 
 use super::{
     Case,
+    context::ExecutionSlot,
     receive::{Address, Received},
+    record,
 };
 use crate::{
-    Action, Ask, Door,
+    Action, CallRequest,
     catalog::{Found, Names, Target, builtin},
     finish::Phase,
     gate::Inner,
@@ -22,14 +26,29 @@ use crate::{
 /// How long the first call to a server that is still connecting waits for it.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-pub(super) async fn resolve(case: Case<'_>, received: &Received<'_>) -> Result<Arc<Target>, Stop> {
-    let Case { gate, ask, .. } = case;
-    let spec = match look_up(gate, ask, received)? {
+/// The target, on record, and the call's slot among those of its execution.
+pub(super) async fn resolve(
+    case: Case<'_>,
+    opened: &mut Opened,
+    received: &Received<'_>,
+) -> Result<(Arc<Target>, ExecutionSlot), Stop> {
+    let target = target(case, received)
+        .await
+        .inspect_err(|_| record::unresolved(opened, received))?;
+    record::name(case, opened, received, &target);
+    let slot = ExecutionSlot::take(&case.request.caller, &target);
+    Ok((target, slot))
+}
+
+/// What a call leads to now.
+pub(super) async fn target(case: Case<'_>, received: &Received<'_>) -> Result<Arc<Target>, Stop> {
+    let Case { gate, request, .. } = case;
+    let spec = match look_up(gate, request, received)? {
         Found::Target(target) => return Ok(target),
-        Found::Nothing => return Err(unknown(ask, received).into()),
+        Found::Nothing => return Err(unknown(request, received).into()),
         Found::NotYet(spec) => spec,
     };
-    if ask.door == Door::Seal && spec.approved().is_some() {
+    if request.origin.is_signed() && spec.approved().is_some() {
         // Routed to what runs, and never queued for what might.
         return Err(Fault::new(
             FaultKind::Upstream,
@@ -44,9 +63,9 @@ pub(super) async fn resolve(case: Case<'_>, received: &Received<'_>) -> Result<A
     let mut versions = gate.hub.catalog_versions();
     let waited = tokio::time::timeout(PATIENCE, async {
         loop {
-            match look_up(gate, ask, received)? {
+            match look_up(gate, request, received)? {
                 Found::Target(target) => return Ok(target),
-                Found::Nothing => return Err(unknown(ask, received).into()),
+                Found::Nothing => return Err(unknown(request, received).into()),
                 Found::NotYet(_) => give_up_if_hopeless(gate, &spec.id)?,
             }
             let mut status = gate
@@ -74,50 +93,60 @@ pub(super) async fn resolve(case: Case<'_>, received: &Received<'_>) -> Result<A
 
 pub(crate) fn look_up(
     gate: &Inner,
-    ask: &Ask,
+    request: &CallRequest,
     received: &Received<'_>,
 ) -> Result<Found, Violation> {
-    let found = find(gate, ask, received)?;
+    let found = find(gate, request, received)?;
     let spec = match &found {
         Found::Target(target) => &target.spec,
-        Found::NotYet(spec) => spec,
+        Found::NotYet(server) => &server.target,
         Found::Nothing => return Ok(Found::Nothing),
     };
     // Another tenant's server does not exist for this caller.
-    Ok(if ask.caller.sees(spec.tenant.as_deref()) {
+    Ok(if request.caller.sees(spec.tenant.as_deref()) {
         found
     } else {
         Found::Nothing
     })
 }
 
-fn find(gate: &Inner, ask: &Ask, received: &Received<'_>) -> Result<Found, Violation> {
+fn find(gate: &Inner, request: &CallRequest, received: &Received<'_>) -> Result<Found, Violation> {
     let catalog = gate.hub.catalog();
     let names = Names {
-        mount: ask.mount.as_ref(),
-        view: ask.caller.view(),
-        tenant: ask.caller.tenant(),
+        mount: request.mount.as_ref(),
+        view: request.caller.view(),
+        tenant: request.caller.tenant(),
     };
     Ok(match &received.address {
-        Address::Tool(name) => match catalog.tool(names, name) {
-            // Only those who sign their calls know the gate's own tools; to others they are not shown.
-            Found::Nothing if ask.caller.signed().is_some() => {
-                builtin::find(name).map_or(Found::Nothing, Found::Target)
+        Address::Tool(name) => {
+            // Behind a door that shows one server there are only that server's tools.
+            let built_in = || builtin::find(name).filter(|_| request.mount.is_none());
+            // Only those who sign their calls know what nothing here executes.
+            let is_known =
+                |target: &Arc<Target>| target.route.is_some() || request.caller.signed().is_some();
+            let own = || built_in().filter(is_known).map(Found::Target);
+            match (Family::of(name), catalog.tool(names, name)) {
+                // The gate's own names are nobody else's, whatever a server declares.
+                (Some(Family::Own), _) if request.mount.is_none() => {
+                    own().unwrap_or(Found::Nothing)
+                }
+                (_, Found::Nothing) => own().unwrap_or(Found::Nothing),
+                (_, found) => found,
             }
-            found => found,
-        },
+        }
         Address::Prompt(name) => catalog.prompt(names, name),
         Address::Resource(uri) => {
-            let label = ask.caller.session().mark();
+            let label = request.caller.session().mark();
             let is_known = |target: &Target| {
-                words::is_for(&ask.caller, &target.spec) && words::covers(label, target.mark())
+                let mark = words::mark_of(&target.spec, target.is_open_world);
+                words::is_for(&request.caller, &target.spec) && words::covers(label, mark)
             };
             catalog.resource(names.mount, uri, is_known)
         }
         Address::Task(id) => {
-            let task = tokens::open_task(&gate.seal, &ask.caller, id)
-                .ok_or_else(|| unknown(ask, received))?;
-            let changes = matches!(ask.action, Action::TaskUpdate | Action::TaskCancel);
+            let task = tokens::open_task(&gate.wrapper, &request.caller, id)
+                .ok_or_else(|| unknown(request, received))?;
+            let changes = matches!(request.action, Action::TaskUpdate | Action::TaskCancel);
             catalog.task(&task.server, &task.tool, changes)
         }
     })
@@ -146,7 +175,7 @@ fn give_up_if_hopeless(gate: &Inner, id: &vocab::ServerId) -> Result<(), Stop> {
     }
 }
 
-fn unknown(ask: &Ask, received: &Received<'_>) -> Violation {
+fn unknown(request: &CallRequest, received: &Received<'_>) -> Violation {
     let shown: String = audit::printable(received.address.text())
         .chars()
         .take(200)
@@ -155,7 +184,7 @@ fn unknown(ask: &Ask, received: &Received<'_>) -> Violation {
         Rule::ToolNotFound,
         format!(
             "{} names `{shown}`, which is not in the catalog",
-            ask.action.method()
+            request.action.method()
         ),
     )
     .with_hint(shown)

@@ -20,7 +20,7 @@ use wire::{
 };
 
 use super::receive::{Address, Received};
-use crate::{Action, Ask, Door, Era, catalog::Target};
+use crate::{Action, CallRequest, Era, catalog::Target};
 
 /// Keys of `_meta` that differ from one try to the next of the same call, by the standard for trace context.
 const TRACE: [&str; 3] = ["traceparent", "tracestate", "baggage"];
@@ -39,22 +39,22 @@ pub(crate) struct Sent<'a> {
 impl<'a> Sent<'a> {
     /// `target` is `None` where the call ended before one was found; then everything counts that might have been sent.
     pub(crate) fn new(
-        ask: &Ask,
+        request: &CallRequest,
         received: &Received<'a>,
         target: Option<&Target>,
     ) -> Result<Self, Violation> {
-        let has_arguments = matches!(ask.action, Action::CallTool | Action::GetPrompt);
+        let has_arguments = matches!(request.action, Action::CallTool | Action::GetPrompt);
         let arguments = received
             .fields
             .iter()
             .find(|(key, _)| has_arguments && decode_key(key) == "arguments")
             .copied();
-        let mut beside: Vec<_> = fields(ask, target)
+        let mut beside: Vec<_> = fields(request, target)
             .filter_map(|name| Some((name, Cow::Borrowed(received.get(name)?.as_bytes()))))
             .collect();
         if let Some(meta) = received
             .get("_meta")
-            .filter(|_| !is_subscription(ask.action))
+            .filter(|_| !is_subscription(request.action))
             .and_then(kept_meta)
         {
             beside.push(("_meta", Cow::Owned(meta)));
@@ -101,10 +101,10 @@ impl<'a> Sent<'a> {
     }
 
     /// The same as bytes that outlive the call's own text.
-    pub(crate) fn kept(&self, ask: &Ask) -> Bytes {
+    pub(crate) fn kept(&self, request: &CallRequest) -> Bytes {
         match (&self.whole, self.arguments()) {
             (Some(whole), _) => Bytes::copy_from_slice(whole),
-            (None, Some(arguments)) => ask.params.bytes().slice_ref(arguments.as_bytes()),
+            (None, Some(arguments)) => request.params.bytes().slice_ref(arguments.as_bytes()),
             (None, None) => Bytes::new(),
         }
     }
@@ -128,12 +128,12 @@ impl<'a> Sent<'a> {
     /// The parameters for the server, from nothing but this, its own name for what is addressed, and its own state.
     pub(crate) fn parameters(
         &self,
-        ask: &Ask,
+        request: &CallRequest,
         (field, name): (&str, &[u8]),
         state: Option<&[u8]>,
     ) -> Pieces {
         let long: Vec<RawField<'_>> = self.arguments.into_iter().collect();
-        write::lead_fields(&ask.params, &long, &[], |out| {
+        write::lead_fields(&request.params, &long, &[], |out| {
             out.raw(field, name);
             for (name, value) in &self.beside {
                 match (*name, state) {
@@ -203,8 +203,8 @@ impl<'a> Sent<'a> {
 }
 
 /// The fields of `params` that a method has beside its address, its arguments and `_meta`. There are no others.
-fn fields(ask: &Ask, target: Option<&Target>) -> impl Iterator<Item = &'static str> {
-    let all: &[&'static str] = match ask.action {
+fn fields(request: &CallRequest, target: Option<&Target>) -> impl Iterator<Item = &'static str> {
+    let all: &[&'static str] = match request.action {
         Action::CallTool => &["task", "inputResponses", "requestState"],
         Action::GetPrompt | Action::ReadResource | Action::TaskUpdate => {
             &["inputResponses", "requestState"]
@@ -217,19 +217,16 @@ fn fields(ask: &Ask, target: Option<&Target>) -> impl Iterator<Item = &'static s
         | Action::TaskResult => &[],
     };
     let is_legacy_server = target.is_some_and(|target| target.era == Some(Era::Legacy));
-    let is_legacy_client = ask.client.era == Era::Legacy;
     let acts_for_user = target.is_some_and(|target| {
-        ask.action == Action::CallTool && target.spec.rule(&target.name).requires_user_auth
+        request.action == Action::CallTool && target.spec.rule(&target.name).requires_user_auth
     });
-    // A signed call has one answer, so it cannot be made a task that ends later.
     // What is asked about a task later would go out under the gate's own name, so a user's call is never made one.
     // The 2025 way to ask for a task means nothing to a server of the other kind: the call is then made synchronously.
-    let may_be_task = is_legacy_client
+    let may_be_task = request.origin.may_begin_tasks()
         && !acts_for_user
-        && ask.door != Door::Seal
         && (target.is_none() || is_legacy_server);
     // Only the newer protocol answers questions with another request; a server of the older kind gets them in the middle of a call.
-    let may_answer = !is_legacy_client && !is_legacy_server;
+    let may_answer = request.origin.answers_anew() && !is_legacy_server;
     all.iter().copied().filter(move |name| match *name {
         "task" => may_be_task,
         "inputResponses" => may_answer,
@@ -259,8 +256,8 @@ fn kept_meta(json: Json<'_>) -> Option<Vec<u8>> {
 
 /// The same call without its trace context, if it has one. A call that a person is asked about is bound to what is sent, and a trace
 /// differs each time the agent tries again.
-pub(super) fn untraced(ask: &Ask) -> Option<Ask> {
-    let params = Json::checked_before(&ask.params);
+pub(super) fn untraced(request: &CallRequest) -> Option<CallRequest> {
+    let params = Json::checked_before(&request.params);
     let meta = params
         .get("_meta")
         .filter(|meta| TRACE.iter().any(|key| meta.get(key).is_some()))?;
@@ -268,9 +265,9 @@ pub(super) fn untraced(ask: &Ask) -> Option<Ask> {
     let params = write::replace_fields(params, &["_meta"], |out| {
         out.raw("_meta", &meta);
     });
-    Some(Ask {
+    Some(CallRequest {
         params: params.into(),
-        ..ask.clone()
+        ..request.clone()
     })
 }
 

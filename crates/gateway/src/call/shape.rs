@@ -1,5 +1,7 @@
 //! Shape: the parameters as the upstream will get them, and their digest. What is judged from here on are exactly these bytes.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use policy::{Facts, Shaped};
 use vocab::{Rule, Violation};
@@ -10,7 +12,14 @@ use super::{
     receive::{Address, Received},
     sent::Sent,
 };
-use crate::{Action, Ask, catalog::Target, tokens};
+use crate::{Action, CallRequest, catalog::Target, tokens};
+
+/// What a permit is for: where it goes, and exactly what is sent there.
+#[derive(Debug)]
+pub(crate) struct Load {
+    pub(super) target: Arc<Target>,
+    pub(super) args: Args,
+}
 
 /// Parameters for the upstream: the caller's own, with our names and seals taken off.
 #[derive(Debug)]
@@ -31,7 +40,7 @@ pub(super) fn shape(
     let shaped = policy::shape(facts)?;
     let (field, name) = address(case, received, target)?;
     let text = sent.parameters(
-        case.ask,
+        case.request,
         (field, &name),
         case.state.map(|state| state.inner.as_slice()),
     );
@@ -45,7 +54,7 @@ pub(super) fn shape(
         Args {
             text,
             digest,
-            judged: sent.kept(case.ask),
+            judged: sent.kept(case.request),
         },
     ))
 }
@@ -66,22 +75,22 @@ pub(super) fn request_state(
                 .with_hint("`requestState` must be a string"),
         );
     };
-    let bound = bound(case.ask, received, target);
-    let state = tokens::open_state(&case.gate.seal, bound, case.gate.now_ms(), &state)?;
+    let bound = bound(case.request, received, target);
+    let state = tokens::open_state(&case.gate.wrapper, bound, case.gate.now_ms(), &state)?;
     case.gate.states.check(&state)?;
     Ok(Some(state))
 }
 
 pub(super) fn bound<'a>(
-    ask: &'a Ask,
+    request: &'a CallRequest,
     received: &Received<'_>,
     target: &'a Target,
 ) -> tokens::Bound<'a> {
     let digest = tokens::digest(&target.name, received.arguments_text());
     tokens::Bound {
-        caller: &ask.caller,
+        caller: &request.caller,
         server: &target.spec.id,
-        action: ask.action,
+        action: request.action,
         digest,
     }
 }
@@ -92,8 +101,8 @@ fn address(
     received: &Received<'_>,
     target: &Target,
 ) -> Result<(&'static str, Vec<u8>), Violation> {
-    let Case { gate, ask, .. } = case;
-    Ok(match (&received.address, ask.action) {
+    let Case { gate, request, .. } = case;
+    Ok(match (&received.address, request.action) {
         (Address::Prompt(_), Action::Complete) => {
             ("ref", reference("ref/prompt", "name", &target.name))
         }
@@ -103,7 +112,7 @@ fn address(
         (Address::Tool(_) | Address::Prompt(_), _) => ("name", write::quoted(&target.name)),
         (Address::Resource(_), _) => ("uri", write::quoted(&target.name)),
         (Address::Task(id), _) => {
-            let task = tokens::open_task(&gate.seal, &ask.caller, id)
+            let task = tokens::open_task(&gate.wrapper, &request.caller, id)
                 .ok_or_else(|| Violation::new(Rule::ToolNotFound, "unknown task id"))?;
             ("taskId", write::quoted(&task.id))
         }

@@ -7,11 +7,11 @@
 
 use std::sync::Arc;
 
-use policy::{Admitted, Facts};
+use policy::Admitted;
 use tokio::sync::OwnedSemaphorePermit;
 use vocab::{Rule, Violation};
 
-use super::{Case, context};
+use super::{Case, Gathered, context};
 use crate::{
     catalog::Target,
     places::{Places, Taken},
@@ -26,7 +26,7 @@ pub(crate) const FEW_WAITING: usize = 4;
 
 /// A place among the calls in flight, of the gate, of the caller, of the server and of its context; given back when the call ends.
 #[derive(Debug)]
-pub(super) struct Slots {
+pub(crate) struct Slots {
     under_way: Option<[Taken; 3]>,
     /// Of the server that the call goes to.
     of_server: Arc<Places>,
@@ -43,7 +43,7 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// `None`: too many calls of this caller wait already, of what the others leave it.
     pub(super) fn of(case: Case<'_>) -> Option<Self> {
-        Self::take(case.ask.caller.waiting(), &case.gate.waiting)
+        Self::take(case.request.caller.waiting(), &case.gate.waiting)
     }
 
     pub(crate) fn take(own: &Arc<Places>, all: &Arc<Places>) -> Option<Self> {
@@ -57,7 +57,7 @@ impl Waiting {
 
 impl Slots {
     /// Gives the places back for as long as somebody outside is waited for. `false`: too many calls wait already.
-    pub(super) fn step_aside(&mut self, case: Case<'_>) -> bool {
+    pub(crate) fn step_aside(&mut self, case: Case<'_>) -> bool {
         if self.waiting.is_none() {
             self.waiting = Waiting::of(case);
         }
@@ -68,9 +68,13 @@ impl Slots {
     }
 
     /// Takes them again.
-    pub(super) fn come_back(&mut self, case: Case<'_>) {
+    pub(crate) fn come_back(&mut self, case: Case<'_>) {
         if self.waiting.take().is_some() {
-            let places = [case.ask.caller.slots(), &self.of_server, &case.gate.slots];
+            let places = [
+                case.request.caller.slots(),
+                &self.of_server,
+                &case.gate.slots,
+            ];
             self.under_way = Some(places.map(Places::take_again));
         }
     }
@@ -78,9 +82,13 @@ impl Slots {
 
 pub(super) fn admit(
     case: Case<'_>,
-    facts: &Facts<'_>,
+    gathered: &Gathered<'_>,
     target: &Target,
 ) -> Result<(Admitted, Slots), Violation> {
+    if let Some(violation) = gathered.unbounded {
+        return Err(violation.clone());
+    }
+    let facts = gathered.facts;
     let admitted = policy::admit(facts)?;
     let of_server = Arc::clone(target.meters.places());
     if case.answer.is_some() {
@@ -95,10 +103,10 @@ pub(super) fn admit(
             },
         ));
     }
-    if case.ask.caller.room().is_full() {
+    if case.request.caller.room().is_full() {
         let detail = format!(
             "{} bytes of answers wait to be read",
-            case.ask.caller.room().held()
+            case.request.caller.room().held()
         );
         return Err(Violation::new(Rule::RateLimitExceeded, detail)
             .with_hint("answers to earlier calls wait to be read"));
@@ -116,7 +124,7 @@ pub(super) fn admit(
     let own = "the caller has `limits.max_concurrent_calls_per_caller` calls in flight, or its share of `limits.max_concurrent_calls`";
     let slots = Slots {
         under_way: Some([
-            share(case.ask.caller.slots(), terms.max_calls_per_caller, own)?,
+            share(case.request.caller.slots(), terms.max_calls_per_caller, own)?,
             share(
                 &of_server,
                 usize::MAX,
@@ -128,7 +136,7 @@ pub(super) fn admit(
         of_server,
         waiting: None,
         _context: match facts.boundary {
-            Some(boundary) => context::concurrency(&case.ask.caller, boundary)?,
+            Some(boundary) => context::concurrency(&case.request.caller, boundary)?,
             None => None,
         },
     };

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use wire::{Json, mcp::TASKS_EXTENSION, write::Object};
 
-use crate::ask::Era;
+use crate::request::Era;
 
 /// The abilities that cross the gate, as paths into a capabilities object. What is below another needs it.
 const KNOWN: [&[&str]; 12] = [

@@ -16,7 +16,7 @@ use super::{
     definition::{Definition, Kind},
     headers, reparse,
 };
-use crate::{ListKind, pins::Standing};
+use crate::{ListKind, pins::Standing, route::Route};
 
 impl Catalog {
     pub(super) fn add_approved(
@@ -177,7 +177,8 @@ fn absent(
         _ => (Effect::Read, mounted.meters.clone()),
     };
     Target {
-        spec: Arc::clone(spec),
+        spec: Arc::clone(&spec.target),
+        route: Some(Route::Server(Arc::clone(spec))),
         name: name.to_owned(),
         era: Some(face.era),
         header_params: headers::of_tool(reparse(raw)),

@@ -24,6 +24,7 @@ use crate::{
     ListKind,
     meters::Meters,
     pins::{Pins, Standing},
+    route::Route,
     settings::ServerSpec,
 };
 
@@ -194,7 +195,8 @@ impl Catalog {
             _ => (Effect::Read, mounted.meters.clone()),
         };
         Some(Arc::new(Target {
-            spec: Arc::clone(spec),
+            spec: Arc::clone(&spec.target),
+            route: Some(Route::Server(Arc::clone(spec))),
             name: item.name.clone(),
             era: Some(face.era),
             header_params: headers::of_tool(reparse(&item.raw)),

@@ -10,7 +10,7 @@ use super::{
     definition::{Definition, Kind},
     reparse,
 };
-use crate::ask::Era;
+use crate::request::Era;
 
 /// One entry of a list, verbatim, with the field that names it.
 #[derive(Debug, Clone)]

@@ -1,12 +1,14 @@
 //! The page of an explanation as it is written.
 
 use audit::Record;
-use policy::Facts;
 use vocab::{Mark, Stage, Violation};
 use wire::{Json, write::Object};
 
 use super::Imagined;
-use crate::{call::Case, catalog::Target};
+use crate::{
+    call::{Case, Gathered},
+    catalog::Target,
+};
 
 /// The page as it grows: one row per check, under its stage.
 #[derive(Default)]
@@ -50,19 +52,16 @@ impl Page {
         self.add(stage, name, "refused", detail, fix);
     }
 
-    /// `unbounded`: why there is nothing that could list the tool.
-    pub(super) fn checks(
-        &mut self,
-        facts: &Facts<'_>,
-        label: Mark,
-        imagined: &Imagined,
-        unbounded: Option<&Violation>,
-    ) {
-        let session = imagined.ask.caller.session();
+    pub(super) fn checks(&mut self, gathered: &Gathered<'_>, label: Mark, imagined: &Imagined) {
+        let Gathered {
+            facts, unbounded, ..
+        } = gathered;
+        let session = imagined.request.caller.session();
         let checks: Vec<_> = policy::findings(facts, label).collect();
         // A person is asked instead of the check saying no, so there is nothing that it found to be in order.
         let mut asks = false;
-        for stage in [Stage::Admit, Stage::Bound, Stage::Weigh, Stage::Shape] {
+        let decides = |stage: &Stage| (Stage::Admit..=Stage::Shape).contains(stage);
+        for stage in Stage::ALL.into_iter().filter(decides) {
             if stage == Stage::Weigh {
                 match policy::weigh(facts, |ceiling| session.weigh(ceiling)) {
                     Err(violation) => self.refused(stage, "no_write_down", &violation),
@@ -184,29 +183,29 @@ impl Page {
         target: Option<&Target>,
         label: Mark,
     ) -> Vec<u8> {
-        let ask = &imagined.ask;
+        let request = &imagined.request;
         let mut out = Object::new();
         out.str("verdict", self.verdict.unwrap_or("ok"));
-        let asked = Json::checked_before(&ask.params)
+        let asked = Json::checked_before(&request.params)
             .get("name")
             .and_then(Json::as_str)
             .unwrap_or_default();
         match target {
             Some(target) => {
                 let tool = format!("{}__{}", target.spec.id, target.name);
-                if ask.mount.is_none() && !asked.is_empty() && *asked != *tool {
+                if request.mount.is_none() && !asked.is_empty() && *asked != *tool {
                     out.str("asked", &asked);
                 }
                 out.str("tool", &tool).str("effect", target.effect.as_str());
             }
             None => _ = out.str("tool", &asked),
         }
-        out.str("caller", ask.caller.id())
+        out.str("caller", request.caller.id())
             .str("label", &label.to_string());
-        if let Some(context) = ask.caller.context() {
+        if let Some(context) = request.caller.context() {
             out.str("context", context);
         }
-        let arguments = Json::checked_before(&ask.params)
+        let arguments = Json::checked_before(&request.params)
             .get("arguments")
             .map_or("{}", Json::text);
         out.str("arguments", &audit::printable(arguments));

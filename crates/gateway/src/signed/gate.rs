@@ -6,7 +6,23 @@ use super::{
     AttestError, AttestProof, AttestRequest, Attested, Ended, Launchable, NewWorkload,
     SessionRequest, verify,
 };
-use crate::{Caller, Gate, settings::SealTerms};
+use crate::{Caller, Gate, gate::Inner, settings::SealTerms};
+
+impl Inner {
+    /// Whether a credential, and the session of signed calls under it, are in force. A credential may be revoked, and a session may end,
+    /// between a call's coming in and its being made.
+    pub(crate) fn in_force(&self, caller: &Caller) -> Result<(), Violation> {
+        if !caller.is_active() {
+            return Err(Violation::new(
+                Rule::Unauthenticated,
+                format!("credential `{}` was revoked", caller.id()),
+            ));
+        }
+        caller
+            .signed()
+            .map_or(Ok(()), |session| verify::in_force(session, self.now_ms()))
+    }
+}
 
 impl Gate {
     /// Other keys sign and recognise sessions' tokens from now on, under other terms.
@@ -65,15 +81,7 @@ impl Gate {
 
     /// Whether a session, and the credential behind it, are in force.
     pub fn in_force(&self, caller: &Caller) -> Result<(), Violation> {
-        if !caller.is_active() {
-            return Err(Violation::new(
-                Rule::Unauthenticated,
-                format!("credential `{}` was revoked", caller.id()),
-            ));
-        }
-        caller.signed().map_or(Ok(()), |session| {
-            verify::in_force(session, self.inner().now_ms())
-        })
+        self.inner().in_force(caller)
     }
 
     /// Begins a session of signed calls for whoever proves themselves. That it failed is on record too.

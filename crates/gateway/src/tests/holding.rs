@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use flow::{Session, Showable};
-use vocab::{Level, Mark, ServerId};
+use vocab::{Label, Level, Mark, ServerId};
 
 use crate::{
     Answer, Event, Running,
@@ -13,7 +13,7 @@ use crate::{
     parking::Parking,
     places::Places,
     room::{Account, FLOOR, IN_ALL, PER_CALLER, Rooms},
-    running::Order,
+    running::FromClient,
     words::Words,
 };
 
@@ -71,7 +71,10 @@ fn asking(waits: Waiting, places: [Arc<Places>; 2], text: Bytes, evidence: Showa
                 params: Words::own("{}"),
             })
             .await;
-        let answered = matches!(wires.orders.recv().await, Some(Order::Answer { .. }));
+        let answered = matches!(
+            wires.from_client.recv().await,
+            Some(FromClient::Answer { .. })
+        );
         drop(waits);
         let _again = answered.then(|| places.each_ref().map(Places::take_again));
         tokio::task::yield_now().await;
@@ -111,7 +114,7 @@ impl Scene {
         let text = party.account.take(bytes)?.hold(Bytes::new());
         let absorbed = party
             .session
-            .absorb(mark, &ServerId::parse("server").unwrap());
+            .absorb(&Label::of(mark, ServerId::parse("server").unwrap()));
         if let Some(unsaved) = party.session.unsaved() {
             party.session.saved(&unsaved);
         }

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use vocab::Level;
 use wire::Json;
 
-use super::{seal::caller, support::spec};
+use super::{support::spec, wrapper::caller};
 use crate::{
-    Action, Ask, Caller, ClientFace, Door, Era, Proof,
+    Action, CallRequest, Caller, ClientFace, Door, Era, Origin,
     call::{Received, Sent, receive},
     catalog::Target,
 };
@@ -144,30 +144,31 @@ impl Scene {
     }
 }
 
-fn ask(caller: &Caller, dice: &mut Dice, params: &str) -> Ask {
-    Ask {
+fn request(caller: &Caller, dice: &mut Dice, params: &str) -> CallRequest {
+    CallRequest {
         caller: caller.clone(),
-        door: if dice.flip() {
-            Door::McpHttp
-        } else {
-            Door::Seal
-        },
+        door: Door::McpHttp,
         mount: None,
-        session: "".into(),
-        proof: Proof::Bearer,
+        lane: "".into(),
+        origin: origin(dice),
         action: ACTIONS[dice.below(ACTIONS.len())],
         params: Bytes::copy_from_slice(params.as_bytes()).into(),
-        client: ClientFace {
-            era: if dice.flip() {
-                Era::Legacy
-            } else {
-                Era::Modern
-            },
-            capabilities: Bytes::from_static(b"{}"),
-            log: None,
-            progress: dice.flip(),
-        },
     }
+}
+
+fn origin(dice: &mut Dice) -> Origin {
+    let era = match dice.below(4) {
+        0 => return Origin::Signed(Bytes::from_static(b"{}")),
+        1 => return Origin::Operator,
+        2 => Era::Legacy,
+        _ => Era::Modern,
+    };
+    Origin::Mcp(ClientFace {
+        era,
+        capabilities: Bytes::from_static(b"{}"),
+        log: None,
+        progress: dice.flip(),
+    })
 }
 
 fn marks(text: &str) -> Vec<&str> {
@@ -176,17 +177,22 @@ fn marks(text: &str) -> Vec<&str> {
         .collect()
 }
 
-fn sent_text(sent: &Sent<'_>, ask: &Ask) -> String {
-    let pieces = sent.parameters(ask, ("name", b"\"addressed\""), None);
+fn sent_text(sent: &Sent<'_>, request: &CallRequest) -> String {
+    let pieces = sent.parameters(request, ("name", b"\"addressed\""), None);
     String::from_utf8(pieces.all().concat()).unwrap()
 }
 
 /// Nothing leaves that the judges did not read; and with an answer to a question they read that as well.
-fn look(ask: &Ask, received: &Received<'_>, target: &Target, scene: &mut Scene) -> bool {
-    let Ok(sent) = Sent::new(ask, received, Some(target)) else {
+fn look(
+    request: &CallRequest,
+    received: &Received<'_>,
+    target: &Target,
+    scene: &mut Scene,
+) -> bool {
+    let Ok(sent) = Sent::new(request, received, Some(target)) else {
         return false;
     };
-    let text = sent_text(&sent, ask);
+    let text = sent_text(&sent, request);
     let judged = sent.judged().map_or("", Json::text).to_owned();
     for mark in marks(&text) {
         assert!(
@@ -214,7 +220,7 @@ fn look(ask: &Ask, received: &Received<'_>, target: &Target, scene: &mut Scene) 
         !text.contains("progressToken") && !text.contains("clientInfo"),
         "{text}"
     );
-    let kept = String::from_utf8(sent.kept(ask).to_vec()).unwrap();
+    let kept = String::from_utf8(sent.kept(request).to_vec()).unwrap();
     assert_eq!(kept, judged, "what is kept is what was judged");
     let answer = scene.object(2);
     if let Ok(sent) = sent.with(Some(("q", answer.as_bytes())), received) {
@@ -238,13 +244,13 @@ fn what_is_sent_is_what_was_judged() {
             marks: 0,
         };
         let params = scene.params();
-        let ask = ask(&caller, &mut scene.dice, &params);
+        let request = request(&caller, &mut scene.dice, &params);
         let mut target = Target::unseen(Arc::clone(&spec), "addressed");
         target.era = [None, Some(Era::Legacy), Some(Era::Modern)][scene.dice.below(3)];
-        let Ok(received) = receive(&ask) else {
+        let Ok(received) = receive(&request) else {
             continue;
         };
-        sent += u32::from(look(&ask, &received, &target, &mut scene));
+        sent += u32::from(look(&request, &received, &target, &mut scene));
     }
     assert!(
         sent > SCENES / 2,

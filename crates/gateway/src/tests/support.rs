@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use audit::{Filter, Ledger};
 use bytes::Bytes;
+use policy::Budget;
 use tempfile::TempDir;
 use vocab::{Level, ServerId};
 
@@ -12,25 +13,31 @@ use crate::{
     caller::Callers,
     catalog::{Basis, Face},
     meters::Meters,
-    settings::{Access, Allow, Arrivals, ServerSpec, Standing, ToolRule, Transport},
+    settings::{Access, Allow, Arrivals, ServerSpec, Standing, TargetSpec, ToolRule, Transport},
 };
 
 pub(super) fn spec(id: &str, classification: Option<Level>) -> Arc<ServerSpec> {
-    Arc::new(ServerSpec {
+    let target = TargetSpec {
         id: ServerId::parse(id).unwrap(),
-        transport: Transport::Nothing,
         classification,
         blocked: None,
         standing: Standing::Enabled,
-        timeout: Duration::from_secs(60),
-        max_result_bytes: 1 << 20,
+        budget: Budget {
+            time: Duration::from_secs(60),
+            result_bytes: 1 << 20,
+        },
         access: Access::default(),
         rate: None,
         default_rule: ToolRule::default(),
         rules: BTreeMap::new(),
-        open_world: None,
         injection_scan: true,
         redact_results: true,
+        tenant: None,
+    };
+    Arc::new(ServerSpec {
+        target: Arc::new(target),
+        transport: Transport::Nothing,
+        open_world: None,
         new_definitions: Arrivals::Quarantine,
         narrowed_definitions: Arrivals::Quarantine,
         recheck: Duration::from_secs(1),
@@ -41,7 +48,6 @@ pub(super) fn spec(id: &str, classification: Option<Level>) -> Arc<ServerSpec> {
             elicitation: true,
         },
         capabilities: Vec::new(),
-        tenant: None,
     })
 }
 

@@ -12,7 +12,7 @@ use crate::{
     caller::Callers,
     catalog::Face,
     settings::{Access, ServerSpec, ToolRule},
-    words::{Occasion, Withheld, absorb, mark_of},
+    words::{Occasion, Withheld, absorb, label_of, mark_of},
 };
 
 const SCENES: u64 = 10_000;
@@ -187,11 +187,8 @@ fn may_call_n0(credential: &Credential, spec: &ServerSpec) -> bool {
 fn age(dice: &mut Dice, caller: &Caller, servers: &[Arc<ServerSpec>]) {
     for _ in 0..dice.roll(3) {
         let spec = &servers[dice.roll(servers.len())];
-        drop(
-            caller
-                .session()
-                .absorb(mark_of(spec, spec.open_world == Some(true)), &spec.id),
-        );
+        let label = label_of(spec, spec.open_world == Some(true));
+        drop(caller.session().absorb(&label));
     }
     if dice.roll(4) > 0
         && let Some(snapshot) = caller.session().unsaved()
@@ -312,7 +309,7 @@ impl Scene {
 
 /// Words outside of lists, on every occasion.
 fn hear(dice: &mut Dice, caller: &Caller, credential: &Credential, spec: &ServerSpec) {
-    let mark = mark_of(spec, spec.open_world == Some(true));
+    let label = label_of(spec, spec.open_world == Some(true));
     let before = caller.session().label();
     let step = flow::Step::new("call", caller.session());
     let occasion = match dice.roll(3) {
@@ -321,13 +318,17 @@ fn hear(dice: &mut Dice, caller: &Caller, credential: &Credential, spec: &Server
         _ => Occasion::Unasked,
     };
     let may_call = dice.flip();
-    let heard = absorb(caller, spec, mark, occasion, || may_call);
+    let heard = absorb(caller, spec, &label, occasion, || may_call);
     let after = caller.session().label();
     match heard {
         Ok(absorbed) => {
             assert!(may_use(credential, spec), "{credential:?} {spec:?}");
             assert!(matches!(occasion, Occasion::Call(_)) || may_call);
-            assert_eq!(after.mark.join(mark), after.mark, "shown above the label");
+            assert_eq!(
+                after.mark.join(label.mark),
+                after.mark,
+                "shown above the label"
+            );
             if matches!(occasion, Occasion::Unasked) {
                 assert_eq!(after, before, "a server raised a label by talking");
             }

@@ -195,7 +195,7 @@ fn request(
         "timeout_ms",
         u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
     );
-    out.u64("max_result_bytes", spec.max_result_bytes as u64);
+    out.u64("max_result_bytes", spec.budget.result_bytes as u64);
     out.object("allow", |out| {
         out.bool("sampling", spec.allow.sampling)
             .bool("roots", spec.allow.roots)

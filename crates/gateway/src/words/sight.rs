@@ -5,10 +5,10 @@
 //! are data and nobody approves their names, so those of a server above the caller's level are not listed at all.
 
 use policy::Permission;
-use vocab::{Mark, ServerId};
+use vocab::{Label, Mark, ServerId};
 
 use super::{Pass, Source, covers, is_for};
-use crate::{Caller, Gate, catalog::About, settings::ServerSpec};
+use crate::{Caller, Gate, catalog::About, settings::TargetSpec};
 
 /// The four lists of MCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,8 +71,8 @@ fn held(caller: &Caller) -> (Mark, Pass) {
                 Pass::raised(
                     showable,
                     Source {
+                        label: Label::of(mark, origin.clone()),
                         server: origin,
-                        mark,
                     },
                 ),
             )
@@ -136,7 +136,7 @@ impl Sight {
         covers(self.key.mark, mark)
     }
 
-    pub(crate) fn is_for(&self, spec: &ServerSpec) -> bool {
+    pub(crate) fn is_for(&self, spec: &TargetSpec) -> bool {
         is_for(&self.caller, spec)
     }
 

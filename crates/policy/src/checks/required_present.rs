@@ -1,19 +1,20 @@
 //! What a built-in cannot do without is there and not null, on every path; and in a context, what the tool's own schema requires.
 
 use vocab::{Rule, Violation};
-use wire::Json;
+use wire::{
+    Json,
+    builtin::{self, Field, Kind, Tool},
+};
 
-use crate::{Facts, required};
+use crate::Facts;
 
 pub(super) fn check(facts: &Facts<'_>) -> Result<(), Violation> {
     let arguments = facts.arguments.unwrap_or(Json::EMPTY_OBJECT);
     let asked = facts.boundary.map(|boundary| boundary.tool());
     for tool in asked.into_iter().chain(facts.built_in) {
-        if let Some(field) = required::fields(tool)
-            .iter()
-            .find(|field| !is_there(tool, field, arguments))
-        {
-            return Err(missing(field, tool));
+        let mut required = builtin::find(tool).into_iter().flat_map(Tool::required);
+        if let Some(field) = required.find(|field| !is_there(field, arguments)) {
+            return Err(missing(field.name, tool));
         }
     }
     let (Some(tool), Some(schema)) = (asked, facts.input_schema) else {
@@ -25,12 +26,11 @@ pub(super) fn check(facts: &Facts<'_>) -> Result<(), Violation> {
     }
 }
 
-fn is_there(tool: &str, field: &str, arguments: Json<'_>) -> bool {
-    let Some(value) = arguments.get(field).filter(|value| !value.is_null()) else {
+fn is_there(field: &Field, arguments: Json<'_>) -> bool {
+    let Some(value) = arguments.get(field.name).filter(|value| !value.is_null()) else {
         return false;
     };
-    !required::must_say_something(tool, field)
-        || value.as_str().is_some_and(|text| !text.trim().is_empty())
+    field.kind != Kind::Words || value.as_str().is_some_and(|text| !text.trim().is_empty())
 }
 
 fn missing(field: &str, tool: &str) -> Violation {

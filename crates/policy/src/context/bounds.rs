@@ -5,7 +5,10 @@
 use std::time::Duration;
 
 use vocab::Violation;
-use wire::Json;
+use wire::{
+    Json,
+    builtin::{self, argument},
+};
 
 use super::{
     Capability, PathPattern, Subcommands,
@@ -16,7 +19,6 @@ use super::{
     reach::Family,
     refusal,
 };
-use crate::required;
 
 /// What the bounds of one capability say, with those of the agent and the node.
 #[derive(Debug, Clone, Default)]
@@ -111,13 +113,14 @@ impl Examined<'_, '_> {
         }
         let is_missing = self.reach.family == Family::Files
             && self.reach.places.is_empty()
-            && !self.requires("path");
+            && !self.requires(argument::PATH);
         is_missing.then(|| refusal::outside("", "is where a path should be", &allowed()))
     }
 
     /// Whether a missing argument is refused by name later, so that nothing needs to be said here.
     fn requires(&self, argument: &str) -> bool {
-        required::fields(self.call.tool).contains(&argument)
+        builtin::find(self.call.tool)
+            .is_some_and(|tool| tool.required().any(|field| field.name == argument))
     }
 
     fn domain(&self, capability: Option<&Capability>) -> Option<Violation> {
@@ -169,7 +172,7 @@ impl Examined<'_, '_> {
             }
             let is_missing = self.reach.addresses.is_empty()
                 && match self.reach.family {
-                    Family::Web => !self.requires("url"),
+                    Family::Web => !self.requires(argument::URL),
                     Family::Mail => !self.reach.reads_mail,
                     _ => false,
                 };
@@ -221,7 +224,8 @@ impl Examined<'_, '_> {
         let lists = self.subcommand_lists(capability);
         let is_bounded = commands.is_some() || !lists.is_empty();
         let Some(line) = self.reach.command_line() else {
-            let is_expected = self.reach.family == Family::Command && !self.requires("command");
+            let is_expected =
+                self.reach.family == Family::Command && !self.requires(argument::COMMAND);
             return (is_bounded && is_expected)
                 .then(|| refusal::not_command("", &[], "a bounded list"));
         };
@@ -232,7 +236,7 @@ impl Examined<'_, '_> {
                 "a bounded list, under the name `command`",
             ));
         }
-        if self.requires("command") && self.reach.has_blank_command() {
+        if self.requires(argument::COMMAND) && self.reach.has_blank_command() {
             return None;
         }
         if let Some(list) =

@@ -6,7 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use wire::{Json, Kind};
+use wire::{
+    Json, Kind,
+    builtin::argument::{ARGS, COMMAND},
+};
 
 use super::keys;
 use crate::BESIDE;
@@ -82,9 +85,7 @@ impl CommandLine {
             .filter(|(key, value)| !value.is_null() && value.text() != "false" && is_beside(key));
         let elsewhere = elsewhere.map(|(key, _)| key.into_owned()).next();
         let elsewhere = elsewhere.or_else(|| arguments.get(BESIDE).and_then(command_in));
-        let command = arguments
-            .get("command")
-            .filter(|command| !command.is_null());
+        let command = arguments.get(COMMAND).filter(|command| !command.is_null());
         if command.is_none() && elsewhere.is_none() {
             return None;
         }
@@ -92,7 +93,7 @@ impl CommandLine {
             .and_then(Json::as_str)
             .map(|text| text.into_owned())
             .unwrap_or_default();
-        let first = match arguments.get("args").filter(|args| !args.is_null()) {
+        let first = match arguments.get(ARGS).filter(|args| !args.is_null()) {
             None => First::None,
             Some(args) if !args.is_array() || args.items().any(|item| item.as_str().is_none()) => {
                 First::Unreadable
@@ -104,7 +105,7 @@ impl CommandLine {
                 .map_or(First::None, |text| First::Text(text.into_owned())),
         };
         let args = arguments
-            .get("args")
+            .get(ARGS)
             .into_iter()
             .flat_map(Json::items)
             .filter_map(Json::as_str);
@@ -139,7 +140,7 @@ fn command_in(json: Json<'_>) -> Option<String> {
         Kind::Object => json.fields().find_map(|(key, value)| {
             let plain = keys::plain(&key);
             let is_command =
-                keys::is_other_command(&plain) || matches!(plain.as_str(), "command" | "args");
+                keys::is_other_command(&plain) || matches!(plain.as_str(), COMMAND | ARGS);
             if is_command {
                 Some(key.into_owned())
             } else {
@@ -154,5 +155,5 @@ fn command_in(json: Json<'_>) -> Option<String> {
 /// Whether an argument of this name may change what is run: a command under another name, or one of ours in another spelling.
 fn is_beside(key: &str) -> bool {
     let plain = keys::plain(key);
-    keys::is_other_command(&plain) || (matches!(plain.as_str(), "command" | "args") && plain != key)
+    keys::is_other_command(&plain) || (matches!(plain.as_str(), COMMAND | ARGS) && plain != key)
 }

@@ -2,7 +2,9 @@
 //!
 //! Servers name their arguments as they please, so names are compared without case and punctuation, and a text under a name that says
 //! nothing counts by its looks. Only what is plainly content (a body, a search, the text of an edit) is left alone: what is written
-//! about a place goes nowhere.
+//! about a place goes nowhere. What the built-in tools call theirs is in their table.
+
+use wire::builtin::argument;
 
 /// A name without case and punctuation: `filePath`, `file_path` and `FILE-PATH` are one.
 pub(super) fn plain(key: &str) -> String {
@@ -17,7 +19,7 @@ pub(super) fn is_content(plain: &str) -> bool {
     const CONTENT: &[&str] = &[
         "body",
         "comment",
-        "content",
+        argument::CONTENT,
         "contents",
         "description",
         "diff",
@@ -31,9 +33,9 @@ pub(super) fn is_content(plain: &str) -> bool {
         "oldstring",
         "oldtext",
         "patch",
-        "pattern",
+        argument::PATTERN,
         "prompt",
-        "query",
+        argument::QUERY,
         "regex",
         "replacement",
         "replacementcontent",
@@ -49,14 +51,14 @@ pub(super) fn is_content(plain: &str) -> bool {
 
 /// Must hold a path, or a list of them, wherever it stands in the arguments of a tool for files.
 pub(super) fn is_path(plain: &str) -> bool {
-    matches!(plain, "path" | "paths")
+    matches!(plain, argument::PATH | "paths")
 }
 
 /// Holds a path where it holds text, in the arguments of a tool for files.
 pub(super) fn may_be_path(plain: &str) -> bool {
     const PLACES: &[&str] = &[
         "base",
-        "cwd",
+        argument::CWD,
         "dest",
         "destination",
         "dst",
@@ -87,17 +89,20 @@ pub(super) fn may_be_path(plain: &str) -> bool {
 
 /// Holds a path where it holds text, in the arguments of any other tool.
 pub(super) fn is_plain_path(plain: &str) -> bool {
-    is_path(plain) || matches!(plain, "filepath" | "directory" | "dir" | "cwd")
+    is_path(plain) || matches!(plain, "filepath" | "directory" | "dir" | argument::CWD)
 }
 
 /// Where a command runs.
 pub(super) fn is_working_directory(plain: &str) -> bool {
-    matches!(plain, "cwd" | "workdir" | "workingdir" | "workingdirectory")
+    matches!(
+        plain,
+        argument::CWD | "workdir" | "workingdir" | "workingdirectory"
+    )
 }
 
 /// Must hold an address, or a list of them.
 pub(super) fn is_url(plain: &str) -> bool {
-    matches!(plain, "url" | "urls")
+    matches!(plain, argument::URL | "urls")
 }
 
 /// Holds an address where it holds one, or a list.
@@ -220,6 +225,33 @@ pub(super) fn looks_like_mail(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arguments_of_the_built_in_tools_are_read_as_what_they_are() {
+        use wire::builtin::{self, Family, Kind};
+
+        for tool in builtin::all() {
+            for field in tool.input {
+                let plain = plain(field.name);
+                let is_text = matches!(field.kind, Kind::Text | Kind::Words | Kind::Texts);
+                match tool.family {
+                    Family::Files if is_text => {
+                        assert!(is_path(&plain) || is_content(&plain), "{}", field.name);
+                    }
+                    Family::Web if is_text => {
+                        assert!(is_url(&plain) || is_content(&plain), "{}", field.name);
+                    }
+                    Family::Command => {
+                        let is_own = [argument::COMMAND, argument::ARGS].contains(&field.name);
+                        let is_other = is_working_directory(&plain) || !is_text;
+                        assert!(is_own || is_other, "{}", field.name);
+                        assert!(!is_other_command(&plain), "{}", field.name);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
 
     #[test]
     fn names_are_one_whatever_their_case_and_punctuation() {

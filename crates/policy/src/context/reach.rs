@@ -5,7 +5,12 @@
 //! read, whatever else looks like one counts too, and a tool in which none is found is refused where it is bounded at all. A tool with
 //! names in several families is read as each of them.
 
-use wire::{Json, Kind, json::decode_key};
+use vocab::ServerId;
+use wire::{
+    Json, Kind,
+    builtin::{self, argument},
+    json::decode_key,
+};
 
 use super::{
     Call,
@@ -32,13 +37,14 @@ pub(crate) enum Family {
 impl Family {
     /// Of a tool's name, or of a pattern for such names.
     pub(super) fn of(name: &str) -> Self {
-        match name.split_once('.') {
-            _ if name == "web.search" => Self::Search,
-            Some(("fs", _)) => Self::Files,
-            Some(("web", _)) => Self::Web,
-            Some(("email", _)) => Self::Mail,
-            Some(("cmd", _)) => Self::Command,
-            _ => Self::Other,
+        match builtin::Family::of(name) {
+            Some(builtin::Family::Web) if name == builtin::SEARCH => Self::Search,
+            Some(builtin::Family::Web) => Self::Web,
+            Some(builtin::Family::Files) => Self::Files,
+            Some(builtin::Family::Mail) => Self::Mail,
+            Some(builtin::Family::Command) => Self::Command,
+            // Nobody knows what the arguments of these are about.
+            Some(builtin::Family::Management | builtin::Family::Own) | None => Self::Other,
         }
     }
 }
@@ -95,7 +101,9 @@ impl<'a> Reach<'a> {
         };
         let mut reach = Self {
             family,
-            is_foreign: call.server.is_some_and(|server| server != "built-in"),
+            is_foreign: call
+                .server
+                .is_some_and(|server| server != ServerId::BUILT_IN),
             arguments: call.arguments.unwrap_or(Json::EMPTY_OBJECT),
             places: Vec::new(),
             addresses: Vec::new(),
@@ -151,7 +159,7 @@ impl<'a> Reach<'a> {
     /// Whether the command is a text that says nothing: as good as missing, where one is required.
     pub(crate) fn has_blank_command(&self) -> bool {
         self.arguments
-            .get("command")
+            .get(argument::COMMAND)
             .and_then(Json::as_str)
             .is_some_and(|text| text.trim().is_empty())
     }
@@ -168,7 +176,7 @@ impl<'a> Reach<'a> {
         self.walk(arguments, &mut |reach, key, value| match key {
             key if keys::is_path(key) => reach.paths_in(value, true),
             "glob" | "include" => reach.globs_in(value),
-            "pattern" if looks_with_globs => reach.globs_in(value),
+            argument::PATTERN if looks_with_globs => reach.globs_in(value),
             key if is_asked && keys::may_be_path(key) => reach.paths_in(value, false),
             key if !keys::is_content(key) => reach.paths_by_looks(value),
             _ => {}
@@ -269,14 +277,14 @@ impl<'a> Reach<'a> {
     fn read_command(&mut self) {
         let arguments = self.arguments;
         self.command = CommandLine::of(arguments);
-        self.timeout = ["timeout_secs", "timeout"]
+        self.timeout = [argument::TIMEOUT_SECS, "timeout"]
             .iter()
             .find_map(|key| arguments.get(key).filter(|value| !value.is_null()));
         for (key, value) in arguments
             .fields()
             .filter(|(key, _)| keys::is_working_directory(&plain(key)))
         {
-            self.paths_in(value, key == "cwd");
+            self.paths_in(value, key == argument::CWD);
         }
         if let Some(beside) = arguments.get(BESIDE) {
             self.walk(beside, &mut |reach, key, value| match key {

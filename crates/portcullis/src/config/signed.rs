@@ -14,6 +14,7 @@ pub use agents::{idle_in_manifest, read_manifest};
 pub(super) use contexts::contexts;
 pub(super) use dispatchers::dispatchers;
 use policy::context::{BadPattern, Subcommands};
+use wire::builtin::Family;
 
 use super::{
     fields::Fields,
@@ -119,8 +120,10 @@ fn pattern<T>(
         .ok()
 }
 
-/// Families of tools, each with a name before its dot.
-const FAMILIES: &[&str] = &["cmd", "fs", "web", "email", "aegis"];
+/// Whether a text is the word of a family of tools, and so no name of a tool.
+fn is_family(text: &str) -> bool {
+    Family::from_word(text).is_some()
+}
 
 fn texts(fields: Fields<'_>, name: &str) -> Option<Vec<String>> {
     fields.node(name).map(|_| fields.texts(name))

@@ -67,6 +67,8 @@ mod outages; // Sinks that were down lose nothing.
 #[cfg(test)]
 mod output; // What is printed of others' data.
 #[cfg(test)]
+mod own_tools; // The gate's own tools are called, labelled and on record.
+#[cfg(test)]
 mod permissions; // Users, departments, agents, rates, and one's own account.
 #[cfg(test)]
 mod policy_verbs; // Policies are checked, tried, explained, compared, suggested.

@@ -74,7 +74,7 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn start(gate: &Gate, client: &Client, errand: Errand) -> Self {
-        let running = gate.start(client.ask(
+        let running = gate.start(client.request(
             errand.action,
             errand.params.clone(),
             errand.progress.is_some(),

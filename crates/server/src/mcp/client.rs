@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::{Action, Ask, Caller, ClientFace, Era, Gate, Proof};
+use gateway::{Action, CallRequest, Caller, ClientFace, Era, Gate, Origin};
 use vocab::ServerId;
 use wire::Text;
 
@@ -30,21 +30,25 @@ impl Client {
             .is_untyped(self.mount.as_ref(), &self.caller, tool)
     }
 
-    pub(crate) fn ask(&self, action: Action, params: impl Into<Text>, progress: bool) -> Ask {
-        Ask {
+    pub(crate) fn request(
+        &self,
+        action: Action,
+        params: impl Into<Text>,
+        progress: bool,
+    ) -> CallRequest {
+        CallRequest {
             caller: self.caller.clone(),
             door: self.door,
             mount: self.mount.clone(),
-            session: Arc::clone(&self.lane),
-            proof: Proof::Bearer,
-            action,
-            params: params.into(),
-            client: ClientFace {
+            lane: Arc::clone(&self.lane),
+            origin: Origin::Mcp(ClientFace {
                 era: self.era,
                 capabilities: self.capabilities.clone(),
                 log: self.log.map(|level| level.as_str().into()),
                 progress,
-            },
+            }),
+            action,
+            params: params.into(),
         }
     }
 }

@@ -257,7 +257,7 @@ pub(crate) fn unsubscribe_all(door: &Door, client: &Client, peer: &Peer) {
         // The call goes on by itself; nobody waits for its outcome.
         drop(
             door.gate
-                .start(client.ask(Action::Unsubscribe, params.finish(), false)),
+                .start(client.request(Action::Unsubscribe, params.finish(), false)),
         );
     }
 }

@@ -275,8 +275,10 @@ impl Listener {
         }
         for uri in &self.filter.uris {
             drop(
-                door.gate
-                    .start(self.client.ask(Action::Unsubscribe, uri_params(uri), false)),
+                door.gate.start(
+                    self.client
+                        .request(Action::Unsubscribe, uri_params(uri), false),
+                ),
             );
         }
         drop(self.seat);
@@ -328,9 +330,11 @@ impl Listener {
     async fn subscribe(&mut self, door: &Door) {
         let deadline = tokio::time::Instant::now() + CONFIRMATION;
         let ask = |uri: &String| {
-            let mut running =
-                door.gate
-                    .start(self.client.ask(Action::Subscribe, uri_params(uri), false));
+            let mut running = door.gate.start(self.client.request(
+                Action::Subscribe,
+                uri_params(uri),
+                false,
+            ));
             running.part();
             (uri.clone(), running)
         };
@@ -349,10 +353,11 @@ impl Listener {
             ) {
                 // It may still be granted later, and then nobody would end it.
                 drop(
-                    door.gate.start(
-                        self.client
-                            .ask(Action::Unsubscribe, uri_params(&uri), false),
-                    ),
+                    door.gate.start(self.client.request(
+                        Action::Unsubscribe,
+                        uri_params(&uri),
+                        false,
+                    )),
                 );
                 self.filter.uris.remove(&uri);
             }

@@ -11,7 +11,7 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use gateway::{Caller, Catalog, Era, Gate, ListKind, Listed, Pass, Seal, Sight, SightKey};
+use gateway::{Caller, Catalog, Era, Gate, ListKind, Listed, Pass, Sight, SightKey, Wrapper};
 use vocab::{ServerId, View};
 use wire::{
     Json,
@@ -177,7 +177,7 @@ impl Lists {
         };
         let place = given
             .as_str()
-            .and_then(|text| cursor::read(gate.seal(), &key.name(), &text));
+            .and_then(|text| cursor::read(gate.wrapper(), &key.name(), &text));
         match place.and_then(|place| pages.at(place)) {
             Some(page) => Answer::result(page),
             None => Problem::invalid_params(
@@ -203,7 +203,7 @@ impl Lists {
         if let Some(pages) = lock(&kept.lists).get(key) {
             return Arc::clone(pages);
         }
-        let pages = Arc::new(Pages::write(&kept.catalog, gate.seal(), sight, key));
+        let pages = Arc::new(Pages::write(&kept.catalog, gate.wrapper(), sight, key));
         let mut lists = lock(&kept.lists);
         if lists.len() < MAX_KEPT {
             lists.insert(key.clone(), Arc::clone(&pages));
@@ -213,11 +213,11 @@ impl Lists {
 }
 
 impl Pages {
-    fn write(catalog: &Catalog, seal: &Seal, sight: &Sight, key: &Key) -> Self {
+    fn write(catalog: &Catalog, wrapper: &Wrapper, sight: &Sight, key: &Key) -> Self {
         Self::of(
             &catalog.listed(key.kind.list(), key.mount.as_ref(), sight),
             catalog,
-            seal,
+            wrapper,
             sight,
             key,
         )
@@ -232,7 +232,7 @@ impl Pages {
                 return Self::of(
                     &tools.iter().collect::<Vec<_>>(),
                     &catalog,
-                    gate.seal(),
+                    gate.wrapper(),
                     sight,
                     key,
                 );
@@ -246,10 +246,16 @@ impl Pages {
         } else {
             Vec::new()
         };
-        Self::of(&items, &catalog, gate.seal(), sight, key)
+        Self::of(&items, &catalog, gate.wrapper(), sight, key)
     }
 
-    fn of(items: &[&Listed], catalog: &Catalog, seal: &Seal, sight: &Sight, key: &Key) -> Self {
+    fn of(
+        items: &[&Listed],
+        catalog: &Catalog,
+        wrapper: &Wrapper,
+        sight: &Sight,
+        key: &Key,
+    ) -> Self {
         let mount = key.mount.as_ref();
         let capabilities = catalog.capabilities(mount, key.era, sight);
         let declared = Json::checked_before(&capabilities)
@@ -263,7 +269,7 @@ impl Pages {
         let lines: Vec<&[u8]> = items.iter().map(|item| &*item.raw).collect();
         Self {
             pages: pages(key, &lines, &unlisted, |place| {
-                cursor::write(seal, &key.name(), place)
+                cursor::write(wrapper, &key.name(), place)
             }),
             declared,
         }

@@ -1,7 +1,7 @@
 //! `invoke`: one envelope, one call.
 
 use bytes::Bytes;
-use gateway::{Action, Answer, Ask, Caller, ClientFace, Envelope, Era, Event, Proof};
+use gateway::{Action, Answer, CallRequest, Caller, Envelope, Event, Origin};
 use vocab::{Rule, Violation};
 use wire::{Json, Kind, Limits, mcp::code, rpc, write::Object};
 
@@ -108,24 +108,18 @@ async fn call(
     id: Option<Json<'_>>,
 ) -> Said {
     let asks = caller.clone();
-    let session = caller.signed().map_or_else(
+    let lane = caller.signed().map_or_else(
         || "".into(),
         |session| format!("seal:{}", session.id).into(),
     );
-    let mut running = door.gate.start(Ask {
+    let mut running = door.gate.start(CallRequest {
         caller: asks,
         door: gateway::Door::Seal,
         mount: None,
-        session,
-        proof: Proof::Envelope(envelope.clone()),
+        lane,
+        origin: Origin::Signed(envelope.clone()),
         action,
         params: envelope.slice_ref(params.as_bytes()).into(),
-        client: ClientFace {
-            era: Era::Legacy,
-            capabilities: Bytes::from_static(b"{}"),
-            log: None,
-            progress: false,
-        },
     });
     loop {
         match running.next().await {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use flow::{Session, Step};
-use vocab::{Level, Mark, ServerId};
+use vocab::{Label, Level, Mark, ServerId};
 
 use super::question;
 use crate::{ApprovalState, SpendError, State};
@@ -36,7 +36,10 @@ async fn child_writes() {
             );
             let step = Step::new("call", &session);
             let shown = state
-                .keep(&caller, session.absorb_step(mark, &origin, &step))
+                .keep(
+                    &caller,
+                    session.absorb_step(&Label::of(mark, origin.clone()), &step),
+                )
                 .await
                 .unwrap();
             writeln!(out, "\nack session {caller} {}", u64::from(rank)).unwrap();

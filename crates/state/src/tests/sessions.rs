@@ -124,7 +124,7 @@ async fn a_rise_is_in_the_file_before_it_may_be_shown() {
     let showable = state
         .keep(
             "c1",
-            session.absorb(Mark::trusted(Level::Internal), &id("notes")),
+            session.absorb(&Label::of(Mark::trusted(Level::Internal), id("notes"))),
         )
         .await
         .unwrap();
@@ -139,14 +139,14 @@ async fn a_rise_is_in_the_file_before_it_may_be_shown() {
     // The same again is known to be durable.
     assert!(
         session
-            .absorb(Mark::trusted(Level::Internal), &id("notes"))
+            .absorb(&Label::of(Mark::trusted(Level::Internal), id("notes")))
             .durable()
             .is_ok()
     );
     // A new origin is not, though the level is no higher.
     assert!(
         session
-            .absorb(Mark::trusted(Level::Public), &id("other"))
+            .absorb(&Label::of(Mark::trusted(Level::Public), id("other")))
             .durable()
             .is_err()
     );
@@ -163,7 +163,10 @@ async fn many_rises_at_once_are_all_in_the_file() {
                 let (level, origin) =
                     (Level::from_rank(n % 4).unwrap(), id(&format!("s{}", n % 8)));
                 let showable = state
-                    .keep("c1", session.absorb(Mark::trusted(level), &origin))
+                    .keep(
+                        "c1",
+                        session.absorb(&Label::of(Mark::trusted(level), origin.clone())),
+                    )
                     .await
                     .unwrap();
                 let saved = state.sessions().await.unwrap().pop().unwrap();
@@ -192,7 +195,7 @@ async fn a_label_that_cannot_be_saved_shows_nothing_and_stays_raised() {
     let refused = state
         .keep(
             "c1",
-            session.absorb(Mark::trusted(Level::Restricted), &id("a")),
+            session.absorb(&Label::of(Mark::trusted(Level::Restricted), id("a"))),
         )
         .await
         .unwrap_err();
@@ -201,7 +204,7 @@ async fn a_label_that_cannot_be_saved_shows_nothing_and_stays_raised() {
     // The next call that comes to the same label must not take it for saved.
     assert!(
         session
-            .absorb(Mark::trusted(Level::Restricted), &id("a"))
+            .absorb(&Label::of(Mark::trusted(Level::Restricted), id("a")))
             .durable()
             .is_err()
     );
@@ -216,7 +219,7 @@ async fn a_reset_archives_what_was_and_begins_clean() {
         state
             .keep(
                 "c1",
-                session.absorb_step(Mark::trusted(Level::Restricted), &id("a"), &step),
+                session.absorb_step(&Label::of(Mark::trusted(Level::Restricted), id("a")), &step),
             )
             .await
             .unwrap(),
@@ -268,7 +271,7 @@ async fn what_is_about_to_be_shown_begins_the_new_epoch_in_the_file_too() {
     let low = state
         .keep(
             "c1",
-            session.absorb(Mark::trusted(Level::Internal), &id("low")),
+            session.absorb(&Label::of(Mark::trusted(Level::Internal), id("low"))),
         )
         .await
         .unwrap();
@@ -276,7 +279,7 @@ async fn what_is_about_to_be_shown_begins_the_new_epoch_in_the_file_too() {
         state
             .keep(
                 "c1",
-                session.absorb(Mark::trusted(Level::Restricted), &id("gone")),
+                session.absorb(&Label::of(Mark::trusted(Level::Restricted), id("gone"))),
             )
             .await
             .unwrap(),
@@ -297,7 +300,7 @@ async fn a_reset_that_cannot_be_saved_changes_no_label() {
         state
             .keep(
                 "c1",
-                session.absorb(Mark::trusted(Level::Restricted), &id("a")),
+                session.absorb(&Label::of(Mark::trusted(Level::Restricted), id("a"))),
             )
             .await
             .unwrap(),
@@ -316,7 +319,10 @@ async fn a_reset_that_cannot_be_saved_changes_no_label() {
     assert_eq!(state.sessions().await.unwrap().pop().unwrap().label, before);
     drop(
         state
-            .keep("c1", session.absorb(Mark::trusted(Level::Public), &id("b")))
+            .keep(
+                "c1",
+                session.absorb(&Label::of(Mark::trusted(Level::Public), id("b"))),
+            )
             .await
             .unwrap(),
     );
@@ -337,7 +343,7 @@ async fn a_reset_whose_asker_went_away_is_whole_or_changes_no_label() {
             state
                 .keep(
                     &caller,
-                    session.absorb(Mark::trusted(Level::Restricted), &id("a")),
+                    session.absorb(&Label::of(Mark::trusted(Level::Restricted), id("a"))),
                 )
                 .await
                 .unwrap(),
@@ -355,7 +361,10 @@ async fn a_reset_whose_asker_went_away_is_whole_or_changes_no_label() {
         }
         drop(
             state
-                .keep(&caller, session.absorb(Mark::default(), &id("b")))
+                .keep(
+                    &caller,
+                    session.absorb(&Label::of(Mark::default(), id("b"))),
+                )
                 .await
                 .unwrap(),
         );

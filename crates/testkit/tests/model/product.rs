@@ -242,7 +242,7 @@ impl<'a> Seen<'a> {
     }
 
     /// The stages as the call path runs them.
-    pub(crate) fn judged(&self) -> Result<Judged, Violation> {
+    pub(crate) fn judged(&self) -> Result<Judged<()>, Violation> {
         let facts = self.facts();
         let admitted = policy::admit(&facts)?;
         let bounded = policy::bound(&facts, BUDGET, BUDGET)?;
@@ -266,7 +266,7 @@ impl<'a> Seen<'a> {
             &self.prepared.bundle,
             self.question(),
             binding,
-            [0; 32],
+            (),
         )
     }
 
@@ -335,7 +335,7 @@ fn level(of: model::Level) -> Level {
     }
 }
 
-pub(crate) fn outcome(judged: Result<Judged, Violation>) -> Expected {
+pub(crate) fn outcome(judged: Result<Judged<()>, Violation>) -> Expected {
     match judged {
         Ok(Judged::Permitted(_)) => Expected::Allow,
         Ok(Judged::Asked(_)) => Expected::Ask,

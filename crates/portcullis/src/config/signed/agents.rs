@@ -15,7 +15,7 @@ use super::{
         secret,
         tree::{self, Key, Node},
     },
-    FAMILIES, count, idle, pattern, patterns, size, subcommands, tenant,
+    count, idle, is_family, pattern, patterns, size, subcommands, tenant,
 };
 
 /// `contexts` and `servers` are those that can be named.
@@ -169,7 +169,7 @@ fn tool(node: &Node, findings: &mut Vec<Finding>) -> Option<AgentTool> {
         });
     }
     let pattern = pattern(node, ToolPattern::parse, findings)?;
-    if FAMILIES.contains(&text) {
+    if is_family(text) {
         let what = format!("`{text}` is a family of tools and matches none of them");
         findings.push(Finding::warning(
             node.place,

@@ -15,7 +15,7 @@ use super::{
         tree::{Key, Node},
         units,
     },
-    FAMILIES, count, idle, named, pattern, patterns, size, subcommands, tenant, texts,
+    count, idle, is_family, named, pattern, patterns, size, subcommands, tenant, texts,
 };
 
 pub(in super::super) fn contexts(
@@ -62,7 +62,7 @@ fn context(key: &Key, fields: Fields<'_>, findings: &mut Vec<Finding>) -> Securi
 
 fn deny_list(fields: Fields<'_>, findings: &mut Vec<Finding>) -> Vec<Denial> {
     for node in fields.items("deny_list") {
-        if let Some(family) = node.text().filter(|text| FAMILIES.contains(text)) {
+        if let Some(family) = node.text().filter(|text| is_family(text)) {
             let what = format!("`{family}` is a family of tools, and denies none of them");
             findings.push(Finding::error(
                 node.place,

@@ -1,6 +1,7 @@
 //! The built-in tools of the node, and the ceilings nothing exceeds.
 
 use policy::context::{Ceilings, DomainPattern, ToolPattern};
+use wire::builtin::Family;
 
 use super::{
     super::{
@@ -10,7 +11,7 @@ use super::{
         model::{Capability, Dispatchers},
         tree::{Key, Node},
     },
-    FAMILIES, count, named, size, subcommands,
+    count, is_family, named, size, subcommands,
 };
 
 /// Keys that mean something to one family only.
@@ -41,14 +42,15 @@ pub(in super::super) fn dispatchers(
             .strip_prefix("builtin:")
             .unwrap_or(&key.name)
             .to_owned();
-        let known = FAMILIES.contains(&family.as_str());
+        let known = is_family(&family);
         let Some(pattern) = ToolPattern::parse(&format!("{family}.*"))
             .ok()
             .filter(|_| known)
         else {
-            let fix = match nearest(&family, FAMILIES.iter().copied()) {
+            let words = Family::ALL.map(Family::word);
+            let fix = match nearest(&family, words.into_iter()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the families are {}", FAMILIES.join(", ")),
+                None => format!("the families are {}", words.join(", ")),
             };
             findings.push(Finding::error(
                 key.place,

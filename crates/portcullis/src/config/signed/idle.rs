@@ -1,11 +1,9 @@
 //! Bounds that can never apply: whoever wrote them believes that something is bounded, and nothing is.
 
 use policy::context::ToolPattern;
+use wire::builtin::Family;
 
-use super::{
-    super::{fields::Fields, finding::Finding},
-    FAMILIES,
-};
+use super::super::{fields::Fields, finding::Finding};
 
 /// The tools that a bound means something to, by the key it is written under. Paths are looked for in the arguments of every tool.
 const OF_FAMILIES: &[(&str, &[&str], &str)] = &[
@@ -44,7 +42,7 @@ pub(super) fn point_out(pattern: &ToolPattern, fields: Fields<'_>, findings: &mu
     }
 }
 
-/// Of `aegis` tools nobody knows what their arguments are about.
+/// Of management tools nobody knows what their arguments are about.
 fn is_known(family: &str) -> bool {
-    family != "aegis" && FAMILIES.contains(&family)
+    Family::from_word(family).is_some_and(|family| family != Family::Management)
 }

@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use gateway::{Era, Seal, SightKey};
+use gateway::{Era, SightKey, Wrapper};
 use proptest::prelude::*;
 use vocab::{ServerId, View};
 use wire::{Json, Limits};
@@ -65,10 +65,10 @@ fn a_list_says_whose_resources_it_leaves_out() {
 
 #[test]
 fn cursors_are_ours_for_one_list_only() {
-    let seal = Seal::new(&[7; 32]);
+    let wrapper = Wrapper::new(&[7; 32]);
     let tools = key(Kind::Tools, Era::Legacy).name();
-    let given = cursor::write(&seal, &tools, 500);
-    assert_eq!(cursor::read(&seal, &tools, &given), Some(500));
+    let given = cursor::write(&wrapper, &tools, 500);
+    assert_eq!(cursor::read(&wrapper, &tools, &given), Some(500));
     let prompts = key(Kind::Prompts, Era::Legacy).name();
     let mounted = Key {
         mount: Some(ServerId::parse("demo").unwrap()),
@@ -81,15 +81,15 @@ fn cursors_are_ours_for_one_list_only() {
     }
     .name();
     for other in [prompts, mounted, bounded] {
-        assert_eq!(cursor::read(&seal, &other, &given), None);
+        assert_eq!(cursor::read(&wrapper, &other, &given), None);
     }
-    assert_eq!(cursor::read(&Seal::new(&[8; 32]), &tools, &given), None);
-    assert_eq!(cursor::read(&seal, &tools, ""), None);
+    assert_eq!(cursor::read(&Wrapper::new(&[8; 32]), &tools, &given), None);
+    assert_eq!(cursor::read(&wrapper, &tools, ""), None);
     for at in 0..given.len() {
         let mut tampered = given.clone().into_bytes();
         tampered[at] = if tampered[at] == b'A' { b'B' } else { b'A' };
         assert_eq!(
-            cursor::read(&seal, &tools, std::str::from_utf8(&tampered).unwrap()),
+            cursor::read(&wrapper, &tools, std::str::from_utf8(&tampered).unwrap()),
             None,
             "byte {at}"
         );

@@ -222,7 +222,7 @@ impl<'a> Call<'a> {
         facts: &Facts<'_>,
         session: &Session,
         step: &Step,
-    ) -> Result<Judged, vocab::Violation> {
+    ) -> Result<Judged<[u8; 32]>, vocab::Violation> {
         let admitted = policy::admit(facts)?;
         let bounded = policy::bound(facts, BUDGET, BUDGET)?;
         let weighed = policy::weigh(facts, |ceiling| session.weigh_step(ceiling, step))?;

@@ -1,7 +1,7 @@
-//! Sealed text: values of ours that a client carries and hands back (page cursors, request states, task ids).
+//! Wrapped text: values of ours that a client carries and hands back (page cursors, request states, task ids).
 //!
 //! Authenticated encryption under a key that never leaves the gate, bound to a purpose, so a value cannot be read, changed, or
-//! used for something else. Equal values seal to equal text: the nonce is a keyed digest of the value.
+//! used for something else. Equal values wrap to equal text: the nonce is a keyed digest of the value.
 
 use std::fmt;
 
@@ -12,21 +12,21 @@ use chacha20poly1305::{
 };
 
 const NONCE: usize = 24;
-/// Longer than anything we seal, so a hostile text costs nothing to refuse.
+/// Longer than anything we wrapper, so a hostile text costs nothing to refuse.
 const MAX_TEXT: usize = 1 << 20;
 
-pub struct Seal {
+pub struct Wrapper {
     cipher: XChaCha20Poly1305,
     nonce_key: [u8; 32],
 }
 
-impl fmt::Debug for Seal {
+impl fmt::Debug for Wrapper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Seal([redacted])")
+        f.write_str("Wrapper([redacted])")
     }
 }
 
-impl Seal {
+impl Wrapper {
     #[must_use]
     pub fn new(key: &[u8; 32]) -> Self {
         let cipher =
@@ -37,9 +37,9 @@ impl Seal {
         }
     }
 
-    /// Seals a value for one purpose.
+    /// Wraps a value for one purpose.
     #[must_use]
-    pub fn seal(&self, purpose: &str, value: &[u8]) -> String {
+    pub fn wrap(&self, purpose: &str, value: &[u8]) -> String {
         let mut hasher = blake3::Hasher::new_keyed(&self.nonce_key);
         hasher
             .update(&(purpose.len() as u64).to_le_bytes())
@@ -52,27 +52,27 @@ impl Seal {
             aad: purpose.as_bytes(),
         };
         // Encryption fails only for values of many gigabytes; an empty text opens as nothing.
-        let sealed = self
+        let inside = self
             .cipher
             .encrypt(&XNonce::from(nonce), payload)
             .unwrap_or_default();
-        URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat())
+        URL_SAFE_NO_PAD.encode([&nonce[..], &inside].concat())
     }
 
-    /// Opens a sealed text; `None` if it is not ours, was changed, or was sealed for another purpose.
+    /// Opens a wrapped text; `None` if it is not ours, was changed, or was wrapped for another purpose.
     #[must_use]
     pub fn open(&self, purpose: &str, text: &str) -> Option<Vec<u8>> {
         if text.len() > MAX_TEXT {
             return None;
         }
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (nonce, sealed) = bytes.split_at_checked(NONCE)?;
+        let (nonce, inside) = bytes.split_at_checked(NONCE)?;
         let nonce: [u8; NONCE] = nonce.try_into().ok()?;
         self.cipher
             .decrypt(
                 &XNonce::from(nonce),
                 Payload {
-                    msg: sealed,
+                    msg: inside,
                     aad: purpose.as_bytes(),
                 },
             )

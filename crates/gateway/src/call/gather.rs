@@ -1,19 +1,72 @@
-//! What the checks and the bundle look at, gathered from the call, its target and its caller.
+//! What the checks and the bundle look at, gathered from the call, its target and its caller: for those who decide a call, and for those
+//! who explain one. Nothing is changed or counted here.
 
 use policy::{Account, Act, Boundary, Influence, Meter, Permission, Principal, Question, Standing};
-use vocab::ServerId;
+use vocab::{ServerId, Violation};
 use wire::Json;
 
 use super::{
-    Case,
+    Case, Count, NamesOf, context,
     receive::{Address, Received},
     sent::Sent,
 };
-use crate::{Action, Caller, catalog::Target, pins};
+use crate::{Action, Caller, catalog::Target, meters::Metered, pins};
+
+/// Everything that Admit to Judge look at.
+pub(crate) struct Gathered<'a> {
+    pub(crate) facts: &'a policy::Facts<'a>,
+    pub(crate) sent: &'a Sent<'a>,
+    /// What the call counts against.
+    pub(super) meters: &'a Metered,
+    /// Why there is nothing that could list the tool: its caller's context is gone, or for others.
+    pub(crate) unbounded: Option<&'a Violation>,
+}
+
+/// Gathers it and hands it over. Limits are looked at and not counted.
+pub(crate) fn gather<T>(
+    case: Case<'_>,
+    received: &Received<'_>,
+    target: &Target,
+    count: Count,
+    with: impl FnOnce(&Gathered<'_>) -> Result<T, Violation>,
+) -> Result<T, Violation> {
+    let names = NamesOf::new(&case, received, target);
+    let others = names.others();
+    let sent = Sent::new(case.request, received, Some(target))?.with(case.answer, received)?;
+    let bounded = sent.bounded(received);
+    let (boundary, unbounded) =
+        match context::boundary(case, target, names.asked(), &others, &bounded) {
+            Ok(boundary) => (boundary, None),
+            Err(violation) => (None, Some(violation)),
+        };
+    let boundary = boundary.as_ref();
+    let has_account = |server: &ServerId, user: &str| case.gate.account(server, user).is_some();
+    let request = case.request;
+    let findings = Findings::new(&request.caller, request.action, target, has_account);
+    let meters = context::meters(&request.caller, target, boundary);
+    context::looking(count, &meters, |meter| {
+        let asked = (names.asked(), boundary);
+        with(&Gathered {
+            facts: &findings.facts(target, &sent, asked, influence(case), meter),
+            sent: &sent,
+            meters: &meters,
+            unbounded: unbounded.as_ref(),
+        })
+    })
+}
+
+/// What untrusted data may lead to is decided when a call is made. A question of its own server makes no other call of it.
+fn influence(case: Case<'_>) -> Influence {
+    if case.answer.is_some() {
+        Influence::Off
+    } else {
+        case.rules.untrusted_influence
+    }
+}
 
 /// What was found out once per decision and lives as long as it.
 #[derive(Debug)]
-pub(crate) struct Findings {
+struct Findings {
     account: OwnedAccount,
     permission: Permission,
     may_use_server: bool,
@@ -33,7 +86,7 @@ enum OwnedAccount {
 
 impl Findings {
     /// `has_account` says whether a user has connected an account to a server.
-    pub(crate) fn new(
+    fn new(
         caller: &Caller,
         action: Action,
         target: &Target,
@@ -78,7 +131,7 @@ impl Findings {
         }
     }
 
-    pub(crate) fn facts<'a>(
+    fn facts<'a>(
         &'a self,
         target: &'a Target,
         sent: &'a Sent<'_>,
@@ -125,10 +178,10 @@ pub(crate) fn question<'a>(
     target: &'a Target,
     sent: Option<Json<'a>>,
 ) -> Question<'a> {
-    let caller = &case.ask.caller;
+    let caller = &case.request.caller;
     Question {
         principal: principal(caller),
-        act: act(case.ask.action, &received.address),
+        act: act(case.request.action, &received.address),
         server: target.spec.id.as_str(),
         target: &target.name,
         level: target.spec.classification.unwrap_or_default(),
@@ -140,7 +193,7 @@ pub(crate) fn question<'a>(
         session_calls: caller.session().calls(),
         target_calls: caller.counts().of(&count_key(target)),
         now_ms: case.gate.now_ms(),
-        door: case.ask.door.as_str(),
+        door: case.request.door.as_str(),
     }
 }
 

@@ -106,26 +106,58 @@ pub struct ClientFace {
     pub progress: bool,
 }
 
-/// What stands behind one call.
+/// Where a call comes from, and what only calls from there have. Nobody poses as another.
 #[derive(Debug, Clone)]
-pub enum Proof {
-    /// The bearer credential that the door saw.
-    Bearer,
+pub enum Origin {
+    /// An MCP client, over whichever door; what it can do.
+    Mcp(ClientFace),
     /// A signed envelope, as it came. Whether its signature holds, and whether it is the first of its kind, is for Verify to say.
-    Envelope(Bytes),
+    Signed(Bytes),
+    /// An operator who asks what would become of a call. It is explained and never made.
+    Operator,
+}
+
+impl Origin {
+    /// The client that can be told and asked something in the middle of a call.
+    #[must_use]
+    pub const fn client(&self) -> Option<&ClientFace> {
+        match self {
+            Self::Mcp(client) => Some(client),
+            Self::Signed(_) | Self::Operator => None,
+        }
+    }
+
+    /// Whether a server's questions are answered by making the call again, as the newer protocol has it. An operator looks at calls
+    /// that may have been such.
+    pub(crate) fn answers_anew(&self) -> bool {
+        match self {
+            Self::Mcp(client) => client.era == Era::Modern,
+            Self::Signed(_) => false,
+            Self::Operator => true,
+        }
+    }
+
+    /// Whether a call may be made a task that ends later, in the way of the older protocol. A signed call has one answer.
+    pub(crate) fn may_begin_tasks(&self) -> bool {
+        self.client()
+            .is_some_and(|client| client.era == Era::Legacy)
+    }
+
+    pub(crate) const fn is_signed(&self) -> bool {
+        matches!(self, Self::Signed(_))
+    }
 }
 
 /// One call, as a door received it. `params` is the text of a validated JSON object.
 #[derive(Debug, Clone)]
-pub struct Ask {
+pub struct CallRequest {
     pub caller: Caller,
     pub door: Door,
     /// `Some`: a door that shows this one server under its own names.
     pub mount: Option<ServerId>,
-    pub session: Arc<str>,
-    /// What the caller shows for this very call, beside the credential it was recognised by.
-    pub proof: Proof,
+    /// What tells this client's conversation from others where a connection to a server is shared.
+    pub lane: Arc<str>,
+    pub origin: Origin,
     pub action: Action,
     pub params: Text,
-    pub client: ClientFace,
 }

@@ -1,10 +1,10 @@
 use vocab::{ServerId, View};
 
 use crate::{
-    Action, Caller, Credential, Role, Seal,
+    Action, Caller, Credential, Role, Wrapper,
     caller::Callers,
-    seal::{join, split},
     tokens::{self, Bound},
+    wrapper::{join, split},
 };
 
 pub(super) fn caller(id: &str) -> Caller {
@@ -32,25 +32,25 @@ pub(super) fn caller(id: &str) -> Caller {
 }
 
 #[test]
-fn what_is_sealed_opens_only_for_its_purpose_and_unchanged() {
-    let seal = Seal::new(&[1; 32]);
-    let text = seal.seal("cursor", b"page 2");
-    assert_eq!(seal.open("cursor", &text).unwrap(), b"page 2");
-    assert_eq!(seal.open("task-id", &text), None);
-    assert_eq!(Seal::new(&[2; 32]).open("cursor", &text), None);
+fn what_is_wrapped_opens_only_for_its_purpose_and_unchanged() {
+    let wrapper = Wrapper::new(&[1; 32]);
+    let text = wrapper.wrap("cursor", b"page 2");
+    assert_eq!(wrapper.open("cursor", &text).unwrap(), b"page 2");
+    assert_eq!(wrapper.open("task-id", &text), None);
+    assert_eq!(Wrapper::new(&[2; 32]).open("cursor", &text), None);
     for at in 0..text.len() {
         let mut bytes = text.clone().into_bytes();
         bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
         assert_eq!(
-            seal.open("cursor", std::str::from_utf8(&bytes).unwrap()),
+            wrapper.open("cursor", std::str::from_utf8(&bytes).unwrap()),
             None,
             "byte {at}"
         );
     }
     for hostile in ["", "A", "====", &"A".repeat(3 << 20), "ü", "-TAMPERED"] {
-        assert_eq!(seal.open("cursor", hostile), None);
+        assert_eq!(wrapper.open("cursor", hostile), None);
     }
-    assert_eq!(seal.open("cursor", &format!("{text}-TAMPERED")), None);
+    assert_eq!(wrapper.open("cursor", &format!("{text}-TAMPERED")), None);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn joined_fields_come_apart_again_and_do_not_run_together() {
 
 #[test]
 fn a_request_state_is_bound_to_its_caller_server_call_and_time() {
-    let seal = Seal::new(&[1; 32]);
+    let wrapper = Wrapper::new(&[1; 32]);
     let (alice, bob) = (caller("alice"), caller("bob"));
     let (one, two) = (
         ServerId::parse("one").unwrap(),
@@ -77,8 +77,8 @@ fn a_request_state_is_bound_to_its_caller_server_call_and_time() {
         digest,
     };
     let right = bound(&alice, &one, Action::CallTool, [7; 32]);
-    let text = tokens::seal_state(&seal, right, 1000, b"\"inner\"");
-    let opened = tokens::open_state(&seal, right, 2000, &text).unwrap();
+    let text = tokens::wrap_state(&wrapper, right, 1000, b"\"inner\"");
+    let opened = tokens::open_state(&wrapper, right, 2000, &text).unwrap();
     assert_eq!(
         (opened.inner.as_slice(), opened.issued_ms()),
         (&b"\"inner\""[..], 1000)
@@ -89,14 +89,14 @@ fn a_request_state_is_bound_to_its_caller_server_call_and_time() {
         bound(&alice, &one, Action::GetPrompt, [7; 32]),
         bound(&alice, &one, Action::CallTool, [8; 32]),
     ] {
-        assert!(tokens::open_state(&seal, wrong, 2000, &text).is_err());
+        assert!(tokens::open_state(&wrapper, wrong, 2000, &text).is_err());
     }
-    assert!(tokens::open_state(&seal, right, 1000 + 3_600_001, &text).is_err());
+    assert!(tokens::open_state(&wrapper, right, 1000 + 3_600_001, &text).is_err());
 }
 
 #[test]
 fn a_task_id_belongs_to_one_caller_and_is_stable() {
-    let seal = Seal::new(&[1; 32]);
+    let wrapper = Wrapper::new(&[1; 32]);
     let (alice, bob) = (caller("alice"), caller("bob"));
     let server = ServerId::parse("s").unwrap();
     let task = tokens::Task {
@@ -105,12 +105,12 @@ fn a_task_id_belongs_to_one_caller_and_is_stable() {
         asked: "s__pay".into(),
         id: "t-1".into(),
     };
-    let id = tokens::seal_task(&seal, &alice, &task);
-    assert_eq!(id, tokens::seal_task(&seal, &alice, &task));
+    let id = tokens::wrap_task(&wrapper, &alice, &task);
+    assert_eq!(id, tokens::wrap_task(&wrapper, &alice, &task));
     assert_ne!(
         id,
-        tokens::seal_task(
-            &seal,
+        tokens::wrap_task(
+            &wrapper,
             &alice,
             &tokens::Task {
                 tool: "look".into(),
@@ -119,8 +119,8 @@ fn a_task_id_belongs_to_one_caller_and_is_stable() {
         ),
         "it is its tool's"
     );
-    assert_eq!(tokens::open_task(&seal, &alice, &id), Some(task));
-    assert_eq!(tokens::open_task(&seal, &bob, &id), None);
+    assert_eq!(tokens::open_task(&wrapper, &alice, &id), Some(task));
+    assert_eq!(tokens::open_task(&wrapper, &bob, &id), None);
 }
 
 #[test]
@@ -148,10 +148,10 @@ fn a_revoked_credential_is_inactive_in_hands_that_hold_it_already() {
         callers.identify("ta").unwrap(),
         callers.identify("tb").unwrap(),
     );
-    drop(b.session().absorb(
+    drop(b.session().absorb(&vocab::Label::of(
         vocab::Mark::trusted(vocab::Level::Restricted),
-        &ServerId::parse("s").unwrap(),
-    ));
+        ServerId::parse("s").unwrap(),
+    )));
     callers.replace(vec![credential("b", digest("tb"))]);
     assert!(!a.is_active() && callers.identify("ta").is_none());
     let again = callers.identify("tb").unwrap();

@@ -1,0 +1,71 @@
+//! The route to the gate's own tools. They are answered out of what the gate knows, and nothing is sent anywhere.
+//!
+//! Invariant: they tell a caller about itself and about what its operator lets it use, and nothing that a server or another caller could
+//! change. Whether a server is connected is that server's to choose, so it is not told.
+
+use vocab::{Fault, FaultKind, Label, Mark, Stop};
+use wire::{
+    builtin,
+    write::{self, Object},
+};
+
+use super::{Carried, Raw};
+use crate::{
+    call::{Case, Order},
+    words::is_for,
+};
+
+pub(super) fn carry(order: &Order, case: Case<'_>) -> Result<Carried, Stop> {
+    let name = order.target().name.as_str();
+    let Some(tool) = builtin::find(name).filter(|tool| tool.name == "portcullis.status") else {
+        let detail = format!("the gate has no tool `{name}` of its own");
+        return Err(Fault::new(FaultKind::Gate, detail).into());
+    };
+    let result = case.request.caller.counted(result(&status(case)));
+    // No server had a part in it, so it has no origin.
+    let label = Label {
+        mark: Mark::trusted(tool.level),
+        ..Label::default()
+    };
+    Ok(Carried {
+        raw: Raw::Result(result.into()),
+        label,
+    })
+}
+
+/// The result of a tool that says this, for clients that read structured content and for those that read text.
+fn result(content: &[u8]) -> Vec<u8> {
+    let mut text = Object::new();
+    text.str("type", "text")
+        .str("text", &String::from_utf8_lossy(content));
+    let mut out = Object::new();
+    out.raw("content", &[b"[", text.finish().as_slice(), b"]"].concat())
+        .raw("structuredContent", content);
+    out.finish()
+}
+
+fn status(case: Case<'_>) -> Vec<u8> {
+    let (gate, caller) = (case.gate, &case.request.caller);
+    let mut servers: Vec<String> = gate
+        .hub
+        .upstreams()
+        .iter()
+        .map(|upstream| upstream.spec())
+        .filter(|spec| is_for(caller, spec) && spec.approved().is_some())
+        .filter(|spec| gate.lists_any_of(caller, spec))
+        .map(|spec| spec.id.to_string())
+        .collect();
+    servers.sort_unstable();
+    let quoted: Vec<Vec<u8>> = servers.iter().map(|id| write::quoted(id)).collect();
+    let session = caller.session();
+    let mut out = Object::new();
+    out.str("version", gate.terms().door.version)
+        .str("caller", caller.id())
+        .str("label", &session.mark().to_string())
+        .u64("calls", session.calls())
+        .raw(
+            "servers",
+            &[b"[", quoted.join(&b","[..]).as_slice(), b"]"].concat(),
+        );
+    out.finish()
+}
