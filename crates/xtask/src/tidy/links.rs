@@ -8,6 +8,7 @@ use super::{
 /// The crates that may use each crate of the workspace, from the bottom up. A crate that is not here may not exist yet.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("vocab", &[]),
+    ("api", &["vocab"]),
     ("wire", &["vocab"]),
     ("flow", &["vocab", "wire"]),
     ("shape", &["vocab", "wire"]),
@@ -22,16 +23,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "gateway",
         &[
-            "audit", "flow", "identity", "policy", "sandbox", "secrets", "shape", "state", "vocab",
-            "wire",
+            "api", "audit", "flow", "identity", "policy", "sandbox", "secrets", "shape", "state",
+            "vocab", "wire",
         ],
     ),
-    ("server", &["gateway", "vocab", "wire"]),
+    ("server", &["api", "gateway", "vocab", "wire"]),
     (
         "portcullis",
         &[
-            "audit", "flow", "gateway", "identity", "policy", "sandbox", "secrets", "server",
-            "shape", "sinks", "state", "vocab", "wire",
+            "api", "audit", "flow", "gateway", "identity", "policy", "sandbox", "secrets",
+            "server", "shape", "sinks", "state", "vocab", "wire",
         ],
     ),
     (
