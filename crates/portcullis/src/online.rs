@@ -2,15 +2,11 @@
 
 use std::time::Duration;
 
+use api::ask;
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{
-        Cli, Exit, Verb, args,
-        model::{ServerView, StatusView, ToolView},
-        render,
-        terminal::REDRAW,
-    },
+    cli::{Cli, Exit, Verb, args, render, terminal::REDRAW},
     config,
     home::Home,
     offline::{self, Screen, Trouble},
@@ -75,7 +71,7 @@ fn explain(home: &Home, screen: &mut Screen<'_>) -> Result<Option<Exit>, Trouble
     let Ok(mut line) = Line::as_operator(home) else {
         return Ok(None);
     };
-    let status: StatusView = line.ask("portcullis/status")?;
+    let status = line.ask(ask::Status)?;
     offline::explain(&home.config_file(), &status.awaiting_restart, screen).map(Some)
 }
 
@@ -84,13 +80,13 @@ pub(crate) fn reload_if_running(home: &Home) -> Result<(), Trouble> {
     let Ok(mut line) = Line::as_operator(home) else {
         return Ok(());
     };
-    line.request("portcullis/reload", &json!({})).map(drop)
+    line.ask(ask::Reload).map(drop)
 }
 
 fn status(args: &args::Status, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let mut line = Line::as_operator(home)?;
     loop {
-        let view: StatusView = line.ask("portcullis/status")?;
+        let view = line.ask(ask::Status)?;
         if !args.watch {
             screen.show(&view, &render::status(&view, screen.style))?;
             return Ok(Exit::Done);
@@ -124,8 +120,8 @@ fn first_rows(text: &str) -> String {
 }
 
 fn list(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let servers: Vec<ServerView> = match Line::as_operator(home) {
-        Ok(mut line) => line.ask("portcullis/servers")?,
+    let servers = match Line::as_operator(home) {
+        Ok(mut line) => line.ask(ask::Servers)?,
         // Without a gate the file still says what there is.
         Err(trouble) if trouble.exit == Exit::NotRunning => {
             let (_, resolved): (_, config::Resolved) = offline::load(&home.config_file())?;
@@ -139,7 +135,7 @@ fn list(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
 
 fn retry(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let mut line = Line::as_operator(home)?;
-    line.request("portcullis/retry", &json!({ "server": id }))?;
+    line.ask_for(ask::RetryServer, id, &api::Nothing {})?;
     screen.show(
         &json!({ "server": id, "retrying": true }),
         &format!("Trying {id} again now.\n"),
@@ -149,7 +145,7 @@ fn retry(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble
 
 fn tools(args: &args::ToolsList, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let mut line = Line::as_operator(home)?;
-    let mut tools: Vec<ToolView> = line.ask("portcullis/tools")?;
+    let mut tools = line.ask(ask::Tools)?;
     if let Some(server) = &args.server {
         decide::known_server(&mut line, server)?;
         tools.retain(|tool| tool.server == *server);

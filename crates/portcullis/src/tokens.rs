@@ -22,17 +22,8 @@ use crate::{home::Home, private_file};
 
 mod text;
 
+pub use api::Role;
 pub use text::{TokenText, view_name};
-
-/// What a credential may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Call tools.
-    Client,
-    /// Also see and steer the gate.
-    Operator,
-}
 
 /// A credential as it is kept: everything but the token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -279,32 +279,20 @@ fn next_steps(prepared: &Prepared) -> String {
 async fn confinement(gate: &Gate) -> String {
     let mut measures = Vec::new();
     for _ in 0..WORKER_LOOKS {
-        let status: serde_json::Value =
-            serde_json::from_slice(&gate.admin().status_json().await).unwrap_or_default();
-        measures = status
-            .pointer("/worker/confinement")
-            .and_then(serde_json::Value::as_array)
-            .cloned()
-            .unwrap_or_default();
+        measures = gate.admin().status().await.worker.confinement;
         if !measures.is_empty() {
             break;
         }
         tokio::time::sleep(BETWEEN_LOOKS).await;
     }
-    let name = |measure: &serde_json::Value| {
-        measure
-            .get("name")
-            .and_then(serde_json::Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let (applied, refused): (Vec<_>, Vec<_>) = measures.iter().partition(|measure| {
-        measure.get("applied").and_then(serde_json::Value::as_bool) == Some(true)
-    });
     if measures.is_empty() {
         return "  worker   is starting; `portcullis doctor` shows how it is confined".to_owned();
     }
-    let missing: Vec<String> = refused.iter().map(|measure| name(measure)).collect();
+    let (applied, refused): (Vec<_>, Vec<_>) = measures.iter().partition(|measure| measure.applied);
+    let missing: Vec<&str> = refused
+        .iter()
+        .map(|measure| measure.name.as_str())
+        .collect();
     match missing.as_slice() {
         [] => format!(
             "  worker   confined by {} measures; `portcullis doctor` lists them",

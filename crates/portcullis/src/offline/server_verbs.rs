@@ -6,10 +6,7 @@ use serde_json::json;
 
 use super::{Screen, Trouble, adding, record};
 use crate::{
-    cli::{
-        Exit, args,
-        model::{ServerState, ServerView},
-    },
+    cli::{Exit, args},
     config::{
         self, HttpKind, Resolved, State, Transport,
         edit::{self, EditError, NewServer, NewTransport},
@@ -196,7 +193,8 @@ impl<'a> Planned<'a> {
 fn withhold(home: &Home, id: &str) -> Result<(), Trouble> {
     let id = vocab::ServerId::parse(id).map_err(Trouble::usage)?;
     gateway::Pins::open(home.lock_file())
-        .and_then(|pins| pins.withhold(&id))
+        .map_err(Trouble::failed)?
+        .withhold(&id)
         .map_err(Trouble::failed)
 }
 
@@ -331,16 +329,16 @@ pub fn first_config(home: &Home) -> Result<bool, Trouble> {
 
 /// The servers as the file has them, for when no gate runs that could say more.
 #[must_use]
-pub fn configured(resolved: &Resolved) -> Vec<ServerView> {
+pub fn configured(resolved: &Resolved) -> Vec<api::Server> {
     let view = |server: &config::ServerEntry| {
         let (state, note) = match &server.state {
-            _ if server.blocked.is_some() => (ServerState::Blocked, None),
+            _ if server.blocked.is_some() => (api::ServerState::Blocked, None),
             State::Enabled => (
-                ServerState::Disconnected,
+                api::ServerState::Disconnected,
                 Some("the gate is not running".to_owned()),
             ),
-            State::Disabled => (ServerState::Disabled, None),
-            State::Skipped(reason) => (ServerState::Skipped, Some(reason.clone())),
+            State::Disabled => (api::ServerState::Disabled, None),
+            State::Skipped(reason) => (api::ServerState::Skipped, Some(reason.clone())),
         };
         let transport = match &server.transport {
             Transport::Stdio(_) => "stdio",
@@ -348,14 +346,14 @@ pub fn configured(resolved: &Resolved) -> Vec<ServerView> {
             Transport::Http(_) => "http",
             Transport::Missing => "",
         };
-        ServerView {
+        api::Server {
             id: server.id.to_string(),
             state,
             transport: transport.to_owned(),
             classification: server.classification.map(|level| level.to_string()),
             blocked: server.blocked.clone(),
             last_error: note,
-            ..ServerView::default()
+            ..api::Server::default()
         }
     };
     resolved.servers.iter().map(view).collect()
