@@ -201,6 +201,33 @@ pub struct Report {
     pub indeterminate: Listed,
 }
 
+impl Report {
+    /// Every list of names and counts, under its title.
+    #[must_use]
+    pub fn tables(&self) -> [(&'static str, &[Row]); 8] {
+        [
+            ("refusals by rule", &self.refusals_by_rule),
+            ("refusals by tool", &self.refusals_by_tool),
+            ("failures by code", &self.failures_by_code),
+            ("label rises", &self.label_rises),
+            ("write-down refusals", &self.write_down_refusals),
+            ("answers by person", &self.approvals.by_person),
+            ("authentication failures", &self.authentication_failures),
+            ("other changes", &self.other_changes),
+        ]
+    }
+
+    /// Every list of single events, under its title.
+    #[must_use]
+    pub fn lists(&self) -> [(&'static str, &Listed); 3] {
+        [
+            ("definition changes", &self.definition_changes),
+            ("configuration changes", &self.configuration_changes),
+            ("calls whose end is not known", &self.indeterminate),
+        ]
+    }
+}
+
 /// Whether the whole ledger verifies, and where it ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -93,6 +93,10 @@ pub struct Explain {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<serde_json::Map<String, Value>>")
+    )]
     pub arguments: Option<Value>,
     /// A credential's id or name, or an execution.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,18 +1,17 @@
 //! The program: command line, configuration, and what wires the crates together.
 
 mod accounts;
-mod caller_names;
 mod chosen_credential;
 pub mod cli;
 pub mod config;
 mod contexts;
 pub mod demo_server;
 mod exports;
+mod from_files;
 #[cfg(test)]
 mod generated;
 mod holding;
 pub mod home;
-mod lineage;
 mod log;
 pub mod offline;
 mod online;

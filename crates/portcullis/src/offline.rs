@@ -27,7 +27,7 @@ mod config_verbs;
 mod policy_verbs;
 mod prompt;
 mod record;
-mod recorded;
+pub(crate) mod recorded;
 mod secret_verbs;
 mod server_verbs;
 mod token_verbs;
@@ -102,6 +102,15 @@ impl Trouble {
 impl From<io::Error> for Trouble {
     fn from(error: io::Error) -> Self {
         Self::failed(error)
+    }
+}
+
+impl From<api::Problem> for Trouble {
+    fn from(problem: api::Problem) -> Self {
+        match problem.kind {
+            api::Kind::InvalidInput | api::Kind::NotFound => Self::usage(problem),
+            _ => Self::failed(problem),
+        }
     }
 }
 

@@ -418,3 +418,10 @@ fn is_grant(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests;
+
+/// What people call the callers of a home. Without a list of credentials, or with a damaged one, callers are shown by id.
+pub(crate) fn caller_names(home: &Home) -> reports::CallerNames {
+    let tokens = Tokens::load(&home.tokens_file());
+    let credentials = tokens.iter().flat_map(Tokens::list);
+    reports::CallerNames::new(credentials.map(|known| (known.id.as_str(), known.name.as_str())))
+}

@@ -22,7 +22,7 @@ use crate::{
     exports::Exports,
     holding,
     home::Home,
-    lineage, log,
+    log,
     offline::{self, Screen, Trouble},
     private_file, providers, signing, tokens, wiring,
 };
@@ -77,7 +77,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
             .await
             .map_err(Trouble::failed)?;
         let mut sessions = state.sessions().await.map_err(Trouble::failed)?;
-        lineage::catch_up(&ledger, &mut sessions)?;
+        reports::catch_up(&ledger, &mut sessions)?;
         let now_ms = audit::system_clock()().unix_ms;
         let boot = signing::boot();
         let signing = signing::signing(home, &prepared.resolved, &state, &boot, now_ms)
@@ -104,6 +104,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         files.made_with(Fixed::of(&prepared.resolved, up.listen.is_some()));
         gate.on_reload(files.reload());
         gate.on_edit(files::editor(home.clone()));
+        gate.on_files(files::reader(home.clone()));
         let exports = Exports::start(home, &prepared.resolved, &gate).map_err(Trouble::failed)?;
         files.export_to(exports.clone());
         let doors = Doors::open(&gate, listener, lines);

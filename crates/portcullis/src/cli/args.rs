@@ -518,7 +518,7 @@ fn role(text: &str) -> Result<api::Role, String> {
         .map_err(|error: api::UnknownRole| error.to_string())
 }
 
-fn level(text: &str) -> Result<vocab::Level, String> {
+pub(crate) fn level(text: &str) -> Result<vocab::Level, String> {
     text.to_ascii_uppercase()
         .parse()
         .map_err(|error: vocab::UnknownLevel| error.to_string())

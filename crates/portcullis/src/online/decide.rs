@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::{Line, line::reason, lineage, servers};
 use crate::{
-    caller_names::CallerNames,
     cli::{Exit, args, render, style::tame},
     config::finding::nearest,
     home::Home,
     offline::{Screen, Trouble},
+    tokens,
 };
 
 /// How many of the results a session has read are shown with it.
@@ -364,7 +364,7 @@ pub(super) fn explain(
     let mut line = Line::as_operator(home)?;
     let answer = line.ask_for(ask::Explain, "", &question)?;
     let mut view = answer.clone();
-    let names = CallerNames::of(home);
+    let names = tokens::caller_names(home);
     view.caller = view.caller.map(|caller| names.name(&caller).to_owned());
     screen.show(&answer, &render::explanation(&view, screen.style))?;
     let refused = view

@@ -16,6 +16,7 @@ use crate::{
     config::{self, Resolved, edit},
     contexts,
     exports::Exports,
+    from_files,
     home::Home,
     offline, policies, signing, wiring,
 };
@@ -297,6 +298,11 @@ fn not_applied(text: String) -> Problem {
         sentence: text,
         fix: String::new(),
     }
+}
+
+/// How the gate answers what the files of the home say.
+pub(super) fn reader(home: Home) -> gateway::FromFiles {
+    Arc::new(move |operation, name, input| from_files::answer(&home, operation, name, input))
 }
 
 /// How the gate changes the configuration for an operator: the edit a person would have made by hand.

@@ -16,6 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("policy", &["flow", "shape", "vocab", "wire"]),
     ("audit", &["flow", "vocab", "wire"]),
     ("state", &["audit", "flow", "vocab"]),
+    ("reports", &["api", "audit", "flow", "state", "vocab"]),
     ("secrets", &["flow", "vocab", "wire"]),
     ("sinks", &["audit", "vocab"]),
     ("sandbox", &[]),
@@ -31,8 +32,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "portcullis",
         &[
-            "api", "audit", "flow", "gateway", "identity", "policy", "sandbox", "secrets",
-            "server", "shape", "sinks", "state", "vocab", "wire",
+            "api", "audit", "flow", "gateway", "identity", "policy", "reports", "sandbox",
+            "secrets", "server", "shape", "sinks", "state", "vocab", "wire",
         ],
     ),
     (
