@@ -201,19 +201,32 @@ fn taken_in_bodies(takes: &mut SchemaGenerator) -> Map<String, Value> {
     definitions
 }
 
-/// Without defaults: they say what an older gate's silence means, not what a client should send.
+/// As generators of clients like it: no defaults, which say what an older gate's silence means and not what to send, and every choice
+/// between words as one list.
 fn plain(schema: Value) -> Value {
     match schema {
-        Value::Object(fields) => Value::Object(
-            fields
+        Value::Object(mut fields) => {
+            if let Some(words) = words(&fields) {
+                fields.remove("oneOf");
+                fields.insert("type".to_owned(), json!("string"));
+                fields.insert("enum".to_owned(), Value::Array(words));
+            }
+            let kept = fields
                 .into_iter()
-                .filter(|(key, value)| {
-                    key != "default" || value.is_object() && value.get("type").is_some()
-                })
-                .map(|(key, value)| (key, plain(value)))
-                .collect(),
-        ),
+                .filter(|(key, value)| key != "default" || value.get("type").is_some());
+            Value::Object(kept.map(|(key, value)| (key, plain(value))).collect())
+        }
         Value::Array(items) => Value::Array(items.into_iter().map(plain).collect()),
         other => other,
     }
+}
+
+/// The words of an enumeration whose variants are described one by one.
+fn words(fields: &Map<String, Value>) -> Option<Vec<Value>> {
+    let choices = fields.get("oneOf")?.as_array()?;
+    let words = choices.iter().map(|choice| {
+        let listed = choice.get("enum").and_then(Value::as_array).cloned();
+        listed.or_else(|| choice.get("const").map(|word| vec![word.clone()]))
+    });
+    Some(words.collect::<Option<Vec<_>>>()?.concat())
 }

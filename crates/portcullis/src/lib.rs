@@ -25,6 +25,7 @@ mod signing;
 pub mod snippets;
 pub mod tokens;
 mod up;
+mod verbs;
 mod wiring;
 
 use std::{
@@ -132,19 +133,5 @@ fn run(cli: &Cli, out: &mut dyn Sheet) -> Result<Exit, Trouble> {
         style: Style::of_stdout(cli.color),
         json: cli.json,
     };
-    if let Verb::Up(args) = &cli.verb {
-        log::to_stderr(cli.color);
-        return up::run(args, &home, &mut screen);
-    }
-    if let Some(exit) = online::through_gate(cli, &home, &mut screen)? {
-        return Ok(exit);
-    }
-    if let Some(outcome) = offline::run(cli, &home, &mut screen) {
-        let exit = outcome?;
-        if exit == Exit::Done && offline::wants_reload(&cli.verb) {
-            online::reload_if_running(&home)?;
-        }
-        return Ok(exit);
-    }
-    online::run(cli, &home, &mut screen)
+    verbs::run(cli, &home, &mut screen)
 }

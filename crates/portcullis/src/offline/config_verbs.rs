@@ -12,7 +12,7 @@ use crate::{
     home::Home,
 };
 
-pub(super) fn run(
+pub(crate) fn run(
     verb: &args::Config,
     home: &Home,
     screen: &mut Screen<'_>,

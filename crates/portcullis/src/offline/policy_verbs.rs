@@ -27,21 +27,6 @@ use crate::{
 /// A file of cases is written by people; more than this is not.
 const MAX_CASES: u64 = 16 << 20;
 
-/// `None` for the verb that asks the gate.
-pub(super) fn run(
-    verb: &args::Policy,
-    home: &Home,
-    screen: &mut Screen<'_>,
-) -> Option<Result<Exit, Trouble>> {
-    Some(match verb {
-        args::Policy::Check(args) => check(args.path.as_deref(), home, screen),
-        args::Policy::Test(args) => test(args, home, screen),
-        args::Policy::Diff(args) => diff(args, home, screen),
-        args::Policy::Suggest(args) => suggest(args, home, screen),
-        args::Policy::Explain(_) => return None,
-    })
-}
-
 fn configured(home: &Home) -> Result<Resolved, Trouble> {
     load(&home.config_file()).map(|(_, resolved)| resolved)
 }
@@ -56,7 +41,11 @@ fn bundle(path: Option<&Path>, home: &Home) -> Result<Bundle, Trouble> {
 }
 
 /// All problems are the answer, so they go to the screen; the exit code says whether the bundle can be used.
-fn check(path: Option<&Path>, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(crate) fn check(
+    path: Option<&Path>,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let loaded = match path {
         Some(path) => policies::named(path),
         None => policies::load(&configured(home)?.bundle),
@@ -84,7 +73,11 @@ fn check(path: Option<&Path>, home: &Home, screen: &mut Screen<'_>) -> Result<Ex
 }
 
 /// Exit 1 when a case is not as expected.
-fn test(args: &args::PolicyTest, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(crate) fn test(
+    args: &args::PolicyTest,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let bundle = bundle(args.bundle.as_deref(), home)?;
     let shown = args.file.display().to_string();
     let unreadable =
@@ -161,7 +154,11 @@ fn since(span: Option<Duration>) -> u64 {
     })
 }
 
-fn diff(args: &args::PolicyDiff, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(crate) fn diff(
+    args: &args::PolicyDiff,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let resolved = configured(home)?;
     let candidate = policies::named(&args.path).map_err(Trouble::usage)?;
     let wanted = Wanted {
@@ -246,7 +243,7 @@ fn decision(decision: &Decision) -> Cell {
 }
 
 /// The bundle itself goes to standard output, so that it can be sent to a file; what was left out stands in it.
-fn suggest(
+pub(crate) fn suggest(
     args: &args::PolicySuggest,
     home: &Home,
     screen: &mut Screen<'_>,

@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-pub(super) fn run(
+pub(crate) fn run(
     verb: &args::Token,
     given_home: Option<&Path>,
     home: &Home,

@@ -22,7 +22,7 @@ mod verify;
 
 const POLL: Duration = Duration::from_millis(200);
 
-pub(super) fn run(
+pub(crate) fn run(
     verb: &args::Audit,
     home: &Home,
     screen: &mut Screen<'_>,

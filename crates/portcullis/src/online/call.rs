@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(700);
 
 const REVISION: &str = "2026-07-28";
 
-pub(super) fn run(
+pub(crate) fn run(
     args: &args::Call,
     home: &Home,
     screen: &mut Screen<'_>,

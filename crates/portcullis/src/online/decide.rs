@@ -23,7 +23,7 @@ const RECENT: usize = 10;
 const MOST_READ: usize = 100;
 
 /// The edits that a running gate makes itself, so that it records who and why. `None`: it is another verb, or no gate runs.
-pub(super) fn change_server(
+pub(crate) fn change_server(
     verb: &args::Servers,
     home: &Home,
     screen: &mut Screen<'_>,
@@ -81,7 +81,7 @@ pub(super) fn known_server(line: &mut Line, id: &str) -> Result<(), Trouble> {
     Err(Trouble::usage(format!("there is no server `{id}`{hint}")))
 }
 
-pub(super) fn review(
+pub(crate) fn review(
     args: &args::Review,
     home: &Home,
     screen: &mut Screen<'_>,
@@ -115,7 +115,7 @@ pub(super) fn review(
     Ok(Exit::Done)
 }
 
-pub(super) fn approve_definitions(
+pub(crate) fn approve_definitions(
     args: &args::ApproveDefinitions,
     home: &Home,
     screen: &mut Screen<'_>,
@@ -140,7 +140,7 @@ pub(super) fn approve_definitions(
     Ok(Exit::Done)
 }
 
-pub(super) fn session(
+pub(crate) fn session(
     verb: &args::Session,
     home: &Home,
     screen: &mut Screen<'_>,
@@ -228,7 +228,7 @@ fn confirmed(session: &api::Session) -> Result<bool, Trouble> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-pub(super) fn approvals(
+pub(crate) fn approvals(
     verb: &args::Approvals,
     home: &Home,
     screen: &mut Screen<'_>,
@@ -338,7 +338,7 @@ fn one_approval<'a>(
 }
 
 /// Exit 3 when the gate would refuse the call now.
-pub(super) fn explain(
+pub(crate) fn explain(
     args: &args::PolicyExplain,
     home: &Home,
     screen: &mut Screen<'_>,

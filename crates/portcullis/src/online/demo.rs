@@ -35,7 +35,7 @@ struct Stage {
     _streams: [OwnedFd; 3],
 }
 
-pub(super) fn run(args: &args::Demo, _: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(crate) fn run(args: &args::Demo, _: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let stage = Stage::open()?;
     let outcome = Tour {
         args,

@@ -29,7 +29,7 @@ fn finding(good: bool, what: impl Into<String>, detail: impl Into<String>) -> Fi
     }
 }
 
-pub(super) fn run(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(crate) fn run(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let mut findings = kernel();
     findings.push(worker());
     findings.push(connections());

@@ -15,7 +15,7 @@ use crate::{
     offline::{Screen, Trouble},
 };
 
-pub(super) fn run(
+pub(crate) fn run(
     args: &args::Lineage,
     home: &Home,
     screen: &mut Screen<'_>,

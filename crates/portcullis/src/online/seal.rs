@@ -37,7 +37,7 @@ struct Kept {
     expires_at: String,
 }
 
-pub(super) fn run(
+pub(crate) fn run(
     verb: &args::Seal,
     home: &Home,
     screen: &mut Screen<'_>,

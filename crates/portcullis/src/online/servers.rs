@@ -281,7 +281,7 @@ fn not_connected(server: &api::Server) -> String {
 }
 
 /// Everything about one server; without a gate, what the file has.
-pub(super) fn show(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(crate) fn show(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let (_, resolved) = offline::load(&home.config_file())?;
     let (server, review) = match Line::as_operator(home) {
         Ok(mut line) => {

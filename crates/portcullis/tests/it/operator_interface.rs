@@ -134,7 +134,12 @@ async fn each_role_does_what_it_may_and_no_more() {
     assert!(is_refused(&asking.answer().await.unwrap()));
     let (status, said) = asked(&yard, &approver, "POST", &deny, reason).await;
     assert_eq!((status, &said["code"]), (409, &json!("already_answered")));
-    let refused = listed(&yard.gate, "audit/records?all&verdict=refused", "records").await;
+    let refused = listed(
+        &yard.gate,
+        "audit/records?action=credential.refused",
+        "records",
+    )
+    .await;
     let recorded = |path: &str| {
         refused
             .iter()
