@@ -168,6 +168,8 @@ const FENCES: &[Fence] = &[
 
 /// What must not be found anywhere below the worker.
 const NOT_IN_WORKER: &[&str] = &[
+    "api",
+    "reports",
     "policy",
     "shape",
     "state",
