@@ -173,9 +173,7 @@ impl Told {
     /// The last line may be half of one: only those that end in a dot count.
     fn take(&mut self, line: &str) -> Outcomes<()> {
         match line.split(' ').collect::<Vec<_>>().as_slice() {
-            ["exec", call, seq, "."] => {
-                drop(self.executed.insert((*call).to_owned(), seq.parse()?))
-            }
+            ["exec", call, seq, "."] => _ = self.executed.insert((*call).to_owned(), seq.parse()?),
             ["refused", call, "."] => drop(self.refused.insert((*call).to_owned())),
             ["ack", seq, hash, "."] => self.acknowledged.push((seq.parse()?, (*hash).to_owned())),
             ["done", "."] => self.finished = true,

@@ -211,15 +211,14 @@ impl Admin {
     }
 
     /// What the files of the home say. They are read aside: others' calls go on meanwhile.
-    pub async fn from_files(
+    pub async fn answer_from_files(
         &self,
         operation: api::Operation,
         name: String,
         input: bytes::Bytes,
     ) -> Result<Vec<u8>, Problem> {
-        let from_files = self.gate.from_files()?;
-        let answered =
-            tokio::task::spawn_blocking(move || from_files(operation, &name, &input)).await;
+        let answers = self.gate.file_answers()?;
+        let answered = tokio::task::spawn_blocking(move || answers(operation, &name, &input)).await;
         answered.map_err(Problem::broken)?
     }
 

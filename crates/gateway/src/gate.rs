@@ -67,7 +67,7 @@ pub type Editor = Box<dyn Fn(&Edit) -> Result<(), Problem> + Send + Sync>;
 pub type SinksReport = Box<dyn Fn() -> Vec<api::Sink> + Send + Sync>;
 
 /// Answers an operation from the files of the home: the operation, what its path names, and the text of its input.
-pub type FromFiles =
+pub type FileAnswers =
     Arc<dyn Fn(api::Operation, &str, &[u8]) -> Result<Vec<u8>, Problem> + Send + Sync>;
 
 #[derive(Clone)]
@@ -103,7 +103,7 @@ pub(crate) struct Inner {
     reload: OnceLock<Reload>,
     editor: OnceLock<Editor>,
     sinks: OnceLock<SinksReport>,
-    from_files: OnceLock<FromFiles>,
+    file_answers: OnceLock<FileAnswers>,
     url: OnceLock<String>,
     born_us: u64,
     answered: AtomicU64,
@@ -304,7 +304,7 @@ impl Gate {
             reload: OnceLock::new(),
             editor: OnceLock::new(),
             sinks: OnceLock::new(),
-            from_files: OnceLock::new(),
+            file_answers: OnceLock::new(),
             url: OnceLock::new(),
             answered: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -472,12 +472,12 @@ impl Gate {
     }
 
     /// Who answers what the files of the home say; set once, by the program.
-    pub fn on_files(&self, from_files: FromFiles) {
-        let _ = self.0.from_files.set(from_files);
+    pub fn on_files(&self, answers: FileAnswers) {
+        let _ = self.0.file_answers.set(answers);
     }
 
-    pub(crate) fn from_files(&self) -> Result<FromFiles, Problem> {
-        let known = self.0.from_files.get().cloned();
+    pub(crate) fn file_answers(&self) -> Result<FileAnswers, Problem> {
+        let known = self.0.file_answers.get().cloned();
         known.ok_or_else(|| {
             let text = "this gate was not told where its files are";
             problem::conflict("no_configuration", text)

@@ -47,7 +47,7 @@ pub use catalog::{Catalog, HeaderParam, Listed, RefusedName};
 pub use change::Change;
 pub use courier::{Courier, Delivered};
 pub use events::{Missed, News, Subscription, Told};
-pub use gate::{Edit, Editor, FromFiles, Gate, Reload, SinksReport};
+pub use gate::{Edit, Editor, FileAnswers, Gate, Reload, SinksReport};
 pub use identity::Envelope;
 pub use oauth::{PROOF_WINDOW, Presented, Unaccepted};
 pub use pins::{Chosen, Pins};

@@ -225,7 +225,7 @@ pub(crate) async fn perform(
                 let text = "reports and queries are being made already; ask again in a moment";
                 Problem::new(Kind::Busy, "too_many_readers", text)
             })?;
-            admin.from_files(operation, name, given).await
+            admin.answer_from_files(operation, name, given).await
         }
     }
 }

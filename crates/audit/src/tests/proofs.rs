@@ -347,12 +347,7 @@ fn a_kept_key_must_have_signed_the_own_head() {
             "{finding}"
         );
     }
-    for bad in [
-        "",
-        "garbage",
-        "a+b+c",
-        &key[..key.len() - 8],
-    ] {
+    for bad in ["", "garbage", "a+b+c", &key[..key.len() - 8]] {
         assert_eq!(
             verify_signed(dir.path(), bad).unwrap_err().kind(),
             std::io::ErrorKind::InvalidInput,

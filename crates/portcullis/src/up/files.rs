@@ -301,7 +301,7 @@ fn not_applied(text: String) -> Problem {
 }
 
 /// How the gate answers what the files of the home say.
-pub(super) fn reader(home: Home) -> gateway::FromFiles {
+pub(super) fn reader(home: Home) -> gateway::FileAnswers {
     Arc::new(move |operation, name, input| from_files::answer(&home, operation, name, input))
 }
 
