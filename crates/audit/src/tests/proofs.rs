@@ -347,7 +347,13 @@ fn a_kept_key_must_have_signed_the_own_head() {
             "{finding}"
         );
     }
-    for bad in ["", "garbage", "a+b+c", &key[..key.len() - 8]] {
+    for bad in [
+        "",
+        "garbage",
+        "a+b+c",
+        key.trim_end_matches('=')
+            .trim_end_matches(char::is_alphanumeric),
+    ] {
         assert_eq!(
             verify_signed(dir.path(), bad).unwrap_err().kind(),
             std::io::ErrorKind::InvalidInput,
