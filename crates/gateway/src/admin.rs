@@ -1,17 +1,19 @@
-//! What an operator can see and do while the gate runs. Answers are JSON text; doors only carry it.
+//! What an operator can see and do while the gate runs, in the types of the operator interface. Doors only carry it.
 
 mod acts;
 
 use std::{sync::Arc, time::Duration};
 
+use api::{Problem, ServerState};
 use vocab::{ServerId, View};
-use wire::{Json, worker::method, write::Object};
+use wire::{Json, worker::method};
 
 use crate::{
     Gate, RefusedName,
     catalog::{Face, definition::Kind},
     link::Word,
     pins::{self, Standing},
+    problem,
     settings::{HttpKind, Transport},
     upstream::{Status, Upstream},
 };
@@ -23,219 +25,226 @@ pub struct Admin {
     gate: Gate,
 }
 
-fn array(items: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
-    [
-        b"[",
-        items.collect::<Vec<_>>().join(&b","[..]).as_slice(),
-        b"]",
-    ]
-    .concat()
-}
-
 impl Admin {
     pub(crate) fn new(gate: Gate) -> Self {
         Self { gate }
     }
 
     /// Everything at a glance.
-    pub async fn status_json(&self) -> Vec<u8> {
+    pub async fn status(&self) -> api::Status {
         let door = self.gate.settings();
-        let ledger = self.gate.ledger();
-        let state = ledger.status();
-        let confinement = self.confinement().await;
-        let mut out = Object::with_capacity(4096);
-        out.str("version", door.version)
-            .u64("pid", u64::from(std::process::id()))
-            .str("url", self.gate.url());
-        out.u64("uptime_ms", self.gate.uptime_ms());
-        out.str(
-            "authentication",
-            if door.requires_credential {
-                "bearer"
-            } else {
-                "none"
-            },
-        );
-        if let Some(oauth) = self.gate.oauth_json() {
-            out.raw("oauth", &oauth);
-        }
-        out.raw(
-            "awaiting_restart",
-            &array(
-                self.gate
-                    .awaiting_restart()
-                    .iter()
-                    .map(|key| wire::write::quoted(key)),
-            ),
-        );
-        out.raw("servers", &self.servers_json());
-        out.raw(
-            "callers",
-            &array(self.gate.callers().into_iter().map(|caller| {
-                let mut out = Object::new();
-                out.str("id", caller.id())
-                    .str("name", caller.name())
-                    .str("label", &caller.session().mark().to_string());
-                out.finish()
-            })),
-        );
-        out.raw("calls", &self.gate.counts_json());
         let inner = self.gate.inner();
-        let waiting = inner
-            .state
-            .approvals(false, inner.now_ms())
-            .await
-            .unwrap_or_default();
-        let pending = waiting
+        let approvals = inner.state.approvals(false, inner.now_ms()).await;
+        let pending = approvals
+            .unwrap_or_default()
             .iter()
             .filter(|approval| approval.state == state::ApprovalState::Pending)
             .count();
-        out.str("bundle", inner.rules().bundle.version())
-            .u64("pending_approvals", pending as u64);
-        out.object("ledger", |out| {
-            out.str("path", &ledger.dir().to_string_lossy())
-                .u64("records", state.records);
-            if let Some(broken) = &state.broken {
-                out.str("broken", broken);
-            }
-        });
-        out.raw("sinks", &self.gate.sinks_json());
-        out.object("worker", |out| {
-            if let Some(link) = self.gate.hub().workers().link() {
-                out.u64("pid", u64::from(link.pid));
-            }
-            out.u64("restarts", self.gate.hub().workers().respawns())
-                .raw("confinement", &confinement);
-        });
-        out.finish()
+        let authentication = if door.requires_credential {
+            "bearer"
+        } else {
+            "none"
+        };
+        let awaiting_restart = self.gate.awaiting_restart();
+        api::Status {
+            version: door.version.to_owned(),
+            pid: std::process::id(),
+            url: self.gate.url().to_owned(),
+            uptime_ms: self.gate.uptime_ms(),
+            authentication: authentication.to_owned(),
+            oauth: self.gate.oauth_status(),
+            awaiting_restart: awaiting_restart
+                .iter()
+                .map(|key| (*key).to_owned())
+                .collect(),
+            servers: self.servers(),
+            callers: self.callers(),
+            calls: self.gate.counts(),
+            bundle: inner.rules().bundle.version().to_owned(),
+            pending_approvals: pending as u64,
+            ledger: self.ledger(),
+            sinks: self.gate.sinks(),
+            worker: self.worker().await,
+        }
+    }
+
+    fn callers(&self) -> Vec<api::Caller> {
+        let callers = self.gate.callers();
+        callers
+            .iter()
+            .map(|caller| api::Caller {
+                id: caller.id().to_owned(),
+                name: caller.name().to_owned(),
+                label: caller.session().mark().to_string(),
+            })
+            .collect()
+    }
+
+    fn ledger(&self) -> api::Ledger {
+        let ledger = self.gate.ledger();
+        let state = ledger.status();
+        api::Ledger {
+            path: ledger.dir().to_string_lossy().into_owned(),
+            records: state.records,
+            broken: state.broken.map(|reason| reason.to_string()),
+        }
+    }
+
+    async fn worker(&self) -> api::Worker {
+        let workers = self.gate.hub().workers();
+        api::Worker {
+            pid: workers.link().map(|link| link.pid),
+            restarts: workers.respawns(),
+            confinement: self.confinement().await,
+        }
     }
 
     /// What the worker says it is confined by.
-    async fn confinement(&self) -> Vec<u8> {
+    async fn confinement(&self) -> Vec<api::Confinement> {
         let Some(link) = self.gate.hub().workers().link() else {
-            return b"[]".to_vec();
+            return Vec::new();
         };
-        match link.ask_within(method::CONFINEMENT, b"{}", PATIENCE).await {
-            Word::Result(report) => {
-                let report = Json::checked_before(&report);
-                let list = |key: &str, applied: bool| {
-                    report
-                        .get(key)
-                        .into_iter()
-                        .flat_map(Json::items)
-                        .map(move |item| measure(item, applied))
-                        .collect::<Vec<_>>()
-                };
-                array(
-                    list("applied", true)
-                        .into_iter()
-                        .chain(list("refused", false)),
-                )
-            }
-            _ => b"[]".to_vec(),
-        }
+        let Word::Result(report) = link.ask_within(method::CONFINEMENT, b"{}", PATIENCE).await
+        else {
+            return Vec::new();
+        };
+        let report = Json::checked_before(&report);
+        let list = |key: &str, applied: bool| {
+            let items = report.get(key).into_iter().flat_map(Json::items);
+            items.map(move |item| measure(item, applied))
+        };
+        list("applied", true)
+            .chain(list("refused", false))
+            .collect()
     }
 
     /// How each sink is doing.
     #[must_use]
-    pub fn sinks_json(&self) -> Vec<u8> {
-        self.gate.sinks_json()
+    pub fn sinks(&self) -> Vec<api::Sink> {
+        self.gate.sinks()
     }
 
     #[must_use]
-    pub fn servers_json(&self) -> Vec<u8> {
+    pub fn servers(&self) -> Vec<api::Server> {
         let catalog = self.gate.catalog();
-        array(self.gate.hub().upstreams().iter().map(|upstream| {
+        let upstreams = self.gate.hub().upstreams();
+        let shown = upstreams.iter().map(|upstream| {
             let (spec, face) = (upstream.spec(), upstream.face());
             let waiting = face
                 .filter(|_| spec.approved().is_some())
                 .map_or(0, |face| self.gate.pins().quarantined(&spec, &face));
             let is_open_world = catalog.is_open_world(&spec.id);
             let shown = server(upstream, catalog.refused_names(), waiting, is_open_world);
-            // A program may have told its own secret in its last words.
-            self.gate.inner().without_secrets(&shown).unwrap_or(shown)
-        }))
+            self.without_secrets(shown)
+        });
+        shown.collect()
+    }
+
+    /// A program may have told its own secret in its last words.
+    fn without_secrets(&self, mut server: api::Server) -> api::Server {
+        let texts = [
+            &mut server.protocol,
+            &mut server.blocked,
+            &mut server.open_world_why,
+            &mut server.last_error,
+            &mut server.stderr,
+        ];
+        let remarks = server.remarks.iter_mut();
+        for text in texts.into_iter().flatten().chain(remarks) {
+            if let Some(clean) = self.gate.without_secrets(text) {
+                *text = clean;
+            }
+        }
+        server
     }
 
     /// Every tool of every server, those that callers are not shown included.
     #[must_use]
-    pub fn tools_json(&self) -> Vec<u8> {
-        let upstreams = self.gate.hub().upstreams();
+    pub fn tools(&self) -> Vec<api::Tool> {
         let catalog = self.gate.catalog();
-        array(upstreams.iter().flat_map(|upstream| {
+        let pins = self.gate.pins();
+        let mut all = Vec::new();
+        for upstream in self.gate.hub().upstreams().iter() {
             let spec = upstream.spec();
-            let tools = upstream
-                .face()
-                .map(|face| face.tools.clone())
-                .unwrap_or_default();
-            let (pins, catalog) = (Arc::clone(self.gate.pins()), Arc::clone(&catalog));
-            tools.into_iter().map(move |tool| {
-                let mut out = Object::new();
-                out.str("name", &View::Double.expose(&spec.id, &tool.name))
-                    .str("server", spec.id.as_str())
-                    .str("original", &tool.name);
-                if let Some(text) = Json::checked_before(&tool.raw)
+            let is_callable = spec.approved().is_some();
+            for tool in upstream.face().iter().flat_map(|face| &face.tools) {
+                let description = Json::checked_before(&tool.raw)
                     .get("description")
-                    .and_then(Json::as_str)
-                {
-                    out.str("description", &text);
-                }
+                    .and_then(Json::as_str);
                 let permission = spec.rule(&tool.name).permission;
                 let is_approved = pins.standing(&spec, Kind::Tool, &tool.name, &tool.definition)
                     == Standing::Approved;
                 let (effect, source) = pins.effect_of(&spec, &tool.name);
-                out.str("permission", permission.as_str());
-                out.str("effect", effect.as_str())
-                    .str("effect_from", source.as_str());
-                out.bool("open_world", catalog.is_open_world(&spec.id));
-                out.str("admission", spec.admission().as_str());
-                out.bool("quarantined", spec.approved().is_some() && !is_approved);
-                let left_out = catalog.left_out(&spec.id, &tool);
-                if let Some(reason) = left_out {
-                    out.str("left_out", reason);
-                }
+                let left_out = catalog.left_out(&spec.id, tool);
                 let may_be_shown =
                     is_approved && left_out.is_none() && permission != policy::Permission::Blocked;
-                out.bool("shown", spec.approved().is_some() && may_be_shown);
-                out.finish()
-            })
-        }))
+                all.push(api::Tool {
+                    name: View::Double.expose(&spec.id, &tool.name),
+                    server: spec.id.as_str().to_owned(),
+                    original: tool.name.clone(),
+                    description: description.map(|text| text.into_owned()),
+                    permission: permission.as_str().to_owned(),
+                    effect: effect.as_str().to_owned(),
+                    effect_from: source.as_str().to_owned(),
+                    open_world: Some(catalog.is_open_world(&spec.id)),
+                    admission: spec.admission().as_str().to_owned(),
+                    quarantined: is_callable && !is_approved,
+                    left_out: left_out.map(str::to_owned),
+                    shown: Some(is_callable && may_be_shown),
+                });
+            }
+        }
+        all
     }
 
     /// Tries a server again now, however often it has failed.
-    pub fn retry(&self, id: &ServerId) -> Result<(), String> {
-        let upstream = self
-            .gate
-            .hub()
-            .upstream(id)
-            .ok_or_else(|| format!("no server `{id}`"))?;
+    pub fn retry(&self, id: &ServerId) -> Result<(), Problem> {
+        let upstream = self.upstream(id)?;
         let status = upstream.status.borrow().as_str();
         if matches!(status, "disabled" | "blocked" | "skipped") {
-            return Err(format!("server `{id}` is {status}"));
+            let text = format!("server `{id}` is {status}");
+            return Err(problem::conflict("server_not_wanted", text));
         }
         self.gate.record_change("server.retry", id.as_str())?;
         upstream.retry.notify_one();
         Ok(())
     }
 
+    /// What the files of the home say. They are read aside: others' calls go on meanwhile.
+    pub async fn answer_from_files(
+        &self,
+        operation: api::Operation,
+        name: String,
+        input: bytes::Bytes,
+    ) -> Result<Vec<u8>, Problem> {
+        let answers = self.gate.file_answers()?;
+        let answered = tokio::task::spawn_blocking(move || answers(operation, &name, &input)).await;
+        answered.map_err(Problem::broken)?
+    }
+
+    fn upstream(&self, id: &ServerId) -> Result<Arc<Upstream>, Problem> {
+        let found = self.gate.hub().upstream(id);
+        found.ok_or_else(|| Problem::no_server(id.as_str()))
+    }
+
     /// Reads the configuration again; a bad one changes nothing. Returns what was applied.
-    pub fn reload(&self) -> Result<String, String> {
+    pub fn reload(&self) -> Result<String, Problem> {
         self.gate.reload()
     }
 }
 
 /// The worker says `name: applied (detail)` or `name: refused (reason)`.
-fn measure(item: Json<'_>, applied: bool) -> Vec<u8> {
+fn measure(item: Json<'_>, applied: bool) -> api::Confinement {
     let text = item.as_str().unwrap_or_default();
     let (name, rest) = text.split_once(": ").unwrap_or((&text, ""));
     let detail = rest.split_once(" (").map_or(rest, |(_, detail)| {
         detail.strip_suffix(')').unwrap_or(detail)
     });
-    let mut out = Object::new();
-    out.str("name", name)
-        .bool("applied", applied)
-        .str("detail", detail);
-    out.finish()
+    api::Confinement {
+        name: name.to_owned(),
+        applied,
+        detail: detail.to_owned(),
+    }
 }
 
 fn server(
@@ -243,78 +252,72 @@ fn server(
     refused: &[RefusedName],
     quarantined: usize,
     is_open_world: bool,
-) -> Vec<u8> {
+) -> api::Server {
     let spec = upstream.spec();
     let status = upstream.status.borrow().clone();
     let face = upstream.face();
-    let mut out = Object::new();
-    out.str("id", spec.id.as_str())
-        .str("state", status.as_str());
-    out.str(
-        "transport",
-        match &spec.transport {
-            Transport::Stdio { .. } => "stdio",
-            Transport::Http {
-                kind: HttpKind::Sse,
-                ..
-            } => "sse",
-            Transport::Http { .. } => "http",
-            Transport::Nothing => "none",
-        },
-    );
-    if let Some(level) = spec.classification {
-        out.str("classification", level.as_str());
-    }
-    out.str("trust", spec.state().as_str());
-    if let Some(reason) = &spec.blocked {
-        out.str("blocked", reason);
-    }
-    if quarantined > 0 {
-        out.u64("quarantined", quarantined as u64);
-    }
-    pins::open_world(&mut out, &spec, face.as_deref(), is_open_world);
-    if let (Some(face), Status::Connected) = (&face, &status) {
-        out.str("protocol", &face.protocol);
-    }
+    let is_connected = matches!(status, Status::Connected);
+    let transport = match &spec.transport {
+        Transport::Stdio { .. } => "stdio",
+        Transport::Http {
+            kind: HttpKind::Sse,
+            ..
+        } => "sse",
+        Transport::Http { .. } => "http",
+        Transport::Nothing => "none",
+    };
+    let is_program = matches!(spec.transport, Transport::Stdio { .. });
+    let stderr = upstream.stderr_tail();
     let count = |pick: fn(&Face) -> usize| face.as_deref().map_or(0, pick) as u64;
-    out.u64("tools", count(|face| face.tools.len()));
-    out.u64(
-        "resources",
-        count(|face| face.resources.len() + face.templates.len()),
-    );
-    out.u64("prompts", count(|face| face.prompts.len()));
-    match &status {
-        Status::Connecting { attempt } => {
-            out.u64("attempt", u64::from(*attempt));
-        }
+    let why = pins::why_open_world(&spec, face.as_deref(), is_open_world);
+    let mut shown = api::Server {
+        id: spec.id.as_str().to_owned(),
+        state: ServerState::named(status.as_str()),
+        transport: transport.to_owned(),
+        classification: spec.classification.map(|level| level.as_str().to_owned()),
+        trust: spec.state().as_str().to_owned(),
+        blocked: spec.blocked.clone(),
+        quarantined: quarantined as u64,
+        open_world: Some(is_open_world),
+        open_world_why: Some(why),
+        protocol: face
+            .as_ref()
+            .filter(|_| is_connected)
+            .map(|face| face.protocol.clone()),
+        tools: count(|face| face.tools.len()),
+        resources: count(|face| face.resources.len() + face.templates.len()),
+        prompts: count(|face| face.prompts.len()),
+        stderr: Some(stderr).filter(|text| !text.is_empty() && !is_connected),
+        confined: is_program.then(|| "own process group, cleared environment".to_owned()),
+        remarks: remarks(upstream, refused),
+        ..api::Server::default()
+    };
+    match status {
+        Status::Connecting { attempt } => shown.attempt = attempt,
         Status::Disconnected {
             error,
             attempt,
             retry_at,
         } => {
             let wait = retry_at.saturating_duration_since(std::time::Instant::now());
-            out.u64("attempt", u64::from(*attempt)).u64(
-                "next_retry_ms",
-                u64::try_from(wait.as_millis()).unwrap_or(0),
-            );
-            out.str("last_error", error);
+            shown.attempt = attempt;
+            shown.next_retry_ms = Some(u64::try_from(wait.as_millis()).unwrap_or(0));
+            shown.last_error = Some(error.to_string());
         }
-        Status::Failed { error } => {
-            out.str("last_error", error);
-        }
-        Status::Skipped { reason } => {
-            out.str("last_error", reason);
-        }
+        Status::Failed { error } => shown.last_error = Some(error.to_string()),
+        Status::Skipped { reason } => shown.last_error = Some(reason.to_string()),
         Status::Connected | Status::Disabled | Status::Blocked => {}
     }
-    let stderr = upstream.stderr_tail();
-    if !stderr.is_empty() && !matches!(status, Status::Connected) {
-        out.str("stderr", &stderr);
-    }
-    if matches!(spec.transport, Transport::Stdio { .. }) {
-        out.str("confined", "own process group, cleared environment");
-    }
-    let mut remarks = face.map(|face| face.remarks.clone()).unwrap_or_default();
+    shown
+}
+
+/// What was found wrong with what a server offers.
+fn remarks(upstream: &Upstream, refused: &[RefusedName]) -> Vec<String> {
+    let spec = upstream.spec();
+    let mut remarks = upstream
+        .face()
+        .map(|face| face.remarks.clone())
+        .unwrap_or_default();
     let refused = refused.iter().filter(|name| name.server == spec.id);
     remarks.extend(refused.map(|name| {
         format!(
@@ -323,11 +326,5 @@ fn server(
             name.reason
         )
     }));
-    if !remarks.is_empty() {
-        out.raw(
-            "remarks",
-            &array(remarks.iter().map(|remark| wire::write::quoted(remark))),
-        );
-    }
-    out.finish()
+    remarks
 }

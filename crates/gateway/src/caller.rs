@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+pub use api::Role;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -23,12 +24,6 @@ use crate::{
     settings::Access,
     signed::SignedSession,
 };
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    Client,
-    Operator,
-}
 
 /// A credential as the gate holds it: never the token, only its digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,7 +150,13 @@ impl Caller {
 
     #[must_use]
     pub fn is_operator(&self) -> bool {
-        self.0.credential.role == Role::Operator
+        self.may(Role::Operator)
+    }
+
+    /// Whether its role is this one, or one that may do more.
+    #[must_use]
+    pub fn may(&self, role: Role) -> bool {
+        self.0.credential.role >= role
     }
 
     #[must_use]
@@ -575,11 +576,7 @@ impl Callers {
     ) -> Result<(), audit::LedgerUnavailable> {
         let before = self.known.load_full();
         let record = |action: &str, credential: &Credential| {
-            let role = if credential.role == Role::Operator {
-                "operator"
-            } else {
-                "client"
-            };
+            let role = credential.role;
             let change = audit::Change {
                 action,
                 target: &credential.id,

@@ -11,12 +11,13 @@ use std::{
     time::Duration,
 };
 
+use api::Problem;
 use arc_swap::ArcSwap;
 use audit::{Clock, EventFilter, Ledger, Place, RefusalCounter, StrangerCounter};
 use state::{Approval, ApprovalState, SavedSession, State};
 use tokio::sync::{broadcast, watch};
 use vocab::{Redacted, ServerId};
-use wire::{Text, write::Object};
+use wire::Text;
 
 use crate::{
     Admin, CallRequest, Caller, Catalog, Change, Credential, DoorSettings, Pins, Running, Wrapper,
@@ -29,6 +30,7 @@ use crate::{
     oauth::Providers,
     parking::Parking,
     places::Places,
+    problem,
     settings::{Accounts, Configuration, Rules, ServerSpec, Settings, TargetSpec, Terms},
     signed::Signed,
     states::SpentStates,
@@ -48,7 +50,7 @@ const FINISH: Duration = Duration::from_secs(10);
 const CANCEL: Duration = Duration::from_secs(3);
 
 /// Reads the configuration again and applies it; says what is wrong if it cannot.
-pub type Reload = Box<dyn Fn(&Gate) -> Result<String, String> + Send + Sync>;
+pub type Reload = Box<dyn Fn(&Gate) -> Result<String, Problem> + Send + Sync>;
 
 /// A change of the configuration file that an operator asked the gate for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,10 +61,14 @@ pub enum Edit {
 }
 
 /// Writes a change into the configuration file; says why if it cannot.
-pub type Editor = Box<dyn Fn(&Edit) -> Result<(), String> + Send + Sync>;
+pub type Editor = Box<dyn Fn(&Edit) -> Result<(), Problem> + Send + Sync>;
 
-/// How the sinks are doing, as the text of a JSON array.
-pub type SinksReport = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
+/// How the sinks are doing.
+pub type SinksReport = Box<dyn Fn() -> Vec<api::Sink> + Send + Sync>;
+
+/// Answers an operation from the files of the home: the operation, what its path names, and the text of its input.
+pub type FileAnswers =
+    Arc<dyn Fn(api::Operation, &str, &[u8]) -> Result<Vec<u8>, Problem> + Send + Sync>;
 
 #[derive(Clone)]
 pub struct Gate(Arc<Inner>);
@@ -97,6 +103,7 @@ pub(crate) struct Inner {
     reload: OnceLock<Reload>,
     editor: OnceLock<Editor>,
     sinks: OnceLock<SinksReport>,
+    file_answers: OnceLock<FileAnswers>,
     url: OnceLock<String>,
     born_us: u64,
     answered: AtomicU64,
@@ -190,20 +197,18 @@ impl Inner {
         approve: bool,
         who: &str,
         reason: &str,
-    ) -> Result<Approval, String> {
-        let open = self
-            .state
-            .get(id)
-            .await
-            .map_err(|error| error.to_string())?;
+    ) -> Result<Approval, Problem> {
+        let open = self.state.get(id).await;
         let open = open
-            .ok_or_else(|| format!("there is no approval `{id}`"))?
+            .map_err(|error| problem::state(&error))?
+            .ok_or_else(|| problem::no_approval(id))?
             .at(self.now_ms());
         if open.state != ApprovalState::Pending {
-            return Err(format!(
+            let text = format!(
                 "approval {id} has already been answered: it is {}",
                 open.state
-            ));
+            );
+            return Err(problem::conflict("already_answered", text));
         }
         let change = audit::Change {
             action: if approve {
@@ -220,11 +225,11 @@ impl Inner {
         };
         self.ledger
             .change(&change)
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| problem::ledger(&error))?;
         self.state
             .answer(id, approve, who, reason, self.now_ms())
             .await
-            .map_err(|error| error.to_string())
+            .map_err(|error| problem::answer(id, &error))
     }
 
     /// Tells listeners how far the ledger is durable now.
@@ -299,6 +304,7 @@ impl Gate {
             reload: OnceLock::new(),
             editor: OnceLock::new(),
             sinks: OnceLock::new(),
+            file_answers: OnceLock::new(),
             url: OnceLock::new(),
             answered: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -418,21 +424,20 @@ impl Gate {
         (self.0.clock)().mono_us.saturating_sub(self.0.born_us) / 1000
     }
 
-    pub(crate) fn counts_json(&self) -> Vec<u8> {
+    pub(crate) fn counts(&self) -> api::Calls {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let in_flight = self.0.slots.taken();
-        let mut out = Object::new();
-        out.u64("in_flight", in_flight as u64)
-            .u64("waiting", self.0.waiting.taken() as u64);
         let (unread, requests) = self.0.callers.held();
-        out.u64("parked", self.0.parking.count() as u64)
-            .u64("unread_bytes", unread as u64)
-            .u64("request_bytes", requests as u64);
-        out.u64("answered", read(&self.0.answered));
-        out.u64("refused", read(&self.0.refused))
-            .u64("failed", read(&self.0.failed));
-        out.u64("withheld", self.0.unheard.count());
-        out.finish()
+        api::Calls {
+            in_flight: self.0.slots.taken() as u64,
+            waiting: self.0.waiting.taken() as u64,
+            parked: self.0.parking.count() as u64,
+            unread_bytes: unread as u64,
+            request_bytes: requests as u64,
+            answered: read(&self.0.answered),
+            refused: read(&self.0.refused),
+            failed: read(&self.0.failed),
+            withheld: self.0.unheard.count(),
+        }
     }
 
     /// Callers that have shown their credential since the gate opened, or whose session has seen something.
@@ -466,17 +471,30 @@ impl Gate {
         let _ = self.0.sinks.set(report);
     }
 
-    pub(crate) fn sinks_json(&self) -> Vec<u8> {
-        self.0
-            .sinks
-            .get()
-            .map_or_else(|| b"[]".to_vec(), |report| report())
+    /// Who answers what the files of the home say; set once, by the program.
+    pub fn on_files(&self, answers: FileAnswers) {
+        let _ = self.0.file_answers.set(answers);
     }
 
-    pub(crate) fn edit(&self, edit: &Edit) -> Result<(), String> {
+    pub(crate) fn file_answers(&self) -> Result<FileAnswers, Problem> {
+        let known = self.0.file_answers.get().cloned();
+        known.ok_or_else(|| {
+            let text = "this gate was not told where its files are";
+            problem::conflict("no_configuration", text)
+        })
+    }
+
+    pub(crate) fn sinks(&self) -> Vec<api::Sink> {
+        self.0.sinks.get().map_or_else(Vec::new, |report| report())
+    }
+
+    pub(crate) fn edit(&self, edit: &Edit) -> Result<(), Problem> {
         match self.0.editor.get() {
             Some(editor) => editor(edit),
-            None => Err("this gate was not told how to change its configuration".into()),
+            None => Err(problem::conflict(
+                "no_configuration",
+                "this gate was not told how to change its configuration",
+            )),
         }
     }
 
@@ -494,10 +512,13 @@ impl Gate {
         self.0.hub.pins()
     }
 
-    pub(crate) fn reload(&self) -> Result<String, String> {
+    pub(crate) fn reload(&self) -> Result<String, Problem> {
         match self.0.reload.get() {
             Some(reload) => reload(self),
-            None => Err("this gate was not told how to reload".into()),
+            None => Err(problem::conflict(
+                "no_configuration",
+                "this gate was not told how to reload",
+            )),
         }
     }
 
@@ -594,7 +615,7 @@ impl Gate {
     }
 
     /// Writes a change to the ledger; nothing changes unrecorded.
-    pub fn record_change(&self, action: &str, detail: &str) -> Result<(), String> {
+    pub fn record_change(&self, action: &str, detail: &str) -> Result<(), Problem> {
         let change = audit::Change {
             action,
             detail,
@@ -604,7 +625,7 @@ impl Gate {
             .ledger
             .change(&change)
             .map(drop)
-            .map_err(|error| error.to_string())
+            .map_err(|error| problem::ledger(&error))
     }
 
     /// Waits for the calls under way; after a while they are cancelled, which is recorded and answered like any other end. Nobody may start

@@ -22,7 +22,6 @@ use identity::{
 };
 use sha2::{Digest, Sha256};
 use vocab::View;
-use wire::write::Object;
 
 use self::keys::Keys;
 use crate::{
@@ -156,21 +155,17 @@ impl Providers {
     }
 
     /// What an operator should know: per provider its keys, how old they are, and why they could not be renewed.
-    pub(crate) fn json(&self, mono_ms: u64) -> Option<Vec<u8>> {
+    pub(crate) fn status(&self, mono_ms: u64) -> Option<api::OAuth> {
         let setup = self.setup.load_full()?;
-        let mut out = Object::new();
-        out.str("resource", &setup.oauth.resource)
-            .str("dpop", setup.oauth.proofs.as_str());
-        let providers: Vec<Vec<u8>> = setup
-            .providers
-            .iter()
-            .map(|provider| provider.json(mono_ms))
-            .collect();
-        out.raw(
-            "issuers",
-            &[b"[", providers.join(&b","[..]).as_slice(), b"]"].concat(),
-        );
-        Some(out.finish())
+        Some(api::OAuth {
+            resource: setup.oauth.resource.clone(),
+            dpop: setup.oauth.proofs.as_str().to_owned(),
+            issuers: setup
+                .providers
+                .iter()
+                .map(|provider| provider.keys.status(&provider.issuer.issuer, mono_ms))
+                .collect(),
+        })
     }
 
     async fn accept(
@@ -381,13 +376,6 @@ impl Provider {
             digest: [0; 32],
         })
     }
-
-    fn json(&self, mono_ms: u64) -> Vec<u8> {
-        let mut out = Object::new();
-        out.str("issuer", &self.issuer.issuer);
-        self.keys.describe(&mut out, mono_ms);
-        out.finish()
-    }
 }
 
 /// For clients: a sentence with a capital.
@@ -407,9 +395,9 @@ impl Gate {
         self.inner().providers.settings()
     }
 
-    pub(crate) fn oauth_json(&self) -> Option<Vec<u8>> {
+    pub(crate) fn oauth_status(&self) -> Option<api::OAuth> {
         let inner = self.inner();
-        inner.providers.json((inner.clock)().mono_us / 1000)
+        inner.providers.status((inner.clock)().mono_us / 1000)
     }
 
     /// Who presents an access token, if a provider the operator named issued it for this gate.

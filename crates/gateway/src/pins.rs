@@ -10,7 +10,7 @@
 mod file;
 mod review;
 
-pub(crate) use review::open_world;
+pub(crate) use review::why_open_world;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -19,6 +19,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use api::Problem;
 use arc_swap::ArcSwap;
 use audit::{Change, Ledger};
 use shape::definition::{Comparison, Verdict, compare, infer_effect, infer_open_world};
@@ -32,6 +33,7 @@ use crate::{
         definition::{Definition, Kind},
         reparse,
     },
+    problem,
     settings::{Arrivals, ServerSpec},
 };
 
@@ -221,7 +223,7 @@ impl Pins {
 
     /// From now on nothing of this server is approved that a person has not been shown. For whoever classifies a server that has shown
     /// nothing yet. This approves nothing, so there is nothing to record.
-    pub fn withhold(&self, server: &ServerId) -> Result<(), String> {
+    pub fn withhold(&self, server: &ServerId) -> Result<(), Problem> {
         let _turn = self.turn();
         let lock = self.lock.load_full();
         if lock.servers.contains_key(server) {
@@ -232,9 +234,9 @@ impl Pins {
         self.put_into_force(next)
     }
 
-    fn put_into_force(&self, next: Lock) -> Result<(), String> {
+    fn put_into_force(&self, next: Lock) -> Result<(), Problem> {
         save(&self.file, &file::render(&next))
-            .map_err(|error| format!("cannot write {}: {error}", self.file.display()))?;
+            .map_err(|error| problem::write(&self.file, &error))?;
         self.lock.store(Arc::new(next));
         Ok(())
     }
@@ -279,7 +281,7 @@ impl Pins {
             .filter(|plan| !matches!(plan.becomes, Becomes::Same) || self.report(spec, plan));
         let done = self.carry_out(&lock, spec, look, fresh.collect(), &Who::default(), ledger);
         if let Err(error) = done {
-            tracing::error!(server = %spec.id, error, "its definitions stay quarantined");
+            tracing::error!(server = %spec.id, %error, "its definitions stay quarantined");
         }
     }
 
@@ -301,7 +303,7 @@ impl Pins {
         chosen: &Chosen,
         who: &Who<'_>,
         ledger: &Ledger,
-    ) -> Result<usize, String> {
+    ) -> Result<usize, Problem> {
         let _turn = self.turn();
         let lock = self.lock.load_full();
         let pins = lock.servers.get(&spec.id);
@@ -343,9 +345,11 @@ impl Pins {
             };
             !face.definitions().any(|(kind, name, _)| is((kind, name))) && !is_pinned()
         }) {
-            return Err(format!(
-                "server `{}` offers nothing called `{unknown}`",
-                spec.id
+            let text = format!("server `{}` offers nothing called `{unknown}`", spec.id);
+            return Err(Problem::new(
+                api::Kind::NotFound,
+                "no_such_definition",
+                text,
             ));
         }
         let count = planned.len();
@@ -366,7 +370,7 @@ impl Pins {
         planned: Vec<Planned<'_>>,
         who: &Who<'_>,
         ledger: &Ledger,
-    ) -> Result<(), String> {
+    ) -> Result<(), Problem> {
         if planned.is_empty() && look.as_ref() == lock.looks.get(&spec.id) {
             return Ok(());
         }
@@ -385,7 +389,9 @@ impl Pins {
                 detail: &detail,
                 ..Change::default()
             };
-            ledger.change(&change).map_err(|error| error.to_string())?;
+            ledger
+                .change(&change)
+                .map_err(|error| problem::ledger(&error))?;
             next.looks.insert(spec.id.clone(), look);
         }
         let pins = next.servers.entry(spec.id.clone()).or_default();
@@ -399,7 +405,9 @@ impl Pins {
                 detail: &plan.detail,
                 ..Change::default()
             };
-            ledger.change(&change).map_err(|error| error.to_string())?;
+            ledger
+                .change(&change)
+                .map_err(|error| problem::ledger(&error))?;
             match plan.becomes {
                 Becomes::Same => {}
                 Becomes::Pinned(pin) => drop(pins.insert(plan.key, pin)),

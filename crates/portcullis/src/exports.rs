@@ -37,7 +37,7 @@ impl Exports {
         )));
         let shown = exports.clone();
         gate.on_sinks(Box::new(move || {
-            serde_json::to_vec(&shown.0.status()).unwrap_or_else(|_| b"[]".to_vec())
+            shown.0.status().into_iter().map(shown_sink).collect()
         }));
         Ok(exports)
     }
@@ -49,6 +49,31 @@ impl Exports {
     /// What is not delivered by then is delivered after the next start.
     pub(crate) async fn close(&self) {
         self.0.close(LAST_DELIVERIES).await;
+    }
+}
+
+fn shown_sink(sink: sinks::Status) -> api::Sink {
+    let sinks::Status {
+        name,
+        kind,
+        state,
+        position,
+        lag,
+        delivered,
+        lost,
+        failures,
+        error,
+    } = sink;
+    api::Sink {
+        name,
+        kind: kind.to_owned(),
+        state: state.to_owned(),
+        position,
+        lag,
+        delivered,
+        lost,
+        failures,
+        error,
     }
 }
 

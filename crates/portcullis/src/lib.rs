@@ -1,18 +1,17 @@
 //! The program: command line, configuration, and what wires the crates together.
 
 mod accounts;
-mod caller_names;
 mod chosen_credential;
 pub mod cli;
 pub mod config;
 mod contexts;
 pub mod demo_server;
 mod exports;
+mod from_files;
 #[cfg(test)]
 mod generated;
 mod holding;
 pub mod home;
-mod lineage;
 mod log;
 pub mod offline;
 mod online;
@@ -28,6 +27,7 @@ pub mod tokens;
 #[cfg(test)]
 mod tools_page;
 mod up;
+mod verbs;
 mod wiring;
 
 use std::{
@@ -135,19 +135,5 @@ fn run(cli: &Cli, out: &mut dyn Sheet) -> Result<Exit, Trouble> {
         style: Style::of_stdout(cli.color),
         json: cli.json,
     };
-    if let Verb::Up(args) = &cli.verb {
-        log::to_stderr(cli.color);
-        return up::run(args, &home, &mut screen);
-    }
-    if let Some(exit) = online::through_gate(cli, &home, &mut screen)? {
-        return Ok(exit);
-    }
-    if let Some(outcome) = offline::run(cli, &home, &mut screen) {
-        let exit = outcome?;
-        if exit == Exit::Done && offline::wants_reload(&cli.verb) {
-            online::reload_if_running(&home)?;
-        }
-        return Ok(exit);
-    }
-    online::run(cli, &home, &mut screen)
+    verbs::run(cli, &home, &mut screen)
 }

@@ -1,6 +1,6 @@
 //! Verbs that need no running gate: they read and change files of the home.
 //!
-//! A running gate learns of changes by reloading; [`wants_reload`] says after which verbs. Nothing here opens a connection.
+//! Nothing here opens a connection.
 
 use std::{
     io::{self, Write as _},
@@ -11,26 +11,24 @@ use serde::Serialize;
 
 use crate::{
     cli::{
-        Cli, Exit, Style, Verb, args,
+        Exit, Style,
         style::Paint,
         terminal::{Sheet, harmless},
     },
-    config, contexts, demo_server,
-    home::Home,
-    signing,
+    config, contexts, signing,
 };
 
-mod account_verbs;
+pub(crate) mod account_verbs;
 pub(crate) mod adding;
-mod client_verbs;
-mod config_verbs;
-mod policy_verbs;
+pub(crate) mod client_verbs;
+pub(crate) mod config_verbs;
+pub(crate) mod policy_verbs;
 mod prompt;
 mod record;
-mod recorded;
-mod secret_verbs;
-mod server_verbs;
-mod token_verbs;
+pub(crate) mod recorded;
+pub(crate) mod secret_verbs;
+pub(crate) mod server_verbs;
+pub(crate) mod token_verbs;
 
 pub(crate) use config_verbs::explain;
 pub(crate) use record::os_user;
@@ -105,6 +103,15 @@ impl From<io::Error> for Trouble {
     }
 }
 
+impl From<api::Problem> for Trouble {
+    fn from(problem: api::Problem) -> Self {
+        match problem.kind {
+            api::Kind::InvalidInput | api::Kind::NotFound => Self::usage(problem),
+            _ => Self::failed(problem),
+        }
+    }
+}
+
 impl From<crate::home::HomeError> for Trouble {
     fn from(error: crate::home::HomeError) -> Self {
         Self::failed(error)
@@ -140,52 +147,6 @@ impl Screen<'_> {
     pub fn machine(&mut self, document: &[u8]) -> Result<(), Trouble> {
         self.out.data(document)?;
         Ok(self.out.flush()?)
-    }
-}
-
-/// Carries the verb out, or gives `None` when it needs the gate.
-pub fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Option<Result<Exit, Trouble>> {
-    Some(match &cli.verb {
-        Verb::Config(verb) => config_verbs::run(verb, home, screen),
-        Verb::Token(verb) => token_verbs::run(verb, cli.home.as_deref(), home, screen),
-        Verb::Clients(verb) => client_verbs::run(verb, cli.home.as_deref(), home, screen),
-        Verb::Secret(verb) => secret_verbs::run(verb, home, screen),
-        Verb::Policy(verb) => policy_verbs::run(verb, home, screen)?,
-        Verb::ConnectAccount(args) => account_verbs::run(args, home, screen),
-        Verb::Servers(verb) => server_verbs::run(verb, home, screen)?,
-        Verb::Completions(args) => screen
-            .out
-            .write_all(&args::completions(args.shell))
-            .map(|()| Exit::Done)
-            .map_err(Trouble::from),
-        Verb::DemoServer(args) => {
-            let demo = match args.name {
-                args::DemoName::Notes => demo_server::Demo::Notes,
-                args::DemoName::Web => demo_server::Demo::Web,
-            };
-            demo_server::serve(demo, io::stdin().lock(), &mut *screen.out)
-                .map(|()| Exit::Done)
-                .map_err(Trouble::from)
-        }
-        _ => return None,
-    })
-}
-
-/// Whether a running gate should read its files again after this verb.
-#[must_use]
-pub fn wants_reload(verb: &Verb) -> bool {
-    match verb {
-        Verb::Servers(verb) => !matches!(
-            verb,
-            args::Servers::List
-                | args::Servers::Show(_)
-                | args::Servers::Retry(_)
-                | args::Servers::Review(_)
-                | args::Servers::Approve(_)
-        ),
-        Verb::Token(verb) => !matches!(verb, args::Token::List),
-        Verb::Secret(verb) => !matches!(verb, args::Secret::List),
-        _ => false,
     }
 }
 

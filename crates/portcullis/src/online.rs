@@ -2,81 +2,39 @@
 
 use std::time::Duration;
 
+use api::ask;
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{
-        Cli, Exit, Verb, args,
-        model::{ServerView, StatusView, ToolView},
-        render,
-        terminal::REDRAW,
-    },
+    cli::{Exit, args, render, terminal::REDRAW},
     config,
     home::Home,
     offline::{self, Screen, Trouble},
 };
 
-mod audit_verbs;
-mod call;
-mod connect;
-mod decide;
-mod demo;
-mod doctor;
+pub(crate) mod audit_verbs;
+pub(crate) mod call;
+pub(crate) mod connect;
+pub(crate) mod decide;
+pub(crate) mod demo;
+pub(crate) mod doctor;
 mod line;
-mod lineage;
+pub(crate) mod lineage;
 mod result;
-mod seal;
-mod servers;
+pub(crate) mod seal;
+pub(crate) mod servers;
 
 pub(crate) use line::Line;
 
 const REFRESH: Duration = Duration::from_millis(500);
 
-pub(crate) fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    match &cli.verb {
-        Verb::Connect(args) => connect::run(args, home),
-        Verb::Call(args) => call::run(args, home, screen),
-        Verb::Status(args) => status(args, home, screen),
-        Verb::Servers(args::Servers::List) => list(home, screen),
-        Verb::Servers(args::Servers::Show(server)) => servers::show(&server.id, home, screen),
-        Verb::Servers(args::Servers::Retry(server)) => retry(&server.id, home, screen),
-        Verb::Servers(args::Servers::Review(args)) => decide::review(args, home, screen),
-        Verb::Servers(args::Servers::Approve(args)) => {
-            decide::approve_definitions(args, home, screen)
-        }
-        Verb::Session(verb) => decide::session(verb, home, screen),
-        Verb::Approvals(verb) => decide::approvals(verb, home, screen),
-        Verb::Policy(args::Policy::Explain(args)) => decide::explain(args, home, screen),
-        Verb::Lineage(args) => lineage::run(args, home, screen),
-        Verb::Tools(args::Tools::List(args)) => tools(args, home, screen),
-        Verb::Doctor => doctor::run(home, screen),
-        Verb::Demo(args) => demo::run(args, home, screen),
-        Verb::Seal(verb) => seal::run(verb, home, screen),
-        Verb::Audit(verb) => audit_verbs::run(verb, home, screen),
-        _ => Err(Trouble::failed("this verb is not one of the gate's")),
-    }
-}
-
-/// Lets a running gate make the change itself, or say what only it knows. `None`: it is for others to carry out.
-pub(crate) fn through_gate(
-    cli: &Cli,
-    home: &Home,
-    screen: &mut Screen<'_>,
-) -> Result<Option<Exit>, Trouble> {
-    match &cli.verb {
-        Verb::Servers(verb) => decide::change_server(verb, home, screen),
-        Verb::Config(args::Config::Explain(args)) if args.file.is_none() => explain(home, screen),
-        _ => Ok(None),
-    }
-}
-
 /// The home's file, as far as the gate that runs there has taken it on.
-fn explain(home: &Home, screen: &mut Screen<'_>) -> Result<Option<Exit>, Trouble> {
-    let Ok(mut line) = Line::as_operator(home) else {
-        return Ok(None);
+pub(crate) fn explain_config(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let awaiting_restart = match Line::as_operator(home) {
+        Ok(mut line) => line.ask(ask::Status)?.awaiting_restart,
+        Err(_) => Vec::new(),
     };
-    let status: StatusView = line.ask("portcullis/status")?;
-    offline::explain(&home.config_file(), &status.awaiting_restart, screen).map(Some)
+    offline::explain(&home.config_file(), &awaiting_restart, screen)
 }
 
 /// Tells a running gate to read its files again; says so when none runs, and what is wrong when it refuses.
@@ -84,13 +42,17 @@ pub(crate) fn reload_if_running(home: &Home) -> Result<(), Trouble> {
     let Ok(mut line) = Line::as_operator(home) else {
         return Ok(());
     };
-    line.request("portcullis/reload", &json!({})).map(drop)
+    line.ask(ask::Reload).map(drop)
 }
 
-fn status(args: &args::Status, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(crate) fn status(
+    args: &args::Status,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let mut line = Line::as_operator(home)?;
     loop {
-        let view: StatusView = line.ask("portcullis/status")?;
+        let view = line.ask(ask::Status)?;
         if !args.watch {
             screen.show(&view, &render::status(&view, screen.style))?;
             return Ok(Exit::Done);
@@ -123,9 +85,9 @@ fn first_rows(text: &str) -> String {
     }
 }
 
-fn list(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let servers: Vec<ServerView> = match Line::as_operator(home) {
-        Ok(mut line) => line.ask("portcullis/servers")?,
+pub(crate) fn list(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+    let servers = match Line::as_operator(home) {
+        Ok(mut line) => line.ask(ask::Servers)?,
         // Without a gate the file still says what there is.
         Err(trouble) if trouble.exit == Exit::NotRunning => {
             let (_, resolved): (_, config::Resolved) = offline::load(&home.config_file())?;
@@ -137,9 +99,9 @@ fn list(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     Ok(Exit::Done)
 }
 
-fn retry(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(crate) fn retry(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let mut line = Line::as_operator(home)?;
-    line.request("portcullis/retry", &json!({ "server": id }))?;
+    line.ask_for(ask::RetryServer, id, &api::Nothing {})?;
     screen.show(
         &json!({ "server": id, "retrying": true }),
         &format!("Trying {id} again now.\n"),
@@ -147,9 +109,13 @@ fn retry(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble
     Ok(Exit::Done)
 }
 
-fn tools(args: &args::ToolsList, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(crate) fn tools(
+    args: &args::ToolsList,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let mut line = Line::as_operator(home)?;
-    let mut tools: Vec<ToolView> = line.ask("portcullis/tools")?;
+    let mut tools = line.ask(ask::Tools)?;
     if let Some(server) = &args.server {
         decide::known_server(&mut line, server)?;
         tools.retain(|tool| tool.server == *server);

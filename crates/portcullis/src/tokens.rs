@@ -22,17 +22,8 @@ use crate::{home::Home, private_file};
 
 mod text;
 
+pub use api::Role;
 pub use text::{TokenText, view_name};
-
-/// What a credential may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Call tools.
-    Client,
-    /// Also see and steer the gate.
-    Operator,
-}
 
 /// A credential as it is kept: everything but the token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -427,3 +418,10 @@ fn is_grant(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests;
+
+/// What people call the callers of a home. Without a list of credentials, or with a damaged one, callers are shown by id.
+pub(crate) fn caller_names(home: &Home) -> reports::CallerNames {
+    let tokens = Tokens::load(&home.tokens_file());
+    let credentials = tokens.iter().flat_map(Tokens::list);
+    reports::CallerNames::new(credentials.map(|known| (known.id.as_str(), known.name.as_str())))
+}

@@ -22,7 +22,7 @@ use crate::{
     exports::Exports,
     holding,
     home::Home,
-    lineage, log,
+    log,
     offline::{self, Screen, Trouble},
     private_file, providers, signing, tokens, wiring,
 };
@@ -77,7 +77,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
             .await
             .map_err(Trouble::failed)?;
         let mut sessions = state.sessions().await.map_err(Trouble::failed)?;
-        lineage::catch_up(&ledger, &mut sessions)?;
+        reports::catch_up(&ledger, &mut sessions)?;
         let now_ms = audit::system_clock()().unix_ms;
         let boot = signing::boot();
         let signing = signing::signing(home, &prepared.resolved, &state, &boot, now_ms)
@@ -104,6 +104,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         files.made_with(Fixed::of(&prepared.resolved, up.listen.is_some()));
         gate.on_reload(files.reload());
         gate.on_edit(files::editor(home.clone()));
+        gate.on_files(files::reader(home.clone()));
         let exports = Exports::start(home, &prepared.resolved, &gate).map_err(Trouble::failed)?;
         files.export_to(exports.clone());
         let doors = Doors::open(&gate, listener, lines);
@@ -279,32 +280,20 @@ fn next_steps(prepared: &Prepared) -> String {
 async fn confinement(gate: &Gate) -> String {
     let mut measures = Vec::new();
     for _ in 0..WORKER_LOOKS {
-        let status: serde_json::Value =
-            serde_json::from_slice(&gate.admin().status_json().await).unwrap_or_default();
-        measures = status
-            .pointer("/worker/confinement")
-            .and_then(serde_json::Value::as_array)
-            .cloned()
-            .unwrap_or_default();
+        measures = gate.admin().status().await.worker.confinement;
         if !measures.is_empty() {
             break;
         }
         tokio::time::sleep(BETWEEN_LOOKS).await;
     }
-    let name = |measure: &serde_json::Value| {
-        measure
-            .get("name")
-            .and_then(serde_json::Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let (applied, refused): (Vec<_>, Vec<_>) = measures.iter().partition(|measure| {
-        measure.get("applied").and_then(serde_json::Value::as_bool) == Some(true)
-    });
     if measures.is_empty() {
         return "  worker   is starting; `portcullis doctor` shows how it is confined".to_owned();
     }
-    let missing: Vec<String> = refused.iter().map(|measure| name(measure)).collect();
+    let (applied, refused): (Vec<_>, Vec<_>) = measures.iter().partition(|measure| measure.applied);
+    let missing: Vec<&str> = refused
+        .iter()
+        .map(|measure| measure.name.as_str())
+        .collect();
     match missing.as_slice() {
         [] => format!(
             "  worker   confined by {} measures; `portcullis doctor` lists them",

@@ -3,7 +3,7 @@
 use std::{fs, io, path::Path, sync::Arc, time::Duration};
 
 use gateway::{
-    Credential, DoorSettings, Pins, Role,
+    Credential, DoorSettings, Pins,
     settings::{
         self, Proofs, Rules, ServerSpec, Settings, Signing, Standing, TargetSpec, Terms, Vault,
         WorkerSettings,
@@ -211,10 +211,7 @@ pub(crate) fn credentials(home: &Home) -> Result<Vec<Credential>, tokens::TokenE
         .map(|credential| Credential {
             id: credential.id.clone(),
             name: credential.name.clone(),
-            role: match credential.role {
-                tokens::Role::Client => Role::Client,
-                tokens::Role::Operator => Role::Operator,
-            },
+            role: credential.role,
             view: credential.view,
             grants: credential.grants.clone(),
             user: credential.user.clone(),

@@ -1,261 +1,244 @@
-//! The operator's verbs. They are the gate's; here they get a path, and their parameters are read.
+//! The operator's paths, drawn from the table of operations. The gate carries operations out; here they get their role and their input.
 //!
-//! Whoever reaches [`perform`] is an operator: it asks again, so that no door can let an agent answer its own approval.
+//! Whoever reaches [`perform`] is asked for their role again, so that no door can let an agent answer its own approval.
 
 use std::sync::Arc;
 
+use api::{Found, Kind, Method, Operation, Problem};
 use bytes::Bytes;
 use gateway::Caller;
-use http::{Method, StatusCode, request::Parts};
+use http::{HeaderValue, StatusCode, header, request::Parts};
 use hyper::body::Incoming;
-use vocab::{ErrorCode, ServerId};
-use wire::{Json, Limits, write::Object};
+use vocab::ServerId;
+use wire::{Json, Limits};
 
 use crate::{
     body,
     door::Door,
-    reply::{self, Body, Reply},
+    query,
+    reply::{self, Body, Reply, Why},
 };
 
 pub(crate) mod events;
-mod params;
 #[cfg(test)]
 mod tests;
 
-use params::Params;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verb {
-    Status,
-    Servers,
-    Tools,
-    Retry(ServerId),
-    Reload,
-    Classify(ServerId),
-    Block(ServerId),
-    Unblock(ServerId),
-    Definitions(ServerId),
-    ApproveDefinitions(ServerId),
-    Sessions,
-    /// A caller's id or name.
-    ResetSession(String),
-    Approvals,
-    Answer {
-        approval: String,
-        approve: bool,
-    },
-    Explain,
-    /// A stream; not for lines.
-    Events,
-    Sinks,
-}
-
-impl Verb {
-    /// From what follows `/v1/admin/`, or `portcullis/` on a line.
-    pub(crate) fn parse(path: &str) -> Option<Self> {
-        Some(match path {
-            "status" => Self::Status,
-            "servers" => Self::Servers,
-            "tools" => Self::Tools,
-            "reload" => Self::Reload,
-            "sessions" => Self::Sessions,
-            "approvals" => Self::Approvals,
-            "policy/explain" => Self::Explain,
-            "events" => Self::Events,
-            "sinks" => Self::Sinks,
-            _ => {
-                let (kind, rest) = path.split_once('/')?;
-                let (name, verb) = rest.rsplit_once('/')?;
-                match kind {
-                    "servers" => Self::of_server(ServerId::parse(name).ok()?, verb)?,
-                    "sessions" if verb == "reset" && !name.is_empty() => {
-                        Self::ResetSession(name.to_owned())
-                    }
-                    "approvals" if matches!(verb, "approve" | "deny") && is_approval(name) => {
-                        Self::Answer {
-                            approval: name.to_owned(),
-                            approve: verb == "approve",
-                        }
-                    }
-                    _ => return None,
-                }
-            }
-        })
-    }
-
-    fn of_server(id: ServerId, verb: &str) -> Option<Self> {
-        Some(match verb {
-            "retry" => Self::Retry(id),
-            "classify" => Self::Classify(id),
-            "block" => Self::Block(id),
-            "unblock" => Self::Unblock(id),
-            "definitions" => Self::Definitions(id),
-            "approve" => Self::ApproveDefinitions(id),
-            _ => return None,
-        })
-    }
-
-    /// Looking takes a GET, everything else a POST. Explaining takes a call with it, so it is one of those.
-    fn only_looks(&self) -> bool {
-        matches!(
-            self,
-            Self::Status
-                | Self::Servers
-                | Self::Tools
-                | Self::Definitions(_)
-                | Self::Sessions
-                | Self::Approvals
-                | Self::Sinks
-                | Self::Events
-        )
-    }
-}
-
-/// Whether this could be the id of an approval.
-fn is_approval(text: &str) -> bool {
-    (1..=64).contains(&text.len())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-}
+/// How a problem is served, as RFC 9457 says.
+const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 pub(crate) async fn answer(
     door: &Arc<Door>,
     caller: &Caller,
-    verb: Verb,
+    found: Found,
     parts: &Parts,
     body: Incoming,
 ) -> Reply {
-    if verb == Verb::Events {
+    let row = found.operation.row();
+    if let Err(problem) = entitled(caller, found.operation) {
+        return refuse(&problem);
+    }
+    if parts.method.as_str() != row.method.as_str() {
+        return reply::wrong_method(row.method.as_str());
+    }
+    if found.operation == Operation::Events {
         return events::answer(door, caller, parts);
     }
-    if !caller.is_operator() || caller.tenant().is_some() {
-        // An operator of one tenant steers that tenant's sessions, not the gate.
-        return reply::refusal(
-            StatusCode::FORBIDDEN,
-            ErrorCode::PermissionDenied,
-            "This path needs an operator's credential",
-        );
-    }
-    let (wanted, allow) = if verb.only_looks() {
-        (Method::GET, "GET")
-    } else {
-        (Method::POST, "POST")
+    let given = match row.method {
+        Method::Get => of_query(parts),
+        Method::Post => {
+            let most = door.gate.settings().max_body_bytes;
+            match body::read(body, most, None, Some(caller)).await {
+                Ok(body) => Ok(body),
+                Err(refused) => return *refused,
+            }
+        }
     };
-    if parts.method != wanted {
-        return reply::wrong_method(allow);
-    }
-    let given = match verb.only_looks() {
-        true => params_of_query(parts.uri.query().unwrap_or_default()),
-        false => match body::read(
-            body,
-            door.gate.settings().max_body_bytes,
-            None,
-            Some(caller),
-        )
-        .await
-        {
-            Ok(body) => body,
-            Err(refused) => return *refused,
-        },
+    let answered = match given {
+        Ok(given) => perform(door, caller, found, given).await,
+        Err(problem) => Err(problem),
     };
-    match perform(door, caller, verb, given).await {
+    match answered {
         Ok(body) => reply::json(StatusCode::OK, Body::whole(body)),
-        Err(problem) => reply::refusal(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            ErrorCode::InvalidInput,
-            &problem,
-        ),
+        Err(problem) => refuse(&problem),
     }
 }
 
-/// A GET has no body. `?all` is the only thing one can ask for.
-fn params_of_query(query: &str) -> Bytes {
-    let all = query
-        .split('&')
-        .any(|pair| matches!(pair, "all" | "all=" | "all=1" | "all=true"));
-    Bytes::from_static(if all { b"{\"all\":true}" } else { b"{}" })
+/// A GET has no body: what comes with it stands in the query.
+fn of_query(parts: &Parts) -> Result<Bytes, Problem> {
+    let pairs = query::pairs(parts.uri.query().unwrap_or_default());
+    let pairs = pairs.map_err(|key| {
+        let text = format!("`{key}` is not escaped properly");
+        Problem::new(Kind::Malformed, "invalid_query", text)
+    })?;
+    api::of_pairs(pairs).map(Bytes::from)
 }
 
-/// Performs an operator's verb; the text of an error is meant for the operator.
+/// May this caller ask for this? An operator of one tenant steers that tenant's sessions, not the gate.
+fn entitled(caller: &Caller, operation: Operation) -> Result<(), Problem> {
+    let role = operation.row().role;
+    if !caller.may(role) || !caller.is_active() {
+        return Err(Problem::needs_role(role));
+    }
+    if caller.tenant().is_some() && operation != Operation::Events {
+        return Err(Problem::new(
+            Kind::NotAllowed,
+            "needs_whole_gate",
+            "a credential of one tenant sees that tenant's events, not the gate; use one that belongs to no tenant",
+        ));
+    }
+    Ok(())
+}
+
+/// The reply that says why it was not done.
+pub(crate) fn refuse(problem: &Problem) -> Reply {
+    let status = StatusCode::from_u16(problem.kind.status());
+    let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut reply = reply::json(status, Body::whole(api::text(&problem.document())));
+    reply.headers_mut().insert(header::CONTENT_TYPE, PROBLEM);
+    reply.extensions_mut().insert(Why {
+        code: vocab::ErrorCode::InvalidInput,
+        sentence: problem.to_string(),
+    });
+    reply
+}
+
+/// Says as a problem what was refused before an operation was asked for. What is said, and that it is refused, stays as it is.
+pub(crate) fn reword(reply: &mut Reply) {
+    if reply.headers().get(header::CONTENT_TYPE) == Some(&PROBLEM) {
+        return;
+    }
+    let Some(why) = reply.extensions().get::<Why>() else {
+        return;
+    };
+    let kind = Kind::of_status(reply.status().as_u16());
+    let mut document = Problem::new(kind, kind.code(), why.sentence.clone()).document();
+    document.status = reply.status().as_u16();
+    *reply.body_mut() = Body::whole(api::text(&document));
+    reply.headers_mut().insert(header::CONTENT_TYPE, PROBLEM);
+}
+
+/// Carries an operation out; a problem is meant for the operator.
 pub(crate) async fn perform(
     door: &Door,
     caller: &Caller,
-    verb: Verb,
+    found: Found,
     given: Bytes,
-) -> Result<Vec<u8>, String> {
-    if !caller.is_operator() || caller.tenant().is_some() || !caller.is_active() {
-        return Err("this needs an operator's credential".to_owned());
-    }
+) -> Result<Vec<u8>, Problem> {
+    entitled(caller, found.operation)?;
     let given = if given.is_empty() {
         Bytes::from_static(b"{}")
     } else {
         given
     };
-    let limits = Limits::new(
-        door.gate.settings().max_body_bytes,
-        door.gate.settings().max_depth,
-    );
-    let given = Json::parse(&given, limits)
-        .map_err(|error| format!("the parameters are not JSON: {error}"))?;
-    let params = Params::read(given)?;
+    let settings = door.gate.settings();
+    let limits = Limits::new(settings.max_body_bytes, settings.max_depth);
+    let json = Json::parse(&given, limits).map_err(|error| {
+        let text = format!("the parameters are not JSON: {error}");
+        Problem::new(Kind::Malformed, "not_json", text)
+    })?;
+    if !json.is_object() {
+        return Err(Problem::invalid("the parameters must be a JSON object"));
+    }
+    let Found { operation, name } = found;
     let admin = door.gate.admin();
-    match verb {
-        Verb::Status => Ok(admin.status_json().await),
-        Verb::Servers => Ok(admin.servers_json()),
-        Verb::Tools => Ok(admin.tools_json()),
-        Verb::Retry(server) => admin.retry(&server).map(|()| done("trying again")),
-        Verb::Reload => admin.reload().map(|detail| done(&detail)),
-        Verb::Classify(server) => {
-            admin
-                .classify(
-                    caller,
-                    &server,
-                    params.level()?,
-                    params.seen()?,
-                    &params.reason()?,
-                )
-                .await
+    match operation {
+        Operation::Status => text(admin.status().await),
+        Operation::Servers => text(admin.servers()),
+        Operation::Tools => text(admin.tools()),
+        Operation::RetryServer => {
+            admin.retry(&server(&name)?)?;
+            done("trying again".to_owned())
         }
-        Verb::Block(server) => {
-            admin
-                .block(caller, &server, &params.required_reason()?)
-                .await
+        Operation::Reload => done(admin.reload()?),
+        Operation::ClassifyServer => {
+            let input: api::Classify = api::read(&given)?;
+            let (level, reason) = (input.level()?, input.reason());
+            let id = server(&name)?;
+            text(
+                admin
+                    .classify(caller, &id, level, input.seen.clone(), reason)
+                    .await?,
+            )
         }
-        Verb::Unblock(server) => admin.unblock(caller, &server, &params.reason()?).await,
-        Verb::Definitions(server) => admin.definitions_json(&server),
-        Verb::ApproveDefinitions(server) => {
+        Operation::BlockServer => {
+            let input: api::MustReason = api::read(&given)?;
+            text(admin.block(caller, &server(&name)?, input.reason()).await?)
+        }
+        Operation::UnblockServer => {
+            let input: api::Reasoned = api::read(&given)?;
+            text(
+                admin
+                    .unblock(caller, &server(&name)?, input.reason())
+                    .await?,
+            )
+        }
+        Operation::Definitions => text(admin.definitions(&server(&name)?)?),
+        Operation::ApproveDefinitions => {
+            let input: api::ApproveDefinitions = api::read(&given)?;
             let chosen = gateway::Chosen {
-                names: params.names()?,
-                seen: params.seen()?,
+                names: input.names.clone().unwrap_or_default(),
+                seen: input.seen.clone(),
             };
-            admin
-                .approve_definitions(caller, &server, chosen, &params.reason()?)
-                .await
+            let id = server(&name)?;
+            text(
+                admin
+                    .approve_definitions(caller, &id, chosen, input.reason())
+                    .await?,
+            )
         }
-        Verb::Sessions => Ok(admin.sessions_json()),
-        Verb::ResetSession(whose) => {
-            admin
-                .reset_session(caller, &whose, &params.required_reason()?)
-                .await
+        Operation::Sessions => text(admin.sessions()),
+        Operation::ResetSession => {
+            let input: api::MustReason = api::read(&given)?;
+            text(admin.reset_session(caller, &name, input.reason()).await?)
         }
-        Verb::Approvals => admin.approvals_json(params.flag("all")?).await,
-        Verb::Answer { approval, approve } => {
-            admin
-                .answer_approval(caller, &approval, approve, &params.reason()?)
-                .await
+        Operation::Approvals => {
+            let input: api::AllOrOpen = api::read(&given)?;
+            text(admin.approvals(input.all).await?)
         }
-        Verb::Explain => admin.explain(given).await,
-        Verb::Sinks => Ok(admin.sinks_json()),
-        Verb::Events => Err(
-            "events are a stream: GET /v1/admin/events, or `portcullis audit tail --events -f`"
-                .to_owned(),
-        ),
+        Operation::Approve | Operation::Deny => {
+            let input: api::Reasoned = api::read(&given)?;
+            let approve = operation == Operation::Approve;
+            text(
+                admin
+                    .answer_approval(caller, &name, approve, input.reason())
+                    .await?,
+            )
+        }
+        Operation::Explain => admin.explain(json).await,
+        Operation::Sinks => text(admin.sinks()),
+        Operation::Events => Err(Problem::new(
+            Kind::Conflict,
+            "only_a_stream",
+            "events are a stream; GET /v1/admin/events, or `portcullis audit tail --events -f`",
+        )),
+        Operation::Records
+        | Operation::Report
+        | Operation::Lineage
+        | Operation::CheckConfig
+        | Operation::ExplainConfig
+        | Operation::CheckPolicy
+        | Operation::DiffPolicy
+        | Operation::SuggestPolicy => {
+            // Whoever reads a whole ledger again and again takes no more than these places.
+            let place = door.file_readers.try_acquire();
+            let _place = place.map_err(|_| {
+                let text = "reports and queries are being made already; ask again in a moment";
+                Problem::new(Kind::Busy, "too_many_readers", text)
+            })?;
+            admin.answer_from_files(operation, name, given).await
+        }
     }
 }
 
-fn done(detail: &str) -> Vec<u8> {
-    let mut out = Object::new();
-    out.bool("ok", true).str("detail", detail);
-    out.finish()
+/// The path was matched with an id in its place.
+fn server(name: &str) -> Result<ServerId, Problem> {
+    ServerId::parse(name).map_err(|_| Problem::no_server(name))
+}
+
+fn text(answer: impl api::Serialize) -> Result<Vec<u8>, Problem> {
+    Ok(api::text(&answer))
+}
+
+fn done(detail: String) -> Result<Vec<u8>, Problem> {
+    text(api::Done { ok: true, detail })
 }

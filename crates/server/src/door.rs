@@ -17,6 +17,9 @@ use crate::{
     seal::{KNOWN_ENVELOPES, LONG_ENVELOPES},
 };
 
+/// One reads while another begins; more would take the processor from calls.
+const FILE_READERS: usize = 2;
+
 pub(crate) struct Door {
     pub(crate) gate: Gate,
     pub(crate) sessions: Sessions,
@@ -24,6 +27,8 @@ pub(crate) struct Door {
     pub(crate) listeners: Arc<Listeners>,
     /// Room for streams of events.
     pub(crate) event_streams: Arc<Semaphore>,
+    /// Room for answers from files, which may read a whole ledger.
+    pub(crate) file_readers: Semaphore,
     /// Room for long bodies of people who have proven nothing yet.
     pub(crate) long_envelopes: Semaphore,
     /// Room for those of sessions in force.
@@ -47,6 +52,7 @@ impl Door {
             lists: Lists::default(),
             listeners: Arc::default(),
             event_streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+            file_readers: Semaphore::new(FILE_READERS),
             long_envelopes: Semaphore::new(LONG_ENVELOPES),
             known_envelopes: Semaphore::new(KNOWN_ENVELOPES),
             address,

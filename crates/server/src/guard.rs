@@ -14,7 +14,7 @@ use vocab::ErrorCode;
 
 use crate::{
     door::Door,
-    oauth,
+    oauth, query,
     reply::{Refused, Reply, refusal},
 };
 
@@ -178,20 +178,21 @@ fn credential<'a>(
 }
 
 fn names_credential(uri: &Uri) -> bool {
-    uri.query().is_some_and(|query| {
-        query.split('&').any(|pair| {
-            let name = pair.split('=').next().unwrap_or_default();
-            [
-                "access_token",
-                "token",
-                "bearer",
-                "api_key",
-                "authorization",
-            ]
-            .iter()
-            .any(|word| name.eq_ignore_ascii_case(word))
-        })
-    })
+    let names = [
+        "access_token",
+        "token",
+        "bearer",
+        "api_key",
+        "authorization",
+    ];
+    let query = uri.query().unwrap_or_default();
+    // A name is looked for as it is written too: what is escaped badly elsewhere hides no credential.
+    let written = query
+        .split('&')
+        .map(|pair| pair.split('=').next().unwrap_or_default().to_owned());
+    let read = query::pairs(query).unwrap_or_default();
+    let mut given = written.chain(read.into_iter().map(|(name, _)| name));
+    given.any(|name| names.iter().any(|word| name.eq_ignore_ascii_case(word)))
 }
 
 /// The value of a header that may appear once.

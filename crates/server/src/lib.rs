@@ -17,6 +17,7 @@ mod mcp;
 mod oauth;
 mod parcel;
 mod patience;
+mod query;
 mod refused;
 mod reply;
 mod route;

@@ -18,7 +18,9 @@ use crate::{
 pub(crate) enum Route {
     /// `/mcp`, or `/u/{server}/mcp` for one server alone.
     Mcp(Option<ServerId>),
-    Admin(admin::Verb),
+    Admin(api::Found),
+    /// The OpenAPI document of the operator's paths.
+    OpenApi,
     Seal(seal::Verb),
     Healthy,
     Ready,
@@ -35,6 +37,7 @@ pub(crate) fn route(path: &str) -> Route {
         "/mcp" => return Route::Mcp(None),
         "/healthz" => return Route::Healthy,
         "/readyz" => return Route::Ready,
+        "/v1/openapi.json" => return Route::OpenApi,
         _ => {}
     }
     if let Some(server) = path
@@ -44,47 +47,28 @@ pub(crate) fn route(path: &str) -> Route {
         return ServerId::parse(server).map_or(Route::Nothing, |server| Route::Mcp(Some(server)));
     }
     if let Some(rest) = path.strip_prefix(SEAL) {
-        return unescaped(rest)
+        return api::unescaped(rest)
             .and_then(|rest| seal::Verb::parse(&rest))
             .map_or(Route::Nothing, Route::Seal);
     }
     if path.starts_with("/.well-known/") {
         return Route::WellKnown;
     }
-    path.strip_prefix("/v1/admin/")
-        .and_then(admin_verb)
+    path.strip_prefix(api::PREFIX)
+        .and_then(api::find)
         .map_or(Route::Nothing, Route::Admin)
-}
-
-/// A caller's name may have any character, so it comes escaped; nothing else in a path of ours does.
-fn admin_verb(path: &str) -> Option<admin::Verb> {
-    match path.strip_prefix("sessions/") {
-        Some(named) => admin::Verb::parse(&format!("sessions/{}", unescaped(named)?)),
-        None => admin::Verb::parse(path),
-    }
-}
-
-/// Undoes percent escapes; `None` where they do not make text.
-pub(crate) fn unescaped(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
-        bytes.push(match byte {
-            b'%' => u8::try_from(digit(rest.next())? * 16 + digit(rest.next())?).ok()?,
-            byte => byte,
-        });
-    }
-    String::from_utf8(bytes).ok()
 }
 
 pub(crate) async fn answer(door: &Arc<Door>, request: Request<Incoming>) -> Reply {
     let (parts, body) = request.into_parts();
-    if !parts.uri.path().starts_with(SEAL) {
-        return guarded(door, parts, body).await;
-    }
+    let path = parts.uri.path();
+    let reword = match path {
+        _ if path.starts_with(SEAL) => seal::reword,
+        _ if path.starts_with(api::PREFIX) => admin::reword,
+        _ => return guarded(door, parts, body).await,
+    };
     let mut reply = guarded(door, parts, body).await;
-    seal::reword(&mut reply);
+    reword(&mut reply);
     reply
 }
 
@@ -128,8 +112,9 @@ async fn admitted(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
             "mcp-http",
             mcp::http::answer(door, caller.clone(), mount, &parts, body).await,
         ),
-        Route::Admin(verb) => {
-            let mut reply = admin::answer(door, &caller, verb, &parts, body).await;
+        Route::OpenApi => ("http", document(&parts.method)),
+        Route::Admin(found) => {
+            let mut reply = admin::answer(door, &caller, found, &parts, body).await;
             oauth::ask_for_operator_scope(door, &caller, &parts, &mut reply);
             ("admin", reply)
         }
@@ -139,6 +124,14 @@ async fn admitted(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
     };
     refused::note(door, kind, &caller, &parts, &reply);
     reply
+}
+
+/// What the operator's paths take and give, for whoever has a credential.
+fn document(method: &Method) -> Reply {
+    if *method != Method::GET {
+        return reply::wrong_method("GET");
+    }
+    reply::json(StatusCode::OK, Body::whole(api::OPENAPI.as_bytes()))
 }
 
 /// The gate is ready before any upstream is, and stops being ready when it begins to drain.

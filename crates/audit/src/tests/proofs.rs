@@ -351,7 +351,8 @@ fn a_kept_key_must_have_signed_the_own_head() {
         "",
         "garbage",
         "a+b+c",
-        &key[..key.len() - 8],
+        key.trim_end_matches('=')
+            .trim_end_matches(char::is_alphanumeric),
     ] {
         assert_eq!(
             verify_signed(dir.path(), bad).unwrap_err().kind(),

@@ -2,20 +2,19 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use api::{Kind, Problem};
 use state::Approval;
 use vocab::{Level, ServerId};
-use wire::{Json, write::Object};
+use wire::Json;
 
-use super::{Admin, array};
+use super::Admin;
 use crate::{
     Caller, Edit,
     catalog::Face,
     pins::{Chosen, Who},
+    problem,
     settings::ServerSpec,
 };
-
-/// The longest reason that is recorded.
-const MAX_REASON: usize = 1000;
 
 impl Admin {
     /// UNTRUSTED to CLASSIFIED, or another level. The first time, the definitions that the operator was `shown` are approved with it, or
@@ -28,13 +27,9 @@ impl Admin {
         level: Level,
         shown: Option<BTreeMap<String, String>>,
         reason: &str,
-    ) -> Result<Vec<u8>, String> {
+    ) -> Result<api::ServerChange, Problem> {
         let is_first = !self.gate.pins().knows(id);
-        let upstream = self
-            .gate
-            .hub()
-            .upstream(id)
-            .ok_or_else(|| format!("there is no server `{id}`"))?;
+        let upstream = self.upstream(id)?;
         // Approved before it is classified, so that nothing is quarantined in between.
         let approved = match upstream.face().filter(|_| is_first || shown.is_some()) {
             Some(face) => {
@@ -59,22 +54,17 @@ impl Admin {
         };
         let (gate, server) = (self.gate.clone(), id.clone());
         let withheld = tokio::task::spawn_blocking(move || gate.pins().withhold(&server));
-        withheld.await.map_err(|error| error.to_string())??;
-        self.edit(
-            who,
-            &format!("CLASSIFIED {level}"),
-            reason,
-            Edit::Classify {
-                id: id.clone(),
-                level,
-            },
-        )
-        .await?;
-        let mut out = Object::new();
-        out.str("server", id.as_str())
-            .str("state", &format!("CLASSIFIED {level}"))
-            .u64("approved", approved as u64);
-        Ok(out.finish())
+        withheld.await.map_err(Problem::broken)??;
+        let edit = Edit::Classify {
+            id: id.clone(),
+            level,
+        };
+        let state = format!("CLASSIFIED {level}");
+        let changed = self.edit(who, &state, reason, edit).await?;
+        Ok(api::ServerChange {
+            approved: Some(approved as u64),
+            ..changed
+        })
     }
 
     /// What a server shows when it is asked again; nothing where it cannot be asked.
@@ -99,9 +89,13 @@ impl Admin {
         who: &Caller,
         id: &ServerId,
         reason: &str,
-    ) -> Result<Vec<u8>, String> {
+    ) -> Result<api::ServerChange, Problem> {
         if reason.trim().is_empty() {
-            return Err("blocking a server needs a reason".into());
+            return Err(Problem::new(
+                Kind::InvalidInput,
+                "reason_missing",
+                "blocking a server needs a reason",
+            ));
         }
         self.edit(
             who,
@@ -121,7 +115,7 @@ impl Admin {
         who: &Caller,
         id: &ServerId,
         reason: &str,
-    ) -> Result<Vec<u8>, String> {
+    ) -> Result<api::ServerChange, Problem> {
         self.edit(who, "unblocked", reason, Edit::Unblock { id: id.clone() })
             .await
     }
@@ -132,10 +126,10 @@ impl Admin {
         state: &str,
         reason: &str,
         edit: Edit,
-    ) -> Result<Vec<u8>, String> {
+    ) -> Result<api::ServerChange, Problem> {
         let (Edit::Classify { id, .. } | Edit::Block { id, .. } | Edit::Unblock { id }) = &edit;
         if !self.gate.catalog().has_server(id) {
-            return Err(format!("there is no server `{id}`"));
+            return Err(Problem::no_server(id.as_str()));
         }
         self.record("server.state", who, reason, |change| {
             change.server = id.as_str();
@@ -148,10 +142,12 @@ impl Admin {
             gate.edit(&edit)?;
             gate.reload()
         });
-        applied.await.map_err(|error| error.to_string())??;
-        let mut out = Object::new();
-        out.str("server", id.as_str()).str("state", state);
-        Ok(out.finish())
+        applied.await.map_err(Problem::broken)??;
+        Ok(api::ServerChange {
+            server: id.as_str().to_owned(),
+            state: state.to_owned(),
+            approved: None,
+        })
     }
 
     /// Approves definitions as the server shows them now: those that were chosen.
@@ -161,38 +157,37 @@ impl Admin {
         id: &ServerId,
         chosen: Chosen,
         reason: &str,
-    ) -> Result<Vec<u8>, String> {
-        let upstream = self
-            .gate
-            .hub()
-            .upstream(id)
-            .ok_or_else(|| format!("there is no server `{id}`"))?;
+    ) -> Result<api::Approved, Problem> {
+        let upstream = self.upstream(id)?;
         let spec = upstream.spec();
         if spec.approved().is_none() {
             let state = spec.state().as_str();
-            return Err(format!(
+            let text = format!(
                 "server `{id}` is {state}; classify it first: portcullis servers classify {id} LEVEL"
-            ));
+            );
+            return Err(problem::conflict("server_not_classified", text));
         }
-        let face = upstream
-            .face()
-            .ok_or_else(|| format!("server `{id}` has not shown what it offers yet"))?;
+        let face = upstream.face().ok_or_else(|| {
+            let text = format!("server `{id}` has not shown what it offers yet");
+            problem::conflict("server_not_seen", text)
+        })?;
         // A person approves what they were shown, not what the server has slipped in since.
-        self.gate
-            .hub()
-            .look_again(&spec, std::time::Duration::ZERO)
-            .await
-            .map_err(|stop| stop.to_string())?;
+        let again = self.gate.hub().look_again(&spec, std::time::Duration::ZERO);
+        again.await.map_err(|stop| {
+            Problem::new(Kind::Unavailable, "server_unavailable", stop.to_string())
+        })?;
         let now = upstream.face().unwrap_or_else(|| Arc::clone(&face));
         if !face.defines_the_same(&now) {
-            return Err(format!(
+            let text = format!(
                 "server `{id}` shows something else now; look again: portcullis servers review {id}"
-            ));
+            );
+            return Err(problem::conflict("server_changed", text));
         }
         let count = self.approve(who, &spec, face, chosen, reason).await?;
-        let mut out = Object::new();
-        out.str("server", id.as_str()).u64("approved", count as u64);
-        Ok(out.finish())
+        Ok(api::Approved {
+            server: id.as_str().to_owned(),
+            approved: count as u64,
+        })
     }
 
     async fn approve(
@@ -202,7 +197,7 @@ impl Admin {
         face: Arc<Face>,
         chosen: Chosen,
         reason: &str,
-    ) -> Result<usize, String> {
+    ) -> Result<usize, Problem> {
         let (gate, spec) = (self.gate.clone(), Arc::clone(spec));
         let (caller, reason) = (who.id().to_owned(), self.checked(reason)?.to_owned());
         let approved = tokio::task::spawn_blocking(move || {
@@ -214,9 +209,9 @@ impl Admin {
                 .pins()
                 .approve(&spec, &face, &chosen, &who, gate.ledger())?;
             gate.hub().announce(&spec.id);
-            Ok::<_, String>(count)
+            Ok::<_, Problem>(count)
         });
-        approved.await.map_err(|error| error.to_string())?
+        approved.await.map_err(Problem::broken)?
     }
 
     /// Starts a caller's session clean. Its lineage stays in the ledger; what the label was is archived.
@@ -225,11 +220,11 @@ impl Admin {
         who: &Caller,
         caller: &str,
         reason: &str,
-    ) -> Result<Vec<u8>, String> {
-        let found = self
-            .gate
-            .find_caller(caller)
-            .ok_or_else(|| format!("there is no caller `{caller}`"))?;
+    ) -> Result<api::SessionReset, Problem> {
+        let found = self.gate.find_caller(caller).ok_or_else(|| {
+            let text = format!("there is no caller `{caller}`");
+            Problem::new(Kind::NotFound, "no_such_caller", text)
+        })?;
         let session = found.session();
         let (label, head) = (session.mark().to_string(), session.head());
         // What is still on its way is what the new epoch begins with.
@@ -245,14 +240,14 @@ impl Admin {
             .state
             .reset(found.id(), session, who.id(), reason, inner.now_ms())
             .await;
-        let reset = reset.map_err(|error| error.to_string())?;
+        let reset = reset.map_err(|error| problem::state(&error))?;
         found.counts().clear();
-        let mut out = Object::new();
-        out.str("caller", found.id())
-            .str("was", &reset.ended.label.mark.to_string());
-        out.str("label", &reset.begun.label.mark.to_string())
-            .u64("epoch", reset.begun.epoch);
-        Ok(out.finish())
+        Ok(api::SessionReset {
+            caller: found.id().to_owned(),
+            was: reset.ended.label.mark.to_string(),
+            label: reset.begun.label.mark.to_string(),
+            epoch: reset.begun.epoch,
+        })
     }
 
     /// A person's word on an open approval. Nobody approves their own call.
@@ -262,32 +257,34 @@ impl Admin {
         id: &str,
         approve: bool,
         reason: &str,
-    ) -> Result<Vec<u8>, String> {
+    ) -> Result<api::Answered, Problem> {
         let inner = self.gate.inner();
-        let open = inner
-            .state
-            .get(id)
-            .await
-            .map_err(|error| error.to_string())?;
-        let open = open.ok_or_else(|| format!("there is no approval `{id}`"))?;
+        let open = inner.state.get(id).await;
+        let open = open
+            .map_err(|error| problem::state(&error))?
+            .ok_or_else(|| problem::no_approval(id))?;
         if approve && open.caller == who.id() && !inner.rules().approvals.in_client {
-            return Err("a credential cannot approve its own call; use another operator's, or set `approvals.in_client`".into());
+            let text = "a credential cannot approve its own call; use another operator's, or set `approvals.in_client`";
+            return Err(Problem::new(Kind::NotAllowed, "own_approval", text));
         }
         let answered = inner
             .answer_approval(id, approve, who.id(), self.checked(reason)?)
             .await?;
-        Ok(self.approval_json(&answered))
+        Ok(self.approval(&answered))
     }
 
     /// A reason is kept and shown for good, so it holds no secret.
-    fn checked<'a>(&self, reason: &'a str) -> Result<&'a str, String> {
-        if reason.chars().count() > MAX_REASON {
-            return Err(format!("a reason has at most {MAX_REASON} characters"));
+    fn checked<'a>(&self, reason: &'a str) -> Result<&'a str, Problem> {
+        if reason.chars().count() > api::MAX_REASON {
+            let text = format!("a reason has at most {} characters", api::MAX_REASON);
+            return Err(Problem::invalid(text));
         }
         match self.gate.without_secrets(reason) {
-            Some(_) => {
-                Err("the reason holds a secret, or what looks like one; write it without".into())
-            }
+            Some(_) => Err(Problem::new(
+                Kind::InvalidInput,
+                "reason_has_secret",
+                "the reason holds a secret, or what looks like one; write it without",
+            )),
             None => Ok(reason),
         }
     }
@@ -299,7 +296,7 @@ impl Admin {
         who: &'a Caller,
         reason: &'a str,
         fill: impl FnOnce(&mut audit::Change<'a>),
-    ) -> Result<(), String> {
+    ) -> Result<(), Problem> {
         let mut change = audit::Change {
             action,
             caller: who.id(),
@@ -312,104 +309,89 @@ impl Admin {
             .ledger()
             .change(&change)
             .map(drop)
-            .map_err(|error| error.to_string())
+            .map_err(|error| problem::ledger(&error))
     }
 
     /// What each caller's session has seen.
     #[must_use]
-    pub fn sessions_json(&self) -> Vec<u8> {
-        array(self.gate.callers().into_iter().map(|caller| {
+    pub fn sessions(&self) -> Vec<api::Session> {
+        let callers = self.gate.callers();
+        let shown = callers.iter().map(|caller| {
             let session = caller.session();
             let label = session.label();
-            let origins: Vec<Vec<u8>> = label
-                .origins
-                .iter()
-                .map(|id| wire::write::quoted(id.as_str()))
-                .collect();
-            let mut out = Object::new();
-            out.str("caller", caller.id()).str("name", caller.name());
-            if let Some(user) = caller.user() {
-                out.str("user", user);
+            let origins = label.origins.iter().map(|id| id.as_str().to_owned());
+            api::Session {
+                caller: caller.id().to_owned(),
+                name: caller.name().to_owned(),
+                user: caller.user().map(str::to_owned),
+                label: label.mark.to_string(),
+                origins: origins.collect(),
+                epoch: session.epoch(),
+                head: Some(session.head().to_string()),
+                calls: session.calls(),
             }
-            out.str("label", &label.mark.to_string())
-                .raw("origins", &array(origins.into_iter()));
-            out.u64("epoch", session.epoch())
-                .str("head", &session.head())
-                .u64("calls", session.calls());
-            out.finish()
-        }))
+        });
+        shown.collect()
     }
 
     /// The open approvals, or all that are kept.
-    pub async fn approvals_json(&self, all: bool) -> Result<Vec<u8>, String> {
+    pub async fn approvals(&self, all: bool) -> Result<Vec<api::Approval>, Problem> {
         let inner = self.gate.inner();
-        let approvals = inner
-            .state
-            .approvals(all, inner.now_ms())
-            .await
-            .map_err(|error| error.to_string())?;
-        Ok(array(
-            approvals
-                .iter()
-                .map(|approval| self.approval_json(approval)),
-        ))
+        let approvals = inner.state.approvals(all, inner.now_ms()).await;
+        let approvals = approvals.map_err(|error| problem::state(&error))?;
+        let shown = approvals.iter().map(|approval| self.approval(approval));
+        Ok(shown.collect())
     }
 
     /// Every definition of a server, and how it compares with what was approved.
-    pub fn definitions_json(&self, id: &ServerId) -> Result<Vec<u8>, String> {
-        let upstream = self
-            .gate
-            .hub()
-            .upstream(id)
-            .ok_or_else(|| format!("there is no server `{id}`"))?;
+    pub fn definitions(&self, id: &ServerId) -> Result<api::Review, Problem> {
+        let upstream = self.upstream(id)?;
         let is_open_world = self.gate.catalog().is_open_world(id);
-        Ok(self.gate.pins().review_json(
-            &upstream.spec(),
-            upstream.face().as_deref(),
-            is_open_world,
-        ))
+        let face = upstream.face();
+        let pins = self.gate.pins();
+        Ok(pins.review(&upstream.spec(), face.as_deref(), is_open_world))
     }
 
-    /// Every stage's verdict on a call, recorded or imagined. Reaches no server and changes nothing.
-    pub async fn explain(&self, question: Json<'_>) -> Result<Vec<u8>, String> {
-        crate::explain::explain(&self.gate, question)
+    /// Every stage's verdict on a call, recorded or imagined, as the text of an [`api::Explanation`]. Reaches no server and changes nothing.
+    pub async fn explain(&self, question: Json<'_>) -> Result<Vec<u8>, Problem> {
+        crate::explain::explain(&self.gate, question).map_err(Problem::invalid)
     }
 
     /// An approval with everything its answer is bound to. The arguments are escaped, so that no terminal or page is fooled by them.
-    fn approval_json(&self, approval: &Approval) -> Vec<u8> {
-        let texts = |list: &[String]| array(list.iter().map(|text| wire::write::quoted(text)));
-        let mut out = Object::new();
-        out.str("id", &approval.id)
-            .str("state", approval.state.as_str());
-        out.str("caller", &approval.caller)
-            .str("name", &approval.caller_name)
-            .str("action", &approval.action);
-        out.str("server", &approval.server)
-            .str("tool", &approval.target)
-            .str("definition", &approval.definition);
-        out.str("arguments", &audit::printable(&approval.arguments))
-            .str("label", &approval.label);
-        out.raw("lineage", &texts(&approval.lineage))
-            .raw("why", &texts(&approval.why))
-            .str("bundle", &approval.bundle);
+    fn approval(&self, approval: &Approval) -> api::Approval {
+        let is_answered = !approval.answered_by.is_empty();
+        let mut shown = api::Approval {
+            id: approval.id.clone(),
+            state: approval.state.as_str().to_owned(),
+            caller: approval.caller.clone(),
+            name: approval.caller_name.clone(),
+            action: approval.action.clone(),
+            server: approval.server.clone(),
+            tool: approval.target.clone(),
+            definition: approval.definition.clone(),
+            arguments: audit::printable(&approval.arguments),
+            label: approval.label.clone(),
+            lineage: approval.lineage.clone(),
+            why: approval.why.clone(),
+            bundle: approval.bundle.clone(),
+            awaited: self.gate.inner().awaited.has(&approval.id),
+            asked_ms: approval.asked_ms,
+            expires_ms: approval.expires_ms,
+            answered_by: is_answered.then(|| approval.answered_by.clone()),
+            reason: is_answered.then(|| approval.reason.clone()),
+            answered_ms: is_answered.then_some(approval.answered_ms),
+            ..api::Approval::default()
+        };
         if let Some(upstream) = ServerId::parse(&approval.server)
             .ok()
             .and_then(|id| self.gate.hub().upstream(&id))
         {
             let spec = upstream.spec();
             let (effect, source) = self.gate.pins().effect_of(&spec, &approval.target);
-            out.str("effect", effect.as_str())
-                .str("effect_from", source.as_str());
-            out.bool("open_world", self.gate.catalog().is_open_world(&spec.id));
+            shown.effect = effect.as_str().to_owned();
+            shown.effect_from = source.as_str().to_owned();
+            shown.open_world = Some(self.gate.catalog().is_open_world(&spec.id));
         }
-        out.bool("awaited", self.gate.inner().awaited.has(&approval.id));
-        out.u64("asked_ms", approval.asked_ms)
-            .u64("expires_ms", approval.expires_ms);
-        if !approval.answered_by.is_empty() {
-            out.str("answered_by", &approval.answered_by)
-                .str("reason", &approval.reason)
-                .u64("answered_ms", approval.answered_ms);
-        }
-        out.finish()
+        shown
     }
 }

@@ -180,19 +180,21 @@ impl Keys {
             .clone()
     }
 
-    pub(super) fn describe(&self, out: &mut Object, mono_ms: u64) {
+    pub(super) fn status(&self, issuer: &str, mono_ms: u64) -> api::Issuer {
         let held = self.held.load_full();
-        out.u64(
-            "keys",
-            held.as_ref().map_or(0, |held| held.keys.ring().len()) as u64,
-        );
+        let mut status = api::Issuer {
+            issuer: issuer.to_owned(),
+            keys: held.as_ref().map_or(0, |held| held.keys.ring().len()) as u64,
+            ..api::Issuer::default()
+        };
         if let (KeySource::Url(url), Some(held)) = (&self.source, &held) {
-            out.str("jwks_url", url)
-                .u64("age_ms", mono_ms.saturating_sub(held.since_ms));
+            status.jwks_url = Some(url.clone());
+            status.age_ms = Some(mono_ms.saturating_sub(held.since_ms));
         }
         if let Some(trouble) = self.trouble() {
-            out.str("last_error", &trouble)
-                .bool("usable", self.usable(mono_ms).is_some());
+            status.last_error = Some(trouble);
+            status.usable = Some(self.usable(mono_ms).is_some());
         }
+        status
     }
 }

@@ -1,10 +1,10 @@
-//! What a server shows, held against what was approved: for the eyes of an operator, as JSON.
+//! What a server shows, held against what was approved: for the eyes of an operator.
 
 use std::collections::HashSet;
 
 use shape::definition::{Comparison, compare, infer_effect, suspicions};
 use vocab::Effect;
-use wire::{Json, write::Object};
+use wire::Json;
 
 use super::{Pin, Pins, ServerPins, Standing};
 use crate::{
@@ -36,11 +36,6 @@ impl Source {
     }
 }
 
-fn list(texts: &[String]) -> Vec<u8> {
-    let texts: Vec<Vec<u8>> = texts.iter().map(|text| wire::write::quoted(text)).collect();
-    [b"[", texts.join(&b","[..]).as_slice(), b"]"].concat()
-}
-
 impl Pins {
     /// What calling a tool does, and who says so.
     pub(crate) fn effect_of(&self, spec: &ServerSpec, tool: &str) -> (Effect, Source) {
@@ -54,43 +49,34 @@ impl Pins {
             .unwrap_or_else(|| (infer_effect(tool), Source::Name))
     }
 
-    /// Every definition of a server and how it compares with what was approved, as JSON.
-    pub(crate) fn review_json(
+    /// Every definition of a server and how it compares with what was approved.
+    pub(crate) fn review(
         &self,
         spec: &ServerSpec,
         face: Option<&Face>,
         is_open_world: bool,
-    ) -> Vec<u8> {
+    ) -> api::Review {
         let lock = self.lock.load();
         let none = ServerPins::new();
         let pins = lock.servers.get(&spec.id).unwrap_or(&none);
-        let mut rows: Vec<Vec<u8>> = Vec::new();
+        let mut definitions = Vec::new();
         let mut shown = HashSet::new();
         for (kind, name, definition) in face.into_iter().flat_map(Face::definitions) {
             shown.insert((kind, name.to_owned()));
-            rows.push(self.row(
-                spec,
-                kind,
-                name,
-                Some(definition),
-                pins.get(&(kind, name.to_owned())),
-            ));
+            let pin = pins.get(&(kind, name.to_owned()));
+            definitions.push(self.row(spec, kind, name, Some(definition), pin));
         }
         for ((kind, name), pin) in pins.iter().filter(|(key, _)| !shown.contains(*key)) {
-            rows.push(self.row(spec, *kind, name, None, Some(pin)));
+            definitions.push(self.row(spec, *kind, name, None, Some(pin)));
         }
-        let mut out = Object::new();
-        out.str("server", spec.id.as_str())
-            .str("state", spec.state().as_str());
-        if let Some(level) = spec.classification {
-            out.str("classification", level.as_str());
+        api::Review {
+            server: spec.id.as_str().to_owned(),
+            state: spec.state().as_str().to_owned(),
+            classification: spec.classification.map(|level| level.as_str().to_owned()),
+            open_world: is_open_world,
+            open_world_why: why_open_world(spec, face, is_open_world),
+            definitions,
         }
-        open_world(&mut out, spec, face, is_open_world);
-        out.raw(
-            "definitions",
-            &[b"[", rows.join(&b","[..]).as_slice(), b"]"].concat(),
-        );
-        out.finish()
     }
 
     fn row(
@@ -100,9 +86,7 @@ impl Pins {
         name: &str,
         now: Option<&Definition>,
         pin: Option<&Pin>,
-    ) -> Vec<u8> {
-        let mut out = Object::new();
-        out.str("kind", kind.as_str()).str("name", name);
+    ) -> api::Definition {
         let state = match (now, pin) {
             (None, _) => "gone",
             (Some(_), None) => "new",
@@ -111,59 +95,41 @@ impl Pins {
             }
             (Some(_), Some(_)) => "changed",
         };
-        out.str("state", state);
-        if let Some(now) = now {
-            out.str("digest", now.digest());
-        }
-        if let Some(pin) = pin {
-            out.str("pinned_digest", &pin.digest);
-        }
+        let mut row = api::Definition {
+            kind: kind.as_str().to_owned(),
+            name: name.to_owned(),
+            state: state.to_owned(),
+            digest: now.map(|now| now.digest().to_owned()),
+            pinned_digest: pin.map(|pin| pin.digest.clone()),
+            ..api::Definition::default()
+        };
         if kind == Kind::Tool {
             let (effect, source) = self.effect_of(spec, name);
-            out.str("effect", effect.as_str())
-                .str("effect_from", source.as_str());
+            row.effect = Some(effect.as_str().to_owned());
+            row.effect_from = source.as_str().to_owned();
         }
-        if let Some(now) = now {
-            describe(&mut out, kind, now);
-        }
-        if let (Some(now), "new" | "changed") = (now, state) {
+        let Some(now) = now else { return row };
+        let description = now.json().get("description").and_then(Json::as_str);
+        row.description = description.map(|text| text.into_owned());
+        row.takes_address = kind == Kind::Tool && now.is_open_world();
+        row.suspicions = suspicions(now.json());
+        if row.waits() {
             let before = pin.map(|pin| pin.definition.as_slice()).unwrap_or(b"null");
             let Comparison { verdict, diff } = compare(kind.as_str(), before, &now.canonical());
-            out.str(
-                "verdict",
-                if pin.is_none() {
-                    "new"
-                } else {
-                    verdict.as_str()
-                },
-            );
-            out.raw("diff", &list(&diff));
+            let verdict = pin.map_or("new", |_| verdict.as_str());
+            row.verdict = Some(verdict.to_owned());
+            row.diff = diff;
         }
-        out.finish()
+        row
     }
 }
 
-/// What a person wants to know of a definition at a glance.
-fn describe(out: &mut Object, kind: Kind, now: &Definition) {
-    if let Some(text) = now.json().get("description").and_then(Json::as_str) {
-        out.str("description", &text);
-    }
-    if kind == Kind::Tool {
-        out.bool("takes_address", now.is_open_world());
-    }
-    let suspicions = suspicions(now.json());
-    if !suspicions.is_empty() {
-        out.raw("suspicions", &list(&suspicions));
-    }
-}
-
-/// Whether its results count as anyone's words, and why.
-pub(crate) fn open_world(
-    out: &mut Object,
+/// Why its results count as anyone's words, or do not.
+pub(crate) fn why_open_world(
     spec: &ServerSpec,
     face: Option<&Face>,
     is_open_world: bool,
-) {
+) -> String {
     let takes_address = || {
         let tools = face.into_iter().flat_map(|face| &face.tools);
         tools
@@ -171,7 +137,7 @@ pub(crate) fn open_world(
             .find(|tool| tool.definition.is_open_world())
             .map(|tool| tool.name.clone())
     };
-    let why = match (spec.open_world, is_open_world) {
+    match (spec.open_world, is_open_world) {
         (Some(_), _) => "its entry says so".to_owned(),
         (None, true) => match takes_address() {
             Some(tool) => format!(
@@ -181,7 +147,5 @@ pub(crate) fn open_world(
             None => "guessed".to_owned(),
         },
         (None, false) => "guessed: none of its tools takes an address".to_owned(),
-    };
-    out.bool("open_world", is_open_world)
-        .str("open_world_why", &why);
+    }
 }

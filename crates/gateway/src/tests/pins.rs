@@ -261,20 +261,11 @@ fn a_review_shows_what_changed() {
     bench.build(&one(&changed));
     let review = bench
         .pins
-        .review_json(&spec("s", Some(Level::Public)), Some(&changed), false);
-    let review: serde_json::Value = serde_json::from_slice(&review).unwrap();
-    let row = &review["definitions"][0];
-    assert_eq!(
-        (row["name"].as_str(), row["state"].as_str()),
-        (Some("send"), Some("changed"))
-    );
-    assert_eq!(row["verdict"], "reworded");
-    let diff: Vec<&str> = row["diff"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|line| line.as_str().unwrap())
-        .collect();
+        .review(&spec("s", Some(Level::Public)), Some(&changed), false);
+    let row = &review.definitions[0];
+    assert_eq!((row.name.as_str(), row.state.as_str()), ("send", "changed"));
+    assert_eq!(row.verdict.as_deref(), Some("reworded"));
+    let diff = &row.diff;
     assert!(
         diff.iter()
             .any(|line| line.starts_with('-') && line.contains("Sends.")),

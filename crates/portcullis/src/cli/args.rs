@@ -244,14 +244,18 @@ pub enum Token {
 pub struct TokenNew {
     /// What to call it, such as the client's name
     pub name: String,
-    /// May also see and steer the gate
-    #[arg(long)]
+    /// What it may do besides calling tools: a viewer sees what the gate does, an approver also answers calls that wait, an operator also
+    /// steers the gate
+    #[arg(long, value_name = "ROLE", value_parser = role)]
+    pub role: Option<api::Role>,
+    /// The same as --role operator
+    #[arg(long, conflicts_with = "role")]
     pub operator: bool,
     /// Also print what to paste into this client
-    #[arg(long = "for", value_name = "CLIENT", conflicts_with = "operator", value_parser = crate::snippets::CLIENTS.map(|(name, _)| name))]
+    #[arg(long = "for", value_name = "CLIENT", conflicts_with_all = ["operator", "role"], value_parser = crate::snippets::CLIENTS.map(|(name, _)| name))]
     pub client: Option<String>,
     /// Keep the token in the home, for `portcullis connect --as NAME` and `portcullis call --as NAME`
-    #[arg(long, conflicts_with = "operator")]
+    #[arg(long, conflicts_with_all = ["operator", "role"])]
     pub keep: bool,
     /// How tools are named to this client
     #[arg(long, value_name = "VIEW", default_value = "double")]
@@ -509,7 +513,12 @@ fn reason(text: &str) -> Result<String, String> {
     }
 }
 
-fn level(text: &str) -> Result<vocab::Level, String> {
+fn role(text: &str) -> Result<api::Role, String> {
+    text.parse()
+        .map_err(|error: api::UnknownRole| error.to_string())
+}
+
+pub(crate) fn level(text: &str) -> Result<vocab::Level, String> {
     text.to_ascii_uppercase()
         .parse()
         .map_err(|error: vocab::UnknownLevel| error.to_string())

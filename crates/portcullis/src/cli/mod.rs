@@ -5,7 +5,6 @@
 
 pub mod args;
 pub mod exit;
-pub mod model;
 pub mod page;
 pub mod pretty;
 pub mod render;

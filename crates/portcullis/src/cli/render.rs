@@ -2,13 +2,10 @@
 
 use crate::{
     config::Explained,
-    tokens::{Credential, Role, view_name},
+    tokens::{Credential, view_name},
 };
 
-use super::{
-    model::{IssuerView, ServerState, ServerView, StatusView, ToolView},
-    style::{Cell, Paint, Style, cell, cut, painted, table, tame},
-};
+use super::style::{Cell, Paint, Style, cell, cut, painted, table, tame};
 
 mod decide;
 mod offer;
@@ -22,14 +19,14 @@ pub use decide::{Extent, approval, approvals, explanation, review, session, sess
 
 /// `MCP 2/3`: connected of wanted. Green when all are, red when none is, yellow between; nothing when none is wanted.
 #[must_use]
-pub fn mcp_line(servers: &[ServerView], style: Style) -> String {
+pub fn mcp_line(servers: &[api::Server], style: Style) -> String {
     let wanted = servers
         .iter()
         .filter(|server| server.state.is_wanted())
         .count();
     let connected = servers
         .iter()
-        .filter(|server| server.state == ServerState::Connected)
+        .filter(|server| server.state == api::ServerState::Connected)
         .count();
     if wanted == 0 {
         return String::new();
@@ -43,7 +40,7 @@ pub fn mcp_line(servers: &[ServerView], style: Style) -> String {
 }
 
 #[must_use]
-pub fn servers(servers: &[ServerView], style: Style) -> String {
+pub fn servers(servers: &[api::Server], style: Style) -> String {
     if servers.is_empty() {
         return "No servers yet. Add one with: portcullis servers add ID --command CMD -- ARGS…\n"
             .to_owned();
@@ -69,7 +66,7 @@ pub fn servers(servers: &[ServerView], style: Style) -> String {
 /// The last lines of a program that does not connect say more than any note of ours.
 const STDERR_LINES: usize = 5;
 
-fn details(server: &ServerView, style: Style) -> String {
+fn details(server: &api::Server, style: Style) -> String {
     let id = tame(&server.id);
     let mut out: String = server
         .remarks
@@ -94,19 +91,21 @@ fn details(server: &ServerView, style: Style) -> String {
     out
 }
 
-fn server_row(server: &ServerView) -> Vec<Cell> {
+fn server_row(server: &api::Server) -> Vec<Cell> {
     let state = match server.state {
-        ServerState::Connected => Paint::Green,
-        ServerState::Failed | ServerState::Blocked => Paint::Red,
-        ServerState::Connecting | ServerState::Disconnected | ServerState::Unknown => Paint::Yellow,
-        ServerState::Disabled | ServerState::Skipped => Paint::Dim,
+        api::ServerState::Connected => Paint::Green,
+        api::ServerState::Failed | api::ServerState::Blocked => Paint::Red,
+        api::ServerState::Connecting
+        | api::ServerState::Disconnected
+        | api::ServerState::Unknown => Paint::Yellow,
+        api::ServerState::Disabled | api::ServerState::Skipped => Paint::Dim,
     };
     let level = match (&server.blocked, &server.classification) {
         (Some(_), _) => painted("BLOCKED", Paint::Red),
         (None, Some(level)) => cell(level),
         (None, None) => painted("UNTRUSTED", Paint::Yellow),
     };
-    let known = server.state == ServerState::Connected;
+    let known = server.state == api::ServerState::Connected;
     let count = |number: u64| {
         if known {
             number.to_string()
@@ -130,28 +129,29 @@ fn server_row(server: &ServerView) -> Vec<Cell> {
 }
 
 /// What a person would want to know next about a server.
-fn note(server: &ServerView) -> String {
+fn note(server: &api::Server) -> String {
     let error = server.last_error.as_deref().unwrap_or_default();
     if let Some(reason) = &server.blocked {
         return reason.clone();
     }
     match server.state {
-        ServerState::Connected if server.classification.is_none() => {
+        api::ServerState::Connected if server.classification.is_none() => {
             format!(
                 "cannot be called; portcullis servers classify {} LEVEL",
                 server.id
             )
         }
-        ServerState::Connected if server.quarantined > 0 => {
+        api::ServerState::Connected if server.quarantined > 0 => {
             format!(
                 "{} to review; portcullis servers review {}",
                 server.quarantined, server.id
             )
         }
-        ServerState::Connected if server.open_world == Some(true) => "open world".to_owned(),
-        ServerState::Connected => String::new(),
-        ServerState::Failed => format!("{error}; portcullis servers retry {}", server.id),
-        ServerState::Connecting | ServerState::Disconnected => match server.next_retry_ms {
+        api::ServerState::Connected if server.open_world == Some(true) => "open world".to_owned(),
+        api::ServerState::Connected => String::new(),
+        api::ServerState::Failed => format!("{error}; portcullis servers retry {}", server.id),
+        api::ServerState::Connecting | api::ServerState::Disconnected => match server.next_retry_ms
+        {
             Some(ms) => format!(
                 "attempt {} in {}s: {error}",
                 server.attempt + 1,
@@ -159,8 +159,10 @@ fn note(server: &ServerView) -> String {
             ),
             None => error.to_owned(),
         },
-        ServerState::Disabled => format!("portcullis servers enable {}", server.id),
-        ServerState::Blocked | ServerState::Skipped | ServerState::Unknown => error.to_owned(),
+        api::ServerState::Disabled => format!("portcullis servers enable {}", server.id),
+        api::ServerState::Blocked | api::ServerState::Skipped | api::ServerState::Unknown => {
+            error.to_owned()
+        }
     }
 }
 
@@ -168,11 +170,11 @@ fn note(server: &ServerView) -> String {
 const LONGEST_NAME: usize = 64;
 
 #[must_use]
-pub fn tools(tools: &[ToolView], style: Style) -> String {
+pub fn tools(tools: &[api::Tool], style: Style) -> String {
     if tools.is_empty() {
         return "No tools. `portcullis servers list` shows what is connected.\n".to_owned();
     }
-    let (left_out, callable): (Vec<&ToolView>, Vec<&ToolView>) =
+    let (left_out, callable): (Vec<&api::Tool>, Vec<&api::Tool>) =
         tools.iter().partition(|tool| tool.left_out.is_some());
     let rows: Vec<Vec<Cell>> = callable
         .iter()
@@ -228,7 +230,7 @@ pub fn tools(tools: &[ToolView], style: Style) -> String {
 }
 
 /// One line about an identity provider.
-fn provider(issuer: &IssuerView, style: Style) -> String {
+fn provider(issuer: &api::Issuer, style: Style) -> String {
     let name = tame(&issuer.issuer);
     let line = match (&issuer.last_error, issuer.usable) {
         (None, _) => return format!("tokens  of {name}, {} keys\n", issuer.keys),
@@ -245,7 +247,7 @@ fn provider(issuer: &IssuerView, style: Style) -> String {
 }
 
 #[must_use]
-pub fn status(status: &StatusView, style: Style) -> String {
+pub fn status(status: &api::Status, style: Style) -> String {
     let mut out = String::new();
     let up = span(status.uptime_ms / 1_000);
     let title = style.paint(
@@ -274,7 +276,7 @@ pub fn status(status: &StatusView, style: Style) -> String {
     for issuer in status.oauth.iter().flat_map(|oauth| &oauth.issuers) {
         out.push_str(&provider(issuer, style));
     }
-    let calls = status.calls;
+    let calls = &status.calls;
     out.push_str(&format!(
         "calls   {} answered, {} refused, {} failed, {} in flight\n",
         calls.answered, calls.refused, calls.failed, calls.in_flight
@@ -334,7 +336,7 @@ pub fn status(status: &StatusView, style: Style) -> String {
     out
 }
 
-fn worker(status: &StatusView, style: Style) -> String {
+fn worker(status: &api::Status, style: Style) -> String {
     let worker = &status.worker;
     let pid = worker.pid.map_or_else(
         || style.paint("not running", Paint::Red),
@@ -369,10 +371,6 @@ pub fn tokens(credentials: &[Credential], style: Style) -> String {
     let rows: Vec<Vec<Cell>> = credentials
         .iter()
         .map(|credential| {
-            let role = match credential.role {
-                Role::Client => "client",
-                Role::Operator => "operator",
-            };
             let state = if credential.revoked {
                 painted("revoked", Paint::Red)
             } else {
@@ -386,7 +384,7 @@ pub fn tokens(credentials: &[Credential], style: Style) -> String {
             vec![
                 painted(&credential.id, Paint::Bold),
                 cell(&credential.name),
-                cell(role),
+                cell(credential.role.as_str()),
                 state,
                 cell(view_name(credential.view)),
                 cell(utc(credential.created)),

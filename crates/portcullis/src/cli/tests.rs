@@ -2,10 +2,6 @@ use clap::{CommandFactory as _, Parser as _};
 
 use super::{
     args::{self, ColorChoice, Servers, Token},
-    model::{
-        CallCounts, CallerView, ConfinementView, IssuerView, LedgerView, OAuthView, ServerState,
-        ServerView, StatusView, ToolView, WorkerView,
-    },
     style::{Style, cut, tame},
     *,
 };
@@ -228,46 +224,46 @@ fn exit_codes_are_distinct_and_in_the_help() {
     assert_eq!(codes.len(), Exit::ALL.len());
 }
 
-fn server(id: &str, state: ServerState) -> ServerView {
+fn server(id: &str, state: api::ServerState) -> api::Server {
     let classification = Some("PUBLIC".to_owned());
-    ServerView {
+    api::Server {
         id: id.to_owned(),
         state,
         transport: "stdio".to_owned(),
         classification,
-        ..ServerView::default()
+        ..api::Server::default()
     }
 }
 
-fn fleet() -> Vec<ServerView> {
+fn fleet() -> Vec<api::Server> {
     vec![
-        ServerView {
+        api::Server {
             protocol: Some("2025-11-25".to_owned()),
             tools: 12,
             confined: Some("own process group, cleared environment".to_owned()),
-            ..server("github", ServerState::Connected)
+            ..server("github", api::ServerState::Connected)
         },
-        ServerView {
+        api::Server {
             classification: None,
             tools: 2,
-            ..server("time", ServerState::Connected)
+            ..server("time", api::ServerState::Connected)
         },
-        ServerView {
+        api::Server {
             last_error: Some("connection refused\u{1b}[2J".to_owned()),
             attempt: 3,
             next_retry_ms: Some(7_200),
             transport: "http".to_owned(),
-            ..server("search", ServerState::Disconnected)
+            ..server("search", api::ServerState::Disconnected)
         },
-        ServerView {
+        api::Server {
             last_error: Some("no such program: npx".to_owned()),
-            ..server("fs", ServerState::Failed)
+            ..server("fs", api::ServerState::Failed)
         },
-        server("old", ServerState::Disabled),
-        ServerView {
+        server("old", api::ServerState::Disabled),
+        api::Server {
             transport: String::new(),
             last_error: Some("it has neither `command` nor `url`".to_owned()),
-            ..server("empty", ServerState::Skipped)
+            ..server("empty", api::ServerState::Skipped)
         },
     ]
 }
@@ -296,10 +292,10 @@ fn what_a_failing_program_said_is_shown_below() {
             .map(|line| format!("line {line}\u{1b}[31m\n"))
             .collect(),
     );
-    let failing = ServerView {
+    let failing = api::Server {
         stderr,
         remarks: vec!["the tool `a b` is not shown".to_owned()],
-        ..server("fs", ServerState::Failed)
+        ..server("fs", api::ServerState::Failed)
     };
     let text = render::servers(&[failing], Style::PLAIN);
     let below: String = text
@@ -329,11 +325,11 @@ fn the_mcp_line_counts_and_colours() {
         color: true,
         width: 80,
     };
-    let line = |states: &[ServerState]| {
+    let line = |states: &[api::ServerState]| {
         let servers: Vec<_> = states.iter().map(|state| server("a", *state)).collect();
         render::mcp_line(&servers, color)
     };
-    use ServerState::{Connected, Connecting, Disabled, Failed, Skipped};
+    use api::ServerState::{Connected, Connecting, Disabled, Failed, Skipped};
     assert_eq!(
         line(&[Connected, Connected, Disabled]),
         "\u{1b}[32mMCP 2/2\u{1b}[0m"
@@ -348,14 +344,14 @@ fn the_mcp_line_counts_and_colours() {
 
 #[test]
 fn tools_as_a_table() {
-    let tool = |name: &str, permission: &str, description: &str| ToolView {
+    let tool = |name: &str, permission: &str, description: &str| api::Tool {
         name: name.to_owned(),
         permission: permission.to_owned(),
         description: Some(description.to_owned()),
-        ..ToolView::default()
+        ..api::Tool::default()
     };
     let tools = [
-        ToolView {
+        api::Tool {
             effect: "read".to_owned(),
             open_world: Some(false),
             ..tool(
@@ -369,7 +365,7 @@ fn tools_as_a_table() {
             "blocked",
             "\u{202e}Deletes\u{7} a repository",
         ),
-        ToolView {
+        api::Tool {
             quarantined: true,
             ..tool("github__new", "permitted", "")
         },
@@ -387,22 +383,23 @@ github__new          to review   -       -
 
 #[test]
 fn status_tells_of_providers_and_their_trouble() {
-    let issuer = |last_error: Option<&str>, usable| IssuerView {
+    let issuer = |last_error: Option<&str>, usable| api::Issuer {
         issuer: "https://id.example".into(),
         keys: 2,
+        jwks_url: None,
         age_ms: Some(125_000),
         last_error: last_error.map(str::to_owned),
         usable,
     };
-    let shown = |issuer: IssuerView| {
-        let oauth = OAuthView {
+    let shown = |issuer: api::Issuer| {
+        let oauth = api::OAuth {
             issuers: vec![issuer],
-            ..OAuthView::default()
+            ..api::OAuth::default()
         };
         let text = render::status(
-            &StatusView {
+            &api::Status {
                 oauth: Some(oauth),
-                ..StatusView::default()
+                ..api::Status::default()
             },
             Style::PLAIN,
         );
@@ -424,7 +421,7 @@ fn status_tells_of_providers_and_their_trouble() {
 
 #[test]
 fn status_on_one_screen() {
-    let status = StatusView {
+    let status = api::Status {
         version: "0.1.0".to_owned(),
         pid: 42,
         url: "http://127.0.0.1:7878/mcp".to_owned(),
@@ -432,36 +429,36 @@ fn status_on_one_screen() {
         awaiting_restart: Vec::new(),
         authentication: "bearer".to_owned(),
         oauth: None,
-        servers: vec![server("a", ServerState::Connected)],
-        callers: vec![CallerView {
+        servers: vec![server("a", api::ServerState::Connected)],
+        callers: vec![api::Caller {
             id: "1f2e3d4c".into(),
             name: "laptop".into(),
             label: "CONFIDENTIAL".into(),
         }],
-        calls: CallCounts {
+        calls: api::Calls {
             in_flight: 1,
             answered: 20,
             refused: 3,
-            failed: 0,
+            ..api::Calls::default()
         },
         bundle: String::new(),
         pending_approvals: 0,
-        ledger: LedgerView {
+        ledger: api::Ledger {
             path: "/h/ledger".into(),
             records: 46,
             broken: None,
         },
         sinks: vec![],
-        worker: WorkerView {
+        worker: api::Worker {
             pid: Some(43),
             restarts: 0,
             confinement: vec![
-                ConfinementView {
+                api::Confinement {
                     name: "seccomp".into(),
                     applied: true,
                     detail: String::new(),
                 },
-                ConfinementView {
+                api::Confinement {
                     name: "landlock".into(),
                     applied: false,
                     detail: "kernel has none".into(),
@@ -485,13 +482,13 @@ CALLER  ID        HAS SEEN
 laptop  1f2e3d4c  CONFIDENTIAL
 "
     );
-    let broken = StatusView {
-        ledger: LedgerView {
+    let broken = api::Status {
+        ledger: api::Ledger {
             broken: Some("disk full".into()),
-            ..LedgerView::default()
+            ..api::Ledger::default()
         },
         authentication: "none".into(),
-        ..StatusView::default()
+        ..api::Status::default()
     };
     let text = render::status(&broken, Style::PLAIN);
     assert!(
@@ -508,8 +505,8 @@ laptop  1f2e3d4c  CONFIDENTIAL
 fn answers_of_other_versions_are_read() {
     let json =
         r#"{"version":"9","servers":[{"id":"a","state":"hibernating","novel":1}],"more":{}}"#;
-    let status: StatusView = serde_json::from_str(json).unwrap();
-    assert_eq!(status.servers[0].state, ServerState::Unknown);
+    let status: api::Status = serde_json::from_str(json).unwrap();
+    assert_eq!(status.servers[0].state, api::ServerState::Unknown);
 }
 
 #[test]

@@ -19,6 +19,11 @@ impl When {
         })
     }
 
+    /// The text itself, where it is a time.
+    pub fn checked(text: &str) -> Result<String, String> {
+        Self::parse(text).map(|_| text.to_owned())
+    }
+
     /// In milliseconds since 1970, when it is `now_ms`.
     #[must_use]
     pub fn ms(self, now_ms: u64) -> u64 {

@@ -1,6 +1,6 @@
 //! Every value in force, and where it came from.
 
-use serde::Serialize;
+pub use api::ConfigValue as Explained;
 use serde_json::json;
 
 use super::{
@@ -9,17 +9,6 @@ use super::{
     keys::{self, Key, Kind},
     tree::{Node, Value},
 };
-
-/// One value in force.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Explained {
-    pub key: String,
-    pub value: String,
-    /// `portcullis.yaml:12`, `default`, or the option that set it.
-    pub origin: String,
-    /// The gate that runs goes on with another value until it is started anew.
-    pub awaiting_restart: bool,
-}
 
 /// A value set outside the file, such as by `--listen`.
 #[derive(Debug, Clone)]

@@ -15,9 +15,6 @@ use super::{
     units,
 };
 
-/// The longest reason that is kept.
-const MAX_REASON: usize = 500;
-
 /// The reason, where the server is blocked.
 pub(super) fn blocked(
     fields: Fields<'_>,
@@ -33,8 +30,11 @@ pub(super) fn blocked(
             what,
             "write why, as in `blocked: \"leaks tokens\"`; to unblock, remove the key",
         ));
-    } else if text.chars().count() > MAX_REASON {
-        let what = format!("`{path}.blocked` is longer than {MAX_REASON} characters");
+    } else if text.chars().count() > api::MAX_REASON {
+        let what = format!(
+            "`{path}.blocked` is longer than {} characters",
+            api::MAX_REASON
+        );
         findings.push(Finding::error(node.place, what, "say it in one sentence"));
     }
     Some(text.to_owned())

@@ -16,7 +16,7 @@ use crate::{
     tokens,
 };
 
-pub(super) fn run(
+pub(crate) fn run(
     args: &args::ConnectAccount,
     home: &Home,
     screen: &mut Screen<'_>,

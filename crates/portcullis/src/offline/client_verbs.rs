@@ -16,7 +16,7 @@ use crate::{
 /// Stands where the token belongs, until somebody wants to see it.
 const PLACE: &str = "TOKEN";
 
-pub(super) fn run(
+pub(crate) fn run(
     verb: &args::Clients,
     given_home: Option<&Path>,
     home: &Home,

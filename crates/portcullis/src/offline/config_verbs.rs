@@ -4,15 +4,15 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{Screen, Trouble, load, mistakes_in_named_files};
+use super::{Screen, Trouble, load};
 use crate::{
     cli::{Exit, args, render},
-    config::{self, LoadError, Report},
-    contexts,
+    config::{self, Report},
+    from_files,
     home::Home,
 };
 
-pub(super) fn run(
+pub(crate) fn run(
     verb: &args::Config,
     home: &Home,
     screen: &mut Screen<'_>,
@@ -54,26 +54,12 @@ pub(crate) fn explain(
 /// All findings are the answer, so they go to the screen; the exit code says whether the file can be used.
 fn check(args: &args::ConfigFile, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let file = args.file.clone().unwrap_or_else(|| home.config_file());
-    let (report, servers) = match config::load(&file) {
-        Ok((raw, resolved)) => {
-            let mut named = mistakes_in_named_files(&resolved);
-            named.extend(contexts::idle(&resolved));
-            let servers = resolved.servers.len();
-            (
-                raw.report(resolved.warnings.into_iter().chain(named).collect()),
-                servers,
-            )
-        }
-        Err(LoadError::Invalid(report)) => (report, 0),
-        Err(error @ LoadError::Read { .. }) => return Err(Trouble::usage(error)),
-    };
-    let bad = report.has_errors();
-    let text = summary(&report, servers, bad);
-    screen.show(&json!({ "ok": !bad, "file": report.file, "servers": servers, "findings": report.findings }), &text)?;
-    Ok(if bad { Exit::Usage } else { Exit::Done })
+    let (check, report) = from_files::check_config(&file)?;
+    screen.show(&check, &summary(&report, check.servers, !check.ok))?;
+    Ok(if check.ok { Exit::Done } else { Exit::Usage })
 }
 
-fn summary(report: &Report, servers: usize, bad: bool) -> String {
+fn summary(report: &Report, servers: u64, bad: bool) -> String {
     let findings = if report.findings.is_empty() {
         String::new()
     } else {
@@ -84,12 +70,12 @@ fn summary(report: &Report, servers: usize, bad: bool) -> String {
         .iter()
         .filter(|finding| finding.severity == config::Severity::Error)
         .count();
-    let plural = |count: usize| if count == 1 { "" } else { "s" };
+    let plural = |count: u64| if count == 1 { "" } else { "s" };
     let verdict = if bad {
         format!(
             "{}: {errors} mistake{}, nothing is applied",
             report.file,
-            plural(errors)
+            plural(errors as u64)
         )
     } else {
         format!("{}: good, {servers} server{}", report.file, plural(servers))

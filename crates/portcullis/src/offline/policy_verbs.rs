@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use policy::cedar::{self, Bundle, Changed, Decision, Problem, Recorded, cases};
+use policy::cedar::{Bundle, Changed, Decision, Recorded, cases};
 use serde_json::{Value, json};
 
 use super::{
@@ -19,27 +19,13 @@ use crate::{
         style::{Cell, Paint, cell, painted, table, tame},
     },
     config::Resolved,
+    from_files,
     home::Home,
     policies::{self, BundleError},
 };
 
 /// A file of cases is written by people; more than this is not.
 const MAX_CASES: u64 = 16 << 20;
-
-/// `None` for the verb that asks the gate.
-pub(super) fn run(
-    verb: &args::Policy,
-    home: &Home,
-    screen: &mut Screen<'_>,
-) -> Option<Result<Exit, Trouble>> {
-    Some(match verb {
-        args::Policy::Check(args) => check(args.path.as_deref(), home, screen),
-        args::Policy::Test(args) => test(args, home, screen),
-        args::Policy::Diff(args) => diff(args, home, screen),
-        args::Policy::Suggest(args) => suggest(args, home, screen),
-        args::Policy::Explain(_) => return None,
-    })
-}
 
 fn configured(home: &Home) -> Result<Resolved, Trouble> {
     load(&home.config_file()).map(|(_, resolved)| resolved)
@@ -55,48 +41,43 @@ fn bundle(path: Option<&Path>, home: &Home) -> Result<Bundle, Trouble> {
 }
 
 /// All problems are the answer, so they go to the screen; the exit code says whether the bundle can be used.
-fn check(path: Option<&Path>, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(crate) fn check(
+    path: Option<&Path>,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let loaded = match path {
         Some(path) => policies::named(path),
         None => policies::load(&configured(home)?.bundle),
     };
-    match loaded {
+    let text = match &loaded {
         Ok(bundle) => {
-            let document = json!({ "ok": true, "bundle": bundle.version(), "policies": bundle.policy_count(), "problems": [] });
             let count = bundle.policy_count();
             let plural = if count == 1 { "policy" } else { "policies" };
-            screen.show(
-                &document,
-                &format!("{}: good, {count} {plural}\n", tame(bundle.version())),
-            )?;
-            Ok(Exit::Done)
+            format!("{}: good, {count} {plural}\n", tame(bundle.version()))
         }
         Err(BundleError::Wrong(problems)) => {
-            let document = json!({ "ok": false, "problems": problems.iter().map(problem_json).collect::<Vec<_>>() });
             let count = problems.len();
             let plural = if count == 1 { "mistake" } else { "mistakes" };
             let text: String = problems
                 .iter()
                 .map(|problem| format!("{problem}\n\n"))
                 .collect();
-            screen.show(
-                &document,
-                &format!("{text}{count} {plural}; the bundle cannot be used\n"),
-            )?;
-            Ok(Exit::Usage)
+            format!("{text}{count} {plural}; the bundle cannot be used\n")
         }
-        Err(error) => Err(Trouble::usage(error)),
-    }
-}
-
-fn problem_json(problem: &Problem) -> Value {
-    json!({
-        "file": problem.file, "line": problem.line, "column": problem.column, "message": problem.message, "fix": problem.fix,
-    })
+        Err(_) => String::new(),
+    };
+    let check = from_files::check_policy(loaded)?;
+    screen.show(&check, &text)?;
+    Ok(if check.ok { Exit::Done } else { Exit::Usage })
 }
 
 /// Exit 1 when a case is not as expected.
-fn test(args: &args::PolicyTest, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(crate) fn test(
+    args: &args::PolicyTest,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let bundle = bundle(args.bundle.as_deref(), home)?;
     let shown = args.file.display().to_string();
     let unreadable =
@@ -173,54 +154,22 @@ fn since(span: Option<Duration>) -> u64 {
     })
 }
 
-fn diff(args: &args::PolicyDiff, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(crate) fn diff(
+    args: &args::PolicyDiff,
+    home: &Home,
+    screen: &mut Screen<'_>,
+) -> Result<Exit, Trouble> {
     let resolved = configured(home)?;
-    let now = policies::load(&resolved.bundle).map_err(Trouble::usage)?;
     let candidate = policies::named(&args.path).map_err(Trouble::usage)?;
     let wanted = Wanted {
         caller: args.caller.as_deref(),
         since_ms: since(args.since),
     };
     let calls = recorded::read(home, &resolved, &wanted)?;
-    let changed = cedar::diff(&calls.calls, &now, &candidate);
-    let document = json!({
-        "before": now.version(),
-        "after": candidate.version(),
-        "calls": calls.calls.len(),
-        "changed": changed.iter().map(|change| changed_json(change, &calls)).collect::<Vec<_>>(),
-        "stopped_before": calls.stopped_before,
-        "unknown": calls.unknown,
-    });
-    screen.show(
-        &document,
-        &render_diff(
-            &changed,
-            &calls,
-            now.version(),
-            candidate.version(),
-            screen.style,
-        ),
-    )?;
+    let (diff, changed) = from_files::diff_policy(home, &candidate, &calls)?;
+    let text = render_diff(&changed, &calls, &diff.before, &diff.after, screen.style);
+    screen.show(&diff, &text)?;
     Ok(Exit::Done)
-}
-
-fn changed_json(change: &Changed, calls: &Calls) -> Value {
-    let call = calls.calls.iter().find(|call| call.id == change.id);
-    let policies = |decision: &Decision| {
-        decision
-            .notes()
-            .iter()
-            .map(|note| note.policy.clone())
-            .collect::<Vec<_>>()
-    };
-    json!({
-        "call": change.id,
-        "caller": call.map(|call| &call.caller),
-        "server": call.map(|call| &call.server),
-        "target": call.map(|call| &call.target),
-        "before": { "decision": change.before.as_str(), "policies": policies(&change.before) },
-        "after": { "decision": change.after.as_str(), "policies": policies(&change.after) },
-    })
 }
 
 fn render_diff(
@@ -281,25 +230,7 @@ fn render_diff(
             )
         }
     });
-    out.push_str(&left_out(calls));
-    out
-}
-
-/// What no bundle could be asked about, so that nobody takes silence for agreement.
-fn left_out(calls: &Calls) -> String {
-    let mut out = String::new();
-    if calls.stopped_before > 0 {
-        out.push_str(&format!(
-            "Not judged: {} that checks before the policies had stopped.\n",
-            calls.stopped_before
-        ));
-    }
-    if calls.unknown > 0 {
-        out.push_str(&format!(
-            "Not judged: {} whose arguments were not kept, or whose server is gone.\n",
-            calls.unknown
-        ));
-    }
+    out.push_str(&calls.left_out());
     out
 }
 
@@ -312,7 +243,7 @@ fn decision(decision: &Decision) -> Cell {
 }
 
 /// The bundle itself goes to standard output, so that it can be sent to a file; what was left out stands in it.
-fn suggest(
+pub(crate) fn suggest(
     args: &args::PolicySuggest,
     home: &Home,
     screen: &mut Screen<'_>,
@@ -323,23 +254,7 @@ fn suggest(
         since_ms: since(args.since),
     };
     let calls = recorded::read(home, &resolved, &wanted)?;
-    if calls.calls.is_empty() {
-        return Err(Trouble::failed(
-            format!(
-                "there are no recorded calls to write a bundle from\n{}",
-                left_out(&calls)
-            )
-            .trim_end(),
-        ));
-    }
-    let comments: String = left_out(&calls)
-        .lines()
-        .map(|line| format!("// {line}\n"))
-        .collect();
-    let text = cedar::suggest(&calls.calls) + &comments;
-    screen.show(
-        &json!({ "calls": calls.calls.len(), "unknown": calls.unknown, "bundle": text }),
-        &text,
-    )?;
+    let suggested = from_files::suggest_policy(&calls)?;
+    screen.show(&suggested, &suggested.bundle)?;
     Ok(Exit::Done)
 }

@@ -19,23 +19,43 @@ use crate::{
 
 /// Which calls.
 #[derive(Debug, Default)]
-pub(super) struct Wanted<'a> {
+pub(crate) struct Wanted<'a> {
     /// A credential's id or name.
-    pub(super) caller: Option<&'a str>,
-    pub(super) since_ms: u64,
+    pub(crate) caller: Option<&'a str>,
+    pub(crate) since_ms: u64,
 }
 
 /// The calls that a bundle can be asked about, and how many it cannot.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
-    pub(super) calls: Vec<Recorded>,
+pub(crate) struct Calls {
+    pub(crate) calls: Vec<Recorded>,
     /// Stopped by a check before the policies, which no bundle changes.
-    pub(super) stopped_before: usize,
+    pub(crate) stopped_before: usize,
     /// Arguments were not kept, or the server is not in the configuration any more.
-    pub(super) unknown: usize,
+    pub(crate) unknown: usize,
 }
 
-pub(super) fn read(
+impl Calls {
+    /// What no bundle could be asked about, so that nobody takes silence for agreement.
+    pub(crate) fn left_out(&self) -> String {
+        let mut out = String::new();
+        if self.stopped_before > 0 {
+            out.push_str(&format!(
+                "Not judged: {} that checks before the policies had stopped.\n",
+                self.stopped_before
+            ));
+        }
+        if self.unknown > 0 {
+            out.push_str(&format!(
+                "Not judged: {} whose arguments were not kept, or whose server is gone.\n",
+                self.unknown
+            ));
+        }
+        out
+    }
+}
+
+pub(crate) fn read(
     home: &Home,
     resolved: &Resolved,
     wanted: &Wanted<'_>,

@@ -15,7 +15,7 @@ use crate::{
 /// Longer than any secret, short enough to refuse a pipe that never ends.
 const MAX_SECRET: u64 = 1 << 20;
 
-pub(super) fn run(
+pub(crate) fn run(
     verb: &args::Secret,
     home: &Home,
     screen: &mut Screen<'_>,

@@ -6,10 +6,7 @@ use serde_json::json;
 
 use super::{Screen, Trouble, adding, record};
 use crate::{
-    cli::{
-        Exit, args,
-        model::{ServerState, ServerView},
-    },
+    cli::{Exit, args},
     config::{
         self, HttpKind, Resolved, State, Transport,
         edit::{self, EditError, NewServer, NewTransport},
@@ -18,22 +15,20 @@ use crate::{
     private_file,
 };
 
-/// `None` for the verbs that ask the gate.
-pub(super) fn run(
+/// Edits the file of the home.
+pub(crate) fn run(
     verb: &args::Servers,
     home: &Home,
     screen: &mut Screen<'_>,
-) -> Option<Result<Exit, Trouble>> {
+) -> Result<Exit, Trouble> {
     if let args::Servers::Edit(args) = verb
         && is_without_changes(args)
     {
-        return Some(Err(nothing_to_change(args, home)));
+        return Err(nothing_to_change(args, home));
     }
-    let planned = Planned::of(verb)?;
+    let planned = Planned::of(verb).ok_or_else(|| Trouble::failed("this verb edits nothing"))?;
     if let args::Servers::Add(args) = verb {
-        if let Err(trouble) = adding::refuse_sentence(args.command.as_deref()) {
-            return Some(Err(trouble));
-        }
+        adding::refuse_sentence(args.command.as_deref())?;
         let doubts = adding::doubts(args.command.as_deref(), &adding::values(args), home);
         doubts.iter().for_each(|doubt| screen.warn(doubt));
     }
@@ -43,26 +38,27 @@ pub(super) fn run(
         args::Servers::Classify(_) => true,
         _ => false,
     };
-    Some(planned.carry_out(home, classified).and_then(|resolved| {
-        let (id, done) = (planned.id, planned.done);
-        let untrusted = resolved.server(id).is_some_and(|server| server.classification.is_none());
-        let advice = match done {
-            "added" if untrusted => {
-                format!("It has no classification yet, so none of its tools can be called: portcullis servers classify {id} LEVEL\n")
-            }
-            "added" | "classified" if is_waiting(home, id) => format!(
-                "No gate runs, so nobody has seen what it offers. When one does, look and approve:\n  portcullis servers review {id}\n  \
-                 portcullis servers approve {id}\n"
-            ),
-            _ => String::new(),
-        };
-        let file = home.config_file();
-        screen.show(
-            &json!({ "server": id, "done": done, "file": file }),
-            &format!("Server {id} {done} in {}.\n{advice}", file.display()),
-        )?;
-        Ok(Exit::Done)
-    }))
+    let resolved = planned.carry_out(home, classified)?;
+    let (id, done) = (planned.id, planned.done);
+    let untrusted = resolved
+        .server(id)
+        .is_some_and(|server| server.classification.is_none());
+    let advice = match done {
+        "added" if untrusted => format!(
+            "It has no classification yet, so none of its tools can be called: portcullis servers classify {id} LEVEL\n"
+        ),
+        "added" | "classified" if is_waiting(home, id) => format!(
+            "No gate runs, so nobody has seen what it offers. When one does, look and approve:\n  portcullis servers review {id}\n  \
+             portcullis servers approve {id}\n"
+        ),
+        _ => String::new(),
+    };
+    let file = home.config_file();
+    screen.show(
+        &json!({ "server": id, "done": done, "file": file }),
+        &format!("Server {id} {done} in {}.\n{advice}", file.display()),
+    )?;
+    Ok(Exit::Done)
 }
 
 /// An edit of the file by a person at this machine.
@@ -196,7 +192,8 @@ impl<'a> Planned<'a> {
 fn withhold(home: &Home, id: &str) -> Result<(), Trouble> {
     let id = vocab::ServerId::parse(id).map_err(Trouble::usage)?;
     gateway::Pins::open(home.lock_file())
-        .and_then(|pins| pins.withhold(&id))
+        .map_err(Trouble::failed)?
+        .withhold(&id)
         .map_err(Trouble::failed)
 }
 
@@ -331,16 +328,16 @@ pub fn first_config(home: &Home) -> Result<bool, Trouble> {
 
 /// The servers as the file has them, for when no gate runs that could say more.
 #[must_use]
-pub fn configured(resolved: &Resolved) -> Vec<ServerView> {
+pub fn configured(resolved: &Resolved) -> Vec<api::Server> {
     let view = |server: &config::ServerEntry| {
         let (state, note) = match &server.state {
-            _ if server.blocked.is_some() => (ServerState::Blocked, None),
+            _ if server.blocked.is_some() => (api::ServerState::Blocked, None),
             State::Enabled => (
-                ServerState::Disconnected,
+                api::ServerState::Disconnected,
                 Some("the gate is not running".to_owned()),
             ),
-            State::Disabled => (ServerState::Disabled, None),
-            State::Skipped(reason) => (ServerState::Skipped, Some(reason.clone())),
+            State::Disabled => (api::ServerState::Disabled, None),
+            State::Skipped(reason) => (api::ServerState::Skipped, Some(reason.clone())),
         };
         let transport = match &server.transport {
             Transport::Stdio(_) => "stdio",
@@ -348,14 +345,14 @@ pub fn configured(resolved: &Resolved) -> Vec<ServerView> {
             Transport::Http(_) => "http",
             Transport::Missing => "",
         };
-        ServerView {
+        api::Server {
             id: server.id.to_string(),
             state,
             transport: transport.to_owned(),
             classification: server.classification.map(|level| level.to_string()),
             blocked: server.blocked.clone(),
             last_error: note,
-            ..ServerView::default()
+            ..api::Server::default()
         }
     };
     resolved.servers.iter().map(view).collect()

@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-pub(super) fn run(
+pub(crate) fn run(
     verb: &args::Token,
     given_home: Option<&Path>,
     home: &Home,
@@ -28,10 +28,9 @@ pub(super) fn run(
     let file = home.tokens_file();
     match verb {
         args::Token::New(args) => {
-            let role = if args.operator {
-                Role::Operator
-            } else {
-                Role::Client
+            let role = match args.operator {
+                true => Role::Operator,
+                false => args.role.unwrap_or_default(),
             };
             let new = NewCredential {
                 view: args.view.into(),
@@ -176,11 +175,7 @@ fn doubts(home: &Home, args: &args::TokenNew) -> Vec<String> {
 
 /// On record at once where no gate runs; one that runs records what it applies.
 fn note(home: &Home, action: &str, credential: &Credential) -> Result<(), Trouble> {
-    let role = if credential.role == Role::Operator {
-        "operator"
-    } else {
-        "client"
-    };
+    let role = credential.role;
     let detail = format!("{role} `{}`", credential.name);
     let change = audit::Change {
         action,

@@ -6,10 +6,10 @@ use audit::{Body, Filter, Record};
 use serde_json::Value;
 
 use crate::{
-    caller_names::CallerNames,
     cli::{Exit, args, pretty::pretty},
     home::Home,
     offline::{Screen, Trouble},
+    tokens,
 };
 
 mod keep;
@@ -22,7 +22,7 @@ mod verify;
 
 const POLL: Duration = Duration::from_millis(200);
 
-pub(super) fn run(
+pub(crate) fn run(
     verb: &args::Audit,
     home: &Home,
     screen: &mut Screen<'_>,
@@ -77,7 +77,7 @@ fn show(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble>
         .iter()
         .filter_map(|record| serde_json::to_value(record).ok())
         .collect();
-    let names = CallerNames::of(home);
+    let names = tokens::caller_names(home);
     let named: Vec<Record> = records
         .iter()
         .map(|record| names.in_record(record))

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     chosen_credential,
-    cli::{Exit, args, model::ApprovalView, style::tame},
+    cli::{Exit, args, style::tame},
     home::Home,
     offline::{Screen, Trouble},
     out_file,
@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(700);
 
 const REVISION: &str = "2026-07-28";
 
-pub(super) fn run(
+pub(crate) fn run(
     args: &args::Call,
     home: &Home,
     screen: &mut Screen<'_>,
@@ -96,7 +96,7 @@ impl Waiting {
 /// The latest question that waits, of the credential that this command line calls with.
 fn own_approval(home: &Home, caller: Option<&str>) -> Option<String> {
     let mut line = Line::as_operator(home).ok()?;
-    let approvals: Vec<ApprovalView> = line.ask("portcullis/approvals").ok()?;
+    let approvals = line.ask(api::ask::Approvals).ok()?;
     let own = approvals
         .into_iter()
         .filter(|approval| approval.state == "pending" && Some(&*approval.caller) == caller);

@@ -18,7 +18,7 @@ use crate::{
     offline::Trouble,
 };
 
-pub(super) fn run(args: &args::Connect, home: &Home) -> Result<Exit, Trouble> {
+pub(crate) fn run(args: &args::Connect, home: &Home) -> Result<Exit, Trouble> {
     let token = chosen_credential::chosen(&args.who, home)?;
     let (mut from_gate, to_gate) =
         Line::with_token(home, token, args.server.as_deref())?.into_parts();

@@ -5,20 +5,16 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use api::ask;
 use serde_json::{Value, json};
 
-use super::{Line, lineage, servers};
+use super::{Line, line::reason, lineage, servers};
 use crate::{
-    caller_names::CallerNames,
-    cli::{
-        Exit, args,
-        model::{ApprovalView, ExplainView, ReviewView, SessionView},
-        render,
-        style::tame,
-    },
+    cli::{Exit, args, render, style::tame},
     config::finding::nearest,
     home::Home,
     offline::{Screen, Trouble},
+    tokens,
 };
 
 /// How many of the results a session has read are shown with it.
@@ -27,26 +23,16 @@ const RECENT: usize = 10;
 const MOST_READ: usize = 100;
 
 /// The edits that a running gate makes itself, so that it records who and why. `None`: it is another verb, or no gate runs.
-pub(super) fn change_server(
+pub(crate) fn change_server(
     verb: &args::Servers,
     home: &Home,
     screen: &mut Screen<'_>,
 ) -> Result<Option<Exit>, Trouble> {
-    let (id, word, done, params) = match verb {
-        args::Servers::Classify(args) => (&args.id, "classify", "classified", json!({})),
-        args::Servers::Add(args) => (&args.id, "add", "added", json!({})),
-        args::Servers::Block(args) => (
-            &args.id,
-            "block",
-            "blocked",
-            json!({ "reason": args.reason }),
-        ),
-        args::Servers::Unblock(args) => (
-            &args.id,
-            "unblock",
-            "unblocked",
-            json!({ "reason": args.reason }),
-        ),
+    let id = match verb {
+        args::Servers::Classify(args) => &args.id,
+        args::Servers::Add(args) => &args.id,
+        args::Servers::Block(args) => &args.id,
+        args::Servers::Unblock(args) => &args.id,
         _ => return Ok(None),
     };
     let mut line = match Line::as_operator(home) {
@@ -61,7 +47,19 @@ pub(super) fn change_server(
     if let args::Servers::Classify(args) = verb {
         return servers::classify(args, &mut line, home, screen).map(Some);
     }
-    line.request(&format!("portcullis/servers/{id}/{word}"), &params)?;
+    let done = match verb {
+        args::Servers::Block(args) => {
+            let reason = reason(Some(&args.reason))?;
+            line.ask_for(ask::BlockServer, id, &api::MustReason { reason })?;
+            "blocked"
+        }
+        args::Servers::Unblock(args) => {
+            let reason = reason(args.reason.as_deref())?;
+            line.ask_for(ask::UnblockServer, id, &api::Reasoned { reason })?;
+            "unblocked"
+        }
+        _ => return Ok(None),
+    };
     let file = home.config_file();
     screen.show(
         &json!({ "server": id, "done": done, "file": file }),
@@ -72,7 +70,7 @@ pub(super) fn change_server(
 
 /// An id goes into a path, so it is looked up first; that also gives a better answer than "method not found".
 pub(super) fn known_server(line: &mut Line, id: &str) -> Result<(), Trouble> {
-    let servers: Vec<crate::cli::model::ServerView> = line.ask("portcullis/servers")?;
+    let servers = line.ask(ask::Servers)?;
     if servers.iter().any(|server| server.id == id) {
         return Ok(());
     }
@@ -83,14 +81,14 @@ pub(super) fn known_server(line: &mut Line, id: &str) -> Result<(), Trouble> {
     Err(Trouble::usage(format!("there is no server `{id}`{hint}")))
 }
 
-pub(super) fn review(
+pub(crate) fn review(
     args: &args::Review,
     home: &Home,
     screen: &mut Screen<'_>,
 ) -> Result<Exit, Trouble> {
     let (mut line, id) = (Line::as_operator(home)?, &args.id);
     known_server(&mut line, id)?;
-    let mut review: ReviewView = line.ask(&format!("portcullis/servers/{id}/definitions"))?;
+    let mut review = line.ask_for(ask::Definitions, id, &api::Nothing {})?;
     for name in &args.names {
         let names = || {
             review
@@ -117,24 +115,24 @@ pub(super) fn review(
     Ok(Exit::Done)
 }
 
-pub(super) fn approve_definitions(
+pub(crate) fn approve_definitions(
     args: &args::ApproveDefinitions,
     home: &Home,
     screen: &mut Screen<'_>,
 ) -> Result<Exit, Trouble> {
     let mut line = Line::as_operator(home)?;
     known_server(&mut line, &args.id)?;
-    let params = json!({ "names": args.names, "reason": args.reason });
-    let answer = line.request(&format!("portcullis/servers/{}/approve", args.id), &params)?;
-    let text = match answer.get("approved").and_then(Value::as_u64) {
-        Some(0) => format!("No definition of {} is waiting for approval.\n", args.id),
-        Some(1) => format!("Approved one definition of {}, as it is now.\n", args.id),
-        Some(count) => format!(
+    let approve = api::ApproveDefinitions {
+        names: Some(args.names.clone()),
+        seen: None,
+        reason: reason(args.reason.as_deref())?,
+    };
+    let answer = line.ask_for(ask::ApproveDefinitions, &args.id, &approve)?;
+    let text = match answer.approved {
+        0 => format!("No definition of {} is waiting for approval.\n", args.id),
+        1 => format!("Approved one definition of {}, as it is now.\n", args.id),
+        count => format!(
             "Approved {count} definitions of {}, as they are now.\n",
-            args.id
-        ),
-        None => format!(
-            "Approved the definitions of {}, as they are now.\n",
             args.id
         ),
     };
@@ -142,13 +140,13 @@ pub(super) fn approve_definitions(
     Ok(Exit::Done)
 }
 
-pub(super) fn session(
+pub(crate) fn session(
     verb: &args::Session,
     home: &Home,
     screen: &mut Screen<'_>,
 ) -> Result<Exit, Trouble> {
     let mut line = Line::as_operator(home)?;
-    let sessions: Vec<SessionView> = line.ask("portcullis/sessions")?;
+    let sessions = line.ask(ask::Sessions)?;
     match verb {
         args::Session::Show(args::SessionShow { caller: None }) => {
             screen.show(&sessions, &render::sessions(&sessions, screen.style))?;
@@ -170,10 +168,9 @@ pub(super) fn session(
             if !args.yes && !confirmed(session)? {
                 return Err(Trouble::failed("nothing was changed"));
             }
-            let answer = line.request(
-                &format!("portcullis/sessions/{}/reset", session.caller),
-                &json!({ "reason": args.reason }),
-            )?;
+            let reason = reason(Some(&args.reason))?;
+            let reset = api::MustReason { reason };
+            let answer = line.ask_for(ask::ResetSession, &session.caller, &reset)?;
             let text = format!(
                 "{} begins a new session: it has seen nothing.\n",
                 tame(&session.name)
@@ -184,11 +181,14 @@ pub(super) fn session(
     Ok(Exit::Done)
 }
 
-fn one_session<'a>(sessions: &'a [SessionView], caller: &str) -> Result<&'a SessionView, Trouble> {
+fn one_session<'a>(
+    sessions: &'a [api::Session],
+    caller: &str,
+) -> Result<&'a api::Session, Trouble> {
     if let Some(session) = sessions.iter().find(|session| session.caller == caller) {
         return Ok(session);
     }
-    let named: Vec<&SessionView> = sessions
+    let named: Vec<&api::Session> = sessions
         .iter()
         .filter(|session| session.name == caller)
         .collect();
@@ -208,7 +208,7 @@ fn one_session<'a>(sessions: &'a [SessionView], caller: &str) -> Result<&'a Sess
 }
 
 /// Asks back on a terminal. Anywhere else nobody could answer, so the option must have been given.
-fn confirmed(session: &SessionView) -> Result<bool, Trouble> {
+fn confirmed(session: &api::Session) -> Result<bool, Trouble> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
         return Err(Trouble::usage(
@@ -228,7 +228,7 @@ fn confirmed(session: &SessionView) -> Result<bool, Trouble> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-pub(super) fn approvals(
+pub(crate) fn approvals(
     verb: &args::Approvals,
     home: &Home,
     screen: &mut Screen<'_>,
@@ -239,9 +239,9 @@ pub(super) fn approvals(
         .map_or(0, |since| {
             u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
         });
-    let (id, word, reason) = match verb {
+    let (id, approve, given) = match verb {
         args::Approvals::List(args) => {
-            let approvals: Vec<ApprovalView> = ask_approvals(&mut line, args.all)?;
+            let approvals = ask_approvals(&mut line, args.all)?;
             screen.show(
                 &approvals,
                 &render::approvals(&approvals, now_ms, screen.style),
@@ -255,38 +255,40 @@ pub(super) fn approvals(
             screen.show(&shown, &render::approval(&shown, now_ms, screen.style))?;
             return Ok(Exit::Done);
         }
-        args::Approvals::Approve(args) => (&args.id, "approve", &args.reason),
-        args::Approvals::Deny(args) => (&args.id, "deny", &args.reason),
+        args::Approvals::Approve(args) => (&args.id, true, &args.reason),
+        args::Approvals::Deny(args) => (&args.id, false, &args.reason),
     };
     let approvals = ask_approvals(&mut line, true)?;
     let approval = one_approval(&approvals, id)?;
-    let answer = line.request(
-        &format!("portcullis/approvals/{}/{word}", approval.id),
-        &json!({ "reason": reason }),
-    )?;
+    let reason = reason(given.as_deref())?;
+    let reasoned = api::Reasoned { reason };
+    let answer = match approve {
+        true => line.ask_for(ask::Approve, &approval.id, &reasoned)?,
+        false => line.ask_for(ask::Deny, &approval.id, &reasoned)?,
+    };
     let call = format!(
         "{}__{} for {}",
         tame(&approval.server),
         tame(&approval.tool),
         tame(&approval.name)
     );
-    let text = match word {
-        "approve" => format!(
+    let text = match approve {
+        true => format!(
             "Approved {}: {call}, once, as it was shown.\n",
             tame(&approval.id)
         ),
-        _ => format!("Denied {}: {call}.\n", tame(&approval.id)),
+        false => format!("Denied {}: {call}.\n", tame(&approval.id)),
     };
     screen.show(&answer, &text)?;
     Ok(Exit::Done)
 }
 
-fn ask_approvals(line: &mut Line, all: bool) -> Result<Vec<ApprovalView>, Trouble> {
-    line.ask_with("portcullis/approvals", &json!({ "all": all }))
+fn ask_approvals(line: &mut Line, all: bool) -> Result<Vec<api::Approval>, Trouble> {
+    line.ask_for(ask::Approvals, "", &api::AllOrOpen { all })
 }
 
 /// The gate names the last result the session had read; the ledger tells what that was, and what came before it.
-fn with_story(approval: &ApprovalView, home: &Home) -> Result<ApprovalView, Trouble> {
+fn with_story(approval: &api::Approval, home: &Home) -> Result<api::Approval, Trouble> {
     let mut lineage = Vec::new();
     for head in &approval.lineage {
         match lineage::read_by(home, head, MOST_READ)?.as_slice() {
@@ -301,22 +303,25 @@ fn with_story(approval: &ApprovalView, home: &Home) -> Result<ApprovalView, Trou
             })),
         }
     }
-    Ok(ApprovalView {
+    Ok(api::Approval {
         lineage,
         ..approval.clone()
     })
 }
 
 /// By its whole id, or by a beginning that only one of those that can still be answered has.
-fn one_approval<'a>(approvals: &'a [ApprovalView], id: &str) -> Result<&'a ApprovalView, Trouble> {
+fn one_approval<'a>(
+    approvals: &'a [api::Approval],
+    id: &str,
+) -> Result<&'a api::Approval, Trouble> {
     if let Some(approval) = approvals.iter().find(|approval| approval.id == id) {
         return Ok(approval);
     }
-    let begins: Vec<&ApprovalView> = approvals
+    let begins: Vec<&api::Approval> = approvals
         .iter()
         .filter(|approval| !id.is_empty() && approval.id.starts_with(id))
         .collect();
-    let pending: Vec<&ApprovalView> = begins
+    let pending: Vec<&api::Approval> = begins
         .iter()
         .copied()
         .filter(|approval| approval.state == "pending")
@@ -333,28 +338,33 @@ fn one_approval<'a>(approvals: &'a [ApprovalView], id: &str) -> Result<&'a Appro
 }
 
 /// Exit 3 when the gate would refuse the call now.
-pub(super) fn explain(
+pub(crate) fn explain(
     args: &args::PolicyExplain,
     home: &Home,
     screen: &mut Screen<'_>,
 ) -> Result<Exit, Trouble> {
-    let params = match (&args.call, &args.tool) {
-        (Some(call), _) => json!({ "call": call }),
+    let question = match (&args.call, &args.tool) {
+        (Some(call), _) => api::Explain {
+            call: Some(call.clone()),
+            ..api::Explain::default()
+        },
         (None, tool) => {
             let arguments: Value = serde_json::from_str(&args.arguments)
                 .map_err(|error| Trouble::usage(format!("--arguments is not JSON: {error}")))?;
-            json!({
-                "tool": tool, "arguments": arguments,
-                "caller": args.caller, "context": args.context, "agent": args.agent,
-            })
+            api::Explain {
+                call: None,
+                tool: tool.clone(),
+                arguments: Some(arguments),
+                caller: args.caller.clone(),
+                context: args.context.clone(),
+                agent: args.agent.clone(),
+            }
         }
     };
     let mut line = Line::as_operator(home)?;
-    let answer = line.request("portcullis/policy/explain", &params)?;
-    let mut view: ExplainView = serde_json::from_value(answer.clone()).map_err(|error| {
-        Trouble::failed(format!("the gate's explanation is unreadable: {error}"))
-    })?;
-    let names = CallerNames::of(home);
+    let answer = line.ask_for(ask::Explain, "", &question)?;
+    let mut view = answer.clone();
+    let names = tokens::caller_names(home);
     view.caller = view.caller.map(|caller| names.name(&caller).to_owned());
     screen.show(&answer, &render::explanation(&view, screen.style))?;
     let refused = view

@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use api::ask;
 use audit::Filter;
 use serde_json::{Value, json};
 
@@ -15,7 +16,6 @@ use super::{Line, call, result::Outcome};
 use crate::{
     cli::{
         Exit, args,
-        model::ApprovalView,
         style::{Paint, tame},
         terminal::legible,
     },
@@ -35,7 +35,7 @@ struct Stage {
     _streams: [OwnedFd; 3],
 }
 
-pub(super) fn run(args: &args::Demo, _: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(crate) fn run(args: &args::Demo, _: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let stage = Stage::open()?;
     let outcome = Tour {
         args,
@@ -95,10 +95,10 @@ impl Stage {
 }
 
 /// The first call that waits for a person.
-fn first_question(operator: &mut Line) -> Result<ApprovalView, Trouble> {
+fn first_question(operator: &mut Line) -> Result<api::Approval, Trouble> {
     let begun = Instant::now();
     loop {
-        let approvals: Vec<ApprovalView> = operator.ask("portcullis/approvals")?;
+        let approvals = operator.ask(ask::Approvals)?;
         if let Some(approval) = approvals
             .into_iter()
             .find(|approval| approval.state == "pending")
@@ -242,11 +242,8 @@ impl Tour<'_, '_> {
             let calling = scope.spawn(|| call::call(line, tool, &arguments.to_string()));
             let approval = first_question(&mut operator);
             if let Ok(approval) = &approval {
-                let reason = json!({ "reason": "nobody asked for soup" });
-                operator.request(
-                    &format!("portcullis/approvals/{}/deny", approval.id),
-                    &reason,
-                )?;
+                let reason = super::line::reason(Some("nobody asked for soup"))?;
+                operator.ask_for(ask::Deny, &approval.id, &api::Reasoned { reason })?;
             }
             // A question that never came means that the call was answered, so this ends.
             let result = calling
@@ -283,8 +280,7 @@ impl Tour<'_, '_> {
     }
 
     fn label(&mut self) -> Result<(), Trouble> {
-        let status: crate::cli::model::StatusView =
-            Line::as_operator(self.home)?.ask("portcullis/status")?;
+        let status = Line::as_operator(self.home)?.ask(ask::Status)?;
         let label = status
             .callers
             .iter()

@@ -6,7 +6,6 @@ use super::Line;
 use crate::{
     cli::{
         Exit,
-        model::{ServerView, StatusView},
         style::{Paint, tame},
     },
     config,
@@ -30,7 +29,7 @@ fn finding(good: bool, what: impl Into<String>, detail: impl Into<String>) -> Fi
     }
 }
 
-pub(super) fn run(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(crate) fn run(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let mut findings = kernel();
     findings.push(worker());
     findings.push(connections());
@@ -143,8 +142,7 @@ fn policies(resolved: &config::Resolved) -> Finding {
 
 /// What a running gate says of itself.
 fn gate(home: &Home) -> Vec<Finding> {
-    let status =
-        Line::as_operator(home).and_then(|mut line| line.ask::<StatusView>("portcullis/status"));
+    let status = Line::as_operator(home).and_then(|mut line| line.ask(api::ask::Status));
     let status = match status {
         Ok(status) => status,
         Err(trouble) if trouble.exit == Exit::NotRunning => {
@@ -196,7 +194,7 @@ fn gate(home: &Home) -> Vec<Finding> {
     findings
 }
 
-fn server(server: &ServerView) -> Finding {
+fn server(server: &api::Server) -> Finding {
     let what = format!("server {}", tame(&server.id));
     match (&server.blocked, &server.last_error) {
         (Some(reason), _) => finding(true, what, format!("blocked: {}", tame(reason))),

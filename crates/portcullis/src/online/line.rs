@@ -6,10 +6,7 @@ use std::{
     time::Duration,
 };
 
-use serde::{
-    Deserialize,
-    de::{DeserializeOwned, IgnoredAny},
-};
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
@@ -185,23 +182,41 @@ impl Line {
         }
     }
 
-    /// An operator's question whose answer has a known shape.
-    pub(crate) fn ask<T: DeserializeOwned>(&mut self, method: &str) -> Result<T, Trouble> {
-        self.ask_with(method, &json!({}))
+    /// Asks for an operation that takes nothing and names nothing.
+    pub(crate) fn ask<A: api::Ask<Input: Default>>(
+        &mut self,
+        ask: A,
+    ) -> Result<A::Output, Trouble> {
+        self.ask_for(ask, "", &A::Input::default())
     }
 
-    pub(crate) fn ask_with<T: DeserializeOwned>(
+    /// Asks for an operation. `name` is what its path names: a server, a caller, an approval or a call.
+    pub(crate) fn ask_for<A: api::Ask>(
         &mut self,
-        method: &str,
-        params: &Value,
-    ) -> Result<T, Trouble> {
-        let answer = self.request(method, params)?;
+        _: A,
+        name: &str,
+        input: &A::Input,
+    ) -> Result<A::Output, Trouble> {
+        let path = A::OPERATION.path_for(name);
+        // A name that makes another path of it is the name of nothing.
+        if api::find_unescaped(&path).is_none_or(|found| found.operation != A::OPERATION) {
+            return Err(Trouble::failed(format!("there is nothing called `{name}`")));
+        }
+        let input = serde_json::to_value(input).map_err(Trouble::failed)?;
+        let answer = self.request(&format!("portcullis/{path}"), &input)?;
         serde_json::from_value(answer).map_err(|error| {
             Trouble::failed(format!(
-                "the gate's answer to {method} is unreadable: {error}"
+                "the gate's answer to {path} is unreadable: {error}"
             ))
         })
     }
+}
+
+/// Why, as the gate takes it.
+pub(super) fn reason(text: Option<&str>) -> Result<Option<api::Reason>, Trouble> {
+    text.map(|text| api::Reason::try_from(text.to_owned()))
+        .transpose()
+        .map_err(Trouble::failed)
 }
 
 /// A JSON-RPC error, with the exit code that fits it.

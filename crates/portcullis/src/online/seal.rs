@@ -37,7 +37,7 @@ struct Kept {
     expires_at: String,
 }
 
-pub(super) fn run(
+pub(crate) fn run(
     verb: &args::Seal,
     home: &Home,
     screen: &mut Screen<'_>,
@@ -345,8 +345,8 @@ fn launch(args: &args::SealRun, home: &Home) -> Result<Exit, Trouble> {
         "POST",
         &format!(",\"body\":{body}"),
     )?)?;
-    let status: Value = line.ask("portcullis/status")?;
-    let url = text(&status, "/url").trim_end_matches("/mcp");
+    let status = line.ask(api::ask::Status)?;
+    let url = status.url.trim_end_matches("/mcp");
     let (program, rest) = args
         .command
         .split_first()

@@ -11,16 +11,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use api::ask;
 use serde_json::{Value, json};
 
 use super::Line;
 use crate::{
-    cli::{
-        Exit, args,
-        model::{ReviewView, ServerState, ServerView},
-        render,
-        style::tame,
-    },
+    cli::{Exit, args, render, style::tame},
     config::{self, Text, Transport},
     home::Home,
     offline::{self, Screen, Trouble, adding},
@@ -47,7 +43,7 @@ pub(super) fn add(
         |text| config::edit::add_server(text, &offline::new_server(args, None)),
         || Ok(()),
     )?;
-    line.request("portcullis/reload", &json!({}))?;
+    line.ask(ask::Reload)?;
     doubts.iter().for_each(|doubt| screen.warn(doubt));
     let (id, file) = (&args.id, home.config_file());
     let server = if args.no_wait {
@@ -57,8 +53,8 @@ pub(super) fn add(
     };
     let is_connected = server
         .as_ref()
-        .is_some_and(|server| server.state == ServerState::Connected);
-    let review: ReviewView = line.ask(&format!("portcullis/servers/{id}/definitions"))?;
+        .is_some_and(|server| server.state == api::ServerState::Connected);
+    let review = line.ask_for(ask::Definitions, id, &api::Nothing {})?;
     let mut text = format!("Server {id} added in {}.\n", file.display());
     if let Some(server) = server.as_ref().filter(|_| !is_connected) {
         text.push_str(&not_connected(server));
@@ -90,23 +86,16 @@ pub(super) fn add(
         BTreeMap::new()
     };
     let answer = classify_as(line, id, level, None, &seen)?;
-    let ending = ending(
-        id,
-        approves,
-        answer
-            .get("approved")
-            .and_then(Value::as_u64)
-            .unwrap_or_default(),
-    );
+    let ending = ending(id, approves, answer.approved.unwrap_or_default());
     let document = json!({
-        "server": id, "done": "added", "file": file, "state": state(server.as_ref()), "approved": answer.get("approved"),
+        "server": id, "done": "added", "file": file, "state": state(server.as_ref()), "approved": answer.approved,
         "waiting": if approves { 0 } else { review.waiting().len() }, "review": review,
     });
     screen.show(&document, &ending)?;
     Ok(exit_of(args, is_connected))
 }
 
-fn state(server: Option<&ServerView>) -> &'static str {
+fn state(server: Option<&api::Server>) -> &'static str {
     server.map_or("connecting", |server| server.state.as_str())
 }
 
@@ -139,9 +128,13 @@ fn classify_as(
     level: vocab::Level,
     reason: Option<&str>,
     seen: &BTreeMap<String, String>,
-) -> Result<Value, Trouble> {
-    let params = json!({ "level": level.as_str(), "reason": reason, "seen": seen });
-    line.request(&format!("portcullis/servers/{id}/classify"), &params)
+) -> Result<api::ServerChange, Trouble> {
+    let classify = api::Classify {
+        level: Some(level.as_str().to_owned()),
+        seen: Some(seen.clone()),
+        reason: super::line::reason(reason)?,
+    };
+    line.ask_for(ask::ClassifyServer, id, &classify)
 }
 
 /// Sets the level of a server. The first time on a terminal, what it offers is shown and asked about.
@@ -152,10 +145,14 @@ pub(super) fn classify(
     screen: &mut Screen<'_>,
 ) -> Result<Exit, Trouble> {
     let id = &args.id;
-    let review: ReviewView = line.ask(&format!("portcullis/servers/{id}/definitions"))?;
+    let review = line.ask_for(ask::Definitions, id, &api::Nothing {})?;
     let is_first =
         review.classification.is_none() && review.definitions.iter().all(|one| one.state == "new");
-    let mut params = json!({ "level": args.level.as_str(), "reason": args.reason });
+    let mut classify = api::Classify {
+        level: Some(args.level.as_str().to_owned()),
+        seen: None,
+        reason: super::line::reason(args.reason.as_deref())?,
+    };
     if is_first && !review.definitions.is_empty() && can_ask() && !args.yes {
         screen
             .out
@@ -168,15 +165,10 @@ pub(super) fn classify(
         if !approves {
             return Err(Trouble::failed("nothing was changed"));
         }
-        if let Some(params) = params.as_object_mut() {
-            params.insert("seen".to_owned(), json!(review.waiting()));
-        }
+        classify.seen = Some(review.waiting());
     }
-    let answer = line.request(&format!("portcullis/servers/{id}/classify"), &params)?;
-    let approved = answer
-        .get("approved")
-        .and_then(Value::as_u64)
-        .unwrap_or_default();
+    let changed = line.ask_for(ask::ClassifyServer, id, &classify)?;
+    let approved = changed.approved.unwrap_or_default();
     let file = home.config_file();
     let mut text = format!("Server {id} classified in {}.\n", file.display());
     if approved > 0 {
@@ -211,8 +203,8 @@ fn approved(yes: bool, question: &str) -> Result<bool, Trouble> {
     ))
 }
 
-fn one(line: &mut Line, id: &str) -> Result<ServerView, Trouble> {
-    let servers: Vec<ServerView> = line.ask("portcullis/servers")?;
+fn one(line: &mut Line, id: &str) -> Result<api::Server, Trouble> {
+    let servers = line.ask(ask::Servers)?;
     servers
         .into_iter()
         .find(|server| server.id == id)
@@ -220,20 +212,24 @@ fn one(line: &mut Line, id: &str) -> Result<ServerView, Trouble> {
 }
 
 /// Waits until it is known whether the server can be reached, and shows that something is waited for.
-fn first_connection(line: &mut Line, id: &str, screen: &Screen<'_>) -> Result<ServerView, Trouble> {
+fn first_connection(
+    line: &mut Line,
+    id: &str,
+    screen: &Screen<'_>,
+) -> Result<api::Server, Trouble> {
     let spins = io::stderr().is_terminal() && !screen.json;
     let begun = Instant::now();
     let mut wheel = ['-', '\\', '|', '/'].into_iter().cycle();
     let server = loop {
         let server = one(line, id)?;
         let is_over = match server.state {
-            ServerState::Connected
-            | ServerState::Failed
-            | ServerState::Disabled
-            | ServerState::Blocked
-            | ServerState::Skipped => true,
-            ServerState::Disconnected => server.attempt >= ATTEMPTS || is_hopeless(&server),
-            ServerState::Connecting | ServerState::Unknown => false,
+            api::ServerState::Connected
+            | api::ServerState::Failed
+            | api::ServerState::Disabled
+            | api::ServerState::Blocked
+            | api::ServerState::Skipped => true,
+            api::ServerState::Disconnected => server.attempt >= ATTEMPTS || is_hopeless(&server),
+            api::ServerState::Connecting | api::ServerState::Unknown => false,
         };
         if is_over || begun.elapsed() >= PATIENCE {
             break server;
@@ -255,12 +251,12 @@ fn first_connection(line: &mut Line, id: &str, screen: &Screen<'_>) -> Result<Se
 }
 
 /// Trying again will not help.
-fn is_hopeless(server: &ServerView) -> bool {
+fn is_hopeless(server: &api::Server) -> bool {
     let error = server.last_error.as_deref().unwrap_or_default();
     error.contains("not found") || error.contains("does not exist")
 }
 
-fn not_connected(server: &ServerView) -> String {
+fn not_connected(server: &api::Server) -> String {
     let id = tame(&server.id);
     let error = server
         .last_error
@@ -285,14 +281,14 @@ fn not_connected(server: &ServerView) -> String {
 }
 
 /// Everything about one server; without a gate, what the file has.
-pub(super) fn show(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+pub(crate) fn show(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let (_, resolved) = offline::load(&home.config_file())?;
     let (server, review) = match Line::as_operator(home) {
         Ok(mut line) => {
             super::decide::known_server(&mut line, id)?;
             (
                 one(&mut line, id)?,
-                Some(line.ask::<ReviewView>(&format!("portcullis/servers/{id}/definitions"))?),
+                Some(line.ask_for(ask::Definitions, id, &api::Nothing {})?),
             )
         }
         Err(trouble) if trouble.exit == Exit::NotRunning => {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Step, html::escape, tally::Row};
+use super::{Row, Step, html::escape};
 
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 240.0;

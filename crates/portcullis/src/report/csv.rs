@@ -3,10 +3,10 @@
 //! Names come from callers and servers, and spreadsheets run what looks like a formula. A cell that begins with `=`, `+`, `-`, `@`, a tab or a
 //! carriage return therefore begins with an apostrophe instead, which spreadsheets show as text. Controls and direction marks are taken out.
 
-use super::{Party, Summary};
+use super::{Party, Report};
 use crate::cli::style::tame;
 
-pub(crate) fn render(summary: &Summary) -> String {
+pub(crate) fn render(summary: &Report) -> String {
     let mut out = String::new();
     let mut line = |cells: &[&str]| {
         let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
@@ -51,7 +51,7 @@ pub(crate) fn render(summary: &Summary) -> String {
     out
 }
 
-fn head(summary: &Summary) -> Vec<(&'static str, String)> {
+fn head(summary: &Report) -> Vec<(&'static str, String)> {
     let ledger = &summary.ledger;
     let approvals = &summary.approvals;
     vec![

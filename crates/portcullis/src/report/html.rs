@@ -5,9 +5,9 @@
 use std::fmt::Write as _;
 
 use super::{
-    Listed, Party, Summary,
+    Listed, Party, Report,
     charts::{self, grouped, short},
-    tally::total,
+    total,
 };
 use crate::cli::style::tame;
 
@@ -16,7 +16,7 @@ const STYLE: &str = include_str!("style.css");
 const BARS: usize = 12;
 const ROWS: usize = 100;
 
-pub(crate) fn render(summary: &Summary) -> String {
+pub(crate) fn render(summary: &Report) -> String {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
@@ -150,7 +150,7 @@ fn capital(text: &str) -> String {
         .unwrap_or_default()
 }
 
-fn seal(summary: &Summary) -> String {
+fn seal(summary: &Report) -> String {
     let ledger = &summary.ledger;
     match &ledger.finding {
         None if ledger.verifies => format!(
@@ -167,7 +167,7 @@ fn seal(summary: &Summary) -> String {
     }
 }
 
-fn tiles(summary: &Summary) -> String {
+fn tiles(summary: &Report) -> String {
     let verdict = |name: &str| summary.calls.by_verdict.get(name).copied().unwrap_or(0);
     let refused = verdict("refused");
     let failed = summary.calls.total - verdict("permitted") - refused;
@@ -231,7 +231,7 @@ fn parties(parties: &[Party], what: &str, also: &str) -> String {
     out
 }
 
-fn approvals(summary: &Summary) -> String {
+fn approvals(summary: &Report) -> String {
     let approvals = &summary.approvals;
     let mut out = format!(
         "<div class=\"tiles\"><div class=\"tile\"><b>{}</b><span>asked</span></div><div class=\"tile good\"><b>{}</b><span>approved</span></div><div class=\"tile bad\"><b>{}</b><span>denied</span></div><div class=\"tile\"><b>{}</b><span>expired</span></div></div>\n",
@@ -265,7 +265,7 @@ fn listed(list: &Listed) -> String {
     out
 }
 
-fn ledger(summary: &Summary) -> String {
+fn ledger(summary: &Report) -> String {
     let ledger = &summary.ledger;
     let mut out = "<dl>".to_owned();
     let covers = ledger

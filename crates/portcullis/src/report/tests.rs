@@ -1,7 +1,8 @@
+use api::LedgerState;
 use audit::Record;
+use reports::{CallerNames, Collector};
 
 use super::*;
-use crate::caller_names::CallerNames;
 
 const DAY: u64 = 86_400_000;
 
@@ -20,7 +21,7 @@ fn record(kind: &str, n: u64) -> Record {
     }
 }
 
-fn summary() -> Summary {
+fn summary() -> Report {
     let ledger = LedgerState {
         verifies: true,
         records: 60,
@@ -112,7 +113,7 @@ fn every_figure_is_counted() {
         summary.refusals_by_tool[0].name,
         "github/search: WouldViolateWriteDown"
     );
-    assert_eq!(tally::total(&summary.label_rises), 5);
+    assert_eq!(total(&summary.label_rises), 5);
     assert_eq!(
         summary.write_down_refusals[0].name,
         "PUBLIC → github/search"
@@ -215,11 +216,7 @@ fn what_callers_make_up_is_bounded() {
         });
     }
     let summary = collector.finish(DAY);
-    assert_eq!(
-        tally::total(&summary.refusals_by_tool),
-        20_000,
-        "nothing is lost"
-    );
+    assert_eq!(total(&summary.refusals_by_tool), 20_000, "nothing is lost");
     assert!(summary.refusals_by_tool.len() < 300 && summary.refusals_by_tool[0].name == "(others)");
 }
 

@@ -2,11 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{
-    Party, Step, Summary,
-    charts::short,
-    tally::{Row, total},
-};
+use super::{Party, Report, Row, Step, charts::short, total};
 use crate::cli::style::{Paint, Style, cell, cut, table, tame};
 
 /// Rows of each list; the other formats have all.
@@ -15,7 +11,7 @@ const BAR: usize = 32;
 /// The longest name before a bar.
 const NAME: usize = 44;
 
-pub(crate) fn render(summary: &Summary, style: Style) -> String {
+pub(crate) fn render(summary: &Report, style: Style) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
@@ -85,7 +81,7 @@ fn counted(count: u64, what: &str) -> String {
     }
 }
 
-fn ledger(summary: &Summary, style: Style) -> String {
+fn ledger(summary: &Report, style: Style) -> String {
     match &summary.ledger.finding {
         None if summary.ledger.verifies => {
             format!("{}\n", style.paint("The ledger verifies.", Paint::Green))

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use api::{Kind, Problem};
 use gateway::{Edit, Gate, settings::Configuration};
 use sha2::{Digest as _, Sha256};
 
@@ -15,6 +16,7 @@ use crate::{
     config::{self, Resolved, edit},
     contexts,
     exports::Exports,
+    from_files,
     home::Home,
     offline, policies, signing, wiring,
 };
@@ -175,18 +177,18 @@ impl Files {
     }
 
     /// Reads everything again; a mistake anywhere changes nothing.
-    fn apply(&self, gate: &Gate) -> Result<String, String> {
-        let (raw, resolved) =
-            config::load(&self.home.config_file()).map_err(|error| error.to_string())?;
+    fn apply(&self, gate: &Gate) -> Result<String, Problem> {
+        let (raw, resolved) = config::load(&self.home.config_file())
+            .map_err(|error| not_applied(error.to_string()))?;
         // Also where they turn out to be wrong: whoever repairs them there wants it to be noticed.
         self.follow(&resolved);
         // Named before they are read: what changes meanwhile is another name, and is read again.
         let contents = self.contents();
         let mistakes = offline::mistakes_in_named_files(&resolved);
         if !mistakes.is_empty() {
-            return Err(raw.report(mistakes).to_string());
+            return Err(not_applied(raw.report(mistakes).to_string()));
         }
-        let applied = self.apply_resolved(gate, &resolved)?;
+        let applied = self.apply_resolved(gate, &resolved).map_err(not_applied)?;
         set(&self.in_force, Some(contents));
         Ok(applied)
     }
@@ -285,6 +287,24 @@ pub(super) fn reload_and_log(gate: &Gate) {
     }
 }
 
+/// A file that is wrong is the operator's to repair; a disk that is full is another matter.
+fn not_applied(text: String) -> Problem {
+    if api::is_full(&text) {
+        return Problem::full(&text);
+    }
+    Problem {
+        kind: Kind::InvalidInput,
+        code: "configuration_invalid".into(),
+        sentence: text,
+        fix: String::new(),
+    }
+}
+
+/// How the gate answers what the files of the home say.
+pub(super) fn reader(home: Home) -> gateway::FileAnswers {
+    Arc::new(move |operation, name, input| from_files::answer(&home, operation, name, input))
+}
+
 /// How the gate changes the configuration for an operator: the edit a person would have made by hand.
 pub(super) fn editor(home: Home) -> gateway::Editor {
     Box::new(move |edit| {
@@ -307,6 +327,8 @@ pub(super) fn editor(home: Home) -> gateway::Editor {
                 recorded,
             ),
         };
-        edited.map(drop).map_err(|trouble| trouble.message)
+        edited
+            .map(drop)
+            .map_err(|trouble| not_applied(trouble.message))
     })
 }

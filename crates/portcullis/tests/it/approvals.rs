@@ -21,15 +21,15 @@ const REVISIONS: [&str; 4] = ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07
 const A_WHILE: Duration = Duration::from_millis(400);
 
 /// A web server that makes sessions untrusted, and a bank whose `pay` is then asked about.
-struct Yard {
-    gate: Gate,
+pub(crate) struct Yard {
+    pub(crate) gate: Gate,
     web: Shifty,
     bank: Shifty,
     more: &'static str,
 }
 
 impl Yard {
-    async fn open(more: &'static str) -> Self {
+    pub(crate) async fn open(more: &'static str) -> Self {
         let web = shifty(Shown::usual()).await;
         let bank = shifty(Shown::tools([
             tool("pay", "Pays somebody"),
@@ -53,12 +53,12 @@ impl Yard {
         }
     }
 
-    fn target(&self, token: &str) -> Target {
+    pub(crate) fn target(&self, token: &str) -> Target {
         self.gate.target().unwrap().with_token(Some(token))
     }
 
     /// A credential whose session has read what anybody could have written.
-    async fn influenced(&self, name: &str) -> String {
+    pub(crate) async fn influenced(&self, name: &str) -> String {
         let token = new_token(&self.gate, name, &["--user", name]).await;
         let agent = Client::plain(&self.target(&token), Era::Modern)
             .await
@@ -74,7 +74,7 @@ impl Yard {
     }
 
     /// The approvals that wait for an answer, once there are this many.
-    async fn pending(&self, count: usize) -> Vec<Value> {
+    pub(crate) async fn pending(&self, count: usize) -> Vec<Value> {
         eventually(&format!("{count} pending approvals"), SOON, || async {
             let all = listed(&self.gate, "approvals", "approvals").await;
             let waiting: Vec<Value> = all
@@ -90,7 +90,7 @@ impl Yard {
         .await
     }
 
-    fn paid(&self) -> usize {
+    pub(crate) fn paid(&self) -> usize {
         self.bank.calls_of("pay").len()
     }
 
@@ -113,20 +113,20 @@ fn yaml(web: &Shifty, bank: &Shifty, bundle: &str, more: &str) -> String {
     format!("policy: {{ bundle: {bundle} }}\nuntrusted_influence: ask\n{more}{servers}")
 }
 
-fn pay(client: &Client, whom: &str) -> Pending {
+pub(crate) fn pay(client: &Client, whom: &str) -> Pending {
     client.start(
         "tools/call",
         json!({"name": PAY, "arguments": {"text": whom}}),
     )
 }
 
-fn id(approval: &Value) -> String {
+pub(crate) fn id(approval: &Value) -> String {
     approval["id"]
         .as_str()
         .map_or_else(|| approval["id"].to_string(), str::to_owned)
 }
 
-fn is_refused(answer: &Value) -> bool {
+pub(crate) fn is_refused(answer: &Value) -> bool {
     answer.get("error").is_some() || answer.pointer("/result/isError") == Some(&Value::Bool(true))
 }
 

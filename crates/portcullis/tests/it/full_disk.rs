@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use testkit::client::{Client, Era};
 use testkit::gate::{Gate, Setup};
 
+use crate::operator::post;
 use crate::support::{
     admin, alone, await_state, client, config, fixture, http, portcullis, records,
 };
@@ -224,6 +225,15 @@ async fn stops_and_comes_back(setup: Setup, disk: Disk) {
         "{status}"
     );
     assert!(records(&gate).await.len() > 10, "the ledger can be read");
+
+    // An operator is told that too, and not that they asked wrongly.
+    let (status, said) = post(&gate, "servers/up/retry", &json!({})).await;
+    let expected = match disk {
+        Disk::Filler(_) => (507, "storage_full"),
+        Disk::Limit => (503, "ledger_unavailable"),
+    };
+    let code = said["code"].as_str().unwrap_or_default();
+    assert_eq!((status, code), expected, "{said}");
 
     disk.free(&gate);
     let start = Instant::now();

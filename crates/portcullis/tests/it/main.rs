@@ -63,6 +63,8 @@ mod oauth; // Access tokens of an identity provider.
 #[cfg(test)]
 mod operator; // The verbs that change what callers may do.
 #[cfg(test)]
+mod operator_interface; // Its OpenAPI document, a generated client, what each role may do.
+#[cfg(test)]
 mod outages; // Sinks that were down lose nothing.
 #[cfg(test)]
 mod output; // What is printed of others' data.

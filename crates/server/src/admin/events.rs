@@ -7,17 +7,18 @@
 
 use std::{sync::Arc, time::Duration};
 
+use api::{Kind, Problem};
 use bytes::Bytes;
 use gateway::{Caller, EventFilter, Missed, News, Place, Subscription};
-use http::{HeaderMap, Method, StatusCode, request::Parts};
+use http::{HeaderMap, request::Parts};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use vocab::ErrorCode;
 
 use crate::{
     door::Door,
     guard,
     parcel::Parcel,
-    reply::{self, Refused, Reply, refusal},
+    query,
+    reply::{self, Refused, Reply},
 };
 
 /// Streams that may be open at once.
@@ -33,19 +34,9 @@ pub(crate) fn answer(door: &Arc<Door>, caller: &Caller, parts: &Parts) -> Reply 
 }
 
 fn open(door: &Arc<Door>, caller: &Caller, parts: &Parts) -> Result<Reply, Refused> {
-    if !caller.is_operator() {
-        let sentence = "This path needs an operator's credential";
-        return Err(refusal(StatusCode::FORBIDDEN, ErrorCode::PermissionDenied, sentence).into());
-    }
-    if parts.method != Method::GET {
-        return Err(reply::wrong_method("GET").into());
-    }
     let wrong = |sentence: String| {
-        Refused::from(refusal(
-            StatusCode::BAD_REQUEST,
-            ErrorCode::InvalidInput,
-            &sentence,
-        ))
+        let problem = Problem::new(Kind::Malformed, "invalid_condition", sentence);
+        Refused::from(super::refuse(&problem))
     };
     let (asked, mut filter) = wanted(parts.uri.query().unwrap_or_default()).map_err(wrong)?;
     if let Some(tenant) = caller.tenant() {
@@ -56,13 +47,9 @@ fn open(door: &Arc<Door>, caller: &Caller, parts: &Parts) -> Result<Reply, Refus
     let slot = Arc::clone(&door.event_streams)
         .try_acquire_owned()
         .map_err(|_| {
-            let sentence =
-                format!("{MAX_STREAMS} streams of events are open already; close one first");
-            Refused::from(refusal(
-                StatusCode::TOO_MANY_REQUESTS,
-                ErrorCode::PermissionDenied,
-                &sentence,
-            ))
+            let text = format!("{MAX_STREAMS} streams of events are open already; close one first");
+            let problem = Problem::new(Kind::Busy, "too_many_streams", text);
+            Refused::from(super::refuse(&problem))
         })?;
     let (sender, frames) = mpsc::channel(QUEUE);
     let subscription = door.gate.subscribe(from, filter);
@@ -91,17 +78,15 @@ fn wanted(query: &str) -> Result<(Option<Place>, EventFilter), String> {
     if query.len() > MAX_QUERY {
         return Err(format!("the parameters are longer than {MAX_QUERY} bytes"));
     }
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let value = crate::route::unescaped(&value.replace('+', " "))
-            .ok_or_else(|| format!("`{key}` is not escaped properly"))?;
+    let pairs = query::pairs(query).map_err(|key| format!("`{key}` is not escaped properly"))?;
+    for (key, value) in pairs {
         if key == "from" {
             from = Some(
                 value
                     .parse::<Place>()
                     .map_err(|error| format!("`from`: {error}"))?,
             );
-        } else if !filter.set(key, &value) {
+        } else if !filter.set(&key, &value) {
             return Err(format!(
                 "there is no condition `{key}`; there are from, {}",
                 EventFilter::KEYS.join(", ")

@@ -1,7 +1,7 @@
+use api::{Found, Operation};
 use vocab::ServerId;
 
 use super::{Route, route};
-use crate::admin::Verb;
 
 #[test]
 fn every_path_leads_somewhere_or_nowhere() {
@@ -14,29 +14,30 @@ fn every_path_leads_somewhere_or_nowhere() {
         route("/.well-known/oauth-protected-resource/mcp"),
         Route::WellKnown
     );
-    assert_eq!(route("/v1/admin/status"), Route::Admin(Verb::Status));
-    assert_eq!(route("/v1/admin/servers"), Route::Admin(Verb::Servers));
-    assert_eq!(route("/v1/admin/tools"), Route::Admin(Verb::Tools));
-    assert_eq!(route("/v1/admin/reload"), Route::Admin(Verb::Reload));
-    assert_eq!(
-        route("/v1/admin/servers/demo/retry"),
-        Route::Admin(Verb::Retry(demo()))
-    );
-    assert_eq!(
-        route("/v1/admin/servers/demo/definitions"),
-        Route::Admin(Verb::Definitions(demo()))
-    );
-    assert_eq!(
-        route("/v1/admin/sessions/my%20%C3%A4gent%2F1/reset"),
-        Route::Admin(Verb::ResetSession("my ägent/1".into()))
-    );
-    assert_eq!(
-        route("/v1/admin/approvals/a1/deny"),
-        Route::Admin(Verb::Answer {
-            approval: "a1".into(),
-            approve: false
+    assert_eq!(route("/v1/openapi.json"), Route::OpenApi);
+    let admin = |operation, name: &str| {
+        Route::Admin(Found {
+            operation,
+            name: name.to_owned(),
         })
-    );
+    };
+    for (path, operation, name) in [
+        ("status", Operation::Status, ""),
+        ("servers", Operation::Servers, ""),
+        ("tools", Operation::Tools, ""),
+        ("reload", Operation::Reload, ""),
+        ("servers/demo/retry", Operation::RetryServer, "demo"),
+        ("servers/demo/definitions", Operation::Definitions, "demo"),
+        (
+            "sessions/my%20%C3%A4gent%2F1/reset",
+            Operation::ResetSession,
+            "my ägent/1",
+        ),
+        ("approvals/a1/deny", Operation::Deny, "a1"),
+    ] {
+        let path = format!("/v1/admin/{path}");
+        assert_eq!(route(&path), admin(operation, name), "{path}");
+    }
     for nowhere in [
         "/",
         "",

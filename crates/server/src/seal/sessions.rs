@@ -5,7 +5,7 @@ use http::{Method, StatusCode};
 use wire::{Json, Limits, write::Object};
 
 use super::{Request, Verb, attest, render::Said};
-use crate::door::Door;
+use crate::{door::Door, query};
 
 const MAX_BODY: usize = 64 << 10;
 const MAX_DEPTH: usize = 8;
@@ -41,10 +41,10 @@ pub(super) async fn answer(door: &Door, operator: &Caller, request: &Request) ->
             None => unknown(execution),
         },
         _ => {
-            let all = request
-                .query
-                .split('&')
-                .any(|pair| matches!(pair, "all" | "all=1" | "all=true"));
+            let all = query::pairs(&request.query).is_ok_and(|pairs| {
+                let yes = |value: &str| matches!(value, "" | "1" | "true");
+                pairs.iter().any(|(key, value)| key == "all" && yes(value))
+            });
             let mut out = Object::new();
             out.raw("sessions", &door.gate.signed_sessions_json(operator, all));
             Said::new(StatusCode::OK, out.finish())

@@ -8,7 +8,7 @@ use super::{
     Request, envelope,
     render::{self, PROTOCOL, Said},
 };
-use crate::{door::Door, route::unescaped};
+use crate::{door::Door, query};
 
 pub(super) fn answer(door: &Door, request: &Request) -> Said {
     let recognised = match (&request.caller, &request.bearer) {
@@ -31,12 +31,12 @@ pub(super) fn answer(door: &Door, request: &Request) -> Said {
     };
     match recognised {
         Ok(caller) => {
-            let asked = request
-                .query
-                .split('&')
-                .find_map(|pair| pair.strip_prefix("security_context="));
-            let asked = asked
-                .map(|text| unescaped(text).unwrap_or_default())
+            // A name that is escaped badly is the name of nothing.
+            let unreadable = |_| vec![("security_context".to_owned(), String::new())];
+            let asked = query::pairs(&request.query)
+                .unwrap_or_else(unreadable)
+                .into_iter()
+                .find_map(|(key, value)| (key == "security_context").then_some(value))
                 .filter(|_| caller.context().is_none());
             if let Some(name) = asked
                 .as_deref()

@@ -83,20 +83,68 @@ async fn looking_is_a_get_and_changing_is_a_post() {
 #[tokio::test]
 async fn what_is_wrong_is_said_in_a_sentence() {
     let yard = Yard::open().await;
-    for (verb, body, word) in [
-        ("servers/demo/block", "{}", "reason"),
-        ("servers/demo/block", "{\"reason\":\"  \"}", "reason"),
-        ("servers/demo/classify", "{}", "level"),
-        ("servers/demo/classify", "{\"level\":\"SECRET\"}", "PUBLIC"),
-        ("servers/demo/approve", "{\"names\":\"all\"}", "names"),
-        ("servers/nobody/block", "{\"reason\":\"x\"}", "nobody"),
-        ("sessions/pct_alice/reset", "{}", "reason"),
-        ("sessions/nobody/reset", "{\"reason\":\"x\"}", "nobody"),
-        ("approvals/k7m2/approve", "{}", "k7m2"),
-        ("approvals/k7m2/deny", "{\"reason\":\"a\\nb\"}", "one line"),
-        ("policy/explain", "[]", "JSON object"),
-        ("policy/explain", "{", "not JSON"),
-        ("policy/explain", "{}", "call"),
+    for (verb, body, status, code, word) in [
+        ("servers/demo/block", "{}", 422, "reason_missing", "reason"),
+        (
+            "servers/demo/block",
+            "{\"reason\":\"  \"}",
+            422,
+            "reason_missing",
+            "reason",
+        ),
+        ("servers/demo/classify", "{}", 422, "invalid_input", "level"),
+        (
+            "servers/demo/classify",
+            "{\"level\":\"SECRET\"}",
+            422,
+            "invalid_input",
+            "PUBLIC",
+        ),
+        (
+            "servers/demo/approve",
+            "{\"names\":\"all\"}",
+            422,
+            "invalid_input",
+            "all",
+        ),
+        (
+            "servers/nobody/block",
+            "{\"reason\":\"x\"}",
+            404,
+            "no_such_server",
+            "nobody",
+        ),
+        (
+            "sessions/pct_alice/reset",
+            "{}",
+            422,
+            "reason_missing",
+            "reason",
+        ),
+        (
+            "sessions/nobody/reset",
+            "{\"reason\":\"x\"}",
+            404,
+            "no_such_caller",
+            "nobody",
+        ),
+        (
+            "approvals/k7m2/approve",
+            "{}",
+            404,
+            "no_such_approval",
+            "k7m2",
+        ),
+        (
+            "approvals/k7m2/deny",
+            "{\"reason\":\"a\\nb\"}",
+            422,
+            "invalid_input",
+            "one line",
+        ),
+        ("policy/explain", "[]", 422, "invalid_input", "JSON object"),
+        ("policy/explain", "{", 400, "not_json", "not JSON"),
+        ("policy/explain", "{}", 422, "invalid_input", "call"),
     ] {
         let answer = yard
             .request("POST", &at(verb))
@@ -104,8 +152,15 @@ async fn what_is_wrong_is_said_in_a_sentence() {
             .with_body(body)
             .send()
             .await;
-        assert_eq!(answer.status, 422, "{verb} {body}: {}", answer.body);
-        assert!(answer.body.contains(word), "{verb} {body}: {}", answer.body);
+        assert_eq!(answer.status, status, "{verb} {body}: {}", answer.body);
+        assert_eq!(
+            answer.header("Content-Type"),
+            Some("application/problem+json")
+        );
+        let code = format!("\"code\":\"{code}\"");
+        for said in [word, code.as_str()] {
+            assert!(answer.body.contains(said), "{verb} {body}: {}", answer.body);
+        }
     }
 }
 

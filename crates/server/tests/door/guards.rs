@@ -240,7 +240,7 @@ async fn the_operators_paths_are_the_operators() {
             .send()
             .await
             .status,
-        422,
+        409,
         "this gate cannot reload, and says so"
     );
 }

@@ -8,6 +8,7 @@ use super::{
 /// The crates that may use each crate of the workspace, from the bottom up. A crate that is not here may not exist yet.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("vocab", &[]),
+    ("api", &["vocab"]),
     ("wire", &["vocab"]),
     ("flow", &["vocab", "wire"]),
     ("shape", &["vocab", "wire"]),
@@ -15,6 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("policy", &["flow", "shape", "vocab", "wire"]),
     ("audit", &["flow", "vocab", "wire"]),
     ("state", &["audit", "flow", "vocab"]),
+    ("reports", &["api", "audit", "flow", "state", "vocab"]),
     ("secrets", &["flow", "vocab", "wire"]),
     ("sinks", &["audit", "vocab"]),
     ("sandbox", &[]),
@@ -22,16 +24,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "gateway",
         &[
-            "audit", "flow", "identity", "policy", "sandbox", "secrets", "shape", "state", "vocab",
-            "wire",
+            "api", "audit", "flow", "identity", "policy", "sandbox", "secrets", "shape", "state",
+            "vocab", "wire",
         ],
     ),
-    ("server", &["gateway", "vocab", "wire"]),
+    ("server", &["api", "gateway", "vocab", "wire"]),
     (
         "portcullis",
         &[
-            "audit", "flow", "gateway", "identity", "policy", "sandbox", "secrets", "server",
-            "shape", "sinks", "state", "vocab", "wire",
+            "api", "audit", "flow", "gateway", "identity", "policy", "reports", "sandbox",
+            "secrets", "server", "shape", "sinks", "state", "vocab", "wire",
         ],
     ),
     (
@@ -166,6 +168,8 @@ const FENCES: &[Fence] = &[
 
 /// What must not be found anywhere below the worker.
 const NOT_IN_WORKER: &[&str] = &[
+    "api",
+    "reports",
     "policy",
     "shape",
     "state",

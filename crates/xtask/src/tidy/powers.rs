@@ -7,7 +7,9 @@
 use super::{Finding, source, tree::Tree};
 
 /// Crates that compute and never touch the world.
-const PURE: [&str; 6] = ["vocab", "wire", "flow", "shape", "policy", "identity"];
+const PURE: [&str; 7] = [
+    "vocab", "api", "wire", "flow", "shape", "policy", "identity",
+];
 const IMPURE_WORDS: &[&str] = &[
     "std::fs",
     "std::net",

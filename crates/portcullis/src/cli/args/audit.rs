@@ -51,11 +51,11 @@ pub struct AuditQuery {
     #[arg(long, value_name = "ACTION")]
     pub action: Option<String>,
     /// From then on: 30m, 2h or 7d ago, or a date or time
-    #[arg(long, value_name = "TIME", value_parser = When::parse)]
-    pub since: Option<When>,
+    #[arg(long, value_name = "TIME", value_parser = When::checked)]
+    pub since: Option<String>,
     /// Before then
-    #[arg(long, value_name = "TIME", value_parser = When::parse)]
-    pub until: Option<When>,
+    #[arg(long, value_name = "TIME", value_parser = When::checked)]
+    pub until: Option<String>,
     /// A call, and every call whose result may have influenced it
     #[arg(long, value_name = "CALL")]
     pub lineage: Option<String>,
@@ -83,11 +83,11 @@ Examples:
 #[command(after_help = REPORT_EXAMPLES)]
 pub struct AuditReport {
     /// From then on: 30m, 2h or 7d ago, or a date or time; without it, from the beginning
-    #[arg(long, value_name = "TIME", value_parser = When::parse)]
-    pub since: Option<When>,
+    #[arg(long, value_name = "TIME", value_parser = When::checked)]
+    pub since: Option<String>,
     /// Before then; without it, until now
-    #[arg(long, value_name = "TIME", value_parser = When::parse)]
-    pub until: Option<When>,
+    #[arg(long, value_name = "TIME", value_parser = When::checked)]
+    pub until: Option<String>,
     /// What to write; JSON where --json is given
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: ReportFormat,
@@ -145,7 +145,7 @@ pub struct AuditRetain {
     pub dry_run: bool,
 }
 
-pub(super) fn verdict(text: &str) -> Result<String, String> {
+pub(crate) fn verdict(text: &str) -> Result<String, String> {
     one_of(
         text,
         &[
@@ -159,7 +159,7 @@ pub(super) fn verdict(text: &str) -> Result<String, String> {
     )
 }
 
-fn kind(text: &str) -> Result<String, String> {
+pub(crate) fn kind(text: &str) -> Result<String, String> {
     one_of(text, &["intent", "outcome", "refusal", "change"])
 }
 

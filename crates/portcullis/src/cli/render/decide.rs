@@ -7,10 +7,7 @@ use super::{
     offer::{effect, open_world},
     span, utc,
 };
-use crate::cli::{
-    model::{ApprovalView, CheckView, DefinitionView, ExplainView, ReviewView, SessionView},
-    style::{Cell, Paint, Style, cell, painted, table, tame},
-};
+use crate::cli::style::{Cell, Paint, Style, cell, painted, table, tame};
 
 /// How much of a review is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +24,7 @@ const FIRST_LINES: usize = 6;
 
 /// What a server offers; differences below, line by line.
 #[must_use]
-pub fn review(review: &ReviewView, extent: Extent, style: Style) -> String {
+pub fn review(review: &api::Review, extent: Extent, style: Style) -> String {
     let id = tame(&review.server);
     if review.definitions.is_empty() {
         return format!(
@@ -55,7 +52,7 @@ pub fn review(review: &ReviewView, extent: Extent, style: Style) -> String {
             said.map(|line| format!("  {}\n", style.paint(&format!("LOOK: {line}"), Paint::Red))),
         );
     }
-    let waiting: Vec<&DefinitionView> = review
+    let waiting: Vec<&api::Definition> = review
         .definitions
         .iter()
         .filter(|definition| definition.waits())
@@ -91,7 +88,7 @@ pub fn review(review: &ReviewView, extent: Extent, style: Style) -> String {
     out
 }
 
-fn definition_row(definition: &DefinitionView) -> Vec<Cell> {
+fn definition_row(definition: &api::Definition) -> Vec<Cell> {
     let state = match definition.state.as_str() {
         "pinned" => painted("approved", Paint::Green),
         "gone" => painted("gone", Paint::Dim),
@@ -121,7 +118,7 @@ fn definition_row(definition: &DefinitionView) -> Vec<Cell> {
     ]
 }
 
-fn difference(definition: &DefinitionView, most: usize, style: Style) -> String {
+fn difference(definition: &api::Definition, most: usize, style: Style) -> String {
     let title = format!("{} {}", tame(&definition.kind), tame(&definition.name));
     let mut out = format!("\n{}\n", style.paint(&title, Paint::Bold));
     for line in definition.diff.iter().take(most) {
@@ -136,7 +133,7 @@ fn difference(definition: &DefinitionView, most: usize, style: Style) -> String 
 }
 
 #[must_use]
-pub fn sessions(sessions: &[SessionView], style: Style) -> String {
+pub fn sessions(sessions: &[api::Session], style: Style) -> String {
     if sessions.is_empty() {
         return "No caller has been here yet.\n".to_owned();
     }
@@ -176,7 +173,7 @@ pub fn sessions(sessions: &[SessionView], style: Style) -> String {
 
 /// One session, a line for each thing known.
 #[must_use]
-pub fn session(session: &SessionView, style: Style) -> String {
+pub fn session(session: &api::Session, style: Style) -> String {
     let mut out = format!("{}\n", style.paint(&tame(&session.name), Paint::Bold));
     let origins = session
         .origins
@@ -213,7 +210,7 @@ pub fn session(session: &SessionView, style: Style) -> String {
 }
 
 #[must_use]
-pub fn approvals(approvals: &[ApprovalView], now_ms: u64, style: Style) -> String {
+pub fn approvals(approvals: &[api::Approval], now_ms: u64, style: Style) -> String {
     if approvals.is_empty() {
         return "Nothing waits for a person.\n".to_owned();
     }
@@ -255,11 +252,11 @@ const GIVEN_UP: &str =
     "Where the client gave up, your answer holds for the same call if it is made again in time.\n";
 
 /// A question that nobody waits for any more.
-fn is_given_up(approval: &ApprovalView) -> bool {
+fn is_given_up(approval: &api::Approval) -> bool {
     approval.state == "pending" && !approval.awaited
 }
 
-fn approval_state(approval: &ApprovalView, now_ms: u64) -> Cell {
+fn approval_state(approval: &api::Approval, now_ms: u64) -> Cell {
     match approval.state.as_str() {
         "pending" => {
             let left = approval.expires_ms.saturating_sub(now_ms) / 1_000;
@@ -281,7 +278,7 @@ fn approval_state(approval: &ApprovalView, now_ms: u64) -> Cell {
 
 /// Everything a person needs to decide, and nothing shortened.
 #[must_use]
-pub fn approval(approval: &ApprovalView, now_ms: u64, style: Style) -> String {
+pub fn approval(approval: &api::Approval, now_ms: u64, style: Style) -> String {
     let title = format!(
         "{} asks to call {}__{}",
         tame(&approval.name),
@@ -369,7 +366,7 @@ pub fn approval(approval: &ApprovalView, now_ms: u64, style: Style) -> String {
 
 /// Every stage's checks, and what would have allowed the call.
 #[must_use]
-pub fn explanation(explained: &ExplainView, style: Style) -> String {
+pub fn explanation(explained: &api::Explanation, style: Style) -> String {
     let mut out = String::new();
     let verdict = style.paint(&tame(&explained.verdict), paint_of(&explained.verdict));
     let tool = explained
@@ -428,7 +425,7 @@ pub fn explanation(explained: &ExplainView, style: Style) -> String {
     out
 }
 
-fn check_line(check: &CheckView, style: Style) -> String {
+fn check_line(check: &api::Check, style: Style) -> String {
     let word = match check.verdict.as_str() {
         "refused" => "NO ",
         "ask" => "ASK",
@@ -444,23 +441,13 @@ fn check_line(check: &CheckView, style: Style) -> String {
     format!("{}\n", line.trim_end())
 }
 
-fn recorded(explained: &ExplainView) -> Option<String> {
-    let record = explained
-        .recorded
-        .as_ref()
-        .filter(|record| !record.is_null())?;
-    let field = |name: &str| {
-        record
-            .get(name)
-            .and_then(serde_json::Value::as_str)
-            .map(tame)
-            .filter(|text| !text.is_empty())
-    };
-    let verdict = field("verdict")?;
-    let mut words = vec![verdict];
-    words.extend(field("stage").map(|stage| format!("at {stage}")));
-    words.extend(field("violation").map(|violation| format!("({violation})")));
-    words.extend(field("bundle").map(|bundle| format!("by {bundle}")));
+fn recorded(explained: &api::Explanation) -> Option<String> {
+    let record = explained.recorded.as_ref()?;
+    let field = |text: &str| Some(tame(text)).filter(|text| !text.is_empty());
+    let mut words = vec![field(&record.verdict)?];
+    words.extend(field(&record.stage).map(|stage| format!("at {stage}")));
+    words.extend(field(&record.violation).map(|violation| format!("({violation})")));
+    words.extend(field(&record.bundle).map(|bundle| format!("by {bundle}")));
     Some(words.join(" "))
 }
 

@@ -1,9 +1,6 @@
 //! What a server offers, for a person who is about to say yes to it; and everything that is known about one server.
 
-use crate::cli::{
-    model::{DefinitionView, ReviewView, ServerView},
-    style::{Cell, Paint, Style, cell, cut, painted, table, tame},
-};
+use crate::cli::style::{Cell, Paint, Style, cell, cut, painted, table, tame};
 
 use super::{decide::fact, visible};
 
@@ -37,7 +34,7 @@ pub(super) fn open_world(is_open: bool, why: &str) -> String {
 
 /// What a server offers: its tools, what is guessed about them, and what is odd.
 #[must_use]
-pub fn offer(review: &ReviewView, style: Style) -> String {
+pub fn offer(review: &api::Review, style: Style) -> String {
     let id = tame(&review.server);
     let of_kind = |kind: &str| {
         review
@@ -59,7 +56,7 @@ pub fn offer(review: &ReviewView, style: Style) -> String {
             ""
         }
     );
-    let shown: Vec<&DefinitionView> = review
+    let shown: Vec<&api::Definition> = review
         .definitions
         .iter()
         .filter(|one| one.state != "gone")
@@ -99,7 +96,7 @@ pub fn offer(review: &ReviewView, style: Style) -> String {
     out
 }
 
-fn row(one: &DefinitionView) -> Vec<Cell> {
+fn row(one: &api::Definition) -> Vec<Cell> {
     let effect = match one.effect.as_deref() {
         Some(word) => cell(effect(word, &one.effect_from)),
         None => cell("-"),
@@ -117,7 +114,7 @@ fn row(one: &DefinitionView) -> Vec<Cell> {
     ]
 }
 
-fn suspicions(shown: &[&DefinitionView], style: Style) -> String {
+fn suspicions(shown: &[&api::Definition], style: Style) -> String {
     let all: Vec<String> = shown
         .iter()
         .flat_map(|one| {
@@ -147,9 +144,9 @@ fn suspicions(shown: &[&DefinitionView], style: Style) -> String {
 /// Everything about one server, errors whole.
 #[must_use]
 pub fn server(
-    server: &ServerView,
+    server: &api::Server,
     entry: &[(String, String)],
-    review: Option<&ReviewView>,
+    review: Option<&api::Review>,
     style: Style,
 ) -> String {
     let mut out = format!("{}\n", style.paint(&tame(&server.id), Paint::Bold));

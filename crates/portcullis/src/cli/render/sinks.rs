@@ -1,15 +1,12 @@
 //! Where events are sent, as people read it.
 
-use crate::cli::{
-    model::SinkView,
-    style::{Cell, Paint, Style, cell, cut, painted, table},
-};
+use crate::cli::style::{Cell, Paint, Style, cell, cut, painted, table};
 
 /// The longest error that is shown in a row.
 const MAX_NOTE: usize = 120;
 
 #[must_use]
-pub fn sinks(sinks: &[SinkView], style: Style) -> String {
+pub fn sinks(sinks: &[api::Sink], style: Style) -> String {
     if sinks.is_empty() {
         return "No sinks are configured, so events stay in the ledger. Add some under `audit.sinks` in portcullis.yaml; see docs/operate/events.md\n".to_owned();
     }
@@ -21,7 +18,7 @@ pub fn sinks(sinks: &[SinkView], style: Style) -> String {
     )
 }
 
-fn row(sink: &SinkView) -> Vec<Cell> {
+fn row(sink: &api::Sink) -> Vec<Cell> {
     let paint = match sink.state.as_str() {
         "failing" => Paint::Red,
         "stopped" => Paint::Yellow,

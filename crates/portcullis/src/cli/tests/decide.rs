@@ -1,32 +1,29 @@
 //! What a person decides by must be whole, and must not be able to deceive.
 
 use super::*;
-use crate::cli::model::{
-    ApprovalView, CheckView, DefinitionView, ExplainView, ReviewView, SessionView, StageView,
-};
 use crate::cli::render::Extent;
 
-fn definition(kind: &str, name: &str, state: &str) -> DefinitionView {
-    DefinitionView {
+fn definition(kind: &str, name: &str, state: &str) -> api::Definition {
+    api::Definition {
         kind: kind.to_owned(),
         name: name.to_owned(),
         state: state.to_owned(),
         digest: Some("3f9ac21b77d0".repeat(5)),
-        ..DefinitionView::default()
+        ..api::Definition::default()
     }
 }
 
 #[test]
 fn a_review_shows_what_changed() {
-    let review = ReviewView {
+    let review = api::Review {
         server: "github".to_owned(),
         state: "CLASSIFIED".to_owned(),
         definitions: vec![
-            DefinitionView {
+            api::Definition {
                 effect: Some("read".to_owned()),
                 ..definition("tool", "list_issues", "pinned")
             },
-            DefinitionView {
+            api::Definition {
                 effect: Some("consequential".to_owned()),
                 verdict: Some("reworded".to_owned()),
                 diff: vec![
@@ -36,13 +33,13 @@ fn a_review_shows_what_changed() {
                 ],
                 ..definition("tool", "create_issue", "changed")
             },
-            DefinitionView {
+            api::Definition {
                 digest: None,
                 pinned_digest: Some("77aa".to_owned()),
                 ..definition("prompt", "triage", "gone")
             },
         ],
-        ..ReviewView::default()
+        ..api::Review::default()
     };
     assert_eq!(
         render::review(&review, Extent::Overview, Style::PLAIN),
@@ -60,7 +57,7 @@ One waits for you. If it is what you want callers to have:
   portcullis servers approve github
 "
     );
-    let quiet = ReviewView {
+    let quiet = api::Review {
         definitions: vec![definition("tool", "a", "pinned")],
         ..review.clone()
     };
@@ -68,7 +65,7 @@ One waits for you. If it is what you want callers to have:
         render::review(&quiet, Extent::Overview, Style::PLAIN)
             .ends_with("\nEverything is as it was approved.\n")
     );
-    let fresh = ReviewView {
+    let fresh = api::Review {
         state: "UNTRUSTED".to_owned(),
         ..review
     };
@@ -80,14 +77,14 @@ One waits for you. If it is what you want callers to have:
 
 #[test]
 fn a_long_review_is_an_overview_until_a_definition_is_named() {
-    let long = |name: &str| DefinitionView {
+    let long = |name: &str| api::Definition {
         diff: (0..40).map(|line| format!("+ line {line}")).collect(),
         ..definition("tool", name, "new")
     };
-    let review = ReviewView {
+    let review = api::Review {
         server: "github".to_owned(),
         definitions: vec![long("one"), long("two")],
-        ..ReviewView::default()
+        ..api::Review::default()
     };
     let overview = render::review(&review, Extent::Overview, Style::PLAIN);
     assert!(
@@ -105,8 +102,8 @@ fn a_long_review_is_an_overview_until_a_definition_is_named() {
     );
 }
 
-fn session() -> SessionView {
-    SessionView {
+fn session() -> api::Session {
+    api::Session {
         caller: "1f2e3d4c".to_owned(),
         name: "laptop".to_owned(),
         user: Some("alice".to_owned()),
@@ -120,11 +117,11 @@ fn session() -> SessionView {
 
 #[test]
 fn sessions_as_a_table_and_one_by_one() {
-    let empty = SessionView {
+    let empty = api::Session {
         caller: "77aa".to_owned(),
         name: "ci".to_owned(),
         label: "PUBLIC".to_owned(),
-        ..SessionView::default()
+        ..api::Session::default()
     };
     assert_eq!(
         render::sessions(&[session(), empty], Style::PLAIN),
@@ -149,8 +146,8 @@ laptop
     assert!(render::sessions(&[], Style::PLAIN).contains("No caller"));
 }
 
-fn approval() -> ApprovalView {
-    ApprovalView {
+fn approval() -> api::Approval {
+    api::Approval {
         id: "k7m2".to_owned(),
         state: "pending".to_owned(),
         caller: "1f2e3d4c".to_owned(),
@@ -169,14 +166,14 @@ fn approval() -> ApprovalView {
         expires_ms: 1_794_741_420_000,
         bundle: "balanced@3f9a".to_owned(),
         definition: "77aa".to_owned(),
-        ..ApprovalView::default()
+        ..api::Approval::default()
     }
 }
 
 #[test]
 fn an_approval_whose_client_gave_up_says_so() {
     let now = approval().asked_ms + 60_000;
-    let given_up = ApprovalView {
+    let given_up = api::Approval {
         awaited: false,
         ..approval()
     };
@@ -194,7 +191,7 @@ fn an_approval_whose_client_gave_up_says_so() {
         );
     }
     assert!(!render::approvals(&[approval()], now, Style::PLAIN).contains("gave up"));
-    let denied = ApprovalView {
+    let denied = api::Approval {
         state: "denied".to_owned(),
         ..given_up
     };
@@ -233,7 +230,7 @@ Your answer holds for this call only, exactly as shown.
   portcullis approvals deny k7m2 --reason '…'
 "
     );
-    let long = ApprovalView {
+    let long = api::Approval {
         arguments: "x".repeat(5_000),
         state: "used".to_owned(),
         answered_by: Some("operator".into()),
@@ -253,7 +250,7 @@ Your answer holds for this call only, exactly as shown.
 
 #[test]
 fn approvals_as_a_table() {
-    let denied = ApprovalView {
+    let denied = api::Approval {
         id: "z9".to_owned(),
         state: "denied".to_owned(),
         ..approval()
@@ -276,26 +273,29 @@ See one in full before you answer: portcullis approvals show APPROVAL
 
 #[test]
 fn an_explanation_tells_every_stage_and_the_way_out() {
-    let check = |name: &str, verdict: &str, detail: &str, fix: &str| CheckView {
+    let check = |name: &str, verdict: &str, detail: &str, fix: &str| api::Check {
         name: name.to_owned(),
         verdict: verdict.to_owned(),
         detail: Some(detail.to_owned()).filter(|text| !text.is_empty()),
         fix: Some(fix.to_owned()).filter(|text| !text.is_empty()),
     };
-    let explained = ExplainView {
+    let explained = api::Explanation {
         verdict: "refused".to_owned(),
         tool: Some("web__post_message".to_owned()),
         caller: Some("laptop".to_owned()),
         label: Some("CONFIDENTIAL".to_owned()),
-        recorded: Some(
-            serde_json::json!({ "verdict": "refused", "stage": "weigh", "violation": "WouldViolateWriteDown" }),
-        ),
+        recorded: Some(api::RecordedVerdict {
+            verdict: "refused".to_owned(),
+            stage: "weigh".to_owned(),
+            violation: "WouldViolateWriteDown".to_owned(),
+            ..api::RecordedVerdict::default()
+        }),
         stages: vec![
-            StageView {
+            api::CheckedStage {
                 stage: "admit".to_owned(),
                 checks: vec![check("server classified", "ok", "PUBLIC", "")],
             },
-            StageView {
+            api::CheckedStage {
                 stage: "weigh".to_owned(),
                 checks: vec![check(
                     "no write-down",
@@ -304,12 +304,12 @@ fn an_explanation_tells_every_stage_and_the_way_out() {
                     "classify web as CONFIDENTIAL, or portcullis session reset laptop",
                 )],
             },
-            StageView {
+            api::CheckedStage {
                 stage: "judge".to_owned(),
                 checks: vec![check("policy", "skipped", "", "not shown")],
             },
         ],
-        ..ExplainView::default()
+        ..api::Explanation::default()
     };
     assert_eq!(
         render::explanation(&explained, Style::PLAIN),
@@ -335,18 +335,18 @@ What would have allowed it
 
 #[test]
 fn an_explanation_says_what_was_asked_for_where_and_what_is_missing() {
-    let mut explained = ExplainView {
+    let mut explained = api::Explanation {
         verdict: "refused".to_owned(),
         tool: Some("up__fs.read".to_owned()),
         asked: Some("fs.read".to_owned()),
         caller: Some("laptop".to_owned()),
         context: Some("coder".to_owned()),
         remark: Some("its arguments were not kept".to_owned()),
-        ..ExplainView::default()
+        ..api::Explanation::default()
     };
     let first = "fs.read (up__fs.read) by laptop in context coder, judged now: refused\nNote: its arguments were not kept\n";
     assert_eq!(render::explanation(&explained, Style::PLAIN), first);
-    explained = ExplainView {
+    explained = api::Explanation {
         tool: None,
         asked: None,
         context: None,
@@ -361,13 +361,13 @@ fn an_explanation_says_what_was_asked_for_where_and_what_is_missing() {
 
 #[test]
 fn blocked_and_quarantined_are_seen_at_a_glance() {
-    let blocked = ServerView {
+    let blocked = api::Server {
         blocked: Some("leaks tokens".to_owned()),
-        ..server("a", ServerState::Disconnected)
+        ..server("a", api::ServerState::Disconnected)
     };
-    let waiting = ServerView {
+    let waiting = api::Server {
         quarantined: 2,
-        ..server("b", ServerState::Connected)
+        ..server("b", api::ServerState::Connected)
     };
     assert_eq!(
         render::servers(&[blocked, waiting], Style::PLAIN),
@@ -377,10 +377,10 @@ a       disconnected  BLOCKED  stdio      -         -      leaks tokens
 b       connected     PUBLIC   stdio      -         0      2 to review; portcullis servers review b
 "
     );
-    let status = StatusView {
+    let status = api::Status {
         pending_approvals: 2,
         bundle: "strict@77aa".to_owned(),
-        ..StatusView::default()
+        ..api::Status::default()
     };
     let text = render::status(&status, Style::PLAIN);
     assert!(

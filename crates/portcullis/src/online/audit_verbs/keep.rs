@@ -5,10 +5,11 @@ use std::{fs, io, path::Path};
 use audit::{Change, Exported, Filter, Trimmed};
 use serde_json::json;
 
-use super::{proofs, query::now_ms, unreadable};
+use super::{proofs, unreadable};
 use crate::{
     cli::{Exit, args},
     config,
+    from_files::now_ms,
     holding::{self, Taken},
     home::Home,
     offline::{self, Screen, Trouble},

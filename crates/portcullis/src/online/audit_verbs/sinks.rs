@@ -4,15 +4,15 @@ use audit::Filter;
 
 use super::unreadable;
 use crate::{
-    cli::{Exit, model::SinkView, render},
+    cli::{Exit, render},
     home::Home,
     offline::{self, Screen, Trouble},
     online::Line,
 };
 
 pub(super) fn show(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let sinks: Vec<SinkView> = match Line::as_operator(home) {
-        Ok(mut line) => line.ask("portcullis/sinks")?,
+    let sinks = match Line::as_operator(home) {
+        Ok(mut line) => line.ask(api::ask::Sinks)?,
         Err(trouble) if trouble.exit == Exit::NotRunning => resting(home)?,
         Err(trouble) => return Err(trouble),
     };
@@ -21,7 +21,7 @@ pub(super) fn show(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble
 }
 
 /// Without a gate nothing is delivered, and the cursors say where it will go on.
-fn resting(home: &Home) -> Result<Vec<SinkView>, Trouble> {
+fn resting(home: &Home) -> Result<Vec<api::Sink>, Trouble> {
     let (_, resolved) = offline::load(&home.config_file())?;
     let last = audit::tail(&home.ledger, &Filter::default(), 1)
         .map_err(|error| unreadable(home, &error))?;
@@ -31,14 +31,14 @@ fn resting(home: &Home) -> Result<Vec<SinkView>, Trouble> {
             Ok(place) => (place.unwrap_or_default(), String::new()),
             Err(error) => (audit::Place::default(), error.to_string()),
         };
-        SinkView {
+        api::Sink {
             name: spec.name.clone(),
             kind: spec.kind.as_str().to_owned(),
             state: "stopped".to_owned(),
             position: next.to_string(),
             lag: end.saturating_sub(next.seq),
             error,
-            ..SinkView::default()
+            ..api::Sink::default()
         }
     });
     Ok(views.collect())

@@ -3,16 +3,17 @@
 use std::{thread, time::Duration};
 
 use audit::{Event, EventFilter, Feed, Filter, Follow, Place, Record};
+use reports::CallerNames;
 
 use super::unreadable;
 use crate::{
-    caller_names::CallerNames,
     cli::{
         Exit, args,
         style::{Paint, tame},
     },
     home::Home,
     offline::{Screen, Trouble},
+    tokens,
 };
 
 const POLL: Duration = Duration::from_millis(200);
@@ -27,7 +28,7 @@ pub(super) fn run(
     if args.events || args.wanted.event.is_some() || args.wanted.family.is_some() {
         return events(args, home, screen);
     }
-    let names = CallerNames::of(home);
+    let names = tokens::caller_names(home);
     let wanted = Filter {
         from: args.from.unwrap_or_default().seq,
         ..records_wanted(&args.wanted, &names)
@@ -91,7 +92,7 @@ fn events_wanted(wanted: &args::AuditWanted, names: &CallerNames) -> EventFilter
 }
 
 fn events(args: &args::AuditTail, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let names = CallerNames::of(home);
+    let names = tokens::caller_names(home);
     let filter = events_wanted(&args.wanted, &names);
     let mut printer = Printer::new(names);
     let from = match args.from {

@@ -1,10 +1,10 @@
 use super::*;
 
-fn session(caller: &str, name: &str) -> SessionView {
-    SessionView {
+fn session(caller: &str, name: &str) -> api::Session {
+    api::Session {
         caller: caller.into(),
         name: name.into(),
-        ..SessionView::default()
+        ..api::Session::default()
     }
 }
 
@@ -37,10 +37,10 @@ fn a_caller_is_found_by_id_or_by_a_name_of_its_own() {
 
 #[test]
 fn an_approval_is_found_by_its_beginning_if_that_is_enough() {
-    let approval = |id: &str, state: &str| ApprovalView {
+    let approval = |id: &str, state: &str| api::Approval {
         id: id.into(),
         state: state.into(),
-        ..ApprovalView::default()
+        ..api::Approval::default()
     };
     let approvals = [
         approval("ab12", "pending"),

@@ -26,7 +26,7 @@ fn record(seq: u64, call: &str, kind: &str, after: &str) -> Record {
 }
 
 /// a; then b and c side by side, both weighed after a, b shown before c; then d.
-pub(crate) fn story() -> Calls {
+fn story() -> Calls {
     let mut calls = Calls::default();
     let records = [
         record(1, "a", "intent", ""),

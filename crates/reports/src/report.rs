@@ -1,14 +1,22 @@
-//! From records to figures.
+//! What happened in a period, counted from the ledger's records and nothing else.
+//!
+//! A [`Collector`] takes records and gives a [`Report`]. It must never hold more than so many rows of anything, however long the period
+//! and whatever callers make up: what is beyond is counted as "others".
 
-use std::collections::HashMap;
+mod tally;
 
-use audit::{Record, rfc3339};
+use std::{collections::HashMap, io, path::Path, thread, time::Duration};
 
-use super::{
-    Approvals, Item, LedgerState, Listed, Party, Step, Summary,
-    tally::{Row, Tally},
-};
-use crate::caller_names::CallerNames;
+use api::{ApprovalCounts, Item, LedgerState, Listed, Party, Report, Step};
+use audit::{Filter, Record, rfc3339};
+
+use crate::CallerNames;
+use tally::Tally;
+
+/// The newest changes of each sort that are listed one by one.
+const LISTED: usize = 500;
+/// A running gate may be in the middle of its last line; so much later it is not.
+const LAST_LINE: Duration = Duration::from_millis(200);
 
 const HOUR_MS: u64 = 3_600_000;
 /// The widths a step may have: the first that gives at most so many steps is taken.
@@ -40,8 +48,8 @@ struct Sums {
 
 /// Takes records in order.
 #[derive(Debug)]
-pub(crate) struct Collector {
-    summary: Summary,
+pub struct Collector {
+    summary: Report,
     since_ms: u64,
     width_ms: u64,
     refusals_by_rule: Tally<u64>,
@@ -57,16 +65,14 @@ pub(crate) struct Collector {
     /// Intents without an outcome so far, and when each was written.
     open: HashMap<u64, (u64, Item)>,
     names: CallerNames,
+    /// The server whose definitions the newest item is about, and how many they are.
+    together: (String, u64),
 }
 
 impl Collector {
     /// For the period from `since_ms` to before `until_ms`.
-    pub(crate) fn new(
-        since_ms: u64,
-        until_ms: u64,
-        ledger: LedgerState,
-        names: CallerNames,
-    ) -> Self {
+    #[must_use]
+    pub fn new(since_ms: u64, until_ms: u64, ledger: LedgerState, names: CallerNames) -> Self {
         let span = until_ms.saturating_sub(since_ms).max(1);
         let width_ms = WIDTHS_MS
             .into_iter()
@@ -80,12 +86,12 @@ impl Collector {
                 ..Step::default()
             })
             .collect();
-        let summary = Summary {
+        let summary = Report {
             since: rfc3339(since_ms),
             until: rfc3339(until_ms),
             ledger,
             steps,
-            ..Summary::default()
+            ..Report::default()
         };
         Self {
             summary,
@@ -103,10 +109,11 @@ impl Collector {
             servers: Tally::default(),
             open: HashMap::new(),
             names,
+            together: Default::default(),
         }
     }
 
-    pub(crate) fn take(&mut self, record: &Record) {
+    pub fn take(&mut self, record: &Record) {
         self.summary.records += 1;
         match record.kind.as_str() {
             "intent" => {
@@ -157,7 +164,7 @@ impl Collector {
                     },
                     None => self.item(record),
                 };
-                self.summary.indeterminate.push(item);
+                push(&mut self.summary.indeterminate, item);
             }
             "permitted" => {}
             verdict => self.failures.add(
@@ -221,7 +228,7 @@ impl Collector {
             action if action.starts_with("definition.") => self.definition(record),
             action if is_configuration(action) => {
                 let item = self.item(record);
-                self.summary.configuration_changes.push(item);
+                push(&mut self.summary.configuration_changes, item);
             }
             action => self.changes.add(action, 1),
         }
@@ -231,28 +238,23 @@ impl Collector {
     fn definition(&mut self, record: &Record) {
         let item = self.item(record);
         let list = &mut self.summary.definition_changes;
+        let (server, count) = &mut self.together;
         let same = list.newest.last_mut().filter(|last| {
-            last.what == item.what && last.by == item.by && last.server == record.server
+            last.what == item.what && last.by == item.by && *server == record.server
         });
         let Some(last) = same else {
-            return list.push(Item {
-                server: record.server.clone(),
-                together: 1,
-                ..item
-            });
+            self.together = (record.server.clone(), 1);
+            return push(list, item);
         };
         list.count += 1;
-        last.together += 1;
+        *count += 1;
         match last.about.len() {
             0..MOST_NAMES => last.about.push_str(&format!(", {}", record.tool)),
             _ if !last.about.ends_with('…') => last.about.push_str(", …"),
             _ => {}
         }
-        (last.seq, last.time, last.detail) = (
-            item.seq,
-            item.time,
-            format!("{} definitions", last.together),
-        );
+        let detail = format!("{count} definitions");
+        (last.seq, last.time, last.detail) = (item.seq, item.time, detail);
     }
 
     /// Who did it: a person where one is known, else the credential by its name.
@@ -287,11 +289,11 @@ impl Collector {
             about: about.join(" "),
             by: self.who(record),
             detail: detail.join(" · "),
-            ..Item::default()
         }
     }
 
-    pub(crate) fn finish(self, made_at_ms: u64) -> Summary {
+    #[must_use]
+    pub fn finish(self, made_at_ms: u64) -> Report {
         let mut summary = self.summary;
         summary.made_at = rfc3339(made_at_ms);
         summary.calls.under_way = self.open.len() as u64;
@@ -301,7 +303,7 @@ impl Collector {
         summary.label_rises = self.rises.into_rows();
         summary.write_down_refusals = self.write_downs.into_rows();
         summary.authentication_failures = self.strangers.into_rows();
-        summary.approvals = Approvals {
+        summary.approvals = ApprovalCounts {
             by_person: self.people.into_rows(),
             ..summary.approvals
         };
@@ -399,27 +401,58 @@ fn parties(tally: Tally<Sums>, name: impl Fn(&str) -> String) -> Vec<Party> {
     parties
 }
 
-impl Summary {
-    /// Every list of names and counts, under its title.
-    pub(crate) fn tables(&self) -> [(&'static str, &[Row]); 8] {
-        [
-            ("refusals by rule", &self.refusals_by_rule),
-            ("refusals by tool", &self.refusals_by_tool),
-            ("failures by code", &self.failures_by_code),
-            ("label rises", &self.label_rises),
-            ("write-down refusals", &self.write_down_refusals),
-            ("answers by person", &self.approvals.by_person),
-            ("authentication failures", &self.authentication_failures),
-            ("other changes", &self.other_changes),
-        ]
+fn push(list: &mut Listed, item: Item) {
+    list.count += 1;
+    if list.newest.len() == LISTED {
+        list.newest.remove(0);
     }
+    list.newest.push(item);
+}
 
-    /// Every list of single events, under its title.
-    pub(crate) fn lists(&self) -> [(&'static str, &Listed); 3] {
-        [
-            ("definition changes", &self.definition_changes),
-            ("configuration changes", &self.configuration_changes),
-            ("calls whose end is not known", &self.indeterminate),
-        ]
+/// What happened from `since_ms`, or from the beginning, to before `until_ms`, and whether the whole ledger verifies.
+pub fn report(
+    ledger: &Path,
+    since_ms: Option<u64>,
+    until_ms: u64,
+    now_ms: u64,
+    names: CallerNames,
+) -> io::Result<Report> {
+    let since_ms = match since_ms {
+        Some(since_ms) => since_ms,
+        None => oldest_ms(ledger)?.unwrap_or(until_ms),
+    };
+    let mut collector = Collector::new(since_ms, until_ms, state_of(ledger)?, names);
+    let filter = Filter {
+        since_ms,
+        until_ms,
+        ..Filter::default()
+    };
+    for record in audit::read(ledger, filter)? {
+        collector.take(&record?);
     }
+    Ok(collector.finish(now_ms))
+}
+
+fn oldest_ms(ledger: &Path) -> io::Result<Option<u64>> {
+    let first = audit::read(ledger, Filter::default())?.next();
+    Ok(first.transpose()?.map(|record| record.ms))
+}
+
+fn state_of(ledger: &Path) -> io::Result<LedgerState> {
+    let mut found = audit::verify(ledger)?;
+    if !found.is_clean() {
+        thread::sleep(LAST_LINE);
+        found = audit::verify(ledger)?;
+    }
+    Ok(LedgerState {
+        verifies: found.is_clean(),
+        finding: found.finding.as_ref().map(ToString::to_string),
+        first_record: found.first,
+        records: found.records,
+        head: found.head.to_string(),
+        root: found.root.to_string(),
+        checkpoint_covers: found.checkpoint,
+        checkpoint: audit::read_checkpoint(ledger)?,
+        public_key: audit::read_public_key(ledger)?,
+    })
 }

@@ -4,27 +4,16 @@ use std::collections::HashMap;
 
 use audit::{Event, Record};
 
-use crate::{home::Home, tokens::Tokens};
-
 /// From the id of a credential to its name, revoked ones included: old records are about those too.
 #[derive(Debug, Default)]
-pub(crate) struct CallerNames {
+pub struct CallerNames {
     names: HashMap<String, String>,
 }
 
 impl CallerNames {
-    /// Without a list of credentials, or with a damaged one, callers are shown by id.
-    pub(crate) fn of(home: &Home) -> Self {
-        let tokens = Tokens::load(&home.tokens_file());
-        Self::new(
-            tokens
-                .iter()
-                .flat_map(Tokens::list)
-                .map(|known| (known.id.as_str(), known.name.as_str())),
-        )
-    }
-
-    pub(crate) fn new<'a>(credentials: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Self {
+    /// From the ids and names of credentials, revoked ones included.
+    #[must_use]
+    pub fn new<'a>(credentials: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Self {
         let mut times: HashMap<&str, usize> = HashMap::new();
         credentials
             .clone()
@@ -45,16 +34,19 @@ impl CallerNames {
     }
 
     /// The name of a caller; the id where there is none.
-    pub(crate) fn name<'a>(&'a self, id: &'a str) -> &'a str {
+    #[must_use]
+    pub fn name<'a>(&'a self, id: &'a str) -> &'a str {
         self.names.get(id).map_or(id, String::as_str)
     }
 
-    pub(crate) fn knows(&self, id: &str) -> bool {
+    #[must_use]
+    pub fn knows(&self, id: &str) -> bool {
         self.names.contains_key(id)
     }
 
     /// The id behind a name, or what was given if that is an id, or the name of nobody or of several.
-    pub(crate) fn id<'a>(&'a self, given: &'a str) -> &'a str {
+    #[must_use]
+    pub fn id<'a>(&'a self, given: &'a str) -> &'a str {
         match self.names.iter().find(|(_, name)| name.as_str() == given) {
             Some((id, _)) if !self.knows(given) => id,
             _ => given,
@@ -62,7 +54,8 @@ impl CallerNames {
     }
 
     /// The record as a person reads it.
-    pub(crate) fn in_record(&self, record: &Record) -> Record {
+    #[must_use]
+    pub fn in_record(&self, record: &Record) -> Record {
         let mut named = record.clone();
         named.caller = self.name(&record.caller).to_owned();
         named.session = self.name(&record.session).to_owned();
@@ -70,7 +63,8 @@ impl CallerNames {
     }
 
     /// The event as a person reads it.
-    pub(crate) fn in_event(&self, event: &Event) -> Event {
+    #[must_use]
+    pub fn in_event(&self, event: &Event) -> Event {
         let mut named = event.clone();
         named.caller = self.name(&event.caller).to_owned();
         named

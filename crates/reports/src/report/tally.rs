@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use api::Row;
 
 /// So many names are told apart.
 const NAMES: usize = 5_000;
@@ -10,19 +10,12 @@ const NAMES: usize = 5_000;
 const REPORTED: usize = 200;
 const OTHERS: &str = "(others)";
 
-/// A name and how often.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Row {
-    pub(crate) name: String,
-    pub(crate) count: u64,
-}
-
 #[derive(Debug, Default)]
-pub(crate) struct Tally<T>(BTreeMap<String, T>);
+pub(super) struct Tally<T>(BTreeMap<String, T>);
 
 impl<T: Default> Tally<T> {
     /// What is counted under a name, or under "others" where there are too many already.
-    pub(crate) fn of(&mut self, name: &str) -> &mut T {
+    pub(super) fn of(&mut self, name: &str) -> &mut T {
         let name = if self.0.len() >= NAMES && !self.0.contains_key(name) {
             OTHERS
         } else {
@@ -31,18 +24,18 @@ impl<T: Default> Tally<T> {
         self.0.entry(name.to_owned()).or_default()
     }
 
-    pub(crate) fn into_entries(self) -> impl Iterator<Item = (String, T)> {
+    pub(super) fn into_entries(self) -> impl Iterator<Item = (String, T)> {
         self.0.into_iter()
     }
 }
 
 impl Tally<u64> {
-    pub(crate) fn add(&mut self, name: &str, count: u64) {
+    pub(super) fn add(&mut self, name: &str, count: u64) {
         *self.of(name) += count;
     }
 
     /// The most frequent first; what is beyond the reported is one row.
-    pub(crate) fn into_rows(self) -> Vec<Row> {
+    pub(super) fn into_rows(self) -> Vec<Row> {
         let mut rows: Vec<Row> = self
             .0
             .into_iter()
@@ -59,8 +52,4 @@ impl Tally<u64> {
         }
         rows
     }
-}
-
-pub(crate) fn total(rows: &[Row]) -> u64 {
-    rows.iter().map(|row| row.count).sum()
 }

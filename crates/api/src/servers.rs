@@ -1,17 +1,11 @@
-//! What the gate's admin door answers, as the command line reads it.
-//!
-//! Fields that a gate of another version does not send have a default, and fields it sends in addition are ignored, so that a
-//! command line and a gate need not be of one version.
+//! Servers, their tools, and what they define, as an operator sees them.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-mod decide;
-
-pub use decide::{
-    ApprovalView, CheckView, DefinitionView, ExplainView, ReviewView, SessionView, StageView,
-};
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ServerState {
     Connecting,
@@ -29,6 +23,17 @@ pub enum ServerState {
 }
 
 impl ServerState {
+    const ALL: [Self; 8] = [
+        Self::Connecting,
+        Self::Connected,
+        Self::Disconnected,
+        Self::Failed,
+        Self::Disabled,
+        Self::Blocked,
+        Self::Skipped,
+        Self::Unknown,
+    ];
+
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -43,6 +48,13 @@ impl ServerState {
         }
     }
 
+    /// The state of that name; [`ServerState::Unknown`] where there is none.
+    #[must_use]
+    pub fn named(text: &str) -> Self {
+        let named = Self::ALL.into_iter().find(|state| state.as_str() == text);
+        named.unwrap_or_default()
+    }
+
     /// Whether the gate is meant to be connected to it.
     #[must_use]
     pub const fn is_wanted(self) -> bool {
@@ -51,8 +63,9 @@ impl ServerState {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct ServerView {
+pub struct Server {
     pub id: String,
     pub state: ServerState,
     /// `stdio`, `http`, `sse`.
@@ -61,6 +74,9 @@ pub struct ServerView {
     pub protocol: Option<String>,
     /// Absent means UNTRUSTED.
     pub classification: Option<String>,
+    /// `UNTRUSTED`, `CLASSIFIED` or `BLOCKED`; empty where no gate runs that could say.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub trust: String,
     /// Why nothing of it may be used, if so.
     pub blocked: Option<String>,
     /// Whether what it returns may be anyone's words, and why that is thought.
@@ -85,8 +101,9 @@ pub struct ServerView {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct ToolView {
+pub struct Tool {
     /// As the caller sees it.
     pub name: String,
     pub server: String,
@@ -111,117 +128,86 @@ pub struct ToolView {
     pub left_out: Option<String>,
 }
 
+/// What a server offers, held against what was approved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct StatusView {
-    pub version: String,
-    pub pid: u32,
-    pub url: String,
-    pub uptime_ms: u64,
-    pub authentication: String,
-    /// Identity providers whose tokens are taken, if any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub oauth: Option<OAuthView>,
-    /// Keys of the configuration whose values are in force only after a restart.
-    pub awaiting_restart: Vec<String>,
-    pub servers: Vec<ServerView>,
-    pub callers: Vec<CallerView>,
-    pub calls: CallCounts,
-    /// The version of the policies in force.
-    pub bundle: String,
-    /// Calls that wait for a person.
-    pub pending_approvals: u64,
-    pub ledger: LedgerView,
-    pub sinks: Vec<SinkView>,
-    pub worker: WorkerView,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(default)]
-pub struct OAuthView {
-    pub resource: String,
-    /// `off`, `allowed` or `required`.
-    pub dpop: String,
-    pub issuers: Vec<IssuerView>,
-}
-
-/// An identity provider, and what is known of its keys.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(default)]
-pub struct IssuerView {
-    pub issuer: String,
-    pub keys: u64,
-    /// Since they were last fetched, where they are.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub age_ms: Option<u64>,
-    /// Why they could not be fetched again, and whether the last ones are still good.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub usable: Option<bool>,
-}
-
-/// Where events are sent, and how that is going.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(default)]
-pub struct SinkView {
-    pub name: String,
-    pub kind: String,
-    /// `delivering`, `idle`, `failing` or `stopped`.
+pub struct Review {
+    pub server: String,
+    /// `UNTRUSTED`, `CLASSIFIED` or `BLOCKED`.
     pub state: String,
-    /// The next event; everything before it is done with.
-    pub position: String,
-    /// Records between that and the end of the ledger.
-    pub lag: u64,
-    pub delivered: u64,
-    /// Records that were gone before they could be delivered.
-    pub lost: u64,
-    pub failures: u32,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub error: String,
+    pub classification: Option<String>,
+    pub open_world: bool,
+    pub open_world_why: String,
+    pub definitions: Vec<Definition>,
 }
 
-/// A credential that has been used since the gate started.
+impl Review {
+    /// What waits for a person, by `kind:name`, with the digest it has here.
+    #[must_use]
+    pub fn waiting(&self) -> BTreeMap<String, String> {
+        let waiting = self
+            .definitions
+            .iter()
+            .filter(|definition| definition.waits());
+        waiting
+            .filter_map(|one| Some((format!("{}:{}", one.kind, one.name), one.digest.clone()?)))
+            .collect()
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct CallerView {
-    pub id: String,
+pub struct Definition {
+    /// `tool`, `prompt`, `template` or `instructions`.
+    pub kind: String,
     pub name: String,
-    /// What its session has seen.
-    pub label: String,
+    /// `pinned`, `changed`, `new` or `gone`.
+    pub state: String,
+    pub digest: Option<String>,
+    pub pinned_digest: Option<String>,
+    /// Of tools only: `read` or `consequential`.
+    pub effect: Option<String>,
+    /// Who says so: `entry`, `lock` or `name`.
+    pub effect_from: String,
+    pub description: Option<String>,
+    pub takes_address: bool,
+    /// What a person should look at twice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub suspicions: Vec<String>,
+    /// `same`, `narrowed`, `widened`, `reworded` or `new`.
+    pub verdict: Option<String>,
+    /// Lines that begin with `- ` were approved, with `+ ` are there now.
+    pub diff: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(default)]
-pub struct CallCounts {
-    pub in_flight: u64,
-    pub answered: u64,
-    pub refused: u64,
-    pub failed: u64,
+impl Definition {
+    /// Kept from callers until a person has looked.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        matches!(self.state.as_str(), "changed" | "new")
+    }
 }
 
+/// How a server stands after an operator changed it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct LedgerView {
-    pub path: String,
-    pub records: u64,
-    /// Why nothing can be recorded, and therefore nothing done.
-    pub broken: Option<String>,
+pub struct ServerChange {
+    pub server: String,
+    /// `CLASSIFIED` and a level, `BLOCKED` or `unblocked`.
+    pub state: String,
+    /// Definitions that were approved with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved: Option<u64>,
 }
 
+/// How many definitions of a server were approved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct WorkerView {
-    pub pid: Option<u32>,
-    pub restarts: u64,
-    pub confinement: Vec<ConfinementView>,
-}
-
-/// One restriction of the worker, and whether this kernel could apply it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(default)]
-pub struct ConfinementView {
-    pub name: String,
-    pub applied: bool,
-    pub detail: String,
+pub struct Approved {
+    pub server: String,
+    pub approved: u64,
 }

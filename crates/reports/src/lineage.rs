@@ -6,9 +6,9 @@ use std::{
     path::Path,
 };
 
+use api::ShownCall;
 use audit::{Filter, Record};
 use flow::lineage::{self, Node};
-use serde::Serialize;
 use vocab::Level;
 
 /// Longer lineages are cut, and say so.
@@ -16,40 +16,25 @@ const MOST: usize = 10_000;
 /// How far back a saved head is first looked for. The whole ledger is read only where that was not enough.
 const WINDOWS: [u64; 3] = [20_000, 400_000, u64::MAX];
 
-/// One call, with what a person wants to know of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Call {
-    pub(crate) call: String,
-    pub(crate) time: String,
-    pub(crate) caller: String,
-    pub(crate) server: String,
-    pub(crate) tool: String,
-    /// `permitted`, `refused`, …; empty while it is under way.
-    pub(crate) verdict: String,
-    /// What the session had seen when it was weighed, and when it was answered.
-    pub(crate) label: String,
-    pub(crate) label_after: String,
-}
-
 /// Calls that belong together, and the links between their results.
 #[derive(Debug, Default)]
-pub(crate) struct Calls {
-    calls: BTreeMap<String, Call>,
+pub struct Calls {
+    calls: BTreeMap<String, ShownCall>,
     /// In the order of the ledger.
     nodes: Vec<Node>,
     place: BTreeMap<String, usize>,
 }
 
 /// Calls that a walk found; `whole` is false where links lead to calls that are not in the ledger any more, or too far.
-#[derive(Debug, Serialize)]
-pub(crate) struct Walk {
-    pub(crate) calls: Vec<Call>,
-    pub(crate) whole: bool,
+#[derive(Debug)]
+pub struct Walk {
+    pub calls: Vec<ShownCall>,
+    pub whole: bool,
 }
 
 impl Calls {
     /// Every call of one caller.
-    pub(crate) fn of_caller(ledger: &Path, caller: &str) -> io::Result<Self> {
+    pub fn of_caller(ledger: &Path, caller: &str) -> io::Result<Self> {
         Self::read(
             ledger,
             Filter {
@@ -69,7 +54,7 @@ impl Calls {
 
     /// The intent says what a call was weighed after. Its outcome adds, as a second word, what its result followed when it was
     /// shown, where that is something else.
-    pub(crate) fn take(&mut self, record: Record) {
+    pub fn take(&mut self, record: Record) {
         if record.call.is_empty() || record.kind == "change" {
             return;
         }
@@ -93,7 +78,7 @@ impl Calls {
         let call = self
             .calls
             .entry(record.call.clone())
-            .or_insert_with(|| Call {
+            .or_insert_with(|| ShownCall {
                 call: record.call,
                 time: record.time,
                 caller: record.caller,
@@ -113,12 +98,27 @@ impl Calls {
         }
     }
 
-    pub(crate) fn get(&self, call: &str) -> Option<&Call> {
+    /// The calls of whoever made `call`; nothing where the ledger has no such call.
+    pub fn around(ledger: &Path, call: &str) -> io::Result<Option<Self>> {
+        let filter = Filter {
+            call: call.to_owned(),
+            ..Filter::default()
+        };
+        let own = |record: &io::Result<Record>| record.as_ref().map_or(true, Record::is_of_a_call);
+        let first = audit::read(ledger, filter)?.find(own).transpose()?;
+        first
+            .map(|record| Self::of_caller(ledger, &record.caller))
+            .transpose()
+    }
+
+    #[must_use]
+    pub fn get(&self, call: &str) -> Option<&ShownCall> {
         self.calls.get(call)
     }
 
     /// What may have influenced `call`, latest first.
-    pub(crate) fn back(&self, call: &str) -> Walk {
+    #[must_use]
+    pub fn back(&self, call: &str) -> Walk {
         let lookup = |id: &str| {
             self.place
                 .get(id)
@@ -129,14 +129,16 @@ impl Calls {
     }
 
     /// What the result of `call` may have influenced, latest first.
-    pub(crate) fn forward(&self, call: &str) -> Walk {
+    #[must_use]
+    pub fn forward(&self, call: &str) -> Walk {
         let mut walk = self.walked(lineage::forward(call, &self.nodes, MOST));
         walk.calls.reverse();
         walk
     }
 
     /// `head` and every result that was shown before it, latest first.
-    pub(crate) fn shown_until(&self, head: &str) -> Vec<Call> {
+    #[must_use]
+    pub fn shown_until(&self, head: &str) -> Vec<ShownCall> {
         let node = |id: &str| self.place.get(id).and_then(|place| self.nodes.get(*place));
         let mut walked = BTreeSet::new();
         let chain = std::iter::successors(node(head), |last| node(&last.follows))
@@ -185,10 +187,7 @@ fn node_of(record: &Record, after: &str, follows: &str) -> Node {
 
 /// Gives sessions the heads they had: a head is saved only when its label rises, and calls went on after that. A caller that was shown
 /// nothing that raised its label has no saved session; it gets one here, so that its lineage does not begin anew with every start.
-pub(crate) fn catch_up(
-    ledger: &audit::Ledger,
-    sessions: &mut Vec<state::SavedSession>,
-) -> io::Result<()> {
+pub fn catch_up(ledger: &audit::Ledger, sessions: &mut Vec<state::SavedSession>) -> io::Result<()> {
     let records = ledger.status().records;
     for window in WINDOWS {
         let mut heads = Heads::default();
@@ -267,4 +266,4 @@ impl Heads {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

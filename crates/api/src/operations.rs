@@ -1,0 +1,176 @@
+//! The table of operations: everything an operator can ask for, each with its path, its method and the role it needs.
+//!
+//! A row is all that a new operation needs to have a route, a place in the OpenAPI document and a typed call. What carries it out is an
+//! arm of the exhaustive matches in `server` and in the command line.
+
+use crate::{
+    AllOrOpen, Answered, Approval, ApproveDefinitions, Approved, BundleCheck, BundleText, Classify,
+    ConfigCheck, ConfigValue, Direction, Done, EventStream, EventsQuery, Explain, Explanation,
+    Input, Lineage, MustReason, Nothing, Period, PolicyDiff, PolicyDiffQuery, PolicySuggestQuery,
+    Reasoned, Records, RecordsQuery, Report, Review, Role, Server, ServerChange, Session,
+    SessionReset, Sink, Status, Suggestion, Tool,
+};
+
+/// How an operation is asked for over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// Only looks; what comes with it stands in the query.
+    Get,
+    /// Changes something, or takes more with it than a query holds.
+    Post,
+}
+
+impl Method {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+        }
+    }
+}
+
+/// What must be there for an operation to be carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Needs {
+    /// A running gate: only it knows.
+    Gate,
+    /// The files of a home. The command line answers it without a gate.
+    Files,
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OperationRow {
+    /// Dotted, stable, for programs and records.
+    pub name: &'static str,
+    pub method: Method,
+    /// What follows [`crate::PREFIX`]; at most one name in braces stands in it.
+    pub path: &'static str,
+    /// The least role that may ask.
+    pub role: Role,
+    pub needs: Needs,
+    /// The sentence about it, for people.
+    pub says: &'static str,
+}
+
+/// An operation with the types of what it takes and gives, for callers in Rust.
+pub trait Ask {
+    type Input: Input;
+    type Output: serde::Serialize + serde::de::DeserializeOwned;
+    const OPERATION: Operation;
+}
+
+macro_rules! operations {
+    ($( #[doc = $says:literal] $name:ident, $text:literal, $method:ident $path:literal, $role:ident, $needs:ident, $input:ty => $output:ty; )+) => {
+        /// Everything an operator can ask for.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Operation {
+            $( #[doc = $says] $name, )+
+        }
+
+        impl Operation {
+            pub const ALL: &'static [Self] = &[$( Self::$name, )+];
+
+            #[must_use]
+            pub const fn row(self) -> OperationRow {
+                match self {
+                    $( Self::$name => OperationRow {
+                        name: $text,
+                        method: Method::$method,
+                        path: $path,
+                        role: Role::$role,
+                        needs: Needs::$needs,
+                        says: $says.trim_ascii(),
+                    }, )+
+                }
+            }
+
+            /// The schemas of what it takes and of what it gives.
+            #[cfg(feature = "schema")]
+            pub(crate) fn schemas(
+                self,
+                takes: &mut schemars::SchemaGenerator,
+                gives: &mut schemars::SchemaGenerator,
+            ) -> (schemars::Schema, schemars::Schema) {
+                match self {
+                    $( Self::$name => (
+                        takes.subschema_for::<$input>(),
+                        gives.subschema_for::<$output>(),
+                    ), )+
+                }
+            }
+        }
+
+        /// The operations as types, so that a call and its answer have theirs.
+        pub mod ask {
+            use super::*;
+            $(
+                #[doc = $says]
+                #[derive(Debug, Clone, Copy)]
+                pub struct $name;
+
+                impl Ask for $name {
+                    type Input = $input;
+                    type Output = $output;
+                    const OPERATION: Operation = Operation::$name;
+                }
+            )+
+        }
+    };
+}
+
+operations! {
+    /// Everything at a glance.
+    Status, "status", Get "status", Viewer, Gate, Nothing => super::Status;
+    /// The servers, and how each is doing.
+    Servers, "servers.list", Get "servers", Viewer, Gate, Nothing => Vec<Server>;
+    /// Every tool of every server, those that callers are not shown included.
+    Tools, "tools.list", Get "tools", Viewer, Gate, Nothing => Vec<Tool>;
+    /// Tries a server again now, however often it has failed.
+    RetryServer, "servers.retry", Post "servers/{server}/retry", Operator, Gate, Nothing => Done;
+    /// Gives a server a level; the first time, what it shows is approved with it.
+    ClassifyServer, "servers.classify", Post "servers/{server}/classify", Operator, Gate, Classify => ServerChange;
+    /// Prohibits a server, whatever else is said of it.
+    BlockServer, "servers.block", Post "servers/{server}/block", Operator, Gate, MustReason => ServerChange;
+    /// Lets a server be what its classification says again.
+    UnblockServer, "servers.unblock", Post "servers/{server}/unblock", Operator, Gate, Reasoned => ServerChange;
+    /// Every definition of a server, held against what was approved.
+    Definitions, "definitions.list", Get "servers/{server}/definitions", Viewer, Gate, Nothing => Review;
+    /// Approves definitions as the server shows them now.
+    ApproveDefinitions, "definitions.approve", Post "servers/{server}/approve", Operator, Gate, super::ApproveDefinitions => Approved;
+    /// Reads the configuration again; a bad one changes nothing.
+    Reload, "config.reload", Post "reload", Operator, Gate, Nothing => Done;
+    /// What each caller's session has seen.
+    Sessions, "sessions.list", Get "sessions", Viewer, Gate, Nothing => Vec<Session>;
+    /// Begins a caller's session anew; the caller is named by id or name.
+    ResetSession, "sessions.reset", Post "sessions/{caller}/reset", Operator, Gate, MustReason => SessionReset;
+    /// The calls that wait for a person.
+    Approvals, "approvals.list", Get "approvals", Viewer, Gate, AllOrOpen => Vec<Approval>;
+    /// Lets a call that waits go on, once, as it was shown.
+    Approve, "approvals.approve", Post "approvals/{approval}/approve", Approver, Gate, Reasoned => Answered;
+    /// Refuses a call that waits.
+    Deny, "approvals.deny", Post "approvals/{approval}/deny", Approver, Gate, Reasoned => Answered;
+    /// What every stage says of a call, made or imagined. Reaches no server and changes nothing.
+    Explain, "policy.explain", Post "policy/explain", Viewer, Gate, super::Explain => Explanation;
+    /// What happens, as a stream of server-sent events.
+    Events, "events.stream", Get "events", Viewer, Gate, EventsQuery => EventStream;
+    /// How each sink is doing.
+    Sinks, "sinks.list", Get "sinks", Viewer, Gate, Nothing => Vec<Sink>;
+    /// Records of the ledger; without conditions, the newest calls.
+    Records, "audit.query", Get "audit/records", Viewer, Files, RecordsQuery => super::Records;
+    /// What happened in a period, and whether the ledger verifies.
+    Report, "audit.report", Get "audit/report", Viewer, Files, Period => super::Report;
+    /// What may have influenced a call, or what its result may have.
+    Lineage, "audit.lineage", Get "audit/lineage/{call}", Viewer, Files, Direction => super::Lineage;
+    /// What is wrong with the configuration file, if anything.
+    CheckConfig, "config.check", Get "config/check", Viewer, Files, Nothing => ConfigCheck;
+    /// Every value of the configuration file, and where it came from.
+    ExplainConfig, "config.explain", Get "config/explain", Viewer, Files, Nothing => Vec<ConfigValue>;
+    /// Whether policies can be used: those that were sent, or those of the configuration.
+    CheckPolicy, "policy.check", Post "policy/check", Viewer, Files, BundleText => BundleCheck;
+    /// The recorded calls that other policies would decide otherwise.
+    DiffPolicy, "policy.diff", Post "policy/diff", Viewer, Files, PolicyDiffQuery => PolicyDiff;
+    /// Writes policies that allow what recorded calls did.
+    SuggestPolicy, "policy.suggest", Get "policy/suggest", Viewer, Files, PolicySuggestQuery => Suggestion;
+}
