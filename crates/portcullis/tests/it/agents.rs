@@ -145,10 +145,11 @@ async fn opencode() {
         let config = json!({"autoupdate": false, "share": "disabled", "model": "stub/stub", "small_model": "stub/stub",
             "permission": "allow", "provider": {"stub": provider},
             "mcp": {"gate": {"type": "remote", "url": url, "enabled": true, "oauth": false, "headers": headers}}});
-        desk.write("opencode.json", &config.to_string());
+        let config = desk.write("opencode.json", &config.to_string());
         let mut agent = desk.program(&Agents::get().opencode);
         agent
-            .args(["run", "go"])
+            .args(["run", "--model", "stub/stub", "go"])
+            .env("OPENCODE_CONFIG", config)
             .env("XDG_DATA_HOME", desk.directory.path().join("data"));
         agent
             .env("OPENCODE_DISABLE_AUTOUPDATE", "1")
