@@ -38,7 +38,7 @@ pub use input::{
 #[cfg(feature = "schema")]
 pub use openapi::document;
 pub use operations::{Ask, Method, Needs, Operation, OperationRow, ask};
-pub use path::{Found, MISSING, find, find_unescaped, unescaped};
+pub use path::{Found, find, find_unescaped, unescaped};
 pub use problem::{Kind, Problem, ProblemDocument, is_full};
 pub use role::{Role, UnknownRole};
 pub use serde::Serialize;

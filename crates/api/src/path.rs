@@ -4,10 +4,6 @@ use vocab::ServerId;
 
 use crate::Operation;
 
-/// What a caller is told at a path that names nothing.
-pub const MISSING: &str =
-    "there is nothing at this path; GET /v1/openapi.json lists the operations";
-
 /// An operation, and what its path names: a server, a caller, an approval or a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {

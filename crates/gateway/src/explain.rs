@@ -34,18 +34,18 @@ struct Imagined {
     is_signed: bool,
 }
 
-pub(crate) fn explain(gate: &Gate, question: Json<'_>) -> Result<Vec<u8>, String> {
+pub(crate) fn explain(gate: &Gate, question: Json<'_>) -> Result<api::Explanation, String> {
     let imagined = match question.get("call").and_then(Json::as_str) {
         Some(call) => match recorded(gate, &call)? {
             Recorded::Call(imagined) => *imagined,
-            Recorded::Unjudgeable(page) => return Ok(page),
+            Recorded::Unjudgeable(page) => return Ok(*page),
         },
         None => imagined(gate, question)?,
     };
     judge(gate, &imagined)
 }
 
-fn judge(gate: &Gate, imagined: &Imagined) -> Result<Vec<u8>, String> {
+fn judge(gate: &Gate, imagined: &Imagined) -> Result<api::Explanation, String> {
     let request = &imagined.request;
     let received = call::receive(request).map_err(|violation| violation.public())?;
     let mut page = Page::default();
@@ -161,7 +161,7 @@ fn imagined(gate: &Gate, question: Json<'_>) -> Result<Imagined, String> {
 enum Recorded {
     Call(Box<Imagined>),
     /// It ended before it was a call that rules could judge: the record says why, and that is all.
-    Unjudgeable(Vec<u8>),
+    Unjudgeable(Box<api::Explanation>),
 }
 
 fn recorded(gate: &Gate, call: &str) -> Result<Recorded, String> {
@@ -183,7 +183,7 @@ fn recorded(gate: &Gate, call: &str) -> Result<Recorded, String> {
     let action = Action::from_method(&record.action)
         .ok_or_else(|| format!("`{}` is not a call", record.action))?;
     if record.server.is_empty() && record.tool.is_empty() {
-        return Ok(Recorded::Unjudgeable(Page::of_record(&record)));
+        return Ok(Recorded::Unjudgeable(Box::new(Page::of_record(&record))));
     }
     let (caller, mut remark) = who_called(gate, &record)?;
     let body = audit::body(&dir, call)

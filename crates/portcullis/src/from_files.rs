@@ -376,3 +376,22 @@ pub(crate) fn suggest_policy(calls: &recorded::Calls) -> Result<api::Suggestion,
         bundle: cedar::suggest(&calls.calls) + &comments,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use api::{Needs, Operation};
+
+    use crate::home::Home;
+
+    #[test]
+    fn the_files_answer_what_the_table_says_they_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::at(dir.path());
+        for operation in Operation::ALL {
+            let answered = super::answer(&home, *operation, "a", b"{}");
+            let is_gates = answered.is_err_and(|problem| problem.sentence.contains("running gate"));
+            let row = operation.row();
+            assert_eq!(is_gates, row.needs == Needs::Gate, "{}", row.name);
+        }
+    }
+}

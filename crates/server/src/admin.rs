@@ -204,7 +204,7 @@ pub(crate) async fn perform(
                     .await?,
             )
         }
-        Operation::Explain => admin.explain(json).await,
+        Operation::Explain => text(admin.explain(json).await?),
         Operation::Sinks => text(admin.sinks()),
         Operation::Events => Err(Problem::new(
             Kind::Conflict,

@@ -1,4 +1,5 @@
-//! `cargo xtask codegen`: rewrites the files that are drawn from tables in the code (the configuration's schema and reference).
+//! `cargo xtask codegen`: rewrites the files that are drawn from tables in the code (the configuration's schema and
+//! reference, the command line's page, the OpenAPI document).
 //!
 //! The tests that compare those files do the drawing, so a generated file that is out of date is a red test and not a surprise.
 

@@ -352,8 +352,8 @@ impl Admin {
         Ok(pins.review(&upstream.spec(), face.as_deref(), is_open_world))
     }
 
-    /// Every stage's verdict on a call, recorded or imagined, as the text of an [`api::Explanation`]. Reaches no server and changes nothing.
-    pub async fn explain(&self, question: Json<'_>) -> Result<Vec<u8>, Problem> {
+    /// Every stage's verdict on a call, recorded or imagined. Reaches no server and changes nothing.
+    pub async fn explain(&self, question: Json<'_>) -> Result<api::Explanation, Problem> {
         crate::explain::explain(&self.gate, question).map_err(Problem::invalid)
     }
 

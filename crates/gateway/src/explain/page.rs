@@ -2,7 +2,7 @@
 
 use audit::Record;
 use vocab::{Mark, Stage, Violation};
-use wire::{Json, write::Object};
+use wire::Json;
 
 use super::Imagined;
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
 /// The page as it grows: one row per check, under its stage.
 #[derive(Default)]
 pub(super) struct Page {
-    rows: Vec<(Stage, Vec<u8>)>,
+    rows: Vec<(Stage, api::Check)>,
     /// The first word that is not yes: `refused` or `ask`.
     verdict: Option<&'static str>,
 }
@@ -32,15 +32,14 @@ impl Page {
             ("ask", None) => self.verdict = Some("ask"),
             _ => {}
         }
-        let mut out = Object::new();
-        out.str("name", name).str("verdict", verdict);
-        if !detail.is_empty() {
-            out.str("detail", detail);
-        }
-        if !fix.is_empty() {
-            out.str("fix", fix);
-        }
-        self.rows.push((stage, out.finish()));
+        let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let check = api::Check {
+            name: name.to_owned(),
+            verdict: verdict.to_owned(),
+            detail: text(detail),
+            fix: text(fix),
+        };
+        self.rows.push((stage, check));
     }
 
     /// The detail of a violation ends in what would have allowed the call, after the semicolon.
@@ -151,7 +150,7 @@ impl Page {
     }
 
     /// What the record says of a call that nothing more can be said of.
-    pub(super) fn of_record(record: &Record) -> Vec<u8> {
+    pub(super) fn of_record(record: &Record) -> api::Explanation {
         let mut page = Self::default();
         let stage = Stage::ALL
             .into_iter()
@@ -167,14 +166,17 @@ impl Page {
             .rsplit_once("; ")
             .unwrap_or((&record.detail, ""));
         page.add(stage, name, "refused", detail, fix);
-        let mut out = Object::new();
-        out.str("verdict", "refused").str("caller", &record.caller);
-        of_then(&mut out, record);
         let remark = format!(
             "it was stopped at {stage}, before there was a server, so there is nothing to judge again"
         );
-        out.str("remark", &remark).raw("stages", &page.stages());
-        out.finish()
+        api::Explanation {
+            verdict: "refused".to_owned(),
+            caller: Some(record.caller.clone()),
+            recorded: Some(of_then(record)),
+            remark: Some(remark),
+            stages: page.stages(),
+            ..api::Explanation::default()
+        }
     }
 
     pub(super) fn finish(
@@ -182,74 +184,55 @@ impl Page {
         imagined: &Imagined,
         target: Option<&Target>,
         label: Mark,
-    ) -> Vec<u8> {
+    ) -> api::Explanation {
         let request = &imagined.request;
-        let mut out = Object::new();
-        out.str("verdict", self.verdict.unwrap_or("ok"));
-        let asked = Json::checked_before(&request.params)
-            .get("name")
-            .and_then(Json::as_str)
-            .unwrap_or_default();
-        match target {
-            Some(target) => {
-                let tool = format!("{}__{}", target.spec.id, target.name);
-                if request.mount.is_none() && !asked.is_empty() && *asked != *tool {
-                    out.str("asked", &asked);
-                }
-                out.str("tool", &tool).str("effect", target.effect.as_str());
-            }
-            None => _ = out.str("tool", &asked),
+        let params = Json::checked_before(&request.params);
+        let asked = params.get("name").and_then(Json::as_str);
+        let asked = asked.unwrap_or_default().into_owned();
+        let tool = match target {
+            Some(target) => format!("{}__{}", target.spec.id, target.name),
+            None => asked.clone(),
+        };
+        let is_another = target.is_some() && request.mount.is_none() && asked != tool;
+        let arguments = params.get("arguments").map_or("{}", Json::text);
+        api::Explanation {
+            verdict: self.verdict.unwrap_or("ok").to_owned(),
+            call: None,
+            tool: Some(tool),
+            asked: Some(asked).filter(|asked| is_another && !asked.is_empty()),
+            effect: target.map(|target| target.effect.as_str().to_owned()),
+            caller: Some(request.caller.id().to_owned()),
+            context: request.caller.context().map(str::to_owned),
+            label: Some(label.to_string()),
+            arguments: Some(audit::printable(arguments)),
+            remark: imagined.remark.map(str::to_owned),
+            recorded: imagined.recorded.as_ref().map(of_then),
+            stages: self.stages(),
         }
-        out.str("caller", request.caller.id())
-            .str("label", &label.to_string());
-        if let Some(context) = request.caller.context() {
-            out.str("context", context);
-        }
-        let arguments = Json::checked_before(&request.params)
-            .get("arguments")
-            .map_or("{}", Json::text);
-        out.str("arguments", &audit::printable(arguments));
-        if let Some(record) = &imagined.recorded {
-            of_then(&mut out, record);
-        }
-        if let Some(remark) = imagined.remark {
-            out.str("remark", remark);
-        }
-        out.raw("stages", &self.stages());
-        out.finish()
     }
 
-    fn stages(&self) -> Vec<u8> {
-        let mut stages: Vec<Vec<u8>> = Vec::new();
-        for stage in Stage::ALL {
-            let rows: Vec<Vec<u8>> = self
-                .rows
-                .iter()
-                .filter(|(of, _)| *of == stage)
-                .map(|(_, row)| row.clone())
-                .collect();
-            if !rows.is_empty() {
-                let mut out = Object::new();
-                out.str("stage", stage.as_str()).raw(
-                    "checks",
-                    &[b"[", rows.join(&b","[..]).as_slice(), b"]"].concat(),
-                );
-                stages.push(out.finish());
-            }
-        }
-        [b"[", stages.join(&b","[..]).as_slice(), b"]"].concat()
+    fn stages(&self) -> Vec<api::CheckedStage> {
+        let of = |stage: Stage| {
+            let rows = self.rows.iter().filter(move |(of, _)| *of == stage);
+            rows.map(|(_, check)| check.clone()).collect()
+        };
+        let all = Stage::ALL.into_iter().map(|stage| api::CheckedStage {
+            stage: stage.as_str().to_owned(),
+            checks: of(stage),
+        });
+        all.filter(|stage| !stage.checks.is_empty()).collect()
     }
 }
 
-fn of_then(out: &mut Object, record: &Record) {
-    out.object("recorded", |out| {
-        out.str("call", &record.call)
-            .str("time", &record.time)
-            .str("verdict", &record.verdict);
-        out.str("stage", &record.stage)
-            .str("violation", &record.violation)
-            .str("detail", &record.detail);
-        out.str("label", &record.label)
-            .str("bundle", &record.bundle);
-    });
+fn of_then(record: &Record) -> api::RecordedVerdict {
+    api::RecordedVerdict {
+        call: record.call.clone(),
+        time: record.time.clone(),
+        verdict: record.verdict.clone(),
+        stage: record.stage.clone(),
+        violation: record.violation.clone(),
+        detail: record.detail.clone(),
+        label: record.label.clone(),
+        bundle: record.bundle.clone(),
+    }
 }

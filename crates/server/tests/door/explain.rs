@@ -16,7 +16,6 @@ async fn explain(yard: &Yard, question: Value) -> Value {
         .await;
     assert_eq!(said.status, 200, "{question}: {}", said.body);
     let page: Value = said.json();
-    // The page is written by hand, so it is held against the type that others read it with.
     let read: api::Explanation = serde_json::from_value(page.clone()).unwrap();
     assert_eq!(serde_json::to_value(read).unwrap(), page);
     page
