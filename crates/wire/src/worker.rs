@@ -85,28 +85,55 @@ pub fn push(out: &mut Vec<u8>, id: u64, text: &[u8]) {
 pub fn push_joined(out: &mut Vec<u8>, id: u64, pieces: &[&[u8]]) {
     let length: usize = pieces.iter().map(|piece| piece.len()).sum();
     out.reserve(length + 64 * (length / PIECE + 1));
+    write_joined(out, id, pieces);
+}
+
+/// Where lines are written to. Who can keep pieces of the text where they are need not copy them.
+pub trait LineSink<'a> {
+    /// What stands around the text.
+    fn frame(&mut self, bytes: &[u8]);
+    /// A piece of the text.
+    fn piece(&mut self, bytes: &'a [u8]);
+}
+
+impl LineSink<'_> for Vec<u8> {
+    fn frame(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+
+    fn piece(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// Writes a text as one line, or as parts when it is too long for one.
+pub fn write_joined<'a>(out: &mut impl LineSink<'a>, id: u64, pieces: &[&'a [u8]]) {
+    let length: usize = pieces.iter().map(|piece| piece.len()).sum();
     if length < LINE_LIMIT {
-        pieces.iter().for_each(|piece| out.extend_from_slice(piece));
-        out.push(b'\n');
+        pieces.iter().for_each(|piece| out.piece(piece));
+        out.frame(b"\n");
         return;
     }
+    let mut head = Vec::with_capacity(24);
     let mut left = length;
     let mut room = 0;
     for mut rest in pieces.iter().copied() {
         while !rest.is_empty() {
             if room == 0 {
+                head.clear();
                 if left < length {
-                    out.push(b'\n');
+                    head.push(b'\n');
                 }
                 room = PIECE;
-                out.push(if left > PIECE { MORE } else { LAST });
-                write::number(out, id);
-                out.push(b' ');
+                head.push(if left > PIECE { MORE } else { LAST });
+                write::number(&mut head, id);
+                head.push(b' ');
+                out.frame(&head);
             }
             let (piece, after) = rest
                 .split_at_checked(cut(rest, room))
                 .unwrap_or((rest, &[]));
-            out.extend_from_slice(piece);
+            out.piece(piece);
             left -= piece.len();
             // A character that does not fit whole begins the next line.
             room = if after.is_empty() {
@@ -117,7 +144,7 @@ pub fn push_joined(out: &mut Vec<u8>, id: u64, pieces: &[&[u8]]) {
             rest = after;
         }
     }
-    out.push(b'\n');
+    out.frame(b"\n");
 }
 
 /// A text in shared memory: the message in which it stands for `null`, as the parameters of a call or as the result of an answer.

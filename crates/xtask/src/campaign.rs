@@ -1,42 +1,87 @@
 //! `cargo xtask campaign NAME`: what is too large or takes too long for every change, run before a release and when its subject was
 //! touched.
 //!
-//! To add a campaign, give it a row here: a name, a sentence, and the commands of cargo that it is. A campaign installs what it needs
-//! under `target/tools`, uses loopback only, and leaves no process behind.
+//! To add a campaign, give it a row in [`CAMPAIGNS`]: a name, a sentence, what it promises, and the commands of cargo that it is. A
+//! campaign installs what it needs under `target/tools`, uses loopback only, and leaves no process behind. One that passed writes its
+//! figure into `docs/understand/promises.md`.
 
-use std::process::Command;
+mod promises;
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+};
 
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{say, tools::process};
 
+/// One campaign: a row here, and a row on the page of promises.
 struct Campaign {
     name: &'static str,
     about: &'static str,
-    commands: &'static [&'static [&'static str]],
+    /// What holds if it passes, and the bound.
+    promise: &'static str,
+    bound: &'static str,
+    commands: &'static [CargoCommand],
 }
 
-const CAMPAIGNS: &[Campaign] = &[Campaign {
-    name: "clients",
-    about: "every client and agent that npm and PyPI offer: connect, list, call, be refused, wait for a person; installs a gigabyte",
-    commands: &[
-        &["build", "--quiet", "--workspace", "--bins"],
-        &[
-            "test",
-            "--quiet",
-            "-p",
-            "portcullis",
-            "--features",
-            "campaign",
-            "--test",
-            "it",
-            "--",
-            "agents::",
-            "journey::",
-            "clients::",
+/// A command of cargo, with what it is told through the environment.
+struct CargoCommand {
+    arguments: &'static str,
+    environment: &'static [(&'static str, &'static str)],
+}
+
+const fn cargo(
+    arguments: &'static str,
+    environment: &'static [(&'static str, &'static str)],
+) -> CargoCommand {
+    CargoCommand {
+        arguments,
+        environment,
+    }
+}
+
+const BUILD: CargoCommand = cargo("build --quiet --workspace --bins", &[]);
+
+const CAMPAIGNS: &[Campaign] = &[
+    Campaign {
+        name: "clients",
+        about: "every client and agent that npm and PyPI offer: connect, list, call, be refused, wait for a person; installs a gigabyte",
+        promise: "Clients and agents as their makers publish them work through the gate and show the reason of a refusal",
+        bound: "every one of them",
+        commands: &[
+            BUILD,
+            cargo(
+                "test --quiet -p portcullis --features campaign --test it -- agents:: journey:: clients::",
+                &[],
+            ),
         ],
-    ],
-}];
+    },
+    Campaign {
+        name: "kills",
+        about: "a gate that is killed a thousand times under load: three ledgers of what happened agree",
+        promise: "What was done is on record and what is on record was done, whenever the gate is killed",
+        bound: "1,000 kills, no difference",
+        commands: &[
+            BUILD,
+            cargo(
+                "test --quiet --workspace --test it -- --test-threads 1 three_ledgers_agree_over_random_kills",
+                &[("RECONCILE_KILLS", "1000")],
+            ),
+        ],
+    },
+    Campaign {
+        name: "scenes",
+        about: "the three properties of words, of what is sent and of what is held, on a million random scenes each",
+        promise: "Nothing above a label or outside access is shown, nothing unjudged is sent, nothing is held without an owner",
+        bound: "1,000,000 random scenes each, none wrong",
+        commands: &[cargo(
+            "test --quiet --workspace --lib -- nothing_above_a_label what_is_sent_is_what_was_judged nothing_is_held_without_an_owner",
+            &[("PORTCULLIS_SCENES", "1000000")],
+        )],
+    },
+];
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let found = match arguments {
@@ -50,15 +95,41 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             .for_each(|campaign| say(format_args!("  {:12} {}", campaign.name, campaign.about)));
         bail!("there is no such campaign");
     };
+    let mut passed = 0;
     for command in campaign.commands {
-        say(format_args!("cargo {}", command.join(" ")));
-        let status = Command::new("cargo")
-            .args(*command)
-            .current_dir(process::root()?)
-            .status()
-            .context("cannot run cargo")?;
-        ensure!(status.success(), "`cargo {}` failed", command.join(" "));
+        passed += command.run()?;
     }
+    promises::write_down(campaign, passed)?;
     say(format_args!("the campaign `{}` passed", campaign.name));
     Ok(())
+}
+
+impl CargoCommand {
+    /// Runs it, showing what it prints; how many tests passed.
+    fn run(&self) -> Result<usize> {
+        let told = self
+            .environment
+            .iter()
+            .map(|(name, value)| format!("{name}={value} "));
+        say(format_args!(
+            "{}cargo {}",
+            told.collect::<String>(),
+            self.arguments
+        ));
+        let mut child = Command::new("cargo")
+            .args(self.arguments.split(' '))
+            .envs(self.environment.iter().copied())
+            .current_dir(process::root()?)
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot run cargo")?;
+        let mut passed = 0;
+        for line in BufReader::new(child.stdout.take().context("no output")?).lines() {
+            let line = line?;
+            passed += promises::passed(&line);
+            say(&line);
+        }
+        ensure!(child.wait()?.success(), "`cargo {}` failed", self.arguments);
+        Ok(passed)
+    }
 }

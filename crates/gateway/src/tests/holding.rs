@@ -17,7 +17,6 @@ use crate::{
     words::Words,
 };
 
-const SCENES: u64 = 10_000;
 const STEPS: usize = 40;
 const LARGEST: usize = 32 << 20;
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -253,7 +252,7 @@ impl Scene {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_held_without_an_owner() {
-    for seed in 1..=SCENES {
+    for seed in 1..=super::support::scenes() {
         let mut scene = Scene::new(seed);
         for _ in 0..STEPS {
             scene.step().await;

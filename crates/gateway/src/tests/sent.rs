@@ -13,7 +13,6 @@ use crate::{
     catalog::Target,
 };
 
-const SCENES: u32 = 10_000;
 const ACTIONS: [Action; 10] = [
     Action::CallTool,
     Action::ReadResource,
@@ -237,10 +236,10 @@ fn look(
 fn what_is_sent_is_what_was_judged() {
     let caller = caller("alice");
     let spec = spec("s", Some(Level::Public));
-    let mut sent = 0;
-    for seed in 0..SCENES {
+    let (mut sent, scenes) = (0, super::support::scenes());
+    for seed in 0..scenes {
         let mut scene = Scene {
-            dice: Dice(u64::from(seed)),
+            dice: Dice(seed),
             marks: 0,
         };
         let params = scene.params();
@@ -250,10 +249,10 @@ fn what_is_sent_is_what_was_judged() {
         let Ok(received) = receive(&request) else {
             continue;
         };
-        sent += u32::from(look(&request, &received, &target, &mut scene));
+        sent += u64::from(look(&request, &received, &target, &mut scene));
     }
     assert!(
-        sent > SCENES / 2,
-        "only {sent} of {SCENES} scenes sent something"
+        sent > scenes / 2,
+        "only {sent} of {scenes} scenes sent something"
     );
 }

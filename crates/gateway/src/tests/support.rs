@@ -16,6 +16,12 @@ use crate::{
     settings::{Access, Allow, Arrivals, ServerSpec, Standing, TargetSpec, ToolRule, Transport},
 };
 
+/// How many random scenes a property is tried on; more in a campaign.
+pub(super) fn scenes() -> u64 {
+    let told = std::env::var("PORTCULLIS_SCENES").ok();
+    told.and_then(|text| text.parse().ok()).unwrap_or(10_000)
+}
+
 pub(super) fn spec(id: &str, classification: Option<Level>) -> Arc<ServerSpec> {
     let target = TargetSpec {
         id: ServerId::parse(id).unwrap(),

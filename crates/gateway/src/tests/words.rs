@@ -15,7 +15,6 @@ use crate::{
     words::{Occasion, Withheld, absorb, label_of, mark_of},
 };
 
-const SCENES: u64 = 10_000;
 const USERS: [&str; 3] = ["ann", "ben", "cat"];
 const TENANTS: [Option<&str>; 3] = [None, Some("red"), Some("blue")];
 const LEVELS: [Level; 4] = [
@@ -413,7 +412,7 @@ fn nothing_above_a_label_or_outside_access_is_shown_in_ten_thousand_scenes() {
             }
             scenes += 1;
         }
-        if scenes >= SCENES {
+        if scenes >= super::support::scenes() {
             break;
         }
     }
