@@ -38,8 +38,8 @@ fn with_row(text: &str, campaign: &Campaign, measured: &str) -> String {
     let is_its =
         |line: &str| line.starts_with('|') && line.ends_with(&format!("| `{}` |", campaign.name));
     let mut lines: Vec<&str> = text.lines().collect();
-    match lines.iter().position(|line| is_its(line)) {
-        Some(at) => lines[at] = &row,
+    match lines.iter_mut().find(|line| is_its(line)) {
+        Some(line) => *line = &row,
         None => lines.push(&row),
     }
     lines.join("\n") + "\n"
