@@ -1,6 +1,6 @@
 //! Nobody can take from others what they need: time, places, limits, room on the disk. And what a caller is refused is on record.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use testkit::client::{Client, Era, Target};
