@@ -6,7 +6,8 @@
 
 #[cfg(test)]
 mod adding; // A server is added with open eyes: nothing is approved unseen.
-#[cfg(all(test, feature = "campaign"))]
+#[cfg(test)]
+#[cfg(feature = "campaign")]
 mod agents; // Every agent that npm offers, with a model on loopback (a campaign).
 #[cfg(test)]
 mod approvals; // A person agrees to one exact call, once, in time.
