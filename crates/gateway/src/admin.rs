@@ -218,7 +218,8 @@ impl Admin {
         input: bytes::Bytes,
     ) -> Result<Vec<u8>, Problem> {
         let answers = self.gate.file_answers()?;
-        let answered = tokio::task::spawn_blocking(move || answers(operation, &name, &input)).await;
+        let readers = &self.gate.inner().readers;
+        let answered = readers.run(move || answers(operation, &name, &input)).await;
         answered.map_err(Problem::broken)?
     }
 

@@ -21,7 +21,7 @@ use crate::{
     places::Places,
     refusals::Refusals,
     room::{Account, RequestRoom, Rooms},
-    settings::Access,
+    settings::{Access, Terms},
     signed::SignedSession,
 };
 
@@ -391,10 +391,11 @@ impl Callers {
         callers
     }
 
-    /// The largest text that there can be, in either direction.
-    pub(crate) fn set_largest(&self, bytes: usize) {
-        self.rooms.set_largest(bytes);
-        self.requests.set_largest(bytes);
+    /// The largest answer and the largest request that there can be: each finds room where nobody holds any.
+    pub(crate) fn set_largest(&self, terms: &Terms) {
+        let (answer, request) = (terms.ceiling.result_bytes, terms.door.max_body_bytes);
+        self.rooms.set_largest(answer);
+        self.requests.set_largest(request.max(answer));
     }
 
     /// Bytes of answers that nobody has read yet, and of requests that are being read or worked on.

@@ -31,6 +31,7 @@ use crate::{
     parking::Parking,
     places::Places,
     problem,
+    readers::Readers,
     settings::{Accounts, Configuration, Rules, ServerSpec, Settings, TargetSpec, Terms},
     signed::Signed,
     states::SpentStates,
@@ -95,6 +96,7 @@ pub(crate) struct Inner {
     pub(crate) refusals: RefusalCounter,
     pub(crate) aside: Aside,
     turns: Turns,
+    pub(crate) readers: Readers,
     /// How many records survive a power cut; what listeners are woken by.
     durable: watch::Sender<u64>,
     call_ids: AtomicU64,
@@ -264,7 +266,7 @@ impl Gate {
         let hub = Hub::new(&settings, Arc::clone(&workers), ledger.clone());
         ledger.scrub_with(scrub(&hub));
         let callers = Callers::new(sessions);
-        callers.set_largest(settings.terms.ceiling.result_bytes);
+        callers.set_largest(&settings.terms);
         callers.replace(credentials);
         let providers = Providers::new(settings.rules.oauth.as_ref(), settings.proofs);
         callers.allow_anonymous(!settings.terms.door.requires_credential);
@@ -300,6 +302,7 @@ impl Gate {
             refusals: RefusalCounter::default(),
             aside: Aside::default(),
             turns: Turns::default(),
+            readers: Readers::default(),
             call_ids: AtomicU64::new(1),
             reload: OnceLock::new(),
             editor: OnceLock::new(),
@@ -562,7 +565,7 @@ impl Gate {
             .callers
             .allow_anonymous(!terms.door.requires_credential);
         self.0.hub.set_attempts(terms.attempts);
-        self.0.callers.set_largest(terms.ceiling.result_bytes);
+        self.0.callers.set_largest(&terms);
         self.0.terms.store(Arc::new(terms));
         self.0.awaiting_restart.store(Arc::new(awaiting_restart));
         self.0.providers.apply(rules.oauth.as_ref());

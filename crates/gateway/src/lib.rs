@@ -25,6 +25,7 @@ mod parking;
 mod pins;
 mod places;
 mod problem;
+mod readers;
 mod refusals;
 mod request;
 mod room;

@@ -569,6 +569,48 @@ async fn requests_that_do_not_end_are_bounded_by_a_stated_figure() {
     .await;
 }
 
+async fn door(gate: &Gate) -> UnixStream {
+    UnixStream::connect(gate.home().join("run/gate.sock"))
+        .await
+        .unwrap()
+}
+
+/// A request that its limit allows finds room, however short answers must be, over HTTP and on a line.
+#[tokio::test]
+async fn the_longest_request_finds_room_where_answers_are_short() {
+    let limits = "limits: { max_result_bytes: 64 KiB, max_body_bytes: 4 MiB }\n";
+    let (gate, _public, _secret) = two_levels(limits).await;
+    let agent = caller(&gate, "agent", &[], Era::Modern).await;
+    let long = json!({"text": "a".repeat(7 << 19)});
+    let called = tokio::time::timeout(SOON, agent.call("public__effect", long));
+    let called = called.await.expect("room at once").unwrap();
+    assert!(!called.is_error, "{}", called.answer);
+    let (mut lines, token) = (door(&gate).await, new_token(&gate, "line", &[]).await);
+    let hello = json!({"portcullis": "hello", "token": token}).to_string();
+    let call = agent.message(
+        1,
+        "tools/call",
+        json!({"name": "public__effect", "arguments": {"text": "a".repeat(7 << 19)}}),
+    );
+    lines
+        .write_all(format!("{hello}\n{call}\n").as_bytes())
+        .await
+        .unwrap();
+    let mut said = Vec::new();
+    let answered = async {
+        while !String::from_utf8_lossy(&said).contains("\"id\":1") {
+            assert!(
+                lines.read_buf(&mut said).await.unwrap() > 0,
+                "{}",
+                String::from_utf8_lossy(&said)
+            );
+        }
+    };
+    tokio::time::timeout(SOON, answered)
+        .await
+        .expect("room at once");
+}
+
 /// A result that finds no room is told as what it is: the call was carried out, and nothing was too large.
 #[tokio::test]
 async fn a_result_without_room_says_that_the_call_was_carried_out() {
