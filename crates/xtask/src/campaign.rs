@@ -1,10 +1,11 @@
 //! `cargo xtask campaign NAME`: what is too large or takes too long for every change, run before a release and when its subject was
 //! touched.
 //!
-//! To add a campaign, give it a row in [`CAMPAIGNS`]: a name, a sentence, what it promises, and the commands of cargo that it is. A
+//! To add a campaign, give it a row in [`CAMPAIGNS`]: a name, a sentence, what it promises, and the commands of cargo or the replay that it is. A
 //! campaign installs what it needs under `target/tools`, uses loopback only, and leaves no process behind. One that passed writes its
 //! figure into `docs/understand/promises.md`.
 
+mod autonomy;
 mod promises;
 
 use std::{
@@ -23,7 +24,14 @@ struct Campaign {
     /// What holds if it passes, and the bound.
     promise: &'static str,
     bound: &'static str,
-    commands: &'static [CargoCommand],
+    work: Work,
+}
+
+/// What a campaign does.
+enum Work {
+    Cargo(&'static [CargoCommand]),
+    /// Replays tasks and attacks through the gate.
+    Replay,
 }
 
 /// A command of cargo, with what it is told through the environment.
@@ -50,56 +58,71 @@ const CAMPAIGNS: &[Campaign] = &[
         about: "every client and agent that npm and PyPI offer: connect, list, call, be refused, wait for a person; installs a gigabyte",
         promise: "Clients and agents as their makers publish them work through the gate and show the reason of a refusal",
         bound: "every one of them",
-        commands: &[
+        work: Work::Cargo(&[
             BUILD,
             cargo(
                 "test --quiet -p portcullis --features campaign --test it -- agents:: journey:: clients::",
                 &[],
             ),
-        ],
+        ]),
     },
     Campaign {
         name: "kills",
         about: "a gate that is killed a thousand times under load: three ledgers of what happened agree",
         promise: "What was done is on record and what is on record was done, whenever the gate is killed",
         bound: "1,000 kills, no difference",
-        commands: &[
+        work: Work::Cargo(&[
             BUILD,
             cargo(
                 "test --quiet --workspace --test it -- --test-threads 1 three_ledgers_agree_over_random_kills",
                 &[("RECONCILE_KILLS", "1000")],
             ),
-        ],
+        ]),
     },
     Campaign {
         name: "scenes",
         about: "the three properties of words, of what is sent and of what is held, on a million random scenes each",
         promise: "Nothing above a label or outside access is shown, nothing unjudged is sent, nothing is held without an owner",
         bound: "1,000,000 random scenes each, none wrong",
-        commands: &[cargo(
+        work: Work::Cargo(&[cargo(
             "test --quiet --workspace --lib -- nothing_above_a_label what_is_sent_is_what_was_judged nothing_is_held_without_an_owner",
             &[("PORTCULLIS_SCENES", "1000000")],
-        )],
+        )]),
+    },
+    Campaign {
+        name: "autonomy",
+        about: "AgentDojo's tasks and attacks through the gate, without a model: attacks stopped, questions asked; may name a program",
+        promise: "Attacks by text that an agent reads are stopped, as servers are added by README and with everything declared",
+        bound: "README's way 99 %, everything declared all",
+        work: Work::Replay,
     },
 ];
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let found = match arguments {
-        [name] => CAMPAIGNS.iter().find(|campaign| campaign.name == name),
-        _ => None,
+    let named = |name| CAMPAIGNS.iter().find(|campaign| campaign.name == name);
+    let (found, program) = match arguments {
+        [name] => (named(name.as_str()), None),
+        [name, program] if name == "autonomy" => (named(name.as_str()), Some(program.as_str())),
+        _ => (None, None),
     };
     let Some(campaign) = found else {
-        say("usage: cargo xtask campaign NAME");
+        say("usage: cargo xtask campaign NAME [PROGRAM]");
         CAMPAIGNS
             .iter()
             .for_each(|campaign| say(format_args!("  {:12} {}", campaign.name, campaign.about)));
         bail!("there is no such campaign");
     };
-    let mut passed = 0;
-    for command in campaign.commands {
-        passed += command.run()?;
-    }
-    promises::write_down(campaign, passed)?;
+    let figure = match campaign.work {
+        Work::Cargo(commands) => {
+            let mut passed = 0;
+            for command in commands {
+                passed += command.run()?;
+            }
+            format!("{}; {passed} tests passed", campaign.bound)
+        }
+        Work::Replay => autonomy::run(program)?,
+    };
+    promises::write_down(campaign, &figure)?;
     say(format_args!("the campaign `{}` passed", campaign.name));
     Ok(())
 }

@@ -17,16 +17,17 @@ pub(super) fn passed(line: &str) -> usize {
 }
 
 /// Puts the figure of a campaign that passed into its row.
-pub(super) fn write_down(campaign: &Campaign, passed: usize) -> Result<()> {
-    let page = process::root()?.join(PAGE);
-    let text = fs::read_to_string(&page).with_context(|| format!("cannot read {PAGE}"))?;
-    let measured = format!(
-        "{}; {passed} tests passed; {}",
-        campaign.bound,
-        circumstances()?
-    );
-    fs::write(&page, with_row(&text, campaign, &measured))
-        .with_context(|| format!("cannot write {PAGE}"))
+pub(super) fn write_down(campaign: &Campaign, figure: &str) -> Result<()> {
+    let measured = format!("{figure}; {}", circumstances()?);
+    write(&with_row(&read()?, campaign, &measured))
+}
+
+pub(super) fn read() -> Result<String> {
+    fs::read_to_string(process::root()?.join(PAGE)).with_context(|| format!("cannot read {PAGE}"))
+}
+
+pub(super) fn write(text: &str) -> Result<()> {
+    fs::write(process::root()?.join(PAGE), text).with_context(|| format!("cannot write {PAGE}"))
 }
 
 /// The page with this campaign's row, which is added if it has none.
