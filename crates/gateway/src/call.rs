@@ -13,10 +13,8 @@ mod dispatch;
 mod gather;
 mod inspect;
 mod links;
-mod receive;
 mod record;
 mod resolve;
-mod sent;
 mod server_error;
 mod shape;
 mod slots;
@@ -24,36 +22,41 @@ mod slots;
 use std::{sync::Arc, time::Duration};
 
 use audit::{Intent, Opened};
+use callers::{
+    ForGate,
+    meters::{Charge, SoFar},
+};
+use calls::{
+    aside::Turn,
+    receive::{Received, receive},
+    running::{Event, Outcome, Wires},
+    tokens::OpenState,
+};
 use flow::Step;
 use policy::{Binding, Bounded, Evidence, Facts, Judged, Permit, Weighed};
 use tokio::time::Instant;
+use upstreams::{
+    catalog::Target,
+    words::{Occasion, Pass},
+};
 use vocab::{Effect, Fault, FaultKind, Label, Mark, Rule, Stop, Violation};
 
 use crate::{
     CallRequest, Origin,
-    aside::Turn,
-    catalog::Target,
     gate::Inner,
-    meters::Charge,
     route::{CallerSide, Carried},
-    running::{Event, Outcome, Wires},
     settings::Rules,
-    tokens::OpenState,
-    words::{Occasion, Pass},
 };
+use shape::Load;
+use slots::admit;
+
 pub(crate) use answers::{judge as judge_answer, record as record_answer};
 pub(crate) use consent::{Decide, KEY as APPROVAL_KEY};
-pub(crate) use context::{Count, NamesOf, SoFar, counted_as};
+pub(crate) use context::Count;
 pub(crate) use dispatch::Order;
 pub(crate) use gather::{Gathered, gather, question};
-pub(crate) use receive::{Received, receive};
 pub(crate) use resolve::look_up;
-#[cfg(test)]
-pub(crate) use sent::Sent;
-pub(crate) use sent::parameters_of;
-use shape::Load;
 pub(crate) use slots::Slots;
-use slots::admit;
 #[cfg(test)]
 pub(crate) use slots::{FEW_WAITING, MAX_WAITING, MAX_WAITING_IN_ALL, Waiting};
 
@@ -228,7 +231,7 @@ pub(crate) struct Delivered {
 /// The door recognised the caller; here it is shown that this is the caller's own call. A signed one passes once.
 fn verify(case: Case<'_>) -> Result<(), Violation> {
     let Case { gate, request, .. } = case;
-    gate.in_force(&request.caller)?;
+    request.caller.in_force(gate.now_ms())?;
     match (request.caller.signed(), &request.origin) {
         (None, Origin::Mcp(_)) => Ok(()),
         (Some(session), Origin::Signed(envelope)) => {

@@ -8,14 +8,22 @@ mod page;
 use std::sync::Arc;
 
 use audit::{Filter, Record};
+use callers::{ForGate, meters::SoFar};
+use calls::{
+    receive::{Received, receive},
+    sent::parameters_of,
+};
 use flow::Step;
+use upstreams::{
+    catalog::{Found, Target, builtin},
+    names::counted_as,
+};
 use vocab::{ServerId, Stage};
 use wire::{Json, Limits, write::Object};
 
 use crate::{
     Action, CallRequest, Caller, Door, Gate, Origin,
-    call::{self, Case, Count, Received, SoFar},
-    catalog::{Found, Target, builtin},
+    call::{self, Case, Count},
 };
 use page::Page;
 
@@ -47,7 +55,7 @@ pub(crate) fn explain(gate: &Gate, question: Json<'_>) -> Result<api::Explanatio
 
 fn judge(gate: &Gate, imagined: &Imagined) -> Result<api::Explanation, String> {
     let request = &imagined.request;
-    let received = call::receive(request).map_err(|violation| violation.public())?;
+    let received = receive(request).map_err(|violation| violation.public())?;
     let mut page = Page::default();
     match gate.in_force(&request.caller) {
         Ok(()) => page.add(Stage::Verify, "credential_in_force", "ok", "", ""),
@@ -80,7 +88,7 @@ fn judge(gate: &Gate, imagined: &Imagined) -> Result<api::Explanation, String> {
         .caller
         .signed()
         .map_or_else(SoFar::default, |session| {
-            session.so_far(&call::counted_as(&target))
+            session.so_far(&counted_as(&target))
         });
     let case = Case::new(gate.inner(), request, &step, &rules, so_far);
     let explained = call::gather(case, &received, &target, Count::Once, |gathered| {
@@ -271,7 +279,7 @@ fn request_for(
             Action::CallTool | Action::GetPrompt => params.str("name", name),
         };
     };
-    let params = call::parameters_of(action, Json::checked_before(arguments), address);
+    let params = parameters_of(action, Json::checked_before(arguments), address);
     let params = params.into();
     CallRequest {
         caller,

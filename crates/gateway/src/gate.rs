@@ -2,6 +2,9 @@
 
 mod chores;
 mod greeting;
+mod providers;
+mod refused;
+mod signing;
 
 use std::{
     sync::{
@@ -14,32 +17,29 @@ use std::{
 use api::Problem;
 use arc_swap::ArcSwap;
 use audit::{Clock, EventFilter, Ledger, Place, RefusalCounter, StrangerCounter};
+use callers::{
+    ForGate, caller::Callers, oauth::Providers, places::Places, signed::Signed, turns::Turns,
+};
+use calls::{
+    aside::Aside, awaited::Awaited, finish::Flights, parking::Parking, states::SpentStates,
+};
 use state::{Approval, ApprovalState, SavedSession, State};
 use tokio::sync::{broadcast, watch};
-use vocab::{Redacted, ServerId};
-use wire::Text;
+use upstreams::{settings::HubSettings, upstream::Hub, workers::Workers};
+use vocab::{Redacted, ServerId, Violation};
+use wire::Json;
 
 use crate::{
-    Admin, CallRequest, Caller, Catalog, Change, Credential, DoorSettings, Pins, Running, Wrapper,
-    aside::Aside,
-    awaited::Awaited,
-    call,
-    caller::Callers,
+    Action, Admin, CallRequest, Caller, Catalog, Change, Credential, DoorSettings, Pins, Running,
+    Wrapper, call,
     events::Subscription,
-    finish::Flights,
-    oauth::Providers,
-    parking::Parking,
-    places::Places,
     problem,
     readers::Readers,
-    settings::{Accounts, Configuration, Rules, ServerSpec, Settings, TargetSpec, Terms},
-    signed::Signed,
-    states::SpentStates,
-    turns::Turns,
-    upstream::Hub,
+    settings::{Accounts, Configuration, Rules, ServerSpec, Settings, Terms},
     words::Unheard,
-    workers::Workers,
 };
+
+pub use refused::DoorRefusal;
 
 /// Between writing and the disk: read-only calls are on disk within this time, without waiting for it.
 const SYNC_PERIOD: Duration = Duration::from_millis(200);
@@ -167,21 +167,6 @@ impl Inner {
         }
     }
 
-    /// Text of a server without secrets in it, and a remark for the operator if there were any.
-    pub(crate) fn redacted(&self, spec: &TargetSpec, text: Text) -> (Text, Option<String>) {
-        if !spec.redact_results {
-            return (text, None);
-        }
-        match shape::secrets::redact(&text, &self.hub.held()) {
-            None => (text, None),
-            Some(redacted) => {
-                let remark = format!("redacted: {}", redacted.found.join(", "));
-                tracing::warn!(server = %spec.id, remark, "a result carried secrets");
-                (redacted.text.into(), Some(remark))
-            }
-        }
-    }
-
     /// Text of a caller without secrets in it; `None` if there are none.
     pub(crate) fn without_secrets(&self, text: &[u8]) -> Option<Vec<u8>> {
         shape::secrets::redact(text, &self.hub.held()).map(|redacted| redacted.text)
@@ -263,10 +248,20 @@ impl Gate {
         clock: Clock,
     ) -> Self {
         let workers = Workers::new(settings.worker.clone());
-        let hub = Hub::new(&settings, Arc::clone(&workers), ledger.clone());
+        let hub = HubSettings {
+            name: settings.terms.door.name,
+            version: settings.terms.door.version,
+            host_path: settings.worker.path,
+            snapshots: settings.snapshots,
+            vault: settings.vault,
+            pins: settings.pins,
+            attempts: settings.terms.attempts,
+        };
+        let hub = Hub::new(hub, Arc::clone(&workers), ledger.clone());
         ledger.scrub_with(scrub(&hub));
         let callers = Callers::new(sessions);
-        callers.set_largest(&settings.terms);
+        let terms = &settings.terms;
+        callers.set_largest(terms.ceiling.result_bytes, terms.door.max_body_bytes);
         callers.replace(credentials);
         let providers = Providers::new(settings.rules.oauth.as_ref(), settings.proofs);
         callers.allow_anonymous(!settings.terms.door.requires_credential);
@@ -411,8 +406,28 @@ impl Gate {
         (self.0.ledger.dir().to_owned(), self.0.durable.subscribe())
     }
 
-    pub(crate) fn parking(&self) -> &Parking {
-        &self.0.parking
+    /// Parks a call and returns the `requestState` under which its caller can come back to it.
+    #[must_use]
+    pub fn park(
+        &self,
+        running: Running,
+        caller: &Caller,
+        action: Action,
+        params: Json<'_>,
+    ) -> String {
+        let (parking, wrapper) = (&self.0.parking, &self.0.wrapper);
+        parking.park(wrapper, running, caller, action, params)
+    }
+
+    /// Takes a parked call up again if `params` names one. `None`: this is not about a parked call.
+    pub fn resume(
+        &self,
+        caller: &Caller,
+        action: Action,
+        params: Json<'_>,
+    ) -> Option<Result<Running, Violation>> {
+        let (parking, wrapper) = (&self.0.parking, &self.0.wrapper);
+        parking.resume(wrapper, caller, action, params)
     }
 
     pub(crate) fn hub(&self) -> &Arc<Hub> {
@@ -565,7 +580,9 @@ impl Gate {
             .callers
             .allow_anonymous(!terms.door.requires_credential);
         self.0.hub.set_attempts(terms.attempts);
-        self.0.callers.set_largest(&terms);
+        self.0
+            .callers
+            .set_largest(terms.ceiling.result_bytes, terms.door.max_body_bytes);
         self.0.terms.store(Arc::new(terms));
         self.0.awaiting_restart.store(Arc::new(awaiting_restart));
         self.0.providers.apply(rules.oauth.as_ref());

@@ -1,69 +1,48 @@
-//! The spine: the one path from a call to an effect, and what it stands on.
+//! The spine: the one path from a call to an effect, and the gate as doors and operators see it.
 //!
-//! `call.rs` is the path. Around it: who may call ([`Caller`]), what there is to call (the catalog), the servers behind the gate and
-//! the worker that talks to them, and what clients carry for us in a [`Wrapper`]. Doors use [`Gate`] and nothing else.
+//! `call.rs` is the path. It stands on three crates: `callers` says who calls and what they may use up, `upstreams` what there is to call
+//! and who is shown what servers say, `calls` what one call is while it is under way. Doors use [`Gate`] and nothing else; what they
+//! need of the three is passed on here.
 //!
 //! This crate must never parse a byte that came straight from an upstream, open a connection, or read a file it was not handed.
 
 mod admin;
-mod aside;
-mod awaited;
 mod call;
-mod callable;
-mod caller;
-mod catalog;
-mod change;
-mod courier;
 mod events;
 mod explain;
-mod finish;
 mod gate;
-mod link;
-mod meters;
-mod oauth;
-mod parking;
-mod pins;
-mod places;
 mod problem;
 mod readers;
-mod refusals;
-mod request;
-mod room;
 mod route;
-mod running;
 pub mod settings;
-mod signed;
-mod states;
-mod tokens;
-mod turns;
-mod upstream;
 mod words;
-mod workers;
-mod wrapper;
 
 pub use admin::Admin;
 pub use audit::{EventFilter, NoPlace, Place};
-pub use caller::{Caller, Credential, Role};
-pub use catalog::{Catalog, HeaderParam, Listed, RefusedName};
-pub use change::Change;
-pub use courier::{Courier, Delivered};
-pub use events::{Missed, News, Subscription, Told};
-pub use gate::{Edit, Editor, FileAnswers, Gate, Reload, SinksReport};
-pub use identity::Envelope;
-pub use oauth::{PROOF_WINDOW, Presented, Unaccepted};
-pub use pins::{Chosen, Pins};
-pub use refusals::DoorRefusal;
-pub use request::{Action, CallRequest, ClientFace, Door, Era, Origin};
-pub use room::RequestRoom;
-pub use running::{Answer, Event, Outcome, Reply, Running};
-pub use settings::DoorSettings;
-pub use signed::{
-    AttestError, AttestProof, AttestRequest, Attested, Ended, Launchable, NewWorkload,
-    SessionRequest, SignedSession,
+pub use callers::{
+    Caller, Credential, RequestRoom, Role, SignedSession,
+    oauth::{PROOF_WINDOW, Presented, Unaccepted},
+    signed::{
+        AttestError, AttestProof, AttestRequest, Attested, Ended, Launchable, NewWorkload,
+        SessionRequest,
+    },
 };
+pub use calls::{
+    Action, Answer, CallRequest, ClientFace, Door, Event, Origin, Outcome, Reply, Running, Wrapper,
+};
+pub use events::{Missed, News, Subscription, Told};
+pub use gate::{DoorRefusal, Edit, Editor, FileAnswers, Gate, Reload, SinksReport};
+pub use identity::Envelope;
+pub use settings::DoorSettings;
 pub use state::SignedStatus;
-pub use words::{ListKind, Pass, Sight, SightKey, Source, Words};
-pub use wrapper::Wrapper;
+pub use upstreams::{
+    Catalog, Change, Pins,
+    catalog::{HeaderParam, Listed, RefusedName},
+    courier::{Courier, Delivered},
+    pins::Chosen,
+    words::{ListKind, Pass, Sight, SightKey, Source, Words},
+};
+pub use wire::mcp::Era;
 
 /// JSON-RPC codes of ours, outside the range the protocol reserves: refused by a rule, upstream failed, out of time.
 pub const REFUSED: i64 = -31001;

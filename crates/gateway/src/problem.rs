@@ -1,7 +1,5 @@
 //! What goes wrong below an operator's word, as the problem that the operator is told.
 
-use std::{io, path::Path};
-
 use api::{Kind, Problem};
 use audit::LedgerUnavailable;
 use state::{AnswerError, StateError};
@@ -17,11 +15,6 @@ pub(crate) fn state(error: &StateError) -> Problem {
         StateError::Busy { .. } => Problem::new(Kind::Busy, "state_busy", error.to_string()),
         _ => Problem::storage("state_unavailable", error.to_string()),
     }
-}
-
-pub(crate) fn write(file: &Path, error: &io::Error) -> Problem {
-    let text = format!("cannot write {}: {error}", file.display());
-    Problem::storage("file_unavailable", text)
 }
 
 pub(crate) fn no_approval(id: &str) -> Problem {

@@ -1,55 +1,32 @@
-//! Routes: where an effect happens.
+//! Routes: how an effect happens. Which route a target has, the catalog says (`upstreams::Route`).
 //!
 //! Dispatch makes an [`Order`] of a permit and an intent, and the order's route carries it out. Each route gives back what came of it with
-//! the label that it carries; the rest of the path is the same for all. A new kind of effect is one arm here, its file, and its rows in
-//! the table of built-in tools.
+//! the label that it carries; the rest of the path is the same for all. A new kind of effect is one arm there and here, its file, and
+//! its rows in the table of built-in tools.
 
 mod own;
 mod server;
 
-use std::sync::Arc;
-
 use bytes::Bytes;
+use callers::room::Room;
+use calls::running::Wires;
+use upstreams::{Route, link::Waits};
 use vocab::{Label, Stop};
-use wire::{Text, builtin::Executor};
+use wire::Text;
 
-use crate::{
-    call::{Case, Decide, Order, Slots},
-    link::Waits,
-    room::Room,
-    running::Wires,
-    settings::ServerSpec,
-};
+use crate::call::{Case, Decide, Order, Slots};
+
 pub(crate) use server::unlisted;
 
-/// The way from a permitted call to its effect.
-#[derive(Debug, Clone)]
-pub(crate) enum Route {
-    /// A server behind the worker.
-    Server(Arc<ServerSpec>),
-    /// The gate itself.
-    Own,
-}
-
-impl Route {
-    /// The route to who executes a built-in tool; `None`: nobody does yet.
-    pub(crate) const fn to(executor: Executor) -> Option<Self> {
-        match executor {
-            Executor::Gate => Some(Self::Own),
-            Executor::Volume
-            | Executor::Web
-            | Executor::Command
-            | Executor::Workflow
-            | Executor::Server => None,
-        }
-    }
-
-    /// Carries out an order. `Err`: nothing happened, and nobody outside had a say in it.
-    pub(crate) async fn carry(self, order: Order, side: CallerSide<'_>) -> Result<Carried, Stop> {
-        match self {
-            Self::Server(_) => server::carry(order, side).await,
-            Self::Own => own::carry(&order, side.case),
-        }
+/// Carries out an order. `Err`: nothing happened, and nobody outside had a say in it.
+pub(crate) async fn carry(
+    route: &Route,
+    order: Order,
+    side: CallerSide<'_>,
+) -> Result<Carried, Stop> {
+    match route {
+        Route::Server(_) => server::carry(order, side).await,
+        Route::Own => own::carry(&order, side.case),
     }
 }
 
@@ -85,7 +62,7 @@ impl Raw {
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Result(text) => text.len(),
-            Self::Unread(result, _) => result.len(),
+            Self::Unread(result, _) => result.bytes(),
             Self::Rpc(error) => error.len(),
             Self::Stopped(_) => 0,
         }

@@ -1,147 +1,14 @@
-//! The one door for words of servers.
-//!
-//! Whatever a server said reaches a caller only with a [`Pass`], and nothing but this module makes one: a result, an error, a question
-//! in the middle of a call, a log message, a notification. Making one asks whether the caller may use the server and raises the label
-//! of its session, durably, before the words are handed over.
-//!
-//! **Invariant: nothing above a session's durable label is shown, and nothing of a server the caller may not use.** Test
-//! `nothing_above_a_label_or_outside_access_is_shown_in_ten_thousand_scenes`. Only a caller's own
-//! calls and subscriptions raise its label: words that a server sends by itself are withheld where they would raise it, so no server
-//! can lock others out by talking.
+//! What a caller is shown of servers' words and lists, as doors ask for it. Whether it is, `upstreams` says.
 
-mod sight;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use sight::{ListKind, Sight, SightKey};
-
-use std::{
-    ops::Deref,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+use upstreams::{
+    callable,
+    words::{Occasion, Withheld, label_of, own_pass},
 };
+use vocab::{Label, ServerId};
 
-use bytes::Bytes;
-use flow::{Absorbed, Showable, Step};
-use vocab::{Fault, FaultKind, Integrity, Label, Mark, ServerId, Stop};
-
-use crate::{Caller, Change, Gate, gate::Inner, settings::TargetSpec};
-
-/// Whose words they are, and what they carry. Whatever is kept to be shown later is kept with its source.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
-    server: ServerId,
-    label: Label,
-}
-
-impl Source {
-    #[must_use]
-    pub const fn server(&self) -> &ServerId {
-        &self.server
-    }
-}
-
-/// Evidence that words may be shown to one caller: its durable label includes them. Hold it, or a clone of it, until they have left;
-/// a reset in between does not wash them off then. The gate's own words have a pass that says nothing.
-#[derive(Debug, Clone, Default)]
-#[must_use = "it must be held until the words have left"]
-pub struct Pass(Option<Arc<Raised>>);
-
-#[derive(Debug)]
-struct Raised {
-    showable: Showable,
-    source: Source,
-}
-
-impl Pass {
-    /// For words that no server had a part in.
-    pub(crate) const fn own() -> Self {
-        Self(None)
-    }
-
-    fn raised(showable: Showable, source: Source) -> Self {
-        Self(Some(Arc::new(Raised { showable, source })))
-    }
-
-    /// Whose words it lets pass; `None` for the gate's own.
-    #[must_use]
-    pub fn source(&self) -> Option<&Source> {
-        self.0.as_deref().map(|raised| &raised.source)
-    }
-
-    /// The session's label with these words in it.
-    pub(crate) fn after(&self) -> Option<Mark> {
-        self.0.as_deref().map(|raised| raised.showable.after())
-    }
-}
-
-/// Words of a server, redacted, with the evidence that they may be shown.
-#[derive(Debug, Clone)]
-#[must_use = "words that nobody is shown were raised for nothing"]
-pub struct Words {
-    text: Bytes,
-    pass: Pass,
-}
-
-impl Words {
-    /// Words of the gate itself, that travel the same way.
-    pub(crate) fn own(text: impl Into<Bytes>) -> Self {
-        Self {
-            text: text.into(),
-            pass: Pass::own(),
-        }
-    }
-
-    /// The words, and the evidence to hold until they have left.
-    pub fn into_parts(self) -> (Bytes, Pass) {
-        (self.text, self.pass)
-    }
-}
-
-impl Deref for Words {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.text
-    }
-}
-
-/// Why a caller would be shown something.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Occasion<'a> {
-    /// It called; this is the answer or a part of it.
-    Call(&'a Step),
-    /// It asked for exactly this and was told to wait for it: a subscription, the end of a question it was asked.
-    Awaited,
-    /// The server speaks by itself.
-    Unasked,
-}
-
-/// Why something was not shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Withheld {
-    /// The server does not exist for the caller, or is not for it.
-    NotEntitled,
-    /// Nobody asked for it, and it would raise the caller's label or bring in a server that the session has not used.
-    WouldRaise,
-    /// The label could not be saved.
-    Unsaved(String),
-}
-
-impl From<Withheld> for Stop {
-    fn from(withheld: Withheld) -> Self {
-        let detail = match withheld {
-            Withheld::NotEntitled => "the caller may not be shown what this server says".to_owned(),
-            Withheld::WouldRaise => {
-                "nobody asked for it, and it would raise the session's label".to_owned()
-            }
-            Withheld::Unsaved(error) => {
-                format!("the session's label could not be saved, so nothing is shown: {error}")
-            }
-        };
-        Fault::new(FaultKind::Gate, detail).into()
-    }
-}
+use crate::{Caller, Change, Gate, Listed, Pass, Sight, Source, gate::Inner, settings::TargetSpec};
 
 /// How many words were withheld because nobody who might have seen them had asked.
 #[derive(Debug, Default)]
@@ -153,31 +20,8 @@ impl Unheard {
     }
 }
 
-/// What everything a server says carries.
-pub(crate) fn mark_of(spec: &TargetSpec, is_open_world: bool) -> Mark {
-    let integrity = if is_open_world {
-        Integrity::Untrusted
-    } else {
-        Integrity::Trusted
-    };
-    Mark {
-        secrecy: spec.classification.unwrap_or_default(),
-        integrity,
-    }
-}
-
-/// The same with where it comes from.
-pub(crate) fn label_of(spec: &TargetSpec, is_open_world: bool) -> Label {
-    Label::of(mark_of(spec, is_open_world), spec.id.clone())
-}
-
-/// Whether a label that stands at `label` includes words of this mark already.
-pub(crate) fn covers(label: Mark, mark: Mark) -> bool {
-    label.join(mark) == label
-}
-
 impl Inner {
-    /// The door. Asks access, raises the label durably, and gives the evidence that words of this server may be shown.
+    /// The one door for words of servers.
     pub(crate) async fn pass(
         &self,
         caller: &Caller,
@@ -185,89 +29,25 @@ impl Inner {
         label: Label,
         occasion: Occasion<'_>,
     ) -> Result<Pass, Withheld> {
-        let session = caller.session();
-        let before = session.mark();
-        let absorbed = absorb(caller, spec, &label, occasion, || {
-            self.lists_any_of(caller, spec)
-        })?;
-        let kept = self.state.keep(caller.id(), absorbed).await;
-        let showable = kept.map_err(|error| Withheld::Unsaved(error.to_string()))?;
-        if showable.after() != before && !matches!(occasion, Occasion::Call(_)) {
-            // A call is on record with its label; a rise outside of any has a record of its own.
-            let after = showable.after().to_string();
-            let (caller, server) = (caller.id(), spec.id.as_str());
-            let raised = audit::Change {
-                action: "session.raised",
+        let rules = self.rules();
+        self.hub
+            .pass(
+                (&self.state, &rules.contexts),
                 caller,
-                server,
-                label: &after,
-                ..audit::Change::default()
-            };
-            self.ledger
-                .change(&raised)
-                .map_err(|error| Withheld::Unsaved(error.to_string()))?;
-        }
-        if showable.after() != before && self.hub.catalog().has_resources(&spec.id) {
-            // Its resources are listed from now on.
-            self.hub.tell_sight(caller.id());
-        }
-        Ok(Pass::raised(
-            showable,
-            Source {
-                server: spec.id.clone(),
+                spec,
                 label,
-            },
-        ))
+                occasion,
+            )
+            .await
     }
 
-    /// Text of a server for a caller, redacted, under a pass that was given for this server.
-    pub(crate) fn words(
-        &self,
-        caller: &Caller,
-        spec: &TargetSpec,
-        text: Bytes,
-        pass: Pass,
-    ) -> Words {
-        let (text, remark) = self.redacted(spec, text.into());
-        // What takes the place of a text takes its room too.
-        let text = if remark.is_some() {
-            caller.counted(text.into_bytes())
-        } else {
-            text.into_bytes()
-        };
-        Words { text, pass }
+    /// Whether a caller's context lets it use anything of a server.
+    pub(crate) fn lists_any_of(&self, caller: &Caller, spec: &TargetSpec) -> bool {
+        let rules = self.rules();
+        self.hub
+            .catalog()
+            .lists_any_of(&rules.contexts, caller, spec)
     }
-}
-
-/// Raises a caller's label to include words of a server, or says why they must not be shown. `may_call` says whether its security context
-/// lets the caller call anything of the server.
-pub(crate) fn absorb(
-    caller: &Caller,
-    spec: &TargetSpec,
-    label: &Label,
-    occasion: Occasion<'_>,
-    may_call: impl FnOnce() -> bool,
-) -> Result<Absorbed, Withheld> {
-    let session = caller.session();
-    if !is_for(caller, spec) {
-        return Err(Withheld::NotEntitled);
-    }
-    if let Occasion::Call(step) = occasion {
-        // Admit asked the rest, with the rules of what is called.
-        return Ok(session.absorb_step(label, step));
-    }
-    if !caller.is_active() || spec.approved().is_none() || !may_call() {
-        return Err(Withheld::NotEntitled);
-    }
-    match occasion {
-        Occasion::Unasked => session.absorb_known(label).ok_or(Withheld::WouldRaise),
-        Occasion::Call(_) | Occasion::Awaited => Ok(session.absorb(label)),
-    }
-}
-
-/// Whether a server exists for a caller and is kept for others.
-pub(crate) fn is_for(caller: &Caller, spec: &TargetSpec) -> bool {
-    caller.sees(spec.tenant.as_deref()) && (spec.access.is_open() || caller.is_listed(&spec.access))
 }
 
 impl Gate {
@@ -283,7 +63,7 @@ impl Gate {
         | Change::Log { server, .. }
         | Change::ElicitationComplete { server, .. }) = change
         else {
-            return Some(Pass::own());
+            return Some(own_pass());
         };
         let inner = self.inner();
         let spec = inner.hub.upstream(server)?.spec();
@@ -301,25 +81,51 @@ impl Gate {
     }
 
     /// For words that were shown once and kept: asks everything anew, against the label as it is now. `None`: they must not be shown
-    /// again. So it is since a reset, which threw them away: the label no longer includes them.
+    /// again.
     pub fn pass_kept(&self, caller: &Caller, source: &Source) -> Option<Pass> {
         let inner = self.inner();
-        let absorbed = match inner.hub.upstream(&source.server) {
-            Some(upstream) => {
-                let spec = upstream.spec();
-                let may_call = || inner.lists_any_of(caller, &spec);
-                absorb(caller, &spec, &source.label, Occasion::Unasked, may_call).ok()?
-            }
-            // The gate's own words are for everybody whose label includes what they carry.
-            None if source.server == ServerId::built_in() && caller.is_active() => {
-                caller.session().absorb_known(&source.label)?
-            }
-            None => return None,
-        };
-        absorbed
-            .durable()
-            .ok()
-            .map(|showable| Pass::raised(showable, source.clone()))
+        inner.hub.pass_kept(&inner.rules().contexts, caller, source)
+    }
+
+    /// How much a caller sees of servers' lists now.
+    #[must_use]
+    pub fn sight(&self, caller: &Caller) -> Sight {
+        self.catalog().sight(caller)
+    }
+
+    /// Whether a caller is told that a list of a server changed.
+    #[must_use]
+    pub fn hears_of_list(&self, caller: &Caller, server: &ServerId, is_approved: bool) -> bool {
+        self.inner().hub.hears_of_list(caller, server, is_approved)
+    }
+
+    /// The tools a caller may call by name, within a security context.
+    #[must_use]
+    pub fn callable(
+        &self,
+        sight: &Sight,
+        context: Option<&str>,
+        mount: Option<&ServerId>,
+    ) -> Vec<Listed> {
+        let rules = self.inner().rules();
+        self.catalog()
+            .callable(&rules.contexts, sight, context, mount)
+    }
+
+    /// Whether a caller's context lists what is no tool, by the name of its method.
+    #[must_use]
+    pub fn lists_method(&self, caller: &Caller, method: &str) -> bool {
+        callable::lists_method(&self.inner().rules().contexts, caller, method)
+    }
+
+    /// Whether there is a security context of this name for a caller.
+    #[must_use]
+    pub fn has_context(&self, caller: &Caller, name: &str) -> bool {
+        self.inner()
+            .rules()
+            .contexts
+            .context(name)
+            .is_some_and(|context| context.admits_tenant(caller.tenant()))
     }
 
     fn noted(

@@ -2,6 +2,23 @@
 
 use std::fmt;
 
+/// The two generations of MCP: with a session, or without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Era {
+    Legacy,
+    Modern,
+}
+
+impl Era {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        }
+    }
+}
+
 /// A protocol revision. Those up to 2025-11-25 open with `initialize` (legacy); 2026-07-28 is stateless (modern).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {

@@ -3,18 +3,17 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use api::{Kind, Problem};
+use callers::ForGate;
 use state::Approval;
+use upstreams::{
+    catalog::Face,
+    pins::{Chosen, Who},
+};
 use vocab::{Level, ServerId};
 use wire::Json;
 
 use super::Admin;
-use crate::{
-    Caller, Edit,
-    catalog::Face,
-    pins::{Chosen, Who},
-    problem,
-    settings::ServerSpec,
-};
+use crate::{Caller, Edit, problem, settings::ServerSpec};
 
 impl Admin {
     /// UNTRUSTED to CLASSIFIED, or another level. The first time, the definitions that the operator was `shown` are approved with it, or

@@ -3,9 +3,10 @@
 //! A client checks what it is given against what it was shown. So nothing here may make a reason unreadable: an error result whose
 //! structured content does not fit the tool's output schema would be replaced by the client's own complaint.
 
+use upstreams::catalog::Target;
 use wire::{Json, Text, json, write};
 
-use super::{Case, Target, inspect::Found};
+use super::{Case, inspect::Found};
 use crate::{Action, CallRequest, MISFIT_META, OWN_META};
 
 /// The fields of a result that change: what each becomes, or `None` where it is left out.

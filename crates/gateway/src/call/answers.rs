@@ -9,24 +9,17 @@
 
 use std::sync::Arc;
 
+use callers::ForGate;
+use calls::receive::receive;
 use policy::Judged;
+use upstreams::catalog::Target;
 use vocab::{Rule, Violation};
 
 use super::{
-    Case, Count, Target,
+    Case, Count,
     consent::{Decide, settle_rewrite},
-    receive::receive,
 };
 use crate::Answer;
-
-impl Answer {
-    /// A JSON object, whichever it is: what a client says when it declines goes to the server too.
-    pub(crate) const fn text(&self) -> &bytes::Bytes {
-        match self {
-            Self::Result(text) | Self::Error(text) => text,
-        }
-    }
-}
 
 /// Admit to Judge. A person who approved the call approved that its server may ask. Where nobody was asked, and only the answer makes it
 /// a call that somebody would be asked about, it is refused.

@@ -1,14 +1,13 @@
 //! Conclude: the outcome is on record, and only then is there a reply.
 
 use audit::{Opened, Verdict};
+use callers::ForGate;
+use calls::running::{OnRecord, Outcome, Reply};
+use upstreams::words::own_pass;
 use vocab::{Fault, FaultKind, Rule, Stage, Stop};
 
 use super::{Case, Delivered, current_label, record};
-use crate::{
-    gate::Inner,
-    running::{OnRecord, Outcome, Reply},
-    words::Pass,
-};
+use crate::gate::Inner;
 
 /// A refusal's words for the operator, without secrets that the caller sent.
 fn scrubbed(gate: &Inner, stop: Stop) -> Stop {
@@ -61,7 +60,7 @@ pub(super) fn conclude(
             outcome: Outcome::Stopped(stop),
             is_error: true,
             remark: None,
-            pass: Pass::own(),
+            pass: own_pass(),
         },
     };
     let (record, outcome, pass) = match delivered {

@@ -12,28 +12,25 @@ use std::{sync::Arc, time::Duration};
 
 use audit::Opened;
 use bytes::Bytes;
+use callers::{ForGate, meters::Charge, signed::ExecutionSlot};
+use calls::{
+    finish::Phase,
+    receive::{Received, receive},
+    running::{Event, FromClient, Wires},
+    sent,
+};
 use policy::{Asked, Judged};
 use state::{Approval, ApprovalState, NewApproval, SpendError};
 use tokio::time::Instant;
+use upstreams::{catalog::Target, words::own_words};
 use vocab::{Fault, FaultKind, Rule, Stop, Violation};
 use wire::{
     Json,
     write::{self, Object},
 };
 
-use super::{
-    Case, Count, Decided, Received, Settled, context::ExecutionSlot, left, receive, resolve, sent,
-    shape::Load, slots::Waiting,
-};
-use crate::{
-    Answer, CallRequest, ClientFace,
-    catalog::Target,
-    finish::Phase,
-    meters::Charge,
-    route,
-    running::{Event, FromClient, Wires},
-    words::Words,
-};
+use super::{Case, Count, Decided, Settled, left, resolve, shape::Load, slots::Waiting};
+use crate::{Answer, CallRequest, ClientFace, route};
 
 /// How often a waiting client is told that it waits.
 const REMINDER: Duration = Duration::from_secs(10);
@@ -55,7 +52,7 @@ pub(super) async fn consent(
     wires: &mut Wires,
 ) -> Result<Settled, Stop> {
     let charge = decided.charge.take();
-    slot.keep(case).await?;
+    keep(case, slot).await?;
     if target.route.is_none() {
         // It passed everything else, so it counts as a call does: against its execution, and against its rate.
         charge.into_iter().for_each(Charge::keep);
@@ -257,7 +254,7 @@ async fn wait(case: Case<'_>, approval: &Approval, wires: &mut Wires) -> Result<
             .say(Event::Ask {
                 key: KEY.into(),
                 method: "elicitation/create".into(),
-                params: Words::own(question(approval)),
+                params: own_words(question(approval)),
             })
             .await;
     }
@@ -299,7 +296,7 @@ async fn wait(case: Case<'_>, approval: &Approval, wires: &mut Wires) -> Result<
                 let id = &approval.id;
                 let message = format!("waiting for a person to answer approval {id}; see it with: portcullis approvals show {id}");
                 out.u64("progress", reminded).str("message", &message);
-                wires.mention(Event::Progress(Words::own(out.finish())));
+                wires.mention(Event::Progress(own_words(out.finish())));
                 reminded += 1;
             }
         }
@@ -383,6 +380,16 @@ async fn answered(case: Case<'_>, approval: &Approval, answer: &Answer) -> Resul
         .map_err(unavailable)
 }
 
+/// Puts on disk that the call is used up, where there is a limit.
+async fn keep(case: Case<'_>, slot: ExecutionSlot) -> Result<(), Stop> {
+    let (signed, contexts) = (&case.gate.signed, &case.rules.contexts);
+    let kept = slot.keep(signed, &case.request.caller, contexts).await;
+    kept.map_err(|error| {
+        let detail = format!("a call could not be counted, so it is not made: {error}");
+        Fault::new(FaultKind::Gate, detail).into()
+    })
+}
+
 /// Decides the approved call again and spends the approval, if it is still the same call in the same world.
 async fn spend(case: Case<'_>, received: &Received<'_>, decide: Decide) -> Result<Settled, Stop> {
     let rules = case.gate.rules();
@@ -390,7 +397,7 @@ async fn spend(case: Case<'_>, received: &Received<'_>, decide: Decide) -> Resul
         rules: &rules,
         ..case
     };
-    case.gate.in_force(&case.request.caller)?;
+    case.request.caller.in_force(case.gate.now_ms())?;
     let target = resolve::target(case, received).await?;
     let decided = decide(case, received, &target, Count::Look)?;
     let Decided { judged, slots, .. } = settle_rewrite(case, &target, decided, decide)?;
@@ -455,7 +462,7 @@ async fn confirm(
         return Ok(settled);
     }
     let now = resolve::target(case, received).await?;
-    if now.standing == crate::pins::Standing::Approved && now.digest() == target.digest() {
+    if now.standing == upstreams::pins::Standing::Approved && now.digest() == target.digest() {
         // It goes where it was permitted to go; that is gone if the server leaves it out now.
         return if now.is_absent {
             Err(route::unlisted())

@@ -2,27 +2,27 @@
 //!
 //! Only callers that have a context come here. A context that was taken out of the configuration bounds by allowing nothing.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
+use callers::{
+    ForGate,
+    meters::{Charge, Metered, Peek},
+};
+use calls::{
+    receive::{Address, Received},
+    tokens,
+};
 use policy::{
     Boundary,
     context::{self, Scope},
 };
 use tokio::sync::OwnedSemaphorePermit;
-use vocab::{Fault, FaultKind, Rule, ServerId, Stop, View, Violation};
+use upstreams::{catalog::Target, names::NamesOf};
+use vocab::{Rule, Violation};
 use wire::Json;
 
-use super::{
-    Case,
-    receive::{Address, Received},
-};
-use crate::{
-    Caller, SignedSession,
-    catalog::{Target, dotted_names},
-    meters::{Charge, Metered, Peek},
-    settings::Rate,
-    tokens,
-};
+use super::Case;
+use crate::{Caller, settings::Rate};
 
 /// Whether a call is counted against its limits, or was before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,145 +31,18 @@ pub(crate) enum Count {
     Look,
 }
 
-/// The place of a call among those of its execution. Given back unless the call is let in, so that no two calls at once take the
-/// last one.
-#[derive(Debug)]
-pub(super) struct ExecutionSlot {
-    session: Option<Arc<SignedSession>>,
-    tool: String,
-    so_far: SoFar,
-}
-
-/// How many calls of the execution came before this one, and of this tool among them.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct SoFar {
-    pub(crate) calls: u64,
-    pub(crate) of_tool: u64,
-}
-
-impl ExecutionSlot {
-    pub(super) fn take(caller: &Caller, target: &Target) -> Self {
-        let session = caller.signed().cloned();
-        let tool = counted_as(target);
-        let so_far = session
-            .as_ref()
-            .map_or_else(SoFar::default, |session| session.meters.calls.begin(&tool));
-        Self {
-            session,
-            tool,
-            so_far,
-        }
-    }
-
-    pub(super) const fn so_far(&self) -> SoFar {
-        self.so_far
-    }
-
-    /// The call was let in. Where there is a limit, that it is used up is on disk first.
-    pub(super) async fn keep(mut self, case: Case<'_>) -> Result<(), Stop> {
-        if let Some(session) = &self.session {
-            case.gate
-                .signed
-                .use_up(
-                    &case.request.caller,
-                    session,
-                    &self.tool,
-                    &case.rules.contexts,
-                )
-                .await
-                .map_err(|error| {
-                    Fault::new(
-                        FaultKind::Gate,
-                        format!("a call could not be counted, so it is not made: {error}"),
-                    )
-                })?;
-        }
-        self.session = None;
-        Ok(())
-    }
-}
-
-impl Drop for ExecutionSlot {
-    fn drop(&mut self) {
-        if let Some(session) = &self.session {
-            session.meters.calls.give_back(&self.tool);
-        }
-    }
-}
-
-/// Under which a target is counted, whatever name it was asked for by. What is no tool has no count of its own.
-pub(crate) fn counted_as(target: &Target) -> String {
-    match &target.definition {
-        None if target.spec.id != ServerId::built_in() => target.spec.id.to_string(),
-        _ => View::Double.expose(&target.spec.id, &target.name),
-    }
-}
-
 /// Every name of what a call addresses.
-#[derive(Debug)]
-pub(crate) struct NamesOf {
-    asked: String,
-    others: Vec<String>,
-}
-
-impl NamesOf {
-    pub(crate) fn new(case: &Case<'_>, received: &Received<'_>, target: &Target) -> Self {
-        let method = || case.request.action.method().replace('/', ".");
-        match &received.address {
-            Address::Tool(name) => Self::tool(case.request.mount.is_some(), name, target),
-            // What is asked about a task is asked of its tool; denials may name the method as well.
-            Address::Task(id) => {
-                match tokens::open_task(&case.gate.wrapper, &case.request.caller, id) {
-                    Some(task) => {
-                        let mut names = Self::tool(false, &task.asked, target);
-                        names.others.push(method());
-                        names
-                    }
-                    None => Self {
-                        asked: method(),
-                        others: Vec::new(),
-                    },
-                }
+pub(super) fn names_of(case: &Case<'_>, received: &Received<'_>, target: &Target) -> NamesOf {
+    let method = case.request.action.method();
+    match &received.address {
+        Address::Tool(name) => NamesOf::tool(case.request.mount.is_some(), name, target),
+        Address::Task(id) => {
+            match tokens::open_task(&case.gate.wrapper, &case.request.caller, id) {
+                Some(task) => NamesOf::tool(false, &task.asked, target).or_method(method),
+                None => NamesOf::unknown(method),
             }
-            // What is no tool has the name of its method: `resources.read`, `prompts.get`. Denials of its server hold for it too.
-            _ => Self {
-                asked: method(),
-                others: vec![View::Double.expose(&target.spec.id, &target.name)],
-            },
         }
-    }
-
-    /// Behind a door that shows one server, tools have that server's names; lists of tools have the gate's.
-    pub(crate) fn tool(is_mounted: bool, name: &str, target: &Target) -> Self {
-        let exposed = View::Double.expose(&target.spec.id, &target.name);
-        let asked = if is_mounted {
-            exposed.clone()
-        } else {
-            name.to_owned()
-        };
-        let dotted = target
-            .server()
-            .map(|server| dotted_names(server, &target.name))
-            .unwrap_or_default();
-        let built_in = wire::builtin::find(name).filter(|_| target.spec.id == ServerId::built_in());
-        let aliases = built_in
-            .into_iter()
-            .flat_map(|tool| tool.other_names(name))
-            .map(str::to_owned);
-        let others = [target.name.clone(), exposed]
-            .into_iter()
-            .chain(dotted)
-            .chain(aliases);
-        let others = others.filter(|other| *other != asked).collect();
-        Self { asked, others }
-    }
-
-    pub(crate) fn asked(&self) -> &str {
-        &self.asked
-    }
-
-    pub(crate) fn others(&self) -> Vec<&str> {
-        self.others.iter().map(String::as_str).collect()
+        _ => NamesOf::method(method, target),
     }
 }
 

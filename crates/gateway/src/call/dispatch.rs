@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use audit::Intent;
 use policy::{Budget, Permit};
+use upstreams::{Route, catalog::Target};
 use vocab::{Stop, Violation};
 use wire::write::Pieces;
 
 use super::{consent::unserved, shape::Load};
-use crate::{
-    catalog::Target,
-    route::{CallerSide, Carried, Route},
-};
+use crate::route::{self, CallerSide, Carried};
 
 /// What a route carries out: permitted and on record. Only Dispatch makes one, from a permit and an intent by value.
 #[derive(Debug)]
@@ -55,5 +53,6 @@ pub(super) async fn dispatch(
     side: CallerSide<'_>,
 ) -> Result<Carried, Stop> {
     let order = Order::new(permit, intent)?;
-    order.route.clone().carry(order, side).await
+    let way = order.route.clone();
+    route::carry(&way, order, side).await
 }

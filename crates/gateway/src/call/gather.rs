@@ -1,16 +1,18 @@
 //! What the checks and the bundle look at, gathered from the call, its target and its caller: for those who decide a call, and for those
 //! who explain one. Nothing is changed or counted here.
 
-use policy::{Account, Act, Boundary, Influence, Meter, Permission, Principal, Question, Standing};
-use vocab::{ServerId, Violation};
-use wire::Json;
-
-use super::{
-    Case, Count, NamesOf, context,
+use callers::{ForGate, meters::Metered};
+use calls::{
     receive::{Address, Received},
     sent::Sent,
 };
-use crate::{Action, Caller, catalog::Target, meters::Metered, pins};
+use policy::{Account, Act, Boundary, Influence, Meter, Permission, Principal, Question, Standing};
+use upstreams::{catalog::Target, pins};
+use vocab::{ServerId, Violation};
+use wire::Json;
+
+use super::{Case, Count, context};
+use crate::{Action, Caller};
 
 /// Everything that Admit to Judge look at.
 pub(crate) struct Gathered<'a> {
@@ -30,7 +32,7 @@ pub(crate) fn gather<T>(
     count: Count,
     with: impl FnOnce(&Gathered<'_>) -> Result<T, Violation>,
 ) -> Result<T, Violation> {
-    let names = NamesOf::new(&case, received, target);
+    let names = context::names_of(&case, received, target);
     let others = names.others();
     let sent = Sent::new(case.request, received, Some(target))?.with(case.answer, received)?;
     let bounded = sent.bounded(received);

@@ -2,20 +2,18 @@
 
 use std::borrow::Cow;
 
+use calls::{
+    receive::{Address, Received},
+    running::Outcome,
+    tokens,
+};
 use policy::Budget;
+use upstreams::{catalog::Target, link::UNREADABLE};
 use vocab::{Rule, Stop, Violation};
 use wire::{Json, Limits, Text, json, worker, write};
 
-use super::{
-    Case, Target,
-    adapt::Anew,
-    links,
-    receive::{Address, Received},
-    server_error, shape,
-};
-use crate::{
-    Action, CallRequest, gate::Inner, link::UNREADABLE, route::Raw, running::Outcome, tokens,
-};
+use super::{Case, adapt::Anew, links, server_error, shape};
+use crate::{Action, CallRequest, gate::Inner, route::Raw};
 
 /// What may go on to the caller.
 #[derive(Debug)]
@@ -38,7 +36,7 @@ pub(super) fn inspect(
     let result = match raw {
         Raw::Stopped(stop) => return Err(stop),
         Raw::Rpc(error) => {
-            let (error, redacted) = gate.redacted(&target.spec, error.into());
+            let (error, redacted) = gate.hub.redacted(&target.spec, error.into());
             let scrub = |text: &str| gate.text_without_secrets(text);
             let asked = Json::checked_before(&case.request.params)
                 .get("uri")
@@ -85,7 +83,7 @@ pub(super) fn inspect(
     if !Json::checked_before(&result).is_object() {
         return Err(Violation::new(Rule::InvalidResult, "the result is not an object").into());
     }
-    let (result, remark) = gate.redacted(&target.spec, result);
+    let (result, remark) = gate.hub.redacted(&target.spec, result);
     // What takes the place of a result takes its room too.
     let result = if remark.is_some() {
         request.caller.counted(result.into_bytes()).into()

@@ -4,15 +4,13 @@
 
 use std::ops::Range;
 
+use calls::receive::{Address, Received};
 use memchr::memmem;
+use upstreams::catalog::Target;
 use vocab::ServerId;
 use wire::{Json, write};
 
-use super::{
-    Case, Target,
-    adapt::Anew,
-    receive::{Address, Received},
-};
+use super::{Case, adapt::Anew};
 use crate::{Action, Catalog};
 
 /// How addresses of one server are shown to one caller.

@@ -1,16 +1,17 @@
 //! The record of a call as it grows: what is known when it comes in, what Resolve adds, what the decision was made on.
 
 use audit::{Facts, Opened};
+use callers::ForGate;
+use calls::{
+    receive::{Address, Received, receive},
+    sent::Sent,
+};
 use policy::Permit;
+use upstreams::catalog::Target;
 use wire::Json;
 
-use super::{
-    Case, Received,
-    receive::{Address, receive},
-    sent::Sent,
-    shape::Load,
-};
-use crate::{CallRequest, Caller, Origin, catalog::Target, gate::Inner, settings::Rules};
+use super::{Case, shape::Load};
+use crate::{CallRequest, Caller, Origin, gate::Inner, settings::Rules};
 
 /// Arguments longer than this are recorded by their digest alone.
 const MAX_BODY: usize = 64 << 10;

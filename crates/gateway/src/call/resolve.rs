@@ -4,24 +4,23 @@
 use std::{sync::Arc, time::Duration};
 
 use audit::Opened;
-use vocab::{Fault, FaultKind, Rule, Stop, Violation};
-use wire::builtin::Family;
-
-use super::{
-    Case,
-    context::ExecutionSlot,
-    receive::{Address, Received},
-    record,
-};
-use crate::{
-    Action, CallRequest,
-    catalog::{Found, Names, Target, builtin},
+use callers::{ForGate, signed::ExecutionSlot};
+use calls::{
     finish::Phase,
-    gate::Inner,
+    receive::{Address, Received},
     tokens,
+};
+use upstreams::{
+    catalog::{Found, Names, Target, builtin},
+    names::counted_as,
     upstream::Status,
     words,
 };
+use vocab::{Fault, FaultKind, Rule, Stop, Violation};
+use wire::builtin::Family;
+
+use super::{Case, record};
+use crate::{Action, CallRequest, gate::Inner};
 
 /// How long the first call to a server that is still connecting waits for it.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -36,7 +35,7 @@ pub(super) async fn resolve(
         .await
         .inspect_err(|_| record::unresolved(opened, received))?;
     record::name(case, opened, received, &target);
-    let slot = ExecutionSlot::take(&case.request.caller, &target);
+    let slot = ExecutionSlot::take(&case.request.caller, counted_as(&target));
     Ok((target, slot))
 }
 

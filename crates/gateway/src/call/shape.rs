@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use calls::{
+    receive::{Address, Received},
+    sent::Sent,
+    tokens,
+};
 use policy::{Facts, Shaped};
+use upstreams::catalog::Target;
 use vocab::{Rule, Violation};
 use wire::write::{self, Pieces};
 
-use super::{
-    Case,
-    receive::{Address, Received},
-    sent::Sent,
-};
-use crate::{Action, CallRequest, catalog::Target, tokens};
+use super::Case;
+use crate::{Action, CallRequest};
 
 /// What a permit is for: where it goes, and exactly what is sent there.
 #[derive(Debug)]

@@ -7,15 +7,16 @@
 
 use std::sync::Arc;
 
+use callers::{
+    ForGate,
+    places::{Places, Taken},
+};
 use policy::Admitted;
 use tokio::sync::OwnedSemaphorePermit;
+use upstreams::catalog::Target;
 use vocab::{Rule, Violation};
 
 use super::{Case, Gathered, context};
-use crate::{
-    catalog::Target,
-    places::{Places, Taken},
-};
 
 /// Calls of one caller that may wait for somebody outside, those that ask the same included.
 pub(crate) const MAX_WAITING: usize = 64;

@@ -1,14 +1,13 @@
 //! The page of an explanation as it is written.
 
 use audit::Record;
+use callers::ForGate;
+use upstreams::catalog::Target;
 use vocab::{Mark, Stage, Violation};
 use wire::Json;
 
 use super::Imagined;
-use crate::{
-    call::{Case, Gathered},
-    catalog::Target,
-};
+use crate::call::{Case, Gathered};
 
 /// The page as it grows: one row per check, under its stage.
 #[derive(Default)]

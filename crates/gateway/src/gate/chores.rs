@@ -59,7 +59,7 @@ pub(super) async fn tend_providers(gate: Weak<Inner>) {
     loop {
         let Some(gate) = gate.upgrade() else { return };
         gate.providers
-            .tend(gate.hub.workers(), (gate.clock)().mono_us / 1000)
+            .tend(&**gate.hub.workers(), (gate.clock)().mono_us / 1000)
             .await;
         drop(gate);
         tokio::time::sleep(PERIOD).await;

@@ -3,6 +3,8 @@
 //! Invariant: they tell a caller about itself and about what its operator lets it use, and nothing that a server or another caller could
 //! change. Whether a server is connected is that server's to choose, so it is not told.
 
+use callers::ForGate;
+use upstreams::words::is_for;
 use vocab::{Fault, FaultKind, Label, Mark, Stop};
 use wire::{
     builtin,
@@ -10,10 +12,7 @@ use wire::{
 };
 
 use super::{Carried, Raw};
-use crate::{
-    call::{Case, Order},
-    words::is_for,
-};
+use crate::call::{Case, Order};
 
 pub(super) fn carry(order: &Order, case: Case<'_>) -> Result<Carried, Stop> {
     let name = order.target().name.as_str();

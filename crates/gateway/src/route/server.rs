@@ -6,6 +6,14 @@ mod exchange;
 
 use std::{sync::Arc, time::Duration};
 
+use callers::ForGate;
+use calls::finish::Phase;
+use upstreams::{
+    catalog::Target,
+    link::Link,
+    upstream::{Status, Upstream},
+    words,
+};
 use vocab::{Fault, FaultKind, Stop};
 use wire::{worker::method, write::Object};
 
@@ -13,12 +21,7 @@ use super::{CallerSide, Carried, Raw};
 use crate::{
     Action, CallRequest, Era,
     call::{Case, Order, left},
-    catalog::Target,
-    finish::Phase,
     gate::Inner,
-    link::Link,
-    upstream::{Status, Upstream},
-    words,
 };
 use exchange::{Exchange, last_word};
 

@@ -4,17 +4,18 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use callers::{
+    places::Places,
+    room::{Account, FLOOR, IN_ALL, PER_CALLER, Rooms},
+};
+use calls::{parking::Parking, running::FromClient};
 use flow::{Session, Showable};
+use upstreams::words::own_words;
 use vocab::{Label, Level, Mark, ServerId};
 
 use crate::{
     Answer, Event, Running,
     call::{FEW_WAITING, MAX_WAITING, MAX_WAITING_IN_ALL, Waiting},
-    parking::Parking,
-    places::Places,
-    room::{Account, FLOOR, IN_ALL, PER_CALLER, Rooms},
-    running::FromClient,
-    words::Words,
 };
 
 const STEPS: usize = 40;
@@ -26,6 +27,12 @@ const LEVELS: [Level; 4] = [
     Level::Confidential,
     Level::Restricted,
 ];
+
+/// How many random scenes a property is tried on; more in a campaign.
+fn scenes() -> u64 {
+    let told = std::env::var("PORTCULLIS_SCENES").ok();
+    told.and_then(|text| text.parse().ok()).unwrap_or(10_000)
+}
 
 /// A source of numbers that is the same in every run.
 struct Dice(u64);
@@ -67,7 +74,7 @@ fn asking(waits: Waiting, places: [Arc<Places>; 2], text: Bytes, evidence: Showa
             .say(Event::Ask {
                 key: "1".into(),
                 method: "elicitation/create".into(),
-                params: Words::own("{}"),
+                params: own_words("{}"),
             })
             .await;
         let answered = matches!(
@@ -252,7 +259,7 @@ impl Scene {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_held_without_an_owner() {
-    for seed in 1..=super::support::scenes() {
+    for seed in 1..=scenes() {
         let mut scene = Scene::new(seed);
         for _ in 0..STEPS {
             scene.step().await;

@@ -22,10 +22,38 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("sandbox", &[]),
     ("worker", &["sandbox", "vocab", "wire"]),
     (
+        "callers",
+        &[
+            "api", "audit", "flow", "identity", "policy", "secrets", "state", "vocab", "wire",
+        ],
+    ),
+    (
+        "upstreams",
+        &[
+            "api", "audit", "callers", "flow", "policy", "sandbox", "shape", "state", "vocab",
+            "wire",
+        ],
+    ),
+    (
+        "calls",
+        &["audit", "callers", "policy", "upstreams", "vocab", "wire"],
+    ),
+    // The only crate that may use the three before it: they offer what doors and programs must not reach.
+    (
         "gateway",
         &[
-            "api", "audit", "flow", "identity", "policy", "sandbox", "secrets", "shape", "state",
-            "vocab", "wire",
+            "api",
+            "audit",
+            "callers",
+            "calls",
+            "flow",
+            "identity",
+            "policy",
+            "shape",
+            "state",
+            "upstreams",
+            "vocab",
+            "wire",
         ],
     ),
     ("server", &["api", "gateway", "vocab", "wire"]),
@@ -177,6 +205,9 @@ const NOT_IN_WORKER: &[&str] = &[
     "secrets",
     "sinks",
     "async-nats",
+    "callers",
+    "upstreams",
+    "calls",
     "gateway",
     "server",
     "flow",

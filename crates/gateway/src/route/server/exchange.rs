@@ -4,7 +4,17 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use callers::ForGate;
+use calls::{
+    finish::{Phase, reached},
+    running::{Event, FromClient, Wires},
+};
 use tokio::{sync::mpsc, time::Instant};
+use upstreams::{
+    catalog::Target,
+    link::{ErrorKind, EventName, Link, Waits, Word},
+    words::Pass,
+};
 use vocab::{Fault, FaultKind, Label, Mark, Rule, Stop, Violation};
 use wire::{Json, mcp, rpc, worker::method, write::Object};
 
@@ -14,12 +24,7 @@ use crate::{
     call::{
         APPROVAL_KEY, Case, Decide, Slots, judge_answer, record_answer, show, turn, worker_lost,
     },
-    catalog::Target,
-    finish::{Phase, reached},
-    link::{ErrorKind, EventName, Link, Waits, Word},
     route::{CallerSide, Raw},
-    running::{Event, FromClient, Wires},
-    words::Pass,
 };
 
 /// One call's conversation with its upstream.
@@ -136,13 +141,13 @@ impl<'a> Exchange<'a> {
     async fn await_room(&self, result: Waits, deadline: Instant) -> Result<Raw, Stop> {
         let account = self.case.request.caller.room();
         let room = tokio::select! {
-            room = account.take_until(result.len(), deadline) => room,
+            room = account.take_until(result.bytes(), deadline) => room,
             () = self.case.gate.flights.reached(Phase::Over) => None,
         };
         let Some(room) = room else {
             return Err(dropped(&format!(
                 "{} bytes; {} of this caller wait to be read",
-                result.len(),
+                result.bytes(),
                 account.held()
             )));
         };
@@ -171,6 +176,7 @@ impl<'a> Exchange<'a> {
         let params =
             self.case
                 .gate
+                .hub
                 .words(&self.case.request.caller, &self.target.spec, params, pass);
         drop(its_turn);
         match name {

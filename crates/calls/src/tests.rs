@@ -1,0 +1,2 @@
+mod sent;
+mod wrapper;

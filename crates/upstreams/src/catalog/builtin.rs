@@ -1,0 +1,59 @@
+//! The built-in tools as targets of calls. They are known, bounded and validated like every tool; a server that declares the capability
+//! serves them. Where none does and the gate does not either, a call is refused with `ToolNotServed` once it was judged.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use callers::meters::Metered;
+use policy::Budget;
+use vocab::ServerId;
+use wire::builtin::{self, Tool};
+
+use super::Target;
+use crate::{
+    pins,
+    route::Route,
+    settings::{Access, Standing, TargetSpec, ToolRule},
+};
+
+/// What one call of the gate's own tools may cost.
+const BUDGET: Budget = Budget {
+    time: Duration::from_secs(60),
+    result_bytes: 1 << 20,
+};
+
+/// The built-in tool of this name, if there is one.
+pub fn find(name: &str) -> Option<Arc<Target>> {
+    let tool = builtin::find(name)?;
+    Some(Arc::new(Target {
+        spec: Arc::new(terms(tool)),
+        route: Route::to(tool.executor),
+        name: name.to_owned(),
+        era: None,
+        header_params: Vec::new(),
+        definition: None,
+        is_typed: !tool.output.is_empty(),
+        standing: pins::Standing::Approved,
+        effect: tool.effect,
+        is_open_world: tool.is_open_world,
+        meters: Metered::default(),
+        is_absent: false,
+    }))
+}
+
+/// Everybody may use it, within the context that bounds them.
+fn terms(tool: &Tool) -> TargetSpec {
+    TargetSpec {
+        id: ServerId::built_in(),
+        classification: Some(tool.ceiling),
+        blocked: None,
+        standing: Standing::Enabled,
+        budget: BUDGET,
+        access: Access::default(),
+        rate: None,
+        default_rule: ToolRule::default(),
+        rules: BTreeMap::new(),
+        injection_scan: false,
+        redact_results: true,
+        tenant: None,
+    }
+}

@@ -1,0 +1,30 @@
+//! Where the effect of a target happens. The catalog says it; `gateway` carries out what was permitted.
+
+use std::sync::Arc;
+
+use wire::builtin::Executor;
+
+use crate::settings::ServerSpec;
+
+/// The way from a permitted call to its effect.
+#[derive(Debug, Clone)]
+pub enum Route {
+    /// A server behind the worker.
+    Server(Arc<ServerSpec>),
+    /// The gate itself.
+    Own,
+}
+
+impl Route {
+    /// The route to who executes a built-in tool; `None`: nobody does yet.
+    pub const fn to(executor: Executor) -> Option<Self> {
+        match executor {
+            Executor::Gate => Some(Self::Own),
+            Executor::Volume
+            | Executor::Web
+            | Executor::Command
+            | Executor::Workflow
+            | Executor::Server => None,
+        }
+    }
+}

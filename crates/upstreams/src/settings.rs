@@ -1,0 +1,264 @@
+//! What a call can lead to: the terms that every target has, and what only a connection to a server has.
+
+use std::{collections::BTreeMap, fmt, ops::Deref, path::PathBuf, sync::Arc, time::Duration};
+
+use policy::{Budget, Permission};
+use vocab::{Effect, Level, Redacted, ServerId};
+
+pub use callers::settings::{Access, Rate};
+
+use crate::Pins;
+
+/// A literal, or the name of a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Text {
+    Literal(String),
+    Secret(String),
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // A literal may still be private, so its value is not for logs.
+            Self::Literal(_) => f.write_str("literal"),
+            Self::Secret(reference) => f.write_str(reference),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transport {
+    Stdio {
+        command: String,
+        args: Vec<String>,
+        env: Vec<(String, Text)>,
+        cwd: Option<PathBuf>,
+    },
+    Http {
+        url: String,
+        kind: HttpKind,
+        headers: Vec<(String, Text)>,
+        bearer: Option<Text>,
+    },
+    /// The entry names neither a command nor a URL.
+    Nothing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HttpKind {
+    Auto,
+    Streamable,
+    Sse,
+}
+
+impl HttpKind {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Streamable => "streamable-http",
+            Self::Sse => "sse",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    Enabled,
+    Disabled,
+    Skipped(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HealthMethod {
+    Ping,
+    ListTools,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Health {
+    pub interval: Duration,
+    /// How long the server may take to answer.
+    pub timeout: Duration,
+    pub method: HealthMethod,
+}
+
+/// What a server may ask of the caller in the middle of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allow {
+    pub sampling: bool,
+    pub roots: bool,
+    pub elicitation: bool,
+}
+
+/// What an operator said about one tool, or about all that have no rule of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolRule {
+    pub permission: Permission,
+    pub access: Access,
+    pub rate: Option<Rate>,
+    /// `None`: as the lock file says.
+    pub effect: Option<Effect>,
+    /// Called with the user's own credential for the server, never with the gate's.
+    pub requires_user_auth: bool,
+}
+
+/// What becomes of a definition that was not there, or not like this, when the server was classified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Arrivals {
+    #[default]
+    Quarantine,
+    Accept,
+}
+
+/// What an operator said of something that can be called, whoever executes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetSpec {
+    pub id: ServerId,
+    /// The most secret data it takes. A server's results carry it too.
+    pub classification: Option<Level>,
+    /// Why it is BLOCKED; beats its classification.
+    pub blocked: Option<String>,
+    pub standing: Standing,
+    /// What one call may cost.
+    pub budget: Budget,
+    pub access: Access,
+    pub rate: Option<Rate>,
+    pub default_rule: ToolRule,
+    pub rules: BTreeMap<String, ToolRule>,
+    pub injection_scan: bool,
+    pub redact_results: bool,
+    /// The tenant it belongs to; for others it does not exist. `None`: it is everybody's.
+    pub tenant: Option<String>,
+}
+
+impl TargetSpec {
+    #[must_use]
+    pub fn rule(&self, tool: &str) -> &ToolRule {
+        self.rules.get(tool).unwrap_or(&self.default_rule)
+    }
+
+    /// The level, if a person has approved it and nobody has blocked it or switched it off.
+    #[must_use]
+    pub fn approved(&self) -> Option<Level> {
+        self.classification
+            .filter(|_| self.blocked.is_none() && self.standing != Standing::Disabled)
+    }
+
+    /// What stands between a call and this target.
+    #[must_use]
+    pub fn admission(&self) -> policy::ServerState<'_> {
+        match self.state() {
+            policy::ServerState::Blocked(reason) => policy::ServerState::Blocked(reason),
+            _ if self.standing == Standing::Disabled => policy::ServerState::Disabled,
+            state => state,
+        }
+    }
+
+    /// UNTRUSTED, CLASSIFIED or BLOCKED.
+    #[must_use]
+    pub fn state(&self) -> policy::ServerState<'_> {
+        match (&self.blocked, self.classification) {
+            (Some(reason), _) => policy::ServerState::Blocked(reason),
+            (None, Some(level)) => policy::ServerState::Classified(level),
+            (None, None) => policy::ServerState::Untrusted,
+        }
+    }
+}
+
+/// One entry of `mcp_servers`, as meant: a target, and how it is connected. It dereferences to the target, so whatever asks only for that
+/// takes a server as well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerSpec {
+    pub target: Arc<TargetSpec>,
+    pub transport: Transport,
+    /// Whether its results come from outside our trust. `None`: inferred from its approved definitions.
+    pub open_world: Option<bool>,
+    pub new_definitions: Arrivals,
+    pub narrowed_definitions: Arrivals,
+    /// A list of definitions older than this is fetched again before a call.
+    pub recheck: Duration,
+    pub health: Option<Health>,
+    pub allow: Allow,
+    /// Dotted names it serves: `web.fetch`, or `web.*` for all of a kind.
+    pub capabilities: Vec<String>,
+}
+
+impl Deref for ServerSpec {
+    type Target = TargetSpec;
+
+    fn deref(&self) -> &TargetSpec {
+        &self.target
+    }
+}
+
+#[cfg(test)]
+impl std::ops::DerefMut for ServerSpec {
+    fn deref_mut(&mut self) -> &mut TargetSpec {
+        Arc::make_mut(&mut self.target)
+    }
+}
+
+impl ServerSpec {
+    /// Whether the gate starts and connects it. What a person blocked or switched off is not started and gets no credential.
+    #[must_use]
+    pub fn runs(&self) -> bool {
+        self.blocked.is_none() && self.standing == Standing::Enabled
+    }
+
+    /// Does a change from `self` to `other` need a new connection, or only new rules?
+    #[must_use]
+    pub fn connects_like(&self, other: &Self) -> bool {
+        self.transport == other.transport
+            && self.standing == other.standing
+            && self.runs() == other.runs()
+            && self.allow == other.allow
+            && self.budget.result_bytes == other.budget.result_bytes
+            && self.health == other.health
+    }
+}
+
+/// Turns a secret reference into its value, or into a sentence that says how to provide it.
+pub type Vault = Arc<dyn Fn(&str) -> Result<Redacted<String>, String> + Send + Sync>;
+
+/// The worker's program, and what servers get of the host.
+#[derive(Clone)]
+pub struct WorkerSettings {
+    pub program: PathBuf,
+    pub args: Vec<String>,
+    /// The `PATH` that stdio servers get; nothing else of the host's environment is passed on.
+    pub path: String,
+    pub total_bytes: usize,
+}
+
+impl fmt::Debug for WorkerSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerSettings")
+            .field("program", &self.program)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the hub stands on.
+pub struct HubSettings {
+    /// The gate's name and version, as servers are told them.
+    pub name: &'static str,
+    pub version: &'static str,
+    /// The `PATH` that stdio servers get.
+    pub host_path: String,
+    /// Where catalog snapshots rest between runs.
+    pub snapshots: PathBuf,
+    pub vault: Vault,
+    /// The approved definitions.
+    pub pins: Arc<Pins>,
+    /// Connection attempts before a server is `failed`.
+    pub attempts: u32,
+}
+
+impl fmt::Debug for HubSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HubSettings")
+            .field("snapshots", &self.snapshots)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,5 @@
+mod catalog;
+mod link;
+mod pins;
+mod support;
+mod words;

@@ -1,0 +1,481 @@
+//! All servers behind the gate, their tending tasks, and the catalog they add up to.
+//!
+//! **Invariant: only a list that a server gave replaces the one before.** A server that cannot be reached keeps its
+//! tools, and calls say that it is not available. Test `tools_of_a_server_that_is_down_stay_and_say_so`.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use audit::Ledger;
+use bytes::Bytes;
+use callers::meters::Meters;
+use shape::secrets::Held;
+use tokio::{
+    sync::{broadcast, watch},
+    task::JoinHandle,
+};
+use vocab::ServerId;
+use wire::{Json, worker::method};
+use zeroize::Zeroizing;
+
+use super::{Status, Upstream, lock, presence, tend};
+use crate::{
+    ListKind,
+    catalog::{Basis, Catalog, Face, Item, Snapshots, reparse},
+    change::Change,
+    link::{EventName, Link, Word},
+    pins::Pins,
+    settings::{HubSettings, ServerSpec, Vault},
+    workers::Workers,
+};
+
+/// How long a replaced server serves on while its successor connects.
+const SUCCESSION: Duration = Duration::from_secs(10);
+/// Changes a slow listener may lag behind before it is told that it missed some.
+const CHANGES: usize = 1024;
+
+/// The lists that clients are told of.
+const TOLD: [ListKind; 3] = [ListKind::Tools, ListKind::Prompts, ListKind::Resources];
+/// The longest id of a visit that is passed on.
+const MAX_VISIT: usize = 256;
+
+struct Tended {
+    upstream: Arc<Upstream>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Drop for Tended {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+type ById = HashMap<ServerId, Arc<Upstream>>;
+
+pub struct Hub {
+    workers: Arc<Workers>,
+    snapshots: Snapshots,
+    vault: Vault,
+    name: &'static str,
+    version: &'static str,
+    attempts: AtomicU32,
+    host_path: String,
+    generations: AtomicU64,
+    /// In the order of the configuration.
+    tended: Mutex<Vec<Tended>>,
+    by_id: ArcSwap<ById>,
+    catalog: ArcSwap<Catalog>,
+    pins: Arc<Pins>,
+    meters: Meters,
+    ledger: Ledger,
+    /// Secrets that were handed to servers, so that none of them comes back to a caller.
+    held: ArcSwap<Held>,
+    held_values: Mutex<Vec<Zeroizing<String>>>,
+    rebuilding: Mutex<()>,
+    catalog_version: watch::Sender<u64>,
+    changes: broadcast::Sender<Change>,
+}
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hub")
+            .field("servers", &self.by_id.load().len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Hub {
+    pub fn new(settings: HubSettings, workers: Arc<Workers>, ledger: Ledger) -> Arc<Self> {
+        Arc::new(Self {
+            workers,
+            snapshots: Snapshots::new(settings.snapshots),
+            vault: settings.vault,
+            name: settings.name,
+            version: settings.version,
+            attempts: AtomicU32::new(settings.attempts),
+            host_path: settings.host_path,
+            generations: AtomicU64::new(1),
+            tended: Mutex::default(),
+            by_id: ArcSwap::default(),
+            catalog: ArcSwap::default(),
+            pins: settings.pins,
+            meters: Meters::default(),
+            ledger,
+            held: ArcSwap::from_pointee(Held::new(std::iter::empty())),
+            held_values: Mutex::default(),
+            rebuilding: Mutex::default(),
+            catalog_version: watch::Sender::new(0),
+            changes: broadcast::Sender::new(CHANGES),
+        })
+    }
+
+    pub(super) fn next_generation(&self) -> u64 {
+        self.generations.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn attempts(&self) -> u32 {
+        self.attempts.load(Ordering::Relaxed)
+    }
+
+    /// Counts from the next failed attempt on.
+    pub fn set_attempts(&self, attempts: u32) {
+        self.attempts.store(attempts, Ordering::Relaxed);
+    }
+
+    pub(super) fn host_path(&self) -> &str {
+        &self.host_path
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.name
+    }
+
+    pub(super) fn version(&self) -> &str {
+        self.version
+    }
+
+    pub(super) fn snapshots(&self) -> &Snapshots {
+        &self.snapshots
+    }
+
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    pub(super) fn vault(&self) -> &Vault {
+        &self.vault
+    }
+
+    pub fn pins(&self) -> &Arc<Pins> {
+        &self.pins
+    }
+
+    /// The secrets that must not appear in what a caller is shown.
+    pub fn held(&self) -> Arc<Held> {
+        self.held.load_full()
+    }
+
+    /// From now on this value is taken out of results.
+    pub fn hold(&self, value: &str) {
+        let mut values = lock(&self.held_values);
+        if !values.iter().any(|held| held.as_str() == value) {
+            values.push(Zeroizing::new(value.to_owned()));
+            self.held.store(Arc::new(Held::new(
+                values.iter().map(|value| value.as_str()),
+            )));
+        }
+    }
+
+    /// What a server says of itself, without secrets. Unlike results this has no opt-out: it is written to files.
+    pub(super) fn cleaned(&self, server: &ServerId, text: Bytes) -> Bytes {
+        match shape::secrets::redact(&text, &self.held()) {
+            None => text,
+            Some(redacted) => {
+                tracing::warn!(%server, found = redacted.found.join(", "), "what the server says of itself carried secrets");
+                redacted.text.into()
+            }
+        }
+    }
+
+    pub fn workers(&self) -> &Arc<Workers> {
+        &self.workers
+    }
+
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.catalog.load_full()
+    }
+
+    pub fn catalog_versions(&self) -> watch::Receiver<u64> {
+        self.catalog_version.subscribe()
+    }
+
+    pub fn changes(&self) -> broadcast::Receiver<Change> {
+        self.changes.subscribe()
+    }
+
+    pub fn upstream(&self, id: &ServerId) -> Option<Arc<Upstream>> {
+        self.by_id.load().get(id).cloned()
+    }
+
+    /// In the order of the configuration.
+    pub fn upstreams(&self) -> Vec<Arc<Upstream>> {
+        lock(&self.tended)
+            .iter()
+            .map(|tended| Arc::clone(&tended.upstream))
+            .collect()
+    }
+
+    /// The living worker; waits for one.
+    pub(super) async fn link(&self) -> Arc<Link> {
+        let mut links = self.workers.subscribe();
+        loop {
+            if let Some(link) = links
+                .borrow_and_update()
+                .clone()
+                .filter(|link| !link.is_severed())
+            {
+                return link;
+            }
+            if links.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Makes the servers be exactly these. Untouched ones keep their connection; a changed one is connected beside its
+    /// predecessor, which serves until then; none of it waits.
+    pub fn apply(self: &Arc<Self>, specs: Vec<ServerSpec>) {
+        let mut tended = lock(&self.tended);
+        let mut before: HashMap<ServerId, Tended> = tended
+            .drain(..)
+            .map(|entry| (entry.upstream.spec().id.clone(), entry))
+            .collect();
+        for spec in specs {
+            let spec = Arc::new(spec);
+            let entry = match before.remove(&spec.id) {
+                Some(old) if old.upstream.spec().connects_like(&spec) => {
+                    old.upstream.spec.store(spec);
+                    old
+                }
+                old => {
+                    if old.is_none() {
+                        self.note("server.registered", &spec.id, &presence::state_words(&spec));
+                    }
+                    self.begin(spec, old)
+                }
+            };
+            tended.push(entry);
+        }
+        self.publish(&tended);
+        drop(tended);
+        for id in before.keys() {
+            self.note("server.removed", id, "");
+        }
+        // What is left in `before` was removed from the configuration; dropping it ends its task and connection.
+        drop(before);
+        // Rules are part of the catalog, so a tightened one holds when this returns.
+        self.rebuild();
+        for upstream in self.upstreams() {
+            self.tell_lists(&upstream.spec().id, &TOLD, true);
+        }
+    }
+
+    fn publish(&self, tended: &[Tended]) {
+        let by_id = tended
+            .iter()
+            .map(|entry| {
+                (
+                    entry.upstream.spec().id.clone(),
+                    Arc::clone(&entry.upstream),
+                )
+            })
+            .collect();
+        self.by_id.store(Arc::new(by_id));
+    }
+
+    fn begin(self: &Arc<Self>, spec: Arc<ServerSpec>, old: Option<Tended>) -> Tended {
+        let face = self.snapshots.load(&spec, &self.held());
+        let upstream = Arc::new(Upstream::new(Arc::clone(&spec), face));
+        let task = spec
+            .runs()
+            .then(|| tokio::spawn(tend::tend(Arc::clone(self), Arc::clone(&upstream))));
+        if let Some(old) = &old
+            && upstream.face().is_none()
+        {
+            upstream.face.store(old.upstream.face());
+        }
+        // Without a successor the old one ends here, and its process with it.
+        if let Some(old) = old.filter(|_| task.is_some()) {
+            let mut status = upstream.status.subscribe();
+            tokio::spawn(async move {
+                let settled =
+                    status.wait_for(|status| !matches!(status, Status::Connecting { .. }));
+                let _ = tokio::time::timeout(SUCCESSION, settled).await;
+                drop(old);
+            });
+        }
+        Tended { upstream, task }
+    }
+
+    /// What may be shown changed without the servers saying so; tells listeners to look again.
+    pub fn announce(&self, id: &ServerId) {
+        self.rebuild();
+        self.tell_lists(id, &TOLD, true);
+    }
+
+    fn tell_lists(&self, id: &ServerId, lists: &[ListKind], is_approved: bool) {
+        for list in lists {
+            let _ = self.changes.send(Change::List {
+                list: *list,
+                server: id.clone(),
+                is_approved,
+            });
+        }
+    }
+
+    /// A caller sees more than before, and may look again.
+    pub fn tell_sight(&self, caller: &str) {
+        let _ = self.changes.send(Change::Sight {
+            caller: caller.into(),
+        });
+    }
+
+    /// A server showed its lists; tells listeners which of them differ from before.
+    pub(super) fn face_changed(&self, id: &ServerId, before: Option<&Face>, after: Option<&Face>) {
+        let differs = |pick: fn(&Face) -> &Vec<Item>| {
+            let raws = |face: Option<&Face>| {
+                face.map(|face| {
+                    pick(face)
+                        .iter()
+                        .map(|item| item.raw.clone())
+                        .collect::<Vec<_>>()
+                })
+            };
+            raws(before) != raws(after)
+        };
+        let mut changed = Vec::new();
+        if differs(|face| &face.tools) {
+            changed.push(ListKind::Tools);
+        }
+        if differs(|face| &face.resources) || differs(|face| &face.templates) {
+            changed.push(ListKind::Resources);
+        }
+        if differs(|face| &face.prompts) {
+            changed.push(ListKind::Prompts);
+        }
+        let approved = |list: ListKind| self.catalog().approved_lines(list, id);
+        let seen_before = TOLD.map(approved);
+        let instructions = |face: Option<&Face>| {
+            face.and_then(|face| {
+                face.instructions
+                    .as_ref()
+                    .map(|(_, definition)| definition.digest().to_owned())
+            })
+        };
+        let abilities = |face: Option<&Face>| face.map(|face| face.abilities.clone());
+        let is_same =
+            changed.is_empty() && before.is_some() && abilities(before) == abilities(after);
+        if !is_same || instructions(before) != instructions(after) {
+            // Listeners look at the catalog when they hear of a change, so it must be there first.
+            self.rebuild();
+        }
+        for (list, seen) in TOLD
+            .into_iter()
+            .zip(seen_before)
+            .filter(|(list, _)| changed.contains(list))
+        {
+            self.tell_lists(id, &[list], approved(list) != seen);
+        }
+    }
+
+    pub fn rebuild(&self) {
+        // One at a time, so that an older view cannot replace a newer one.
+        let _turn = lock(&self.rebuilding);
+        let servers: Vec<_> = lock(&self.tended)
+            .iter()
+            .map(|entry| (entry.upstream.spec(), entry.upstream.face()))
+            .collect();
+        for (spec, face) in &servers {
+            if let Some(face) = face {
+                self.pins.notice(spec, face, &self.ledger);
+            }
+        }
+        self.catalog.store(Arc::new(Catalog::build(
+            &servers,
+            Basis {
+                pins: &self.pins,
+                meters: &self.meters,
+            },
+        )));
+        self.catalog_version.send_modify(|version| *version += 1);
+    }
+
+    /// Listens to every worker in turn, until the task is dropped.
+    pub async fn listen(self: Arc<Self>) {
+        loop {
+            let link = self.link().await;
+            let (_, mut words) = link.stream(method::WATCH, b"{}");
+            while let Some(Word::Event { name, message }) = words.recv().await {
+                self.hear(name, reparse(&message), &message);
+            }
+            link.severed().await;
+        }
+    }
+
+    fn hear(&self, name: EventName, message: Json<'_>, raw: &Bytes) {
+        let Some(id) = message
+            .get("server")
+            .and_then(Json::as_str)
+            .and_then(|id| ServerId::parse(&id).ok())
+        else {
+            return;
+        };
+        let Some(upstream) = self.upstream(&id) else {
+            return;
+        };
+        if !message
+            .get("generation")
+            .and_then(Json::as_u64)
+            .is_some_and(|generation| upstream.is_generation(generation))
+        {
+            return;
+        }
+        let params = || {
+            let params = message
+                .get("params")
+                .map(|params| raw.slice_ref(params.as_bytes()))
+                .unwrap_or_default();
+            let redacted = if upstream.spec().redact_results {
+                shape::secrets::redact(&params, &self.held())
+            } else {
+                None
+            };
+            redacted.map_or(params, |redacted| redacted.text.into())
+        };
+        match name {
+            EventName::Closed => {
+                *lock(&upstream.last_error) =
+                    message.get("error").and_then(Json::as_str).map(Into::into);
+                upstream.closed.notify_one();
+            }
+            EventName::Changed => upstream.stale.notify_one(),
+            EventName::Updated => {
+                let Some(uri) = message.get("uri").and_then(Json::as_str) else {
+                    return;
+                };
+                let exposed = Catalog::exposed_uri(&id, &uri).into();
+                let _ = self.changes.send(Change::Updated {
+                    server: id,
+                    uri: uri.as_ref().into(),
+                    exposed,
+                });
+            }
+            EventName::Log => drop(self.changes.send(Change::Log {
+                server: id,
+                params: params(),
+            })),
+            EventName::ElicitationComplete => {
+                let visit = message
+                    .path(&["params", "elicitationId"])
+                    .and_then(Json::as_str);
+                let Some(visit) = visit.filter(|visit| visit.len() <= MAX_VISIT) else {
+                    return;
+                };
+                drop(self.changes.send(Change::ElicitationComplete {
+                    server: id,
+                    visit: visit.as_ref().into(),
+                }));
+            }
+            EventName::Progress | EventName::Ask => {}
+        }
+    }
+}
