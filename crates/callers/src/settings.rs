@@ -40,18 +40,18 @@ impl fmt::Debug for Proofs {
     }
 }
 
-/// Identity providers whose access tokens are taken. Replaced with the rules.
+/// Identity providers whose access tokens are taken. Replaced with the rules. `K` says where their keys are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OAuth {
+pub struct OAuth<K = KeySource> {
     /// The address under which clients know this gate; what a token must be for.
     pub resource: String,
     /// Scopes that every token must have.
     pub scopes: Vec<String>,
     pub proofs: ProofDemand,
-    pub issuers: Vec<Issuer>,
+    pub issuers: Vec<Issuer<K>>,
 }
 
-impl OAuth {
+impl<K> OAuth<K> {
     /// Scheme, host and port of the resource.
     #[must_use]
     pub fn origin(&self) -> &str {
@@ -80,6 +80,27 @@ impl OAuth {
             .strip_prefix(self.origin())
             .unwrap_or_default()
             .trim_end_matches('/')
+    }
+
+    /// The same providers with other keys; the first that fails ends it.
+    pub fn with_keys<L, E>(&self, keys: impl Fn(&K) -> Result<L, E>) -> Result<OAuth<L>, E> {
+        let issuer = |own: &Issuer<K>| {
+            Ok(Issuer {
+                issuer: own.issuer.clone(),
+                keys: keys(&own.keys)?,
+                audience: own.audience.clone(),
+                user_claim: own.user_claim.clone(),
+                tenant_claim: own.tenant_claim.clone(),
+                departments_claim: own.departments_claim.clone(),
+                operator_scope: own.operator_scope.clone(),
+            })
+        };
+        Ok(OAuth {
+            resource: self.resource.clone(),
+            scopes: self.scopes.clone(),
+            proofs: self.proofs,
+            issuers: self.issuers.iter().map(issuer).collect::<Result<_, E>>()?,
+        })
     }
 
     /// Every scope there is a use for here.
@@ -119,9 +140,9 @@ impl ProofDemand {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Issuer {
+pub struct Issuer<K = KeySource> {
     pub issuer: String,
-    pub keys: KeySource,
+    pub keys: K,
     /// What its tokens must be for, where that is not the resource.
     pub audience: Option<String>,
     /// The claims that name the user, the tenant and the departments; the user is the subject if none is named.

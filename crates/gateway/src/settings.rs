@@ -21,7 +21,7 @@ use crate::{Credential, Pins};
 pub type Accounts =
     Arc<dyn Fn(&ServerId, &str) -> Result<Option<Redacted<String>>, String> + Send + Sync>;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoorSettings {
     pub name: &'static str,
     pub version: &'static str,
@@ -38,12 +38,10 @@ pub struct DoorSettings {
     pub write_timeout: Duration,
     /// A server's question to a client waits this long for its answer.
     pub question_timeout: Duration,
-    /// How many descriptors this process may have open.
-    pub descriptors: usize,
 }
 
 /// What every request and call is held to besides the rules. Replaced on the fly; whoever needs one looks it up when it counts.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
     pub door: Arc<DoorSettings>,
     /// No call gets more than this.

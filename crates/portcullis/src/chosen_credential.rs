@@ -1,8 +1,9 @@
 //! Which credential `call` and `connect` use. Each has a label of its own, so clients that share one also share what it has seen.
 
+use config::finding::nearest;
+
 use crate::{
     cli::args,
-    config::finding::nearest,
     home::Home,
     offline::Trouble,
     tokens::{self, Role, TokenText, Tokens},

@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use config::Resolved;
 use gateway::{Courier, Gate};
 use sinks::{Outside, Parcel, Receipt, Sending, Sinks, Source, Spec};
 
-use crate::{config::Resolved, home::Home, wiring};
+use crate::{home::Home, wiring};
 
 /// How long sinks may take to deliver the rest when the gate stops.
 const LAST_DELIVERIES: Duration = Duration::from_secs(3);

@@ -7,19 +7,18 @@ use std::{
 };
 
 use api::{Kind, Operation, Problem};
+use config::{
+    LoadError, Report, Resolved,
+    bundle::{self, BundleError},
+    manifests, named_files,
+};
 use policy::cedar::{self, Bundle, Changed, Decision};
 use reports::{Calls, Found, Lost, Query};
 
 use crate::{
     cli::{args, when::When},
-    config::{self, LoadError, Report, Resolved},
-    contexts,
     home::Home,
-    offline::{
-        self,
-        recorded::{self, Wanted},
-    },
-    policies::{self, BundleError},
+    offline::recorded::{self, Wanted},
     tokens,
 };
 
@@ -47,7 +46,7 @@ pub(crate) fn answer(
             let given: api::BundleText = api::read(input)?;
             let bundle = match given.policies {
                 Some(text) => sent(&text),
-                None => policies::load(&configured(home)?.bundle),
+                None => bundle::load(&configured(home)?.bundle),
             };
             api::text(&check_policy(bundle)?)
         }
@@ -215,8 +214,8 @@ pub(crate) fn lineage(home: &Home, call: &str, forward: bool) -> Result<api::Lin
 pub(crate) fn check_config(file: &Path) -> Result<(api::ConfigCheck, Report), Problem> {
     let (report, servers) = match config::load(file) {
         Ok((raw, resolved)) => {
-            let mut named = offline::mistakes_in_named_files(&resolved);
-            named.extend(contexts::idle(&resolved));
+            let mut named = named_files::mistakes(&resolved);
+            named.extend(manifests::idle(&resolved));
             let servers = resolved.servers.len();
             let findings = resolved.warnings.into_iter().chain(named).collect();
             (raw.report(findings), servers)
@@ -322,7 +321,7 @@ pub(crate) fn diff_policy(
     candidate: &Bundle,
     calls: &recorded::Calls,
 ) -> Result<(api::PolicyDiff, Vec<Changed>), Problem> {
-    let now = policies::load(&configured(home)?.bundle).map_err(|error| invalid(&error))?;
+    let now = bundle::load(&configured(home)?.bundle).map_err(|error| invalid(&error))?;
     let changed = cedar::diff(&calls.calls, &now, candidate);
     let diff = api::PolicyDiff {
         before: now.version().to_owned(),

@@ -19,6 +19,12 @@ pub(crate) fn check(path: &str, text: &str) {
 }
 
 #[test]
+fn generated_files_of_the_configuration_are_current() {
+    check("schema/portcullis.schema.json", &config::schema());
+    check("docs/use/config.md", &config::reference());
+}
+
+#[test]
 fn the_openapi_document_is_generated_from_the_table_of_operations() {
     check("docs/openapi.json", &api::document());
 }

@@ -3,8 +3,6 @@
 mod accounts;
 mod chosen_credential;
 pub mod cli;
-pub mod config;
-mod contexts;
 pub mod demo_server;
 mod exports;
 mod from_files;
@@ -16,7 +14,6 @@ mod log;
 pub mod offline;
 mod online;
 mod out_file;
-mod policies;
 pub mod private_file;
 mod providers;
 mod replay_file;

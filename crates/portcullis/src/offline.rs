@@ -9,13 +9,10 @@ use std::{
 
 use serde::Serialize;
 
-use crate::{
-    cli::{
-        Exit, Style,
-        style::Paint,
-        terminal::{Sheet, harmless},
-    },
-    config, contexts, signing,
+use crate::cli::{
+    Exit, Style,
+    style::Paint,
+    terminal::{Sheet, harmless},
 };
 
 pub(crate) mod account_verbs;
@@ -160,20 +157,10 @@ pub fn load(file: &Path) -> Result<(config::Raw, config::Resolved), Trouble> {
     })
 }
 
-/// What is wrong with the files that a configuration names: manifests of agents, and the keys of the seal.
-pub fn mistakes_in_named_files(resolved: &config::Resolved) -> Vec<config::Finding> {
-    contexts::load(resolved)
-        .err()
-        .unwrap_or_default()
-        .into_iter()
-        .chain(signing::mistake(resolved))
-        .collect()
-}
-
 /// The same as [`load`], the files that it names included.
 pub fn load_whole(file: &Path) -> Result<(config::Raw, config::Resolved), Trouble> {
     let (raw, resolved) = load(file)?;
-    match mistakes_in_named_files(&resolved) {
+    match config::named_files::mistakes(&resolved) {
         mistakes if mistakes.is_empty() => Ok((raw, resolved)),
         mistakes => Err(Trouble::usage(raw.report(mistakes))),
     }

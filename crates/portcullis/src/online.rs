@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{Exit, args, render, terminal::REDRAW},
-    config,
     home::Home,
     offline::{self, Screen, Trouble},
 };

@@ -10,16 +10,15 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use gateway::settings::{SealTerms, Signing};
-use identity::{Bounds, SigningKey, TokenKeys, VerifyingKey};
+use config::{
+    Resolved,
+    key_files::{self, check_mode, read_key},
+};
+use gateway::settings::Signing;
+use identity::{Bounds, SigningKey, TokenKeys};
 use state::State;
 
-use crate::{
-    config::{Finding, NamedFile, Resolved},
-    home::Home,
-    private_file,
-    replay_file::ReplayFile,
-};
+use crate::{home::Home, private_file, replay_file::ReplayFile};
 
 /// No token lives longer, so no key has to be recognised longer after it was replaced.
 const OVERLAP: Duration = Duration::from_secs(24 * 3600);
@@ -42,10 +41,10 @@ fn earlier_key_files(home: &Home) -> Vec<PathBuf> {
 
 /// The keys as the files are now.
 pub(crate) fn keys(home: &Home, resolved: &Resolved) -> Result<TokenKeys, String> {
-    if let Some(private) = &resolved.seal.private_key {
-        return named_keys(private, resolved.seal.public_key.as_ref()).map_err(|(_, what)| what);
+    if let Some(files) = &resolved.seal_keys {
+        return key_files::token_keys(files);
     }
-    let mut keys = usable(own_key(home)?)?;
+    let mut keys = key_files::usable(own_key(home)?)?;
     for earlier in earlier_key_files(home) {
         keys = keys
             .also_verify(read_key(&earlier)?.public().clone())
@@ -54,62 +53,12 @@ pub(crate) fn keys(home: &Home, resolved: &Resolved) -> Result<TokenKeys, String
     Ok(keys)
 }
 
-/// The keys in the files that the configuration names, or what is wrong with which of them.
-fn named_keys<'a>(
-    private: &'a NamedFile,
-    public: Option<&'a NamedFile>,
-) -> Result<TokenKeys, (&'a NamedFile, String)> {
-    let signs = check_mode(&private.path).and_then(|()| usable(read_key(&private.path)?));
-    let keys = signs.map_err(|what| (private, what))?;
-    let Some(public) = public else {
-        return Ok(keys);
-    };
-    let failed =
-        |error: &dyn std::fmt::Display| (public, format!("{}: {error}", public.path.display()));
-    let key = VerifyingKey::parse(&read(&public.path).map_err(|what| (public, what))?)
-        .map_err(|error| failed(&error))?;
-    keys.also_verify(key).map_err(|error| failed(&error))
-}
-
-fn usable(key: SigningKey) -> Result<TokenKeys, String> {
-    TokenKeys::new(key).map_err(|error| format!("the key for tokens cannot be used: {error}"))
-}
-
-/// What is wrong with a file of keys that the configuration names, at the place that names it.
-pub(crate) fn mistake(resolved: &Resolved) -> Option<Finding> {
-    let seal = &resolved.seal;
-    let (file, what) = named_keys(seal.private_key.as_ref()?, seal.public_key.as_ref()).err()?;
-    let fix = "name a PEM file with the key that only you can read, as `portcullis seal keygen FILE` makes one; or remove this entry";
-    Some(Finding::error(file.place, what, fix))
-}
-
 /// Names this run of the machine: what was written before a power cut may be lost, and this tells.
 pub(crate) fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .unwrap_or_default()
         .trim()
         .to_owned()
-}
-
-/// What sessions begin under.
-pub(crate) fn terms(resolved: &Resolved) -> SealTerms {
-    let seal = &resolved.seal;
-    SealTerms {
-        issuer: seal.issuer.clone(),
-        audiences: seal.audiences.clone(),
-        ttl: seal.token_ttl,
-        max_sessions_per_workload: seal.max_sessions_per_workload,
-    }
-}
-
-/// The files besides our own key that tokens are signed and recognised with.
-pub(crate) fn named_key_files(resolved: &Resolved) -> Vec<PathBuf> {
-    let named = resolved
-        .seal
-        .private_key
-        .iter()
-        .chain(&resolved.seal.public_key);
-    named.map(|file| file.path.clone()).collect()
 }
 
 /// What the gate needs for signed calls.
@@ -126,7 +75,7 @@ pub(crate) async fn signing(
         restored.map_err(|error| format!("cannot use {}: {error}", file.display()))?;
     Ok(Signing {
         keys: keys(home, resolved)?,
-        terms: terms(resolved),
+        terms: resolved.seal.clone(),
         replay: Arc::new(replay),
         tidy: Box::new(move |replay| file.tidy(replay)),
         random: secrets::os_entropy(),
@@ -147,10 +96,10 @@ pub(crate) async fn signing(
 
 /// A new key signs from now on; tokens of the old one stay good until they expire.
 pub(crate) fn rotate(home: &Home, resolved: &Resolved) -> Result<String, String> {
-    if let Some(file) = &resolved.seal.private_key {
+    if let Some(files) = &resolved.seal_keys {
         return Err(format!(
             "tokens are signed with {}, which `seal.private_key_path` names; put a new key there",
-            file.path.display()
+            files.private.path.display()
         ));
     }
     let file = key_file(home);
@@ -189,27 +138,6 @@ pub(crate) fn new_key() -> Result<Vec<u8>, String> {
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
-}
-
-fn read_key(path: &Path) -> Result<SigningKey, String> {
-    SigningKey::parse(&read(path)?).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// A key that others can read signs for them too.
-fn check_mode(path: &Path) -> Result<(), String> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let mode = fs::metadata(path)
-        .map_err(|error| format!("cannot read {}: {error}", path.display()))?
-        .permissions()
-        .mode();
-    match mode & 0o077 {
-        0 => Ok(()),
-        _ => Err(format!(
-            "{} can be read by others; fix it with: chmod 600 '{}'",
-            path.display(),
-            path.display()
-        )),
-    }
 }
 
 fn is_recent(path: &Path) -> bool {

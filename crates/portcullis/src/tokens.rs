@@ -16,7 +16,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
-use vocab::{ServerId, ToolName, View};
+use vocab::{ServerId, ToolName, View, is_caller_name};
 
 use crate::{home::Home, private_file};
 
@@ -219,7 +219,7 @@ impl Tokens {
         now: SystemTime,
         random: Random<'_>,
     ) -> Result<(Credential, TokenText), TokenError> {
-        if !is_name(&new.name) {
+        if !is_caller_name(&new.name) {
             return Err(TokenError::Name);
         }
         if let Some(bad) = new
@@ -229,7 +229,7 @@ impl Tokens {
             .chain(&new.agent)
             .chain(&new.tenant)
             .chain(&new.context)
-            .find(|name| !is_name(name) || *name == "*")
+            .find(|name| !is_caller_name(name) || *name == "*")
         {
             return Err(TokenError::Holder(bad.clone()));
         }
@@ -397,13 +397,6 @@ pub fn forget(home: &Home, id: &str) -> Result<(), TokenError> {
 #[must_use]
 pub fn read_clear(file: &Path) -> Option<TokenText> {
     TokenText::parse(fs::read_to_string(file).ok()?.trim())
-}
-
-/// Whether a credential, a user, a department or an agent can be called this. Names that only look alike are kept apart by refusing
-/// what cannot be seen.
-#[must_use]
-pub fn is_name(name: &str) -> bool {
-    (1..=64).contains(&name.chars().count()) && crate::cli::style::tame(name) == name
 }
 
 fn hash(token: &str) -> [u8; 32] {

@@ -4,6 +4,7 @@ use std::{
     fs, io,
     net::SocketAddr,
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -18,7 +19,6 @@ use tokio::{
 
 use crate::{
     cli::{Exit, args},
-    config,
     exports::Exports,
     holding,
     home::Home,
@@ -44,7 +44,7 @@ const DRAIN_NOTICE: Duration = Duration::from_secs(2);
 
 /// What a new gate found or made before it opened.
 struct Prepared {
-    resolved: config::Resolved,
+    resolved: Arc<config::Resolved>,
     listen: SocketAddr,
     client: Option<tokens::TokenText>,
     is_new: bool,
@@ -224,7 +224,7 @@ async fn greet(
         config.display(),
         ledger.display()
     )?;
-    if prepared.resolved.authentication == config::Authentication::None {
+    if !prepared.resolved.terms.door.requires_credential {
         writeln!(
             screen.out,
             "  WARNING  authentication is off: every program on this machine can call every tool"
@@ -323,6 +323,7 @@ impl Doors {
         let http = tokio::spawn(server::serve(
             gate.clone(),
             listener,
+            usize::try_from(sandbox::descriptors::most()).unwrap_or(usize::MAX),
             until(stopping.clone()),
         ));
         let lines = tokio::spawn(server::serve_lines(gate.clone(), lines, until(stopping)));

@@ -34,15 +34,17 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(15);
 /// After a failed accept (out of descriptors, say) we wait instead of spinning.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves the HTTP doors until `shutdown` resolves, then drains: no new connection, streams end, calls get a grace to finish.
+/// Serves the HTTP doors until `shutdown` resolves, then drains: no new connection, streams end, calls get a grace to
+/// finish. `descriptors` is how many this process may have open.
 pub async fn serve(
     gate: Gate,
     listener: TcpListener,
+    descriptors: usize,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let (close, closing) = watch::channel(false);
     let door = Door::new(gate, Some(listener.local_addr()?), closing);
-    let (strangers, callers) = connections(door.gate.settings().descriptors);
+    let (strangers, callers) = connections(descriptors);
     let crowd = Crowd::new(strangers, callers);
     let mut connections = JoinSet::new();
     let mut shutdown = std::pin::pin!(shutdown);

@@ -31,13 +31,13 @@ pub enum Transport {
     Stdio {
         command: String,
         args: Vec<String>,
-        env: Vec<(String, Text)>,
+        env: BTreeMap<String, Text>,
         cwd: Option<PathBuf>,
     },
     Http {
         url: String,
         kind: HttpKind,
-        headers: Vec<(String, Text)>,
+        headers: BTreeMap<String, Text>,
         bearer: Option<Text>,
     },
     /// The entry names neither a command nor a URL.
@@ -84,7 +84,7 @@ pub struct Health {
 }
 
 /// What a server may ask of the caller in the middle of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Allow {
     pub sampling: bool,
     pub roots: bool,
@@ -133,6 +133,25 @@ pub struct TargetSpec {
 }
 
 impl TargetSpec {
+    /// Nobody has said anything of it yet: switched on, UNTRUSTED, and everything is looked at.
+    #[must_use]
+    pub fn new(id: ServerId, budget: Budget) -> Self {
+        Self {
+            id,
+            classification: None,
+            blocked: None,
+            standing: Standing::Enabled,
+            budget,
+            access: Access::default(),
+            rate: None,
+            default_rule: ToolRule::default(),
+            rules: BTreeMap::new(),
+            injection_scan: true,
+            redact_results: true,
+            tenant: None,
+        }
+    }
+
     #[must_use]
     pub fn rule(&self, tool: &str) -> &ToolRule {
         self.rules.get(tool).unwrap_or(&self.default_rule)
@@ -200,6 +219,22 @@ impl std::ops::DerefMut for ServerSpec {
 }
 
 impl ServerSpec {
+    /// A server of which nobody has said how it is connected, or anything else.
+    #[must_use]
+    pub fn new(target: TargetSpec) -> Self {
+        Self {
+            target: Arc::new(target),
+            transport: Transport::Nothing,
+            open_world: None,
+            new_definitions: Arrivals::Quarantine,
+            narrowed_definitions: Arrivals::Quarantine,
+            recheck: Duration::from_secs(1),
+            health: None,
+            allow: Allow::default(),
+            capabilities: Vec::new(),
+        }
+    }
+
     /// Whether the gate starts and connects it. What a person blocked or switched off is not started and gets no credential.
     #[must_use]
     pub fn runs(&self) -> bool {

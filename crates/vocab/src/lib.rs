@@ -16,7 +16,9 @@ pub use effect::{Effect, UnknownEffect};
 pub use fault::{ErrorCode, Fault, FaultKind, Stop};
 pub use label::{Integrity, Label, Mark};
 pub use level::{Level, UnknownLevel};
-pub use name::{NameError, ServerId, ToolName, View, skeleton, split_double};
+pub use name::{
+    NameError, ServerId, ToolName, View, is_caller_name, is_hidden, skeleton, split_double,
+};
 pub use redacted::Redacted;
 pub use stage::Stage;
 pub use violation::{Kind, Rule, Violation};

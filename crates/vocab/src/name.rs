@@ -168,6 +168,23 @@ impl View {
     }
 }
 
+/// Direction marks, zero-width characters and tags: there, and not to be seen.
+#[must_use]
+pub const fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Whether a credential, a user, a department or an agent can be called this: one line of at most 64 characters, words parted by single
+/// spaces. Names that only look alike are kept apart by refusing what cannot be seen.
+#[must_use]
+pub fn is_caller_name(name: &str) -> bool {
+    let is_seen = |c: char| !c.is_control() && !is_hidden(c) && (c == ' ' || !c.is_whitespace());
+    (1..=64).contains(&name.chars().count())
+        && name.chars().all(is_seen)
+        && name.split(' ').all(|word| !word.is_empty())
+}
+
 /// Splits `server__tool` at the first `__`, for names that are in no table.
 #[must_use]
 pub fn split_double(name: &str) -> Option<(&str, &str)> {

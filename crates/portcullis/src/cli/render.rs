@@ -1,9 +1,8 @@
 //! Answers as people read them.
 
-use crate::{
-    config::Explained,
-    tokens::{Credential, view_name},
-};
+use config::Explained;
+
+use crate::tokens::{Credential, view_name};
 
 use super::style::{Cell, Paint, Style, cell, cut, painted, table, tame};
 

@@ -76,12 +76,7 @@ impl Paint {
     }
 }
 
-/// Direction marks, zero-width characters and tags: there, and not to be seen.
-#[must_use]
-pub const fn is_hidden(c: char) -> bool {
-    matches!(c,
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-}
+pub use vocab::is_hidden;
 
 /// One line of text without anything a terminal would obey or that hides itself: controls, direction marks, zero-width characters.
 #[must_use]

@@ -45,9 +45,7 @@ pub(in crate::cli) fn ago(text: &str) -> Option<Duration> {
     let span = days.map(Duration::from_secs).or_else(|| {
         // A bare number could be anything.
         let has_unit = text.ends_with(|c: char| c.is_ascii_alphabetic());
-        has_unit
-            .then(|| crate::config::units::duration(text))
-            .flatten()
+        has_unit.then(|| config::units::duration(text)).flatten()
     });
     span.filter(|span| !span.is_zero())
 }

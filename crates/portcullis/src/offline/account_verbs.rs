@@ -1,5 +1,6 @@
 //! `portcullis connect-account`
 
+use gateway::settings::Transport;
 use secrets::{Vault, os_entropy};
 use serde_json::{Value, json};
 use vocab::ServerId;
@@ -11,9 +12,7 @@ use crate::{
         Exit, args,
         style::{Cell, Paint, cell, painted, table},
     },
-    config::{self, Transport},
     home::Home,
-    tokens,
 };
 
 pub(crate) fn run(
@@ -34,7 +33,7 @@ pub(crate) fn run(
         ))
     };
     let name = accounts::name(&id, user)
-        .filter(|_| tokens::is_name(user))
+        .filter(|_| vocab::is_caller_name(user))
         .ok_or_else(too_long)?;
     let document = |done: &str| json!({ "server": server, "user": user, "done": done });
     if args.remove {
@@ -121,12 +120,12 @@ fn advice(home: &Home, server: &str) -> Result<String, Trouble> {
             "there is no server `{server}`{hint}"
         )));
     };
-    if !matches!(entry.transport, Transport::Http(_)) {
+    if !matches!(entry.transport, Transport::Http { .. }) {
         return Err(Trouble::usage(format!(
             "`{server}` is a program of this machine; only servers with a `url` have accounts"
         )));
     }
-    let rules = std::iter::once(&entry.tools.default).chain(entry.tools.listed.values());
+    let rules = std::iter::once(&entry.default_rule).chain(entry.rules.values());
     Ok(
         match rules.into_iter().any(|rule| rule.requires_user_auth) {
             true => String::new(),

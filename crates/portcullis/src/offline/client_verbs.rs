@@ -8,7 +8,6 @@ use super::{Screen, Trouble, load};
 use crate::{
     chosen_credential,
     cli::{Exit, args},
-    config,
     home::Home,
     snippets::{self, CLIENTS, Snippet},
 };

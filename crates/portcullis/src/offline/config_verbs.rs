@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use config::Report;
 use serde_json::json;
 
 use super::{Screen, Trouble, load};
 use crate::{
     cli::{Exit, args, render},
-    config::{self, Report},
     from_files,
     home::Home,
 };

@@ -6,6 +6,10 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use config::{
+    Resolved,
+    bundle::{self, BundleError},
+};
 use policy::cedar::{Bundle, Changed, Decision, Recorded, cases};
 use serde_json::{Value, json};
 
@@ -18,10 +22,8 @@ use crate::{
         Exit, Style, args,
         style::{Cell, Paint, cell, painted, table, tame},
     },
-    config::Resolved,
     from_files,
     home::Home,
-    policies::{self, BundleError},
 };
 
 /// A file of cases is written by people; more than this is not.
@@ -34,8 +36,8 @@ fn configured(home: &Home) -> Result<Resolved, Trouble> {
 /// The bundle a person named, or the one in the configuration.
 fn bundle(path: Option<&Path>, home: &Home) -> Result<Bundle, Trouble> {
     let loaded = match path {
-        Some(path) => policies::named(path),
-        None => policies::load(&configured(home)?.bundle),
+        Some(path) => bundle::named(path),
+        None => bundle::load(&configured(home)?.bundle),
     };
     loaded.map_err(Trouble::usage)
 }
@@ -47,8 +49,8 @@ pub(crate) fn check(
     screen: &mut Screen<'_>,
 ) -> Result<Exit, Trouble> {
     let loaded = match path {
-        Some(path) => policies::named(path),
-        None => policies::load(&configured(home)?.bundle),
+        Some(path) => bundle::named(path),
+        None => bundle::load(&configured(home)?.bundle),
     };
     let text = match &loaded {
         Ok(bundle) => {
@@ -160,7 +162,7 @@ pub(crate) fn diff(
     screen: &mut Screen<'_>,
 ) -> Result<Exit, Trouble> {
     let resolved = configured(home)?;
-    let candidate = policies::named(&args.path).map_err(Trouble::usage)?;
+    let candidate = bundle::named(&args.path).map_err(Trouble::usage)?;
     let wanted = Wanted {
         caller: args.caller.as_deref(),
         since_ms: since(args.since),

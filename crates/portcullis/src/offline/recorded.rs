@@ -6,13 +6,13 @@
 use std::{collections::HashMap, fs, path::Path};
 
 use audit::{Body, BodyReader, Filter, Record};
+use config::Resolved;
 use policy::cedar::{Act, Ending, Recorded};
 use vocab::{Effect, Integrity, Mark, Stage};
 use wire::Json;
 
 use super::Trouble;
 use crate::{
-    config::Resolved,
     home::Home,
     tokens::{Credential, Role, Tokens},
 };
@@ -176,7 +176,7 @@ impl Reader<'_> {
             .list()
             .iter()
             .find(|one| one.id == record.caller);
-        let configured = entry.and_then(|entry| entry.tools.rule(&record.tool).effect);
+        let configured = entry.and_then(|entry| entry.rule(&record.tool).effect);
         self.found.calls.push(Recorded {
             act,
             level,

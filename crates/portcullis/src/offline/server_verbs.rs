@@ -2,15 +2,16 @@
 
 use std::{fs, io, path::Path};
 
+use config::{
+    Resolved,
+    edit::{self, EditError, NewServer, NewTransport},
+};
+use gateway::settings::{HttpKind, ServerSpec, Standing, Transport};
 use serde_json::json;
 
 use super::{Screen, Trouble, adding, record};
 use crate::{
     cli::{Exit, args},
-    config::{
-        self, HttpKind, Resolved, State, Transport,
-        edit::{self, EditError, NewServer, NewTransport},
-    },
     home::Home,
     private_file,
 };
@@ -250,11 +251,11 @@ fn nothing_to_change(args: &args::EditServer, home: &Home) -> Trouble {
         Ok((_, resolved)) => resolved,
         Err(trouble) => return trouble,
     };
-    match resolved.server(&args.id) {
-        Some(entry) => Trouble::usage(format!(
+    match resolved.place(&args.id) {
+        Some(place) => Trouble::usage(format!(
             "say what to change (see --help), or edit the entry yourself: it is at {}:{}",
             file.display(),
-            entry.place.line
+            place.line
         )),
         None => Trouble::usage(EditError::unknown(
             &args.id,
@@ -329,21 +330,24 @@ pub fn first_config(home: &Home) -> Result<bool, Trouble> {
 /// The servers as the file has them, for when no gate runs that could say more.
 #[must_use]
 pub fn configured(resolved: &Resolved) -> Vec<api::Server> {
-    let view = |server: &config::ServerEntry| {
-        let (state, note) = match &server.state {
+    let view = |server: &ServerSpec| {
+        let (state, note) = match &server.standing {
             _ if server.blocked.is_some() => (api::ServerState::Blocked, None),
-            State::Enabled => (
+            Standing::Enabled => (
                 api::ServerState::Disconnected,
                 Some("the gate is not running".to_owned()),
             ),
-            State::Disabled => (api::ServerState::Disabled, None),
-            State::Skipped(reason) => (api::ServerState::Skipped, Some(reason.clone())),
+            Standing::Disabled => (api::ServerState::Disabled, None),
+            Standing::Skipped(reason) => (api::ServerState::Skipped, Some(reason.clone())),
         };
         let transport = match &server.transport {
-            Transport::Stdio(_) => "stdio",
-            Transport::Http(http) if http.kind == HttpKind::Sse => "sse",
-            Transport::Http(_) => "http",
-            Transport::Missing => "",
+            Transport::Stdio { .. } => "stdio",
+            Transport::Http {
+                kind: HttpKind::Sse,
+                ..
+            } => "sse",
+            Transport::Http { .. } => "http",
+            Transport::Nothing => "",
         };
         api::Server {
             id: server.id.to_string(),

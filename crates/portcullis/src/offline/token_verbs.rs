@@ -2,12 +2,12 @@
 
 use std::{path::Path, time::SystemTime};
 
+use config::finding::nearest;
 use serde_json::json;
 
 use super::{Screen, Trouble, client_verbs, record};
 use crate::{
     cli::{Exit, args, render},
-    config::finding::nearest,
     home::Home,
     snippets,
     tokens::{

@@ -6,12 +6,12 @@ use std::{
 };
 
 use api::ask;
+use config::finding::nearest;
 use serde_json::{Value, json};
 
 use super::{Line, line::reason, lineage, servers};
 use crate::{
     cli::{Exit, args, render, style::tame},
-    config::finding::nearest,
     home::Home,
     offline::{Screen, Trouble},
     tokens,

@@ -8,10 +8,8 @@ use crate::{
         Exit,
         style::{Paint, tame},
     },
-    config,
     home::Home,
     offline::{Screen, Trouble},
-    policies,
 };
 
 /// One thing looked at.
@@ -130,7 +128,7 @@ fn configuration(home: &Home) -> Vec<Finding> {
 }
 
 fn policies(resolved: &config::Resolved) -> Finding {
-    match policies::load(&resolved.bundle) {
+    match config::bundle::load(&resolved.bundle) {
         Ok(bundle) => finding(
             true,
             "policies",

@@ -12,12 +12,12 @@ use std::{
 };
 
 use api::ask;
+use gateway::settings::{ServerSpec, Text, Transport};
 use serde_json::{Value, json};
 
 use super::Line;
 use crate::{
     cli::{Exit, args, render, style::tame},
-    config::{self, Text, Transport},
     home::Home,
     offline::{self, Screen, Trouble, adding},
 };
@@ -317,46 +317,47 @@ pub(crate) fn show(id: &str, home: &Home, screen: &mut Screen<'_>) -> Result<Exi
 }
 
 /// How a server is reached. References are shown, values are not.
-fn entry(server: &config::ServerEntry) -> Vec<(String, String)> {
-    let shown = |(name, text): (&String, &Text)| match text {
-        Text::Reference(reference) => format!("{name}={reference}"),
-        Text::Literal(_) => format!("{name}=…"),
+fn entry(server: &ServerSpec) -> Vec<(String, String)> {
+    let shown = |values: &BTreeMap<String, Text>| {
+        let each = values.iter().map(|(name, text)| match text {
+            Text::Secret(reference) => format!("{name}={reference}"),
+            Text::Literal(_) => format!("{name}=…"),
+        });
+        each.collect::<Vec<_>>().join(", ")
     };
     let mut rows = Vec::new();
-    let mut add = |name: &str, value: String| rows.push((name.to_owned(), value));
+    let mut add = |name: &str, value: String| {
+        if !value.is_empty() {
+            rows.push((name.to_owned(), value));
+        }
+    };
     match &server.transport {
-        Transport::Stdio(stdio) => {
-            add("command", stdio.command.clone());
-            if !stdio.args.is_empty() {
-                add("arguments", stdio.args.join(" "));
-            }
-            if !stdio.env.is_empty() {
-                add(
-                    "variables",
-                    stdio.env.iter().map(shown).collect::<Vec<_>>().join(", "),
-                );
-            }
-            if let Some(cwd) = &stdio.cwd {
+        Transport::Stdio {
+            command,
+            args,
+            env,
+            cwd,
+        } => {
+            add("command", command.clone());
+            add("arguments", args.join(" "));
+            add("variables", shown(env));
+            if let Some(cwd) = cwd {
                 add("directory", cwd.display().to_string());
             }
         }
-        Transport::Http(http) => {
-            add("address", http.url.clone());
-            if let Some(bearer) = &http.bearer {
-                add("bearer", bearer.to_string());
+        Transport::Http {
+            url,
+            headers,
+            bearer,
+            ..
+        } => {
+            add("address", url.clone());
+            if let Some(Text::Secret(reference)) = bearer {
+                add("bearer", reference.clone());
             }
-            if !http.headers.is_empty() {
-                add(
-                    "headers",
-                    http.headers
-                        .iter()
-                        .map(shown)
-                        .collect::<Vec<_>>()
-                        .join(", "),
-                );
-            }
+            add("headers", shown(headers));
         }
-        Transport::Missing => {}
+        Transport::Nothing => {}
     }
     rows
 }

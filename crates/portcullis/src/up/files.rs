@@ -8,18 +8,12 @@ use std::{
 };
 
 use api::{Kind, Problem};
+use config::{Resolved, Retention, edit, named_files};
 use gateway::{Edit, Gate, settings::Configuration};
 use sha2::{Digest as _, Sha256};
 
 use super::fixed::Fixed;
-use crate::{
-    config::{self, Resolved, edit},
-    contexts,
-    exports::Exports,
-    from_files,
-    home::Home,
-    offline, policies, signing, wiring,
-};
+use crate::{exports::Exports, from_files, home::Home, offline, signing, wiring};
 
 /// How often the files are looked at for changes.
 const PERIOD: Duration = Duration::from_millis(500);
@@ -39,15 +33,11 @@ fn look(file: PathBuf) -> (PathBuf, Look) {
 #[derive(Debug)]
 pub(super) struct Files {
     home: Home,
-    /// Where the policies are, if they are not the program's own.
-    bundle: Mutex<Option<PathBuf>>,
+    /// The configuration that was read last, whether it could be applied or not: the files it names are watched.
+    read: Mutex<Option<Arc<Resolved>>>,
     /// How long the ledger is kept.
-    audit: Mutex<config::Audit>,
+    retention: Mutex<Retention>,
     sinks: Mutex<Vec<sinks::Spec>>,
-    /// The manifests of agents that the configuration names.
-    manifests: Mutex<Vec<PathBuf>>,
-    /// Where keys are that the configuration names: the one that signs tokens, and those of identity providers.
-    keys: Mutex<Vec<PathBuf>>,
     /// Names the contents in force. A gate that has changed its own file and read it again need not do so twice.
     in_force: Mutex<Option<[u8; 32]>>,
     exports: OnceLock<Exports>,
@@ -68,11 +58,9 @@ impl Files {
     pub(super) fn new(home: &Home) -> Arc<Self> {
         Arc::new(Self {
             home: home.clone(),
-            bundle: Mutex::default(),
-            audit: Mutex::default(),
+            read: Mutex::default(),
+            retention: Mutex::default(),
             sinks: Mutex::default(),
-            manifests: Mutex::default(),
-            keys: Mutex::default(),
             in_force: Mutex::default(),
             exports: OnceLock::new(),
             fixed: OnceLock::new(),
@@ -91,22 +79,22 @@ impl Files {
     }
 
     /// Reads the configuration. What the files are is noted first, so that a change is noticed however soon it comes after.
-    pub(super) fn first(&self) -> Result<(Resolved, Looks), offline::Trouble> {
+    pub(super) fn first(&self) -> Result<(Arc<Resolved>, Looks), offline::Trouble> {
         let file = self.home.config_file();
         // Only to learn where the policies are.
-        self.follow(&offline::load(&file)?.1);
+        self.follow(&Arc::new(offline::load(&file)?.1));
         let (looks, contents) = (self.looks(), self.contents());
-        let (_, resolved) = offline::load(&file)?;
+        let resolved = Arc::new(offline::load(&file)?.1);
         self.follow(&resolved);
-        set(&self.audit, resolved.audit);
+        set(&self.retention, resolved.retention);
         set(&self.sinks, resolved.sinks.clone());
         set(&self.in_force, Some(contents));
         Ok((resolved, looks))
     }
 
     /// How long the ledger is kept, as the file in force says.
-    pub(super) fn audit(&self) -> config::Audit {
-        get(&self.audit)
+    pub(super) fn retention(&self) -> Retention {
+        get(&self.retention)
     }
 
     /// The first record that a sink still needs.
@@ -114,39 +102,13 @@ impl Files {
         super::retention::read_from(&self.home, &get(&self.sinks))
     }
 
-    fn follow(&self, resolved: &Resolved) {
-        let path = match &resolved.bundle {
-            config::Bundle::Shipped(_) => None,
-            config::Bundle::At(path) => Some(path.clone()),
-        };
-        set(&self.bundle, path);
-        let issuers = resolved.oauth.iter().flat_map(|oauth| &oauth.issuers);
-        let key_files = issuers.filter_map(|issuer| match &issuer.keys {
-            config::IssuerKeys::File(file) => Some(file.clone()),
-            config::IssuerKeys::Url(_) => None,
-        });
-        set(
-            &self.keys,
-            key_files
-                .chain(signing::named_key_files(resolved))
-                .collect(),
-        );
-        set(&self.manifests, contexts::files(resolved));
+    fn follow(&self, resolved: &Arc<Resolved>) {
+        set(&self.read, Some(Arc::clone(resolved)));
     }
 
     /// What the configuration leads to: policies, manifests and keys.
     fn named(&self) -> Vec<PathBuf> {
-        let mut files = self.policies();
-        files.extend(get(&self.manifests));
-        files.extend(get(&self.keys));
-        files
-    }
-
-    fn policies(&self) -> Vec<PathBuf> {
-        let Some(path) = get(&self.bundle) else {
-            return Vec::new();
-        };
-        policies::files(&path).unwrap_or_else(|_| vec![path])
+        get(&self.read).map_or_else(Vec::new, |read| named_files::paths(&read))
     }
 
     fn looks(&self) -> Looks {
@@ -180,11 +142,12 @@ impl Files {
     fn apply(&self, gate: &Gate) -> Result<String, Problem> {
         let (raw, resolved) = config::load(&self.home.config_file())
             .map_err(|error| not_applied(error.to_string()))?;
+        let resolved = Arc::new(resolved);
         // Also where they turn out to be wrong: whoever repairs them there wants it to be noticed.
         self.follow(&resolved);
         // Named before they are read: what changes meanwhile is another name, and is read again.
         let contents = self.contents();
-        let mistakes = offline::mistakes_in_named_files(&resolved);
+        let mistakes = named_files::mistakes(&resolved);
         if !mistakes.is_empty() {
             return Err(not_applied(raw.report(mistakes).to_string()));
         }
@@ -195,7 +158,7 @@ impl Files {
 
     fn apply_resolved(&self, gate: &Gate, resolved: &Resolved) -> Result<String, String> {
         let credentials = wiring::credentials(&self.home).map_err(|error| error.to_string())?;
-        let rules = wiring::rules(resolved)?;
+        let rules = named_files::rules(resolved)?;
         let keys = signing::keys(&self.home, resolved)?;
         gate.pins().reload()?;
         let Some(fixed) = self.fixed.get() else {
@@ -216,15 +179,15 @@ impl Files {
         }
         let was_open = !gate.settings().requires_credential;
         gate.apply(Configuration {
-            servers: wiring::servers(resolved),
+            servers: resolved.servers.clone(),
             credentials,
             rules,
             terms: fixed.terms(resolved),
             awaiting_restart: awaiting_restart.clone(),
         })?;
         self.warn(resolved, was_open, awaiting_restart);
-        gate.renew_signing(keys, signing::terms(resolved));
-        set(&self.audit, resolved.audit);
+        gate.renew_signing(keys, resolved.seal.clone());
+        set(&self.retention, resolved.retention);
         set(&self.sinks, resolved.sinks.clone());
         if let Some(exports) = self.exports.get() {
             exports.apply(&resolved.sinks);
@@ -234,7 +197,7 @@ impl Files {
 
     /// What an operator should know of a file that was applied, each time it comes to be so.
     fn warn(&self, resolved: &Resolved, was_open: bool, awaiting_restart: Vec<&'static str>) {
-        if resolved.authentication == config::Authentication::None && !was_open {
+        if !resolved.terms.door.requires_credential && !was_open {
             tracing::warn!(
                 "authentication is off: every program on this machine can call every tool"
             );

@@ -4,9 +4,10 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
+use config::Resolved;
 use gateway::settings::Terms;
 
-use crate::{config::Resolved, wiring};
+use crate::wiring;
 
 #[derive(Debug)]
 pub(super) struct Fixed {
@@ -20,7 +21,7 @@ impl Fixed {
     pub(super) fn of(resolved: &Resolved, has_own_address: bool) -> Self {
         Self {
             listen: (!has_own_address).then_some(resolved.listen),
-            ca_files: resolved.trust.ca_files.clone(),
+            ca_files: resolved.ca_files.clone(),
             result_bytes: wiring::worker_result_bytes(resolved),
         }
     }
@@ -32,7 +33,7 @@ impl Fixed {
                 "listen",
                 self.listen.is_some_and(|listen| listen != resolved.listen),
             ),
-            ("trust.ca_files", self.ca_files != resolved.trust.ca_files),
+            ("trust.ca_files", self.ca_files != resolved.ca_files),
             // Less can be had of the worker there is; more cannot.
             (
                 "limits.max_result_bytes",
@@ -48,7 +49,7 @@ impl Fixed {
 
     /// What requests and calls are held to, as far as this gate can.
     pub(super) fn terms(&self, resolved: &Resolved) -> Terms {
-        let mut terms = wiring::terms(resolved);
+        let mut terms = resolved.terms.clone();
         terms.ceiling.result_bytes = terms.ceiling.result_bytes.min(self.result_bytes);
         terms
     }
@@ -57,7 +58,6 @@ impl Fixed {
 #[cfg(test)]
 mod tests {
     use super::Fixed;
-    use crate::config;
 
     fn resolved(yaml: &str) -> config::Resolved {
         config::parse("portcullis.yaml".as_ref(), yaml).unwrap()

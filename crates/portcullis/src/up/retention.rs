@@ -6,9 +6,10 @@ use std::{
 };
 
 use audit::{Change, Ledger};
+use config::Retention;
 
 use super::files::Files;
-use crate::{config, home::Home};
+use crate::home::Home;
 
 /// How often it is seen whether something has become too old or too large.
 const PERIOD: Duration = Duration::from_secs(3600);
@@ -16,16 +17,16 @@ const PERIOD: Duration = Duration::from_secs(3600);
 const LOOK: Duration = Duration::from_secs(2);
 
 pub(super) async fn keep(ledger: Ledger, files: Arc<Files>) {
-    let mut last: Option<(config::Audit, Instant)> = None;
+    let mut last: Option<(Retention, Instant)> = None;
     loop {
         tokio::time::sleep(LOOK).await;
-        let wanted = files.audit();
+        let wanted = files.retention();
         let is_due = last.is_none_or(|(applied, at)| applied != wanted || at.elapsed() >= PERIOD);
         if !is_due {
             continue;
         }
         last = Some((wanted, Instant::now()));
-        if wanted == config::Audit::default() {
+        if wanted == Retention::default() {
             continue;
         }
         let (ledger, files) = (ledger.clone(), Arc::clone(&files));
@@ -39,7 +40,7 @@ pub(super) async fn keep(ledger: Ledger, files: Arc<Files>) {
 
 fn apply(
     ledger: &Ledger,
-    wanted: config::Audit,
+    wanted: Retention,
     read_from: Option<u64>,
 ) -> Result<(), audit::RetainError> {
     let now = (audit::system_clock())().unix_ms;
@@ -60,9 +61,9 @@ fn apply(
 }
 
 /// What the configuration wants kept, when it is `now_ms`.
-pub(crate) fn keep_of(wanted: config::Audit, read_from: Option<u64>, now_ms: u64) -> audit::Keep {
+pub(crate) fn keep_of(wanted: Retention, read_from: Option<u64>, now_ms: u64) -> audit::Keep {
     let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
-    let since_ms = wanted.retention.map(|span| now_ms.saturating_sub(ms(span)));
+    let since_ms = wanted.age.map(|span| now_ms.saturating_sub(ms(span)));
     audit::Keep {
         since_ms,
         max_bytes: wanted.max_bytes,
@@ -81,9 +82,9 @@ pub(crate) fn read_from(home: &Home, sinks: &[sinks::Spec]) -> Option<u64> {
 }
 
 /// The same in words, for the record of a removal.
-pub(crate) fn describe(wanted: config::Audit) -> String {
+pub(crate) fn describe(wanted: Retention) -> String {
     let age = wanted
-        .retention
+        .age
         .map(|span| format!("audit.retention is {}", config::units::show_duration(span)));
     let size = wanted
         .max_bytes

@@ -12,7 +12,7 @@ fn every_configuration_of_the_corpus_is_judged_without_a_crash() {
         let bytes = fs::read(&file).unwrap();
         let outcome = std::panic::catch_unwind(|| {
             testkit::fuzz::config(&bytes, |text| {
-                portcullis::config::parse(Path::new("portcullis.yaml"), text)
+                config::parse(Path::new("portcullis.yaml"), text)
                     .map(drop)
                     .map_err(|report| report.to_string())
             });

@@ -11,8 +11,8 @@ use std::{
 use gateway::{
     Credential, DoorSettings, Gate, Pins, Role,
     settings::{
-        Access, Allow, ApprovalSettings, Arrivals, Proofs, Rules, SealTerms, ServerSpec, Settings,
-        Signing, Standing, TargetSpec, Terms, ToolRule, Transport, WorkerSettings,
+        ApprovalSettings, Proofs, Rules, SealTerms, ServerSpec, Settings, Signing, Standing,
+        TargetSpec, Terms, WorkerSettings,
     },
 };
 use identity::{Bounds, Entry, Journal, Replay, TokenKeys};
@@ -116,7 +116,7 @@ impl Yard {
             lines,
             closed(closing.clone()),
         ));
-        let serving = tokio::spawn(server::serve(gate, listener, closed(closing)));
+        let serving = tokio::spawn(server::serve(gate, listener, 65_536, closed(closing)));
         Self {
             address,
             home,
@@ -458,7 +458,6 @@ pub(crate) fn terms() -> Terms {
             requires_credential: true,
             write_timeout: Duration::from_secs(30),
             question_timeout: Duration::from_secs(600),
-            descriptors: 65_536,
         }),
         ceiling: Budget {
             time: Duration::from_secs(5),
@@ -484,34 +483,11 @@ fn settings(home: &std::path::Path, state: state::State, signing: Signing) -> Se
             path: String::new(),
             total_bytes: 1 << 20,
         },
-        servers: vec![ServerSpec {
-            target: Arc::new(TargetSpec {
-                id: ServerId::parse("demo").unwrap(),
-                classification: Some(Level::Public),
-                standing: Standing::Skipped("for tests".to_owned()),
-                budget,
-                blocked: None,
-                access: Access::default(),
-                rate: None,
-                default_rule: ToolRule::default(),
-                rules: std::collections::BTreeMap::new(),
-                injection_scan: true,
-                redact_results: true,
-                tenant: None,
-            }),
-            transport: Transport::Nothing,
-            open_world: None,
-            new_definitions: Arrivals::Quarantine,
-            narrowed_definitions: Arrivals::Quarantine,
-            recheck: Duration::from_secs(1),
-            health: None,
-            allow: Allow {
-                sampling: false,
-                roots: false,
-                elicitation: false,
-            },
-            capabilities: Vec::new(),
-        }],
+        servers: vec![ServerSpec::new(TargetSpec {
+            classification: Some(Level::Public),
+            standing: Standing::Skipped("for tests".to_owned()),
+            ..TargetSpec::new(ServerId::parse("demo").unwrap(), budget)
+        })],
         snapshots: home.join("catalog"),
         wrapper_key: [7; 32],
         vault: Arc::new(|_| Err("no secrets here".to_owned())),

@@ -1,7 +1,7 @@
 //! The built-in tools as targets of calls. They are known, bounded and validated like every tool; a server that declares the capability
 //! serves them. Where none does and the gate does not either, a call is refused with `ToolNotServed` once it was judged.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use callers::meters::Metered;
 use policy::Budget;
@@ -9,11 +9,7 @@ use vocab::ServerId;
 use wire::builtin::{self, Tool};
 
 use super::Target;
-use crate::{
-    pins,
-    route::Route,
-    settings::{Access, Standing, TargetSpec, ToolRule},
-};
+use crate::{pins, route::Route, settings::TargetSpec};
 
 /// What one call of the gate's own tools may cost.
 const BUDGET: Budget = Budget {
@@ -43,17 +39,8 @@ pub fn find(name: &str) -> Option<Arc<Target>> {
 /// Everybody may use it, within the context that bounds them.
 fn terms(tool: &Tool) -> TargetSpec {
     TargetSpec {
-        id: ServerId::built_in(),
         classification: Some(tool.ceiling),
-        blocked: None,
-        standing: Standing::Enabled,
-        budget: BUDGET,
-        access: Access::default(),
-        rate: None,
-        default_rule: ToolRule::default(),
-        rules: BTreeMap::new(),
         injection_scan: false,
-        redact_results: true,
-        tenant: None,
+        ..TargetSpec::new(ServerId::built_in(), BUDGET)
     }
 }

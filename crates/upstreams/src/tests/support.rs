@@ -1,6 +1,6 @@
 //! Servers and ledgers for tests.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use audit::{Filter, Ledger};
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use vocab::{Level, ServerId};
 use crate::{
     Catalog, Pins, Sight,
     catalog::{Basis, Face},
-    settings::{Access, Allow, Arrivals, ServerSpec, Standing, TargetSpec, ToolRule, Transport},
+    settings::{Allow, ServerSpec, TargetSpec},
 };
 
 /// How many random scenes a property is tried on; more in a campaign.
@@ -22,37 +22,20 @@ pub(super) fn scenes() -> u64 {
 }
 
 pub(super) fn spec(id: &str, classification: Option<Level>) -> Arc<ServerSpec> {
+    let budget = Budget {
+        time: Duration::from_secs(60),
+        result_bytes: 1 << 20,
+    };
     let target = TargetSpec {
-        id: ServerId::parse(id).unwrap(),
         classification,
-        blocked: None,
-        standing: Standing::Enabled,
-        budget: Budget {
-            time: Duration::from_secs(60),
-            result_bytes: 1 << 20,
-        },
-        access: Access::default(),
-        rate: None,
-        default_rule: ToolRule::default(),
-        rules: BTreeMap::new(),
-        injection_scan: true,
-        redact_results: true,
-        tenant: None,
+        ..TargetSpec::new(ServerId::parse(id).unwrap(), budget)
     };
     Arc::new(ServerSpec {
-        target: Arc::new(target),
-        transport: Transport::Nothing,
-        open_world: None,
-        new_definitions: Arrivals::Quarantine,
-        narrowed_definitions: Arrivals::Quarantine,
-        recheck: Duration::from_secs(1),
-        health: None,
         allow: Allow {
-            sampling: false,
-            roots: false,
             elicitation: true,
+            ..Allow::default()
         },
-        capabilities: Vec::new(),
+        ..ServerSpec::new(target)
     })
 }
 

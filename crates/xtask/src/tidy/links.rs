@@ -58,10 +58,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("server", &["api", "gateway", "vocab", "wire"]),
     (
+        "config",
+        &[
+            "api", "audit", "gateway", "identity", "policy", "secrets", "sinks", "vocab", "wire",
+        ],
+    ),
+    (
         "portcullis",
         &[
-            "api", "audit", "flow", "gateway", "identity", "policy", "reports", "sandbox",
-            "secrets", "server", "shape", "sinks", "state", "vocab", "wire",
+            "api", "audit", "config", "flow", "gateway", "identity", "policy", "reports",
+            "sandbox", "secrets", "server", "shape", "sinks", "state", "vocab", "wire",
         ],
     ),
     (
@@ -185,7 +191,7 @@ const FENCES: &[Fence] = &[
     Fence {
         package: "saphyr*",
         features: &[],
-        owners: &["portcullis"],
+        owners: &["config"],
     },
     Fence {
         package: "rmcp*",
@@ -204,6 +210,7 @@ const NOT_IN_WORKER: &[&str] = &[
     "audit",
     "secrets",
     "sinks",
+    "config",
     "async-nats",
     "callers",
     "upstreams",

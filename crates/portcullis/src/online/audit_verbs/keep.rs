@@ -8,7 +8,6 @@ use serde_json::json;
 use super::{proofs, unreadable};
 use crate::{
     cli::{Exit, args},
-    config,
     from_files::now_ms,
     holding::{self, Taken},
     home::Home,
@@ -151,15 +150,15 @@ pub(super) fn retain(
         ),
         None => {
             let (_, resolved) = offline::load(&home.config_file())?;
-            if resolved.audit == config::Audit::default() {
+            if resolved.retention == config::Retention::default() {
                 let said = "the configuration says to keep everything: set `audit.retention` or `audit.max_bytes`, or say --before TIME";
                 return Err(Trouble::usage(said));
             }
             {
                 let needed = retention::read_from(home, &resolved.sinks);
                 (
-                    retention::keep_of(resolved.audit, needed, now_ms()),
-                    retention::describe(resolved.audit),
+                    retention::keep_of(resolved.retention, needed, now_ms()),
+                    retention::describe(resolved.retention),
                 )
             }
         }
