@@ -45,6 +45,7 @@ pub static SERVER: &[Key] = &[
     REDACT_RESULTS,
     DEFINITIONS,
     TIMEOUT,
+    CONNECT_TIMEOUT,
     TOOLS,
     key(
         "health_check",
@@ -88,6 +89,7 @@ pub static LISTED_SERVER: &[Key] = &[
     REDACT_RESULTS,
     DEFINITIONS,
     TIMEOUT,
+    CONNECT_TIMEOUT,
     TOOLS,
     key(
         "health_check",
@@ -174,6 +176,13 @@ const TIMEOUT: Key = key(
     Kind::Duration(1..=HOUR_MS),
     "60s",
     "The longest one call may take.",
+);
+const CONNECT_TIMEOUT: Key = key(
+    "connect_timeout",
+    Kind::Duration(100..=HOUR_MS),
+    "",
+    "How long one attempt to start and greet the server may take, as in `3m`. Without it 60 seconds beside `command`, where a launcher may \
+     have to fetch the program first, and 10 beside `url`.",
 );
 const BLOCKED: Key = key(
     "blocked",
@@ -317,6 +326,9 @@ pub(super) fn lower(
     let spec = ServerSpec {
         target: Arc::new(target),
         transport,
+        connect_timeout: fields
+            .node("connect_timeout")
+            .map(|_| fields.duration("connect_timeout")),
         open_world: fields.node("open_world").and_then(Node::flag),
         new_definitions: rules::arrivals(definitions, "new"),
         narrowed_definitions: rules::arrivals(definitions, "narrowed"),

@@ -130,6 +130,7 @@ mcp_servers:
     classification: PUBLIC
     timeout: 5
     health_check: { interval: 1m, method: tools/list }
+    connect_timeout: 2m
 "#;
 
 #[test]
@@ -209,6 +210,10 @@ fn the_map_form_with_every_key() {
     assert_eq!(*bearer, Some(secret("env:REMOTE_TOKEN")));
     assert_eq!(headers["x-team"], Text::Literal("core".into()));
     assert_eq!(remote.budget.time, Duration::from_secs(5));
+    assert_eq!(
+        (remote.connect_timeout, github.connect_timeout),
+        (Some(Duration::from_secs(120)), None)
+    );
     assert_eq!(
         remote.allow,
         Allow {

@@ -191,6 +191,8 @@ impl TargetSpec {
 pub struct ServerSpec {
     pub target: Arc<TargetSpec>,
     pub transport: Transport,
+    /// How long one attempt to connect may take. `None`: as is usual for its kind.
+    pub connect_timeout: Option<Duration>,
     /// Whether its results come from outside our trust. `None`: inferred from its approved definitions.
     pub open_world: Option<bool>,
     pub new_definitions: Arrivals,
@@ -225,6 +227,7 @@ impl ServerSpec {
         Self {
             target: Arc::new(target),
             transport: Transport::Nothing,
+            connect_timeout: None,
             open_world: None,
             new_definitions: Arrivals::Quarantine,
             narrowed_definitions: Arrivals::Quarantine,

@@ -111,6 +111,16 @@ async fn a_dead_or_slow_server_delays_nobody() {
 }
 
 /// A server that comes up late is found by itself, and clients are told.
+/// Without the key the gate would wait a minute for this program.
+#[tokio::test]
+async fn connect_timeout_bounds_one_attempt() {
+    let sleeper = stdio("sleep", &["1000"], "connect_timeout: 300ms");
+    let gate = gate(&config(&[("sleeper", sleeper)])).await;
+    let server = await_state(&gate, "sleeper", "disconnected", Duration::from_secs(20)).await;
+    let error = server["last_error"].as_str().unwrap_or_default();
+    assert!(error.contains("time"), "{server}");
+}
+
 #[tokio::test]
 async fn a_late_servers_tools_appear_with_list_changed() {
     let address = free_address().await;

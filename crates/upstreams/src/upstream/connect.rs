@@ -67,6 +67,7 @@ pub(super) async fn connect(
         ),
         _ => (None, HTTP_PATIENCE),
     };
+    let patience = spec.connect_timeout.unwrap_or(patience);
     let mut connection = Connection {
         link: Arc::clone(link),
         disconnect: reference(generation, spec.id.as_str()),
