@@ -44,7 +44,6 @@ impl Weighed {
 pub struct Absorbed {
     session: Arc<Session>,
     ticket: u64,
-    version: u64,
     after: Mark,
 }
 
@@ -54,11 +53,10 @@ pub struct Absorbed {
 pub struct Showable(Absorbed);
 
 impl Absorbed {
-    pub(crate) fn new(session: &Arc<Session>, ticket: u64, version: u64, after: Mark) -> Self {
+    pub(crate) fn new(session: &Arc<Session>, ticket: u64, after: Mark) -> Self {
         Self {
             session: Arc::clone(session),
             ticket,
-            version,
             after,
         }
     }
@@ -77,7 +75,7 @@ impl Absorbed {
 
     /// The evidence that it may be shown, if a label that includes it is durable.
     pub fn durable(self) -> Result<Showable, Self> {
-        if self.session.is_durable(self.version) {
+        if self.session.is_durable(self.ticket) {
             Ok(Showable(self))
         } else {
             Err(self)

@@ -56,6 +56,8 @@ struct Known {
 struct Leaving {
     ticket: u64,
     label: Label,
+    /// The version that must be durable before it may be shown.
+    version: u64,
 }
 
 /// Everything about a session that outlives the process.
@@ -182,20 +184,20 @@ impl Session {
     /// For words that nobody asked for: what the session's label includes already, origins and all, may be shown; nothing else may, so
     /// that a server raises no label by talking.
     pub fn absorb_known(self: &Arc<Self>, label: &Label) -> Option<Absorbed> {
-        let (ticket, version, after) = self.known(|known| {
+        let (ticket, after) = self.known(|known| {
             known
                 .label
                 .includes(label)
                 .then(|| known.let_leave(label.clone()))
         })?;
-        Some(Absorbed::new(self, ticket, version, after))
+        Some(Absorbed::new(self, ticket, after))
     }
 
     /// Holds the label as it is while something leaves that it includes: a reset meanwhile washes nothing of it off.
     pub fn hold(self: &Arc<Self>, origin: &ServerId) -> Absorbed {
-        let (ticket, version, after) =
+        let (ticket, after) =
             self.known(|known| known.let_leave(Label::of(known.label.mark, origin.clone())));
-        Absorbed::new(self, ticket, version, after)
+        Absorbed::new(self, ticket, after)
     }
 
     /// Raises the label to include a part of a call's result. Must happen before it is shown. The first time, the call becomes the
@@ -213,12 +215,12 @@ impl Session {
     }
 
     fn take_in(self: &Arc<Self>, label: &Label, advance: impl FnOnce(&mut Known)) -> Absorbed {
-        let (ticket, version, after) = self.known(|known| {
+        let (ticket, after) = self.known(|known| {
             known.raise(label);
             advance(known);
             known.let_leave(label.clone())
         });
-        Absorbed::new(self, ticket, version, after)
+        Absorbed::new(self, ticket, after)
     }
 
     /// The join of everything that was absorbed and may not have left yet: what a reset at this moment would begin with.
@@ -242,23 +244,40 @@ impl Session {
         self.known(|known| known.saved = known.saved.max(snapshot.version));
     }
 
+    /// Takes in what is saved of this session, where another gate may have changed it. Within an epoch the label only rises. A later
+    /// epoch replaces what is known here, but for what is on its way out; an earlier one changes nothing.
+    pub fn catch_up(&self, epoch: u64, label: &Label, head: &str) {
+        self.known(|known| {
+            if epoch < known.epoch {
+                return;
+            }
+            let head = (!head.is_empty()).then(|| head.into());
+            // What is saved includes all that was saved before, so the join is saved if nothing was left to save.
+            let mut is_saved = known.saved >= known.version;
+            if epoch > known.epoch {
+                known.begin(epoch);
+                known.head = head;
+                is_saved = known.label == Label::default();
+                // What was durable in the epoch that ended is not so in this one.
+                let version = known.version;
+                let leaving = known.leaving.iter_mut();
+                leaving.for_each(|leaving| leaving.version = version);
+            } else if known.head.is_none() {
+                known.head = head;
+            }
+            known.raise(label);
+            if is_saved || known.label == *label {
+                known.saved = known.version;
+            }
+        });
+    }
+
     /// Begins a new epoch, because a person said so. Save what has [begun](Reset::begun), or [take it back](Session::take_back).
     #[must_use = "what begins must be saved, and what ended archived"]
     pub fn reset(&self) -> Reset {
         self.known(|known| {
             let ended = known.snapshot();
-            known.past = known.past.join(ended.label.mark);
-            known.past_head.clone_from(&known.head);
-            known.epoch += 1;
-            known.version += 1;
-            known.calls = 0;
-            known.label = Label::default();
-            if known.leaving.is_empty() {
-                known.head = None;
-            }
-            for leaving in &known.leaving {
-                known.label.join_in(&leaving.label);
-            }
+            known.begin(known.epoch + 1);
             Reset {
                 ended,
                 begun: known.snapshot(),
@@ -277,8 +296,14 @@ impl Session {
         });
     }
 
-    pub(crate) fn is_durable(&self, version: u64) -> bool {
-        self.known(|known| known.saved >= version)
+    /// Whether a label that includes what this ticket is for is durable.
+    pub(crate) fn is_durable(&self, ticket: u64) -> bool {
+        self.known(|known| {
+            let mut leaving = known.leaving.iter();
+            leaving
+                .find(|leaving| leaving.ticket == ticket)
+                .is_some_and(|leaving| known.saved >= leaving.version)
+        })
     }
 
     pub(crate) fn has_left(&self, ticket: u64) {
@@ -292,13 +317,30 @@ impl Session {
 
 impl Known {
     /// Notes that something absorbed is on its way out.
-    fn let_leave(&mut self, label: Label) -> (u64, u64, Mark) {
+    fn let_leave(&mut self, label: Label) -> (u64, Mark) {
         self.tickets += 1;
         self.leaving.push(Leaving {
             ticket: self.tickets,
             label,
+            version: self.version,
         });
-        (self.tickets, self.version, self.label.mark)
+        (self.tickets, self.label.mark)
+    }
+
+    /// Begins an epoch with a clean label, but for what is on its way out.
+    fn begin(&mut self, epoch: u64) {
+        self.past = self.past.join(self.label.mark);
+        self.past_head.clone_from(&self.head);
+        self.epoch = epoch;
+        self.version += 1;
+        self.calls = 0;
+        self.label = Label::default();
+        if self.leaving.is_empty() {
+            self.head = None;
+        }
+        for leaving in &self.leaving {
+            self.label.join_in(&leaving.label);
+        }
     }
 
     fn raise(&mut self, label: &Label) {

@@ -40,6 +40,8 @@ pub enum StateError {
         bytes: usize,
         limit: usize,
     },
+    #[error("the state contradicts itself: {detail}. Restart the gate")]
+    Contradiction { detail: &'static str },
     #[error(
         "{limit} approvals of {whose} already wait for an answer. Answer some with `portcullis approvals`, or let them expire"
     )]

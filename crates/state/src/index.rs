@@ -138,7 +138,7 @@ enum Standing {
 }
 
 async fn connect(file: &Path) -> Result<SqliteConnection, sqlx::Error> {
-    crate::open::prepare(file)?;
+    crate::sqlite::prepare(file)?;
     SqliteConnectOptions::new()
         .filename(file)
         .create_if_missing(false)

@@ -1,30 +1,28 @@
-//! What the gate must not forget: labels, approvals, sessions of signed calls and what they used up. One SQLite file; the only crate
-//! that links a database. Beside it, in a file of its own that may be lost, the [`index`] of the ledger.
+//! What the gate must not forget: labels, approvals, sessions of signed calls and what they used up. The only crate that links a
+//! database.
 //!
-//! **Invariant: acknowledged is durable.** Every change is committed with a full sync before its function returns, so a gate that is
-//! killed at any moment finds everything it was told had been kept. Tests `everything_acknowledged_survives_kill_9`,
-//! `it_syncs_every_commit_in_full`.
+//! [`State`] is what the gate uses; it decides. Behind it a driver keeps what it is given: [`Store`] is the traits, by need, that a driver
+//! implements, and [`Sqlite`] the driver for one gate. Beside both, in a file of its own that may be lost, the [`index`] of the ledger.
 //!
-//! **Invariant: one writer.** All statements go through one connection behind one lock. A change and the word about it (to the
-//! session in memory, to those who wait for an approval) happen under that lock, so no order of events can part them. Tests
-//! `many_rises_at_once_are_all_in_the_file`, `of_many_in_two_programs_one_asks_one_answers_and_one_spends`.
-//!
-//! It must never lower a label within an epoch, and never let an approval be spent twice. Both are also held by the schema, against
-//! mistakes made here. It reads no clock and draws no randomness: time and entropy are arguments.
+//! It must never lower a label within an epoch, and never let an approval be spent twice. It reads no clock and draws no randomness:
+//! time and entropy are arguments.
 
 mod approval;
 mod approvals;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 mod error;
 pub mod index;
-mod open;
-mod rows;
-mod sessions;
+mod labels;
+#[cfg(any(test, feature = "conformance"))]
+mod memory;
 mod signed;
+mod sqlite;
+mod store;
 mod used;
 mod watch;
-mod writer;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use tokio::sync::Mutex;
 
@@ -33,8 +31,15 @@ pub use approval::{
 };
 pub use approvals::{ARGUMENTS_LIMIT, KEPT_MS, PENDING_LIMIT, PENDING_LIMIT_PER_CALLER};
 pub use error::StateError;
-pub use sessions::{ArchivedSession, SavedSession};
+pub use labels::{ArchivedSession, SavedSession};
+#[cfg(any(test, feature = "conformance"))]
+pub use memory::Memory;
 pub use signed::{SavedSigned, SignedStatus, Workload};
+pub use sqlite::Sqlite;
+pub use store::{
+    Answer, Approvals, AskOutcome, Labels, PersonsAnswer, Placed, Question, SignedSessions, Store,
+    Usage, Workloads, Written,
+};
 pub use used::UsedCalls;
 pub use watch::Watch;
 
@@ -44,14 +49,30 @@ pub struct State(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    file: PathBuf,
-    writer: Mutex<writer::Writer>,
+    store: Arc<dyn Store>,
+    /// Held while a label is saved, so that many rises at once share one write, and a reset comes wholly before or after.
+    rising: Mutex<()>,
     watchers: watch::Watchers,
 }
 
 impl State {
-    fn error(&self, error: &sqlx::Error) -> StateError {
-        StateError::from_sqlx(&self.0.file, error)
+    /// The state that a driver keeps.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self(Arc::new(Inner {
+            store,
+            rising: Mutex::default(),
+            watchers: watch::Watchers::default(),
+        }))
+    }
+
+    /// The state in a file, which is made if there is none.
+    pub async fn open(file: &Path) -> Result<Self, StateError> {
+        Ok(Self::new(Arc::new(Sqlite::open(file).await?)))
+    }
+
+    /// A state that is gone with the process, for tests.
+    pub async fn in_memory() -> Result<Self, StateError> {
+        Ok(Self::new(Arc::new(Sqlite::in_memory().await?)))
     }
 }
 

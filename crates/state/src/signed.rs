@@ -1,9 +1,7 @@
 //! Sessions of signed calls, and the workloads that may begin one. **Invariant: what has ended stays ended**; the schema holds it
 //! too. Tests `a_session_outlives_the_process_and_ends_once`, `revocation_bites_on_the_next_call_and_lasts`.
 
-use sqlx::{Row, sqlite::SqliteRow};
-
-use crate::{State, StateError, rows, used};
+use crate::{State, StateError};
 
 /// Ended sessions are kept this long for whoever asks what became of one; the ledger keeps them for ever.
 const KEPT_MS: u64 = 24 * 60 * 60 * 1000;
@@ -26,7 +24,7 @@ impl SignedStatus {
         }
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         [Self::Active, Self::Expired, Self::Revoked]
             .into_iter()
             .find(|status| status.as_str() == text)
@@ -78,51 +76,8 @@ pub struct Workload {
 impl State {
     /// Saves a new session; durable when this returns. An earlier one of the same execution is ended in the same step.
     pub async fn begin_signed(&self, new: &SavedSigned) -> Result<(), StateError> {
-        let mut turn = self.turn().await?;
-        let connection = turn.begin().await.map_err(|error| self.error(&error))?;
-        let done = async {
-            let replace =
-                "UPDATE signed_session SET status = 'Revoked', ended_ms = ?, reason = 'replaced'
-                WHERE execution = ? AND status = 'Active'";
-            sqlx::query(replace)
-                .bind(rows::to_file(new.created_ms))
-                .bind(&new.execution)
-                .execute(&mut *connection)
-                .await?;
-            let insert = "INSERT INTO signed_session (id, execution, agent, context, workload, tenant, owner, attested_by,
-                vouched, public_key, patterns, created_ms, expires_ms, status, ended_ms, reason)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'Active', 0, '')";
-            sqlx::query(insert)
-                .bind(&new.id)
-                .bind(&new.execution)
-                .bind(&new.agent)
-                .bind(&new.context)
-                .bind(&new.workload)
-                .bind(&new.tenant)
-                .bind(&new.owner)
-                .bind(&new.attested_by)
-                .bind(&new.vouched)
-                .bind(&new.public_key[..])
-                .bind(rows::list(&new.patterns))
-                .bind(rows::to_file(new.created_ms))
-                .bind(rows::to_file(new.expires_ms))
-                .execute(&mut *connection)
-                .await?;
-            let forget = "DELETE FROM signed_session WHERE status <> 'Active' AND ended_ms < ?";
-            let before = rows::to_file(new.created_ms.saturating_sub(KEPT_MS));
-            let forgotten = sqlx::query(forget)
-                .bind(before)
-                .execute(&mut *connection)
-                .await?
-                .rows_affected();
-            if forgotten > 0 {
-                used::forget_orphans(connection).await
-            } else {
-                Ok(())
-            }
-        };
-        let done = done.await;
-        turn.settle(done).await.map_err(|error| self.error(&error))
+        let forget_before_ms = new.created_ms.saturating_sub(KEPT_MS);
+        self.0.store.begin_signed(new, forget_before_ms).await
     }
 
     /// Ends a session; durable when this returns. `false`: it had ended before, or never was.
@@ -133,75 +88,21 @@ impl State {
         reason: &str,
         now_ms: u64,
     ) -> Result<bool, StateError> {
-        let mut turn = self.turn().await?;
-        let connection = turn.begin().await.map_err(|error| self.error(&error))?;
-        let end = "UPDATE signed_session SET status = ?, reason = ?, ended_ms = ? WHERE id = ? AND status = 'Active'";
-        let ended = sqlx::query(end)
-            .bind(status.as_str())
-            .bind(reason)
-            .bind(rows::to_file(now_ms))
-            .bind(id)
-            .execute(connection)
-            .await
-            .map(|done| done.rows_affected() > 0);
-        turn.settle(ended).await.map_err(|error| self.error(&error))
+        self.0.store.end_signed(id, status, reason, now_ms).await
     }
 
     /// Every session that is kept, ended ones too, oldest first.
     pub async fn signed_sessions(&self) -> Result<Vec<SavedSigned>, StateError> {
-        let mut turn = self.turn().await?;
-        let read = async {
-            let all = "SELECT * FROM signed_session ORDER BY created_ms, id";
-            sqlx::query(all)
-                .fetch_all(turn.connection())
-                .await?
-                .iter()
-                .map(signed)
-                .collect::<Result<Vec<_>, _>>()
-        };
-        read.await.map_err(|error| self.error(&error))
+        self.0.store.signed_sessions().await
     }
 
     pub async fn add_workload(&self, new: &Workload) -> Result<(), StateError> {
-        let mut turn = self.turn().await?;
-        let connection = turn.begin().await.map_err(|error| self.error(&error))?;
-        let insert = "INSERT INTO workload (id, digest, context, agent, tenant, made_by, created_ms, expires_ms, uses_left)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
-        let done = async {
-            let dead = "DELETE FROM workload WHERE expires_ms < ? OR uses_left = 0";
-            sqlx::query(dead)
-                .bind(rows::to_file(new.created_ms))
-                .execute(&mut *connection)
-                .await?;
-            sqlx::query(insert)
-                .bind(&new.id)
-                .bind(&new.digest[..])
-                .bind(&new.context)
-                .bind(&new.agent)
-                .bind(&new.tenant)
-                .bind(&new.made_by)
-                .bind(rows::to_file(new.created_ms))
-                .bind(rows::to_file(new.expires_ms))
-                .bind(i64::from(new.uses_left))
-                .execute(connection)
-                .await
-                .map(drop)
-        };
-        let done = done.await;
-        turn.settle(done).await.map_err(|error| self.error(&error))
+        self.0.store.add_workload(new).await
     }
 
     /// Every workload that may still be used.
     pub async fn workloads(&self, now_ms: u64) -> Result<Vec<Workload>, StateError> {
-        let mut turn = self.turn().await?;
-        let find = "SELECT * FROM workload WHERE uses_left > 0 AND expires_ms > ?";
-        let found = sqlx::query(find)
-            .bind(rows::to_file(now_ms))
-            .fetch_all(turn.connection())
-            .await;
-        found
-            .and_then(|rows| rows.iter().map(workload).collect())
-            .map_err(|error| self.error(&error))
+        self.0.store.workloads(now_ms).await
     }
 
     /// The workload of this id, with one use fewer left, if `proves` says that its secret was shown and it may still be used. A
@@ -212,72 +113,12 @@ impl State {
         now_ms: u64,
         proves: impl FnOnce(&Workload) -> bool,
     ) -> Result<Option<Workload>, StateError> {
-        let mut turn = self.turn().await?;
-        let find = "SELECT * FROM workload WHERE id = ? AND uses_left > 0 AND expires_ms > ?";
-        let found = sqlx::query(find)
-            .bind(id)
-            .bind(rows::to_file(now_ms))
-            .fetch_optional(turn.connection())
-            .await;
-        let found = found
-            .and_then(|row| row.as_ref().map(workload).transpose())
-            .map_err(|error| self.error(&error))?;
+        let found = self.0.store.workload(id, now_ms).await?;
         let Some(found) = found.filter(proves) else {
             return Ok(None);
         };
-        // Nobody else writes while we have the turn, so it is still as it was found.
-        let connection = turn.begin().await.map_err(|error| self.error(&error))?;
-        let spent = sqlx::query("UPDATE workload SET uses_left = uses_left - 1 WHERE id = ?")
-            .bind(id)
-            .execute(connection)
-            .await;
-        turn.settle(spent.map(drop))
-            .await
-            .map_err(|error| self.error(&error))?;
-        Ok(Some(found))
+        // Others may have used it since; the driver knows whether a use is left.
+        let is_used = self.0.store.use_workload(id, now_ms).await?;
+        Ok(is_used.then_some(found))
     }
-}
-
-fn bytes32(row: &SqliteRow, column: &str) -> Result<[u8; 32], sqlx::Error> {
-    let bytes: &[u8] = row.try_get(column)?;
-    bytes
-        .try_into()
-        .map_err(|error| sqlx::Error::Decode(Box::new(error)))
-}
-
-fn signed(row: &SqliteRow) -> Result<SavedSigned, sqlx::Error> {
-    let status: &str = row.try_get("status")?;
-    Ok(SavedSigned {
-        id: row.try_get("id")?,
-        execution: row.try_get("execution")?,
-        agent: row.try_get("agent")?,
-        context: row.try_get("context")?,
-        workload: row.try_get("workload")?,
-        tenant: row.try_get("tenant")?,
-        owner: row.try_get("owner")?,
-        attested_by: row.try_get("attested_by")?,
-        vouched: row.try_get("vouched")?,
-        public_key: bytes32(row, "public_key")?,
-        patterns: rows::texts(row, "patterns")?,
-        created_ms: rows::from_file(row.try_get("created_ms")?),
-        expires_ms: rows::from_file(row.try_get("expires_ms")?),
-        // What cannot be read is over.
-        status: SignedStatus::parse(status).unwrap_or(SignedStatus::Revoked),
-        ended_ms: rows::from_file(row.try_get("ended_ms")?),
-        reason: row.try_get("reason")?,
-    })
-}
-
-fn workload(row: &SqliteRow) -> Result<Workload, sqlx::Error> {
-    Ok(Workload {
-        id: row.try_get("id")?,
-        digest: bytes32(row, "digest")?,
-        context: row.try_get("context")?,
-        agent: row.try_get("agent")?,
-        tenant: row.try_get("tenant")?,
-        made_by: row.try_get("made_by")?,
-        created_ms: rows::from_file(row.try_get("created_ms")?),
-        expires_ms: rows::from_file(row.try_get("expires_ms")?),
-        uses_left: u32::try_from(row.try_get::<i64, _>("uses_left")?).unwrap_or(0),
-    })
 }

@@ -1,16 +1,18 @@
 //! Tests, by what they are about. Time and entropy are numbers the tests choose.
 
 mod approvals;
+mod conformance;
 mod index;
 mod kill;
 mod model;
 mod opening;
 mod sessions;
+mod shared;
 mod signed;
 
-use std::task::Poll;
+use std::{sync::Arc, task::Poll};
 
-use crate::NewApproval;
+use crate::{NewApproval, Sqlite, State};
 
 /// A question that expires at 1000. Different `entropy` gives different ids.
 fn question(digest: u8, entropy: u64) -> NewApproval {
@@ -54,4 +56,9 @@ async fn partly<F: Future>(times: u32, future: F) -> bool {
         }
     })
     .await
+}
+
+/// A state, and the driver it is kept by, to look behind.
+fn with_driver(sqlite: Sqlite) -> (State, Sqlite) {
+    (State::new(Arc::new(sqlite.clone())), sqlite)
 }

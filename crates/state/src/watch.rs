@@ -42,7 +42,15 @@ impl Watchers {
             .subscribe()
     }
 
-    /// Tells those who wait. Must be called with the connection held, after the commit.
+    /// Nobody can answer an approval that there is not.
+    fn forget(&self, id: &str) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(id);
+    }
+
+    /// Tells those who wait. Must be called after the change is durable.
     pub(crate) fn tell(&self, approval: &Approval) {
         if approval.state == ApprovalState::Pending {
             return;
@@ -61,15 +69,13 @@ impl Watchers {
 impl State {
     /// Watches an approval; nothing if there is no such one.
     pub async fn watch(&self, id: &str) -> Result<Option<Watch>, StateError> {
-        // Held until the subscription stands: an answer comes wholly before the look or wholly after the subscription.
-        let mut turn = self.turn().await?;
-        let approval = self.find(turn.connection(), id).await?;
-        Ok(approval.map(|approval| {
-            let states = match approval.state {
-                ApprovalState::Pending => self.0.watchers.subscribe(id),
-                state => watch::Sender::new(state).subscribe(),
-            };
-            Watch { states }
-        }))
+        // First the subscription, then the look: an answer is durable before the look, or told after the subscription.
+        let states = self.0.watchers.subscribe(id);
+        let found = self.get(id).await;
+        match &found {
+            Ok(Some(approval)) => self.0.watchers.tell(approval),
+            Ok(None) | Err(_) => self.0.watchers.forget(id),
+        }
+        Ok(found?.map(|_| Watch { states }))
     }
 }

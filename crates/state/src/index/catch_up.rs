@@ -7,7 +7,7 @@ use serde::Deserialize;
 use sqlx::{QueryBuilder, Row as _, Sqlite, sqlite::SqliteConnection};
 
 use super::{Index, IndexError, words::Words};
-use crate::rows::{from_file, to_file};
+use crate::sqlite::rows::{from_file, to_file};
 
 /// Records that are read, and then written in one transaction.
 const BATCH: usize = 10_000;

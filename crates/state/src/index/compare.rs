@@ -10,7 +10,7 @@ use super::{
     catch_up::{Line, blocking, read_batch},
     words::Words,
 };
-use crate::rows::{from_file, to_file};
+use crate::sqlite::rows::{from_file, to_file};
 
 /// The columns of a row that hold words, in the order of [`Line::words`].
 const COLUMNS: &str = "seq, segment, at, length, kind, call, after, follows, action, caller, session, server, tool, user, agent, tenant, \

@@ -4,7 +4,7 @@ use audit::{LineReader, Record, Spot};
 use sqlx::{QueryBuilder, Row as _, Sqlite, sqlite::SqliteRow};
 
 use super::{Index, IndexError, catch_up::blocking};
-use crate::rows::{from_file, to_file};
+use crate::sqlite::rows::{from_file, to_file};
 
 /// The longest lineage that is followed.
 const LONGEST_LINEAGE: i64 = 10_000;

@@ -2,8 +2,8 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use sqlx::{ConnectOptions, sqlite::SqliteConnectOptions};
 
-use super::question;
-use crate::{SavedSession, State, StateError};
+use super::{question, with_driver};
+use crate::{SavedSession, Sqlite, State, StateError};
 
 async fn in_file(file: &Path, sql: &'static str) {
     let mut connection = SqliteConnectOptions::new()
@@ -40,8 +40,8 @@ async fn only_the_owner_can_read_it_its_side_files_included() {
 #[tokio::test]
 async fn it_syncs_every_commit_in_full() {
     let dir = tempfile::tempdir().unwrap();
-    let state = State::open(&dir.path().join("state.db")).await.unwrap();
-    let mut turn = state.turn().await.unwrap();
+    let sqlite = Sqlite::open(&dir.path().join("state.db")).await.unwrap();
+    let mut turn = sqlite.turn().await.unwrap();
     let connection = turn.connection();
     let mut ask = async |sql: &'static str| {
         let row = sqlx::query(sql).fetch_one(&mut *connection).await.unwrap();
@@ -152,11 +152,11 @@ async fn no_damaged_page_goes_unnoticed_and_loses_a_label() {
 async fn a_full_disk_says_so_and_what_was_acknowledged_stays() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("state.db");
-    let state = State::open(&file).await.unwrap();
+    let (state, sqlite) = with_driver(Sqlite::open(&file).await.unwrap());
     let kept = state.ask(question(1, 1)).await.unwrap().approval;
     // SQLite gives the same error when the disk has no room for another page.
     sqlx::query("PRAGMA max_page_count = 20")
-        .execute(state.turn().await.unwrap().connection())
+        .execute(sqlite.turn().await.unwrap().connection())
         .await
         .unwrap();
     let mut large = question(2, 2);
@@ -170,7 +170,7 @@ async fn a_full_disk_says_so_and_what_was_acknowledged_stays() {
         "nothing half-written"
     );
     sqlx::query("PRAGMA max_page_count = 1000000")
-        .execute(state.turn().await.unwrap().connection())
+        .execute(sqlite.turn().await.unwrap().connection())
         .await
         .unwrap();
     assert!(

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use vocab::{Integrity, Label, Level, Mark, ServerId};
 
 use super::partly;
-use crate::{SavedSession, State, StateError};
+use super::with_driver;
+use crate::{SavedSession, Sqlite, State, StateError};
 
 fn id(name: &str) -> ServerId {
     ServerId::parse(name).unwrap()
@@ -92,12 +93,12 @@ proptest! {
 /// The schema holds it too: the statements above are not the only guard.
 #[tokio::test]
 async fn the_schema_itself_refuses_to_lower_or_forget() {
-    let state = State::in_memory().await.unwrap();
+    let (state, sqlite) = with_driver(Sqlite::in_memory().await.unwrap());
     state
         .save_session(&saved("c1", 1, Level::Confidential, &["a"]))
         .await
         .unwrap();
-    let mut turn = state.turn().await.unwrap();
+    let mut turn = sqlite.turn().await.unwrap();
     let connection = turn.connection();
     for sql in [
         "UPDATE session SET secrecy = 1",
@@ -186,9 +187,9 @@ async fn many_rises_at_once_are_all_in_the_file() {
 
 #[tokio::test]
 async fn a_label_that_cannot_be_saved_shows_nothing_and_stays_raised() {
-    let state = State::in_memory().await.unwrap();
+    let (state, sqlite) = with_driver(Sqlite::in_memory().await.unwrap());
     sqlx::query("PRAGMA query_only = ON")
-        .execute(state.turn().await.unwrap().connection())
+        .execute(sqlite.turn().await.unwrap().connection())
         .await
         .unwrap();
     let session = Arc::new(Session::new());
@@ -294,7 +295,7 @@ async fn what_is_about_to_be_shown_begins_the_new_epoch_in_the_file_too() {
 
 #[tokio::test]
 async fn a_reset_that_cannot_be_saved_changes_no_label() {
-    let state = State::in_memory().await.unwrap();
+    let (state, sqlite) = with_driver(Sqlite::in_memory().await.unwrap());
     let session = Arc::new(Session::new());
     drop(
         state
@@ -307,13 +308,13 @@ async fn a_reset_that_cannot_be_saved_changes_no_label() {
     );
     let before = session.label();
     sqlx::query("PRAGMA query_only = ON")
-        .execute(state.turn().await.unwrap().connection())
+        .execute(sqlite.turn().await.unwrap().connection())
         .await
         .unwrap();
     state.reset("c1", &session, "ann", "", 1).await.unwrap_err();
     assert_eq!(session.label(), before);
     sqlx::query("PRAGMA query_only = OFF")
-        .execute(state.turn().await.unwrap().connection())
+        .execute(sqlite.turn().await.unwrap().connection())
         .await
         .unwrap();
     assert_eq!(state.sessions().await.unwrap().pop().unwrap().label, before);

@@ -1,4 +1,5 @@
-use crate::{SavedSigned, SignedStatus, State, UsedCalls, Workload};
+use super::with_driver;
+use crate::{SavedSigned, SignedStatus, Sqlite, State, UsedCalls, Workload};
 
 fn session(id: &str, execution: &str, created_ms: u64) -> SavedSigned {
     SavedSigned {
@@ -28,7 +29,7 @@ async fn a_session_outlives_the_process_and_ends_once() {
     let state = State::open(&file).await.unwrap();
     state.begin_signed(&session("j1", "e1", 10)).await.unwrap();
     drop(state);
-    let state = State::open(&file).await.unwrap();
+    let (state, sqlite) = with_driver(Sqlite::open(&file).await.unwrap());
     assert_eq!(
         state.signed_sessions().await.unwrap(),
         [session("j1", "e1", 10)]
@@ -52,7 +53,7 @@ async fn a_session_outlives_the_process_and_ends_once() {
         (SignedStatus::Revoked, 20, "told so")
     );
     let back = "UPDATE signed_session SET status = 'Active' WHERE id = 'j1'";
-    let mut turn = state.turn().await.unwrap();
+    let mut turn = sqlite.turn().await.unwrap();
     assert!(
         sqlx::query(back).execute(turn.connection()).await.is_err(),
         "not even the program can bring it back"
@@ -149,12 +150,12 @@ async fn what_an_execution_used_up_outlives_the_process_and_never_falls() {
         .await
         .unwrap();
     drop(state);
-    let state = State::open(&file).await.unwrap();
+    let (state, sqlite) = with_driver(Sqlite::open(&file).await.unwrap());
     assert_eq!(
         state.used_calls_of("e1").await.unwrap(),
         [used("e1", "", 4), used("e1", "fs__read", 3)]
     );
-    let mut turn = state.turn().await.unwrap();
+    let mut turn = sqlite.turn().await.unwrap();
     let lower = "UPDATE used_calls SET calls = 1 WHERE tool = ''";
     assert!(
         sqlx::query(lower).execute(turn.connection()).await.is_err(),

@@ -6,7 +6,8 @@
 use sqlx::sqlite::SqliteConnection;
 use tokio::sync::MutexGuard;
 
-use crate::{State, StateError};
+use super::Sqlite;
+use crate::StateError;
 
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -73,7 +74,7 @@ impl Writer {
     }
 }
 
-impl State {
+impl Sqlite {
     /// Waits for the connection. Nothing that somebody left unfinished is visible on it.
     pub(crate) async fn turn(&self) -> Result<MutexGuard<'_, Writer>, StateError> {
         let mut writer = self.0.writer.lock().await;

@@ -14,7 +14,8 @@ use sqlx::{
 };
 use tokio::sync::Mutex;
 
-use crate::{Inner, State, StateError, watch::Watchers, writer::Writer};
+use super::{Inner, Sqlite, writer::Writer};
+use crate::StateError;
 
 /// Each brings the schema from the version of its index to the next. Never change one that was released; add another.
 const MIGRATIONS: [&str; 3] = [
@@ -29,7 +30,7 @@ const APPLICATION: i64 = 0x5072_7443;
 const OWNER_ONLY: u32 = 0o600;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-impl State {
+impl Sqlite {
     /// Opens the file, and makes it if there is none.
     pub async fn open(file: &Path) -> Result<Self, StateError> {
         prepare(file).map_err(|error| StateError::Unreachable {
@@ -67,7 +68,6 @@ impl State {
         Ok(Self(Arc::new(Inner {
             file,
             writer: Mutex::new(writer),
-            watchers: Watchers::default(),
         })))
     }
 }
