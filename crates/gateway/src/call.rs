@@ -183,9 +183,13 @@ pub(crate) async fn call(gate: Arc<Inner>, request: CallRequest, mut wires: Wire
     gate.aside.note(&request.caller, || gate.now_us());
     let rules = gate.rules();
     let mut opened = gate.ledger.open(record::facts(&gate, &request, &rules));
+    let session = gate.read_session(&request.caller).await;
     let step = Step::new(&opened.facts.call, request.caller.session());
     let case = Case::new(&gate, &request, &step, &rules, SoFar::default());
-    let outcome = attempt(case, &mut opened, &mut wires).await;
+    let outcome = match session {
+        Ok(()) => attempt(case, &mut opened, &mut wires).await,
+        Err(stop) => Err(stop),
+    };
     wires
         .say(Event::Done(conclude::conclude(case, opened, outcome)))
         .await;

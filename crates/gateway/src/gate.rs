@@ -26,7 +26,7 @@ use calls::{
 use state::{Approval, ApprovalState, SavedSession, State};
 use tokio::sync::{broadcast, watch};
 use upstreams::{settings::HubSettings, upstream::Hub, workers::Workers};
-use vocab::{Redacted, ServerId, Violation};
+use vocab::{Fault, FaultKind, Redacted, ServerId, Stop, Violation};
 use wire::Json;
 
 use crate::{
@@ -144,6 +144,19 @@ impl Inner {
     /// The rules in force now. A call keeps those it was decided by.
     pub(crate) fn rules(&self) -> Arc<Rules> {
         self.rules.load_full()
+    }
+
+    /// Takes in what other gates have shown this caller, where they share a store. What a client sent is received in full before this,
+    /// and weighed after it.
+    pub(crate) async fn read_session(&self, caller: &Caller) -> Result<(), Stop> {
+        let read = self.state.refresh(caller.id(), caller.session()).await;
+        read.map_err(|error| {
+            Fault::new(
+                FaultKind::Gate,
+                format!("the session's label cannot be read: {error}"),
+            )
+            .into()
+        })
     }
 
     /// What calls are held to now.

@@ -107,8 +107,14 @@ impl<'a> Exchange<'a> {
                 said = self.wires.from_client.recv(), if is_watched => match said {
                     // An answer to our own question that came too late.
                     Some(FromClient::Answer { key, .. }) if key == APPROVAL_KEY => {}
-                    Some(FromClient::Answer { key, answer }) => self.answer(&key, &answer)?,
-                    Some(FromClient::Cancel) => self.cancel(&mut deadline)?,
+                    Some(FromClient::Answer { key, answer }) => {
+                        self.case.gate.read_session(&self.case.request.caller).await?;
+                        self.answer(&key, &answer)?;
+                    }
+                    Some(FromClient::Cancel) => {
+                        self.case.gate.read_session(&self.case.request.caller).await?;
+                        self.cancel(&mut deadline)?;
+                    }
                     None => {
                         is_watched = false;
                         self.abandon_questions()?;
