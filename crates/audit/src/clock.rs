@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use vocab::calendar::date_of;
+
 /// One reading of both clocks: the calendar for people, the monotonic one for durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
@@ -40,7 +42,7 @@ const LAST_MS: u64 = 253_402_300_799_999;
 pub(crate) fn write_rfc3339(out: &mut Vec<u8>, unix_ms: u64) {
     let unix_ms = unix_ms.min(LAST_MS);
     let (days, in_day) = (unix_ms / 86_400_000, unix_ms % 86_400_000);
-    let (year, month, day) = civil(days);
+    let (year, month, day) = date_of(days);
     digits(out, year, 4);
     out.push(b'-');
     digits(out, month, 2);
@@ -55,26 +57,6 @@ pub(crate) fn write_rfc3339(out: &mut Vec<u8>, unix_ms: u64) {
     out.push(b'.');
     digits(out, in_day % 1_000, 3);
     out.push(b'Z');
-}
-
-/// The proleptic Gregorian date of a day counted from 1970-01-01, computed in years that start on 1 March so that the
-/// leap day comes last.
-fn civil(days: u64) -> (u64, u64, u64) {
-    const DAYS_FROM_MARCH_OF_YEAR_0: u64 = 719_468;
-    const DAYS_IN_400_YEARS: u64 = 146_097;
-    let days = days + DAYS_FROM_MARCH_OF_YEAR_0;
-    let (era, in_era) = (days / DAYS_IN_400_YEARS, days % DAYS_IN_400_YEARS);
-    let year_of_era = (in_era - in_era / 1_460 + in_era / 36_524 - in_era / 146_096) / 365;
-    let in_year = in_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * in_year + 2) / 153;
-    let day = in_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 {
-        march_month + 3
-    } else {
-        march_month - 9
-    };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    (year, month, day)
 }
 
 fn digits(out: &mut Vec<u8>, mut value: u64, width: usize) {

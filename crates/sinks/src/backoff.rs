@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-const SHORTEST: Duration = Duration::from_millis(250);
-const LONGEST: Duration = Duration::from_secs(30);
+use vocab::Backoff;
+
+const PAUSES: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(30));
 
 /// The pause after the n-th failure in a row: between half of it and all of it, as the dice fall.
 pub(crate) fn pause_after(failures: u32, dice: u32) -> Duration {
-    let whole = SHORTEST
-        .saturating_mul(2u32.saturating_pow(failures.saturating_sub(1)))
-        .min(LONGEST);
-    let half = whole / 2;
+    let half = PAUSES.doubled(failures.saturating_sub(1)) / 2;
     half + half.mul_f64(f64::from(dice) / f64::from(u32::MAX))
 }
 
@@ -20,10 +18,10 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_a_limit_and_differ() {
-        assert_eq!(pause_after(1, u32::MAX), SHORTEST);
-        assert_eq!(pause_after(1, 0), SHORTEST / 2);
-        assert_eq!(pause_after(3, u32::MAX), SHORTEST * 4);
-        assert_eq!(pause_after(1_000, u32::MAX), LONGEST);
-        assert_eq!(pause_after(1_000, 0), LONGEST / 2);
+        assert_eq!(pause_after(1, u32::MAX), Duration::from_millis(250));
+        assert_eq!(pause_after(1, 0), Duration::from_millis(125));
+        assert_eq!(pause_after(3, u32::MAX), Duration::from_secs(1));
+        assert_eq!(pause_after(1_000, u32::MAX), Duration::from_secs(30));
+        assert_eq!(pause_after(1_000, 0), Duration::from_secs(15));
     }
 }

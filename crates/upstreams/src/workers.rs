@@ -20,6 +20,7 @@ use std::{
 use callers::oauth::Fetch;
 use sandbox::jail;
 use tokio::{io::AsyncReadExt, net::unix::pipe, sync::watch};
+use vocab::Backoff;
 use wire::{Json, Text, worker::method, write::Object};
 
 use crate::{
@@ -31,7 +32,7 @@ use vigil::{Seen, TICK, Vigil};
 /// Every so many ticks, memory that was needed in a rush is given back.
 const TRIM: u32 = 200;
 /// Between a worker's death and its successor; doubled for each that dies without having said anything.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
+const PAUSES: Backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(512));
 
 /// The worker keeps the time of what it fetches; this much later the gate stops waiting for it.
 const GRACE: Duration = Duration::from_millis(500);
@@ -131,7 +132,7 @@ impl Workers {
             self.current.send_replace(None);
             // A worker that dies at every start, before it says anything, must not take the machine with it.
             failures = if spoke { 0 } else { failures + 1 };
-            tokio::time::sleep(SHORTEST_PAUSE.saturating_mul(1 << failures.min(8))).await;
+            tokio::time::sleep(PAUSES.doubled(failures)).await;
         }
     }
 

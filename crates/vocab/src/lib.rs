@@ -3,6 +3,8 @@
 //! Pure values. This crate does no I/O, reads no clock and knows no protocol: how a violation looks on the MCP door is the
 //! door's business. Everything depends on `vocab`, so it stays small and inert.
 
+mod backoff;
+pub mod calendar;
 mod effect;
 mod fault;
 mod label;
@@ -12,6 +14,7 @@ mod redacted;
 mod stage;
 mod violation;
 
+pub use backoff::Backoff;
 pub use effect::{Effect, UnknownEffect};
 pub use fault::{ErrorCode, Fault, FaultKind, Stop};
 pub use label::{Integrity, Label, Mark};

@@ -10,6 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use vocab::Backoff;
 use wire::{Json, worker::method, write::Object};
 
 use super::{
@@ -29,10 +30,8 @@ const SETTLED: Duration = Duration::from_secs(5);
 /// A server that says its lists changed without end is listed no more often than this.
 const LIST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The pause after the n-th failed attempt: 2, 4, 8, 16, then 30 seconds.
-pub(super) fn pause_after(attempt: u32) -> Duration {
-    Duration::from_secs(2u64.saturating_pow(attempt.clamp(1, 5)).min(30))
-}
+/// Pauses between attempts: 2, 4, 8, 16, then 30 seconds.
+const PAUSES: Backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(30));
 
 enum Left {
     /// The worker is gone; this says nothing about the server.
@@ -86,7 +85,7 @@ async fn wait(hub: &Hub, upstream: &Upstream, link: &Link, attempt: &mut u32, er
         *attempt = 0;
         return;
     }
-    let pause = pause_after(*attempt);
+    let pause = PAUSES.doubled(attempt.saturating_sub(1));
     upstream.status.send_replace(Status::Disconnected {
         error,
         attempt: *attempt,

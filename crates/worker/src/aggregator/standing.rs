@@ -6,6 +6,7 @@ use tokio::{
     sync::oneshot,
     time::{sleep, timeout},
 };
+use vocab::Backoff;
 
 use super::{
     connection::Connection,
@@ -15,7 +16,7 @@ use super::{
 
 /// How long connecting waits for the stream to be open. Some servers send no headers before the first event.
 const OPENING: Duration = Duration::from_millis(500);
-const MAX_BACK_OFF: Duration = Duration::from_secs(30);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Failures in a row after which a server that cannot be reached counts as gone.
 const MAX_UNREACHABLE: u32 = 3;
 
@@ -51,13 +52,7 @@ pub(crate) async fn open(conn: &Rc<Connection>, link: &Rc<HttpLink>) {
                 }
             }
             drop(conn);
-            sleep(
-                resume
-                    .wait()
-                    .saturating_mul(1 << failures.min(5))
-                    .min(MAX_BACK_OFF),
-            )
-            .await;
+            sleep(Backoff::new(resume.wait(), LONGEST_PAUSE).doubled(failures)).await;
         }
     });
     if let Some(before) = conn.standing.replace(Some(task.abort_handle())) {
