@@ -2,6 +2,6 @@
 
 use std::path::Path;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| testkit::fuzz::config(data, |text| {
-    portcullis::config::parse(Path::new("portcullis.yaml"), text).map(drop).map_err(|report| report.to_string())
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzing::config(data, |text| {
+    config::parse(Path::new("portcullis.yaml"), text).map(drop).map_err(|report| report.to_string())
 }));

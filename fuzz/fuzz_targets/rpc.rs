@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| testkit::fuzz::rpc(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzing::rpc(data));

@@ -14,13 +14,9 @@
 //! | [`reference_client`] | a client on the official SDK, for the conformance suite | the suite asks for a client |
 //! | [`model`] | what the checks must decide, in plain functions that share no code with `policy` | a decision is compared with a second opinion |
 //! | [`procfs`] | what the kernel says about processes | a bound on a process is measured |
-//! | [`fuzz`] | one function per parser, for any bytes | a fuzz target, or a corpus in a test |
-//! | [`bench`] | upstream, floor, load and texts of the benchmark | `cargo xtask bench` |
 
-pub mod bench;
 pub mod client;
 pub mod everything;
-pub mod fuzz;
 pub mod gate;
 pub mod hostile;
 pub mod model;

@@ -138,7 +138,7 @@ fn build(options: &Options) -> Result<()> {
             "-p",
             "worker",
             "-p",
-            "testkit",
+            "bench",
         ])
         .current_dir(process::root()?);
     cargo.args(PROGRAMS.iter().flat_map(|program| ["--bin", program]));

@@ -11,7 +11,7 @@ fn every_configuration_of_the_corpus_is_judged_without_a_crash() {
         let file = entry.unwrap().path();
         let bytes = fs::read(&file).unwrap();
         let outcome = std::panic::catch_unwind(|| {
-            testkit::fuzz::config(&bytes, |text| {
+            fuzzing::config(&bytes, |text| {
                 config::parse(Path::new("portcullis.yaml"), text)
                     .map(drop)
                     .map_err(|report| report.to_string())

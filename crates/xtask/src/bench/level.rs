@@ -32,9 +32,9 @@ impl Level {
     /// The feature that programs for it are built with. The highest level needs none.
     pub(super) const fn feature(self) -> Option<&'static str> {
         match self {
-            Self::Plain => Some("testkit/level-plain"),
-            Self::Sse42 => Some("testkit/level-sse42"),
-            Self::Avx2 => Some("testkit/level-avx2"),
+            Self::Plain => Some("bench/level-plain"),
+            Self::Sse42 => Some("bench/level-sse42"),
+            Self::Avx2 => Some("bench/level-avx2"),
             Self::Avx512 => None,
         }
     }

@@ -70,15 +70,19 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "sandbox", "secrets", "server", "shape", "sinks", "state", "vocab", "wire",
         ],
     ),
+    ("testkit", &["identity", "shape", "wire"]),
     (
-        "testkit",
-        &["flow", "identity", "policy", "shape", "vocab", "wire"],
+        "bench",
+        &[
+            "flow", "identity", "policy", "shape", "testkit", "vocab", "wire",
+        ],
     ),
+    ("fuzzing", &["identity", "vocab", "wire"]),
     ("xtask", &["vocab", "wire"]),
 ];
 
 /// Never shipped, so not held to the fences.
-const DEVELOPMENT: [&str; 2] = ["testkit", "xtask"];
+const DEVELOPMENT: [&str; 4] = ["testkit", "bench", "fuzzing", "xtask"];
 
 /// A dependency (`*` at the end matches any rest), optionally only with one of some features, and the crates that may name it.
 struct Fence {
@@ -238,6 +242,8 @@ const NOT_IN_GATE: &[&str] = &[
     "hickory*",
     "rmcp*",
     "testkit",
+    "bench",
+    "fuzzing",
 ];
 
 pub(crate) fn worker_tree(tree: &Tree) -> Vec<Finding> {

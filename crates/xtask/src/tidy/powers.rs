@@ -37,7 +37,7 @@ const IMPURE_PACKAGES: [&str; 9] = [
 ];
 
 /// Crates that are never shipped.
-const DEVELOPMENT: [&str; 2] = ["testkit", "xtask"];
+const DEVELOPMENT: [&str; 4] = ["testkit", "bench", "fuzzing", "xtask"];
 
 /// Files outside `portcullis` that may read the wall clock or draw randomness, each with its reason.
 const CLOCK_FILES: &[(&str, &str)] = &[

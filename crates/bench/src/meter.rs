@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::procfs;
+use testkit::procfs;
 
 /// Clock ticks per second in `/proc`; fixed by the kernel's interface on Linux.
 const TICKS: f64 = 100.0;

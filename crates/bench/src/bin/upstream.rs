@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use anyhow::{Result, bail};
-use testkit::bench::{options::Options, upstream};
+use bench::{options::Options, upstream};
 use tokio::{net::TcpListener, task::LocalSet};
 
 #[tokio::main(flavor = "current_thread")]

@@ -3,7 +3,7 @@
 use std::{io::Write as _, time::Duration};
 
 use anyhow::{Context, Result, bail};
-use testkit::bench::{
+use bench::{
     load::{self, Plan},
     options::Options,
     pipe, signed, start,

@@ -4,8 +4,6 @@
 mod corpora {
     use std::{fs, path::Path};
 
-    use testkit::fuzz;
-
     fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../../fuzz/corpus")
@@ -37,7 +35,7 @@ mod corpora {
 
     #[test]
     fn every_target_holds_on_its_corpus() {
-        for (target, check) in fuzz::TARGETS {
+        for (target, check) in fuzzing::TARGETS {
             run(target, check);
         }
     }
@@ -45,7 +43,7 @@ mod corpora {
     #[test]
     fn every_corpus_and_every_program_has_a_target() {
         let fuzz_directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
-        let mut known: Vec<String> = fuzz::TARGETS
+        let mut known: Vec<String> = fuzzing::TARGETS
             .iter()
             .map(|(name, _)| (*name).to_owned())
             .chain(["config".to_owned()])

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use anyhow::Result;
-use testkit::bench::{floor, options::Options};
+use bench::{floor, options::Options};
 use tokio::{net::TcpListener, task::LocalSet};
 
 #[tokio::main(flavor = "current_thread")]

@@ -3,7 +3,7 @@
 use std::{io::Write as _, time::Duration};
 
 use anyhow::{Result, anyhow};
-use testkit::bench::{
+use bench::{
     decide::{self, Plan},
     options::Options,
 };
