@@ -4,61 +4,53 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Which records. Conditions that are absent hold for every record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct RecordsQuery {
-    /// A credential's id or name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub caller: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub user: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tenant: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub server: Option<String>,
-    /// By the server's own name for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool: Option<String>,
-    /// `permitted`, `refused`, `failed`, `cancelled`, `indeterminate` or `abandoned`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<String>,
-    /// The code of a refusal or failure.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub violation: Option<String>,
-    /// Only where the session had reached this level.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub level: Option<String>,
-    /// `intent`, `outcome`, `refusal` or `change`; without it, calls.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    /// Such as `tools/call` or `config.applied`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub action: Option<String>,
-    /// From then on: `30m`, `2h` or `7d` ago, or a date or time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<String>,
-    /// Before then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub until: Option<String>,
-    /// A call, and every call whose result may have influenced it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lineage: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub execution: Option<String>,
-    /// Everything: changes, and intents whose outcome is known.
-    #[serde(deserialize_with = "crate::input::flag")]
-    pub all: bool,
-    /// At most this many, the newest; 100 without it.
-    #[serde(deserialize_with = "crate::input::number")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<u32>,
+macro_rules! draw_records_query {
+    ([] $({ $name:ident $kind:ident $asked:literal $what:literal })*) => {
+        /// Which records. Conditions that are absent hold for every record.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[serde(default, deny_unknown_fields)]
+        pub struct RecordsQuery {
+            /// Only this kind of record: intent, outcome, refusal or change; without it, calls
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub kind: Option<String>,
+            /// Only where the session had reached this level
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub level: Option<String>,
+            $(#[doc = $asked] #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<String>,)*
+            /// From then on: `30m`, `2h` or `7d` ago, or a date or time.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub since: Option<String>,
+            /// Before then.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub until: Option<String>,
+            /// A call, and every call whose result may have influenced it.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub lineage: Option<String>,
+            /// Everything: changes, and intents whose outcome is known.
+            #[serde(deserialize_with = "crate::input::flag")]
+            pub all: bool,
+            /// At most this many, the newest; 100 without it.
+            #[serde(deserialize_with = "crate::input::number")]
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub limit: Option<u32>,
+        }
+
+        impl RecordsQuery {
+            /// The conditions on columns that are given, by name.
+            pub fn columns(&self) -> impl Iterator<Item = (&'static str, &str)> {
+                let all = [
+                    ("kind", &self.kind),
+                    ("level", &self.level),
+                    $((stringify!($name), &self.$name),)*
+                ];
+                all.into_iter()
+                    .filter_map(|(name, wanted)| Some((name, wanted.as_deref()?)))
+            }
+        }
+    };
 }
+vocab::record_columns!(asked => draw_records_query []);
 
 /// The records that match, in the order of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -70,94 +62,28 @@ pub struct Records {
     pub more: bool,
 }
 
-/// One record of the ledger. What does not apply to it is absent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct LogRecord {
-    pub v: u32,
-    pub seq: u64,
-    pub ms: u64,
-    pub time: String,
-    pub kind: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub call: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub intent: Option<u64>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub door: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub action: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub caller: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub session: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub server: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub tool: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub user: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub agent: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub tenant: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub execution: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub context: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub signature: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub target: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub effect: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub definition: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub stage: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub verdict: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub violation: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub payload: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub detail: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub label: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub label_after: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub origins: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub after: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub approval: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub reason: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub args: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub args_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub body: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub result: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub us: Option<u64>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub bundle: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub policy: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub tree: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub count: Option<u64>,
-    pub prev: String,
-    pub hash: String,
+macro_rules! draw_log_record {
+    ([] $({ $name:ident $kind:ident $title:tt $what:literal })*) => {
+        /// One record of the ledger. What does not apply to it is absent.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[serde(default)]
+        pub struct LogRecord {
+            pub v: u32,
+            pub seq: u64,
+            pub ms: u64,
+            pub time: String,
+            pub kind: String,
+            $(#[doc = $what] #[serde(skip_serializing_if = "is_absent")] pub $name: vocab::record_value!($kind),)*
+            pub prev: String,
+            pub hash: String,
+        }
+    };
+}
+vocab::record_columns!(all => draw_log_record []);
+
+fn is_absent<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// A time from which, and one before which; without them, from the beginning and until now.

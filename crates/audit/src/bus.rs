@@ -16,7 +16,6 @@
 mod calls;
 mod changes;
 mod feed;
-mod filter;
 mod names;
 mod newest;
 mod place;
@@ -28,7 +27,6 @@ use serde_json::{Map, Value};
 
 pub use changes::event_families;
 pub use feed::{Batch, Feed};
-pub use filter::EventFilter;
 pub use names::Severity;
 pub use newest::newest_events;
 pub use place::{NoPlace, Place};

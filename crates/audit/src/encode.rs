@@ -18,53 +18,33 @@ pub(crate) fn fields(out: &mut Vec<u8>, unix_ms: u64, draft: &Draft<'_>) {
     write_rfc3339(out, unix_ms);
     out.push(b'"');
     text(out, b",\"kind\":", draft.kind.as_str());
-    text(out, b",\"call\":", draft.call);
-    number(out, b",\"intent\":", draft.intent);
-    text(out, b",\"door\":", draft.door);
-    text(out, b",\"action\":", draft.action);
-    text(out, b",\"caller\":", draft.caller);
-    text(out, b",\"session\":", draft.session);
-    text(out, b",\"server\":", draft.server);
-    text(out, b",\"tool\":", draft.tool);
-    text(out, b",\"user\":", draft.user);
-    text(out, b",\"agent\":", draft.agent);
-    text(out, b",\"tenant\":", draft.tenant);
-    text(out, b",\"execution\":", draft.execution);
-    text(out, b",\"context\":", draft.context);
-    text(out, b",\"signature\":", draft.signature);
-    text(out, b",\"target\":", draft.target);
-    text(
-        out,
-        b",\"effect\":",
-        draft.effect.map_or("", |e| e.as_str()),
-    );
-    text(out, b",\"definition\":", draft.definition);
-    text(out, b",\"stage\":", draft.stage.map_or("", |s| s.as_str()));
-    text(
-        out,
-        b",\"verdict\":",
-        draft.verdict.map_or("", |v| v.as_str()),
-    );
-    text(out, b",\"violation\":", draft.violation);
-    bounded(out, b",\"payload\":", draft.payload, DETAIL_LIMIT);
-    bounded(out, b",\"detail\":", draft.detail, DETAIL_LIMIT);
-    text(out, b",\"label\":", draft.label);
-    text(out, b",\"label_after\":", draft.label_after);
-    bounded(out, b",\"origins\":", draft.origins, DETAIL_LIMIT);
-    text(out, b",\"after\":", draft.after);
-    text(out, b",\"approval\":", draft.approval);
-    bounded(out, b",\"reason\":", draft.reason, DETAIL_LIMIT);
-    text(out, b",\"args\":", draft.args);
-    number(out, b",\"args_bytes\":", draft.args_bytes);
-    text(out, b",\"body\":", draft.body);
-    text(out, b",\"result\":", draft.result);
-    number(out, b",\"result_bytes\":", draft.result_bytes);
-    number(out, b",\"us\":", draft.us);
-    text(out, b",\"bundle\":", draft.bundle);
-    bounded(out, b",\"policy\":", draft.policy, DETAIL_LIMIT);
-    bounded(out, b",\"tree\":", draft.tree, DETAIL_LIMIT);
-    number(out, b",\"count\":", draft.count);
+    columns(out, draft);
 }
+
+/// Writes one column by its kind.
+macro_rules! write_value {
+    (text $out:ident $key:expr, $value:expr) => {
+        text($out, $key, $value)
+    };
+    (long $out:ident $key:expr, $value:expr) => {
+        bounded($out, $key, $value, DETAIL_LIMIT)
+    };
+    (number $out:ident $key:expr, $value:expr) => {
+        number($out, $key, $value)
+    };
+    ($word:ident $out:ident $key:expr, $value:expr) => {
+        text($out, $key, $value.map_or("", |value| value.as_str()))
+    };
+}
+
+macro_rules! draw_columns {
+    ([] $({ $name:ident $kind:ident $title:tt $what:literal })*) => {
+        fn columns(out: &mut Vec<u8>, draft: &Draft<'_>) {
+            $(write_value!($kind out concat!(",\"", stringify!($name), "\":").as_bytes(), draft.$name);)*
+        }
+    };
+}
+vocab::record_columns!(all => draw_columns []);
 
 /// Completes the line around `fields` and returns its hash.
 pub(crate) fn line(out: &mut Vec<u8>, seq: u64, previous: &Hash, fields: &[u8]) -> Hash {

@@ -9,121 +9,83 @@
 
 use crate::error::LedgerUnavailable;
 use crate::ledger::{Ledger, Position};
-use crate::record::{Draft, Kind, Verdict};
+use crate::record::{Draft, Kind, Verdict, lent_value};
 use std::borrow::Cow;
 use vocab::{Effect, Stage};
 
 type Text = Cow<'static, str>;
 
-/// What is known about a call so far. Stages fill it in as they learn; each record holds what was known by then.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
-    pub call: Text,
-    pub door: Text,
-    pub action: Text,
-    pub caller: Text,
-    pub session: Text,
-    pub server: Text,
-    pub tool: Text,
-    /// The name that the caller used, where it is not the one that server and tool make.
-    pub target: Text,
-    /// Who the credential belongs to, and the agent it was made for.
-    pub user: Text,
-    pub agent: Text,
-    pub tenant: Text,
-    /// The execution a signed call belongs to, its security context, and the client's signature.
-    pub execution: Text,
-    pub context: Text,
-    pub signature: Text,
-    /// What the operator says the tool does to the world.
-    pub effect: Option<Effect>,
-    /// Digest of the pinned definition that the call was weighed against.
-    pub definition: Text,
-    pub bundle: Text,
-    /// The policies that decided, by id, with a space between.
-    pub policy: Text,
-    /// The approval that let it through, or that it waits for.
-    pub approval: Text,
-    /// The session's label when the call was weighed.
-    pub label: Text,
-    /// Where the session's data came from by then.
-    pub origins: Text,
-    /// The call whose result the session had taken in last: the head of its lineage.
-    pub after: Text,
-    /// BLAKE3 of the canonical arguments, in hex.
-    pub args: Text,
-    pub args_bytes: Option<u64>,
-    /// Digest of the kept, sealed arguments; [`Opened::keep_body`] fills it in.
-    pub body: Text,
+/// How a value of a column is kept while a call is under way.
+macro_rules! kept_value {
+    (text) => { Text };
+    (long) => { Text };
+    (number) => { Option<u64> };
+    (effect) => { Option<Effect> };
 }
 
-impl Facts {
-    fn draft(&self) -> Draft<'_> {
-        Draft {
-            call: &self.call,
-            door: &self.door,
-            action: &self.action,
-            caller: &self.caller,
-            session: &self.session,
-            server: &self.server,
-            tool: &self.tool,
-            target: &self.target,
-            user: &self.user,
-            agent: &self.agent,
-            tenant: &self.tenant,
-            execution: &self.execution,
-            context: &self.context,
-            signature: &self.signature,
-            effect: self.effect,
-            definition: &self.definition,
-            bundle: &self.bundle,
-            policy: &self.policy,
-            approval: &self.approval,
-            label: &self.label,
-            origins: &self.origins,
-            after: &self.after,
-            args: &self.args,
-            args_bytes: self.args_bytes,
-            body: &self.body,
-            ..Draft::default()
+/// How it is lent to a record.
+macro_rules! lend {
+    (text $value:expr) => {
+        &$value
+    };
+    (long $value:expr) => {
+        &$value
+    };
+    ($other:ident $value:expr) => {
+        $value
+    };
+}
+
+macro_rules! draw_facts {
+    ([] $({ $name:ident $kind:ident $title:tt $what:literal })*) => {
+        /// What is known about a call so far. Stages fill it in as they learn; each record holds what was known by then.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Facts {
+            $(#[doc = $what] pub $name: kept_value!($kind),)*
         }
-    }
-}
 
-/// How a call ended.
-#[derive(Clone, Copy, Debug)]
-pub struct Outcome<'a> {
-    pub verdict: Verdict,
-    /// The stage that decided.
-    pub stage: Stage,
-    /// Stable code, for a refusal or a failure.
-    pub violation: &'a str,
-    /// What the rule looked at, as a JSON object.
-    pub payload: &'a str,
-    /// For the operator: which check, which policy, what broke.
-    pub detail: &'a str,
-    /// The session's label afterwards.
-    pub label_after: &'a str,
-    /// BLAKE3 of the result as delivered, in hex.
-    pub result: &'a str,
-    pub result_bytes: Option<u64>,
-}
-
-impl<'a> Outcome<'a> {
-    /// An outcome with only a verdict and a stage; fill in the rest with struct update.
-    pub fn new(verdict: Verdict, stage: Stage) -> Outcome<'a> {
-        Outcome {
-            verdict,
-            stage,
-            violation: "",
-            payload: "",
-            detail: "",
-            label_after: "",
-            result: "",
-            result_bytes: None,
+        impl Facts {
+            fn draft(&self) -> Draft<'_> {
+                Draft { $($name: lend!($kind self.$name),)* ..Draft::default() }
+            }
         }
-    }
+    };
 }
+vocab::record_columns!(facts => draw_facts []);
+
+macro_rules! draw_outcome {
+    ([] $({ $name:ident $kind:ident $title:tt $what:literal })*) => {
+        /// How a call ended.
+        #[derive(Clone, Copy, Debug)]
+        pub struct Outcome<'a> {
+            pub verdict: Verdict,
+            /// The stage that decided.
+            pub stage: Stage,
+            $(#[doc = $what] pub $name: lent_value!('a $kind),)*
+        }
+
+        impl<'a> Outcome<'a> {
+            /// An outcome with only a verdict and a stage; fill in the rest with struct update.
+            pub fn new(verdict: Verdict, stage: Stage) -> Outcome<'a> {
+                Outcome { verdict, stage, $($name: Default::default(),)* }
+            }
+
+            /// The draft of `facts`, ended so.
+            fn end<'b>(&self, facts: Draft<'b>) -> Draft<'b>
+            where
+                'a: 'b,
+            {
+                Draft {
+                    verdict: Some(self.verdict),
+                    stage: Some(self.stage),
+                    $($name: self.$name,)*
+                    ..facts
+                }
+            }
+        }
+    };
+}
+vocab::record_columns!(outcome => draw_outcome []);
 
 /// A call that the ledger knows in memory only. It must be concluded.
 #[derive(Debug)]
@@ -178,16 +140,8 @@ impl Opened {
                 Kind::Outcome
             },
             intent: self.intent,
-            stage: Some(outcome.stage),
-            verdict: Some(outcome.verdict),
-            violation: outcome.violation,
-            payload: outcome.payload,
-            detail: outcome.detail,
-            label_after: outcome.label_after,
-            result: outcome.result,
-            result_bytes: outcome.result_bytes,
             us: Some(now.mono_us.saturating_sub(self.opened_us)),
-            ..self.facts.draft()
+            ..outcome.end(self.facts.draft())
         };
         self.ledger.record_at(now, &draft)
     }

@@ -26,6 +26,7 @@ mod encode;
 mod entropy;
 mod error;
 mod evidence;
+mod filter;
 mod ledger;
 mod open;
 mod orphans;
@@ -44,8 +45,8 @@ mod write;
 
 pub use bodies::{BODY_LIMIT, Body, BodyReader, BodyReport, body, verify_bodies};
 pub use bus::{
-    Batch, Event, EventFilter, Feed, NoPlace, Payload, Place, Severity, event_families,
-    newest_events, project, render_event, render_event_head,
+    Batch, Event, Feed, NoPlace, Payload, Place, Severity, event_families, newest_events, project,
+    render_event, render_event_head,
 };
 pub use chain::Hash;
 pub use checkpoint::{read_checkpoint, read_public_key};
@@ -55,13 +56,14 @@ pub use disk::{Disk, Lock, RealDisk, SegmentFile};
 pub use encode::printable;
 pub use error::{LedgerUnavailable, OpenError};
 pub use evidence::{Concluded, Facts, Intent, Opened, Outcome};
+pub use filter::Filter;
 pub use ledger::{Appended, Ledger, Options, Position, Scrub, Status};
 pub use places::{LineReader, Places, Spot, oldest};
 pub use proof::{
     ExportError, Exported, ProofError, Proven, check_export, check_proof, export, prove,
 };
-pub use read::{Filter, Follow, Records, read, tail};
-pub use record::{Change, Kind, Record, TOOL_ERROR, UPSTREAM_ERROR, Verdict};
+pub use read::{Follow, Records, read, tail};
+pub use record::{Change, Kind, Record, TOOL_ERROR, UPSTREAM_ERROR, Verdict, level_of};
 pub use refusals::{Counted, RefusalCounter};
 pub use render::{render_head, render_line, render_records, render_story};
 pub use retain::{Keep, RetainError, Trimmed, removable};

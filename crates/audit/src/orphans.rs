@@ -59,46 +59,47 @@ pub(crate) fn find(disk: &dyn Disk, dir: &Path, wanted: &BTreeMap<u64, String>) 
     orphans
 }
 
+/// What an intent said, for its outcome to say again.
+macro_rules! read_back {
+    (text $value:expr) => {
+        &$value
+    };
+    (long $value:expr) => {
+        &$value
+    };
+    (number $value:expr) => {
+        $value
+    };
+    (effect $value:expr) => {
+        $value.parse().ok()
+    };
+}
+
+macro_rules! draw_facts_of {
+    ([] $({ $name:ident $kind:ident $title:tt $what:literal })*) => {
+        fn facts_of(intent: &Record) -> Draft<'_> {
+            Draft { $($name: read_back!($kind intent.$name),)* ..Draft::default() }
+        }
+    };
+}
+vocab::record_columns!(facts => draw_facts_of []);
+
 impl Orphan {
     /// The outcome of a call whose end nobody saw.
     pub(crate) fn outcome(&self) -> Draft<'_> {
-        let intent = &self.intent;
+        let facts = facts_of(&self.intent);
         Draft {
             kind: Kind::Outcome,
-            call: if intent.call.is_empty() {
+            call: if facts.call.is_empty() {
                 &self.call
             } else {
-                &intent.call
+                facts.call
             },
             intent: Some(self.seq),
-            door: &intent.door,
-            action: &intent.action,
-            caller: &intent.caller,
-            session: &intent.session,
-            server: &intent.server,
-            tool: &intent.tool,
-            target: &intent.target,
-            user: &intent.user,
-            agent: &intent.agent,
-            tenant: &intent.tenant,
-            execution: &intent.execution,
-            context: &intent.context,
-            signature: &intent.signature,
-            effect: intent.effect.parse().ok(),
-            definition: &intent.definition,
-            bundle: &intent.bundle,
-            policy: &intent.policy,
-            approval: &intent.approval,
-            label: &intent.label,
-            origins: &intent.origins,
-            after: &intent.after,
-            args: &intent.args,
-            args_bytes: intent.args_bytes,
-            body: &intent.body,
             stage: Some(Stage::Dispatch),
             verdict: Some(Verdict::Indeterminate),
             detail: UNKNOWN,
-            ..Draft::default()
+            ..facts
         }
     }
 }

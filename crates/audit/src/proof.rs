@@ -6,7 +6,8 @@
 
 use crate::chain::Hash;
 use crate::checkpoint::{read_checkpoint, read_public_key};
-use crate::read::{Filter, tail};
+use crate::filter::Filter;
+use crate::read::tail;
 use crate::record::Record;
 use crate::tree::Tree;
 use crate::verify::{BadHead, Head};

@@ -3,6 +3,7 @@
 //! Reading does not check the chain; [`crate::verify`] does. It must never write, and never stop at a line it cannot
 //! parse in the middle: such a line is an error in the sequence, and the next one follows.
 
+use crate::filter::Filter;
 use crate::record::Record;
 use crate::recover::{segment_path, segment_seq};
 use std::collections::VecDeque;
@@ -10,58 +11,6 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-/// Which records are wanted; an empty text is no condition.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Only records with this `seq` or a later one.
-    pub from: u64,
-    /// Only records from this time on, in milliseconds since 1970.
-    pub since_ms: u64,
-    /// Only records before this time; 0 is no condition.
-    pub until_ms: u64,
-    pub kind: String,
-    pub call: String,
-    pub caller: String,
-    pub session: String,
-    pub server: String,
-    pub tool: String,
-    pub user: String,
-    pub agent: String,
-    pub tenant: String,
-    pub action: String,
-    pub effect: String,
-    pub approval: String,
-    pub verdict: String,
-    pub violation: String,
-}
-
-impl Filter {
-    pub fn matches(&self, record: &Record) -> bool {
-        let conditions = [
-            (&self.kind, &record.kind),
-            (&self.call, &record.call),
-            (&self.caller, &record.caller),
-            (&self.session, &record.session),
-            (&self.server, &record.server),
-            (&self.tool, &record.tool),
-            (&self.user, &record.user),
-            (&self.agent, &record.agent),
-            (&self.tenant, &record.tenant),
-            (&self.action, &record.action),
-            (&self.effect, &record.effect),
-            (&self.approval, &record.approval),
-            (&self.verdict, &record.verdict),
-            (&self.violation, &record.violation),
-        ];
-        record.seq >= self.from
-            && record.ms >= self.since_ms
-            && (self.until_ms == 0 || record.ms < self.until_ms)
-            && conditions
-                .iter()
-                .all(|(wanted, found)| wanted.is_empty() || wanted == found)
-    }
-}
 
 /// Records in order, oldest first. Ends at an incomplete last line.
 #[derive(Debug)]

@@ -56,32 +56,8 @@ pub fn render_records(records: &[Record], colours: bool) -> String {
     let mut story = String::new();
     for record in records {
         let _ = writeln!(story, "{}", render_line(record, colours));
-        let facts = [
-            ("call", &record.call),
-            ("door", &record.door),
-            ("session", &record.session),
-            ("user", &record.user),
-            ("agent", &record.agent),
-            ("tenant", &record.tenant),
-            ("execution", &record.execution),
-            ("context", &record.context),
-            ("signature", &record.signature),
-            ("target", &record.target),
-            ("effect", &record.effect),
-            ("definition", &record.definition),
-            ("label", &record.label),
-            ("origins", &record.origins),
-            ("after", &record.after),
-            ("approval", &record.approval),
-            ("reason", &record.reason),
-            ("bundle", &record.bundle),
-            ("policy", &record.policy),
-            ("arguments", &record.args),
-            ("result", &record.result),
-            ("payload", &record.payload),
-            ("detail", &record.detail),
-            ("hash", &record.hash),
-        ];
+        let mut facts = titled(record);
+        facts.push(("hash", record.hash.clone()));
         for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
             let _ = writeln!(
                 story,
@@ -93,6 +69,26 @@ pub fn render_records(records: &[Record], colours: bool) -> String {
     }
     story
 }
+
+/// A value as it is shown.
+macro_rules! shown_value {
+    (number $value:expr) => {
+        $value.map(|number| number.to_string()).unwrap_or_default()
+    };
+    ($text:ident $value:expr) => {
+        $value.clone()
+    };
+}
+
+macro_rules! draw_titled {
+    ([] $({ $name:ident $kind:ident $title:literal $what:literal })*) => {
+        /// What a record holds besides its line, under the words it is shown under.
+        fn titled(record: &Record) -> Vec<(&'static str, String)> {
+            vec![$(($title, shown_value!($kind record.$name)),)*]
+        }
+    };
+}
+vocab::record_columns!(titled => draw_titled []);
 
 /// What happened, in one word.
 fn word(record: &Record) -> &str {

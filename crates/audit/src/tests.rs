@@ -3,6 +3,7 @@
 mod bodies; // sealed arguments, kept apart, erasable
 mod bus; // every record is events, in order, one line each
 mod calls; // opened, intended, concluded, abandoned
+mod columns; // the keys of a record, then and now
 mod combining; // many threads, one chain
 mod commit; // one sync for all who wait
 mod disk_full; // broken, refused, recovered

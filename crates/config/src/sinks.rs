@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use audit::EventFilter;
+use audit::Filter;
 use gateway::settings;
 use http::{HeaderName, HeaderValue};
 use sinks::{Address, Facility, Kind, NatsSpec, Spec, Start, Text};
@@ -44,7 +44,7 @@ pub static SINK: &[Key] = &[
         "filter",
         KeyKind::TextMap,
         "{}",
-        "Only events with these values; the keys are `event`, `family`, `caller`, `tool`, `server`, `verdict`, `tenant` and `session`.",
+        "Only events with these values; the keys are `event`, `family` and the conditions of `audit query`, such as `caller`, `server`, `tool`, `verdict` or `tenant`.",
     ),
     key(
         "start",
@@ -438,15 +438,15 @@ impl<'a> Entry<'a> {
         headers
     }
 
-    fn filter(&self, findings: &mut Vec<Finding>) -> EventFilter {
-        let mut filter = EventFilter::default();
+    fn filter(&self, findings: &mut Vec<Finding>) -> Filter {
+        let mut filter = Filter::default();
         for (key, node) in self.fields.entries("filter") {
             if !filter.set(&key.name, node.text().unwrap_or_default()) {
                 let what = format!("events are not chosen by `{}`", key.name);
                 findings.push(Finding::error(
                     key.place,
                     what,
-                    format!("the keys are {}", EventFilter::KEYS.join(", ")),
+                    format!("the keys are {}", Filter::KEYS.join(", ")),
                 ));
             }
         }

@@ -8,7 +8,7 @@
 
 use std::io;
 
-use audit::{Batch, EventFilter, Feed, Ledger, Place};
+use audit::{Batch, Feed, Filter, Ledger, Place};
 use tokio::sync::watch;
 
 /// Events read at once.
@@ -73,7 +73,7 @@ pub struct Subscription {
     durable: watch::Receiver<u64>,
     /// `None` while it is being read on another thread.
     feed: Option<Feed>,
-    filter: EventFilter,
+    filter: Filter,
     max_lag: Option<u64>,
 }
 
@@ -82,7 +82,7 @@ impl Subscription {
         ledger: &Ledger,
         durable: watch::Receiver<u64>,
         from: Option<Place>,
-        filter: EventFilter,
+        filter: Filter,
     ) -> Self {
         let start = from.unwrap_or_else(|| Place::start_of(*durable.borrow()));
         let feed = Some(Feed::new(ledger.dir(), start));
@@ -150,7 +150,7 @@ impl Subscription {
 
 #[cfg(test)]
 mod tests {
-    use audit::{Change, EventFilter, Ledger, Place};
+    use audit::{Change, Filter, Ledger, Place};
     use tokio::sync::watch;
 
     use super::{MAX_LAG, Subscription};
@@ -178,13 +178,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let ledger = ledger(dir.path(), 3);
         let (durable, growth) = watch::channel(3);
-        let mut live = Subscription::new(&ledger, growth.clone(), None, EventFilter::default());
-        let mut replay = Subscription::new(
-            &ledger,
-            growth,
-            Some(Place::default()),
-            EventFilter::default(),
-        );
+        let mut live = Subscription::new(&ledger, growth.clone(), None, Filter::default());
+        let mut replay =
+            Subscription::new(&ledger, growth, Some(Place::default()), Filter::default());
         assert_eq!(replay.next().await.unwrap().unwrap().events.len(), 3);
         write(&ledger, 2);
         durable.send(5).unwrap();
@@ -207,13 +203,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let ledger = ledger(dir.path(), 1);
         let (durable, growth) = watch::channel(1);
-        let mut live = Subscription::new(&ledger, growth.clone(), None, EventFilter::default());
-        let mut patient = Subscription::new(
-            &ledger,
-            growth,
-            Some(Place::start_of(1)),
-            EventFilter::default(),
-        );
+        let mut live = Subscription::new(&ledger, growth.clone(), None, Filter::default());
+        let mut patient =
+            Subscription::new(&ledger, growth, Some(Place::start_of(1)), Filter::default());
         write(&ledger, MAX_LAG + 1);
         durable.send(MAX_LAG + 2).unwrap();
         let missed = live.next().await.unwrap().unwrap().missed.unwrap();
@@ -238,12 +230,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let ledger = ledger(dir.path(), 5);
         let (_durable, growth) = watch::channel(2);
-        let mut replay = Subscription::new(
-            &ledger,
-            growth,
-            Some(Place::default()),
-            EventFilter::default(),
-        );
+        let mut replay =
+            Subscription::new(&ledger, growth, Some(Place::default()), Filter::default());
         assert_eq!(replay.next().await.unwrap().unwrap().events.len(), 2);
         let more = tokio::time::timeout(std::time::Duration::from_millis(50), replay.next()).await;
         assert!(more.is_err(), "{more:?}");

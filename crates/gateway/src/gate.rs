@@ -16,7 +16,7 @@ use std::{
 
 use api::Problem;
 use arc_swap::ArcSwap;
-use audit::{Clock, EventFilter, Ledger, Place, RefusalCounter, StrangerCounter};
+use audit::{Clock, Filter, Ledger, Place, RefusalCounter, StrangerCounter};
 use callers::{
     ForGate, caller::Callers, oauth::Providers, places::Places, signed::Signed, turns::Turns,
 };
@@ -409,7 +409,7 @@ impl Gate {
 
     /// Events from a place on, or those that come from now on.
     #[must_use]
-    pub fn subscribe(&self, from: Option<Place>, filter: EventFilter) -> Subscription {
+    pub fn subscribe(&self, from: Option<Place>, filter: Filter) -> Subscription {
         Subscription::new(&self.0.ledger, self.0.durable.subscribe(), from, filter)
     }
 

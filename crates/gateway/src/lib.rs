@@ -18,7 +18,7 @@ pub mod settings;
 mod words;
 
 pub use admin::Admin;
-pub use audit::{EventFilter, NoPlace, Place};
+pub use audit::{Filter, NoPlace, Place};
 pub use callers::{
     Caller, Credential, RequestRoom, Role, SignedSession,
     oauth::{PROOF_WINDOW, Presented, Unaccepted},

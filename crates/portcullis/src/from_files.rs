@@ -7,13 +7,14 @@ use std::{
 };
 
 use api::{Kind, Operation, Problem};
+use audit::Filter;
 use config::{
     LoadError, Report, Resolved,
     bundle::{self, BundleError},
     manifests, named_files,
 };
 use policy::cedar::{self, Bundle, Changed, Decision};
-use reports::{Calls, Found, Lost, Query};
+use reports::{CallerNames, Calls, Found, Lost, Query};
 
 use crate::{
     cli::{args, when::When},
@@ -128,39 +129,32 @@ fn records(home: &Home, wanted: &api::RecordsQuery) -> Result<Vec<u8>, Problem> 
 /// The question that an operator asks of the index.
 pub(crate) fn question(home: &Home, wanted: &api::RecordsQuery) -> Result<Query, Problem> {
     let now = now_ms();
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let one_of = |text: &Option<String>, parse: fn(&str) -> Result<String, String>| {
-        let parsed = text.as_deref().map(parse).transpose();
-        parsed
-            .map(Option::unwrap_or_default)
-            .map_err(Problem::invalid)
-    };
     let names = tokens::caller_names(home);
     Ok(Query {
-        kind: one_of(&wanted.kind, args::kind)?,
-        action: text(&wanted.action),
-        caller: names.id(&text(&wanted.caller)).to_owned(),
-        session: text(&wanted.session),
-        server: text(&wanted.server),
-        tool: text(&wanted.tool),
-        user: text(&wanted.user),
-        agent: text(&wanted.agent),
-        tenant: text(&wanted.tenant),
-        execution: text(&wanted.execution),
-        verdict: one_of(&wanted.verdict, args::verdict)?,
-        violation: text(&wanted.violation),
-        level: one_of(&wanted.level, |text| {
-            args::level(text).map(|level| level.to_string())
-        })?,
-        lineage: text(&wanted.lineage),
-        since_ms: time(wanted.since.as_deref(), now)?.unwrap_or_default(),
-        until_ms: time(wanted.until.as_deref(), now)?.unwrap_or_default(),
+        filter: Filter {
+            since_ms: time(wanted.since.as_deref(), now)?.unwrap_or_default(),
+            until_ms: time(wanted.until.as_deref(), now)?.unwrap_or_default(),
+            ..filter(wanted, &names)?
+        },
+        lineage: wanted.lineage.clone().unwrap_or_default(),
         // Whoever asks for a kind or an action says by it whether changes are wanted.
         calls_only: !wanted.all && wanted.kind.is_none() && wanted.action.is_none(),
         all: wanted.all,
         limit: wanted.limit.unwrap_or(RECORDS).clamp(1, MOST_RECORDS),
-        ..Query::default()
     })
+}
+
+/// The conditions on columns.
+pub(crate) fn filter(wanted: &api::RecordsQuery, names: &CallerNames) -> Result<Filter, Problem> {
+    let mut filter = Filter::default();
+    for (name, text) in wanted.columns() {
+        filter.set(
+            name,
+            &args::condition(name, text).map_err(Problem::invalid)?,
+        );
+    }
+    filter.caller = names.id(&filter.caller).to_owned();
+    Ok(filter)
 }
 
 /// The records that match, and how many rows the index had lost.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use audit::Record;
+use audit::{Filter, Record};
 pub use state::index::{Found, Query};
 use state::index::{Index, IndexError};
 
@@ -44,7 +44,10 @@ pub async fn compare_index(file: &Path, ledger: &Path) -> Option<String> {
 pub async fn story(index: &Path, ledger: &Path, call: &str) -> Result<Vec<Record>, IndexError> {
     const MOST: u32 = 1_000;
     let by_call = Query {
-        call: call.to_owned(),
+        filter: Filter {
+            call: call.to_owned(),
+            ..Filter::default()
+        },
         all: true,
         limit: MOST,
         ..Query::default()
@@ -56,8 +59,11 @@ pub async fn story(index: &Path, ledger: &Path, call: &str) -> Result<Vec<Record
         .find(|approval| !approval.is_empty());
     if let Some(approval) = approval {
         let by_approval = Query {
-            approval,
-            kind: "change".to_owned(),
+            filter: Filter {
+                approval,
+                kind: "change".to_owned(),
+                ..Filter::default()
+            },
             all: true,
             limit: MOST,
             ..Query::default()

@@ -2,7 +2,7 @@
 
 use std::{fmt, future::Future, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 
-use audit::{Clock, EventFilter};
+use audit::{Clock, Filter};
 use vocab::Redacted;
 
 use crate::nats::NatsSpec;
@@ -12,7 +12,7 @@ use crate::nats::NatsSpec;
 pub struct Spec {
     /// Names its cursor too: a sink that keeps its name goes on where it was, wherever it sends to now.
     pub name: String,
-    pub filter: EventFilter,
+    pub filter: Filter,
     pub start: Start,
     /// Events handed over at once.
     pub batch: usize,

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use audit::{Change, EventFilter, Ledger};
+use audit::{Change, Filter, Ledger};
 use tokio::sync::watch;
 
 use crate::{Address, Facility, Kind, Outside, Sinks, Source, Spec, Start, Status};
@@ -41,7 +41,7 @@ impl Yard {
     fn spec(&self, start: Start) -> Spec {
         Spec {
             name: "log".into(),
-            filter: EventFilter::default(),
+            filter: Filter::default(),
             start,
             batch: 10,
             timeout: Duration::from_secs(5),
@@ -159,9 +159,9 @@ async fn a_cursor_that_cannot_be_right_stops_its_sink_with_words() {
 async fn what_is_left_out_is_passed_over_and_noted() {
     let yard = Yard::new();
     yard.write(3_000);
-    let filter = EventFilter {
+    let filter = Filter {
         server: "other".into(),
-        ..EventFilter::default()
+        ..Filter::default()
     };
     let sinks = yard.start(vec![Spec {
         filter,

@@ -79,32 +79,44 @@ async fn ask(dir: &Path, ledger: &Path, out: &mut io::Stdout) -> Result<(), Box<
         (
             "caller and tool",
             Query {
-                caller: text("cred-7"),
-                tool: text("create_issue"),
+                filter: audit::Filter {
+                    caller: text("cred-7"),
+                    tool: text("create_issue"),
+                    ..audit::Filter::default()
+                },
                 ..Query::default()
             },
         ),
         (
             "refused write-downs of a user",
             Query {
-                user: text("user-3"),
-                violation: text("WouldViolateWriteDown"),
+                filter: audit::Filter {
+                    user: text("user-3"),
+                    violation: text("WouldViolateWriteDown"),
+                    ..audit::Filter::default()
+                },
                 ..Query::default()
             },
         ),
         (
             "restricted, one day",
             Query {
-                level: text("RESTRICTED"),
-                since_ms: START_MS + SPAN_MS / 2,
-                until_ms: START_MS + SPAN_MS / 2 + 86_400_000,
+                filter: audit::Filter {
+                    level: text("RESTRICTED"),
+                    since_ms: START_MS + SPAN_MS / 2,
+                    until_ms: START_MS + SPAN_MS / 2 + 86_400_000,
+                    ..audit::Filter::default()
+                },
                 ..Query::default()
             },
         ),
         (
             "verdict failed, all of it",
             Query {
-                verdict: text("failed"),
+                filter: audit::Filter {
+                    verdict: text("failed"),
+                    ..audit::Filter::default()
+                },
                 limit: 1_000_000,
                 ..Query::default()
             },
@@ -119,7 +131,10 @@ async fn ask(dir: &Path, ledger: &Path, out: &mut io::Stdout) -> Result<(), Box<
         (
             "nobody",
             Query {
-                caller: text("nobody"),
+                filter: audit::Filter {
+                    caller: text("nobody"),
+                    ..audit::Filter::default()
+                },
                 ..Query::default()
             },
         ),

@@ -9,6 +9,7 @@
 //! that may block.
 
 mod catch_up;
+mod columns;
 mod compare;
 mod query;
 mod words;
@@ -30,8 +31,6 @@ pub use query::{Found, Query};
 
 /// `PRAGMA application_id`: "PrtI".
 const APPLICATION: i64 = 0x5072_7449;
-/// Another schema is another index: it is made anew.
-const SCHEMA: i64 = 3;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, thiserror::Error)]
@@ -158,7 +157,7 @@ async fn standing(connection: &mut SqliteConnection) -> Result<Standing, sqlx::E
     let version = number(connection, "PRAGMA user_version").await?;
     let tables = number(connection, "SELECT count(*) FROM sqlite_schema").await?;
     Ok(match (application, version, tables) {
-        (APPLICATION, SCHEMA, _) => Standing::Ours,
+        (APPLICATION, version, _) if version == columns::version() => Standing::Ours,
         (APPLICATION, _, _) => Standing::Outdated,
         (0, 0, 0) => Standing::Empty,
         _ => Standing::Foreign,
@@ -166,8 +165,8 @@ async fn standing(connection: &mut SqliteConnection) -> Result<Standing, sqlx::E
 }
 
 async fn create(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-    let schema = include_str!("index/schema.sql");
-    let marks = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {SCHEMA};");
+    let (schema, version) = (columns::schema(), columns::version());
+    let marks = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {version};");
     let all = format!("BEGIN IMMEDIATE; {schema} {marks} COMMIT;");
     sqlx::raw_sql(sqlx::AssertSqlSafe(all))
         .execute(connection)

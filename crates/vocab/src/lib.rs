@@ -10,6 +10,7 @@ mod fault;
 mod label;
 mod level;
 mod name;
+mod record_columns;
 mod redacted;
 mod stage;
 mod violation;

@@ -2,7 +2,8 @@
 
 use super::find::{Bodies, Body};
 use crate::chain::Hash;
-use crate::read::{Filter, read};
+use crate::filter::Filter;
+use crate::read::read;
 use std::collections::HashSet;
 use std::io;
 use std::path::Path;

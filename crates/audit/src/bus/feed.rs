@@ -8,7 +8,8 @@
 //! `a_live_listener_that_falls_behind_is_told_what_it_missed`, `what_is_not_durable_is_not_shown`,
 //! `a_stream_is_for_operators_bounded_and_particular`.
 
-use super::{Event, EventFilter, Place, project};
+use super::{Event, Place};
+use crate::filter::Filter;
 use crate::read::segments;
 use crate::record::Record;
 use crate::recover::segment_path;
@@ -71,7 +72,7 @@ impl Feed {
     }
 
     /// About `most` events (never half a record) of records below `until`, without waiting.
-    pub fn read(&mut self, until: u64, most: usize, filter: &EventFilter) -> io::Result<Batch> {
+    pub fn read(&mut self, until: u64, most: usize, filter: &Filter) -> io::Result<Batch> {
         let mut batch = Batch::default();
         for _ in 0..LOOKED_AT {
             if self.next.seq >= until || batch.events.len() >= most {
@@ -90,11 +91,10 @@ impl Feed {
                 self.next = Place::start_of(record.seq);
             }
             let from = self.next;
-            batch.events.extend(
-                project(&record)
-                    .into_iter()
-                    .filter(|event| event.position >= from && filter.matches(event)),
-            );
+            let wanted = filter.events(&record).into_iter();
+            batch
+                .events
+                .extend(wanted.filter(|event| event.position >= from));
             self.next = Place::start_of(record.seq.saturating_add(1));
             batch.more = true;
         }

@@ -1,6 +1,7 @@
 //! The last events, without reading the whole ledger.
 
-use super::{Event, EventFilter, Place, project};
+use super::{Event, Place};
+use crate::filter::Filter;
 use crate::read::{Records, segments};
 use std::collections::VecDeque;
 use std::io;
@@ -8,11 +9,7 @@ use std::path::Path;
 
 /// The newest `limit` events that pass `filter`, oldest first, and the place behind everything that was read. Reads no more
 /// segments than it must.
-pub fn newest_events(
-    dir: &Path,
-    filter: &EventFilter,
-    limit: usize,
-) -> io::Result<(Vec<Event>, Place)> {
+pub fn newest_events(dir: &Path, filter: &Filter, limit: usize) -> io::Result<(Vec<Event>, Place)> {
     let mut found: VecDeque<Event> = VecDeque::new();
     let mut end = Place::default();
     for (_, path) in segments(dir)?.into_iter().rev() {
@@ -21,10 +18,7 @@ pub fn newest_events(
         for record in Records::of_segment(path) {
             let record = record?;
             end = end.max(Place::start_of(record.seq.saturating_add(1)));
-            for event in project(&record)
-                .into_iter()
-                .filter(|event| filter.matches(event))
-            {
+            for event in filter.events(&record) {
                 newest.push_back(event);
                 if newest.len() > wanted {
                     newest.pop_front();

@@ -1,8 +1,9 @@
 //! Where the hash tree can be computed from: the beginning, or what retention left of it.
 
 use super::{ProofError, hash_of};
+use crate::filter::Filter;
 use crate::places::{Places, oldest};
-use crate::read::{Filter, read, tail};
+use crate::read::{read, tail};
 use crate::recover::ROTATED;
 use crate::retain::TRIMMED;
 use crate::tree::Tree;

@@ -303,7 +303,8 @@ fn places_read_as_they_are_written() {
 
 #[test]
 fn filters_want_every_condition() {
-    let event = &project(&call("intent", "permitted", "github", "search"))[0];
+    let record = call("intent", "permitted", "github", "search");
+    let is_wanted = |filter: &Filter| filter.events(&record).contains(&project(&record)[0]);
     for (key, right) in [
         ("event", "InvocationRequested"),
         ("event", "MCPToolEvent::InvocationRequested"),
@@ -314,25 +315,26 @@ fn filters_want_every_condition() {
         ("verdict", "permitted"),
         ("tenant", ""),
         ("session", ""),
+        ("kind", "intent"),
     ] {
-        let mut filter = EventFilter::default();
+        let mut filter = Filter::default();
         assert!(
-            filter.set(key, right) && filter.matches(event),
+            filter.set(key, right) && is_wanted(&filter),
             "{key}={right}"
         );
         assert!(
-            filter.set(key, "other") && !filter.matches(event),
+            filter.set(key, "other") && !is_wanted(&filter),
             "{key}=other"
         );
     }
-    assert!(!EventFilter::default().set("colour", "red"));
+    assert!(!Filter::default().set("colour", "red"));
 }
 
 /// Everything up to `until`, in batches of `most`.
 fn drain(feed: &mut Feed, until: u64, most: usize) -> (Vec<Place>, u64) {
     let (mut places, mut missed) = (Vec::new(), 0);
     loop {
-        let batch = feed.read(until, most, &EventFilter::default()).unwrap();
+        let batch = feed.read(until, most, &Filter::default()).unwrap();
         missed += batch.missed;
         places.extend(batch.events.into_iter().map(|event| event.position));
         if !batch.more {
@@ -443,9 +445,9 @@ fn what_cannot_be_shown_is_counted() {
 fn a_filter_that_wants_nothing_still_moves_on() {
     let dir = tempfile::tempdir().unwrap();
     sample(dir.path(), 100);
-    let filter = EventFilter {
+    let filter = Filter {
         caller: "nobody".into(),
-        ..EventFilter::default()
+        ..Filter::default()
     };
     let batch = Feed::new(dir.path(), Place::default())
         .read(100, 10, &filter)

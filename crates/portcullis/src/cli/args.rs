@@ -424,37 +424,14 @@ pub struct AuditTail {
     /// Everything from this position on, instead of the newest
     #[arg(long, value_name = "POSITION")]
     pub from: Option<::audit::Place>,
-    #[command(flatten)]
-    pub wanted: AuditWanted,
-}
-
-/// Conditions on what is shown; all of them must hold.
-#[derive(Debug, Args)]
-pub struct AuditWanted {
     /// Only events of this name, as in `InvocationFailed`; shows events
     #[arg(long, value_name = "NAME", value_parser = audit::event)]
     pub event: Option<String>,
     /// Only events of this family, as in `approval`; shows events
     #[arg(long, value_name = "NAME", value_parser = audit::family)]
     pub family: Option<String>,
-    /// Only what this credential did
-    #[arg(long, value_name = "ID")]
-    pub caller: Option<String>,
-    /// Only what concerns this tool, by the server's own name for it
-    #[arg(long, value_name = "NAME")]
-    pub tool: Option<String>,
-    /// Only what concerns this server
-    #[arg(long, value_name = "ID")]
-    pub server: Option<String>,
-    /// Only calls that ended so: permitted, refused, failed, cancelled, indeterminate or abandoned
-    #[arg(long, value_name = "WORD", value_parser = audit::verdict)]
-    pub verdict: Option<String>,
-    /// Only what belongs to this tenant
-    #[arg(long, value_name = "NAME")]
-    pub tenant: Option<String>,
-    /// Only what belongs to this session
-    #[arg(long, value_name = "ID")]
-    pub session: Option<String>,
+    #[command(flatten)]
+    pub conditions: audit::Conditions,
 }
 
 #[derive(Debug, Args)]

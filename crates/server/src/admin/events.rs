@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use api::{Kind, Problem};
 use bytes::Bytes;
-use gateway::{Caller, EventFilter, Missed, News, Place, Subscription};
+use gateway::{Caller, Filter, Missed, News, Place, Subscription};
 use http::{HeaderMap, request::Parts};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
@@ -73,8 +73,8 @@ fn resumed(headers: &HeaderMap) -> Result<Option<Place>, String> {
         .ok_or_else(|| "`Last-Event-ID` is no position of an event".to_owned())
 }
 
-fn wanted(query: &str) -> Result<(Option<Place>, EventFilter), String> {
-    let (mut from, mut filter) = (None, EventFilter::default());
+fn wanted(query: &str) -> Result<(Option<Place>, Filter), String> {
+    let (mut from, mut filter) = (None, Filter::default());
     if query.len() > MAX_QUERY {
         return Err(format!("the parameters are longer than {MAX_QUERY} bytes"));
     }
@@ -89,7 +89,7 @@ fn wanted(query: &str) -> Result<(Option<Place>, EventFilter), String> {
         } else if !filter.set(&key, &value) {
             return Err(format!(
                 "there is no condition `{key}`; there are from, {}",
-                EventFilter::KEYS.join(", ")
+                Filter::KEYS.join(", ")
             ));
         }
     }
@@ -185,7 +185,7 @@ mod tests {
             (filter.family.as_str(), filter.caller.as_str()),
             ("approval", "a b")
         );
-        assert_eq!(wanted("").unwrap(), (None, gateway::EventFilter::default()));
+        assert_eq!(wanted("").unwrap(), (None, gateway::Filter::default()));
         for wrong in ["from=x", "colour=red", "caller=%zz", "from"] {
             assert!(wanted(wrong).is_err(), "{wrong}");
         }

@@ -3,40 +3,19 @@
 use std::{collections::BTreeSet, io, path::PathBuf};
 
 use audit::{LineReader, Places, Spot};
-use serde::Deserialize;
 use sqlx::{QueryBuilder, Row as _, Sqlite, sqlite::SqliteConnection};
 
-use super::{Index, IndexError, words::Words};
+use super::{
+    Index, IndexError,
+    columns::{self, Line},
+    words::Words,
+};
 use crate::sqlite::rows::{from_file, to_file};
 
 /// Records that are read, and then written in one transaction.
 const BATCH: usize = 10_000;
 /// Rows in one statement.
 const AT_ONCE: usize = 500;
-
-const INSERT: &str = "INSERT OR REPLACE INTO record (seq, ms, segment, at, length, kind, call, after, follows, action, caller, \
-                      session, server, tool, user, agent, tenant, execution, effect, verdict, violation, approval, level) ";
-
-/// The outcome of a call whose end nobody saw, in a ledger of before these outcomes said whose call it was: it is found by its intent's words.
-const WORDS_OF_INTENT: &str = "
-    UPDATE record SET (after, follows, action, caller, session, server, tool, user, agent, tenant, execution, effect, approval, level) = (
-        SELECT after, follows, action, caller, session, server, tool, user, agent, tenant, execution, effect, approval, level
-        FROM record WHERE seq = ?)
-    WHERE seq = ?";
-
-/// Words that no record uses any more.
-const FORGET_WORDS: &str = "
-    DELETE FROM word WHERE id NOT IN (
-        SELECT kind FROM record WHERE kind IS NOT NULL UNION SELECT call FROM record WHERE call IS NOT NULL
-        UNION SELECT after FROM record WHERE after IS NOT NULL UNION SELECT follows FROM record WHERE follows IS NOT NULL
-        UNION SELECT action FROM record WHERE action IS NOT NULL UNION SELECT caller FROM record WHERE caller IS NOT NULL
-        UNION SELECT session FROM record WHERE session IS NOT NULL UNION SELECT server FROM record WHERE server IS NOT NULL
-        UNION SELECT tool FROM record WHERE tool IS NOT NULL UNION SELECT user FROM record WHERE user IS NOT NULL
-        UNION SELECT agent FROM record WHERE agent IS NOT NULL UNION SELECT tenant FROM record WHERE tenant IS NOT NULL
-        UNION SELECT execution FROM record WHERE execution IS NOT NULL UNION SELECT effect FROM record WHERE effect IS NOT NULL
-        UNION SELECT verdict FROM record WHERE verdict IS NOT NULL UNION SELECT violation FROM record WHERE violation IS NOT NULL
-        UNION SELECT approval FROM record WHERE approval IS NOT NULL
-        UNION SELECT level FROM record WHERE level IS NOT NULL)";
 
 /// What catching up did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,76 +33,6 @@ pub struct CaughtUp {
 struct Reached {
     hash: String,
     place: Spot,
-}
-
-/// What the index wants to know of a record.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Line {
-    pub(super) seq: u64,
-    ms: u64,
-    kind: String,
-    call: String,
-    intent: Option<u64>,
-    after: String,
-    action: String,
-    caller: String,
-    session: String,
-    server: String,
-    tool: String,
-    user: String,
-    agent: String,
-    tenant: String,
-    execution: String,
-    effect: String,
-    verdict: String,
-    violation: String,
-    approval: String,
-    label: String,
-    label_after: String,
-    hash: String,
-}
-
-impl Line {
-    /// The intent whose words this outcome must borrow, because it has none of its own.
-    pub(super) fn nameless(&self) -> Option<u64> {
-        self.intent.filter(|_| {
-            self.verdict == "indeterminate" && self.caller.is_empty() && self.action.is_empty()
-        })
-    }
-
-    /// The texts of the columns, in their order.
-    pub(super) fn words(&self) -> [&str; 18] {
-        let mut links = self.after.split_whitespace();
-        let after = links.next().unwrap_or_default();
-        let follows = links.next().unwrap_or(after);
-        let label = if self.label_after.is_empty() {
-            &self.label
-        } else {
-            &self.label_after
-        };
-        let level = label.split('+').next().unwrap_or_default();
-        [
-            &self.kind,
-            &self.call,
-            after,
-            follows,
-            &self.action,
-            &self.caller,
-            &self.session,
-            &self.server,
-            &self.tool,
-            &self.user,
-            &self.agent,
-            &self.tenant,
-            &self.execution,
-            &self.effect,
-            &self.verdict,
-            &self.violation,
-            &self.approval,
-            level,
-        ]
-    }
 }
 
 impl Index {
@@ -247,7 +156,7 @@ impl Index {
                     .bind(fewer)
                     .execute(&mut self.connection)
                     .await?;
-                sqlx::query(FORGET_WORDS)
+                sqlx::query(sqlx::AssertSqlSafe(columns::forget_words()))
                     .execute(&mut self.connection)
                     .await?;
             }
@@ -316,7 +225,7 @@ async fn rows(
     let texts: BTreeSet<&str> = lines.iter().flat_map(|(_, line)| line.words()).collect();
     words.learn(connection, &texts).await?;
     for some in lines.chunks(AT_ONCE) {
-        let mut insert = QueryBuilder::<Sqlite>::new(INSERT);
+        let mut insert = QueryBuilder::<Sqlite>::new(columns::insert());
         insert.push_values(some, |mut row, (place, line)| {
             let numbers = [
                 line.seq,
@@ -342,7 +251,7 @@ async fn rows(
         let Some(intent) = line.nameless() else {
             continue;
         };
-        sqlx::query(WORDS_OF_INTENT)
+        sqlx::query(sqlx::AssertSqlSafe(columns::take_words_of_intent()))
             .bind(to_file(intent))
             .bind(to_file(line.seq))
             .execute(&mut *connection)

@@ -7,14 +7,13 @@ use sqlx::{Row as _, sqlite::SqliteRow};
 
 use super::{
     Index, IndexError,
-    catch_up::{Line, blocking, read_batch},
+    catch_up::{blocking, read_batch},
+    columns::{self, Line},
     words::Words,
 };
 use crate::sqlite::rows::{from_file, to_file};
 
-/// The columns of a row that hold words, in the order of [`Line::words`].
-const COLUMNS: &str = "seq, segment, at, length, kind, call, after, follows, action, caller, session, server, tool, user, agent, tenant, \
-                       execution, effect, verdict, violation, approval, level";
+/// Where the words of a row begin.
 const FIRST_WORD: usize = 4;
 
 /// How an index differs from the records it has read.
@@ -88,8 +87,7 @@ impl Index {
         let (Some((_, first)), Some((_, last))) = (lines.first(), lines.last()) else {
             return Ok(HashMap::new());
         };
-        let sql = format!("SELECT {COLUMNS} FROM record WHERE seq BETWEEN ? AND ?");
-        let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+        let rows = sqlx::query(sqlx::AssertSqlSafe(columns::select()))
             .bind(to_file(first.seq))
             .bind(to_file(last.seq));
         rows.fetch_all(&mut self.connection)

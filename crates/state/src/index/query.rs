@@ -1,6 +1,6 @@
 //! Asking: which records, by whom, about what, when, and what led to them.
 
-use audit::{LineReader, Record, Spot};
+use audit::{Filter, LineReader, Record, Spot};
 use sqlx::{QueryBuilder, Row as _, Sqlite, sqlite::SqliteRow};
 
 use super::{Index, IndexError, catch_up::blocking};
@@ -21,31 +21,12 @@ const LINEAGE_STEP: &str = ") AND after IS NOT NULL ORDER BY seq LIMIT 1)
     UNION SELECT (SELECT follows FROM record l WHERE l.call = chain.call AND l.follows IS NOT NULL ORDER BY l.seq DESC LIMIT 1)
     FROM chain WHERE chain.call IS NOT NULL LIMIT ";
 
-/// A question. An empty text is no condition.
+/// A question.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
-    pub kind: String,
-    pub action: String,
-    pub call: String,
-    pub caller: String,
-    pub session: String,
-    pub server: String,
-    pub tool: String,
-    pub user: String,
-    pub agent: String,
-    pub tenant: String,
-    pub execution: String,
-    pub effect: String,
-    pub verdict: String,
-    pub violation: String,
-    pub approval: String,
-    /// The level of the session after the record.
-    pub level: String,
-    /// A call: it, and every call whose result may have influenced it.
+    pub filter: Filter,
+    /// A call: it, and every call whose result may have influenced it; empty is no condition.
     pub lineage: String,
-    /// From this time on, in milliseconds since 1970, and before that one; 0 is no condition.
-    pub since_ms: u64,
-    pub until_ms: u64,
     /// Only calls, and no changes.
     pub calls_only: bool,
     /// Intents too whose outcome is known.
@@ -55,27 +36,6 @@ pub struct Query {
 }
 
 impl Query {
-    fn columns(&self) -> [(&'static str, &str); 16] {
-        [
-            ("kind", &self.kind),
-            ("action", &self.action),
-            ("call", &self.call),
-            ("caller", &self.caller),
-            ("session", &self.session),
-            ("server", &self.server),
-            ("tool", &self.tool),
-            ("user", &self.user),
-            ("agent", &self.agent),
-            ("tenant", &self.tenant),
-            ("execution", &self.execution),
-            ("effect", &self.effect),
-            ("verdict", &self.verdict),
-            ("violation", &self.violation),
-            ("approval", &self.approval),
-            ("level", &self.level),
-        ]
-    }
-
     fn sql(&self) -> QueryBuilder<Sqlite> {
         let mut sql = QueryBuilder::<Sqlite>::new("");
         if !self.lineage.is_empty() {
@@ -86,11 +46,7 @@ impl Query {
                 .push(") ");
         }
         sql.push("SELECT r.seq, r.segment, r.at, r.length FROM record r WHERE 1");
-        for (column, text) in self
-            .columns()
-            .into_iter()
-            .filter(|(_, text)| !text.is_empty())
-        {
+        for (column, text) in self.filter.columns() {
             sql.push(" AND r.")
                 .push(column)
                 .push(" = (SELECT id FROM word WHERE text = ")
@@ -103,11 +59,20 @@ impl Query {
             );
             sql.push_bind(self.lineage.clone()).push(")");
         }
-        if self.since_ms > 0 {
-            sql.push(" AND r.ms >= ").push_bind(to_file(self.since_ms));
+        let Filter {
+            from,
+            since_ms,
+            until_ms,
+            ..
+        } = self.filter;
+        if from > 0 {
+            sql.push(" AND r.seq >= ").push_bind(to_file(from));
         }
-        if self.until_ms > 0 {
-            sql.push(" AND r.ms < ").push_bind(to_file(self.until_ms));
+        if since_ms > 0 {
+            sql.push(" AND r.ms >= ").push_bind(to_file(since_ms));
+        }
+        if until_ms > 0 {
+            sql.push(" AND r.ms < ").push_bind(to_file(until_ms));
         }
         if self.calls_only {
             sql.push(" AND r.kind IS NOT (SELECT id FROM word WHERE text = 'change')");

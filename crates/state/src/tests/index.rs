@@ -99,7 +99,10 @@ async fn rows_that_somebody_removed_or_altered_are_noticed() {
         );
     }
     let refused = || Query {
-        verdict: "refused".into(),
+        filter: audit::Filter {
+            verdict: "refused".into(),
+            ..audit::Filter::default()
+        },
         ..Query::default()
     };
     let whole = seqs(&mut opened(dir).await, refused()).await;
@@ -224,8 +227,11 @@ async fn an_index_catches_up_and_answers_by_every_word() {
 
     let all = |query: Query| Query { all: true, ..query };
     let by = Query {
-        caller: "c-2".into(),
-        tool: "search".into(),
+        filter: audit::Filter {
+            caller: "c-2".into(),
+            tool: "search".into(),
+            ..audit::Filter::default()
+        },
         ..Query::default()
     };
     assert_eq!(
@@ -233,7 +239,10 @@ async fn an_index_catches_up_and_answers_by_every_word() {
         scanned(dir.path(), |r| r.caller == "c-2" && r.tool == "search")
     );
     let by = Query {
-        violation: "ToolNotAllowed".into(),
+        filter: audit::Filter {
+            violation: "ToolNotAllowed".into(),
+            ..audit::Filter::default()
+        },
         ..Query::default()
     };
     assert_eq!(
@@ -241,7 +250,10 @@ async fn an_index_catches_up_and_answers_by_every_word() {
         scanned(dir.path(), |r| r.violation == "ToolNotAllowed")
     );
     let by = Query {
-        level: "CONFIDENTIAL".into(),
+        filter: audit::Filter {
+            level: "CONFIDENTIAL".into(),
+            ..audit::Filter::default()
+        },
         ..Query::default()
     };
     assert_eq!(
@@ -249,8 +261,11 @@ async fn an_index_catches_up_and_answers_by_every_word() {
         scanned(dir.path(), |r| r.label_after.starts_with("CONF"))
     );
     let by = Query {
-        tenant: "acme".into(),
-        execution: "e-1".into(),
+        filter: audit::Filter {
+            tenant: "acme".into(),
+            execution: "e-1".into(),
+            ..audit::Filter::default()
+        },
         ..Query::default()
     };
     assert_eq!(
@@ -258,9 +273,12 @@ async fn an_index_catches_up_and_answers_by_every_word() {
         scanned(dir.path(), |r| r.action == "server.state")
     );
     let by = Query {
-        verdict: "permitted".into(),
-        user: "ann".into(),
-        agent: "claude-code".into(),
+        filter: audit::Filter {
+            verdict: "permitted".into(),
+            user: "ann".into(),
+            agent: "claude-code".into(),
+            ..audit::Filter::default()
+        },
         ..Query::default()
     };
     assert_eq!(
@@ -272,7 +290,10 @@ async fn an_index_catches_up_and_answers_by_every_word() {
         seqs(
             &mut index,
             Query {
-                caller: "nobody".into(),
+                filter: audit::Filter {
+                    caller: "nobody".into(),
+                    ..audit::Filter::default()
+                },
                 ..Query::default()
             }
         )
@@ -357,7 +378,10 @@ async fn another_ledger_is_noticed_and_the_index_made_anew() {
             (scanned(dir.path(), |_| true).len() as u64, life > 0)
         );
         let mine = Query {
-            caller: (*caller).to_owned(),
+            filter: audit::Filter {
+                caller: (*caller).to_owned(),
+                ..audit::Filter::default()
+            },
             ..Query::default()
         };
         assert_eq!(seqs(&mut index, mine).await.len(), 20);
@@ -367,7 +391,10 @@ async fn another_ledger_is_noticed_and_the_index_made_anew() {
         seqs(
             &mut index,
             Query {
-                caller: "c-1".into(),
+                filter: audit::Filter {
+                    caller: "c-1".into(),
+                    ..audit::Filter::default()
+                },
                 ..Query::default()
             }
         )
@@ -411,7 +438,10 @@ async fn an_index_can_be_lost_damaged_or_of_another_version() {
             .unwrap();
         index.catch_up().await.unwrap();
         let mine = Query {
-            caller: "c-1".into(),
+            filter: audit::Filter {
+                caller: "c-1".into(),
+                ..audit::Filter::default()
+            },
             ..Query::default()
         };
         assert_eq!(seqs(&mut index, mine).await.len(), 20, "{damage}");
@@ -459,7 +489,16 @@ proptest! {
                 let (caller, tool) = (text("c", caller, 4), text("t", tool, 3));
                 let verdict = ["permitted", "refused", ""][verdict];
                 let fits = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
-                let query = Query { caller: caller.clone(), tool: tool.clone(), verdict: verdict.to_owned(), all: true, ..Query::default() };
+                let query = Query {
+filter: audit::Filter {
+caller: caller.clone(),
+tool: tool.clone(),
+verdict: verdict.to_owned(),
+..audit::Filter::default()
+},
+all: true,
+..Query::default()
+};
                 let wanted = scanned(dir.path(), |r| fits(&caller, &r.caller) && fits(&tool, &r.tool) && fits(verdict, &r.verdict));
                 assert_eq!(seqs(&mut index, query).await, wanted);
             }
@@ -482,25 +521,40 @@ async fn a_call_without_a_known_end_is_found_by_its_intent() {
     let mut index = opened(dir.path()).await;
     let text = str::to_owned;
     let unknown = Query {
-        verdict: text("indeterminate"),
+        filter: audit::Filter {
+            verdict: text("indeterminate"),
+            ..audit::Filter::default()
+        },
         ..Query::default()
     };
     for query in [
         Query {
-            tool: text("search"),
+            filter: audit::Filter {
+                tool: text("search"),
+                ..audit::Filter::default()
+            },
             ..unknown.clone()
         },
         Query {
-            caller: text("cred-1"),
+            filter: audit::Filter {
+                caller: text("cred-1"),
+                ..audit::Filter::default()
+            },
             ..unknown.clone()
         },
         Query {
-            server: text("github"),
-            level: text("CONFIDENTIAL"),
+            filter: audit::Filter {
+                server: text("github"),
+                level: text("CONFIDENTIAL"),
+                ..audit::Filter::default()
+            },
             ..unknown.clone()
         },
         Query {
-            tool: text("search"),
+            filter: audit::Filter {
+                tool: text("search"),
+                ..audit::Filter::default()
+            },
             ..Query::default()
         },
     ] {
@@ -510,7 +564,10 @@ async fn a_call_without_a_known_end_is_found_by_its_intent() {
         seqs(
             &mut index,
             Query {
-                tool: text("other"),
+                filter: audit::Filter {
+                    tool: text("other"),
+                    ..audit::Filter::default()
+                },
                 ..unknown
             }
         )

@@ -14,42 +14,64 @@ Examples:
   portcullis audit query --level RESTRICTED --since 2026-11-01 --until 2026-12-01 --json
   portcullis audit query --lineage 19a8c-17   what may have influenced that call";
 
+macro_rules! draw_conditions {
+    ([] $({ $name:ident $kind:ident $asked:literal $what:literal })*) => {
+        /// Conditions on records; all of them must hold.
+        #[derive(Debug, Args)]
+        pub struct Conditions {
+            /// Only this kind of record: intent, outcome, refusal or change
+            #[arg(long, value_parser = |text: &str| condition("kind", text))]
+            pub kind: Option<String>,
+            /// Only where the session had reached this level
+            #[arg(long, value_parser = |text: &str| condition("level", text))]
+            pub level: Option<String>,
+            $(
+                #[arg(long, help = $asked, value_parser = |text: &str| condition(stringify!($name), text))]
+                pub $name: Option<String>,
+            )*
+        }
+
+        impl Conditions {
+            /// The conditions in the words of the operator interface.
+            pub fn query(&self) -> api::RecordsQuery {
+                api::RecordsQuery {
+                    kind: self.kind.clone(),
+                    level: self.level.clone(),
+                    $($name: self.$name.clone(),)*
+                    ..api::RecordsQuery::default()
+                }
+            }
+        }
+    };
+}
+vocab::record_columns!(asked => draw_conditions []);
+
+/// What a condition may be, where only some words can hold, in the spelling of records.
+pub(crate) fn condition(name: &str, text: &str) -> Result<String, String> {
+    match name {
+        "kind" => one_of(text, &["intent", "outcome", "refusal", "change"]),
+        "verdict" => {
+            const VERDICTS: [&str; 6] = [
+                "permitted",
+                "refused",
+                "failed",
+                "cancelled",
+                "indeterminate",
+                "abandoned",
+            ];
+            one_of(text, &VERDICTS)
+        }
+        "effect" => one_of(text, &["read", "consequential"]),
+        "level" => level(text).map(|level| level.to_string()),
+        _ => Ok(text.to_owned()),
+    }
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = QUERY_EXAMPLES)]
 pub struct AuditQuery {
-    /// Only this caller: a credential's id or name
-    #[arg(long, value_name = "CALLER")]
-    pub caller: Option<String>,
-    /// Only this person
-    #[arg(long, value_name = "USER")]
-    pub user: Option<String>,
-    /// Only this agent
-    #[arg(long, value_name = "AGENT")]
-    pub agent: Option<String>,
-    /// Only this tenant
-    #[arg(long, value_name = "TENANT")]
-    pub tenant: Option<String>,
-    /// Only this server
-    #[arg(long, value_name = "ID")]
-    pub server: Option<String>,
-    /// Only this tool, by the server's own name for it
-    #[arg(long, value_name = "TOOL")]
-    pub tool: Option<String>,
-    /// Only this verdict: permitted, refused, failed, cancelled, indeterminate or abandoned
-    #[arg(long, value_name = "VERDICT", value_parser = verdict)]
-    pub verdict: Option<String>,
-    /// Only this code of a refusal or failure
-    #[arg(long, value_name = "CODE")]
-    pub violation: Option<String>,
-    /// Only where the session had reached this level
-    #[arg(long, value_name = "LEVEL", value_parser = level)]
-    pub level: Option<vocab::Level>,
-    /// Only this kind of record: intent, outcome, refusal or change; without it, calls
-    #[arg(long, value_name = "KIND", value_parser = kind)]
-    pub kind: Option<String>,
-    /// Only this action, such as tools/call or config.applied
-    #[arg(long, value_name = "ACTION")]
-    pub action: Option<String>,
+    #[command(flatten)]
+    pub conditions: Conditions,
     /// From then on: 30m, 2h or 7d ago, or a date or time
     #[arg(long, value_name = "TIME", value_parser = When::checked)]
     pub since: Option<String>,
@@ -59,12 +81,6 @@ pub struct AuditQuery {
     /// A call, and every call whose result may have influenced it
     #[arg(long, value_name = "CALL")]
     pub lineage: Option<String>,
-    /// Only this session
-    #[arg(long, value_name = "SESSION")]
-    pub session: Option<String>,
-    /// Only this execution
-    #[arg(long, value_name = "EXECUTION")]
-    pub execution: Option<String>,
     /// Show everything: changes, and intents whose outcome is known
     #[arg(long)]
     pub all: bool,
@@ -143,24 +159,6 @@ pub struct AuditRetain {
     /// Say what would be removed, and remove nothing
     #[arg(long)]
     pub dry_run: bool,
-}
-
-pub(crate) fn verdict(text: &str) -> Result<String, String> {
-    one_of(
-        text,
-        &[
-            "permitted",
-            "refused",
-            "failed",
-            "cancelled",
-            "indeterminate",
-            "abandoned",
-        ],
-    )
-}
-
-pub(crate) fn kind(text: &str) -> Result<String, String> {
-    one_of(text, &["intent", "outcome", "refusal", "change"])
 }
 
 /// A family of events; the set is closed.

@@ -28,15 +28,19 @@ pub(super) fn run(
             home.index_file().display()
         );
     }
-    if let (true, Some(given)) = (found.records.is_empty(), &args.caller) {
+    if let (true, Some(given)) = (found.records.is_empty(), &args.conditions.caller) {
+        let caller = query.filter.caller.clone();
         let by_caller = Query {
-            caller: query.caller.clone(),
+            filter: audit::Filter {
+                caller,
+                ..audit::Filter::default()
+            },
             all: true,
             limit: 1,
             ..Query::default()
         };
-        let is_known =
-            names.knows(&query.caller) || !from_files::find(home, &by_caller)?.0.records.is_empty();
+        let is_known = names.knows(&query.filter.caller)
+            || !from_files::find(home, &by_caller)?.0.records.is_empty();
         if !is_known {
             let said = format!(
                 "there is no caller `{given}`; `portcullis token list` shows the credentials"
@@ -75,24 +79,11 @@ pub(super) fn story(home: &Home, call: &str) -> Option<Vec<audit::Record>> {
 /// The question in the words of the interface.
 fn wanted(args: &args::AuditQuery) -> api::RecordsQuery {
     api::RecordsQuery {
-        caller: args.caller.clone(),
-        user: args.user.clone(),
-        agent: args.agent.clone(),
-        tenant: args.tenant.clone(),
-        server: args.server.clone(),
-        tool: args.tool.clone(),
-        verdict: args.verdict.clone(),
-        violation: args.violation.clone(),
-        level: args.level.map(|level| level.to_string()),
-        kind: args.kind.clone(),
-        action: args.action.clone(),
         since: args.since.clone(),
         until: args.until.clone(),
         lineage: args.lineage.clone(),
-        session: args.session.clone(),
-        execution: args.execution.clone(),
         all: args.all,
-        limit: None,
+        ..args.conditions.query()
     }
 }
 

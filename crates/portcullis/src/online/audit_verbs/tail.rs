@@ -2,7 +2,7 @@
 
 use std::{thread, time::Duration};
 
-use audit::{Event, EventFilter, Feed, Filter, Follow, Place, Record};
+use audit::{Event, Feed, Filter, Follow, Place, Record};
 use reports::CallerNames;
 
 use super::unreadable;
@@ -11,6 +11,7 @@ use crate::{
         Exit, args,
         style::{Paint, tame},
     },
+    from_files,
     home::Home,
     offline::{Screen, Trouble},
     tokens,
@@ -25,13 +26,13 @@ pub(super) fn run(
     home: &Home,
     screen: &mut Screen<'_>,
 ) -> Result<Exit, Trouble> {
-    if args.events || args.wanted.event.is_some() || args.wanted.family.is_some() {
+    if args.events || args.event.is_some() || args.family.is_some() {
         return events(args, home, screen);
     }
     let names = tokens::caller_names(home);
     let wanted = Filter {
         from: args.from.unwrap_or_default().seq,
-        ..records_wanted(&args.wanted, &names)
+        ..from_files::filter(&args.conditions.query(), &names)?
     };
     let mut from = wanted.from;
     let mut printer = Printer::new(names);
@@ -64,36 +65,13 @@ pub(super) fn run(
     }
 }
 
-fn records_wanted(wanted: &args::AuditWanted, names: &CallerNames) -> Filter {
-    let text = |given: &Option<String>| given.clone().unwrap_or_default();
-    Filter {
-        caller: names.id(&text(&wanted.caller)).to_owned(),
-        tool: text(&wanted.tool),
-        server: text(&wanted.server),
-        verdict: text(&wanted.verdict),
-        tenant: text(&wanted.tenant),
-        session: text(&wanted.session),
-        ..Filter::default()
-    }
-}
-
-fn events_wanted(wanted: &args::AuditWanted, names: &CallerNames) -> EventFilter {
-    let text = |given: &Option<String>| given.clone().unwrap_or_default();
-    EventFilter {
-        event: text(&wanted.event),
-        family: text(&wanted.family),
-        caller: names.id(&text(&wanted.caller)).to_owned(),
-        tool: text(&wanted.tool),
-        server: text(&wanted.server),
-        verdict: text(&wanted.verdict),
-        tenant: text(&wanted.tenant),
-        session: text(&wanted.session),
-    }
-}
-
 fn events(args: &args::AuditTail, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let names = tokens::caller_names(home);
-    let filter = events_wanted(&args.wanted, &names);
+    let filter = Filter {
+        event: args.event.clone().unwrap_or_default(),
+        family: args.family.clone().unwrap_or_default(),
+        ..from_files::filter(&args.conditions.query(), &names)?
+    };
     let mut printer = Printer::new(names);
     let from = match args.from {
         Some(from) => from,
