@@ -266,7 +266,7 @@ impl Gate {
             version: settings.terms.door.version,
             host_path: settings.worker.path,
             snapshots: settings.snapshots,
-            vault: settings.vault,
+            secrets: settings.secrets,
             pins: settings.pins,
             attempts: settings.terms.attempts,
         };

@@ -12,7 +12,7 @@ pub use callers::settings::{
 };
 pub use upstreams::settings::{
     Allow, Arrivals, Health, HealthMethod, HttpKind, ServerSpec, Standing, TargetSpec, Text,
-    ToolRule, Transport, Vault, WorkerSettings,
+    ToolRule, Transport, WorkerSettings,
 };
 
 use crate::{Credential, Pins};
@@ -72,7 +72,7 @@ pub struct Settings {
     pub snapshots: PathBuf,
     /// 32 bytes that wrap what clients carry for us.
     pub wrapper_key: [u8; 32],
-    pub vault: Vault,
+    pub secrets: Arc<dyn secrets::Store>,
     pub accounts: Accounts,
     pub rules: Rules,
     /// Sessions and approvals, kept over restarts.

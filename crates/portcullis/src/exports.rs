@@ -25,7 +25,7 @@ impl Exports {
             cursors: home.sinks(),
         };
         let outside = Outside {
-            vault: wiring::vault(home),
+            secrets: wiring::secrets(home),
             courier: Some(courier(Courier::new(wiring::courier(resolved)?))),
             clock: audit::system_clock(),
             dice: Arc::new(dice),

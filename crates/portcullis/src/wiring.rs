@@ -5,9 +5,9 @@ use std::{fs, io, path::Path, sync::Arc};
 use config::{Resolved, named_files};
 use gateway::{
     Credential, Pins,
-    settings::{Accounts, Proofs, Settings, Signing, Vault, WorkerSettings},
+    settings::{Accounts, Proofs, Settings, Signing, WorkerSettings},
 };
-use secrets::{Resolver, SecretRef, Store as _};
+use secrets::Resolver;
 use state::State;
 use vocab::Redacted;
 
@@ -36,7 +36,7 @@ pub(crate) fn settings(
         snapshots: home.state.join("catalog"),
         wrapper_key: wrapper_key(&home.state.join("seal.key"))
             .map_err(|error| format!("cannot use the sealing key: {error}"))?,
-        vault: vault(home),
+        secrets: secrets(home),
         accounts: accounts(home),
         rules: named_files::rules(resolved)?,
         state,
@@ -94,18 +94,11 @@ fn worker_of(
 }
 
 /// Resolves references at the moment they are spent, so a secret stored later is found without a restart.
-pub(crate) fn vault(home: &Home) -> Vault {
-    let resolver = Resolver::new(
+pub(crate) fn secrets(home: &Home) -> Arc<dyn secrets::Store> {
+    Arc::new(Resolver::new(
         std::env::vars(),
         secrets::Vault::in_home(home.vault(), secrets::os_entropy()),
-    );
-    Arc::new(move |reference| {
-        let reference = SecretRef::parse(reference).map_err(|error| error.to_string())?;
-        let lease = resolver
-            .lease(&reference)
-            .map_err(|error| error.to_string())?;
-        Ok(Redacted::new(lease.expose().to_owned()))
-    })
+    ))
 }
 
 /// A user's own token for a server. Looked up for every call, so an account that was connected or removed counts at once.

@@ -26,7 +26,7 @@ pub use error::SecretError;
 pub use literal::{Reason, looks_like_credential};
 pub use reference::{RefError, SecretRef};
 pub use secret::{Lease, Secret};
-pub use store::{Resolver, Store};
+pub use store::{Leasing, Resolver, Store};
 pub use vault::Vault;
 
 #[cfg(test)]

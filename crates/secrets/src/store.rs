@@ -6,10 +6,26 @@ use crate::secret::{Lease, Secret};
 use crate::vault::Vault;
 use std::collections::HashMap;
 use std::fmt;
+use std::future::ready;
+use std::pin::Pin;
+use vocab::Redacted;
+
+/// A lease on its way. A store may be a file, or far away.
+pub type Leasing<'a> = Pin<Box<dyn Future<Output = Result<Lease, SecretError>> + Send + 'a>>;
 
 /// Whatever can turn references into leases.
 pub trait Store: fmt::Debug + Send + Sync {
-    fn lease(&self, reference: &SecretRef) -> Result<Lease, SecretError>;
+    fn lease<'a>(&'a self, reference: &'a SecretRef) -> Leasing<'a>;
+}
+
+impl dyn Store {
+    /// What a reference names, for the moment in which it is spent; or why it cannot be had, in words for the operator.
+    pub async fn reveal(&self, reference: &str) -> Result<Redacted<String>, String> {
+        let reference = SecretRef::parse(reference).map_err(|error| error.to_string())?;
+        let lease = self.lease(&reference).await;
+        let lease = lease.map_err(|error| error.to_string())?;
+        Ok(Redacted::new(lease.expose().to_owned()))
+    }
 }
 
 /// The embedded store: the gate's environment as it was at start, and the vault in its home.
@@ -37,7 +53,14 @@ impl Resolver {
 }
 
 impl Store for Resolver {
-    fn lease(&self, reference: &SecretRef) -> Result<Lease, SecretError> {
+    /// The files are small and here, so the lease is ready at once.
+    fn lease<'a>(&'a self, reference: &'a SecretRef) -> Leasing<'a> {
+        Box::pin(ready(self.find(reference)))
+    }
+}
+
+impl Resolver {
+    fn find(&self, reference: &SecretRef) -> Result<Lease, SecretError> {
         let secret = match reference {
             SecretRef::Env { name } => self
                 .environment

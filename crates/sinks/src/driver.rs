@@ -119,8 +119,8 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    pub(crate) fn reveal(&self, reference: &str) -> Result<vocab::Redacted<String>, String> {
-        (self.outside.vault)(reference)
+    pub(crate) async fn reveal(&self, reference: &str) -> Result<vocab::Redacted<String>, String> {
+        self.outside.secrets.reveal(reference).await
     }
 
     /// Sends `body` and returns what came back with a status that means yes.
@@ -141,7 +141,7 @@ impl Post {
         for (name, value) in &self.headers {
             let value = match value {
                 Text::Literal(value) => vocab::Redacted::new(value.clone()),
-                Text::Secret(reference) => self.reveal(reference)?,
+                Text::Secret(reference) => self.reveal(reference).await?,
             };
             headers.push((name.clone(), value));
         }

@@ -32,9 +32,7 @@ mod webhook;
 
 pub use cursor::{BadCursor, lowest_cursor, position};
 pub use nats::NatsSpec;
-pub use settings::{
-    Address, Facility, Kind, Outside, Parcel, Receipt, Sending, Spec, Start, Text, Vault,
-};
+pub use settings::{Address, Facility, Kind, Outside, Parcel, Receipt, Sending, Spec, Start, Text};
 pub use sinks::{Sinks, Source};
 pub use status::Status;
 

@@ -107,19 +107,20 @@ impl Nats {
     }
 
     async fn connect(&self) -> Result<Context, String> {
-        let reveal = |text: &Text| match text {
+        let reveal = async |text: &Text| match text {
             Text::Literal(value) => Ok(vocab::Redacted::new(value.clone())),
-            Text::Secret(reference) => (self.outside.vault)(reference),
+            Text::Secret(reference) => self.outside.secrets.reveal(reference).await,
         };
         let mut options = ConnectOptions::new()
             .name("portcullis")
             .connection_timeout(self.timeout)
             .max_reconnects(1);
         if let Some(token) = &self.spec.token {
-            options = options.token(reveal(token)?.expose().clone());
+            options = options.token(reveal(token).await?.expose().clone());
         }
         if let Some((user, password)) = &self.spec.user {
-            options = options.user_and_password(user.clone(), reveal(password)?.expose().clone());
+            options =
+                options.user_and_password(user.clone(), reveal(password).await?.expose().clone());
         }
         for file in &self.spec.ca_files {
             options = options.add_root_certificates(file.clone());

@@ -113,9 +113,6 @@ pub enum Text {
     Secret(String),
 }
 
-/// Reveals the secret a reference names, at the moment it is spent.
-pub type Vault = Arc<dyn Fn(&str) -> Result<Redacted<String>, String> + Send + Sync>;
-
 /// One HTTP request to be made by somebody who may.
 #[derive(Debug)]
 pub struct Parcel {
@@ -138,7 +135,8 @@ pub type Sending = Pin<Box<dyn Future<Output = Result<Receipt, String>> + Send>>
 /// What the program lends to its sinks.
 #[derive(Clone)]
 pub struct Outside {
-    pub vault: Vault,
+    /// Reveals what a reference names, at the moment it is spent.
+    pub secrets: Arc<dyn secrets::Store>,
     /// Makes HTTP requests. A sink that needs it where there is none says so and waits.
     pub courier: Option<Arc<dyn Fn(Parcel) -> Sending + Send + Sync>>,
     pub clock: Clock,

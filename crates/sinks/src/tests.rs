@@ -59,7 +59,7 @@ impl Yard {
             cursors: self.dir.path().join("sinks"),
         };
         let outside = Outside {
-            vault: Arc::new(|_| Err("there are no secrets here".to_owned())),
+            secrets: Arc::new(NoSecrets),
             courier: None,
             clock: audit::system_clock(),
             dice: Arc::new(|| 0),
@@ -308,4 +308,15 @@ async fn http_without_a_courier_waits_and_says_so() {
         status.error.contains("worker") && status.lag == 1,
         "{status:?}"
     );
+}
+
+/// A store without secrets.
+#[derive(Debug)]
+struct NoSecrets;
+
+impl secrets::Store for NoSecrets {
+    fn lease<'a>(&'a self, reference: &'a secrets::SecretRef) -> secrets::Leasing<'a> {
+        let reference = reference.to_string();
+        Box::pin(async { Err(secrets::SecretError::EngineNotConfigured { reference }) })
+    }
 }

@@ -38,7 +38,7 @@ impl Webhook {
         let timestamp = ((self.post.outside.clock)().unix_ms / 1000).to_string();
         let mut headers = vec![("portcullis-timestamp".to_owned(), timestamp.clone())];
         if let Some(reference) = &self.secret {
-            let secret = self.post.reveal(reference)?;
+            let secret = self.post.reveal(reference).await?;
             headers.push((
                 "portcullis-signature".to_owned(),
                 signature(secret.expose(), &timestamp, &body),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, ops::Deref, path::PathBuf, sync::Arc, time::Duration};
 
 use policy::{Budget, Permission};
-use vocab::{Effect, Level, Redacted, ServerId};
+use vocab::{Effect, Level, ServerId};
 
 pub use callers::settings::{Access, Rate};
 
@@ -256,9 +256,6 @@ impl ServerSpec {
     }
 }
 
-/// Turns a secret reference into its value, or into a sentence that says how to provide it.
-pub type Vault = Arc<dyn Fn(&str) -> Result<Redacted<String>, String> + Send + Sync>;
-
 /// The worker's program, and what servers get of the host.
 #[derive(Clone)]
 pub struct WorkerSettings {
@@ -286,7 +283,7 @@ pub struct HubSettings {
     pub host_path: String,
     /// Where catalog snapshots rest between runs.
     pub snapshots: PathBuf,
-    pub vault: Vault,
+    pub secrets: Arc<dyn secrets::Store>,
     /// The approved definitions.
     pub pins: Arc<Pins>,
     /// Connection attempts before a server is `failed`.

@@ -1,3 +1,5 @@
+use std::task::{Context, Poll, Waker};
+
 use crate::*;
 
 const CANARY: &str = "canary-7f3a91";
@@ -11,7 +13,12 @@ fn resolver(home: &std::path::Path) -> Resolver {
 }
 
 fn lease(resolver: &Resolver, text: &str) -> Result<Lease, SecretError> {
-    resolver.lease(&SecretRef::parse(text).unwrap())
+    let reference = SecretRef::parse(text).unwrap();
+    let mut context = Context::from_waker(Waker::noop());
+    match resolver.lease(&reference).as_mut().poll(&mut context) {
+        Poll::Ready(lease) => lease,
+        Poll::Pending => panic!("what is in a file is there at once"),
+    }
 }
 
 #[test]

@@ -490,7 +490,7 @@ fn settings(home: &std::path::Path, state: state::State, signing: Signing) -> Se
         })],
         snapshots: home.join("catalog"),
         wrapper_key: [7; 32],
-        vault: Arc::new(|_| Err("no secrets here".to_owned())),
+        secrets: Arc::new(NoSecrets),
         accounts: Arc::new(|_, _| Ok(None)),
         rules: Rules {
             bundle: Arc::new(Bundle::starter("balanced").unwrap()),
@@ -509,5 +509,16 @@ fn settings(home: &std::path::Path, state: state::State, signing: Signing) -> Se
             replay: Arc::new(Replay::new(Box::new(Nowhere), Bounds::default())),
             tidy: Box::new(|_| Ok(())),
         },
+    }
+}
+
+/// A store without secrets.
+#[derive(Debug)]
+struct NoSecrets;
+
+impl secrets::Store for NoSecrets {
+    fn lease<'a>(&'a self, reference: &'a secrets::SecretRef) -> secrets::Leasing<'a> {
+        let reference = reference.to_string();
+        Box::pin(async { Err(secrets::SecretError::EngineNotConfigured { reference }) })
     }
 }

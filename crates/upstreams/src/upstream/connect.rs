@@ -75,7 +75,7 @@ pub(super) async fn connect(
         generation,
         hello: Bytes::new(),
     };
-    let request = request(hub, &spec, generation, patience)?;
+    let request = request(hub, &spec, generation, patience).await?;
     match link
         .ask_within(method::CONNECT, &request, patience + Duration::from_secs(2))
         .await
@@ -111,7 +111,7 @@ async fn start(
     };
     let mut launch = Command::new(command).args(args).path(hub.host_path());
     for (name, value) in env {
-        let value = hub.reveal(value)?;
+        let value = hub.reveal(value).await?;
         launch = launch.env(name, value.expose());
     }
     if let Some(cwd) = cwd {
@@ -143,7 +143,7 @@ async fn keep_stderr(upstream: Arc<Upstream>, stderr: std::os::fd::OwnedFd) {
     }
 }
 
-fn request(
+async fn request(
     hub: &Hub,
     spec: &ServerSpec,
     generation: u64,
@@ -170,7 +170,7 @@ fn request(
             http.str("url", url).str("kind", kind.as_str());
             let mut shown = Object::new();
             for (name, value) in headers {
-                shown.str(name, hub.reveal(value)?.expose());
+                shown.str(name, hub.reveal(value).await?.expose());
             }
             http.raw("headers", &shown.finish());
             // Those that carry the gate's own secrets never go out with a user's credential.
@@ -183,7 +183,7 @@ fn request(
                 &[b"[", names.join(&b","[..]).as_slice(), b"]"].concat(),
             );
             if let Some(bearer) = bearer {
-                http.str("bearer", hub.reveal(bearer)?.expose());
+                http.str("bearer", hub.reveal(bearer).await?.expose());
             }
             let http = http.finish();
             out.object("transport", |out| {
@@ -239,11 +239,11 @@ pub(super) async fn catalog(link: &Link, spec: &ServerSpec) -> Result<Bytes, Unl
 
 impl Hub {
     /// A literal as it is, or the secret it names.
-    pub(super) fn reveal(&self, text: &Text) -> Result<vocab::Redacted<String>, String> {
+    pub(super) async fn reveal(&self, text: &Text) -> Result<vocab::Redacted<String>, String> {
         match text {
             Text::Literal(value) => Ok(vocab::Redacted::new(value.clone())),
             Text::Secret(reference) => {
-                let value = self.vault()(reference)?;
+                let value = self.secrets().reveal(reference).await?;
                 self.hold(value.expose());
                 Ok(value)
             }

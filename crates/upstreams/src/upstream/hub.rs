@@ -32,7 +32,7 @@ use crate::{
     change::Change,
     link::{EventName, Link, Word},
     pins::Pins,
-    settings::{HubSettings, ServerSpec, Vault},
+    settings::{HubSettings, ServerSpec},
     workers::Workers,
 };
 
@@ -64,7 +64,7 @@ type ById = HashMap<ServerId, Arc<Upstream>>;
 pub struct Hub {
     workers: Arc<Workers>,
     snapshots: Snapshots,
-    vault: Vault,
+    secrets: Arc<dyn secrets::Store>,
     name: &'static str,
     version: &'static str,
     attempts: AtomicU32,
@@ -98,7 +98,7 @@ impl Hub {
         Arc::new(Self {
             workers,
             snapshots: Snapshots::new(settings.snapshots),
-            vault: settings.vault,
+            secrets: settings.secrets,
             name: settings.name,
             version: settings.version,
             attempts: AtomicU32::new(settings.attempts),
@@ -151,8 +151,8 @@ impl Hub {
         &self.ledger
     }
 
-    pub(super) fn vault(&self) -> &Vault {
-        &self.vault
+    pub(super) fn secrets(&self) -> &Arc<dyn secrets::Store> {
+        &self.secrets
     }
 
     pub fn pins(&self) -> &Arc<Pins> {

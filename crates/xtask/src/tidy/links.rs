@@ -18,7 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("state", &["audit", "flow", "vocab"]),
     ("reports", &["api", "audit", "flow", "state", "vocab"]),
     ("secrets", &["flow", "vocab", "wire"]),
-    ("sinks", &["audit", "vocab"]),
+    ("sinks", &["audit", "secrets", "vocab"]),
     ("sandbox", &[]),
     ("worker", &["sandbox", "vocab", "wire"]),
     (
@@ -30,8 +30,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "upstreams",
         &[
-            "api", "audit", "callers", "flow", "policy", "sandbox", "shape", "state", "vocab",
-            "wire",
+            "api", "audit", "callers", "flow", "policy", "sandbox", "secrets", "shape", "state",
+            "vocab", "wire",
         ],
     ),
     (
