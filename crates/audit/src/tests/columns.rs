@@ -32,7 +32,7 @@ macro_rules! draw_full {
 vocab::record_columns!(all => draw_full []);
 
 /// As the ledger wrote them before the table. New columns come after these.
-const BEFORE: &str = r#","ms":0,"time":"1970-01-01T00:00:00.000Z","kind":"outcome","call":"call","intent":7,"door":"door","action":"action","caller":"caller","session":"session","server":"server","tool":"tool","user":"user","agent":"agent","tenant":"tenant","execution":"execution","context":"context","signature":"signature","target":"target","effect":"read","definition":"definition","stage":"weigh","verdict":"permitted","violation":"violation","payload":"payload","detail":"detail","label":"label","label_after":"label_after","origins":"origins","after":"after","approval":"approval","reason":"reason","args":"args","args_bytes":7,"body":"body","result":"result","result_bytes":7,"us":7,"bundle":"bundle","policy":"policy","tree":"tree","count":7"#;
+const BEFORE: &str = r#","ms":0,"time":"1970-01-01T00:00:00.000Z","kind":"outcome","call":"call","intent":7,"door":"door","action":"action","caller":"caller","session":"session","server":"server","tool":"tool","user":"user","agent":"agent","tenant":"tenant","execution":"execution","context":"context","signature":"signature","target":"target","effect":"read","definition":"definition","stage":"Weigh","verdict":"permitted","violation":"violation","payload":"payload","detail":"detail","label":"label","label_after":"label_after","origins":"origins","after":"after","approval":"approval","reason":"reason","args":"args","args_bytes":7,"body":"body","result":"result","result_bytes":7,"us":7,"bundle":"bundle","policy":"policy","tree":"tree","count":7"#;
 
 #[test]
 fn a_record_has_the_keys_it_always_had() {
