@@ -170,7 +170,10 @@ async fn attempt(
         slots: &mut slots,
         decide,
     };
-    let Carried { raw, label } = dispatch::dispatch(permit, intent, side).await?;
+    let sent = Instant::now();
+    let carried = dispatch::dispatch(permit, intent, side).await;
+    opened.facts.server_us = u64::try_from(sent.elapsed().as_micros()).ok();
+    let Carried { raw, label } = carried?;
     let its_turn = turn(case, raw.len(), wires).await;
     let inspected = inspect::inspect(case, &received, &target, raw, budget);
     drop(its_turn);

@@ -57,6 +57,7 @@ macro_rules! record_columns {
             { policy       long    (facts _      _      ) scrubbed _                                                         "policy"     "The policies that decided, by id, with a space between." }
             { tree         long    (_     _      _      ) _        _                                                         _            "The peaks of the hash tree over all records before this one, in hex." }
             { count        number  (_     change _      ) _        _                                                         _            "How many events this record stands for, where it stands for many." }
+            { server_us    number  (facts _      _      ) _        _                                                         "server µs"  "How long the target took, in microseconds: from Dispatch to its last word, with the time its questions waited." }
         }
     };
 }

@@ -132,7 +132,12 @@ impl<'a> Call<'a> {
             }
             Stage::Absorb => self.end.map(rise).unwrap_or_default(),
             Stage::Conclude => self.end.map(concluded).unwrap_or_default(),
-            Stage::Bound | Stage::Dispatch => String::new(),
+            Stage::Dispatch => {
+                let took = self.end.and_then(|end| end.server_us);
+                took.map(|us| format!("the target took {}", duration(us)))
+                    .unwrap_or_default()
+            }
+            Stage::Bound => String::new(),
         }
     }
 }
