@@ -138,7 +138,11 @@ pub struct Review {
     pub state: String,
     pub classification: Option<String>,
     pub open_world: bool,
+    /// Why that is so; the first word says whether it is `decided`, `assumed` or `guessed`.
     pub open_world_why: String,
+    /// What a person who is asked is advised to say.
+    pub open_world_suggested: bool,
+    pub open_world_suggested_why: String,
     pub definitions: Vec<Definition>,
 }
 

@@ -22,11 +22,14 @@ mcp_servers:
     command: {program}
     args: [demo-server, notes]
     classification: CONFIDENTIAL   # what it returns is confidential, and confidential data may go to it
+    open_world: false              # you wrote the notes; without this a server's words count as a stranger's
 
   demo-web:
     command: {program}
     args: [demo-server, web]
     classification: PUBLIC         # a session that has read something confidential may not write here
+    tools:
+      post_message: {{ open_world: false }}   # what it answers are its own words; pages are anyone's
 
   # Yours. A server without a classification is connected but cannot be called.
   #
@@ -35,7 +38,7 @@ mcp_servers:
   #   args: [\"-y\", \"@modelcontextprotocol/server-github\"]
   #   env:
   #     GITHUB_PERSONAL_ACCESS_TOKEN: keychain:github-pat   # store it with: portcullis secret set github-pat
-  #   classification: CONFIDENTIAL
+  #   classification: CONFIDENTIAL   # strangers write issues: it stays open, `open_world: true`
   #   tools:
   #     delete_repository: blocked
   #

@@ -15,7 +15,7 @@ mod entry;
 mod keys;
 mod verify;
 
-pub use keys::{Changes, edit_server, set_effect, set_open_world};
+pub use keys::{Changes, edit_server, set_effect, set_open_world, set_tool_open_world};
 
 pub use entry::{NewServer, NewTransport, scalar as yaml_scalar};
 
@@ -80,6 +80,11 @@ pub fn set_enabled(text: &str, id: &str, enabled: bool) -> Result<String, EditEr
 
 pub fn set_classification(text: &str, id: &str, level: Level) -> Result<String, EditError> {
     set(text, id, "classification", level.as_str())
+}
+
+/// Sets the most secret data that may be sent to a server.
+pub fn set_accepts(text: &str, id: &str, level: Level) -> Result<String, EditError> {
+    set(text, id, "accepts", level.as_str())
 }
 
 /// Writes why a server is blocked, or lets it be used again.

@@ -361,6 +361,12 @@ pub static TOOL_RULE: &[Key] = &[
          tool was pinned. What the server says of itself is never believed.",
     ),
     key(
+        "open_world",
+        Kind::Flag,
+        "",
+        "Whether what this tool returns may have been written by strangers. Without it, as for its server.",
+    ),
+    key(
         "requires_user_auth",
         Kind::Flag,
         "false",

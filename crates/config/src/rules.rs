@@ -191,6 +191,10 @@ impl Rule<'_> {
                 .written("effect")
                 .and_then(|text| text.parse().ok())
                 .or(default.effect),
+            open_world: fields
+                .node("open_world")
+                .and_then(Node::flag)
+                .or(default.open_world),
             requires_user_auth: fields
                 .node("requires_user_auth")
                 .and_then(Node::flag)

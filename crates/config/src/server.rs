@@ -36,6 +36,7 @@ pub static SERVER: &[Key] = &[
     HEADERS,
     BEARER,
     CLASSIFICATION,
+    ACCEPTS,
     BLOCKED,
     ENABLED,
     ACCESS,
@@ -80,6 +81,7 @@ pub static LISTED_SERVER: &[Key] = &[
     HEADERS,
     BEARER,
     CLASSIFICATION,
+    ACCEPTS,
     BLOCKED,
     ENABLED,
     ACCESS,
@@ -161,8 +163,15 @@ const CLASSIFICATION: Key = key(
     "classification",
     Kind::Choice(LEVELS),
     "",
-    "How secret what this server returns is, and the most secret data that may be sent to it. A server without one is UNTRUSTED: it \
+    "How secret what this server returns is and, unless `accepts` says otherwise, the most secret data that may be sent to it. A server without one is UNTRUSTED: it \
      is connected and shown, and none of its tools can be called.",
+);
+const ACCEPTS: Key = key(
+    "accepts",
+    Kind::Choice(LEVELS),
+    "",
+    "The most secret data that may be sent to this server, where that is not its `classification`: a service that may be told more than its \
+     results are worth, or less.",
 );
 const ENABLED: Key = key(
     "enabled",
@@ -208,7 +217,7 @@ const OPEN_WORLD: Key = key(
     Kind::Flag,
     "",
     "Whether what this server returns may have been written by strangers, as web pages, mail and issues are. `true` makes a session \
-     that reads from it untrusted. Without it, a server counts as such when one of its tools takes an address to read from.",
+     that reads from it untrusted. Without it, a server counts as such until a person says `false`.",
 );
 const INJECTION_SCAN: Key = key(
     "injection_scan",
@@ -312,6 +321,7 @@ pub(super) fn lower(
         classification: fields
             .written("classification")
             .and_then(|text| text.parse().ok()),
+        accepts: fields.written("accepts").and_then(|text| text.parse().ok()),
         blocked,
         standing,
         access: rules::server_access(fields, &path, findings),

@@ -141,6 +141,8 @@ pub struct Facts<'a> {
     pub is_named: bool,
     pub account: Account<'a>,
     pub meter: &'a dyn Meter,
+    /// The most secret data the server takes, where that is not its level.
+    pub accepts: Option<Level>,
     pub effect: Effect,
     pub influence: Influence,
     /// The arguments, if any were sent.

@@ -197,7 +197,7 @@ pub fn weigh(
 ) -> Result<Weighed, Violation> {
     let server = facts.server;
     let ceiling = match facts.state {
-        ServerState::Classified(level) => level,
+        ServerState::Classified(level) => facts.accepts.unwrap_or(level),
         ServerState::Untrusted | ServerState::Blocked(_) | ServerState::Disabled => Level::Public,
     };
     let inner = against(ceiling).map_err(|refused| {
@@ -206,7 +206,7 @@ pub fn weigh(
             Rule::WouldViolateWriteDown,
             format!("the session's label is {session} and server `{server}` takes at most {ceiling}; a server of level {} or higher, or a session that has not seen such data (`portcullis session reset` begins one), would be allowed", session.secrecy),
         )
-        .with_hint(format!("this session has seen {} data and `{server}` is {ceiling}, so nothing may be sent there", session.secrecy))
+        .with_hint(format!("this session has seen {} data and `{server}` {} {ceiling}, so nothing may be sent there", session.secrecy, if facts.accepts.is_some() { "accepts at most" } else { "is" }))
     })?;
     let is_untrusted = inner.before().integrity == Integrity::Untrusted;
     if is_untrusted {

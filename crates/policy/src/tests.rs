@@ -29,6 +29,7 @@ fn facts(server: &ServerId) -> Facts<'_> {
         is_named: false,
         account: Account::Shared,
         meter: &Unmetered,
+        accepts: None,
         effect: Effect::Read,
         influence: Influence::Ask,
         arguments: None,
@@ -360,6 +361,28 @@ fn write_down_is_refused_over_the_whole_lattice() {
                 "{session} to {server}"
             );
         }
+    }
+}
+
+#[test]
+fn what_a_server_accepts_is_not_what_it_gives() {
+    let id = id();
+    for (session, accepts) in [
+        (Level::Confidential, Level::Confidential),
+        (Level::Internal, Level::Public),
+        (Level::Restricted, Level::Confidential),
+    ] {
+        let facts = Facts {
+            state: ServerState::Classified(Level::Internal),
+            accepts: Some(accepts),
+            ..facts(&id)
+        };
+        let refused = rule(weighed(&facts, Mark::trusted(session)));
+        assert_eq!(
+            refused,
+            (session > accepts).then_some(Rule::WouldViolateWriteDown),
+            "{session} where {accepts} is accepted"
+        );
     }
 }
 

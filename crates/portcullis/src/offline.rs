@@ -26,6 +26,7 @@ pub(crate) mod recorded;
 pub(crate) mod secret_verbs;
 pub(crate) mod server_verbs;
 pub(crate) mod token_verbs;
+pub(crate) mod upgrade_verbs;
 
 pub(crate) use config_verbs::explain;
 pub(crate) use record::os_user;

@@ -236,6 +236,13 @@ async fn greet(
     for warning in &prepared.resolved.warnings {
         writeln!(screen.out, "  WARNING  {}", warning.what)?;
     }
+    let guesses = gate.pins().undecided(&prepared.resolved.servers).len();
+    if guesses > 0 {
+        writeln!(
+            screen.out,
+            "  WARNING  {guesses} things rest on a guess of an earlier version: portcullis upgrade check"
+        )?;
+    }
     writeln!(screen.out, "{}", confinement(gate).await)?;
     if !up.no_snippets {
         writeln!(screen.out, "{}", next_steps(prepared))?;

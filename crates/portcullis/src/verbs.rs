@@ -26,6 +26,7 @@ pub(crate) fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Result<Exi
         Verb::Call(args) => online::call::run(args, home, screen),
         Verb::Status(args) => online::status(args, home, screen),
         Verb::Doctor => online::doctor::run(home, screen),
+        Verb::Upgrade(verb) => offline::upgrade_verbs::run(verb, home, screen),
         Verb::Demo(args) => online::demo::run(args, home, screen),
         Verb::Approvals(verb) => online::decide::approvals(verb, home, screen),
         Verb::Session(verb) => online::decide::session(verb, home, screen),

@@ -14,7 +14,7 @@ mod tests;
 use serde_json::Value;
 use wire::{Json, Limits};
 
-pub use infer::{infer_effect, infer_open_world};
+pub use infer::{infer_effect, shows_others_words, takes_address};
 pub use suspect::suspicions;
 
 /// Definitions come from a catalog whose texts are smaller.

@@ -124,7 +124,7 @@ impl Check {
             Self::ToolRate => refuse_if(tool.calls_left == Some(0), "RateLimitExceeded"),
             Self::WriteDown => refuse_if(
                 server
-                    .classification
+                    .ceiling()
                     .is_some_and(|ceiling| call.secrecy > ceiling),
                 "WouldViolateWriteDown",
             ),

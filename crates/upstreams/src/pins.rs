@@ -9,8 +9,9 @@
 
 mod file;
 mod review;
+mod undecided;
 
-pub use review::why_open_world;
+pub use undecided::Undecided;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -22,7 +23,7 @@ use std::{
 use api::Problem;
 use arc_swap::ArcSwap;
 use audit::{Change, Ledger};
-use shape::definition::{Comparison, Verdict, compare, infer_effect, infer_open_world};
+use shape::definition::{Comparison, Verdict, compare, infer_effect, takes_address};
 use vocab::{Effect, ServerId};
 use wire::Json;
 
@@ -51,12 +52,12 @@ struct Pin {
     quarantined: Option<String>,
     definition: Vec<u8>,
     /// An earlier definition took addresses, and nobody has approved since that this one does not.
-    was_open_world: bool,
+    took_address: bool,
 }
 
 impl Pin {
-    fn is_open_world(&self) -> bool {
-        self.was_open_world || infer_open_world(reparse(&self.definition))
+    fn takes_address(&self) -> bool {
+        self.took_address || takes_address(reparse(&self.definition))
     }
 }
 
@@ -67,6 +68,8 @@ type ServerPins = BTreeMap<Key, Pin>;
 struct Lock {
     servers: BTreeMap<ServerId, ServerPins>,
     looks: BTreeMap<ServerId, Look>,
+    /// Servers that were approved when whether strangers write their results was guessed. They keep the guess until a person says.
+    guessed_open: BTreeSet<ServerId>,
 }
 
 /// What else was there when a person approved a server: what it could do, and the digests of the resources it listed. Their names are
@@ -209,10 +212,15 @@ impl Pins {
     }
 
     /// Whether any approved tool of a server takes addresses, listed now or not.
-    pub fn has_open_world(&self, server: &ServerId) -> bool {
+    pub fn takes_address(&self, server: &ServerId) -> bool {
         let lock = self.lock.load();
         let mut pins = lock.servers.get(server).into_iter().flatten();
-        pins.any(|((kind, _), pin)| *kind == Kind::Tool && pin.is_open_world())
+        pins.any(|((kind, _), pin)| *kind == Kind::Tool && pin.takes_address())
+    }
+
+    /// Whether this server was approved when its openness was guessed.
+    pub(crate) fn is_guessed_open(&self, server: &ServerId) -> bool {
+        self.lock.load().guessed_open.contains(server)
     }
 
     /// Whether anything was ever decided about what this server shows.
@@ -461,10 +469,11 @@ pub struct Who<'a> {
 fn pinned(kind: Kind, name: &str, definition: &Definition, effect: Option<Effect>) -> Pin {
     Pin {
         digest: definition.digest().to_owned(),
-        effect: (kind == Kind::Tool).then(|| effect.unwrap_or_else(|| infer_effect(name))),
+        effect: (kind == Kind::Tool)
+            .then(|| effect.unwrap_or_else(|| infer_effect(name, definition.takes_address()))),
         quarantined: None,
         definition: definition.canonical(),
-        was_open_world: false,
+        took_address: false,
     }
 }
 
@@ -565,7 +574,7 @@ fn plan<'a>(
         );
         // Accepting less is no word on whose words come back.
         let narrowed = Pin {
-            was_open_world: pin.is_open_world(),
+            took_address: pin.takes_address(),
             ..pinned(kind, name, definition, pin.effect)
         };
         return planned("definition.accepted", detail, Some(narrowed));

@@ -99,6 +99,8 @@ pub struct ToolRule {
     pub rate: Option<Rate>,
     /// `None`: as the lock file says.
     pub effect: Option<Effect>,
+    /// Whether its results come from outside our trust. `None`: as those of its server.
+    pub open_world: Option<bool>,
     /// Called with the user's own credential for the server, never with the gate's.
     pub requires_user_auth: bool,
 }
@@ -115,8 +117,10 @@ pub enum Arrivals {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetSpec {
     pub id: ServerId,
-    /// The most secret data it takes. A server's results carry it too.
+    /// What its results carry.
     pub classification: Option<Level>,
+    /// The most secret data it takes. `None`: as its results carry.
+    pub accepts: Option<Level>,
     /// Why it is BLOCKED; beats its classification.
     pub blocked: Option<String>,
     pub standing: Standing,
@@ -139,6 +143,7 @@ impl TargetSpec {
         Self {
             id,
             classification: None,
+            accepts: None,
             blocked: None,
             standing: Standing::Enabled,
             budget,
@@ -162,6 +167,12 @@ impl TargetSpec {
     pub fn approved(&self) -> Option<Level> {
         self.classification
             .filter(|_| self.blocked.is_none() && self.standing != Standing::Disabled)
+    }
+
+    /// The most secret data that may be sent to it.
+    #[must_use]
+    pub fn ceiling(&self) -> Level {
+        self.accepts.or(self.classification).unwrap_or_default()
     }
 
     /// What stands between a call and this target.
@@ -193,7 +204,7 @@ pub struct ServerSpec {
     pub transport: Transport,
     /// How long one attempt to connect may take. `None`: as is usual for its kind.
     pub connect_timeout: Option<Duration>,
-    /// Whether its results come from outside our trust. `None`: inferred from its approved definitions.
+    /// Whether its results come from outside our trust. `None`: nobody has said, so they do.
     pub open_world: Option<bool>,
     pub new_definitions: Arrivals,
     pub narrowed_definitions: Arrivals,

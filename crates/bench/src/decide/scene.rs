@@ -193,6 +193,7 @@ impl<'a> Call<'a> {
             is_named: true,
             account: Account::Connected("alice"),
             meter: &Unmetered,
+            accepts: None,
             effect: Effect::Consequential,
             influence: Influence::Ask,
             arguments: Some(self.arguments),

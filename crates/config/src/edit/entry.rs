@@ -10,6 +10,8 @@ pub struct NewServer {
     pub id: String,
     pub transport: NewTransport,
     pub classification: Option<Level>,
+    pub accepts: Option<Level>,
+    pub open_world: Option<bool>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +95,11 @@ impl NewServer {
         lines.extend(
             self.classification
                 .map(|level| format!("classification: {level}")),
+        );
+        lines.extend(self.accepts.map(|level| format!("accepts: {level}")));
+        lines.extend(
+            self.open_world
+                .map(|is_open| format!("open_world: {is_open}")),
         );
         lines
     }

@@ -105,7 +105,7 @@ fn put(text: &str, id: &str, key: &str, value: &str) -> Result<String, EditError
         .map(|edited| source.with_mark(edited))
 }
 
-/// Whether strangers can write what a server returns; `None` lets the gate guess.
+/// Whether strangers can write what a server returns; `None` leaves it open.
 pub fn set_open_world(text: &str, id: &str, value: Option<bool>) -> Result<String, EditError> {
     match value {
         Some(value) => set(text, id, "open_world", if value { "true" } else { "false" }),
@@ -115,15 +115,36 @@ pub fn set_open_world(text: &str, id: &str, value: Option<bool>) -> Result<Strin
 
 /// Says what calling one tool does.
 pub fn set_effect(text: &str, id: &str, tool: &str, effect: Effect) -> Result<String, EditError> {
+    set_of_tool(text, id, tool, "effect", effect.as_str())
+}
+
+/// Says whether strangers can write what one tool returns.
+pub fn set_tool_open_world(
+    text: &str,
+    id: &str,
+    tool: &str,
+    is_open: bool,
+) -> Result<String, EditError> {
+    let word = if is_open { "true" } else { "false" };
+    set_of_tool(text, id, tool, "open_world", word)
+}
+
+/// Sets one key of a tool's rule.
+fn set_of_tool(
+    text: &str,
+    id: &str,
+    tool: &str,
+    key: &str,
+    word: &str,
+) -> Result<String, EditError> {
     let source = Source::read(text)?;
     let entry = source.find(id)?;
-    let word = effect.as_str();
     let name = quoted(tool);
     let Some(tools) = entry.node.get("tools").filter(|tools| !tools.is_null()) else {
         let edited = source.insert_key(
             &entry,
             "tools",
-            &format!("{{ {name}: {{ effect: {word} }} }}"),
+            &format!("{{ {name}: {{ {key}: {word} }} }}"),
         )?;
         verify::only_entry_changed(&source, &edited, id)?;
         return Ok(source.with_mark(edited));
@@ -139,8 +160,8 @@ pub fn set_effect(text: &str, id: &str, tool: &str, effect: Effect) -> Result<St
     };
     let edited = match tools.get(tool) {
         None if tools.entries().is_none() => return Err(style()),
-        None => source.insert_key(&within, &name, &format!("{{ effect: {word} }}"))?,
-        Some(rule) => match (&rule.value, rule.get("effect")) {
+        None => source.insert_key(&within, &name, &format!("{{ {key}: {word} }}"))?,
+        Some(rule) => match (&rule.value, rule.get(key)) {
             (Value::Map(_), Some(old)) if old.text().is_some() => {
                 source.splice_chars(old.place.start, old.place.end, word)
             }
@@ -155,7 +176,7 @@ pub fn set_effect(text: &str, id: &str, tool: &str, effect: Effect) -> Result<St
                         first_line,
                         indent: indent.saturating_sub(2),
                     },
-                    "effect",
+                    key,
                     word,
                 )?
             }
@@ -165,7 +186,7 @@ pub fn set_effect(text: &str, id: &str, tool: &str, effect: Effect) -> Result<St
                 .filter(|_| rule.place.line == rule.place.end_line)
             {
                 Some(permission) => {
-                    let both = format!("{{ permission: {permission}, effect: {word} }}");
+                    let both = format!("{{ permission: {permission}, {key}: {word} }}");
                     source.splice_chars(rule.place.start, rule.place.end, &both)
                 }
                 None => return Err(style()),

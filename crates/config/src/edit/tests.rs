@@ -37,6 +37,8 @@ fn stdio(id: &str) -> NewServer {
             cwd: None,
         },
         classification: Some(Level::Internal),
+        accepts: None,
+        open_world: None,
     }
 }
 
@@ -50,6 +52,8 @@ fn remote(id: &str) -> NewServer {
             headers: vec![("X-Team".into(), "core team".into())],
         },
         classification: None,
+        accepts: None,
+        open_world: None,
     }
 }
 
@@ -292,6 +296,8 @@ mod properties {
                 id: "a".into(),
                 transport: NewTransport::Stdio { command: "x".into(), args: args.clone(), env: vec![("V".into(), format!("literal:{value}"))], cwd: None },
                 classification: None,
+                accepts: None,
+                open_world: None,
             };
             let text = add_server("", &server).unwrap();
             let resolved = super::super::super::parse(std::path::Path::new("x"), &text).unwrap();

@@ -386,10 +386,18 @@ impl Admin {
             .and_then(|id| self.gate.hub().upstream(&id))
         {
             let spec = upstream.spec();
-            let (effect, source) = self.gate.pins().effect_of(&spec, &approval.target);
+            let face = upstream.face();
+            let tools = face.iter().flat_map(|face| &face.tools);
+            let now = tools
+                .filter(|tool| tool.name == approval.target)
+                .map(|tool| &*tool.definition)
+                .next();
+            let (effect, source) = self.gate.pins().effect_of(&spec, &approval.target, now);
             shown.effect = effect.as_str().to_owned();
             shown.effect_from = source.as_str().to_owned();
-            shown.open_world = Some(self.gate.catalog().is_open_world(&spec.id));
+            let said = spec.rule(&approval.target).open_world;
+            shown.open_world =
+                Some(said.unwrap_or_else(|| self.gate.catalog().is_open_world(&spec.id)));
         }
         shown
     }

@@ -161,6 +161,7 @@ impl Findings {
                 OwnedAccount::Nobody => Account::Nobody,
             },
             meter,
+            accepts: target.spec.accepts,
             effect: target.effect,
             influence,
             arguments: sent.arguments(),

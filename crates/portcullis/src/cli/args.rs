@@ -85,6 +85,9 @@ pub enum Verb {
     Status(Status),
     /// Check this machine, the configuration and what is confined
     Doctor,
+    /// See what this version would decide more carefully than an earlier one did
+    #[command(subcommand)]
+    Upgrade(Upgrade),
     /// Take a short tour: a permitted call, a refused one, an approval, the ledger
     Demo(Demo),
     /// See and answer the calls that wait for a person

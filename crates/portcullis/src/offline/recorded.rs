@@ -280,7 +280,7 @@ impl Lock {
             .filter_map(|pin| pin.get("definition"))
             .any(|definition| {
                 let text = definition.to_string();
-                shape::definition::infer_open_world(Json::checked_before(text.as_bytes()))
+                shape::definition::takes_address(Json::checked_before(text.as_bytes()))
             })
     }
 }

@@ -112,9 +112,11 @@ impl<'a> Planned<'a> {
                             .map(|(tool, effect)| format!("{tool}={effect}"));
                         format!("effect {}", effects.collect::<Vec<_>>().join(" "))
                     }
-                    args::SetWhat::OpenWorld(value) => {
-                        format!("open-world {:?}", value.value).to_lowercase()
+                    args::SetWhat::OpenWorld(said) => {
+                        let values = said.values.iter().map(ToString::to_string);
+                        format!("open-world {}", values.collect::<Vec<_>>().join(" "))
                     }
+                    args::SetWhat::Accepts(said) => format!("accepts {}", said.level),
                 };
                 Self {
                     detail,
@@ -233,14 +235,19 @@ fn set(text: &str, args: &args::SetServer) -> Result<String, EditError> {
             .try_fold(text.to_owned(), |text, (tool, effect)| {
                 edit::set_effect(&text, &args.id, tool, *effect)
             }),
-        args::SetWhat::OpenWorld(value) => {
-            let value = match value.value {
-                args::OpenWorld::True => Some(true),
-                args::OpenWorld::False => Some(false),
-                args::OpenWorld::Auto => None,
-            };
-            edit::set_open_world(text, &args.id, value)
+        args::SetWhat::OpenWorld(said) => {
+            said.values
+                .iter()
+                .try_fold(text.to_owned(), |text, value| match value {
+                    args::OpenWorld::Server(is_open) => {
+                        edit::set_open_world(&text, &args.id, *is_open)
+                    }
+                    args::OpenWorld::Tool(tool, is_open) => {
+                        edit::set_tool_open_world(&text, &args.id, tool, *is_open)
+                    }
+                })
         }
+        args::SetWhat::Accepts(said) => edit::set_accepts(text, &args.id, said.level),
     }
 }
 
@@ -290,6 +297,8 @@ pub(crate) fn new_server(args: &args::Add, classification: Option<vocab::Level>)
         id: args.id.clone(),
         transport,
         classification,
+        accepts: args.accepts,
+        open_world: args.open_world.map(|answer| answer == args::Answer::Yes),
     }
 }
 

@@ -111,7 +111,9 @@ fn configuration(home: &Home) -> Vec<Finding> {
                 "configuration",
                 format!("{} ({} servers)", file.display(), resolved.servers.len()),
             );
-            vec![servers, policies(&resolved)]
+            let mut findings = vec![servers, policies(&resolved)];
+            findings.extend(guesses(home, &resolved));
+            findings
         }
         Err(config::LoadError::Read { .. }) if !file.exists() => {
             vec![finding(
@@ -125,6 +127,23 @@ fn configuration(home: &Home) -> Vec<Finding> {
         }
         Err(error) => vec![finding(false, "configuration", error.to_string())],
     }
+}
+
+/// What an earlier version guessed and nobody has decided.
+fn guesses(home: &Home, resolved: &config::Resolved) -> Vec<Finding> {
+    let Ok(pins) = gateway::Pins::open(home.lock_file()) else {
+        return Vec::new();
+    };
+    let undecided = pins.undecided(&resolved.servers).into_iter();
+    undecided
+        .map(|one| {
+            finding(
+                false,
+                "a guess to decide",
+                format!("{}: {}", one.what, one.decide),
+            )
+        })
+        .collect()
 }
 
 fn policies(resolved: &config::Resolved) -> Finding {

@@ -62,6 +62,10 @@ pub(super) fn add(
     if is_connected {
         text.push_str(&format!("\n{}", render::offer(&review, screen.style)));
     }
+    let question = args
+        .open_world
+        .is_none()
+        .then(|| open_world_question(id, &review));
     let Some(level) = args.classification else {
         text.push_str(&format!(
             "\nNone of its tools can be called yet: portcullis servers classify {id} LEVEL\n"
@@ -74,6 +78,16 @@ pub(super) fn add(
     if !screen.json {
         screen.out.write_all(text.as_bytes())?;
         screen.out.flush()?;
+    }
+    if let Some(question) = question.filter(|_| is_connected && !args.yes)
+        && let Some(is_open) = answer_of(&question)?
+    {
+        offline::change(
+            home,
+            |text| config::edit::set_open_world(text, id, Some(is_open)),
+            || Ok(()),
+        )?;
+        line.ask(ask::Reload)?;
     }
     let approves = is_connected
         && approved(
@@ -93,6 +107,37 @@ pub(super) fn add(
     });
     screen.show(&document, &ending)?;
     Ok(exit_of(args, is_connected))
+}
+
+/// Asked once, when a server is added.
+fn open_world_question(id: &str, review: &api::Review) -> String {
+    let suggested = if review.open_world_suggested {
+        "yes"
+    } else {
+        "no"
+    };
+    format!(
+        "Can strangers write what {id} returns, as they write mail, pages and issues? An agent that has read such words asks before it acts.\n\
+         Suggested: {suggested}, {}. Without an answer they can.",
+        tame(&review.open_world_suggested_why)
+    )
+}
+
+/// A person's yes or no; without a terminal, or with neither, none.
+fn answer_of(question: &str) -> Result<Option<bool>, Trouble> {
+    if !can_ask() {
+        return Ok(None);
+    }
+    let mut terminal = io::stderr().lock();
+    write!(terminal, "\n{question} [y/n] ")?;
+    terminal.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Some(true),
+        "n" | "no" => Some(false),
+        _ => None,
+    })
 }
 
 fn state(server: Option<&api::Server>) -> &'static str {

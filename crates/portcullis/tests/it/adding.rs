@@ -116,8 +116,8 @@ async fn without_a_person_nothing_is_approved_and_what_is_odd_is_said() {
     for expected in [
         "2 tools",
         "consequential, guessed",
-        "read, guessed",
-        "takes an address",
+        "yes (assumed: nobody has said otherwise)",
+        "Suggested is true: its tool `get_page` takes an address",
         "gives orders",
         "U+200B",
         "servers approve p",
@@ -157,7 +157,7 @@ async fn a_script_says_yes_and_a_person_is_asked() {
         );
         let (code, screen) = tokio::task::spawn_blocking(move || {
             let args: Vec<&str> = args.iter().map(String::as_str).collect();
-            on_terminal(&home, &args, &[("[y/N]", answer)])
+            on_terminal(&home, &args, &[("[y/n]", ""), ("[y/N]", answer)])
         })
         .await
         .unwrap();
@@ -172,6 +172,45 @@ async fn a_script_says_yes_and_a_person_is_asked() {
             "{answer:?}: {screen}"
         );
     }
+}
+
+/// Whether strangers write what a server returns is asked once; what is not answered is taken for a yes.
+#[tokio::test]
+async fn whether_strangers_write_is_asked_once_and_a_yes_unless_somebody_says_no() {
+    let asked = |answer: Option<&'static str>, option: &'static [&'static str]| async move {
+        let yard = Yard::new().await;
+        let env = yard.env();
+        let words: Vec<String> = yard
+            .add(&env, option)
+            .iter()
+            .map(|word| (*word).to_owned())
+            .collect();
+        let home = yard.gate.home().to_owned();
+        let answers: Vec<(&str, &str)> = answer
+            .map(|answer| ("[y/n]", answer))
+            .into_iter()
+            .chain([("[y/N]", "y")])
+            .collect();
+        let (code, screen) = tokio::task::spawn_blocking(move || {
+            let args: Vec<&str> = words.iter().map(String::as_str).collect();
+            on_terminal(&home, &args, &answers)
+        })
+        .await
+        .unwrap();
+        assert_eq!(code, Some(0), "{screen}");
+        assert_eq!(answer.is_some(), screen.contains("[y/n]"), "{screen}");
+        let shown = yard.cli(&["servers", "show", "p"], 0).await.stdout;
+        let open_world = shown.lines().find(|line| line.contains("open world"));
+        open_world.unwrap().trim().to_owned()
+    };
+    assert!(asked(Some("n"), &[]).await.contains("no (decided"));
+    assert!(asked(Some("y"), &[]).await.contains("yes (decided"));
+    assert!(asked(Some(""), &[]).await.contains("yes (assumed"));
+    assert!(
+        asked(None, &["--open-world", "no"])
+            .await
+            .contains("no (decided")
+    );
 }
 
 #[tokio::test]
@@ -417,6 +456,7 @@ async fn effects_and_open_world_are_shown_with_their_source_and_can_be_said() {
         0,
     )
     .await;
+    assert_eq!(tool("get_page").await["effect"], "consequential");
     yard.cli(&["servers", "set", "p", "effect", "get_page=read"], 0)
         .await;
     assert_eq!(
@@ -431,14 +471,14 @@ async fn effects_and_open_world_are_shown_with_their_source_and_can_be_said() {
         yard.cli(&["tools", "list"], 0)
             .await
             .stdout
-            .contains("read, said by you")
+            .contains("read, decided")
     );
 
     let shown = async || yard.cli(&["servers", "show", "p"], 0).await.stdout;
     assert!(
         shown()
             .await
-            .contains("yes (guessed: its tool `get_page` takes an address)"),
+            .contains("yes (assumed: nobody has said otherwise)"),
         "{}",
         shown().await
     );
@@ -450,7 +490,16 @@ async fn effects_and_open_world_are_shown_with_their_source_and_can_be_said() {
     );
     yard.cli(&["servers", "set", "p", "open-world", "false"], 0)
         .await;
-    assert!(shown().await.contains("no (its entry says so)"));
+    assert!(shown().await.contains("no (decided: its entry says so)"));
+    yard.cli(&["servers", "set", "p", "open-world", "get_page=true"], 0)
+        .await;
+    assert_eq!(
+        (
+            tool("get_page").await["open_world"].clone(),
+            tool("add").await["open_world"].clone()
+        ),
+        (json!(true), json!(false))
+    );
     let review: Value = yard
         .gate
         .cli(&["--json", "servers", "review", "p"])
@@ -459,9 +508,9 @@ async fn effects_and_open_world_are_shown_with_their_source_and_can_be_said() {
         .json()
         .unwrap();
     assert_eq!(review["open_world"], false);
-    yard.cli(&["servers", "set", "p", "open-world", "auto"], 0)
+    yard.cli(&["servers", "set", "p", "open-world", "unsaid"], 0)
         .await;
-    assert!(shown().await.contains("yes (guessed"));
+    assert!(shown().await.contains("yes (assumed"));
     assert!(
         shown().await.contains("SEEN=…") && !shown().await.contains(&env),
         "values of variables are not shown"

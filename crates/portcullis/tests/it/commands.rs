@@ -34,6 +34,8 @@ async fn servers_are_added_listed_disabled_enabled_and_removed() {
                 &fixture.url(),
                 "--classification",
                 "PUBLIC",
+                "--open-world",
+                "no",
                 "--yes",
             ])
             .await
@@ -51,6 +53,8 @@ async fn servers_are_added_listed_disabled_enabled_and_removed() {
         "A=b",
         "--classification",
         "INTERNAL",
+        "--open-world",
+        "no",
         "--",
         "--stdio",
     ];

@@ -198,30 +198,101 @@ const ADDRESSES: [&str; 12] = [
     "webpage", "website",
 ];
 
-/// The effect class of a tool that nobody has said anything about. Only a name that says "read" and nothing else makes it one.
+/// Words for what other people write or send.
+const OTHERS_WORDS: &[&str] = &[
+    "article",
+    "articles",
+    "browse",
+    "browser",
+    "calendar",
+    "channel",
+    "channels",
+    "chat",
+    "comment",
+    "comments",
+    "contact",
+    "contacts",
+    "conversation",
+    "discussion",
+    "document",
+    "documents",
+    "drive",
+    "email",
+    "emails",
+    "event",
+    "events",
+    "feed",
+    "feedback",
+    "file",
+    "files",
+    "forum",
+    "inbox",
+    "invitation",
+    "invitations",
+    "issue",
+    "issues",
+    "mail",
+    "mails",
+    "message",
+    "messages",
+    "news",
+    "page",
+    "pages",
+    "post",
+    "posts",
+    "pull",
+    "repository",
+    "review",
+    "reviews",
+    "search",
+    "slack",
+    "thread",
+    "threads",
+    "ticket",
+    "tickets",
+    "transaction",
+    "transactions",
+    "tweet",
+    "tweets",
+    "web",
+    "webpage",
+    "website",
+    "wiki",
+];
+
+/// The effect class of a tool that nobody has said anything about. Only a name that says "read" and nothing else makes it one, and no
+/// tool that takes an address: to fetch from an address is to tell its owner something.
 #[must_use]
-pub fn infer_effect(tool_name: &str) -> Effect {
+pub fn infer_effect(tool_name: &str, takes_address: bool) -> Effect {
     let words = words(tool_name);
     let any = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     let reads = |word: Option<&String>| word.is_some_and(|word| READS.contains(&word.as_str()));
     let begins = reads(words.first()) && !any(ACTS);
     let ends = reads(words.last()) && !any(ACTS) && !any(ACTS_OR_THINGS);
-    if begins || ends {
+    if (begins || ends) && !takes_address {
         Effect::Read
     } else {
         Effect::Consequential
     }
 }
 
-/// Whether a tool takes an address, so that what it returns may come from anywhere.
+/// Whether a tool takes an address in the world outside.
 #[must_use]
-pub fn infer_open_world(definition: Json<'_>) -> bool {
+pub fn takes_address(definition: Json<'_>) -> bool {
     definition
         .get("inputSchema")
-        .is_some_and(|schema| takes_address(schema, 64))
+        .is_some_and(|schema| names_address(schema, 64))
 }
 
-fn takes_address(schema: Json<'_>, depth: usize) -> bool {
+/// Whether a tool's name says that it shows what other people write.
+#[must_use]
+pub fn shows_others_words(tool_name: &str) -> bool {
+    words(tool_name)
+        .iter()
+        .any(|word| OTHERS_WORDS.contains(&word.as_str()))
+}
+
+fn names_address(schema: Json<'_>, depth: usize) -> bool {
     if depth == 0 {
         return true;
     }
@@ -232,11 +303,11 @@ fn takes_address(schema: Json<'_>, depth: usize) -> bool {
             }),
             "properties" => value
                 .fields()
-                .any(|(name, value)| is_address(&name) || takes_address(value, depth - 1)),
+                .any(|(name, value)| is_address(&name) || names_address(value, depth - 1)),
             "enum" | "const" | "default" | "examples" => false,
-            _ => takes_address(value, depth - 1),
+            _ => names_address(value, depth - 1),
         }),
-        Kind::Array => schema.items().any(|item| takes_address(item, depth - 1)),
+        Kind::Array => schema.items().any(|item| names_address(item, depth - 1)),
         _ => false,
     }
 }

@@ -291,7 +291,7 @@ fn effects_by_name() {
         "whoami",
         "lookup",
     ] {
-        assert_eq!(infer_effect(name), Effect::Read, "{name}");
+        assert_eq!(infer_effect(name, false), Effect::Read, "{name}");
     }
     for name in [
         "create_issue",
@@ -324,15 +324,15 @@ fn effects_by_name() {
         "check_in",
         "get_and_send",
     ] {
-        assert_eq!(infer_effect(name), Effect::Consequential, "{name}");
+        assert_eq!(infer_effect(name, false), Effect::Consequential, "{name}");
     }
 }
 
 #[test]
-fn addresses_make_an_open_world() {
+fn addresses_are_found_wherever_a_schema_names_them() {
     let open = |schema: &Value| {
         let text = json!({"name": "x", "inputSchema": schema}).to_string();
-        infer_open_world(Json::parse(text.as_bytes(), LIMITS).unwrap())
+        takes_address(Json::parse(text.as_bytes(), LIMITS).unwrap())
     };
     for schema in [
         json!({"properties": {"url": {"type": "string"}}}),
@@ -353,9 +353,39 @@ fn addresses_make_an_open_world() {
     ] {
         assert!(!open(&schema), "{schema}");
     }
-    assert!(!infer_open_world(
+    assert!(!takes_address(
         Json::parse(br#"{"properties":{"url":{}}}"#, LIMITS).unwrap()
     ));
+}
+
+#[test]
+fn to_fetch_from_an_address_is_to_act() {
+    assert_eq!(infer_effect("fetch", false), Effect::Read);
+    for name in ["fetch", "get_page", "search_web", "list"] {
+        assert_eq!(infer_effect(name, true), Effect::Consequential, "{name}");
+    }
+}
+
+#[test]
+fn names_say_whether_a_tool_shows_what_others_write() {
+    for name in [
+        "search_emails",
+        "get_issue",
+        "readChannelMessages",
+        "fetch-page",
+        "list_files",
+    ] {
+        assert!(shows_others_words(name), "{name}");
+    }
+    for name in [
+        "convert_time",
+        "add",
+        "sequentialthinking",
+        "get_balance",
+        "messenger_speed",
+    ] {
+        assert!(!shows_others_words(name), "{name}");
+    }
 }
 
 /// Values small enough to be all looked at, and different enough that every keyword tells some of them apart.
@@ -573,7 +603,7 @@ proptest! {
     #[test]
     fn no_text_makes_it_panic(old in any::<Vec<u8>>(), new in any::<Vec<u8>>(), name in ".{0,30}") {
         let _comparison = compare("tool", &old, &new);
-        let _effect = infer_effect(&name);
-        let _world = infer_open_world(Json::checked_before(&old));
+        let _effect = infer_effect(&name, false);
+        let _world = takes_address(Json::checked_before(&old));
     }
 }

@@ -96,6 +96,11 @@ impl Draw {
             } else {
                 Some(self.level())
             },
+            accepts: if self.once_in(4) {
+                Some(self.level())
+            } else {
+                None
+            },
             access: self.access(8),
             calls_left: self.calls_left(),
             scans_for_injection: !self.once_in(5),

@@ -89,6 +89,7 @@ fn refusals_come_in_the_specified_order() {
         id: "mail".to_owned(),
         blocked: false,
         classification: None,
+        accepts: None,
         access: Access::default(),
         calls_left: None,
         scans_for_injection: true,

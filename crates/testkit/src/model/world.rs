@@ -63,10 +63,21 @@ pub struct ModelServer {
     pub id: String,
     pub blocked: bool,
     pub classification: Option<Level>,
+    /// What may be sent to it, where that is not its classification.
+    pub accepts: Option<Level>,
     pub access: Access,
     pub calls_left: Option<u32>,
     pub scans_for_injection: bool,
     pub tools: Vec<ModelTool>,
+}
+
+impl ModelServer {
+    /// The most that may be sent to it; nothing may be sent to one that is not classified.
+    #[must_use]
+    pub fn ceiling(&self) -> Option<Level> {
+        self.classification
+            .map(|level| self.accepts.unwrap_or(level))
+    }
 }
 
 /// What a policy decides where it applies.

@@ -173,6 +173,7 @@ impl<'a> Seen<'a> {
                 None => Account::Nobody,
             },
             meter: &self.meter,
+            accepts: server.accepts.map(level),
             effect: self.effect(),
             influence: match self.world.influence {
                 model::Influence::Off => policy::Influence::Off,
@@ -282,7 +283,7 @@ impl<'a> Seen<'a> {
                 .filter(|(check, _)| check.stage == stage)
                 .find_map(|(_, verdict)| verdict.as_ref().err())
         };
-        let ceiling = self.server.classification.map_or(Level::Public, level);
+        let ceiling = self.server.ceiling().map_or(Level::Public, level);
         let too_secret = off != "write_down" && self.session().weigh(ceiling).is_err();
         let refused = refusal(Stage::Admit)
             .or_else(|| refusal(Stage::Bound))

@@ -172,8 +172,12 @@ fn absent(
     basis: Basis<'_>,
 ) -> Target {
     let spec = &mounted.spec;
+    let definition = Arc::new(Definition::new(raw.clone()));
     let (effect, meters) = match kind {
-        Kind::Tool => (basis.effect(spec, name), basis.metered(spec, name)),
+        Kind::Tool => (
+            basis.effect(spec, name, &definition),
+            basis.metered(spec, name),
+        ),
         _ => (Effect::Read, mounted.meters.clone()),
     };
     Target {
@@ -182,11 +186,11 @@ fn absent(
         name: name.to_owned(),
         era: Some(face.era),
         header_params: headers::of_tool(reparse(raw)),
-        definition: Some(Arc::new(Definition::new(raw.clone()))),
+        definition: Some(definition),
         is_typed: reparse(raw).get(OUTPUT).is_some(),
         standing: Standing::Approved,
         effect,
-        is_open_world: mounted.is_open_world,
+        is_open_world: mounted.is_open_world_of(kind, name),
         meters,
         is_absent: true,
     }

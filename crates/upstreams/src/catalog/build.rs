@@ -19,7 +19,8 @@ use wire::write;
 
 use super::{
     About, Catalog, Face, Item, Listed, Mounted, RefusedName, Table, Target, ViewTables,
-    definition::Kind, headers, reparse,
+    definition::{Definition, Kind},
+    headers, reparse,
 };
 use crate::{
     ListKind,
@@ -39,13 +40,13 @@ pub struct Basis<'a> {
 }
 
 impl Basis<'_> {
-    /// What calling a tool does: as the operator says, then as the lock does, then by its name.
-    pub(super) fn effect(&self, spec: &ServerSpec, tool: &str) -> Effect {
+    /// What calling a tool does: as the operator says, then as the lock does, then by its name and what it takes.
+    pub(super) fn effect(&self, spec: &ServerSpec, tool: &str, definition: &Definition) -> Effect {
         let said = spec
             .rule(tool)
             .effect
             .or_else(|| self.pins.effect(&spec.id, tool));
-        said.unwrap_or_else(|| infer_effect(tool))
+        said.unwrap_or_else(|| infer_effect(tool, definition.takes_address()))
     }
 
     /// What calls of a tool count against.
@@ -56,6 +57,15 @@ impl Basis<'_> {
 }
 
 impl Mounted {
+    /// Whether what comes back from this may be anyone's words: as the operator says of the tool, or of the server.
+    pub(super) fn is_open_world_of(&self, kind: Kind, name: &str) -> bool {
+        let said = match kind {
+            Kind::Tool => self.spec.rule(name).open_world,
+            _ => None,
+        };
+        said.unwrap_or(self.is_open_world)
+    }
+
     /// What decides who sees a line of its lists.
     pub(super) fn about(&self, kind: ListKind, own: &str) -> About {
         About {
@@ -192,7 +202,7 @@ impl Catalog {
         }
         let (effect, meters) = match kind {
             Kind::Tool => (
-                basis.effect(spec, &item.name),
+                basis.effect(spec, &item.name, &item.definition),
                 basis.metered(spec, &item.name),
             ),
             _ => (Effect::Read, mounted.meters.clone()),
@@ -208,7 +218,7 @@ impl Catalog {
                 || basis.pins.declares(&spec.id, &item.name, OUTPUT),
             standing,
             effect,
-            is_open_world: mounted.is_open_world,
+            is_open_world: mounted.is_open_world_of(kind, &item.name),
             meters,
             is_absent: false,
         }))
@@ -387,18 +397,19 @@ pub(super) fn claims(rival: &ServerId, id: &ServerId, name: &str, pins: &Pins) -
     rest.is_some_and(|rest| meet(id, rival) || pins.effect(rival, rest).is_some())
 }
 
-/// As the operator says; otherwise a server any of whose tools takes addresses brings in anyone's words. Tools that were approved count
-/// whether the server lists them now or not, so that no server makes its words trusted by what it leaves out.
+/// As the operator says; otherwise a server brings in anyone's words. One that was approved when that was guessed keeps its guess: it does
+/// if any of its tools takes addresses, listed now or not, so that no server makes its words trusted by what it leaves out.
 fn is_open_world(spec: &ServerSpec, face: Option<&Face>, pins: &Pins) -> bool {
     let shows = || {
         face.is_some_and(|face| {
             face.tools
                 .iter()
-                .any(|item| item.definition.is_open_world())
+                .any(|item| item.definition.takes_address())
         })
     };
-    spec.open_world
-        .unwrap_or_else(|| shows() || pins.has_open_world(&spec.id))
+    spec.open_world.unwrap_or_else(|| {
+        !pins.is_guessed_open(&spec.id) || shows() || pins.takes_address(&spec.id)
+    })
 }
 
 /// The item with one field replaced and everything else byte for byte, the field's place included.

@@ -48,7 +48,7 @@ pub struct Definition {
     digest: String,
     input: OnceLock<Declared>,
     output: OnceLock<Declared>,
-    is_open_world: OnceLock<bool>,
+    takes_address: OnceLock<bool>,
 }
 
 impl Definition {
@@ -59,7 +59,7 @@ impl Definition {
             digest,
             input: OnceLock::new(),
             output: OnceLock::new(),
-            is_open_world: OnceLock::new(),
+            takes_address: OnceLock::new(),
         }
     }
 
@@ -84,11 +84,11 @@ impl Definition {
         self.output.get_or_init(|| self.compile("outputSchema"))
     }
 
-    /// Whether it takes addresses, so that what comes back may be anyone's words.
-    pub fn is_open_world(&self) -> bool {
+    /// Whether it takes addresses: calling it tells somebody something, and what comes back may be anyone's words.
+    pub fn takes_address(&self) -> bool {
         *self
-            .is_open_world
-            .get_or_init(|| shape::definition::infer_open_world(self.json()))
+            .takes_address
+            .get_or_init(|| shape::definition::takes_address(self.json()))
     }
 
     fn compile(&self, field: &str) -> Declared {

@@ -16,7 +16,9 @@ use crate::catalog::{
     definition::{Kind, digest},
 };
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The version in which a server's openness was guessed where nobody had said.
+const GUESSED: u32 = 1;
 const TITLE: &str = "Definitions that a person approved. Changes to them are quarantined; see `portcullis servers review`.";
 
 #[derive(Deserialize)]
@@ -29,6 +31,8 @@ struct Stored<'a> {
     servers: BTreeMap<String, BTreeMap<String, BTreeMap<String, StoredPin<'a>>>>,
     #[serde(default)]
     looks: BTreeMap<String, StoredLook>,
+    #[serde(default)]
+    guessed_open: BTreeSet<String>,
 }
 
 #[derive(Deserialize)]
@@ -46,8 +50,8 @@ struct StoredPin<'a> {
     effect: Option<String>,
     #[serde(default)]
     quarantined: Option<String>,
-    #[serde(default)]
-    was_open_world: bool,
+    #[serde(default, alias = "was_open_world")]
+    took_address: bool,
     #[serde(borrow)]
     definition: &'a RawValue,
 }
@@ -55,7 +59,7 @@ struct StoredPin<'a> {
 /// Reads the file; says what is wrong with it and where.
 pub(super) fn parse(text: &str) -> Result<Lock, String> {
     let stored: Stored<'_> = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    if stored.version != VERSION {
+    if ![GUESSED, VERSION].contains(&stored.version) {
         return Err(format!(
             "version {} is not known to this program",
             stored.version
@@ -82,8 +86,14 @@ pub(super) fn parse(text: &str) -> Result<Lock, String> {
             },
         );
     }
+    for server in &stored.guessed_open {
+        lock.guessed_open.insert(parse_id(server)?);
+    }
     for (server, kinds) in stored.servers {
         let id = parse_id(&server)?;
+        if stored.version == GUESSED && !kinds.is_empty() {
+            lock.guessed_open.insert(id.clone());
+        }
         let pins = lock.servers.entry(id).or_default();
         for (kind, named) in kinds {
             let kind = Kind::parse(&kind).ok_or_else(|| {
@@ -119,7 +129,7 @@ fn read(stored: StoredPin<'_>) -> Result<Pin, String> {
     let StoredPin {
         digest,
         quarantined,
-        was_open_world,
+        took_address,
         ..
     } = stored;
     Ok(Pin {
@@ -127,7 +137,7 @@ fn read(stored: StoredPin<'_>) -> Result<Pin, String> {
         effect,
         quarantined,
         definition,
-        was_open_world,
+        took_address,
     })
 }
 
@@ -170,7 +180,13 @@ pub(super) fn render(lock: &Lock) -> String {
         render_words(&mut out, look.resources.iter());
         out.push_str("\n    }");
     }
-    out.push_str("\n  }\n}\n");
+    out.push_str("\n  }");
+    if !lock.guessed_open.is_empty() {
+        out.push_str(",\n  \"guessed_open\": ");
+        let ids: Vec<String> = lock.guessed_open.iter().map(ToString::to_string).collect();
+        render_words(&mut out, ids.iter());
+    }
+    out.push_str("\n}\n");
     out
 }
 
@@ -191,8 +207,8 @@ fn render_pin(out: &mut String, pin: &Pin) {
     if let Some(seen) = &pin.quarantined {
         let _ = write!(out, ",\n          \"quarantined\": {}", quoted(seen));
     }
-    if pin.was_open_world {
-        out.push_str(",\n          \"was_open_world\": true");
+    if pin.took_address {
+        out.push_str(",\n          \"took_address\": true");
     }
     out.push_str(",\n          \"definition\": ");
     wire::pretty(out, Json::checked_before(&pin.definition), 10);

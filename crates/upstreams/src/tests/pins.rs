@@ -5,7 +5,7 @@ use vocab::{Level, ServerId, View};
 use super::support::{Bench, face, sight, spec};
 use crate::{
     Catalog, ListKind, Pins,
-    catalog::{Face, definition::Kind},
+    catalog::{Face, Found, Names, definition::Kind},
     pins::Who,
     settings::{Arrivals, ServerSpec},
 };
@@ -279,9 +279,54 @@ fn a_review_shows_what_changed() {
 }
 
 #[test]
+fn a_servers_words_are_a_strangers_until_a_person_says_otherwise() {
+    let bench = Bench::new();
+    let mut asked = (*spec("s", Some(Level::Public))).clone();
+    let id = ServerId::parse("s").unwrap();
+    let tools = face(r#"{"name":"add","inputSchema":{"type":"object"}}"#);
+    let mut is_open_world = |said| {
+        asked.open_world = said;
+        bench
+            .build(&[(Arc::new(asked.clone()), Some(Arc::clone(&tools)))])
+            .is_open_world(&id)
+    };
+    assert!(is_open_world(None), "nobody has said");
+    assert!(!is_open_world(Some(false)));
+    assert!(is_open_world(Some(true)));
+}
+
+#[test]
+fn what_a_person_says_of_a_tool_beats_what_holds_for_its_server() {
+    let bench = Bench::new();
+    let mut open = (*spec("s", Some(Level::Public))).clone();
+    open.open_world = Some(true);
+    let rule = crate::settings::ToolRule {
+        open_world: Some(false),
+        ..crate::settings::ToolRule::default()
+    };
+    open.rules.insert("post".to_owned(), rule);
+    let tools = face(
+        r#"{"name":"post","inputSchema":{"type":"object"}},{"name":"page","inputSchema":{"type":"object"}}"#,
+    );
+    let catalog = bench.build(&[(Arc::new(open), Some(tools))]);
+    let names = Names {
+        mount: None,
+        view: View::Double,
+        tenant: None,
+    };
+    let is_open_world = |name: &str| match catalog.tool(names, name) {
+        Found::Target(target) => target.is_open_world,
+        other => panic!("{other:?}"),
+    };
+    assert!(!is_open_world("s__post") && is_open_world("s__page"));
+}
+
+/// The guess of homes that were made before openness was asked for.
+#[test]
 fn what_takes_addresses_once_stays_open_world_until_a_person_says_otherwise() {
     let bench = Bench::new();
     let mut narrowing = (*spec("s", Some(Level::Public))).clone();
+    narrowing.open_world = None;
     narrowing.narrowed_definitions = Arrivals::Accept;
     let narrowing = Arc::new(narrowing);
     let id = ServerId::parse("s").unwrap();
@@ -293,6 +338,11 @@ fn what_takes_addresses_once_stays_open_world_until_a_person_says_otherwise() {
     let wide = r#"{"name":"fetch","inputSchema":{"type":"object","properties":{"id":{"type":"string"},"url":{"type":"string"}}}}"#;
     let narrow = r#"{"name":"fetch","inputSchema":{"type":"object","properties":{"id":{"type":"string"}},"additionalProperties":false}}"#;
     assert!(is_open_world(&face(wide)));
+    let written = fs::read_to_string(bench.lock_file()).unwrap();
+    let before = written.replace("\"version\": 2", "\"version\": 1");
+    assert_ne!(written, before);
+    fs::write(bench.lock_file(), before).unwrap();
+    bench.pins.reload().unwrap();
     assert!(is_open_world(&face("")), "it is not listed now");
     assert!(is_open_world(&face(narrow)));
     bench.pins.reload().unwrap();
@@ -309,6 +359,57 @@ fn what_takes_addresses_once_stays_open_world_until_a_person_says_otherwise() {
         .approve(&narrowing, &other, &chosen(&[]), &WHO, &bench.ledger)
         .unwrap();
     assert!(!is_open_world(&other), "a person has looked");
+}
+
+#[test]
+fn what_an_earlier_version_guessed_stays_and_is_named() {
+    let bench = Bench::new();
+    let mut before = (*spec("s", Some(Level::Public))).clone();
+    before.open_world = None;
+    let tools = face(r#"{"name":"list_mail","inputSchema":{"type":"object"}}"#);
+    let servers = [(Arc::new(before.clone()), Some(tools))];
+    drop(bench.build(&servers));
+    assert_eq!(bench.pins.undecided(std::slice::from_ref(&before)), []);
+    let now = fs::read_to_string(bench.lock_file()).unwrap();
+    let fetch = r#"{"name":"fetch","inputSchema":{"type":"object","properties":{"url":{}}}}"#;
+    let then = now.replace("\"version\": 2", "\"version\": 1");
+    fs::write(bench.lock_file(), then).unwrap();
+    bench.pins.reload().unwrap();
+    let id = ServerId::parse("s").unwrap();
+    assert!(!bench.build(&servers).is_open_world(&id), "as it was");
+    let named = bench.pins.undecided(std::slice::from_ref(&before));
+    assert_eq!(named.len(), 1);
+    assert_eq!(
+        named[0].decide,
+        "portcullis servers set s open-world true|false"
+    );
+    before.open_world = Some(false);
+    assert_eq!(
+        bench.pins.undecided(std::slice::from_ref(&before)),
+        [],
+        "a person has said"
+    );
+    // A tool whose effect was noted when fetching was only looking.
+    let mut other = (*spec("t", Some(Level::Public))).clone();
+    drop(bench.build(&[(Arc::new(other.clone()), Some(face(fetch)))]));
+    let noted = fs::read_to_string(bench.lock_file()).unwrap();
+    fs::write(
+        bench.lock_file(),
+        noted.replace("\"consequential\"", "\"read\""),
+    )
+    .unwrap();
+    bench.pins.reload().unwrap();
+    let named = bench.pins.undecided(std::slice::from_ref(&other));
+    assert_eq!(
+        named[0].decide,
+        "portcullis servers set t effect fetch=read|consequential"
+    );
+    let rule = crate::settings::ToolRule {
+        effect: Some(vocab::Effect::Read),
+        ..crate::settings::ToolRule::default()
+    };
+    other.rules.insert("fetch".to_owned(), rule);
+    assert_eq!(bench.pins.undecided(&[other]), []);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use wire::Json;
 use super::{Hub, Status, Upstream};
 use crate::{
     catalog::{Face, RefusedName, definition::Kind},
-    pins::{self, Standing},
+    pins::Standing,
     settings::{HttpKind, Transport},
 };
 
@@ -26,7 +26,15 @@ impl Hub {
                 .filter(|_| spec.approved().is_some())
                 .map_or(0, |face| self.pins().quarantined(&spec, &face));
             let is_open_world = catalog.is_open_world(&spec.id);
-            server(upstream, catalog.refused_names(), waiting, is_open_world)
+            let face = upstream.face();
+            let why = self
+                .pins()
+                .why_open_world(&spec, face.as_deref(), is_open_world);
+            api::Server {
+                open_world: Some(is_open_world),
+                open_world_why: Some(why),
+                ..server(upstream, catalog.refused_names(), waiting)
+            }
         });
         shown.collect()
     }
@@ -47,7 +55,7 @@ impl Hub {
                 let permission = spec.rule(&tool.name).permission;
                 let is_approved = pins.standing(&spec, Kind::Tool, &tool.name, &tool.definition)
                     == Standing::Approved;
-                let (effect, source) = pins.effect_of(&spec, &tool.name);
+                let (effect, source) = pins.effect_of(&spec, &tool.name, Some(&tool.definition));
                 let left_out = catalog.left_out(&spec.id, tool);
                 let may_be_shown =
                     is_approved && left_out.is_none() && permission != policy::Permission::Blocked;
@@ -59,7 +67,11 @@ impl Hub {
                     permission: permission.as_str().to_owned(),
                     effect: effect.as_str().to_owned(),
                     effect_from: source.as_str().to_owned(),
-                    open_world: Some(catalog.is_open_world(&spec.id)),
+                    open_world: Some(
+                        spec.rule(&tool.name)
+                            .open_world
+                            .unwrap_or_else(|| catalog.is_open_world(&spec.id)),
+                    ),
                     admission: spec.admission().as_str().to_owned(),
                     quarantined: is_callable && !is_approved,
                     left_out: left_out.map(str::to_owned),
@@ -71,12 +83,7 @@ impl Hub {
     }
 }
 
-fn server(
-    upstream: &Arc<Upstream>,
-    refused: &[RefusedName],
-    quarantined: usize,
-    is_open_world: bool,
-) -> api::Server {
+fn server(upstream: &Arc<Upstream>, refused: &[RefusedName], quarantined: usize) -> api::Server {
     let spec = upstream.spec();
     let status = upstream.status.borrow().clone();
     let face = upstream.face();
@@ -93,7 +100,6 @@ fn server(
     let is_program = matches!(spec.transport, Transport::Stdio { .. });
     let stderr = upstream.stderr_tail();
     let count = |pick: fn(&Face) -> usize| face.as_deref().map_or(0, pick) as u64;
-    let why = pins::why_open_world(&spec, face.as_deref(), is_open_world);
     let mut shown = api::Server {
         id: spec.id.as_str().to_owned(),
         state: ServerState::named(status.as_str()),
@@ -102,8 +108,6 @@ fn server(
         trust: spec.state().as_str().to_owned(),
         blocked: spec.blocked.clone(),
         quarantined: quarantined as u64,
-        open_world: Some(is_open_world),
-        open_world_why: Some(why),
         protocol: face
             .as_ref()
             .filter(|_| is_connected)

@@ -273,14 +273,14 @@ fn configuration(
     let command = programs.path("bench-upstream");
     let mut yaml = format!(
         "security_contexts:\n  - name: bench\n    description: what is measured\n    capabilities:\n      \
-         - tool_pattern: '*'\nmcp_servers:\n  echo:\n    url: \"{upstream}\"\n    classification: PUBLIC\n  \
-         elsewhere:\n    url: \"{elsewhere}\"\n    classification: PUBLIC\n  \
-         pipe:\n    command: \"{}\"\n    args: [stdio]\n    classification: PUBLIC\n",
+         - tool_pattern: '*'\nmcp_servers:\n  echo:\n    url: \"{upstream}\"\n    classification: PUBLIC\n    open_world: false\n  \
+         elsewhere:\n    url: \"{elsewhere}\"\n    classification: PUBLIC\n    open_world: false\n  \
+         pipe:\n    command: \"{}\"\n    args: [stdio]\n    classification: PUBLIC\n    open_world: false\n",
         command.display()
     );
     for number in SERVERS..servers {
         yaml.push_str(&format!(
-            "  other{number}:\n    url: \"{upstream}\"\n    classification: PUBLIC\n"
+            "  other{number}:\n    url: \"{upstream}\"\n    classification: PUBLIC\n    open_world: false\n"
         ));
     }
     yaml

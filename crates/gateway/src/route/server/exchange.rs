@@ -278,7 +278,7 @@ impl<'a> Exchange<'a> {
     }
 
     fn may_tell(&self) -> Result<(), Mark> {
-        let ceiling = self.target.spec.classification.unwrap_or_default();
+        let ceiling = self.target.spec.ceiling();
         let weighed = self
             .case
             .request

@@ -6,7 +6,7 @@ fn a_file_of_cases_runs_and_says_what_differs() {
     let file = r#"{"cases": [
         {"name": "reading is free", "server": "files", "target": "read_file", "effect": "read", "arguments": {"path": "/x"}, "expect": "allow"},
         {"name": "changes are asked about", "user": "alice", "server": "files", "target": "write_file", "expect": "ask", "policy": "confirm-change"},
-        {"name": "after untrusted reading", "server": "files", "target": "write_file", "label": "INTERNAL+untrusted", "expect": "ask"},
+        {"name": "after untrusted reading", "server": "files", "target": "write_file", "label": "INTERNAL+untrusted", "expect": "allow"},
         {"name": "another policy", "server": "files", "target": "write_file", "expect": "ask", "policy": "look"},
         {"name": "a prompt", "act": "get", "server": "files", "target": "greet", "level": "RESTRICTED", "expect": "allow"}
     ]}"#;
@@ -23,7 +23,7 @@ fn a_file_of_cases_runs_and_says_what_differs() {
         [
             None,
             None,
-            Some("expected ask, got block, by no-change-after-untrusted"),
+            Some("expected allow, got ask, by confirm-change, confirm-change-after-untrusted"),
             Some("expected policy look to decide; it was ask, by confirm-change"),
             None
         ]

@@ -64,7 +64,7 @@ fn observe_allows_everything() {
 }
 
 #[test]
-fn strict_asks_for_changes_and_blocks_them_after_untrusted_reading() {
+fn strict_asks_for_changes_and_says_so_after_untrusted_reading() {
     let strict = Bundle::starter("strict").unwrap();
     assert_eq!(
         outcome(&strict.decide(&question())),
@@ -87,7 +87,10 @@ fn strict_asks_for_changes_and_blocks_them_after_untrusted_reading() {
     };
     assert_eq!(
         outcome(&strict.decide(&steered)),
-        ("block", vec!["no-change-after-untrusted"])
+        (
+            "ask",
+            vec!["confirm-change", "confirm-change-after-untrusted"]
+        )
     );
     assert_eq!(
         strict.decide(&Question {

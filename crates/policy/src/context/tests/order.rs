@@ -113,6 +113,7 @@ fn facts<'a>(id: &'a ServerId, boundary: &'a Boundary<'a>, arguments: &'a str) -
         is_named: false,
         account: Account::Shared,
         meter: &Unmetered,
+        accepts: None,
         effect: Effect::Read,
         influence: Influence::Ask,
         arguments: Some(Json::checked_before(arguments.as_bytes())),

@@ -84,6 +84,12 @@ pub struct Add {
     /// How secret the server's data is: PUBLIC, INTERNAL, CONFIDENTIAL or RESTRICTED
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     pub classification: Option<vocab::Level>,
+    /// The most secret data that may be sent to it, where that is not its classification
+    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    pub accepts: Option<vocab::Level>,
+    /// Whether strangers can write what it returns, as they write mail, pages and issues; without an answer they can
+    #[arg(long, value_name = "yes|no")]
+    pub open_world: Option<Answer>,
     /// Approve what it shows without asking, for scripts
     #[arg(long)]
     pub yes: bool,
@@ -136,7 +142,9 @@ Examples:
   portcullis servers set git effect git_log=read            it only looks
   portcullis servers set mail effect send=consequential     it does something
   portcullis servers set github open-world true             strangers write issues
-  portcullis servers set time open-world auto               guess again";
+  portcullis servers set time open-world false              nobody writes what a clock says
+  portcullis servers set web open-world post=false          its answers are its own words
+  portcullis servers set search accepts CONFIDENTIAL        it may be told more than it gives";
 
 #[derive(Debug, Args)]
 pub struct SetServer {
@@ -150,8 +158,10 @@ pub struct SetServer {
 pub enum SetWhat {
     /// What calling a tool does: read or consequential
     Effect(SetEffect),
-    /// Whether strangers can write what the server returns: true, false, or auto to guess
+    /// Whether strangers can write what the server, or one of its tools, returns
     OpenWorld(SetOpenWorld),
+    /// The most secret data that may be sent to the server, where that is not its classification
+    Accepts(SetAccepts),
 }
 
 #[derive(Debug, Args)]
@@ -163,16 +173,58 @@ pub struct SetEffect {
 
 #[derive(Debug, Args)]
 pub struct SetOpenWorld {
-    /// true, false or auto
-    #[arg(value_name = "VALUE")]
-    pub value: OpenWorld,
+    /// true or false, unsaid to take it back, which counts as true; or TOOL=true, TOOL=false for one tool
+    #[arg(value_name = "VALUE|TOOL=VALUE", required = true, value_parser = open_world)]
+    pub values: Vec<OpenWorld>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpenWorld {
-    True,
-    False,
-    Auto,
+    /// Of the whole server; `None` takes back what was said.
+    Server(Option<bool>),
+    Tool(String, bool),
+}
+
+impl std::fmt::Display for OpenWorld {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Server(Some(is_open)) => write!(f, "{is_open}"),
+            Self::Server(None) => f.write_str("unsaid"),
+            Self::Tool(tool, is_open) => write!(f, "{tool}={is_open}"),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct SetAccepts {
+    /// PUBLIC, INTERNAL, CONFIDENTIAL or RESTRICTED
+    #[arg(value_name = "LEVEL", value_parser = level)]
+    pub level: vocab::Level,
+}
+
+/// Whether strangers can write what a server returns, as somebody answers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Answer {
+    Yes,
+    No,
+}
+
+fn open_world(text: &str) -> Result<OpenWorld, String> {
+    let (tool, word) = match text.rsplit_once('=') {
+        Some((tool, word)) if !tool.is_empty() => (Some(tool), word),
+        _ => (None, text),
+    };
+    let is_open = match word {
+        "true" | "yes" => Some(true),
+        "false" | "no" => Some(false),
+        // The word of earlier versions, in which it was then guessed.
+        "unsaid" | "auto" if tool.is_none() => None,
+        _ => return Err(format!("`{word}` says nothing; say true or false")),
+    };
+    Ok(match (tool, is_open) {
+        (Some(tool), Some(is_open)) => OpenWorld::Tool(tool.to_owned(), is_open),
+        _ => OpenWorld::Server(is_open),
+    })
 }
 
 fn effect(text: &str) -> Result<(String, vocab::Effect), String> {
@@ -184,6 +236,14 @@ fn effect(text: &str) -> Result<(String, vocab::Effect), String> {
         .parse()
         .map_err(|_| format!("`{effect}` is not an effect; say read or consequential"))?;
     Ok((tool.to_owned(), effect))
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Upgrade {
+    /// List what rests on a guess of an earlier version, and how to decide it
+    ///
+    /// Nothing changes by itself: a home means what it meant until a person decides.
+    Check,
 }
 
 #[derive(Debug, Args)]

@@ -42,6 +42,9 @@ pub fn review(review: &api::Review, extent: Extent, style: Style) -> String {
                 style
             )
         ));
+        out.push_str(&format!(
+            "  Correct a guess:  portcullis servers set {id} effect TOOL=read|consequential, portcullis servers set {id} open-world true|false\n"
+        ));
     }
     for one in &review.definitions {
         let said = one

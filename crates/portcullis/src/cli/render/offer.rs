@@ -9,14 +9,13 @@ const MOST: usize = 40;
 /// Suspicions that are listed.
 const MOST_SUSPICIONS: usize = 20;
 
-/// An effect and who says so: `read, guessed from its name`.
+/// An effect, and whether a person decided it or it is guessed: `read, guessed`.
 #[must_use]
 pub(super) fn effect(effect: &str, from: &str) -> String {
     match (effect, from) {
         ("", _) => "-".to_owned(),
-        (effect, "entry") => format!("{effect}, said by you"),
-        (effect, "lock") => format!("{effect}, approved"),
-        (effect, "name") => format!("{effect}, guessed"),
+        (effect, "entry") => format!("{effect}, decided"),
+        (effect, "lock" | "name") => format!("{effect}, guessed"),
         (effect, _) => effect.to_owned(),
     }
 }
@@ -81,16 +80,21 @@ pub fn offer(review: &api::Review, style: Style) -> String {
         style,
     ));
     out.push_str(&suspicions(&shown, style));
-    let is_guessed = shown.iter().any(|one| one.effect_from == "name");
+    let is_guessed = shown
+        .iter()
+        .any(|one| matches!(one.effect_from.as_str(), "lock" | "name"));
     if is_guessed {
         out.push_str(&format!(
             "\nA consequential tool may change something; an agent that has read a stranger's words must ask you before it calls one.\n\
              Correct a guess:  portcullis servers set {id} effect TOOL=read\n"
         ));
     }
-    if !review.open_world {
+    if !review.open_world_why.starts_with("decided") {
         out.push_str(&format!(
-            "Can strangers write what it returns, as in issues, mail or web pages?  portcullis servers set {id} open-world true\n"
+            "Say whether strangers can write what it returns, as they write mail, pages and issues:  portcullis servers set {id} open-world true|false\n\
+             Suggested is {}: {}.\n",
+            review.open_world_suggested,
+            tame(&review.open_world_suggested_why)
         ));
     }
     out

@@ -92,9 +92,10 @@ class Gate:
 
 
 class Person:
-    """Who answers calls that wait, and begins conversations."""
+    """Who answers calls that wait, and begins conversations: with a reset, or with the words of the task."""
 
-    def __init__(self, gate, token):
+    def __init__(self, gate, token, gives_words):
+        self.gives_words = gives_words
         self.http = httpx2.AsyncClient(
             base_url=f"{gate.address}/v1/admin/", headers={"Authorization": f"Bearer {token}"}, timeout=30
         )
@@ -105,8 +106,11 @@ class Person:
             raise RuntimeError(f"{path}: {said.status_code} {said.text}")
         return said.json()
 
-    async def begin(self, _words):
-        await self.ask(f"sessions/{CALLER}/reset", {"reason": "a new task"})
+    async def begin(self, words):
+        if self.gives_words:
+            await self.ask("tasks", {"caller": CALLER, "text": words})
+        else:
+            await self.ask(f"sessions/{CALLER}/reset", {"reason": "a new task"})
 
     async def answer(self, approval, is_yes):
         verb = "approve" if is_yes else "deny"
@@ -116,11 +120,15 @@ class Person:
 class ThroughGate:
     """The official client, connected to the gate."""
 
-    def __init__(self, client, person):
-        self.client, self.person = client, person
+    def __init__(self, client, person, plans):
+        self.client, self.person, self.plans = client, person, plans
 
-    async def begin(self, words):
+    async def begin(self, words, steps):
         await self.person.begin(words)
+        if self.plans and steps:
+            declared = await self.client.call_tool("portcullis__plan", {"steps": steps})
+            if declared.is_error:
+                raise RuntimeError(f"the plan was refused: {said_in(declared)}\n{steps}")
 
     async def call(self, tool, arguments, is_yes):
         """Makes a call; whether a person had to answer, and what was said."""
@@ -143,7 +151,7 @@ class Straight:
     def __init__(self, clients):
         self.clients = clients
 
-    async def begin(self, _words):
+    async def begin(self, _words, _steps):
         pass
 
     async def call(self, tool, arguments, _is_yes):
@@ -156,12 +164,12 @@ def said_in(result):
 
 
 @contextlib.asynccontextmanager
-async def through(gate):
+async def through(gate, gives_words, plans):
     agent, person = gate.token(CALLER), gate.token("person", "--role", "operator")
     async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {agent}"}, timeout=60) as http:
         door = streamable_http_client(f"{gate.address}/mcp", http_client=http)
         async with Client(door, read_timeout_seconds=60) as client:
-            yield ThroughGate(client, Person(gate, person))
+            yield ThroughGate(client, Person(gate, person, gives_words), plans)
 
 
 @contextlib.asynccontextmanager

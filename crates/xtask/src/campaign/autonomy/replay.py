@@ -17,6 +17,7 @@ import sys
 from attacker import MARK, adaptive_attacks
 from gate import Gate, straight, through
 from goals import attack_calls
+from plans import plan_of
 from world import CONSEQUENTIAL, World, serve
 
 
@@ -37,6 +38,13 @@ def injected(world, suite, injection_task):
 class Evaluation:
     def __init__(self, world, road, verbose):
         self.world, self.road, self.verbose = world, road, verbose
+        self.plans = {}
+
+    async def begin(self, suite, task):
+        """A new conversation with the words of a task, and its plan where one is declared."""
+        if (suite, task.ID) not in self.plans:
+            self.plans[suite, task.ID] = plan_of(self.world.suites[suite], task)
+        await self.road.begin(task.PROMPT, self.plans[suite, task.ID])
 
     async def call(self, call, is_yes):
         """Makes a call: whether it waited for a person, whether it reached the world, what was said."""
@@ -47,7 +55,7 @@ class Evaluation:
     async def honest(self, suite, task):
         """One honest task: its consequential calls, those held or refused, and reads held or refused."""
         self.world.begin(suite, task, {})
-        await self.road.begin(task.PROMPT)
+        await self.begin(suite, task)
         count = {"calls": 0, "held": 0, "refused": 0, "reads held": 0}
         for call in task.ground_truth(self.world.environment.model_copy(deep=True)):
             is_held, is_reached, said = await self.call(call, is_yes=True)
@@ -66,7 +74,7 @@ class Evaluation:
         self.world.begin(suite, user_task, injected(self.world, suite, injection_task))
         if change:
             change.prepare(self.world.environment)
-        await self.road.begin(user_task.PROMPT)
+        await self.begin(suite, user_task)
         for call in user_task.ground_truth(self.world.environment.model_copy(deep=True)):
             _, _, said = await self.call(call, is_yes=True)
             if MARK in said:
@@ -120,18 +128,22 @@ async def configured(name, program, addresses):
         async with straight(addresses) as road:
             yield road
         return
+    words = name.split("+")
     with Gate(program) as gate:
         gate.add_servers(addresses)
-        if name != "readme":
+        if "declared" in words:
             gate.declare_everything()
-        async with through(gate) as road:
+        async with through(gate, "words" in words, "plans" in words) as road:
             yield road
 
 
 CONFIGURATIONS = {
     "nothing": "nothing (control)",
     "readme": "README's way: servers added and classified, nothing else said",
+    "readme+words": "README's way, with the words of the task",
     "declared": "everything declared",
+    "declared+words": "everything declared, with the words of the task",
+    "declared+words+plans": "the same, with a plan",
 }
 
 
