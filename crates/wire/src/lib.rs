@@ -12,6 +12,7 @@ pub mod canonical;
 mod enclosed;
 pub mod header;
 pub mod json;
+pub mod letters;
 pub mod line;
 pub mod mcp;
 mod pretty;

@@ -2,7 +2,7 @@
 //! are never asked.
 
 use vocab::Effect;
-use wire::{Json, Kind};
+use wire::{Json, Kind, letters::name_words as words};
 
 /// A tool whose name begins or ends with one of these words looks and does not touch.
 const READS: &[&str] = &[
@@ -316,26 +316,4 @@ fn is_address(name: &str) -> bool {
     words(name)
         .iter()
         .any(|word| ADDRESSES.contains(&word.as_str()))
-}
-
-/// The words of a name in any of the usual styles, in lower case.
-fn words(name: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    let mut previous = ' ';
-    let mut rest = name.chars().peekable();
-    while let Some(c) = rest.next() {
-        // `getURL` and `getUrl` both begin a word at the second capital run; `URLOf` begins one at `O`.
-        let begins = c.is_uppercase()
-            && (!previous.is_uppercase() || rest.peek().is_some_and(|next| next.is_lowercase()));
-        if c.is_alphanumeric() {
-            match words.last_mut() {
-                Some(word) if previous.is_alphanumeric() && !begins => {
-                    word.extend(c.to_lowercase())
-                }
-                _ => words.push(c.to_lowercase().collect()),
-            }
-        }
-        previous = c;
-    }
-    words
 }

@@ -1,14 +1,21 @@
 //! Powers that a word in the source gives away: unsafe code, clocks, randomness, processes, the environment.
 //!
-//! **Invariant: pure crates stay pure.** `vocab`, `wire`, `flow`, `shape`, `policy` and `identity` touch no file,
+//! **Invariant: pure crates stay pure.** `vocab`, `wire`, `flow`, `provenance`, `shape`, `policy` and `identity` touch no file,
 //! clock, randomness or runtime: rule `pure`. Elsewhere time and randomness come from few, listed files: rule `clock`.
 //! The environment is read in one place: rule `environment`.
 
 use super::{Finding, source, tree::Tree};
 
 /// Crates that compute and never touch the world.
-const PURE: [&str; 7] = [
-    "vocab", "api", "wire", "flow", "shape", "policy", "identity",
+const PURE: [&str; 8] = [
+    "vocab",
+    "api",
+    "wire",
+    "flow",
+    "provenance",
+    "shape",
+    "policy",
+    "identity",
 ];
 const IMPURE_WORDS: &[&str] = &[
     "std::fs",

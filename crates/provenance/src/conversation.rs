@@ -1,0 +1,113 @@
+//! Everything that is known of one conversation besides its label: what was said and read, the plan, and what is sealed.
+//!
+//! **Invariant: a conversation takes at most [`MAX_BYTES`].** What is sealed and planned comes first, and the index forgets. Test
+//! `ten_thousand_conversations_stay_within_their_memory`.
+
+use wire::Json;
+
+use crate::{
+    digest::Key,
+    index::{Index, Read, Saved},
+    plan::{Plan, StepNumber},
+    sealed::Sealed,
+};
+
+/// What one conversation may take in memory.
+pub const MAX_BYTES: usize = 256 << 10;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Conversation {
+    /// The epoch of the session that it belongs to.
+    epoch: u64,
+    index: Index,
+    plan: Option<Plan>,
+    sealed: Sealed,
+}
+
+impl Conversation {
+    /// A conversation in which nobody has said anything.
+    #[must_use]
+    pub fn new(key: Key, epoch: u64) -> Self {
+        Self {
+            epoch,
+            index: Index::new(key, MAX_BYTES),
+            plan: None,
+            sealed: Sealed::default(),
+        }
+    }
+
+    /// A conversation as it was saved.
+    #[must_use]
+    pub fn restore(key: Key, epoch: u64, saved: &Saved) -> Self {
+        Self {
+            index: Index::restore(key, MAX_BYTES, saved),
+            ..Self::new(key, epoch)
+        }
+    }
+
+    #[must_use]
+    pub const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    #[must_use]
+    pub const fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Adds what a person said, over the outside road.
+    pub fn say(&mut self, text: &str) {
+        self.index.say(text);
+        self.fit();
+    }
+
+    /// Takes in what a read brought.
+    pub fn read(&mut self, read: Read, result: Json<'_>) {
+        self.index.read(read, result);
+        self.fit();
+    }
+
+    #[must_use]
+    pub const fn plan(&self) -> Option<&Plan> {
+        self.plan.as_ref()
+    }
+
+    /// See [`Plan::replace`].
+    pub fn set_plan(&mut self, plan: Plan, is_clean: bool) -> Result<(), Vec<String>> {
+        Plan::replace(&mut self.plan, plan, is_clean)?;
+        self.fit();
+        Ok(())
+    }
+
+    /// Uses a step of the plan up; false if that is not possible any more.
+    #[must_use]
+    pub fn spend(&mut self, step: StepNumber) -> bool {
+        self.plan.as_mut().is_some_and(|plan| plan.spend(step))
+    }
+
+    #[must_use]
+    pub const fn sealed(&self) -> &Sealed {
+        &self.sealed
+    }
+
+    /// See [`Sealed::seal`].
+    pub fn seal(&mut self, value: Json<'_>, label: &vocab::Label) -> Option<Vec<u8>> {
+        let sealed = self.sealed.seal(value, label);
+        self.fit();
+        sealed
+    }
+
+    fn fit(&mut self) {
+        let plan = self.plan.as_ref().map_or(0, Plan::bytes);
+        let rest = size_of::<Self>() + plan + self.sealed.bytes();
+        self.index.set_limit(MAX_BYTES.saturating_sub(rest));
+    }
+
+    /// What it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let plan = self.plan.as_ref().map_or(0, Plan::bytes);
+        size_of::<Self>() + self.index.bytes() + plan + self.sealed.bytes()
+    }
+}

@@ -1,0 +1,303 @@
+//! A plan: what a conversation is going to do, said while nobody outside could have shaped it.
+//!
+//! A step names a tool and, for each argument, where its value will come from: the person's words, a form, or the fields of what
+//! another tool reads. What is not named must be the person's own. After a conversation has read a stranger's words its plan can only
+//! be narrowed; what a wider one would add is told in words.
+//!
+//! **Invariant: after taint a plan only narrows.** Test `after_taint_a_plan_only_narrows`.
+
+mod compare;
+mod parse;
+
+use wire::Json;
+
+use crate::{
+    flaw::{Flaw, has},
+    form::{self, Class, Reading},
+    index::Index,
+    role::{Role, Roles},
+    rule::{self, Finding, Ruling, Vouched},
+};
+
+pub use parse::PlanError;
+
+/// The longest text of a plan.
+pub const MAX_TEXT: usize = 16 << 10;
+const MAX_STEPS: usize = 32;
+const MAX_ARGUMENTS: usize = 32;
+const MAX_TIMES: u32 = 100;
+const MAX_FORM: usize = 256;
+
+/// A tool as the catalog knows it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ToolName {
+    pub server: String,
+    pub tool: String,
+}
+
+/// Where the value of one argument will come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum From {
+    /// From the person: as the rule without a plan has it.
+    Said,
+    /// It fills this form, in which `*` stands for any words without a link or an address.
+    Form(String),
+    /// From a field of what this tool reads; also from inside a text where the plan says so, though never an address.
+    Read { tool: ToolName, may_be_text: bool },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    pub tool: ToolName,
+    /// How often it may be done.
+    pub times: u32,
+    pub arguments: Vec<(String, From)>,
+}
+
+/// See the [module](self).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    steps: Vec<Step>,
+    /// How often each step was done.
+    done: Vec<u32>,
+}
+
+/// Which step a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepNumber(usize);
+
+impl Plan {
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    fn left(&self, number: usize, step: &Step) -> u32 {
+        if has(Flaw::StepsRepeat) {
+            return step.times;
+        }
+        step.times
+            .saturating_sub(self.done.get(number).copied().unwrap_or(0))
+    }
+
+    /// Whether a call is one of the steps, with every argument from where the plan says.
+    pub fn check(
+        &self,
+        index: &Index,
+        roles: &Roles,
+        tool: &ToolName,
+        sent: Json<'_>,
+    ) -> Result<(Vouched, StepNumber), Vec<Finding>> {
+        let mut nearest: Option<Vec<Finding>> = None;
+        for (number, step) in self.steps.iter().enumerate() {
+            if step.tool != *tool || self.left(number, step) == 0 {
+                continue;
+            }
+            match fits(step, index, roles, sent) {
+                Ok(()) => {
+                    let why = format!(
+                        "it is step {} of the plan that was made before anything untrusted was read",
+                        number + 1
+                    );
+                    return Ok((Vouched::new(why), StepNumber(number)));
+                }
+                Err(findings) => {
+                    if nearest
+                        .as_ref()
+                        .is_none_or(|nearest| findings.len() < nearest.len())
+                    {
+                        nearest = Some(findings);
+                    }
+                }
+            }
+        }
+        Err(nearest.unwrap_or_default())
+    }
+
+    /// Uses a step up; false if another call did so meanwhile.
+    #[must_use]
+    pub fn spend(&mut self, StepNumber(number): StepNumber) -> bool {
+        let Some(step) = self.steps.get(number) else {
+            return false;
+        };
+        let is_left = self.left(number, step) > 0;
+        if let Some(done) = self.done.get_mut(number).filter(|_| is_left) {
+            *done = done.saturating_add(1);
+        }
+        is_left
+    }
+
+    /// Puts another plan in place of this one. While the conversation is clean it may be any; afterwards only a narrower one, and the
+    /// differences of a wider one come back in words.
+    pub fn replace(
+        current: &mut Option<Self>,
+        new: Self,
+        is_clean: bool,
+    ) -> Result<(), Vec<String>> {
+        if !is_clean && !has(Flaw::PlansWiden) {
+            let wider = match current {
+                Some(plan) => compare::wider(plan, &new),
+                None => new.in_words(),
+            };
+            if !wider.is_empty() {
+                return Err(wider);
+            }
+        }
+        *current = Some(new);
+        Ok(())
+    }
+
+    /// What the rule says of a call that declares a plan after taint: a narrower one is nobody else's choice.
+    #[must_use]
+    pub fn ruling(current: Option<&Self>, new: &Self) -> Ruling {
+        let wider = match current {
+            Some(plan) => compare::wider(plan, new),
+            None => new.in_words(),
+        };
+        if wider.is_empty() {
+            let why = "it narrows the plan that was made before anything untrusted was read";
+            return Ruling::Vouched(Vouched::new(why.to_owned()));
+        }
+        let finding = |words: String| Finding {
+            path: String::new(),
+            value: String::new(),
+            role: None,
+            why: format!("the plan would allow more: {words}"),
+            source: rule::Source::Unknown,
+            server: None,
+        };
+        Ruling::Strange(wider.into_iter().map(finding).collect())
+    }
+
+    /// Every step, in words.
+    #[must_use]
+    pub fn in_words(&self) -> Vec<String> {
+        self.steps.iter().map(compare::step_in_words).collect()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let of_tool = |tool: &ToolName| tool.server.capacity() + tool.tool.capacity();
+        let of_from = |from: &From| match from {
+            From::Said => 0,
+            From::Form(form) => form.capacity(),
+            From::Read { tool, .. } => of_tool(tool),
+        };
+        let of_step = |step: &Step| {
+            let arguments: usize = step
+                .arguments
+                .iter()
+                .map(|(path, from)| path.capacity() + of_from(from))
+                .sum();
+            of_tool(&step.tool)
+                + arguments
+                + step.arguments.capacity() * size_of::<(String, From)>()
+        };
+        self.steps.iter().map(of_step).sum::<usize>()
+            + self.steps.capacity() * size_of::<Step>()
+            + self.done.capacity() * size_of::<u32>()
+    }
+}
+
+fn fits(step: &Step, index: &Index, roles: &Roles, sent: Json<'_>) -> Result<(), Vec<Finding>> {
+    let mut strange = Vec::new();
+    let planned = |path: &str| {
+        let bare = path.trim_end_matches("[]");
+        step.arguments
+            .iter()
+            .find(|(name, _)| name == path || name == bare)
+            .map(|(_, from)| from)
+    };
+    // What the plan does not name, or names as said, is held to the rule.
+    let by_rule = |path: &str| matches!(planned(path), None | Some(From::Said));
+    match rule::weigh_some(index, roles, sent, by_rule) {
+        Ruling::Vouched(_) => {}
+        Ruling::NothingSaid => {}
+        Ruling::Strange(findings) => strange.extend(findings),
+    }
+    let mut leaves = Vec::new();
+    _ = rule::collect(sent, &mut leaves);
+    for (path, value) in leaves {
+        let text = rule::text_of(value);
+        let role = rule::role_at(roles, &path);
+        let is_right = match (planned(&path), text) {
+            (None | Some(From::Said), _) | (_, None) => true,
+            (Some(From::Form(form)), Some(text)) => fills(form, &text),
+            (Some(From::Read { tool, may_be_text }), Some(text)) => {
+                comes_from(index, role, tool, *may_be_text, &text)
+            }
+        };
+        if !is_right {
+            let from = planned(&path)
+                .map(compare::from_in_words)
+                .unwrap_or_default();
+            let text = rule::text_of(value).unwrap_or_default();
+            strange.push(Finding {
+                path: rule::shown(&path),
+                value: rule::shown(&text),
+                role: Some(role),
+                why: format!("is not {from}, as the plan says"),
+                source: rule::Source::Unknown,
+                server: None,
+            });
+        }
+    }
+    if strange.is_empty() {
+        Ok(())
+    } else {
+        Err(strange)
+    }
+}
+
+/// Whether all of a text came from a read of this tool.
+fn comes_from(index: &Index, role: Role, tool: &ToolName, may_be_text: bool, text: &str) -> bool {
+    let Reading::Values(forms) = form::read(text) else {
+        return false;
+    };
+    forms.iter().all(|form| {
+        // Who is sent to, and who is paid, is never taken out of what a stranger may have written between other words.
+        let is_address = matches!(
+            form.class,
+            Class::Address | Class::Phone | Class::Iban | Class::Number
+        );
+        let must_be_field = !may_be_text || is_address || role == Role::Amount;
+        index.is_from(form, &tool.server, &tool.tool, must_be_field)
+    })
+}
+
+/// Whether a text fills a form.
+fn fills(form: &str, text: &str) -> bool {
+    let pieces: Vec<&str> = form.split('*').collect();
+    let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else {
+        return false;
+    };
+    if pieces.len() == 1 {
+        return text == form;
+    }
+    let Some(rest) = text.strip_prefix(first) else {
+        return false;
+    };
+    let Some(mut rest) = rest.strip_suffix(last) else {
+        return false;
+    };
+    let mut filled = Vec::new();
+    for piece in pieces.iter().skip(1).take(pieces.len().saturating_sub(2)) {
+        let Some((before, after)) = rest.split_once(piece) else {
+            return false;
+        };
+        filled.push(before);
+        rest = after;
+    }
+    filled.push(rest);
+    // Beside what was filled in, the whole must lead nowhere: a form must not be completed to a link.
+    let leads_nowhere = |text: &str| {
+        let mut has_value = false;
+        crate::scan::values(text, |found| {
+            has_value |= matches!(
+                found.form.class,
+                Class::Address | Class::Link | Class::Phone | Class::Iban | Class::Path
+            );
+        });
+        !has_value && crate::links::links(text).is_empty()
+    };
+    filled.into_iter().all(leads_nowhere) && (leads_nowhere(text) || !leads_nowhere(form))
+}

@@ -1,0 +1,460 @@
+//! What each argument of a tool is for. Unknown means target, the most careful of them.
+//!
+//! The operator's word comes first, then what the definition's schema says of a type, then the name. A server's descriptions are not asked.
+
+use std::collections::BTreeMap;
+
+use wire::{Json, Kind, letters::name_words};
+
+/// What an argument is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// Who gets it, where it goes, or what is executed.
+    Target,
+    /// Which thing is changed.
+    Object,
+    /// How much. Held to what the person said.
+    Amount,
+    /// When, how, or one of a few choices.
+    Value,
+    /// What something is called.
+    Name,
+    /// A text that somebody reads.
+    Content,
+}
+
+impl Role {
+    pub const ALL: [Self; 6] = [
+        Self::Target,
+        Self::Object,
+        Self::Amount,
+        Self::Value,
+        Self::Name,
+        Self::Content,
+    ];
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Target => "target",
+            Self::Object => "object",
+            Self::Amount => "amount",
+            Self::Value => "value",
+            Self::Name => "name",
+            Self::Content => "content",
+        }
+    }
+
+    /// The role of that word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.as_str() == word)
+    }
+}
+
+/// Who said what an argument is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Decided {
+    /// A person did.
+    Said,
+    /// It is a guess, for this reason.
+    Guessed(&'static str),
+}
+
+/// The role of one argument, and who says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoleOf {
+    pub role: Role,
+    pub decided: Decided,
+}
+
+const fn guess(role: Role, why: &'static str) -> RoleOf {
+    RoleOf {
+        role,
+        decided: Decided::Guessed(why),
+    }
+}
+
+/// Words that end, or else stand in, the name of an argument, what it is then for, and why. The first row that fits counts.
+const TABLE: &[(Role, &str, &[&str])] = &[
+    (
+        Role::Object,
+        "its name says that it names one thing",
+        &["id", "ids", "uuid", "guid", "sha", "ref", "key", "handle"],
+    ),
+    (
+        Role::Target,
+        "its name says who gets it or where it goes",
+        &[
+            "to",
+            "cc",
+            "bcc",
+            "recipient",
+            "recipients",
+            "receiver",
+            "email",
+            "emails",
+            "address",
+            "addresses",
+            "url",
+            "urls",
+            "uri",
+            "uris",
+            "link",
+            "links",
+            "href",
+            "host",
+            "hostname",
+            "domain",
+            "endpoint",
+            "webhook",
+            "website",
+            "channel",
+            "channels",
+            "room",
+            "group",
+            "team",
+            "user",
+            "users",
+            "username",
+            "account",
+            "iban",
+            "payee",
+            "phone",
+            "destination",
+            "dest",
+            "target",
+            "owner",
+            "org",
+            "organization",
+            "member",
+            "members",
+            "participant",
+            "participants",
+            "attendee",
+            "attendees",
+            "guest",
+            "guests",
+            "invitee",
+            "invitees",
+            "reviewer",
+            "reviewers",
+            "assignee",
+            "assignees",
+            "contact",
+            "customer",
+            "person",
+            "people",
+            "sender",
+            "from",
+            "bucket",
+            "remote",
+            "server",
+            "proxy",
+            "port",
+            "ip",
+        ],
+    ),
+    (
+        Role::Target,
+        "what is done stands in its text",
+        &[
+            "command",
+            "cmd",
+            "script",
+            "sql",
+            "statement",
+            "expression",
+            "args",
+            "argv",
+            "shell",
+            "program",
+            "eval",
+            "env",
+            "headers",
+        ],
+    ),
+    (
+        Role::Amount,
+        "its name says how much",
+        &[
+            "amount", "price", "sum", "total", "cost", "quantity", "qty", "budget", "balance",
+            "tip", "fee", "shares",
+        ],
+    ),
+    (
+        Role::Object,
+        "its name says which thing is changed",
+        &[
+            "path",
+            "paths",
+            "file",
+            "files",
+            "folder",
+            "directory",
+            "dir",
+            "source",
+            "src",
+            "issue",
+            "number",
+            "event",
+            "document",
+            "record",
+            "branch",
+            "commit",
+            "row",
+            "table",
+            "database",
+            "calendar",
+            "ticket",
+            "page",
+            "thread",
+            "project",
+            "repo",
+            "repository",
+            "item",
+            "node",
+            "entity",
+            "entities",
+            "resource",
+            "volume",
+            "workspace",
+            "collection",
+            "parent",
+        ],
+    ),
+    (
+        Role::Content,
+        "its name says that somebody reads it",
+        &[
+            "body",
+            "content",
+            "contents",
+            "text",
+            "message",
+            "description",
+            "comment",
+            "note",
+            "notes",
+            "html",
+            "markdown",
+            "reply",
+            "details",
+            "caption",
+            "reason",
+            "thought",
+            "paragraph",
+            "bio",
+            "review",
+        ],
+    ),
+    (
+        Role::Name,
+        "its name says what something is called",
+        &[
+            "title", "subject", "name", "filename", "label", "labels", "topic", "summary", "slug",
+            "tag", "tags", "headline",
+        ],
+    ),
+    (
+        Role::Value,
+        "its name says when or how",
+        &[
+            "date",
+            "time",
+            "datetime",
+            "start",
+            "end",
+            "day",
+            "when",
+            "due",
+            "deadline",
+            "duration",
+            "minutes",
+            "hours",
+            "days",
+            "timezone",
+            "tz",
+            "currency",
+            "priority",
+            "status",
+            "state",
+            "color",
+            "rating",
+            "limit",
+            "offset",
+            "count",
+            "size",
+            "enabled",
+            "recurring",
+            "format",
+            "language",
+            "encoding",
+            "order",
+            "sort",
+            "dry",
+            "timeout",
+            "year",
+            "month",
+        ],
+    ),
+];
+
+/// The longest path of an argument that an operator can name.
+pub(crate) const MAX_PATH: usize = 256;
+
+/// What the arguments of one tool are for. A path names one: `to`, `event.title`, `recipients[].email`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Roles {
+    said: BTreeMap<String, Role>,
+    schema: BTreeMap<String, RoleOf>,
+}
+
+impl Roles {
+    /// From what the operator said and from the tool's approved definition.
+    #[must_use]
+    pub fn new(said: BTreeMap<String, Role>, input_schema: Option<Json<'_>>) -> Self {
+        let mut roles = Self {
+            said,
+            schema: BTreeMap::new(),
+        };
+        if let Some(schema) = input_schema {
+            roles.look(schema, "", 8);
+        }
+        roles
+    }
+
+    /// Notes what the types of a schema say.
+    fn look(&mut self, schema: Json<'_>, path: &str, depth: usize) {
+        if depth == 0 || self.schema.len() >= MAX_PATH || path.len() > MAX_PATH {
+            return;
+        }
+        if let Some(role) = of_type(schema).filter(|_| !path.is_empty()) {
+            self.schema.insert(path.to_owned(), role);
+        }
+        if let Some(properties) = schema.get("properties") {
+            for (name, property) in properties.fields() {
+                self.look(property, &join(path, &name), depth - 1);
+            }
+        }
+        if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
+            self.look(items, &format!("{path}[]"), depth - 1);
+        }
+    }
+
+    /// The role of the argument at this path.
+    #[must_use]
+    pub fn of(&self, path: &str) -> RoleOf {
+        let bare = path.strip_suffix("[]").unwrap_or(path);
+        let said = self.said.get(path).or_else(|| self.said.get(bare));
+        if let Some(role) = said {
+            return RoleOf {
+                role: *role,
+                decided: Decided::Said,
+            };
+        }
+        if let Some(role) = self.schema.get(path) {
+            return *role;
+        }
+        of_name(path)
+    }
+
+    /// Every argument of the schema with its role, for people: the paths that lead to a value.
+    #[must_use]
+    pub fn list(&self, input_schema: Json<'_>) -> Vec<(String, RoleOf)> {
+        let mut paths = Vec::new();
+        leaves(input_schema, "", 8, &mut paths);
+        paths
+            .into_iter()
+            .map(|path| {
+                let role = self.of(&path);
+                (path, role)
+            })
+            .collect()
+    }
+}
+
+fn leaves(schema: Json<'_>, path: &str, depth: usize, out: &mut Vec<String>) {
+    if depth == 0 || out.len() >= MAX_PATH {
+        return;
+    }
+    let properties = schema
+        .get("properties")
+        .filter(|properties| properties.is_object());
+    let items = schema.get("items").filter(|items| items.is_object());
+    match (properties, items) {
+        (Some(properties), _) => {
+            for (name, property) in properties.fields() {
+                leaves(property, &join(path, &name), depth - 1, out);
+            }
+        }
+        (None, Some(items)) => leaves(items, &format!("{path}[]"), depth - 1, out),
+        (None, None) if !path.is_empty() => out.push(path.to_owned()),
+        (None, None) => {}
+    }
+}
+
+/// The path of a field inside what `path` names.
+pub(crate) fn join(path: &str, name: &str) -> String {
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
+}
+
+/// What a type says that no name can say better.
+fn of_type(schema: Json<'_>) -> Option<RoleOf> {
+    let word = |key: &str| schema.get(key).and_then(Json::as_str);
+    let format = word("format").unwrap_or_default();
+    let kind = word("type").unwrap_or_default();
+    let is_closed = schema
+        .get("enum")
+        .is_some_and(|list| list.items().next().is_some())
+        || schema.get("const").is_some();
+    if is_closed
+        && schema
+            .get("enum")
+            .is_none_or(|list| list.items().all(is_short))
+    {
+        return Some(guess(Role::Value, "it is one of a closed list"));
+    }
+    match (&*kind, &*format) {
+        ("boolean", _) => Some(guess(Role::Value, "it is yes or no")),
+        (
+            _,
+            "email" | "idn-email" | "uri" | "iri" | "uri-reference" | "url" | "hostname"
+            | "idn-hostname" | "ipv4" | "ipv6",
+        ) => Some(guess(Role::Target, "its format is an address")),
+        (_, "date" | "date-time" | "time" | "duration") => {
+            Some(guess(Role::Value, "its format is a date or a time"))
+        }
+        (_, "uuid") => Some(guess(Role::Object, "its format is an id")),
+        _ => None,
+    }
+}
+
+/// A member of a closed list that is itself an address would be one the definition's author chose.
+fn is_short(member: Json<'_>) -> bool {
+    member.kind() != Kind::String || member.as_bytes().len() <= 66
+}
+
+/// What the name of an argument says: its last word first, then any other.
+fn of_name(path: &str) -> RoleOf {
+    let name = path
+        .rsplit(['.'])
+        .next()
+        .unwrap_or(path)
+        .trim_end_matches("[]");
+    let mut words = name_words(name);
+    words.reverse();
+    for word in &words {
+        let row = TABLE
+            .iter()
+            .find(|(_, _, words)| words.contains(&word.as_str()));
+        if let Some((role, why, _)) = row {
+            return guess(*role, why);
+        }
+    }
+    guess(Role::Target, "nobody knows what it is for")
+}

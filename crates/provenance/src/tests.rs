@@ -1,0 +1,7 @@
+mod draw;
+mod forms;
+mod plans;
+mod roles;
+mod rules;
+mod seals;
+mod world;
