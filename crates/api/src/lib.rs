@@ -18,6 +18,7 @@ mod problem;
 mod role;
 mod servers;
 mod status;
+mod task;
 
 pub use audit::{
     ApprovalCounts, CallCounts, Item, LedgerState, Lineage, Listed, LogRecord, Party, Period,
@@ -46,6 +47,7 @@ pub use servers::{Approved, Definition, Review, Server, ServerChange, ServerStat
 pub use status::{
     Caller, Calls, Confinement, Done, EventStream, Issuer, Ledger, OAuth, Sink, Status, Worker,
 };
+pub use task::{MAX_TASK, Task, TaskBegun};
 
 /// Where operations are found on the HTTP door; on a line, `portcullis/` stands in its place.
 pub const PREFIX: &str = "/v1/admin/";

@@ -8,7 +8,7 @@ use crate::{
     ConfigCheck, ConfigValue, Direction, Done, EventStream, EventsQuery, Explain, Explanation,
     Input, Lineage, MustReason, Nothing, Period, PolicyDiff, PolicyDiffQuery, PolicySuggestQuery,
     Reasoned, Records, RecordsQuery, Report, Review, Role, Server, ServerChange, Session,
-    SessionReset, Sink, Status, Suggestion, Tool,
+    SessionReset, Sink, Status, Suggestion, Task, TaskBegun, Tool,
 };
 
 /// How an operation is asked for over HTTP.
@@ -145,6 +145,8 @@ operations! {
     Sessions, "sessions.list", Get "sessions", Viewer, Gate, Nothing => Vec<Session>;
     /// Begins a caller's session anew; the caller is named by id or name.
     ResetSession, "sessions.reset", Post "sessions/{caller}/reset", Operator, Gate, MustReason => SessionReset;
+    /// Begins a conversation of a caller, clean, with what a person said; or goes on with the one under way.
+    BeginTask, "tasks.begin", Post "tasks", Runtime, Gate, Task => TaskBegun;
     /// The calls that wait for a person.
     Approvals, "approvals.list", Get "approvals", Viewer, Gate, AllOrOpen => Vec<Approval>;
     /// Lets a call that waits go on, once, as it was shown.

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// Each role may do everything that the one before it may.
+/// Each role may do everything that the one before it may, but for `runtime`: it brings what people say, and sees nothing.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -14,6 +14,8 @@ pub enum Role {
     /// Calls tools, and sees nothing of the gate.
     #[default]
     Client,
+    /// Also brings what people say to the agents it runs: it begins their conversations.
+    Runtime,
     /// Sees what the gate does, and changes nothing.
     Viewer,
     /// Also answers calls that wait for a person.
@@ -23,12 +25,29 @@ pub enum Role {
 }
 
 impl Role {
-    pub const ALL: [Self; 4] = [Self::Client, Self::Viewer, Self::Approver, Self::Operator];
+    pub const ALL: [Self; 5] = [
+        Self::Client,
+        Self::Runtime,
+        Self::Viewer,
+        Self::Approver,
+        Self::Operator,
+    ];
+
+    /// Whether who has this role may do what needs that one.
+    #[must_use]
+    pub fn may(self, needed: Self) -> bool {
+        match needed {
+            Self::Client => true,
+            Self::Runtime => matches!(self, Self::Runtime | Self::Operator),
+            Self::Viewer | Self::Approver | Self::Operator => self >= needed,
+        }
+    }
 
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Client => "client",
+            Self::Runtime => "runtime",
             Self::Viewer => "viewer",
             Self::Approver => "approver",
             Self::Operator => "operator",
@@ -40,6 +59,7 @@ impl Role {
     pub const fn with_article(self) -> &'static str {
         match self {
             Self::Client => "a client",
+            Self::Runtime => "a runtime",
             Self::Viewer => "a viewer",
             Self::Approver => "an approver",
             Self::Operator => "an operator",
@@ -59,7 +79,7 @@ pub struct UnknownRole;
 
 impl fmt::Display for UnknownRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a role is client, viewer, approver or operator")
+        f.write_str("a role is client, runtime, viewer, approver or operator")
     }
 }
 

@@ -48,6 +48,20 @@ fn looking_is_for_viewers_and_only_answers_are_for_approvers() {
         }
         let answers = matches!(operation, Operation::Approve | Operation::Deny);
         assert_eq!(row.role == Role::Approver, answers, "{}", row.name);
+        let brings = matches!(operation, Operation::BeginTask);
+        assert_eq!(row.role == Role::Runtime, brings, "{}", row.name);
+    }
+}
+
+#[test]
+fn a_runtime_brings_words_and_sees_nothing() {
+    assert!(Role::Runtime.may(Role::Runtime) && Role::Operator.may(Role::Runtime));
+    for role in [Role::Client, Role::Viewer, Role::Approver] {
+        assert!(!role.may(Role::Runtime), "{role}");
+    }
+    for needed in [Role::Viewer, Role::Approver, Role::Operator] {
+        assert!(!Role::Runtime.may(needed), "{needed}");
+        assert!(Role::Operator.may(needed));
     }
 }
 

@@ -14,6 +14,7 @@ pub use api::Role;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 pub use for_gate::ForGate;
+use provenance::Conversation;
 use sha2::{Digest, Sha256};
 use state::SavedSession;
 use tokio::sync::Semaphore;
@@ -101,6 +102,9 @@ struct Shared {
     counts: Counts,
     meters: SessionMeters,
     refusals: Refusals,
+    /// What was said and read since its session was last begun anew.
+    conversation: Mutex<Conversation>,
+    key: provenance::Key,
     /// Its turn among its own long texts: one at a time.
     long_texts: Arc<Semaphore>,
 }
@@ -159,7 +163,7 @@ impl Caller {
     /// Whether its role is this one, or one that may do more.
     #[must_use]
     pub fn may(&self, role: Role) -> bool {
-        self.0.credential.role >= role
+        self.0.credential.role.may(role)
     }
 
     #[must_use]
@@ -299,6 +303,8 @@ pub struct Callers {
     anonymous: OnceLock<Caller>,
     /// Sessions of earlier runs, by credential.
     saved: HashMap<String, SavedSession>,
+    /// What values are kept under.
+    key: provenance::Key,
     /// Parties of signed calls that have no bearer of their own; as many as there are such parties.
     guests: Mutex<HashMap<String, Caller>>,
     /// Those whom an identity provider vouched for in this run, by id.
@@ -317,7 +323,7 @@ const KEPT: usize = 4 << 20;
 const MAX_VOUCHED: usize = 16_384;
 
 impl Callers {
-    pub fn new(saved: Vec<SavedSession>) -> Self {
+    pub fn new(saved: Vec<SavedSession>, secret: [u8; 32]) -> Self {
         let saved = saved
             .into_iter()
             .map(|session| (session.caller.clone(), session))
@@ -326,6 +332,7 @@ impl Callers {
             known: ArcSwap::default(),
             anonymous: OnceLock::new(),
             saved,
+            key: provenance::Key::new(secret),
             guests: Mutex::default(),
             vouched: ArcSwap::default(),
             vouching: Mutex::default(),
@@ -364,6 +371,7 @@ impl Callers {
                     }
                     None => flow::Session::new(),
                 };
+                let conversation = Conversation::new(self.key, session.epoch());
                 Arc::new(Shared {
                     active: AtomicBool::new(true),
                     session: Arc::new(session),
@@ -375,6 +383,8 @@ impl Callers {
                     counts: Counts::default(),
                     meters: SessionMeters::default(),
                     refusals: Refusals::default(),
+                    conversation: Mutex::new(conversation),
+                    key: self.key,
                     long_texts: Arc::new(Semaphore::new(1)),
                 })
             }

@@ -372,6 +372,13 @@ pub static TOOL_RULE: &[Key] = &[
         "false",
         "Call it with the calling user's own account (`portcullis connect-account`), never with the server's `bearer`. Only beside `url`.",
     ),
+    key(
+        "roles",
+        Kind::TextMap,
+        "{}",
+        "What its arguments are for, by path, as in `{ to: target, \"rows[].id\": object }`: target, object, amount, value, name or content. \
+         What is not said is guessed from the name and the type; unknown means target.",
+    ),
 ];
 
 pub static HEALTH: &[Key] = &[

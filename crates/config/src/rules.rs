@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use gateway::settings::{Access, Arrivals, Rate, ToolRule};
+use gateway::settings::{Access, ArgumentRole, Arrivals, Rate, ToolRule};
 use policy::Permission;
 use vocab::ToolName;
 
@@ -199,9 +199,38 @@ impl Rule<'_> {
                 .node("requires_user_auth")
                 .and_then(Node::flag)
                 .unwrap_or(default.requires_user_auth),
+            roles: match fields.node("roles") {
+                Some(_) => self.roles(fields, findings),
+                None => default.roles.clone(),
+            },
         };
         self.refuse_contradictions(fields, &rule, findings);
         rule
+    }
+
+    /// What the arguments are for.
+    fn roles(
+        &self,
+        fields: Fields<'_>,
+        findings: &mut Vec<Finding>,
+    ) -> BTreeMap<String, ArgumentRole> {
+        let mut roles = BTreeMap::new();
+        for (key, node) in fields.entries("roles") {
+            match node.text().and_then(ArgumentRole::parse) {
+                Some(role) => _ = roles.insert(key.name.clone(), role),
+                None => {
+                    let path = join(&join(self.path, &self.key.name), "roles");
+                    let what = format!("`{path}.{}` is no role of an argument", key.name);
+                    let words = ArgumentRole::ALL.map(ArgumentRole::as_str).join(", ");
+                    findings.push(Finding::error(
+                        node.place,
+                        what,
+                        format!("write one of {words}"),
+                    ));
+                }
+            }
+        }
+        roles
     }
 
     fn refuse_contradictions(

@@ -74,7 +74,9 @@ impl Step {
         Arc::clone(&self.call)
     }
 
-    pub(crate) const fn arrived(&self) -> u64 {
+    /// The epoch in which the call arrived.
+    #[must_use]
+    pub const fn arrived(&self) -> u64 {
         self.arrived
     }
 

@@ -13,6 +13,7 @@ mod dispatch;
 mod gather;
 mod inspect;
 mod links;
+mod provenance;
 mod record;
 mod resolve;
 mod server_error;
@@ -137,7 +138,9 @@ async fn attempt(
                 shaped,
             };
             let target = Arc::clone(target);
-            let judged = judge(case, received, facts, evidence, Load { target, args })?;
+            let step = gathered.looked.step;
+            let load = Load { target, args, step };
+            let judged = judge(case, received, gathered, evidence, load)?;
             Ok(Decided {
                 judged,
                 slots,
@@ -176,6 +179,9 @@ async fn attempt(
     let Carried { raw, label } = carried?;
     let its_turn = turn(case, raw.len(), wires).await;
     let inspected = inspect::inspect(case, &received, &target, raw, budget);
+    if let Ok(inspected) = &inspected {
+        provenance::learn(case, &target, &label, &inspected.outcome);
+    }
     drop(its_turn);
     absorb(case, &target, label, inspected).await
 }
@@ -272,10 +278,11 @@ fn weigh(case: Case<'_>, facts: &Facts<'_>) -> Result<Weighed, Violation> {
 fn judge(
     case: Case<'_>,
     received: &Received<'_>,
-    facts: &Facts<'_>,
+    gathered: &Gathered<'_>,
     evidence: Evidence,
     load: Load,
 ) -> Result<Judged<Load>, Violation> {
+    let facts = gathered.facts;
     let target = Arc::clone(&load.target);
     let caller = record::bound_caller(&case.request.caller);
     let binding = Binding {
@@ -287,7 +294,7 @@ fn judge(
         facts,
         evidence,
         &case.rules.bundle,
-        question(&case, received, &target, facts.sent),
+        question(&case, received, &target, gathered),
         binding,
         load,
     )
@@ -303,6 +310,7 @@ async fn intend(
     record::weighed(case, opened, permit);
     let target = &permit.load().target;
     let (ledger, states) = (&case.gate.ledger, &case.gate.states);
+    provenance::spend(case, permit.load().step)?;
     if let Some(state) = case.state {
         states.spend(state, case.gate.now_ms())?;
     }

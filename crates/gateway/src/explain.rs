@@ -93,10 +93,9 @@ fn judge(gate: &Gate, imagined: &Imagined) -> Result<api::Explanation, String> {
     let case = Case::new(gate.inner(), request, &step, &rules, so_far);
     let explained = call::gather(case, &received, &target, Count::Once, |gathered| {
         page.checks(gathered, label, imagined);
-        let sent = gathered.sent.judged();
         page.bundle(
             &case,
-            call::question(&case, &received, &target, sent),
+            call::question(&case, &received, &target, gathered),
             label,
         );
         Ok(())

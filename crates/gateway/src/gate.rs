@@ -272,7 +272,8 @@ impl Gate {
         };
         let hub = Hub::new(hub, Arc::clone(&workers), ledger.clone());
         ledger.scrub_with(scrub(&hub));
-        let callers = Callers::new(sessions);
+        let key = blake3::derive_key("portcullis provenance 1", &settings.wrapper_key);
+        let callers = Callers::new(sessions, key);
         let terms = &settings.terms;
         callers.set_largest(terms.ceiling.result_bytes, terms.door.max_body_bytes);
         callers.replace(credentials);
@@ -395,6 +396,12 @@ impl Gate {
     #[must_use]
     pub fn changes(&self) -> broadcast::Receiver<Change> {
         self.0.hub.changes()
+    }
+
+    /// Whether a person's words began this caller's conversation, so that it may plan.
+    #[must_use]
+    pub fn plans(&self, caller: &Caller) -> bool {
+        caller.conversation(|conversation| conversation.index().has_words())
     }
 
     #[must_use]

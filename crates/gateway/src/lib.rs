@@ -33,6 +33,7 @@ pub use calls::{
 pub use events::{Missed, News, Subscription, Told};
 pub use gate::{DoorRefusal, Edit, Editor, FileAnswers, Gate, Reload, SinksReport};
 pub use identity::Envelope;
+pub use route::own::plan::DEFINITION as PLAN_DEFINITION;
 pub use settings::DoorSettings;
 pub use state::SignedStatus;
 pub use upstreams::{

@@ -4,7 +4,7 @@
 //! the label that it carries; the rest of the path is the same for all. A new kind of effect is one arm there and here, its file, and
 //! its rows in the table of built-in tools.
 
-mod own;
+pub(crate) mod own;
 mod server;
 
 use bytes::Bytes;

@@ -10,6 +10,7 @@ use vocab::{Redacted, ServerId};
 pub use callers::settings::{
     Access, Issuer, KeySource, OAuth, ProofDemand, Proofs, Rate, SealTerms, Signing, Tidy,
 };
+pub use provenance::Role as ArgumentRole;
 pub use upstreams::settings::{
     Allow, Arrivals, Health, HealthMethod, HttpKind, ServerSpec, Standing, TargetSpec, Text,
     ToolRule, Transport, WorkerSettings,

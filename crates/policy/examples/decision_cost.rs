@@ -77,6 +77,7 @@ fn main() -> io::Result<()> {
         target_calls: 3,
         now_ms: 1_794_747_600_000,
         door: "mcp-http",
+        provenance: None,
     };
     let mut out = io::stdout().lock();
     writeln!(

@@ -31,7 +31,7 @@ pub use diff::{Changed, diff};
 pub use explain::{Explanation, Looked, Outcome};
 pub use path::PathError;
 pub use problem::Problem;
-pub use question::{Act, Principal, Question};
+pub use question::{Act, Principal, Provenance, Question};
 pub use recorded::{Ending, Recorded};
 pub use rewrite::{RewriteOp, rewrite};
 pub use suggest::suggest;

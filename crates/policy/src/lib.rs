@@ -10,7 +10,7 @@ mod checks;
 pub mod context;
 mod permit;
 
-pub use cedar::{Act, Bundle, Principal, Question};
+pub use cedar::{Act, Bundle, Principal, Provenance, Question};
 pub use checks::{CHECKS, Check, findings};
 pub use context::{Boundary, Contexts, SecurityContext};
 pub use permit::{
@@ -20,6 +20,7 @@ pub use permit::{
 
 use std::time::Duration;
 
+use provenance::Ruling;
 use vocab::{Effect, Level, ServerId};
 use wire::Json;
 
@@ -145,6 +146,8 @@ pub struct Facts<'a> {
     pub accepts: Option<Level>,
     pub effect: Effect,
     pub influence: Influence,
+    /// Whether the person's own words vouch for the call, or what in it they do not. `None`: nobody looked.
+    pub ruling: Option<&'a Ruling>,
     /// The arguments, if any were sent.
     pub arguments: Option<Json<'a>>,
     /// Everything that would be sent: the arguments, and under [`BESIDE`] what goes beside them. `None`: nothing.

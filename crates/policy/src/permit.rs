@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use flow::WriteDown;
+use provenance::Ruling;
 use vocab::{Effect, Integrity, Level, Mark, Rule, Stage, Violation};
 use wire::Json;
 
@@ -214,6 +215,8 @@ pub fn weigh(
     }
     let is_influenced =
         is_untrusted && facts.influence == Influence::Ask && facts.effect == Effect::Consequential;
+    // The person's own words stand for the call: what a stranger wrote has not chosen whom or what it is for.
+    let is_influenced = is_influenced && !matches!(facts.ruling, Some(Ruling::Vouched(_)));
     Ok(Weighed {
         inner,
         is_influenced,
@@ -272,13 +275,10 @@ pub fn judge<T>(
     let mut why: Vec<String> = match &decision {
         Decision::Block(note) => return Err(denied(note, bundle)),
         Decision::Ask(notes, _) => notes.iter().map(reason).collect(),
-        Decision::Allow | Decision::Rewrite(..) => Vec::new(),
+        Decision::Allow | Decision::Endorse(_) | Decision::Rewrite(..) => Vec::new(),
     };
-    if weighed.is_influenced {
-        why.push(format!(
-            "this session has read untrusted data and `{}` is consequential",
-            facts.target
-        ));
+    if weighed.is_influenced && !matches!(decision, Decision::Endorse(_)) {
+        why.extend(doubts(facts));
     }
     let permit = Permit {
         load,
@@ -297,6 +297,23 @@ pub fn judge<T>(
         why,
         sent,
     }))
+}
+
+/// Why untrusted data may have led to this call, in words.
+fn doubts(facts: &Facts<'_>) -> Vec<String> {
+    let mut why = vec![format!(
+        "this session has read untrusted data and `{}` is consequential",
+        facts.target
+    )];
+    match facts.ruling {
+        Some(Ruling::Strange(findings)) => why.extend(findings.iter().map(ToString::to_string)),
+        Some(Ruling::NothingSaid) => why.push(
+            "nobody said what this conversation is for; where a person's words begin it (`portcullis task begin`), what they name is not asked about"
+                .to_owned(),
+        ),
+        Some(Ruling::Vouched(_)) | None => {}
+    }
+    why
 }
 
 fn ids(notes: &[Note]) -> Vec<String> {

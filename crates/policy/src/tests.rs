@@ -32,6 +32,7 @@ fn facts(server: &ServerId) -> Facts<'_> {
         accepts: None,
         effect: Effect::Read,
         influence: Influence::Ask,
+        ruling: None,
         arguments: None,
         sent: None,
         input_schema: None,
@@ -408,6 +409,7 @@ fn question<'a>() -> Question<'a> {
         target_calls: 0,
         now_ms: 0,
         door: "mcp-http",
+        provenance: None,
     }
 }
 
@@ -620,4 +622,72 @@ fn evidence_is_not_clone() {
     <Permit<()> as AmbiguousIfClone<_>>::hold();
     <Asked<()> as AmbiguousIfClone<_>>::hold();
     <flow::Weighed as AmbiguousIfClone<_>>::hold();
+}
+
+/// The evidence that the person's words vouch for a call, from the only function that makes it.
+fn ruling(to: &str) -> provenance::Ruling {
+    let mut index = provenance::Index::new(provenance::Key::new([0; 32]), provenance::MAX_BYTES);
+    index.say("write to bob@example.com");
+    let call = format!(r#"{{"to":"{to}"}}"#);
+    let call = Json::checked_before(call.as_bytes());
+    provenance::weigh(&index, &provenance::Roles::default(), call)
+}
+
+#[test]
+fn the_persons_words_and_an_endorsement_lift_the_untrusted_question_alone() {
+    let id = id();
+    let untrusted = Mark {
+        secrecy: Level::Public,
+        integrity: Integrity::Untrusted,
+    };
+    let act = Facts {
+        effect: Effect::Consequential,
+        ..facts(&id)
+    };
+    let (own, strange) = (ruling("bob@example.com"), ruling("eve@evil.net"));
+    let with = |ruling| Facts {
+        ruling: Some(ruling),
+        ..act
+    };
+    let allow = bundle("permit(principal, action, resource);");
+    let is_permitted = |judged| matches!(judged, Ok(Judged::Permitted(_)));
+    assert!(is_permitted(judged(
+        &with(&own),
+        untrusted,
+        &allow,
+        BINDING
+    )));
+    let why = |facts: &Facts<'_>| match judged(facts, untrusted, &allow, BINDING) {
+        Ok(Judged::Asked(asked)) => asked.why.join("; "),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        why(&with(&strange)),
+        "this session has read untrusted data and `read` is consequential; `to` = `eve@evil.net` is not in your words, and no read brought it"
+    );
+    assert!(why(&with(&provenance::Ruling::NothingSaid)).contains("nobody said"));
+
+    let endorsed = bundle(
+        "permit(principal, action, resource);\n@effect(\"endorse\") permit(principal, action, resource);",
+    );
+    assert!(is_permitted(judged(
+        &with(&strange),
+        untrusted,
+        &endorsed,
+        BINDING
+    )));
+    let blocked =
+        bundle("permit(principal, action, resource);\nforbid(principal, action, resource);");
+    assert_eq!(
+        rule(judged(&with(&own), untrusted, &blocked, BINDING)),
+        Some(Rule::PolicyDenied)
+    );
+    let secret = Mark {
+        secrecy: Level::Restricted,
+        ..untrusted
+    };
+    assert_eq!(
+        rule(judged(&with(&own), secret, &endorsed, BINDING)),
+        Some(Rule::WouldViolateWriteDown)
+    );
 }

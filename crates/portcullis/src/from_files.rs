@@ -74,6 +74,7 @@ pub(crate) fn answer(
         | Operation::Reload
         | Operation::Sessions
         | Operation::ResetSession
+        | Operation::BeginTask
         | Operation::Approvals
         | Operation::Approve
         | Operation::Deny

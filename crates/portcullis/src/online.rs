@@ -22,6 +22,7 @@ pub(crate) mod lineage;
 mod result;
 pub(crate) mod seal;
 pub(crate) mod servers;
+pub(crate) mod task;
 
 pub(crate) use line::Line;
 

@@ -30,6 +30,7 @@ pub(crate) fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Result<Exi
         Verb::Demo(args) => online::demo::run(args, home, screen),
         Verb::Approvals(verb) => online::decide::approvals(verb, home, screen),
         Verb::Session(verb) => online::decide::session(verb, home, screen),
+        Verb::Task(verb) => online::task::run(verb, home, screen),
         Verb::Lineage(args) => online::lineage::run(args, home, screen),
         Verb::Policy(verb) => policy(verb, home, screen),
         Verb::Seal(verb) => online::seal::run(verb, home, screen),

@@ -191,6 +191,10 @@ pub(crate) async fn perform(
             let input: api::MustReason = api::read(&given)?;
             text(admin.reset_session(caller, &name, input.reason()).await?)
         }
+        Operation::BeginTask => {
+            let input: api::Task = api::read(&given)?;
+            text(admin.begin_task(caller, &input).await?)
+        }
         Operation::Approvals => {
             let input: api::AllOrOpen = api::read(&given)?;
             text(admin.approvals(input.all).await?)

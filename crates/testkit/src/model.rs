@@ -129,7 +129,20 @@ impl Check {
                 "WouldViolateWriteDown",
             ),
             Self::UntrustedInfluence => match world.influence {
-                Influence::Ask if call.untrusted && tool.consequential => Expected::Ask,
+                Influence::Ask if call.untrusted && tool.consequential => {
+                    let is_endorsed = world.policies.iter().any(|policy| {
+                        policy.decision == Decision::Endorse
+                            && policy
+                                .when
+                                .iter()
+                                .all(|when| holds(when, server, tool, call))
+                    });
+                    if call.vouched || is_endorsed {
+                        Expected::Allow
+                    } else {
+                        Expected::Ask
+                    }
+                }
                 Influence::Block => {
                     refuse_if(call.untrusted && tool.consequential, "UntrustedInfluence")
                 }
@@ -235,7 +248,8 @@ fn judge(world: &ModelWorld, server: &ModelServer, tool: &ModelTool, call: &Mode
             None => decisions.push(policy.decision),
         }
     }
-    if decisions.contains(&Decision::Block) || decisions.is_empty() {
+    let permits = |decision: &Decision| *decision != Decision::Endorse;
+    if decisions.contains(&Decision::Block) || !decisions.iter().any(permits) {
         return Expected::Refuse("PolicyDenied");
     }
     if decisions.contains(&Decision::Ask) {

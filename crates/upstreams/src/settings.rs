@@ -103,6 +103,8 @@ pub struct ToolRule {
     pub open_world: Option<bool>,
     /// Called with the user's own credential for the server, never with the gate's.
     pub requires_user_auth: bool,
+    /// What its arguments are for, by path. What is not here is guessed.
+    pub roles: BTreeMap<String, provenance::Role>,
 }
 
 /// What becomes of a definition that was not there, or not like this, when the server was classified.

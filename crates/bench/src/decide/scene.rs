@@ -169,6 +169,7 @@ impl<'a> Call<'a> {
             target_calls: 3,
             now_ms: NOW_MS,
             door: "mcp-http",
+            provenance: None,
         }
     }
 
@@ -196,6 +197,7 @@ impl<'a> Call<'a> {
             accepts: None,
             effect: Effect::Consequential,
             influence: Influence::Ask,
+            ruling: None,
             arguments: Some(self.arguments),
             sent: Some(self.arguments),
             input_schema: Some(&self.scene.schema),

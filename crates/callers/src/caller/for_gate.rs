@@ -4,8 +4,9 @@
 //! `gateway` does not pass on, and doors may not link this crate: tidy rule `direction`, by the table in
 //! `crates/xtask/src/tidy/links.rs`.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
+use provenance::Conversation;
 use tokio::sync::Semaphore;
 
 use super::{Caller, Counts, Known};
@@ -14,6 +15,9 @@ use crate::{Role, meters::SessionMeters, places::Places, refusals::Refusals, roo
 pub trait ForGate: Sized {
     /// The label of everything this caller has been shown. It belongs to the credential, so no new connection washes it off.
     fn session(&self) -> &Arc<flow::Session>;
+
+    /// What was said and read in the epoch that its session is in. A new epoch begins with nothing said.
+    fn conversation<T>(&self, look: impl FnOnce(&mut Conversation) -> T) -> T;
 
     /// Places for its calls in flight.
     fn slots(&self) -> &Arc<Places>;
@@ -47,6 +51,19 @@ pub trait ForGate: Sized {
 impl ForGate for Caller {
     fn session(&self) -> &Arc<flow::Session> {
         &self.0.shared.session
+    }
+
+    fn conversation<T>(&self, look: impl FnOnce(&mut Conversation) -> T) -> T {
+        let shared = &self.0.shared;
+        let mut conversation = shared
+            .conversation
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let epoch = shared.session.epoch();
+        if conversation.epoch() != epoch {
+            *conversation = Conversation::new(shared.key, epoch);
+        }
+        look(&mut conversation)
     }
 
     fn slots(&self) -> &Arc<Places> {

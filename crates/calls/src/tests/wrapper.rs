@@ -8,7 +8,7 @@ use crate::{
 };
 
 pub(super) fn caller(id: &str) -> Caller {
-    let callers = Callers::new(Vec::new());
+    let callers = Callers::new(Vec::new(), [0; 32]);
     let digest = sha2::Digest::finalize(sha2::Digest::chain_update(
         <sha2::Sha256 as sha2::Digest>::new(),
         id,
@@ -125,7 +125,7 @@ fn a_task_id_belongs_to_one_caller_and_is_stable() {
 
 #[test]
 fn a_revoked_credential_is_inactive_in_hands_that_hold_it_already() {
-    let callers = Callers::new(Vec::new());
+    let callers = Callers::new(Vec::new(), [0; 32]);
     let credential = |id: &str, digest| Credential {
         id: id.into(),
         name: id.into(),

@@ -24,7 +24,7 @@ mcp_servers:
     definitions: { new: accept, narrowed: accept, recheck: 0s }
     tools:
       create_issue: { users: [], departments: [eng], rate_limit: 5/s, effect: consequential }
-      list_issues: { permission: permitted, users: [], effect: read, requires_user_auth: false }
+      list_issues: { permission: permitted, users: [], effect: read, requires_user_auth: false, roles: { note: content, "rows[].id": object } }
       delete_repo: blocked
       "*": { permission: restricted, agents: [claude], rate_limit: 1000/h, requires_user_auth: true }
 "#;
@@ -126,6 +126,12 @@ fn what_a_tools_rule_leaves_out_the_star_says() {
         (Permission::Permitted, Some(Effect::Read), false)
     );
     assert!(list.access.is_open(), "a written empty list is a list");
+    let roles = [("note", "content"), ("rows[].id", "object")];
+    let read = list
+        .roles
+        .iter()
+        .map(|(path, role)| (path.as_str(), role.as_str()));
+    assert!(read.eq(roles), "{:?}", list.roles);
     assert_eq!(tools.rule("delete_repo").permission, Permission::Blocked);
 }
 
@@ -203,6 +209,7 @@ mcp_servers:
       four: { agents: ["*"], effect: writes, rate_limit: 0/s }
       five: permited
       six: [permitted]
+      seven: { roles: { to: whom } }
 "#;
     assert_eq!(
         findings(text),
@@ -221,6 +228,7 @@ mcp_servers:
             "15:58 `mcp_servers.a.tools.four.rate_limit` is calls per time, not `0/s` | write it as in `5/s`, `60/min`, `1000/h`; from 1 to 1000000 calls",
             "16:13 `mcp_servers.a.tools.five` cannot be `permited` | write `permitted`",
             "17:12 `mcp_servers.a.tools.six` is text, not a list | use one of permitted, restricted, blocked",
+            "18:29 `mcp_servers.a.tools.seven.roles.to` is no role of an argument | write one of target, object, amount, value, name, content",
         ]
     );
 }

@@ -249,6 +249,45 @@ impl Admin {
         })
     }
 
+    /// Begins a conversation of a caller with what a person said, or goes on with the one under way. The words come over a road that the
+    /// agent does not have: nobody brings words for themselves.
+    pub async fn begin_task(
+        &self,
+        who: &Caller,
+        task: &api::Task,
+    ) -> Result<api::TaskBegun, Problem> {
+        let found = self.gate.find_caller(&task.caller).ok_or_else(|| {
+            let text = format!("there is no caller `{}`", task.caller);
+            Problem::new(Kind::NotFound, "no_such_caller", text)
+        })?;
+        if found.id() == who.id() {
+            let text =
+                "nobody begins a task of their own; use the credential of whoever runs the agent";
+            return Err(Problem::new(Kind::NotAllowed, "own_task", text));
+        }
+        let session = found.session();
+        let before = session.mark().to_string();
+        if task.continues {
+            self.record("task.said", who, "", |change| {
+                change.target = found.id();
+                change.label = &before;
+            })?;
+        } else {
+            self.reset_session(who, found.id(), "a task begins").await?;
+        }
+        let (epoch, has_words) = found.conversation(|conversation| {
+            conversation.say(&task.text);
+            (conversation.epoch(), conversation.index().has_words())
+        });
+        Ok(api::TaskBegun {
+            caller: found.id().to_owned(),
+            was: before,
+            label: found.session().mark().to_string(),
+            epoch,
+            has_words,
+        })
+    }
+
     /// A person's word on an open approval. Nobody approves their own call.
     pub async fn answer_approval(
         &self,

@@ -41,6 +41,11 @@ impl Order {
         &self.load.args.text
     }
 
+    /// The same as the judges read it: the arguments, and what goes beside them.
+    pub(crate) fn judged(&self) -> &[u8] {
+        &self.load.args.judged
+    }
+
     pub(crate) const fn budget(&self) -> Budget {
         self.budget
     }

@@ -1,6 +1,7 @@
 //! What the checks and the bundle look at, gathered from the call, its target and its caller: for those who decide a call, and for those
 //! who explain one. Nothing is changed or counted here.
 
+use ::provenance::Ruling;
 use callers::{ForGate, meters::Metered};
 use calls::{
     receive::{Address, Received},
@@ -11,7 +12,10 @@ use upstreams::{catalog::Target, pins};
 use vocab::{ServerId, Violation};
 use wire::Json;
 
-use super::{Case, Count, context};
+use super::{
+    Case, Count, context,
+    provenance::{self, Looked},
+};
 use crate::{Action, Caller};
 
 /// Everything that Admit to Judge look at.
@@ -22,6 +26,8 @@ pub(crate) struct Gathered<'a> {
     pub(super) meters: &'a Metered,
     /// Why there is nothing that could list the tool: its caller's context is gone, or for others.
     pub(crate) unbounded: Option<&'a Violation>,
+    /// Where its arguments came from, where that matters.
+    pub(super) looked: &'a Looked,
 }
 
 /// Gathers it and hands it over. Limits are looked at and not counted.
@@ -46,13 +52,17 @@ pub(crate) fn gather<T>(
     let request = case.request;
     let findings = Findings::new(&request.caller, request.action, target, has_account);
     let meters = context::meters(&request.caller, target, boundary);
+    let influence = influence(case);
+    let looked = provenance::look(case, target, sent.judged(), influence);
     context::looking(count, &meters, |meter| {
         let asked = (names.asked(), boundary);
+        let led = (influence, looked.ruling.as_ref());
         with(&Gathered {
-            facts: &findings.facts(target, &sent, asked, influence(case), meter),
+            facts: &findings.facts(target, &sent, asked, led, meter),
             sent: &sent,
             meters: &meters,
             unbounded: unbounded.as_ref(),
+            looked: &looked,
         })
     })
 }
@@ -138,7 +148,7 @@ impl Findings {
         target: &'a Target,
         sent: &'a Sent<'_>,
         (asked, boundary): (&'a str, Option<&'a Boundary<'a>>),
-        influence: Influence,
+        (influence, ruling): (Influence, Option<&'a Ruling>),
         meter: &'a dyn Meter,
     ) -> policy::Facts<'a> {
         let input = target.definition.as_deref().filter(|_| self.is_call);
@@ -164,6 +174,7 @@ impl Findings {
             accepts: target.spec.accepts,
             effect: target.effect,
             influence,
+            ruling,
             arguments: sent.arguments(),
             sent: sent.judged(),
             input_schema: input.and_then(|definition| definition.input().as_ref().ok()?.as_ref()),
@@ -179,7 +190,7 @@ pub(crate) fn question<'a>(
     case: &Case<'a>,
     received: &'a Received<'_>,
     target: &'a Target,
-    sent: Option<Json<'a>>,
+    gathered: &'a Gathered<'_>,
 ) -> Question<'a> {
     let caller = &case.request.caller;
     Question {
@@ -190,13 +201,14 @@ pub(crate) fn question<'a>(
         level: target.spec.classification.unwrap_or_default(),
         effect: target.effect,
         is_open_world: target.is_open_world,
-        arguments: sent.map_or(b"", Json::as_bytes),
+        arguments: gathered.facts.sent.map_or(b"", Json::as_bytes),
         // The label that was weighed takes its place.
         label: vocab::Mark::default(),
         session_calls: caller.session().calls(),
         target_calls: caller.counts().of(&count_key(target)),
         now_ms: case.gate.now_ms(),
         door: case.request.door.as_str(),
+        provenance: gathered.looked.origins.as_ref(),
     }
 }
 

@@ -108,7 +108,7 @@ pub(super) fn unresolved(opened: &mut Opened, received: &Received<'_>) {
 
 /// What the decision was made on.
 pub(super) fn weighed(case: Case<'_>, opened: &mut Opened, permit: &Permit<Load>) {
-    let Load { target, args } = permit.load();
+    let Load { target, args, .. } = permit.load();
     opened.facts.label = permit.label().to_string().into();
     opened.facts.after = case.step.after().to_string().into();
     opened.facts.policy = permit.policies().join(" ").into();

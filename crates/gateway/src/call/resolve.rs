@@ -118,6 +118,11 @@ fn find(gate: &Inner, request: &CallRequest, received: &Received<'_>) -> Result<
     };
     Ok(match &received.address {
         Address::Tool(name) => {
+            // No server is called as the gate is, so its own tools can also be named as a server's are.
+            let own_name = name
+                .strip_prefix("portcullis__")
+                .map(|tool| format!("{}.{tool}", Family::Own.word()));
+            let name = own_name.as_deref().unwrap_or(name);
             // Behind a door that shows one server there are only that server's tools.
             let built_in = || builtin::find(name).filter(|_| request.mount.is_none());
             // Only those who sign their calls know what nothing here executes.

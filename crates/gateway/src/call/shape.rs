@@ -21,6 +21,8 @@ use crate::{Action, CallRequest};
 pub(crate) struct Load {
     pub(super) target: Arc<Target>,
     pub(super) args: Args,
+    /// The step of the plan that it uses up.
+    pub(super) step: Option<::provenance::plan::StepNumber>,
 }
 
 /// Parameters for the upstream: the caller's own, with our names and seals taken off.

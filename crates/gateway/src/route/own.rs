@@ -5,6 +5,8 @@
 
 use callers::ForGate;
 use upstreams::words::is_for;
+pub(crate) mod plan;
+
 use vocab::{Fault, FaultKind, Label, Mark, Stop};
 use wire::{
     builtin,
@@ -16,11 +18,21 @@ use crate::call::{Case, Order};
 
 pub(super) fn carry(order: &Order, case: Case<'_>) -> Result<Carried, Stop> {
     let name = order.target().name.as_str();
-    let Some(tool) = builtin::find(name).filter(|tool| tool.name == "portcullis.status") else {
-        let detail = format!("the gate has no tool `{name}` of its own");
-        return Err(Fault::new(FaultKind::Gate, detail).into());
+    let tool = builtin::find(name);
+    let (Some(tool), content) = (
+        tool,
+        match tool.map(|tool| tool.name) {
+            Some("portcullis.status") => status(case),
+            Some(plan::TOOL) => plan::set(order, case)?,
+            _ => {
+                let detail = format!("the gate has no tool `{name}` of its own");
+                return Err(Fault::new(FaultKind::Gate, detail).into());
+            }
+        },
+    ) else {
+        return Err(Fault::new(FaultKind::Gate, "no such tool").into());
     };
-    let result = case.request.caller.counted(result(&status(case)));
+    let result = case.request.caller.counted(result(&content));
     // No server had a part in it, so it has no origin.
     let label = Label {
         mark: Mark::trusted(tool.level),

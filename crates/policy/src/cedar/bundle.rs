@@ -202,6 +202,10 @@ impl Bundle {
             .filter_map(|at| self.rules.get(at))
             .collect();
         match response.decision() {
+            // An endorsement permits nothing by itself.
+            Answer::Allow if matched.iter().all(|rule| rule.verdict == Verdict::Endorse) => {
+                Decision::Block(no_permit(question))
+            }
             Answer::Allow => strongest(&matched),
             Answer::Deny => Decision::Block(
                 matched
@@ -219,7 +223,7 @@ impl Bundle {
     }
 }
 
-/// What permits say together: asks and rewrites narrow what plain permits allow.
+/// What permits say together: asks and rewrites narrow what plain permits allow, and win over endorsements.
 fn strongest(matched: &[&Rule]) -> Decision {
     let notes = |wanted: fn(&Verdict) -> bool| -> Vec<Note> {
         matched
@@ -244,7 +248,12 @@ fn strongest(matched: &[&Rule]) -> Decision {
             operations,
         )
     } else {
-        Decision::Allow
+        let endorsements = notes(|verdict| *verdict == Verdict::Endorse);
+        if endorsements.is_empty() {
+            Decision::Allow
+        } else {
+            Decision::Endorse(endorsements)
+        }
     }
 }
 

@@ -159,7 +159,7 @@ impl Entry<'_> {
                 .then_some(())
                 .ok_or("the arguments are not an object")?;
         }
-        if !["allow", "ask", "block", "rewrite"].contains(&self.expect.as_str()) {
+        if !["allow", "endorse", "ask", "block", "rewrite"].contains(&self.expect.as_str()) {
             return Err(format!(
                 "`{}` cannot be expected; use allow, ask, block or rewrite",
                 self.expect

@@ -2,24 +2,28 @@
 
 use super::rewrite::RewriteOp;
 
-/// The answer, strongest first: a block beats everything, an ask beats a rewrite, a rewrite beats a plain allow.
+/// The answer, strongest first: a block beats everything, an ask beats a rewrite, a rewrite beats an endorsement, and that beats a plain
+/// allow.
 ///
 /// Rewrites are never lost: where a call is both asked about and rewritten, the operations come with the ask and are applied
 /// first, so that a person sees the arguments that will be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     Allow,
+    /// Allowed, and the question that untrusted data raises is answered by these policies.
+    Endorse(Vec<Note>),
     Rewrite(Vec<Note>, Vec<RewriteOp>),
     Ask(Vec<Note>, Vec<RewriteOp>),
     Block(Note),
 }
 
 impl Decision {
-    /// `allow`, `rewrite`, `ask` or `block`.
+    /// `allow`, `endorse`, `rewrite`, `ask` or `block`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Allow => "allow",
+            Self::Endorse(_) => "endorse",
             Self::Rewrite(..) => "rewrite",
             Self::Ask(..) => "ask",
             Self::Block(_) => "block",
@@ -31,7 +35,7 @@ impl Decision {
     pub fn notes(&self) -> &[Note] {
         match self {
             Self::Allow => &[],
-            Self::Rewrite(notes, _) | Self::Ask(notes, _) => notes,
+            Self::Endorse(notes) | Self::Rewrite(notes, _) | Self::Ask(notes, _) => notes,
             Self::Block(note) => std::slice::from_ref(note),
         }
     }
@@ -41,7 +45,7 @@ impl Decision {
     pub fn rewrites(&self) -> &[RewriteOp] {
         match self {
             Self::Rewrite(_, operations) | Self::Ask(_, operations) => operations,
-            Self::Allow | Self::Block(_) => &[],
+            Self::Allow | Self::Endorse(_) | Self::Block(_) => &[],
         }
     }
 }

@@ -165,7 +165,7 @@ fn changes(decision: &Decision, policies: &[Looked], question: &Question<'_>) ->
             .filter(move |it| it.effect == effect && it.outcome == Outcome::Matched)
     };
     match decision {
-        Decision::Allow | Decision::Rewrite(..) => Vec::new(),
+        Decision::Allow | Decision::Endorse(_) | Decision::Rewrite(..) => Vec::new(),
         Decision::Ask(..) => {
             let each = matched(Verdict::Ask.as_str());
             each.map(|it| {
@@ -188,9 +188,9 @@ fn changes(decision: &Decision, policies: &[Looked], question: &Question<'_>) ->
                 )
             });
             let mut all: Vec<String> = failed.chain(blocks).collect();
-            let is_permitted = policies
-                .iter()
-                .any(|it| it.effect != "block" && it.outcome == Outcome::Matched);
+            let is_permitted = policies.iter().any(|it| {
+                !["block", "endorse"].contains(&it.effect) && it.outcome == Outcome::Matched
+            });
             if !is_permitted {
                 all.extend(permits(policies, called));
                 all.push(format!("a new policy permits it: {}", permit_for(question)));

@@ -6,13 +6,14 @@ use std::{
 };
 
 use cedar_policy::{Context, Entities, Entity, EntityUid, Request, RestrictedExpression as Value};
+use provenance::{Role, Source};
 use vocab::{Integrity, Level};
 use wire::{Json, Kind};
 
 use super::{
     mentions::Needs,
     path::{self, Path, Step, kind_name, text_of},
-    question::{Principal, Question},
+    question::{Principal, Provenance, Question},
     words::{View, Words},
 };
 
@@ -159,6 +160,9 @@ pub(super) fn moment(
     if needs.door {
         put("door", Value::new_string(question.door.to_owned()));
     }
+    if needs.provenance {
+        put("provenance", provenance(question.provenance)?);
+    }
     if needs.outline {
         let (count, outline) = outline(arguments)?;
         put("argument_count", long(count));
@@ -196,6 +200,41 @@ fn label(words: &Words, question: &Question<'_>) -> Result<Value, String> {
         ("secrecy", secrecy),
         ("secrecy_name", secrecy_name),
         ("is_untrusted", Value::new_bool(untrusted)),
+    ])
+}
+
+/// Where nobody knows, every set says so: what must be said never is, by being absent.
+fn provenance(known: Option<&Provenance>) -> Result<Value, String> {
+    let set = |words: &mut dyn Iterator<Item = &str>| {
+        let words: std::collections::BTreeSet<&str> = words.collect();
+        Value::new_set(
+            words
+                .into_iter()
+                .map(|word| Value::new_string(word.to_owned())),
+        )
+    };
+    let sources = |role: Role| match known {
+        Some(known) => {
+            let of_role = known.arguments.iter().filter(|traced| traced.role == role);
+            set(&mut of_role.map(|traced| traced.source.as_str()))
+        }
+        None => set(&mut std::iter::once(Source::Unknown.as_str())),
+    };
+    let servers = known.into_iter().flat_map(|known| &known.arguments);
+    record([
+        (
+            "has_words",
+            Value::new_bool(known.is_some_and(|known| known.has_words)),
+        ),
+        ("targets", sources(Role::Target)),
+        ("objects", sources(Role::Object)),
+        ("amounts", sources(Role::Amount)),
+        ("names", sources(Role::Name)),
+        ("contents", sources(Role::Content)),
+        (
+            "servers",
+            set(&mut servers.filter_map(|traced| traced.server.as_deref())),
+        ),
     ])
 }
 

@@ -316,6 +316,7 @@ impl Parsed<'_> {
         let effect = self.policy.annotation("effect");
         let verdict = match (self.policy.effect(), effect) {
             (Effect::Permit, None | Some("allow")) => Verdict::Allow,
+            (Effect::Permit, Some("endorse")) => Verdict::Endorse,
             (Effect::Permit, Some("ask")) => Verdict::Ask,
             (Effect::Permit, Some("rewrite")) => Verdict::Rewrite(self.rewrite(name)?),
             (Effect::Forbid, None | Some("block")) => Verdict::Block,
@@ -323,11 +324,11 @@ impl Parsed<'_> {
                 return Err(self.problem(
                     "effect",
                     "a `permit` policy cannot block",
-                    "write `forbid`, or @effect(\"allow\"), \"ask\" or \"rewrite\"",
+                    "write `forbid`, or @effect(\"allow\"), \"endorse\", \"ask\" or \"rewrite\"",
                 ));
             }
-            (Effect::Forbid, Some("allow" | "ask" | "rewrite")) => {
-                let fix = "write `permit` for allow, ask and rewrite; an ask beats an allow, so it narrows";
+            (Effect::Forbid, Some("allow" | "endorse" | "ask" | "rewrite")) => {
+                let fix = "write `permit` for allow, endorse, ask and rewrite; an ask beats an allow, so it narrows";
                 return Err(self.problem("effect", "a `forbid` policy can only block", fix));
             }
             (_, Some(other)) => {
@@ -335,7 +336,7 @@ impl Parsed<'_> {
                 return Err(self.problem(
                     "effect",
                     message,
-                    "the effects are allow, ask, block and rewrite",
+                    "the effects are allow, endorse, ask, block and rewrite",
                 ));
             }
         };

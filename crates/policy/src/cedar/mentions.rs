@@ -21,6 +21,7 @@ pub(super) struct Needs {
     pub(super) calls: bool,
     pub(super) time: bool,
     pub(super) door: bool,
+    pub(super) provenance: bool,
     /// The arguments as a whole: their count and outline.
     pub(super) outline: bool,
     pub(super) views: BTreeSet<View>,
@@ -34,6 +35,7 @@ impl Needs {
         self.calls |= other.calls;
         self.time |= other.time;
         self.door |= other.door;
+        self.provenance |= other.provenance;
         self.outline |= other.outline;
         self.views.extend(&other.views);
         self.paths.extend(other.paths.iter().cloned());
@@ -47,6 +49,7 @@ impl Needs {
             calls: true,
             time: true,
             door: true,
+            provenance: true,
             outline: true,
             views,
             paths: BTreeSet::new(),
@@ -60,6 +63,7 @@ impl Needs {
             "session_calls" | "target_calls" => self.calls = true,
             "time" => self.time = true,
             "door" => self.door = true,
+            "provenance" => self.provenance = true,
             "argument_count" | "outline" => self.outline = true,
             other => self.views.extend(View::of(other)),
         }

@@ -1,5 +1,6 @@
 //! What a bundle is asked: one caller, one action, one target, and the facts of the moment.
 
+use provenance::Traced;
 use vocab::{Effect, Level, Mark};
 
 /// Who calls, as the credential says.
@@ -96,6 +97,14 @@ impl Act {
     }
 }
 
+/// Where the arguments of a call came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Provenance {
+    /// Whether a person said anything in this conversation.
+    pub has_words: bool,
+    pub arguments: Vec<Traced>,
+}
+
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
     pub principal: Principal<'a>,
@@ -118,4 +127,6 @@ pub struct Question<'a> {
     pub now_ms: u64,
     /// The front door the call came through.
     pub door: &'a str,
+    /// Where the arguments came from. `None`: nobody knows.
+    pub provenance: Option<&'a Provenance>,
 }

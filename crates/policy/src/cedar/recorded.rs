@@ -93,6 +93,7 @@ impl Recorded {
             target_calls: self.target_calls,
             now_ms: self.now_ms,
             door: &self.door,
+            provenance: None,
         }
     }
 }

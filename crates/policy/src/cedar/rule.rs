@@ -21,6 +21,8 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     Allow,
+    /// Lifts the question that untrusted data raises, and nothing else. It permits nothing.
+    Endorse,
     Ask,
     Block,
     Rewrite(RewriteOp),
@@ -30,6 +32,7 @@ impl Verdict {
     pub(super) const fn as_str(&self) -> &'static str {
         match self {
             Self::Allow => "allow",
+            Self::Endorse => "endorse",
             Self::Ask => "ask",
             Self::Block => "block",
             Self::Rewrite(_) => "rewrite",

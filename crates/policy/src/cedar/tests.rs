@@ -52,6 +52,7 @@ pub(super) fn question<'a>() -> Question<'a> {
         // Sunday, 15 November 2026, 13:00 UTC.
         now_ms: 1_794_747_600_000,
         door: "mcp-http",
+        provenance: None,
     }
 }
 

@@ -8,11 +8,13 @@ mod audit;
 mod decide;
 mod seal;
 mod servers;
+mod task;
 
 pub use audit::*;
 pub use decide::*;
 pub use seal::*;
 pub use servers::*;
+pub use task::*;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -96,6 +98,9 @@ pub enum Verb {
     /// See what callers' sessions have seen, or begin a new one
     #[command(subcommand)]
     Session(Session),
+    /// Begin conversations with what a person said
+    #[command(subcommand)]
+    Task(Task),
     /// Trace what may have influenced a call, or what its result may have
     Lineage(Lineage),
     /// Check, try and write the rules that judge calls

@@ -239,6 +239,7 @@ fn render_diff(
 fn decision(decision: &Decision) -> Cell {
     match decision {
         Decision::Allow => painted("allow", Paint::Green),
+        Decision::Endorse(_) => painted("endorse", Paint::Green),
         Decision::Block(_) => painted("block", Paint::Red),
         other => painted(other.as_str(), Paint::Yellow),
     }

@@ -47,6 +47,16 @@ impl Yard {
         yard
     }
 
+    /// The same under other policies.
+    pub(crate) async fn under(policies: &str) -> Self {
+        let yard = Self::open("").await;
+        let file = yard.gate.home().join("own.cedar");
+        std::fs::write(&file, policies).unwrap();
+        let bundle = json!(file.to_str().unwrap()).to_string();
+        reconfigure(&yard.gate, &yaml(&yard.web, &yard.bank, &bundle, "")).await;
+        yard
+    }
+
     async fn connected(&self) {
         for id in ["news", "bank"] {
             await_state(&self.gate, id, "connected", SOON).await;

@@ -106,6 +106,8 @@ mod switched_off; // What a person blocked is not started and is ended if it run
 #[cfg(test)]
 mod taint; // What a session has seen decides where it may send.
 #[cfg(test)]
+mod tasks; // A person's words begin a conversation, and what they name is not asked about.
+#[cfg(test)]
 mod terminal; // The program at a terminal, in a pipe and in a script.
 #[cfg(test)]
 mod unknown_ends; // Calls that were refused, or whose end nobody saw.

@@ -90,6 +90,8 @@ struct Key {
     sight: SightKey,
     /// The security context that bounds them, and the agent.
     bounds: Option<String>,
+    /// Whether a person's words began the conversation, so that a plan is of use.
+    plans: bool,
 }
 
 impl Key {
@@ -98,10 +100,11 @@ impl Key {
         let mount = self.mount.as_ref().map_or("", |id| id.as_str());
         let bounds = self.bounds.as_deref().unwrap_or_default();
         format!(
-            "{} {mount} {:?} {:?} {bounds}",
+            "{} {mount} {:?} {:?} {bounds} {}",
             self.kind.field(),
             self.view,
-            self.sight
+            self.sight,
+            self.plans
         )
     }
 }
@@ -154,6 +157,7 @@ impl Lists {
             era,
             sight: sight.key().clone(),
             bounds,
+            plans: kind == Kind::Tools && mount.is_none() && gate.plans(caller),
         };
         let pages = match key.bounds {
             None => self.pages(gate, sight, &key),
@@ -266,7 +270,8 @@ impl Pages {
         } else {
             Vec::new()
         };
-        let lines: Vec<&[u8]> = items.iter().map(|item| &*item.raw).collect();
+        let own = key.plans.then_some(gateway::PLAN_DEFINITION.as_bytes());
+        let lines: Vec<&[u8]> = items.iter().map(|item| &*item.raw).chain(own).collect();
         Self {
             pages: pages(key, &lines, &unlisted, |place| {
                 cursor::write(wrapper, &key.name(), place)

@@ -202,6 +202,8 @@ impl Draw {
                 Decision::Allow,
                 Decision::Ask,
                 Decision::Ask,
+                Decision::Endorse,
+                Decision::Endorse,
                 Decision::Block,
             ])
             .unwrap_or(Decision::Block);
@@ -252,6 +254,8 @@ impl Draw {
             tool,
             secrecy,
             untrusted,
+            // Nothing is drawn for it: a third of all calls, whatever else they are.
+            vouched: arguments.to_string().len() % 3 == 0,
             arguments,
             signed,
         }

@@ -111,6 +111,7 @@ fn refusals_come_in_the_specified_order() {
         tool: 0,
         secrecy: Level::Confidential,
         untrusted: false,
+        vouched: false,
         arguments: json!({"to": 7}),
         signed: None,
     };
@@ -139,4 +140,6 @@ fn refusals_come_in_the_specified_order() {
     assert_eq!(expected(&world, &call), Expected::Allow);
     call.untrusted = true;
     assert_eq!(expected(&world, &call), Expected::Ask);
+    call.vouched = true;
+    assert_eq!(expected(&world, &call), Expected::Allow);
 }

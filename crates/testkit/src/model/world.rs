@@ -83,6 +83,8 @@ impl ModelServer {
 /// What a policy decides where it applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
+    /// Answers the question that untrusted data raises, and permits nothing.
+    Endorse,
     Allow,
     Ask,
     Block,
@@ -147,6 +149,8 @@ pub struct ModelCall {
     pub tool: usize,
     pub secrecy: Level,
     pub untrusted: bool,
+    /// Whether everything it names is in the person's own words.
+    pub vouched: bool,
     pub arguments: Value,
     /// Its context, where the call is a signed one.
     pub signed: Option<ModelSigned>,

@@ -6,6 +6,7 @@ use policy::{
     Account, Act, Binding, Boundary, Budget, Bundle, Evidence, Exceeded, Facts, Judged, Meter,
     Permission, Principal, Question, ServerState, Standing, findings,
 };
+use provenance::Ruling;
 use shape::Schema;
 use testkit::model::{
     self, Access, Expected, ModelCall, ModelCaller, ModelPolicy, ModelServer, ModelTool,
@@ -28,6 +29,18 @@ pub(crate) struct Prepared {
     bundle: Bundle,
     ids: Vec<ServerId>,
     schemas: Vec<Vec<Schema>>,
+    /// The evidence that a person's words vouch for a call.
+    vouched: Ruling,
+}
+
+/// There is no other way to such evidence than words and a call that names what they do.
+fn vouched() -> Ruling {
+    let mut index = provenance::Index::new(provenance::Key::new([0; 32]), provenance::MAX_BYTES);
+    index.say("write to bob@example.com");
+    let call = Json::checked_before(br#"{"to":"bob@example.com"}"#);
+    let ruling = provenance::weigh(&index, &provenance::Roles::default(), call);
+    assert!(matches!(ruling, Ruling::Vouched(_)));
+    ruling
 }
 
 impl Prepared {
@@ -49,6 +62,7 @@ impl Prepared {
                 .iter()
                 .map(|server| server.tools.iter().map(compile).collect())
                 .collect(),
+            vouched: vouched(),
         }
     }
 }
@@ -57,6 +71,7 @@ impl Prepared {
 fn cedar(policy: &ModelPolicy) -> String {
     let head = match policy.decision {
         model::Decision::Allow => "permit",
+        model::Decision::Endorse => "@effect(\"endorse\")\npermit",
         model::Decision::Ask => "@effect(\"ask\")\npermit",
         model::Decision::Block => "forbid",
     };
@@ -180,6 +195,11 @@ impl<'a> Seen<'a> {
                 model::Influence::Ask => policy::Influence::Ask,
                 model::Influence::Block => policy::Influence::Block,
             },
+            ruling: Some(if self.call.vouched {
+                &self.prepared.vouched
+            } else {
+                &Ruling::NothingSaid
+            }),
             arguments: Some(
                 Json::parse(self.arguments, Limits::new(1 << 20, 64)).expect("what serde wrote"),
             ),
@@ -214,6 +234,7 @@ impl<'a> Seen<'a> {
             target_calls: 0,
             now_ms: NOW_MS,
             door: "mcp",
+            provenance: None,
         }
     }
 
@@ -300,7 +321,8 @@ impl<'a> Seen<'a> {
         let influenced = off != "influence_allowed"
             && self.world.influence == model::Influence::Ask
             && self.call.untrusted
-            && self.tool.consequential;
+            && self.tool.consequential
+            && !self.call.vouched;
         let decision = if off == "judge" {
             policy::cedar::Decision::Allow
         } else {
@@ -309,6 +331,7 @@ impl<'a> Seen<'a> {
         match decision {
             policy::cedar::Decision::Block(_) => Expected::Refuse("PolicyDenied"),
             policy::cedar::Decision::Ask(..) => Expected::Ask,
+            policy::cedar::Decision::Endorse(_) => Expected::Allow,
             _ if influenced => Expected::Ask,
             _ => Expected::Allow,
         }

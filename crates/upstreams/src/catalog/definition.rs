@@ -3,7 +3,7 @@
 //! **Invariant: what a server says of itself decides nothing.** Tests `a_servers_own_hints_decide_nothing`,
 //! `effects_come_from_the_operator_then_the_lock_then_the_name_and_never_from_hints`.
 
-use std::sync::OnceLock;
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use bytes::Bytes;
 use shape::Schema;
@@ -49,6 +49,7 @@ pub struct Definition {
     input: OnceLock<Declared>,
     output: OnceLock<Declared>,
     takes_address: OnceLock<bool>,
+    roles: OnceLock<provenance::Roles>,
 }
 
 impl Definition {
@@ -60,6 +61,7 @@ impl Definition {
             input: OnceLock::new(),
             output: OnceLock::new(),
             takes_address: OnceLock::new(),
+            roles: OnceLock::new(),
         }
     }
 
@@ -82,6 +84,13 @@ impl Definition {
 
     pub fn output(&self) -> &Declared {
         self.output.get_or_init(|| self.compile("outputSchema"))
+    }
+
+    /// What its arguments are for.
+    #[must_use]
+    pub fn roles(&self) -> &provenance::Roles {
+        self.roles
+            .get_or_init(|| provenance::Roles::new(BTreeMap::new(), self.json().get("inputSchema")))
     }
 
     /// Whether it takes addresses: calling it tells somebody something, and what comes back may be anyone's words.

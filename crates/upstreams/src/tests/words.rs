@@ -380,7 +380,7 @@ fn nothing_above_a_label_or_outside_access_is_shown_in_ten_thousand_scenes() {
         // Files are slow, so each world is looked at by many.
         for _ in 0..100 {
             let credential = dice.caller(1);
-            let callers = Callers::new(Vec::new());
+            let callers = Callers::new(Vec::new(), [0; 32]);
             callers.replace(vec![credential.clone()]);
             let caller = callers.all().remove(0);
             age(&mut dice, &caller, &scene.servers);

@@ -131,6 +131,22 @@ pub(super) const TOOLS: &[Tool] = &[
         ..acts("fs.write")
     },
     Tool {
+        input: &[needs(
+            "steps",
+            Kind::Objects,
+            "What the conversation is going to do: tools, and where their arguments will come from",
+        )],
+        output: &[needs(
+            "steps",
+            Kind::Texts,
+            "The plan as it now stands, in words",
+        )],
+        level: Level::Public,
+        ceiling: Level::Confidential,
+        says: "Declares what a conversation is going to do, before it has read what strangers wrote",
+        ..Tool::acts("portcullis.plan", Family::Own, Executor::Gate)
+    },
+    Tool {
         output: &[
             needs("version", Kind::Text, "The version of the gate"),
             needs("caller", Kind::Text, "The id of the caller's credential"),

@@ -168,6 +168,7 @@ impl Asked {
             target_calls: self.session_calls / 2,
             now_ms: self.hour * 3_600_000 + 59_999,
             door: self.door,
+            provenance: None,
         }
     }
 
@@ -227,6 +228,10 @@ impl Asked {
             "session_calls": self.session_calls, "target_calls": self.session_calls / 2,
             "time": {"hour": self.hour % 24, "weekday": weekday, "unix": self.hour * 3600 + 59},
             "door": self.door,
+            "provenance": {
+                "has_words": false, "targets": ["unknown"], "objects": ["unknown"], "amounts": ["unknown"],
+                "names": ["unknown"], "contents": ["unknown"], "servers": [],
+            },
         });
         Context::from_json_value(context, Some((schema, action))).unwrap()
     }

@@ -1,7 +1,7 @@
 use vocab::{Effect, Integrity, Level, Mark};
 
 use super::{bundle, outcome, question, with_arguments};
-use crate::cedar::{Act, Bundle, Decision, Note, Principal, Question};
+use crate::cedar::{Act, Bundle, Decision, Note, Principal, Provenance, Question};
 
 const ALLOW: &str = "permit (principal, action, resource);\n";
 
@@ -510,5 +510,44 @@ fn a_version_names_the_bundle_and_its_texts() {
     assert_eq!(
         load(&[("a.cedar", permit), ("b.cedar", forbid)]),
         load(&[("b.cedar", forbid), ("a.cedar", permit)])
+    );
+}
+
+#[test]
+fn an_endorsement_permits_nothing_and_fails_closed() {
+    let endorse = "@id(\"own\")\n@effect(\"endorse\")\npermit (principal, action, resource)\n\
+        when { [\"said\"].containsAll(context.provenance.targets) && !context.provenance.servers.contains(\"web\") };\n";
+    let traced = |source, server: Option<&str>| Provenance {
+        has_words: true,
+        arguments: vec![provenance::Traced {
+            path: "to".to_owned(),
+            role: provenance::Role::Target,
+            source,
+            server: server.map(str::to_owned),
+        }],
+    };
+    let said = traced(provenance::Source::Said, None);
+    let asked = |provenance| Question {
+        provenance,
+        ..question()
+    };
+    let alone = bundle(endorse);
+    assert_eq!(
+        outcome(&alone.decide(&asked(Some(&said)))),
+        ("block", vec![Note::NO_PERMIT])
+    );
+    let with = bundle(&format!("{ALLOW}{endorse}"));
+    assert_eq!(
+        outcome(&with.decide(&asked(Some(&said)))),
+        ("endorse", vec!["own"])
+    );
+    let read = traced(provenance::Source::Text, Some("web"));
+    assert_eq!(with.decide(&asked(Some(&read))), Decision::Allow);
+    assert_eq!(with.decide(&asked(None)), Decision::Allow, "nobody knows");
+    let ask = "@id(\"careful\")\n@effect(\"ask\")\npermit (principal, action, resource);\n";
+    let stronger = bundle(&format!("{ALLOW}{endorse}{ask}"));
+    assert_eq!(
+        outcome(&stronger.decide(&asked(Some(&said)))),
+        ("ask", vec!["careful"])
     );
 }

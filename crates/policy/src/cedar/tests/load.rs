@@ -149,7 +149,7 @@ fn an_unknown_annotation_or_effect_is_refused_where_it_stands() {
         1,
         1,
         "`deny`",
-        "allow, ask, block and rewrite",
+        "allow, endorse, ask, block and rewrite",
     );
     refused(
         "@effect(\"block\") permit (principal, action, resource);",

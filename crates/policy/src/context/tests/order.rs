@@ -116,6 +116,7 @@ fn facts<'a>(id: &'a ServerId, boundary: &'a Boundary<'a>, arguments: &'a str) -
         accepts: None,
         effect: Effect::Read,
         influence: Influence::Ask,
+        ruling: None,
         arguments: Some(Json::checked_before(arguments.as_bytes())),
         sent: Some(Json::checked_before(arguments.as_bytes())),
         input_schema: None,

@@ -14,6 +14,7 @@ fn key(kind: Kind, era: Era) -> Key {
         era,
         sight: SightKey::default(),
         bounds: None,
+        plans: false,
     }
 }
 
