@@ -1,5 +1,6 @@
 //! Who is calling. A [`Caller`] is evidence: only a credential that the gate knows makes one.
 
+mod credentials;
 mod for_gate;
 
 use std::{
@@ -13,9 +14,9 @@ use std::{
 pub use api::Role;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+pub use credentials::CredentialSet;
 pub use for_gate::ForGate;
 use provenance::Conversation;
-use sha2::{Digest, Sha256};
 use state::SavedSession;
 use tokio::sync::Semaphore;
 use vocab::{Rule, ServerId, View, Violation};
@@ -52,6 +53,8 @@ pub struct Credential {
 
 /// How ids of callers begin whom an identity provider vouches for; issuer and subject follow.
 pub const VOUCHED: &str = "oauth:";
+/// The id of the caller without a credential.
+const ANONYMOUS: &str = "anonymous";
 
 impl Credential {
     /// Somebody an identity provider vouched for in an earlier run, by what the id says.
@@ -82,6 +85,8 @@ struct Known {
     shared: Arc<Shared>,
     /// The session of signed calls that this caller is, if it is one.
     signed: Option<Arc<SignedSession>>,
+    /// Whose session that is.
+    owner: Option<Caller>,
 }
 
 /// What everyone who calls under one credential shares, over reloads and in all its sessions of signed calls.
@@ -189,6 +194,18 @@ impl Caller {
             .map_or(Ok(()), |session| verify::in_force(session, now_ms))
     }
 
+    /// Nobody in particular, where the operator lets such in.
+    #[must_use]
+    pub fn is_anonymous(&self) -> bool {
+        self.id() == ANONYMOUS
+    }
+
+    /// Somebody an identity provider vouches for.
+    #[must_use]
+    pub fn is_vouched(&self) -> bool {
+        self.id().starts_with(VOUCHED)
+    }
+
     #[must_use]
     pub fn tenant(&self) -> Option<&str> {
         self.0.credential.tenant.as_deref()
@@ -229,6 +246,7 @@ impl Caller {
             credential,
             shared: Arc::clone(&self.0.shared),
             signed: Some(session),
+            owner: Some(self.clone()),
         }))
     }
 
@@ -295,10 +313,9 @@ impl Caller {
     }
 }
 
-/// Every credential the gate knows, by the digest of its token.
+/// Every party that the gate knows, and what they may hold together. Which credentials are in force is a [`CredentialSet`].
 #[derive(Debug)]
 pub struct Callers {
-    known: ArcSwap<HashMap<[u8; 32], Caller>>,
     /// Whoever shows no credential. Made once and inactive while they are not let in, so that its label is not forgotten meanwhile.
     anonymous: OnceLock<Caller>,
     /// Sessions of earlier runs, by credential.
@@ -329,7 +346,6 @@ impl Callers {
             .map(|session| (session.caller.clone(), session))
             .collect();
         let callers = Self {
-            known: ArcSwap::default(),
             anonymous: OnceLock::new(),
             saved,
             key: provenance::Key::new(secret),
@@ -393,6 +409,7 @@ impl Callers {
             credential,
             shared,
             signed: None,
+            owner: None,
         }))
     }
 
@@ -477,23 +494,20 @@ impl Callers {
         }
     }
 
-    pub fn of_id(&self, id: &str) -> Option<Caller> {
-        self.all().into_iter().find(|caller| caller.id() == id)
+    /// A party by the id of its credential. `known` are the credentials in force.
+    pub fn of_id(&self, known: &CredentialSet, id: &str) -> Option<Caller> {
+        let found = known.of_id(id).cloned();
+        found.or_else(|| self.all(known).into_iter().find(|caller| caller.id() == id))
     }
 
     /// A caller by the id of its credential, or by its name if no other has it.
-    pub fn find(&self, id_or_name: &str) -> Option<Caller> {
-        let all = self.all();
+    pub fn find(&self, known: &CredentialSet, id_or_name: &str) -> Option<Caller> {
+        let all = self.all(known);
         if let Some(caller) = all.iter().find(|caller| caller.id() == id_or_name) {
             return Some(caller.clone());
         }
         let mut named = all.iter().filter(|caller| caller.name() == id_or_name);
         named.next().filter(|_| named.next().is_none()).cloned()
-    }
-
-    pub fn identify(&self, token: &str) -> Option<Caller> {
-        let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
-        self.known.load().get(&digest).cloned()
     }
 
     pub fn anonymous(&self) -> Option<Caller> {
@@ -503,15 +517,9 @@ impl Callers {
             .cloned()
     }
 
-    /// Everyone, in the order of their ids.
-    pub fn all(&self) -> Vec<Caller> {
-        let mut all: Vec<Caller> = self
-            .known
-            .load()
-            .values()
-            .chain(self.anonymous.get())
-            .cloned()
-            .collect();
+    /// Everyone, in the order of their ids. `known` are the credentials in force.
+    pub fn all(&self, known: &CredentialSet) -> Vec<Caller> {
+        let mut all: Vec<Caller> = known.iter().chain(self.anonymous.get()).cloned().collect();
         all.extend(
             self.guests
                 .lock()
@@ -524,67 +532,13 @@ impl Callers {
         all
     }
 
-    /// What [`Callers::replace`] would let in and turn away, as changes for the ledger.
-    pub fn record_replacement(
-        &self,
-        credentials: &[Credential],
-        ledger: &audit::Ledger,
-    ) -> Result<(), audit::LedgerUnavailable> {
-        let before = self.known.load_full();
-        let record = |action: &str, credential: &Credential| {
-            let role = credential.role;
-            let change = audit::Change {
-                action,
-                target: &credential.id,
-                user: credential.user.as_deref().unwrap_or_default(),
-                agent: credential.agent.as_deref().unwrap_or_default(),
-                tenant: credential.tenant.as_deref().unwrap_or_default(),
-                detail: &format!("{role} `{}`", credential.name),
-                ..audit::Change::default()
-            };
-            ledger.change(&change).map(drop)
+    /// The set of these credentials. Those that `before` has keep their label and what they hold.
+    pub fn prepare(&self, before: &CredentialSet, credentials: Vec<Credential>) -> CredentialSet {
+        let admit = |credential: Credential| {
+            let known = before.of_id(&credential.id);
+            self.admit(credential, known)
         };
-        let known = |id: &str| before.values().any(|caller| caller.id() == id);
-        for credential in credentials
-            .iter()
-            .filter(|credential| !known(&credential.id))
-        {
-            record("credential.created", credential)?;
-        }
-        let stays = |id: &str| credentials.iter().any(|credential| credential.id == id);
-        for caller in before.values().filter(|caller| !stays(caller.id())) {
-            record("credential.revoked", &caller.0.credential)?;
-        }
-        Ok(())
-    }
-
-    /// Replaces the set. Credentials that stay keep their label; those that go are inactive at once, in calls under way too.
-    pub fn replace(&self, credentials: Vec<Credential>) {
-        let before = self.known.load_full();
-        let sessions: HashMap<&str, &Caller> = before
-            .values()
-            .map(|caller| (caller.id(), caller))
-            .collect();
-        let mut after = HashMap::new();
-        for credential in credentials {
-            let digest = credential.digest;
-            let caller = self.admit(
-                credential.clone(),
-                sessions.get(credential.id.as_str()).copied(),
-            );
-            after.insert(digest, caller);
-        }
-        let kept: Vec<String> = after
-            .values()
-            .map(|caller| caller.id().to_owned())
-            .collect();
-        self.known.store(Arc::new(after));
-        for caller in before
-            .values()
-            .filter(|caller| !kept.iter().any(|id| id == caller.id()))
-        {
-            caller.0.shared.active.store(false, Ordering::Release);
-        }
+        credentials.into_iter().map(admit).collect()
     }
 
     /// Whether callers without a credential are let in, as one shared caller. Where they no longer are, calls under way see it too.
@@ -594,8 +548,8 @@ impl Callers {
         }
         let caller = self.anonymous.get_or_init(|| {
             let credential = Credential {
-                id: "anonymous".into(),
-                name: "anonymous".into(),
+                id: ANONYMOUS.into(),
+                name: ANONYMOUS.into(),
                 role: Role::Client,
                 view: View::Double,
                 grants: Vec::new(),

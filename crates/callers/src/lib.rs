@@ -18,6 +18,6 @@ pub mod settings;
 pub mod signed;
 pub mod turns;
 
-pub use caller::{Caller, Callers, Credential, ForGate, Role};
+pub use caller::{Caller, Callers, Credential, CredentialSet, ForGate, Role};
 pub use room::RequestRoom;
 pub use signed::SignedSession;

@@ -218,8 +218,8 @@ impl SessionMeters {
     }
 }
 
-/// A server, or one of its tools.
-type Limited = (ServerId, Option<String>);
+/// A server, or one of its tools; and how often it may be called. Two configurations that differ in a limit count apart.
+type Limited = (ServerId, Option<String>, Rate);
 
 /// Every meter of the gate.
 #[derive(Debug, Default)]
@@ -269,14 +269,16 @@ impl Meters {
     ) -> Option<Arc<Bucket>> {
         let rate = rate?;
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (server.clone(), tool.map(str::to_owned));
-        if let Some(bucket) = buckets.get(&key).filter(|bucket| bucket.rate == rate) {
+        let key = (server.clone(), tool.map(str::to_owned), rate);
+        if let Some(bucket) = buckets.get(&key) {
             return Some(Arc::clone(bucket));
         }
         let name = match tool {
             Some(tool) => format!("the rate limit of `{tool}` on server `{server}`"),
             None => format!("the rate limit of server `{server}`"),
         };
+        // What no catalog counts by any more begins anew when it is wanted again.
+        buckets.retain(|_, bucket| Arc::strong_count(bucket) > 1);
         let bucket = Arc::new(Bucket::new(name, rate));
         buckets.insert(key, Arc::clone(&bucket));
         Some(bucket)

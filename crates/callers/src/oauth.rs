@@ -14,7 +14,6 @@ mod keys;
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
 use identity::{
     Freshness, JwsError, TokenCache,
     access::{self, Access, AccessError, Expect},
@@ -59,16 +58,16 @@ pub enum Unaccepted {
     Unavailable(String),
 }
 
-/// The providers and everything that is known of them.
+/// What is known of tokens and proofs, whichever providers are in force.
 pub struct Providers {
-    setup: ArcSwapOption<Setup>,
     cache: TokenCache<Access>,
     proofs: Proofs,
 }
 
-/// Settings with the keys that go with them.
-struct Setup {
-    oauth: Arc<OAuth>,
+/// The providers of one configuration, with the keys that go with them.
+#[derive(Default)]
+pub struct ProviderSet {
+    oauth: Option<Arc<OAuth>>,
     providers: Vec<Arc<Provider>>,
 }
 
@@ -85,64 +84,76 @@ impl std::fmt::Debug for Providers {
     }
 }
 
-impl Providers {
-    pub fn new(oauth: Option<&Arc<OAuth>>, proofs: Proofs) -> Self {
-        let providers = Self {
-            setup: ArcSwapOption::empty(),
-            cache: TokenCache::new(KEPT_TOKENS),
-            proofs,
+impl std::fmt::Debug for ProviderSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProviderSet")
+            .field("oauth", &self.oauth)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ProviderSet {
+    /// The set of these providers. One that stays as it was keeps its keys.
+    #[must_use]
+    pub fn follow(&self, oauth: Option<&Arc<OAuth>>) -> Self {
+        let known = |issuer: &Issuer| {
+            let mut known = self.providers.iter();
+            known
+                .find(|provider| provider.issuer == *issuer)
+                .map(Arc::clone)
         };
-        providers.apply(oauth);
-        providers
-    }
-
-    /// Takes new settings. A provider that stays as it was keeps its keys.
-    pub fn apply(&self, oauth: Option<&Arc<OAuth>>) {
-        let before = self.setup.load_full();
-        let setup = oauth.map(|oauth| {
-            let known = |issuer: &Issuer| {
-                let mut known = before.iter().flat_map(|setup| &setup.providers);
-                known
-                    .find(|provider| provider.issuer == *issuer)
-                    .map(Arc::clone)
-            };
-            let new = |issuer: &Issuer| Arc::new(Provider::new(issuer.clone()));
-            let providers = oauth
-                .issuers
-                .iter()
+        let new = |issuer: &Issuer| Arc::new(Provider::new(issuer.clone()));
+        let issuers = oauth.iter().flat_map(|oauth| &oauth.issuers);
+        Self {
+            oauth: oauth.cloned(),
+            providers: issuers
                 .map(|issuer| known(issuer).unwrap_or_else(|| new(issuer)))
-                .collect();
-            Arc::new(Setup {
-                oauth: Arc::clone(oauth),
-                providers,
-            })
-        });
-        self.setup.store(setup);
+                .collect(),
+        }
     }
 
+    #[must_use]
     pub fn settings(&self) -> Option<Arc<OAuth>> {
-        self.setup
-            .load()
-            .as_ref()
-            .map(|setup| Arc::clone(&setup.oauth))
+        self.oauth.clone()
     }
 
-    /// Does an id belong to somebody of a provider that is still named?
+    /// Does an id belong to somebody of a provider that is named?
+    #[must_use]
     pub fn vouch_for(&self, id: &str) -> bool {
-        let setup = self.setup.load();
-        setup
+        self.providers
             .iter()
-            .flat_map(|setup| &setup.providers)
             .any(|provider| id.starts_with(&provider.prefix()))
     }
 
     /// Fetches keys that are due; called every so often.
     pub async fn tend(&self, fetch: &impl Fetch, mono_ms: u64) {
-        let Some(setup) = self.setup.load_full() else {
-            return;
-        };
-        for provider in &setup.providers {
+        for provider in &self.providers {
             provider.keys.refresh_if_old(fetch, mono_ms).await;
+        }
+    }
+
+    /// What an operator should know: per provider its keys, how old they are, and why they could not be renewed.
+    #[must_use]
+    pub fn status(&self, mono_ms: u64) -> Option<api::OAuth> {
+        let oauth = self.oauth.as_ref()?;
+        Some(api::OAuth {
+            resource: oauth.resource.clone(),
+            dpop: oauth.proofs.as_str().to_owned(),
+            issuers: self
+                .providers
+                .iter()
+                .map(|provider| provider.keys.status(&provider.issuer.issuer, mono_ms))
+                .collect(),
+        })
+    }
+}
+
+impl Providers {
+    #[must_use]
+    pub fn new(proofs: Proofs) -> Self {
+        Self {
+            cache: TokenCache::new(KEPT_TOKENS),
+            proofs,
         }
     }
 
@@ -154,36 +165,23 @@ impl Providers {
         }
     }
 
-    /// What an operator should know: per provider its keys, how old they are, and why they could not be renewed.
-    pub fn status(&self, mono_ms: u64) -> Option<api::OAuth> {
-        let setup = self.setup.load_full()?;
-        Some(api::OAuth {
-            resource: setup.oauth.resource.clone(),
-            dpop: setup.oauth.proofs.as_str().to_owned(),
-            issuers: setup
-                .providers
-                .iter()
-                .map(|provider| provider.keys.status(&provider.issuer.issuer, mono_ms))
-                .collect(),
-        })
-    }
-
     /// Whom an access token stands for, if a provider the operator named issued it for this gate.
     pub async fn accept(
         &self,
+        set: &ProviderSet,
         presented: &Presented<'_>,
         fetch: &impl Fetch,
         now_ms: u64,
         mono_ms: u64,
     ) -> Result<Credential, Unaccepted> {
         let refused = |text: &str| Unaccepted::Token(text.to_owned());
-        let setup = self
-            .setup
-            .load_full()
+        let oauth = set
+            .oauth
+            .as_ref()
             .ok_or_else(|| refused("Unknown or revoked credential"))?;
         let claimed = access::claimed_issuer(presented.token)
             .ok_or_else(|| refused("Unknown or revoked credential"))?;
-        let provider = setup
+        let provider = set
             .providers
             .iter()
             .find(|provider| provider.issuer.issuer == claimed);
@@ -191,24 +189,20 @@ impl Providers {
             refused("The access token comes from an issuer that is not accepted here")
         })?;
         let access = self
-            .verified(&setup, provider, presented.token, fetch, now_ms, mono_ms)
+            .verified(oauth, provider, presented.token, fetch, now_ms, mono_ms)
             .await?;
-        let missing = setup
-            .oauth
-            .scopes
-            .iter()
-            .any(|scope| !access.has_scope(scope));
+        let missing = oauth.scopes.iter().any(|scope| !access.has_scope(scope));
         if missing {
-            return Err(Unaccepted::Scope(setup.oauth.scopes.clone()));
+            return Err(Unaccepted::Scope(oauth.scopes.clone()));
         }
-        self.check_binding(&setup.oauth, &access, presented, now_ms)?;
+        self.check_binding(oauth, &access, presented, now_ms)?;
         provider.credential(&access)
     }
 
     /// The token's word, if a key of its provider signed it for us. An unknown key is looked for once more.
     async fn verified(
         &self,
-        setup: &Setup,
+        oauth: &OAuth,
         provider: &Provider,
         token: &str,
         fetch: &impl Fetch,
@@ -219,7 +213,7 @@ impl Providers {
             .issuer
             .audience
             .as_deref()
-            .unwrap_or(&setup.oauth.resource);
+            .unwrap_or(&oauth.resource);
         let expect = Expect {
             issuer: &provider.issuer.issuer,
             audience,

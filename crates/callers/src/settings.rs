@@ -19,7 +19,7 @@ impl Access {
 }
 
 /// So many calls in so much time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rate {
     pub calls: u32,
     pub per: Duration,
@@ -176,11 +176,15 @@ impl Eq for KeySource {}
 /// Keeps what stands behind the replay window short.
 pub type Tidy = Box<dyn Fn(&identity::Replay) -> std::io::Result<()> + Send + Sync>;
 
-/// What sessions of signed calls stand on.
-pub struct Signing {
+/// How sessions of signed calls begin and are recognised. Replaced as a whole.
+pub struct Seal {
     /// They sign our tokens and recognise them.
     pub keys: identity::TokenKeys,
     pub terms: SealTerms,
+}
+
+/// What sessions of signed calls stand on.
+pub struct Signing {
     /// The envelopes that were used, of earlier runs too.
     pub replay: Arc<identity::Replay>,
     /// Keeps the file that stands behind it short; called every so often.
@@ -205,10 +209,18 @@ pub struct SealTerms {
     pub max_sessions_per_workload: usize,
 }
 
+impl fmt::Debug for Seal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seal")
+            .field("terms", &self.terms)
+            .finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for Signing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Signing")
-            .field("terms", &self.terms)
+            .field("replay", &self.replay)
             .finish_non_exhaustive()
     }
 }

@@ -26,21 +26,21 @@ use std::{
 
 use arc_swap::ArcSwap;
 use audit::Ledger;
-use identity::{Claims, PublicKey, Replay, TokenCache, TokenKeys};
+use identity::{Claims, PublicKey, Replay, TokenCache};
 use policy::context::ToolPattern;
 use state::{SavedSigned, SignedStatus, State};
 
 use crate::{
     Caller,
-    caller::Callers,
+    caller::{Callers, CredentialSet},
     meters::{Bucket, SessionMeters, SoFar},
-    settings::{Rate, SealTerms, Signing},
+    settings::{Rate, Signing},
 };
 use launched::Launched;
 
 pub use attest::{
     AttestError, AttestRequest, Attested, Evidence as AttestProof, Launchable, NewWorkload,
-    SessionRequest,
+    SessionRequest, Under,
 };
 pub use slot::ExecutionSlot;
 pub use view::{Ended, about};
@@ -171,8 +171,11 @@ impl SignedSession {
     }
 }
 
+/// Everybody, and the credentials in force.
+type Parties<'a> = (&'a Callers, &'a CredentialSet);
+
 /// The party that a session calls under.
-fn owner_of(callers: &Callers, owner: &str, session: &SignedSession) -> Option<Caller> {
+fn owner_of((callers, known): Parties<'_>, owner: &str, session: &SignedSession) -> Option<Caller> {
     let tenant = Some(session.tenant.as_str()).filter(|tenant| !tenant.is_empty());
     match attest::is_guest(owner) {
         true => Some(callers.guest(
@@ -181,14 +184,12 @@ fn owner_of(callers: &Callers, owner: &str, session: &SignedSession) -> Option<C
             tenant,
             Some(&*session.vouched).filter(|agent| !agent.is_empty()),
         )),
-        false => callers.of_id(owner),
+        false => callers.of_id(known, owner),
     }
 }
 
 /// Every session of signed calls, and what it takes to recognise one.
 pub struct Signed {
-    keys: ArcSwap<TokenKeys>,
-    terms: ArcSwap<SealTerms>,
     cache: TokenCache<Claims>,
     replay: Arc<Replay>,
     tidy: crate::settings::Tidy,
@@ -213,10 +214,8 @@ impl std::fmt::Debug for Signed {
 }
 
 impl Signed {
-    pub fn new(signing: Signing, callers: &Callers, state: State, ledger: Ledger) -> Self {
+    pub fn new(signing: Signing, parties: Parties<'_>, state: State, ledger: Ledger) -> Self {
         let Signing {
-            keys,
-            terms,
             replay,
             tidy,
             random,
@@ -225,8 +224,6 @@ impl Signed {
             workloads,
         } = signing;
         let signed = Self {
-            keys: ArcSwap::from_pointee(keys),
-            terms: ArcSwap::from_pointee(terms),
             cache: TokenCache::new(KEPT_TOKENS),
             replay,
             tidy,
@@ -241,7 +238,7 @@ impl Signed {
         let mut meters = used::meters(used);
         let known = sessions
             .into_iter()
-            .filter_map(|saved| signed.revive(callers, saved, &mut meters))
+            .filter_map(|saved| signed.revive(parties, saved, &mut meters))
             .collect();
         signed.sessions.store(Arc::new(known));
         signed
@@ -250,7 +247,7 @@ impl Signed {
     /// A session of an earlier run.
     fn revive(
         &self,
-        callers: &Callers,
+        parties: Parties<'_>,
         saved: SavedSigned,
         meters: &mut HashMap<String, Arc<SessionMeters>>,
     ) -> Option<(String, Caller)> {
@@ -260,12 +257,12 @@ impl Signed {
         let meters = Arc::clone(meters.entry(saved.execution.clone()).or_default());
         let session = Arc::new(SignedSession::new(saved, key, meters));
         // Without its credential there is no session.
-        let owner = owner_of(callers, &owner, &session)?;
+        let owner = owner_of(parties, &owner, &session)?;
         Some((session.id.clone(), owner.sign(session)))
     }
 
     /// The credentials were read again: sessions call under what theirs stand for now, and end with those that are gone.
-    pub fn refresh(&self, callers: &Callers) {
+    pub fn refresh(&self, parties: Parties<'_>) {
         self.sessions.rcu(|sessions| {
             let mut fresh = HashMap::clone(sessions);
             for caller in fresh.values_mut() {
@@ -273,18 +270,12 @@ impl Signed {
                     continue;
                 };
                 // Whose credential is gone keeps the one that is marked so, and is refused by it.
-                if let Some(owner) = owner_of(callers, caller.id(), &session) {
+                if let Some(owner) = owner_of(parties, caller.id(), &session) {
                     *caller = owner.sign(session);
                 }
             }
             fresh
         });
-    }
-
-    /// Other keys sign and recognise tokens from now on, under other terms.
-    pub fn renew(&self, keys: TokenKeys, terms: SealTerms) {
-        self.terms.store(Arc::new(terms));
-        self.keys.store(Arc::new(keys));
     }
 
     pub fn all(&self) -> Vec<Caller> {

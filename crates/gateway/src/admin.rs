@@ -54,7 +54,7 @@ impl Admin {
             bundle: inner.rules().bundle.version().to_owned(),
             pending_approvals: pending as u64,
             ledger: self.ledger(),
-            sinks: self.gate.sinks(),
+            sinks: self.sinks(),
             worker: self.worker().await,
         }
     }
@@ -93,7 +93,7 @@ impl Admin {
     /// How each sink is doing.
     #[must_use]
     pub fn sinks(&self) -> Vec<api::Sink> {
-        self.gate.sinks()
+        self.gate.program().sinks()
     }
 
     #[must_use]
@@ -146,9 +146,11 @@ impl Admin {
         name: String,
         input: bytes::Bytes,
     ) -> Result<Vec<u8>, Problem> {
-        let answers = self.gate.file_answers()?;
+        let program = Arc::clone(self.gate.program());
         let readers = &self.gate.inner().readers;
-        let answered = readers.run(move || answers(operation, &name, &input)).await;
+        let answered = readers
+            .run(move || program.answer(operation, &name, &input))
+            .await;
         answered.map_err(Problem::broken)?
     }
 

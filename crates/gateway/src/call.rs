@@ -44,9 +44,8 @@ use vocab::{Effect, Fault, FaultKind, Label, Mark, Rule, Stop, Violation};
 
 use crate::{
     CallRequest, Origin,
-    gate::Inner,
+    gate::{InForce, Inner},
     route::{CallerSide, Carried},
-    settings::Rules,
 };
 use shape::Load;
 use slots::admit;
@@ -61,13 +60,14 @@ pub(crate) use slots::Slots;
 #[cfg(test)]
 pub(crate) use slots::{FEW_WAITING, MAX_WAITING, MAX_WAITING_IN_ALL, Waiting};
 
-/// What every stage can look at: the call as it came, who is calling, and the rules in force.
+/// What every stage can look at: the call as it came, who is calling, and the configuration it is held to.
 #[derive(Clone, Copy)]
 pub(crate) struct Case<'a> {
     pub(crate) gate: &'a Arc<Inner>,
     pub(crate) request: &'a CallRequest,
     pub(crate) step: &'a Step,
-    pub(crate) rules: &'a Rules,
+    /// The configuration that it is held to.
+    pub(crate) now: &'a Arc<InForce>,
     /// What its execution did before.
     pub(crate) so_far: SoFar,
     /// The server's own state that the caller brought back, opened.
@@ -85,14 +85,14 @@ impl<'a> Case<'a> {
         gate: &'a Arc<Inner>,
         request: &'a CallRequest,
         step: &'a Step,
-        rules: &'a Rules,
+        now: &'a Arc<InForce>,
         so_far: SoFar,
     ) -> Self {
         Self {
             gate,
             request,
             step,
-            rules,
+            now,
             so_far,
             state: None,
             answer: None,
@@ -110,7 +110,12 @@ async fn attempt(
 ) -> Result<Delivered, Stop> {
     let received = receive(case.request)?;
     verify(case)?;
-    let (target, slot) = resolve::resolve(case, opened, &received).await?;
+    let (under, target, slot) = resolve::resolve(case, opened, &received).await?;
+    let case = Case {
+        now: &under.now,
+        request: under.request.as_ref().unwrap_or(case.request),
+        ..case
+    };
     let state = shape::request_state(case, &received, &target)?;
     let case = Case {
         so_far: slot.so_far(),
@@ -154,6 +159,7 @@ async fn attempt(
     let way = (target, slot);
     let settled = consent::consent(case, opened, &received, way, decided, decide, wires).await?;
     let Settled {
+        now,
         permit,
         charge,
         mut slots,
@@ -161,6 +167,7 @@ async fn attempt(
         is_approved,
     } = settled;
     let case = Case {
+        now: &now,
         begun,
         is_approved,
         ..case
@@ -187,14 +194,18 @@ async fn attempt(
 }
 
 /// Runs one call from Receive to Conclude and tells the door how it ended.
-pub(crate) async fn call(gate: Arc<Inner>, request: CallRequest, mut wires: Wires) {
+pub(crate) async fn call(gate: Arc<Inner>, mut request: CallRequest, mut wires: Wires) {
     let _flight = gate.flights.begin();
+    let now = gate.now();
+    // The door may have recognised them under another configuration.
+    if let Some(caller) = now.caller(&request.caller) {
+        request.caller = caller;
+    }
     gate.aside.note(&request.caller, || gate.now_us());
-    let rules = gate.rules();
-    let mut opened = gate.ledger.open(record::facts(&gate, &request, &rules));
+    let mut opened = gate.ledger.open(record::facts(&gate, &request, &now.rules));
     let session = gate.read_session(&request.caller).await;
     let step = Step::new(&opened.facts.call, request.caller.session());
-    let case = Case::new(&gate, &request, &step, &rules, SoFar::default());
+    let case = Case::new(&gate, &request, &step, &now, SoFar::default());
     let outcome = match session {
         Ok(()) => attempt(case, &mut opened, &mut wires).await,
         Err(stop) => Err(stop),
@@ -222,6 +233,8 @@ pub(crate) struct Decided {
 
 /// What Consent leaves: a permit that needs nobody's word any more.
 struct Settled {
+    /// The configuration that permitted it.
+    now: Arc<InForce>,
     permit: Permit<Load>,
     charge: Option<Charge>,
     slots: Slots,
@@ -244,7 +257,7 @@ pub(crate) struct Delivered {
 /// The door recognised the caller; here it is shown that this is the caller's own call. A signed one passes once.
 fn verify(case: Case<'_>) -> Result<(), Violation> {
     let Case { gate, request, .. } = case;
-    request.caller.in_force(gate.now_ms())?;
+    case.now.admits(&request.caller, gate.now_ms())?;
     match (request.caller.signed(), &request.origin) {
         (None, Origin::Mcp(_)) => Ok(()),
         (Some(session), Origin::Signed(envelope)) => {
@@ -266,7 +279,7 @@ fn verify(case: Case<'_>) -> Result<(), Violation> {
 }
 
 fn bound(case: Case<'_>, facts: &Facts<'_>, target: &Target) -> Result<Bounded, Violation> {
-    policy::bound(facts, target.spec.budget, case.gate.terms().ceiling)
+    policy::bound(facts, target.spec.budget, case.now.terms.ceiling)
 }
 
 fn weigh(case: Case<'_>, facts: &Facts<'_>) -> Result<Weighed, Violation> {
@@ -293,7 +306,7 @@ fn judge(
     policy::judge(
         facts,
         evidence,
-        &case.rules.bundle,
+        &case.now.rules.bundle,
         question(&case, received, &target, gathered),
         binding,
         load,
@@ -362,6 +375,7 @@ pub(crate) async fn show(case: Case<'_>, target: &Target, label: Label) -> Resul
     Ok(case
         .gate
         .pass(
+            &case.now.rules,
             &case.request.caller,
             &target.spec,
             label,

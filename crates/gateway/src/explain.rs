@@ -24,6 +24,7 @@ use wire::{Json, Limits, write::Object};
 use crate::{
     Action, CallRequest, Caller, Door, Gate, Origin,
     call::{self, Case, Count},
+    gate::InForce,
 };
 use page::Page;
 
@@ -57,12 +58,13 @@ fn judge(gate: &Gate, imagined: &Imagined) -> Result<api::Explanation, String> {
     let request = &imagined.request;
     let received = receive(request).map_err(|violation| violation.public())?;
     let mut page = Page::default();
-    match gate.in_force(&request.caller) {
+    let now = &gate.inner().now();
+    match now.admits(&request.caller, gate.inner().now_ms()) {
         Ok(()) => page.add(Stage::Verify, "credential_in_force", "ok", "", ""),
         Err(violation) => page.refused(Stage::Verify, "credential_in_force", &violation),
     }
     let label = request.caller.session().mark();
-    let Some(target) = look_up(gate, imagined, &received)? else {
+    let Some(target) = look_up(gate, now, imagined, &received)? else {
         let asked = audit::printable(received.address.text());
         let fix =
             "a server that offers it, or declares it among its `capabilities`, would be asked";
@@ -82,7 +84,6 @@ fn judge(gate: &Gate, imagined: &Imagined) -> Result<api::Explanation, String> {
         &format!("`{}` of server `{}`", target.name, target.spec.id),
         "",
     );
-    let rules = gate.inner().rules();
     let step = Step::new("explained", request.caller.session());
     let so_far = request
         .caller
@@ -90,7 +91,7 @@ fn judge(gate: &Gate, imagined: &Imagined) -> Result<api::Explanation, String> {
         .map_or_else(SoFar::default, |session| {
             session.so_far(&counted_as(&target))
         });
-    let case = Case::new(gate.inner(), request, &step, &rules, so_far);
+    let case = Case::new(gate.inner(), request, &step, now, so_far);
     let explained = call::gather(case, &received, &target, Count::Once, |gathered| {
         page.checks(gathered, label, imagined);
         page.bundle(
@@ -106,10 +107,11 @@ fn judge(gate: &Gate, imagined: &Imagined) -> Result<api::Explanation, String> {
 
 fn look_up(
     gate: &Gate,
+    now: &InForce,
     imagined: &Imagined,
     received: &Received<'_>,
 ) -> Result<Option<Arc<Target>>, String> {
-    let found = call::look_up(gate.inner(), &imagined.request, received)
+    let found = call::look_up(gate.inner(), now, &imagined.request, received)
         .map_err(|violation| violation.public())?;
     Ok(match found {
         Found::Target(target) => Some(target),

@@ -2,43 +2,48 @@
 
 mod chores;
 mod greeting;
+mod in_force;
+mod program;
 mod providers;
 mod refused;
+mod reload;
 mod signing;
 
 use std::{
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use api::Problem;
-use arc_swap::ArcSwap;
 use audit::{Clock, Filter, Ledger, Place, RefusalCounter, StrangerCounter};
 use callers::{
-    ForGate, caller::Callers, oauth::Providers, places::Places, signed::Signed, turns::Turns,
+    CredentialSet, ForGate, caller::Callers, oauth::Providers, places::Places, signed::Signed,
+    turns::Turns,
 };
 use calls::{
     aside::Aside, awaited::Awaited, finish::Flights, parking::Parking, states::SpentStates,
 };
 use state::{Approval, ApprovalState, SavedSession, State};
 use tokio::sync::{broadcast, watch};
-use upstreams::{settings::HubSettings, upstream::Hub, workers::Workers};
+use upstreams::{Board, settings::HubSettings, upstream::Hub, workers::Workers};
 use vocab::{Fault, FaultKind, Redacted, ServerId, Stop, Violation};
 use wire::Json;
 
 use crate::{
-    Action, Admin, CallRequest, Caller, Catalog, Change, Credential, DoorSettings, Pins, Running,
-    Wrapper, call,
+    Action, Admin, CallRequest, Caller, Catalog, Change, DoorSettings, Pins, Running, Wrapper,
+    call,
     events::Subscription,
     problem,
     readers::Readers,
-    settings::{Accounts, Configuration, Rules, ServerSpec, Settings, Terms},
+    settings::{Accounts, Rules, Settings},
     words::Unheard,
 };
 
+pub(crate) use in_force::InForce;
+pub use program::{Edit, Program, Reading};
 pub use refused::DoorRefusal;
 
 /// Between writing and the disk: read-only calls are on disk within this time, without waiting for it.
@@ -50,27 +55,6 @@ const APPROVAL_PERIOD: Duration = Duration::from_secs(5);
 const FINISH: Duration = Duration::from_secs(10);
 const CANCEL: Duration = Duration::from_secs(3);
 
-/// Reads the configuration again and applies it; says what is wrong if it cannot.
-pub type Reload = Box<dyn Fn(&Gate) -> Result<String, Problem> + Send + Sync>;
-
-/// A change of the configuration file that an operator asked the gate for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Edit {
-    Classify { id: ServerId, level: vocab::Level },
-    Block { id: ServerId, reason: String },
-    Unblock { id: ServerId },
-}
-
-/// Writes a change into the configuration file; says why if it cannot.
-pub type Editor = Box<dyn Fn(&Edit) -> Result<(), Problem> + Send + Sync>;
-
-/// How the sinks are doing.
-pub type SinksReport = Box<dyn Fn() -> Vec<api::Sink> + Send + Sync>;
-
-/// Answers an operation from the files of the home: the operation, what its path names, and the text of its input.
-pub type FileAnswers =
-    Arc<dyn Fn(api::Operation, &str, &[u8]) -> Result<Vec<u8>, Problem> + Send + Sync>;
-
 #[derive(Clone)]
 pub struct Gate(Arc<Inner>);
 
@@ -81,11 +65,12 @@ pub(crate) struct Inner {
     pub(crate) slots: Arc<Places>,
     /// Places of calls that wait for somebody outside: a person, or the client.
     pub(crate) waiting: Arc<Places>,
-    terms: ArcSwap<Terms>,
-    awaiting_restart: ArcSwap<Vec<&'static str>>,
+    /// Everything that a reload replaces.
+    in_force: Arc<in_force::Cell>,
+    /// One reload at a time.
+    reloading: Mutex<()>,
     pub(crate) clock: Clock,
     pub(crate) state: State,
-    rules: ArcSwap<Rules>,
     accounts: Accounts,
     pub(crate) callers: Callers,
     pub(crate) signed: Signed,
@@ -102,11 +87,8 @@ pub(crate) struct Inner {
     call_ids: AtomicU64,
     /// Tells the calls of this run from those of others.
     run: String,
-    reload: OnceLock<Reload>,
-    editor: OnceLock<Editor>,
-    sinks: OnceLock<SinksReport>,
-    file_answers: OnceLock<FileAnswers>,
-    url: OnceLock<String>,
+    program: Arc<dyn Program>,
+    url: String,
     born_us: u64,
     answered: AtomicU64,
     refused: AtomicU64,
@@ -141,9 +123,9 @@ impl Inner {
         (self.clock)().unix_ms
     }
 
-    /// The rules in force now. A call keeps those it was decided by.
-    pub(crate) fn rules(&self) -> Arc<Rules> {
-        self.rules.load_full()
+    /// What is in force now. Whoever looks at more than one part of it takes it once.
+    pub(crate) fn now(&self) -> Arc<InForce> {
+        self.in_force.now()
     }
 
     /// Takes in what other gates have shown this caller, where they share a store. What a client sent is received in full before this,
@@ -159,9 +141,9 @@ impl Inner {
         })
     }
 
-    /// What calls are held to now.
-    pub(crate) fn terms(&self) -> Arc<Terms> {
-        self.terms.load_full()
+    /// The rules in force now.
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        self.in_force.look(|now| Arc::clone(&now.rules))
     }
 
     /// The user's own credential for a server, if there is one.
@@ -255,33 +237,46 @@ impl Gate {
     #[must_use]
     pub fn open(
         settings: Settings,
-        credentials: Vec<Credential>,
         sessions: Vec<SavedSession>,
         ledger: Ledger,
         clock: Clock,
     ) -> Self {
-        let workers = Workers::new(settings.worker.clone());
+        let Settings {
+            configuration,
+            worker,
+            ..
+        } = settings;
+        let workers = Workers::new(worker.clone());
+        let key = blake3::derive_key("portcullis provenance 1", &settings.wrapper_key);
+        let callers = Callers::new(sessions, key);
+        // Sessions of signed calls are brought back under them, so they are there first.
+        let credentials = configuration.credentials.clone();
+        let known = callers.prepare(&CredentialSet::default(), credentials);
+        let terms = configuration.terms.clone();
+        let in_force = in_force::Cell::new(InForce {
+            terms: Arc::new(terms.clone()),
+            rules: Arc::new(configuration.rules.clone()),
+            credentials: Arc::new(known),
+            seal: Arc::clone(&configuration.seal),
+            providers: Arc::default(),
+            servers: Arc::default(),
+            awaiting_restart: Arc::default(),
+        });
         let hub = HubSettings {
-            name: settings.terms.door.name,
-            version: settings.terms.door.version,
-            host_path: settings.worker.path,
+            name: terms.door.name,
+            version: terms.door.version,
+            host_path: worker.path,
             snapshots: settings.snapshots,
             secrets: settings.secrets,
             pins: settings.pins,
-            attempts: settings.terms.attempts,
+            board: Arc::clone(&in_force) as Arc<dyn Board>,
         };
         let hub = Hub::new(hub, Arc::clone(&workers), ledger.clone());
         ledger.scrub_with(scrub(&hub));
-        let key = blake3::derive_key("portcullis provenance 1", &settings.wrapper_key);
-        let callers = Callers::new(sessions, key);
-        let terms = &settings.terms;
-        callers.set_largest(terms.ceiling.result_bytes, terms.door.max_body_bytes);
-        callers.replace(credentials);
-        let providers = Providers::new(settings.rules.oauth.as_ref(), settings.proofs);
-        callers.allow_anonymous(!settings.terms.door.requires_credential);
+        let providers = Providers::new(settings.proofs);
         let signed = Signed::new(
             settings.signing,
-            &callers,
+            (&callers, &in_force.now().credentials),
             settings.state.clone(),
             ledger.clone(),
         );
@@ -294,13 +289,12 @@ impl Gate {
             wrapper: Wrapper::new(&settings.wrapper_key),
             slots: Arc::default(),
             waiting: Arc::default(),
-            terms: ArcSwap::from_pointee(settings.terms),
-            awaiting_restart: ArcSwap::default(),
+            in_force,
+            reloading: Mutex::default(),
             run: format!("{:x}", clock().unix_ms),
             born_us: clock().mono_us,
             clock,
             state: settings.state,
-            rules: ArcSwap::from_pointee(settings.rules),
             accounts: settings.accounts,
             callers,
             signed,
@@ -313,11 +307,8 @@ impl Gate {
             turns: Turns::default(),
             readers: Readers::default(),
             call_ids: AtomicU64::new(1),
-            reload: OnceLock::new(),
-            editor: OnceLock::new(),
-            sinks: OnceLock::new(),
-            file_answers: OnceLock::new(),
-            url: OnceLock::new(),
+            program: settings.program,
+            url: settings.url,
             answered: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             failed: AtomicU64::new(0),
@@ -332,10 +323,7 @@ impl Gate {
         tokio::spawn(chores::end_sessions(Arc::downgrade(&gate.0)));
         tokio::spawn(chores::end_parked(Arc::downgrade(&gate.0)));
         tokio::spawn(chores::tend_providers(Arc::downgrade(&gate.0)));
-        if let Err(error) = gate.record_opt_outs(&settings.servers) {
-            tracing::error!(error, "the ledger is not available");
-        }
-        hub.apply(settings.servers);
+        gate.0.begin_with(configuration);
         gate
     }
 
@@ -355,7 +343,7 @@ impl Gate {
     /// Who presents this bearer token; `None` if nobody we know.
     #[must_use]
     pub fn identify(&self, bearer: &str) -> Option<Caller> {
-        self.0.callers.identify(bearer)
+        self.0.in_force.look(|now| now.credentials.identify(bearer))
     }
 
     /// The shared caller without a credential, where the operator allows one.
@@ -374,12 +362,14 @@ impl Gate {
     /// What doors are held to now. It may change between two requests, so it is asked for anew with each.
     #[must_use]
     pub fn settings(&self) -> Arc<DoorSettings> {
-        Arc::clone(&self.0.terms.load().door)
+        self.0.in_force.look(|now| Arc::clone(&now.terms.door))
     }
 
     /// Keys of the configuration whose values are in force only after a restart.
     pub(crate) fn awaiting_restart(&self) -> Arc<Vec<&'static str>> {
-        self.0.awaiting_restart.load_full()
+        self.0
+            .in_force
+            .look(|now| Arc::clone(&now.awaiting_restart))
     }
 
     /// Starts a call. Whoever asks for its events moves it; it comes to its end whatever becomes of the door.
@@ -390,7 +380,7 @@ impl Gate {
 
     #[must_use]
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.0.hub.catalog()
+        self.0.in_force.look(|now| Arc::clone(now.catalog()))
     }
 
     #[must_use]
@@ -480,60 +470,18 @@ impl Gate {
 
     /// Callers that have shown their credential since the gate opened, or whose session has seen something.
     pub(crate) fn callers(&self) -> Vec<Caller> {
-        self.0.callers.all()
+        self.0.callers.all(&self.0.now().credentials)
     }
 
-    /// Where the gate's HTTP door is; empty until it is open.
+    /// Where the gate's HTTP door is.
     #[must_use]
     pub fn url(&self) -> &str {
-        self.0.url.get().map_or("", String::as_str)
+        &self.0.url
     }
 
-    /// Set once, by the program that opened the door.
-    pub fn set_url(&self, url: String) {
-        let _ = self.0.url.set(url);
-    }
-
-    /// How the program reads its configuration again; set once, by the program.
-    pub fn on_reload(&self, reload: Reload) {
-        let _ = self.0.reload.set(reload);
-    }
-
-    /// How the program changes its configuration file; set once, by the program.
-    pub fn on_edit(&self, editor: Editor) {
-        let _ = self.0.editor.set(editor);
-    }
-
-    /// Who knows how the sinks are doing; set once, by the program.
-    pub fn on_sinks(&self, report: SinksReport) {
-        let _ = self.0.sinks.set(report);
-    }
-
-    /// Who answers what the files of the home say; set once, by the program.
-    pub fn on_files(&self, answers: FileAnswers) {
-        let _ = self.0.file_answers.set(answers);
-    }
-
-    pub(crate) fn file_answers(&self) -> Result<FileAnswers, Problem> {
-        let known = self.0.file_answers.get().cloned();
-        known.ok_or_else(|| {
-            let text = "this gate was not told where its files are";
-            problem::conflict("no_configuration", text)
-        })
-    }
-
-    pub(crate) fn sinks(&self) -> Vec<api::Sink> {
-        self.0.sinks.get().map_or_else(Vec::new, |report| report())
-    }
-
-    pub(crate) fn edit(&self, edit: &Edit) -> Result<(), Problem> {
-        match self.0.editor.get() {
-            Some(editor) => editor(edit),
-            None => Err(problem::conflict(
-                "no_configuration",
-                "this gate was not told how to change its configuration",
-            )),
-        }
+    /// Who answers from files.
+    pub(crate) fn program(&self) -> &Arc<dyn Program> {
+        &self.0.program
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {
@@ -541,111 +489,14 @@ impl Gate {
     }
 
     pub(crate) fn find_caller(&self, id_or_name: &str) -> Option<Caller> {
-        self.0.callers.find(id_or_name)
+        let known = &self.0.now().credentials;
+        self.0.callers.find(known, id_or_name)
     }
 
     /// The approved definitions.
     #[must_use]
     pub fn pins(&self) -> &Arc<Pins> {
         self.0.hub.pins()
-    }
-
-    pub(crate) fn reload(&self) -> Result<String, Problem> {
-        match self.0.reload.get() {
-            Some(reload) => reload(self),
-            None => Err(problem::conflict(
-                "no_configuration",
-                "this gate was not told how to reload",
-            )),
-        }
-    }
-
-    /// Makes everything be exactly as this says, and records that it changed. Calls under way go on.
-    pub fn apply(&self, configuration: Configuration) -> Result<(), String> {
-        let Configuration {
-            servers,
-            credentials,
-            rules,
-            terms,
-            awaiting_restart,
-        } = configuration;
-        let mut detail = format!(
-            "{} servers, {} credentials",
-            servers.len(),
-            credentials.len()
-        );
-        if !awaiting_restart.is_empty() {
-            detail.push_str(&format!(
-                "; in force after a restart: {}",
-                awaiting_restart.join(", ")
-            ));
-        }
-        let change = audit::Change {
-            action: "config.applied",
-            detail: &detail,
-            bundle: rules.bundle.version(),
-            ..audit::Change::default()
-        };
-        self.0
-            .ledger
-            .change(&change)
-            .map_err(|error| error.to_string())?;
-        self.record_opt_outs(&servers)?;
-        let recorded = self
-            .0
-            .callers
-            .record_replacement(&credentials, &self.0.ledger);
-        recorded.map_err(|error| error.to_string())?;
-        self.0
-            .callers
-            .allow_anonymous(!terms.door.requires_credential);
-        self.0.hub.set_attempts(terms.attempts);
-        self.0
-            .callers
-            .set_largest(terms.ceiling.result_bytes, terms.door.max_body_bytes);
-        self.0.terms.store(Arc::new(terms));
-        self.0.awaiting_restart.store(Arc::new(awaiting_restart));
-        self.0.providers.apply(rules.oauth.as_ref());
-        self.0.rules.store(Arc::new(rules));
-        self.0.callers.replace(credentials);
-        self.0
-            .callers
-            .keep_vouched(|id| self.0.providers.vouch_for(id));
-        self.0.signed.refresh(&self.0.callers);
-        self.0.hub.apply(servers);
-        Ok(())
-    }
-
-    /// A server whose arguments or results are no longer scanned is worth a record of its own, each time that is decided.
-    fn record_opt_outs(&self, servers: &[ServerSpec]) -> Result<(), String> {
-        for spec in servers {
-            let before = self
-                .0
-                .hub
-                .upstream(&spec.id)
-                .map(|upstream| upstream.spec());
-            let scans = before.as_ref().is_none_or(|before| before.injection_scan);
-            let redacts = before.as_ref().is_none_or(|before| before.redact_results);
-            for (was, is, key) in [
-                (scans, spec.injection_scan, "injection_scan"),
-                (redacts, spec.redact_results, "redact_results"),
-            ] {
-                if was && !is {
-                    let detail = format!("`{key}` is off");
-                    let change = audit::Change {
-                        action: "server.opt-out",
-                        server: spec.id.as_str(),
-                        detail: &detail,
-                        ..audit::Change::default()
-                    };
-                    self.0
-                        .ledger
-                        .change(&change)
-                        .map_err(|error| error.to_string())?;
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Takes secrets out of a line, for a log; `None` if there are none in it.

@@ -8,7 +8,7 @@ use state::State;
 use vocab::{Redacted, ServerId};
 
 pub use callers::settings::{
-    Access, Issuer, KeySource, OAuth, ProofDemand, Proofs, Rate, SealTerms, Signing, Tidy,
+    Access, Issuer, KeySource, OAuth, ProofDemand, Proofs, Rate, Seal, SealTerms, Signing, Tidy,
 };
 pub use provenance::Role as ArgumentRole;
 pub use upstreams::settings::{
@@ -16,7 +16,7 @@ pub use upstreams::settings::{
     ToolRule, Transport, WorkerSettings,
 };
 
-use crate::{Credential, Pins};
+use crate::{Credential, Pins, Program};
 
 /// A user's own credential for a server, if the user has connected an account there.
 pub type Accounts =
@@ -41,7 +41,7 @@ pub struct DoorSettings {
     pub question_timeout: Duration,
 }
 
-/// What every request and call is held to besides the rules. Replaced on the fly; whoever needs one looks it up when it counts.
+/// What every request and call is held to besides the rules. Replaced with the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
     pub door: Arc<DoorSettings>,
@@ -61,21 +61,25 @@ pub struct Configuration {
     pub credentials: Vec<Credential>,
     pub rules: Rules,
     pub terms: Terms,
+    pub seal: Arc<Seal>,
     /// Keys whose new values a running gate cannot take; it goes on with those it has.
     pub awaiting_restart: Vec<&'static str>,
 }
 
 pub struct Settings {
-    pub terms: Terms,
+    /// The first that is in force.
+    pub configuration: Configuration,
+    /// What reads the next one.
+    pub program: Arc<dyn Program>,
+    /// Where the gate's HTTP door is.
+    pub url: String,
     pub worker: WorkerSettings,
-    pub servers: Vec<ServerSpec>,
     /// Where catalog snapshots rest between runs.
     pub snapshots: PathBuf,
     /// 32 bytes that wrap what clients carry for us.
     pub wrapper_key: [u8; 32],
     pub secrets: Arc<dyn secrets::Store>,
     pub accounts: Accounts,
-    pub rules: Rules,
     /// Sessions and approvals, kept over restarts.
     pub state: State,
     /// The approved definitions.
@@ -108,8 +112,7 @@ pub struct ApprovalSettings {
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
-            .field("terms", &self.terms)
-            .field("servers", &self.servers)
+            .field("configuration", &self.configuration)
             .finish_non_exhaustive()
     }
 }

@@ -8,7 +8,11 @@ use upstreams::{
 };
 use vocab::{Label, ServerId};
 
-use crate::{Caller, Change, Gate, Listed, Pass, Sight, Source, gate::Inner, settings::TargetSpec};
+use crate::{
+    Caller, Change, Gate, Listed, Pass, Sight, Source,
+    gate::Inner,
+    settings::{Rules, TargetSpec},
+};
 
 /// How many words were withheld because nobody who might have seen them had asked.
 #[derive(Debug, Default)]
@@ -24,12 +28,12 @@ impl Inner {
     /// The one door for words of servers.
     pub(crate) async fn pass(
         &self,
+        rules: &Rules,
         caller: &Caller,
         spec: &TargetSpec,
         label: Label,
         occasion: Occasion<'_>,
     ) -> Result<Pass, Withheld> {
-        let rules = self.rules();
         self.hub
             .pass(
                 (&self.state, &rules.contexts),
@@ -43,10 +47,9 @@ impl Inner {
 
     /// Whether a caller's context lets it use anything of a server.
     pub(crate) fn lists_any_of(&self, caller: &Caller, spec: &TargetSpec) -> bool {
-        let rules = self.rules();
-        self.hub
-            .catalog()
-            .lists_any_of(&rules.contexts, caller, spec)
+        let now = self.now();
+        now.catalog()
+            .lists_any_of(&now.rules.contexts, caller, spec)
     }
 }
 
@@ -66,8 +69,9 @@ impl Gate {
             return Some(own_pass());
         };
         let inner = self.inner();
-        let spec = inner.hub.upstream(server)?.spec();
-        let label = label_of(&spec, inner.hub.catalog().is_open_world(server));
+        let now = inner.now();
+        let spec = now.servers.upstream(server)?.spec();
+        let label = label_of(&spec, now.catalog().is_open_world(server));
         let occasion = if is_awaited {
             Occasion::Awaited
         } else {
@@ -76,7 +80,7 @@ impl Gate {
         self.noted(
             caller,
             server,
-            inner.pass(caller, &spec, label, occasion).await,
+            inner.pass(&now.rules, caller, &spec, label, occasion).await,
         )
     }
 
@@ -107,9 +111,9 @@ impl Gate {
         context: Option<&str>,
         mount: Option<&ServerId>,
     ) -> Vec<Listed> {
-        let rules = self.inner().rules();
-        self.catalog()
-            .callable(&rules.contexts, sight, context, mount)
+        let now = self.inner().now();
+        now.catalog()
+            .callable(&now.rules.contexts, sight, context, mount)
     }
 
     /// Whether a caller's context lists what is no tool, by the name of its method.

@@ -16,7 +16,7 @@ const LAST_DELIVERIES: Duration = Duration::from_secs(3);
 pub(crate) struct Exports(Arc<Sinks>);
 
 impl Exports {
-    /// Starts them, and lets the gate say how they are doing.
+    /// Starts them.
     pub(crate) fn start(home: &Home, resolved: &Resolved, gate: &Gate) -> Result<Self, String> {
         let (ledger, durable) = gate.durable_records();
         let source = Source {
@@ -31,16 +31,13 @@ impl Exports {
             dice: Arc::new(dice),
             version: env!("CARGO_PKG_VERSION"),
         };
-        let exports = Self(Arc::new(Sinks::start(
-            source,
-            outside,
-            resolved.sinks.clone(),
-        )));
-        let shown = exports.clone();
-        gate.on_sinks(Box::new(move || {
-            shown.0.status().into_iter().map(shown_sink).collect()
-        }));
-        Ok(exports)
+        let sinks = Sinks::start(source, outside, resolved.sinks.clone());
+        Ok(Self(Arc::new(sinks)))
+    }
+
+    /// How they are doing.
+    pub(crate) fn status(&self) -> Vec<api::Sink> {
+        self.0.status().into_iter().map(shown_sink).collect()
     }
 
     pub(crate) fn apply(&self, specs: &[Spec]) {

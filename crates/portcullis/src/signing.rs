@@ -64,7 +64,6 @@ pub(crate) fn boot() -> String {
 /// What the gate needs for signed calls.
 pub(crate) async fn signing(
     home: &Home,
-    resolved: &Resolved,
     state: &State,
     boot: &str,
     now_ms: u64,
@@ -74,8 +73,6 @@ pub(crate) async fn signing(
     let (file, replay) =
         restored.map_err(|error| format!("cannot use {}: {error}", file.display()))?;
     Ok(Signing {
-        keys: keys(home, resolved)?,
-        terms: resolved.seal.clone(),
         replay: Arc::new(replay),
         tidy: Box::new(move |replay| file.tidy(replay)),
         random: secrets::os_entropy(),

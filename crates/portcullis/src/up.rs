@@ -8,7 +8,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use gateway::Gate;
+use gateway::{Gate, Program};
 use state::State;
 use tokio::{
     net::{TcpListener, UnixListener},
@@ -32,7 +32,6 @@ mod fixed;
 pub(crate) mod retention;
 
 use files::Files;
-use fixed::Fixed;
 
 /// How often, and how long apart, a new gate looks for its worker to say how it is confined.
 const WORKER_LOOKS: usize = 40;
@@ -53,8 +52,7 @@ struct Prepared {
 }
 
 pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let files = Files::new(home);
-    let (mut prepared, looks) = prepare(up, home, &files)?;
+    let (mut prepared, files, looks) = prepare(up, home)?;
     let _home_is_ours = holding::GateLock::take(home)?;
     // Stdio servers run as the same user; they must not be able to read this process.
     if let Err(error) = sandbox::jail::hide_memory() {
@@ -69,7 +67,9 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         tracing::warn!("{unsigned}");
         prepared.unsigned = Some(unsigned.to_owned());
     }
-    let credentials = wiring::credentials(home).map_err(Trouble::failed)?;
+    let configuration = files
+        .prepared(&prepared.resolved)
+        .map_err(|(_, error)| Trouble::failed(error))?;
     sandbox::descriptors::raise();
     sandbox::allocator::give_back_long_pieces();
     runtime()?.block_on(async {
@@ -80,33 +80,34 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
         reports::catch_up(&ledger, &mut sessions)?;
         let now_ms = audit::system_clock()().unix_ms;
         let boot = signing::boot();
-        let signing = signing::signing(home, &prepared.resolved, &state, &boot, now_ms)
+        let signing = signing::signing(home, &state, &boot, now_ms)
             .await
             .map_err(Trouble::failed)?;
         let proofs = providers::proofs(home, &boot, now_ms).map_err(Trouble::failed)?;
-        let settings = wiring::settings(home, &prepared.resolved, state, signing, proofs)
-            .map_err(Trouble::failed)?;
         let listener = bind(prepared.listen).await?;
-        let lines = bind_lines(&home.socket())?;
-        let keeper = tokio::spawn(retention::keep(ledger.clone(), files.clone()));
-        let gate = Gate::open(
-            settings,
-            credentials,
-            sessions,
-            ledger,
-            audit::system_clock(),
-        );
-        log::know(Some(&gate));
         let address = listener.local_addr()?;
-        gate.set_url(format!("http://{address}/mcp"));
+        let parts = wiring::Parts {
+            configuration,
+            program: Arc::clone(&files) as Arc<dyn Program>,
+            url: format!("http://{address}/mcp"),
+            state,
+            signing,
+            proofs,
+        };
+        let settings =
+            wiring::settings(home, &prepared.resolved, parts).map_err(Trouble::failed)?;
+        let lines = bind_lines(&home.socket())?;
+        let keeper = tokio::spawn(retention::keep(
+            ledger.clone(),
+            home.clone(),
+            Arc::clone(files.applied()),
+        ));
+        let gate = Gate::open(settings, sessions, ledger, audit::system_clock());
+        log::know(Some(&gate));
         gate.record_change("gate.opened", &format!("listening on {address}"))
             .map_err(Trouble::failed)?;
-        files.made_with(Fixed::of(&prepared.resolved, up.listen.is_some()));
-        gate.on_reload(files.reload());
-        gate.on_edit(files::editor(home.clone()));
-        gate.on_files(files::reader(home.clone()));
         let exports = Exports::start(home, &prepared.resolved, &gate).map_err(Trouble::failed)?;
-        files.export_to(exports.clone());
+        files.applied().export_to(exports.clone());
         let doors = Doors::open(&gate, listener, lines);
         // Before anybody knows of the gate: who stops it at once must find it listening.
         let mut signals = Signals::new()?;
@@ -129,7 +130,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
     Ok(Exit::Done)
 }
 
-fn prepare(up: &args::Up, home: &Home, files: &Files) -> Result<(Prepared, files::Looks), Trouble> {
+fn prepare(up: &args::Up, home: &Home) -> Result<(Prepared, Arc<Files>, files::Looks), Trouble> {
     if home.config_file().exists() {
         // A bad file is refused before anything is made beside it.
         offline::load_whole(&home.config_file())?;
@@ -139,7 +140,8 @@ fn prepare(up: &args::Up, home: &Home, files: &Files) -> Result<(Prepared, files
     let client = tokens::prepare_first(home, SystemTime::now(), &mut tokens::system_random)
         .map_err(Trouble::failed)?;
     signing::prepare(home).map_err(Trouble::failed)?;
-    let (resolved, looks) = files.first()?;
+    let (files, looks) = Files::first(home, up.listen.is_some())?;
+    let resolved = files.resolved();
     let listen = match &up.listen {
         Some(text) => config::parse_listen(text)
             .map_err(|error| Trouble::usage(format!("--listen: {error}")))?,
@@ -153,6 +155,7 @@ fn prepare(up: &args::Up, home: &Home, files: &Files) -> Result<(Prepared, files
             is_new,
             unsigned: None,
         },
+        files,
         looks,
     ))
 }

@@ -2,10 +2,10 @@
 
 use std::{fs, io, path::Path, sync::Arc};
 
-use config::{Resolved, named_files};
+use config::Resolved;
 use gateway::{
-    Credential, Pins,
-    settings::{Accounts, Proofs, Settings, Signing, WorkerSettings},
+    Credential, Pins, Program,
+    settings::{Accounts, Configuration, Proofs, Settings, Signing, WorkerSettings},
 };
 use secrets::Resolver;
 use state::State;
@@ -21,24 +21,36 @@ use crate::{
 /// The worker lies beside this program; nothing else is ever run in its place.
 const WORKER: &str = "portcullis-worker";
 
+/// What a gate is made of besides the files of its home.
+pub(crate) struct Parts {
+    pub(crate) configuration: Configuration,
+    pub(crate) program: Arc<dyn Program>,
+    pub(crate) url: String,
+    pub(crate) state: State,
+    pub(crate) signing: Signing,
+    pub(crate) proofs: Proofs,
+}
+
 /// What the gate is told, from what the files say, and what it keeps.
-pub(crate) fn settings(
-    home: &Home,
-    resolved: &Resolved,
-    state: State,
-    signing: Signing,
-    proofs: Proofs,
-) -> Result<Settings, String> {
+pub(crate) fn settings(home: &Home, resolved: &Resolved, parts: Parts) -> Result<Settings, String> {
+    let Parts {
+        configuration,
+        program,
+        url,
+        state,
+        signing,
+        proofs,
+    } = parts;
     Ok(Settings {
-        terms: resolved.terms.clone(),
+        configuration,
+        program,
+        url,
         worker: worker(resolved)?,
-        servers: resolved.servers.clone(),
         snapshots: home.state.join("catalog"),
         wrapper_key: wrapper_key(&home.state.join("seal.key"))
             .map_err(|error| format!("cannot use the sealing key: {error}"))?,
         secrets: secrets(home),
         accounts: accounts(home),
-        rules: named_files::rules(resolved)?,
         state,
         pins: Pins::open(home.lock_file())?,
         signing,

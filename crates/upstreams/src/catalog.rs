@@ -332,6 +332,11 @@ impl Catalog {
         !self.is_kept
     }
 
+    /// Every server that is configured.
+    pub fn servers(&self) -> impl Iterator<Item = &Arc<ServerSpec>> {
+        self.servers.values().map(|mounted| &mounted.spec)
+    }
+
     /// Whether a server of this id is configured.
     #[must_use]
     pub fn has_server(&self, id: &ServerId) -> bool {

@@ -22,7 +22,7 @@ pub use catalog::Catalog;
 pub use change::Change;
 pub use pins::Pins;
 pub use route::Route;
-pub use upstream::Hub;
+pub use upstream::{Board, Hub, Servers};
 pub use words::{ListKind, Pass, Sight, Words};
 
 #[cfg(test)]

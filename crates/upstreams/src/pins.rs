@@ -7,6 +7,7 @@
 //! **Invariant: a pin changes only after the ledger has the change, and what is not pinned as it is now is neither shown nor called.** Tests
 //! `every_field_that_changes_is_quarantined_until_a_person_approves_it`, `a_change_and_its_revert_are_on_record`.
 
+mod again;
 mod file;
 mod review;
 mod undecided;
@@ -141,13 +142,6 @@ impl Pins {
             changing: Mutex::default(),
             reported: Mutex::default(),
         }))
-    }
-
-    /// Reads the file again; a bad one changes nothing.
-    pub fn reload(&self) -> Result<(), String> {
-        let _turn = self.turn();
-        self.lock.store(Arc::new(load(&self.file)?));
-        Ok(())
     }
 
     fn turn(&self) -> std::sync::MutexGuard<'_, ()> {

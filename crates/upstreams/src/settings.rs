@@ -7,7 +7,7 @@ use vocab::{Effect, Level, ServerId};
 
 pub use callers::settings::{Access, Rate};
 
-use crate::Pins;
+use crate::{Board, Pins};
 
 /// A literal, or the name of a secret.
 #[derive(Clone, PartialEq, Eq)]
@@ -299,8 +299,8 @@ pub struct HubSettings {
     pub secrets: Arc<dyn secrets::Store>,
     /// The approved definitions.
     pub pins: Arc<Pins>,
-    /// Connection attempts before a server is `failed`.
-    pub attempts: u32,
+    /// Where the servers in force stand.
+    pub board: Arc<dyn Board>,
 }
 
 impl fmt::Debug for HubSettings {

@@ -4,6 +4,7 @@ mod connect;
 mod hub;
 mod presence;
 mod recheck;
+mod servers;
 mod shown;
 mod tend;
 
@@ -21,6 +22,7 @@ use bytes::Bytes;
 use tokio::sync::{Notify, watch};
 
 pub use hub::Hub;
+pub use servers::{Board, Replacement, ServerNote, Servers};
 
 use crate::{
     catalog::Face,

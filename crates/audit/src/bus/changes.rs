@@ -81,6 +81,7 @@ const ROWS: &[(&str, &str, &str, Severity)] = &[
         Severity::Warning,
     ),
     ("config.applied", "config", "Applied", Severity::Notice),
+    ("config.failed", "config", "Failed", Severity::Error),
     (
         "definition.quarantined",
         "definition",

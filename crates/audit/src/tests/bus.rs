@@ -235,6 +235,7 @@ fn changes_are_told_whether_or_not_they_are_known() {
         ("session.reset", "", "SessionEvent::Reset"),
         ("credential.created", "", "CredentialEvent::Created"),
         ("config.applied", "", "ConfigEvent::Applied"),
+        ("config.failed", "", "ConfigEvent::Failed"),
         ("ledger.torn_tail_cut", "", "LedgerEvent::TornTailCut"),
         ("strangers.refused", "", "StrangerEvent::Refused"),
         ("moon.full", "", "GateEvent::MoonFull"),

@@ -113,6 +113,7 @@ impl ForGate for Caller {
             credential,
             shared: Arc::clone(&self.0.shared),
             signed: None,
+            owner: None,
         }))
     }
 }

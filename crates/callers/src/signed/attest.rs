@@ -24,7 +24,11 @@ use super::{
     },
     view,
 };
-use crate::{Caller, ForGate, caller::Callers, settings::SealTerms};
+use crate::{
+    Caller, ForGate,
+    caller::{Callers, CredentialSet},
+    settings::{Seal, SealTerms},
+};
 
 /// A workload's name and its secret, as it shows them: `wl-…` and the secret behind a dot.
 const WORKLOAD: &str = "wl-";
@@ -138,15 +142,24 @@ struct Party {
     context: Option<String>,
 }
 
+/// What a session of signed calls begins under: parts of one configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct Under<'a> {
+    pub contexts: &'a Contexts,
+    pub seal: &'a Seal,
+    pub credentials: &'a CredentialSet,
+}
+
 impl Signed {
     pub async fn attest(
         &self,
         callers: &Callers,
-        contexts: &Contexts,
+        under: Under<'_>,
         evidence: Evidence<'_>,
         request: AttestRequest,
         now_ms: u64,
     ) -> Result<Attested, AttestError> {
+        let contexts = under.contexts;
         let key = public_key(&request.public_key)?;
         let party = match evidence {
             Evidence::Bearer(caller) => bearer(caller, &request)?,
@@ -162,7 +175,7 @@ impl Signed {
             (Some(own), _) => own,
             (None, Some(given))
                 if callers
-                    .all()
+                    .all(under.credentials)
                     .iter()
                     .any(|other| other.agent() == Some(&given)) =>
             {
@@ -194,18 +207,19 @@ impl Signed {
                 .task_summary
                 .filter(|text| text.len() <= MAX_SUMMARY),
         };
-        self.begin(contexts, party.owner, key, begin, now_ms).await
+        self.begin(under, party.owner, key, begin, now_ms).await
     }
 
     /// The session of somebody who needs no proof, because an operator vouches for them.
     pub async fn open(
         &self,
         callers: &Callers,
-        contexts: &Contexts,
+        under: Under<'_>,
         operator: &Caller,
         request: SessionRequest,
         now_ms: u64,
     ) -> Result<Attested, AttestError> {
+        let contexts = under.contexts;
         let key = public_key(&request.public_key_b64)?;
         let tenant = tenant(operator.tenant(), request.tenant_id, true)?;
         let agent = checked_id(request.sub, "sub")?;
@@ -239,7 +253,7 @@ impl Signed {
             begin.tenant.as_deref(),
             is_vouched.then_some(&*begin.agent),
         );
-        self.begin(contexts, owner, key, begin, now_ms).await
+        self.begin(under, owner, key, begin, now_ms).await
     }
 
     /// Lets something be launched that will prove itself by this secret. It is shown once, here.
@@ -371,7 +385,7 @@ impl Signed {
 
     async fn begin(
         &self,
-        contexts: &Contexts,
+        Under { contexts, seal, .. }: Under<'_>,
         owner: Caller,
         key: PublicKey,
         begin: Begin,
@@ -383,7 +397,7 @@ impl Signed {
         rate.take()
             .map_err(|_| AttestError::TooMany("too many attestations; wait a minute".to_owned()))?;
         let _turn = self.turn.lock().await;
-        let terms = self.terms.load_full();
+        let terms = &seal.terms;
         let before = self.room_for(&owner, &begin, terms.max_sessions_per_workload, now_ms)?;
         let expires_ms =
             now_ms.saturating_add(u64::try_from(terms.ttl.as_millis()).unwrap_or(u64::MAX));
@@ -405,10 +419,9 @@ impl Signed {
             ended_ms: 0,
             reason: String::new(),
         };
-        let token = self
+        let token = seal
             .keys
-            .load()
-            .issue(&claims(&terms, &saved, begin.summary), now_ms)
+            .issue(&claims(terms, &saved, begin.summary), now_ms)
             .map_err(unavailable)?;
         let meters = self.meters_of(&saved.execution, before.as_ref()).await?;
         if let Some(before) = before.as_ref().and_then(Caller::signed) {

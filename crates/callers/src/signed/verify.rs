@@ -11,7 +11,7 @@ use vocab::{Rule, Violation};
 use wire::Limits;
 
 use super::{Signed, SignedSession};
-use crate::Caller;
+use crate::{Caller, settings::Seal};
 
 /// Deeper than any limit a door can be given.
 const DEEPEST: usize = 512;
@@ -20,15 +20,14 @@ const WINDOW: Duration = Duration::from_secs(60);
 
 impl Signed {
     /// The session that an envelope's token names. Says nothing yet about the envelope's signature.
-    pub fn recognise(&self, token: &str, now_ms: u64) -> Result<Caller, Violation> {
-        let terms = self.terms.load();
+    pub fn recognise(&self, seal: &Seal, token: &str, now_ms: u64) -> Result<Caller, Violation> {
+        let terms = &seal.terms;
         let expect = Expect {
             issuer: &terms.issuer,
             audience: terms.audiences.first().map_or("", String::as_str),
         };
-        let claims = self
+        let claims = seal
             .keys
-            .load()
             .verify_cached(&self.cache, token, &expect, now_ms)
             .map_err(|error| match error {
                 TokenError::Expired => Violation::new(Rule::TokenExpired, "the token has expired")

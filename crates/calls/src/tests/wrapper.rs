@@ -1,4 +1,4 @@
-use callers::{Caller, Credential, ForGate, Role, caller::Callers};
+use callers::{Caller, Credential, CredentialSet, ForGate, Role, caller::Callers};
 use vocab::{ServerId, View};
 
 use crate::{
@@ -27,8 +27,8 @@ pub(super) fn caller(id: &str) -> Caller {
         context: None,
         digest,
     };
-    callers.replace(vec![credential]);
-    callers.identify(id).unwrap()
+    let known = callers.prepare(&CredentialSet::default(), vec![credential]);
+    known.identify(id).unwrap()
 }
 
 #[test]
@@ -140,21 +140,22 @@ fn a_revoked_credential_is_inactive_in_hands_that_hold_it_already() {
         digest,
     };
     let digest = |text: &str| <[u8; 32]>::from(<sha2::Sha256 as sha2::Digest>::digest(text));
-    callers.replace(vec![
-        credential("a", digest("ta")),
-        credential("b", digest("tb")),
-    ]);
+    let both = vec![credential("a", digest("ta")), credential("b", digest("tb"))];
+    let before = callers.prepare(&CredentialSet::default(), both);
     let (a, b) = (
-        callers.identify("ta").unwrap(),
-        callers.identify("tb").unwrap(),
+        before.identify("ta").unwrap(),
+        before.identify("tb").unwrap(),
     );
     drop(b.session().absorb(&vocab::Label::of(
         vocab::Mark::trusted(vocab::Level::Restricted),
         ServerId::parse("s").unwrap(),
     )));
-    callers.replace(vec![credential("b", digest("tb"))]);
-    assert!(!a.is_active() && callers.identify("ta").is_none());
-    let again = callers.identify("tb").unwrap();
+    let after = callers.prepare(&before, vec![credential("b", digest("tb"))]);
+    assert!(a.is_active(), "nothing has changed yet");
+    assert!(after.current(&a).is_none() && after.current(&b).is_some());
+    before.retire(&after);
+    assert!(!a.is_active() && after.identify("ta").is_none());
+    let again = after.identify("tb").unwrap();
     assert!(again.is_active());
     assert_eq!(
         again.session().mark().secrecy,

@@ -141,7 +141,16 @@ impl Admin {
             gate.edit(&edit)?;
             gate.reload()
         });
-        applied.await.map_err(Problem::broken)??;
+        let applied = applied.await.map_err(Problem::broken)?;
+        if let Err(problem) = &applied {
+            // It was on record before it was tried.
+            let detail = format!("{state} is not in force: {}", problem.sentence);
+            self.record("config.failed", who, reason, |change| {
+                change.server = id.as_str();
+                change.detail = &detail;
+            })?;
+        }
+        applied?;
         Ok(api::ServerChange {
             server: id.as_str().to_owned(),
             state: state.to_owned(),

@@ -29,7 +29,12 @@ use wire::{
     write::{self, Object},
 };
 
-use super::{Case, Count, Decided, Settled, left, resolve, shape::Load, slots::Waiting};
+use super::{
+    Case, Count, Decided, Settled, left, record,
+    resolve::{self, Under},
+    shape::Load,
+    slots::Waiting,
+};
 use crate::{Answer, CallRequest, ClientFace, route};
 
 /// How often a waiting client is told that it waits.
@@ -92,6 +97,7 @@ async fn settle(
     }
     let settled = match judged {
         Judged::Permitted(permit) => Settled {
+            now: Arc::clone(case.now),
             permit,
             charge: None,
             slots,
@@ -115,7 +121,15 @@ async fn settle(
             drop(asked);
             opened.facts.approval = approval.id.clone().into();
             wait(case, &approval, wires).await?;
-            spend(case, received, decide).await?
+            let settled = spend(case, received, decide).await?;
+            record::renewed(
+                Case {
+                    now: &settled.now,
+                    ..case
+                },
+                opened,
+            );
+            settled
         }
     };
     confirm(case, received, settled).await
@@ -190,10 +204,10 @@ async fn open(case: Case<'_>, target: &Target, asked: &Asked<Load>) -> Result<Ap
             .filter(|head| !head.is_empty())
             .collect(),
         why,
-        bundle: case.rules.bundle.version().to_owned(),
+        bundle: case.now.rules.bundle.version().to_owned(),
         asked_ms: now_ms,
         expires_ms: now_ms.saturating_add(
-            u64::try_from(case.rules.approvals.expiry.as_millis()).unwrap_or(u64::MAX),
+            u64::try_from(case.now.rules.approvals.expiry.as_millis()).unwrap_or(u64::MAX),
         ),
         // No two calls have the same id, so no two approvals do; that it can be guessed helps nobody who may not answer.
         entropy: *blake3::keyed_hash(asked.binding(), case.step.call().as_bytes()).as_bytes(),
@@ -246,7 +260,7 @@ async fn wait(case: Case<'_>, approval: &Approval, wires: &mut Wires) -> Result<
     let _awaited = gate.awaited.begin(&approval.id);
     let news = gate.state.watch(&approval.id).await.map_err(unavailable)?;
     let mut news = news.ok_or_else(|| unavailable("the question is gone"))?;
-    if case.rules.approvals.in_client
+    if case.now.rules.approvals.in_client
         && approval.state == ApprovalState::Pending
         && can_elicit(case.request)
     {
@@ -382,7 +396,7 @@ async fn answered(case: Case<'_>, approval: &Approval, answer: &Answer) -> Resul
 
 /// Puts on disk that the call is used up, where there is a limit.
 async fn keep(case: Case<'_>, slot: ExecutionSlot) -> Result<(), Stop> {
-    let (signed, contexts) = (&case.gate.signed, &case.rules.contexts);
+    let (signed, contexts) = (&case.gate.signed, &case.now.rules.contexts);
     let kept = slot.keep(signed, &case.request.caller, contexts).await;
     kept.map_err(|error| {
         let detail = format!("a call could not be counted, so it is not made: {error}");
@@ -392,13 +406,20 @@ async fn keep(case: Case<'_>, slot: ExecutionSlot) -> Result<(), Stop> {
 
 /// Decides the approved call again and spends the approval, if it is still the same call in the same world.
 async fn spend(case: Case<'_>, received: &Received<'_>, decide: Decide) -> Result<Settled, Stop> {
-    let rules = case.gate.rules();
+    // They took their time: what is in force now decides, all of it.
+    let renewed = Under::now(case)?;
     let case = Case {
-        rules: &rules,
+        now: &renewed.now,
+        request: renewed.request.as_ref().unwrap_or(case.request),
         ..case
     };
     case.request.caller.in_force(case.gate.now_ms())?;
-    let target = resolve::target(case, received).await?;
+    let (under, target) = resolve::target(case, received).await?;
+    let case = Case {
+        now: &under.now,
+        request: under.request.as_ref().unwrap_or(case.request),
+        ..case
+    };
     let decided = decide(case, received, &target, Count::Look)?;
     let Decided { judged, slots, .. } = settle_rewrite(case, &target, decided, decide)?;
     let Judged::Asked(asked) = judged else {
@@ -421,6 +442,7 @@ async fn spend(case: Case<'_>, received: &Received<'_>, decide: Decide) -> Resul
         })?;
     let permit = asked.approved(&spent.digest)?;
     Ok(Settled {
+        now: Arc::clone(&under.now),
         permit,
         charge: None,
         slots,
@@ -461,7 +483,13 @@ async fn confirm(
     if !looked.map_err(late)?? {
         return Ok(settled);
     }
-    let now = resolve::target(case, received).await?;
+    // What the server shows now is in the catalog of now, whichever configuration permitted the call.
+    let live = Under::now(case)?;
+    let looking = Case {
+        now: &live.now,
+        ..case
+    };
+    let (_, now) = resolve::target(looking, received).await?;
     if now.standing == upstreams::pins::Standing::Approved && now.digest() == target.digest() {
         // It goes where it was permitted to go; that is gone if the server leaves it out now.
         return if now.is_absent {

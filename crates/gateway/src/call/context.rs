@@ -58,7 +58,7 @@ pub(crate) fn boundary<'a>(
     let Some(name) = caller.context() else {
         return Ok(None);
     };
-    let contexts = &case.rules.contexts;
+    let contexts = &case.now.rules.contexts;
     let known = contexts
         .context(name)
         .filter(|context| context.admits_tenant(caller.tenant()));

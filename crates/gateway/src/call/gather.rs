@@ -72,7 +72,7 @@ fn influence(case: Case<'_>) -> Influence {
     if case.answer.is_some() {
         Influence::Off
     } else {
-        case.rules.untrusted_influence
+        case.now.rules.untrusted_influence
     }
 }
 

@@ -60,7 +60,7 @@ pub(super) fn inspect(
         .spec
         .budget
         .result_bytes
-        .min(gate.terms().ceiling.result_bytes);
+        .min(case.now.terms.ceiling.result_bytes);
     if actual > limit {
         let detail = format!(
             "{actual} bytes from `{}`; the limit is {limit}",

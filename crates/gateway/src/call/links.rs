@@ -62,7 +62,7 @@ pub(super) fn rename(
     {
         return;
     }
-    let catalog = case.gate.hub.catalog();
+    let catalog = case.now.catalog();
     let read = match (&received.address, request.action) {
         (Address::Resource(asked), Action::ReadResource) => Some((target.name.as_str(), &**asked)),
         _ => None,
@@ -70,7 +70,7 @@ pub(super) fn rename(
     let names = Names {
         server: &target.spec.id,
         read,
-        catalog: &catalog,
+        catalog,
     };
     let mut splices = Splices {
         names: &names,

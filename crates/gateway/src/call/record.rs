@@ -91,6 +91,17 @@ pub(super) fn name(case: Case<'_>, opened: &mut Opened, received: &Received<'_>,
     opened.facts.definition = target.digest().to_owned().into();
 }
 
+/// The call goes on under another configuration than it began with: so do who calls, and by which policies it is judged.
+pub(super) fn renewed(case: Case<'_>, opened: &mut Opened) {
+    let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    let caller = &case.request.caller;
+    opened.facts.user = text(caller.user()).into();
+    opened.facts.agent = text(caller.agent_name()).into();
+    opened.facts.tenant = text(caller.tenant()).into();
+    opened.facts.context = text(caller.context()).into();
+    opened.facts.bundle = case.now.rules.bundle.version().to_owned().into();
+}
+
 /// Whether a name is the one that `server` and `tool` make, without making it.
 fn is_double(asked: &str, target: &Target) -> bool {
     let rest = asked

@@ -20,30 +20,73 @@ use vocab::{Fault, FaultKind, Rule, Stop, Violation};
 use wire::builtin::Family;
 
 use super::{Case, record};
-use crate::{Action, CallRequest, gate::Inner};
+use crate::{
+    Action, CallRequest,
+    gate::{InForce, Inner},
+};
 
 /// How long the first call to a server that is still connecting waits for it.
 const PATIENCE: Duration = Duration::from_secs(15);
+
+/// The configuration under which a target was found, and the call as that configuration has it where it is another than the call began with.
+pub(super) struct Under {
+    pub(super) now: Arc<InForce>,
+    pub(super) request: Option<CallRequest>,
+}
+
+impl Under {
+    /// What is in force now, for a call that began under `case.now`.
+    pub(super) fn now(case: Case<'_>) -> Result<Self, Violation> {
+        let now = case.gate.now();
+        // Every reload brings rules of its own.
+        if Arc::ptr_eq(&now.rules, &case.now.rules) {
+            return Ok(Self { now, request: None });
+        }
+        now.admits(&case.request.caller, case.gate.now_ms())?;
+        let caller = now.caller(&case.request.caller);
+        let request = caller.map(|caller| CallRequest {
+            caller,
+            ..case.request.clone()
+        });
+        Ok(Self { now, request })
+    }
+}
 
 /// The target, on record, and the call's slot among those of its execution.
 pub(super) async fn resolve(
     case: Case<'_>,
     opened: &mut Opened,
     received: &Received<'_>,
-) -> Result<(Arc<Target>, ExecutionSlot), Stop> {
-    let target = target(case, received)
+) -> Result<(Under, Arc<Target>, ExecutionSlot), Stop> {
+    let (under, target) = target(case, received)
         .await
         .inspect_err(|_| record::unresolved(opened, received))?;
+    let request = under.request.as_ref().unwrap_or(case.request);
+    let case = Case {
+        now: &under.now,
+        request,
+        ..case
+    };
+    if under.request.is_some() {
+        record::renewed(case, opened);
+    }
     record::name(case, opened, received, &target);
     let slot = ExecutionSlot::take(&case.request.caller, counted_as(&target));
-    Ok((target, slot))
+    Ok((under, target, slot))
 }
 
-/// What a call leads to now.
-pub(super) async fn target(case: Case<'_>, received: &Received<'_>) -> Result<Arc<Target>, Stop> {
+/// What a call leads to, by the configuration it began with; where it has to wait, by the one that is in force then.
+pub(super) async fn target(
+    case: Case<'_>,
+    received: &Received<'_>,
+) -> Result<(Under, Arc<Target>), Stop> {
     let Case { gate, request, .. } = case;
-    let spec = match look_up(gate, request, received)? {
-        Found::Target(target) => return Ok(target),
+    let begun = || Under {
+        now: Arc::clone(case.now),
+        request: None,
+    };
+    let spec = match look_up(gate, case.now, request, received)? {
+        Found::Target(target) => return Ok((begun(), target)),
         Found::Nothing => return Err(unknown(request, received).into()),
         Found::NotYet(spec) => spec,
     };
@@ -57,13 +100,16 @@ pub(super) async fn target(case: Case<'_>, received: &Received<'_>) -> Result<Ar
     }
     if spec.approved().is_none() {
         // Waiting would change nothing: the answer is a refusal whatever the server shows.
-        return Ok(Arc::new(Target::unseen(spec, received.address.text())));
+        let target = Target::unseen(spec, received.address.text());
+        return Ok((begun(), Arc::new(target)));
     }
     let mut versions = gate.hub.catalog_versions();
     let waited = tokio::time::timeout(PATIENCE, async {
         loop {
-            match look_up(gate, request, received)? {
-                Found::Target(target) => return Ok(target),
+            let under = Under::now(case)?;
+            let request = under.request.as_ref().unwrap_or(request);
+            match look_up(gate, &under.now, request, received)? {
+                Found::Target(target) => return Ok((under, target)),
                 Found::Nothing => return Err(unknown(request, received).into()),
                 Found::NotYet(_) => give_up_if_hopeless(gate, &spec.id)?,
             }
@@ -92,10 +138,11 @@ pub(super) async fn target(case: Case<'_>, received: &Received<'_>) -> Result<Ar
 
 pub(crate) fn look_up(
     gate: &Inner,
+    now: &InForce,
     request: &CallRequest,
     received: &Received<'_>,
 ) -> Result<Found, Violation> {
-    let found = find(gate, request, received)?;
+    let found = find(gate, now, request, received)?;
     let spec = match &found {
         Found::Target(target) => &target.spec,
         Found::NotYet(server) => &server.target,
@@ -109,8 +156,13 @@ pub(crate) fn look_up(
     })
 }
 
-fn find(gate: &Inner, request: &CallRequest, received: &Received<'_>) -> Result<Found, Violation> {
-    let catalog = gate.hub.catalog();
+fn find(
+    gate: &Inner,
+    now: &InForce,
+    request: &CallRequest,
+    received: &Received<'_>,
+) -> Result<Found, Violation> {
+    let catalog = now.catalog();
     let names = Names {
         mount: request.mount.as_ref(),
         view: request.caller.view(),

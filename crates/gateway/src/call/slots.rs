@@ -112,7 +112,7 @@ pub(super) fn admit(
         return Err(Violation::new(Rule::RateLimitExceeded, detail)
             .with_hint("answers to earlier calls wait to be read"));
     }
-    let (terms, all) = (case.gate.terms(), &case.gate.slots);
+    let (terms, all) = (&case.now.terms, &case.gate.slots);
     let refused = |detail: &str| {
         Violation::new(Rule::RateLimitExceeded, detail).with_hint("too many at once")
     };

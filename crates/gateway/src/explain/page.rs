@@ -117,7 +117,7 @@ impl Page {
         label: Mark,
     ) {
         question.label = label;
-        let bundle = &case.rules.bundle;
+        let bundle = &case.now.rules.bundle;
         let decision = bundle.decide(&question);
         let notes: Vec<String> = decision
             .notes()

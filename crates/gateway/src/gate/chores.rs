@@ -39,7 +39,7 @@ pub(super) async fn end_parked(gate: Weak<Inner>) {
     loop {
         tokio::time::sleep(PERIOD).await;
         let Some(gate) = gate.upgrade() else { return };
-        gate.parking.expire(gate.terms().door.question_timeout);
+        gate.parking.expire(gate.now().terms.door.question_timeout);
     }
 }
 
@@ -58,7 +58,8 @@ pub(super) async fn tend_providers(gate: Weak<Inner>) {
     const PERIOD: Duration = Duration::from_secs(1);
     loop {
         let Some(gate) = gate.upgrade() else { return };
-        gate.providers
+        gate.now()
+            .providers
             .tend(&**gate.hub.workers(), (gate.clock)().mono_us / 1000)
             .await;
         drop(gate);

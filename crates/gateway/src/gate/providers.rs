@@ -11,12 +11,12 @@ impl Gate {
     /// The providers whose tokens are taken, if any.
     #[must_use]
     pub fn oauth(&self) -> Option<Arc<OAuth>> {
-        self.inner().providers.settings()
+        self.inner().now().providers.settings()
     }
 
     pub fn oauth_status(&self) -> Option<api::OAuth> {
         let inner = self.inner();
-        inner.providers.status((inner.clock)().mono_us / 1000)
+        inner.now().providers.status((inner.clock)().mono_us / 1000)
     }
 
     /// Who presents an access token, if a provider the operator named issued it for this gate.
@@ -24,9 +24,16 @@ impl Gate {
         let inner = self.inner();
         let time = (inner.clock)();
         let workers = &**inner.hub.workers();
+        let now = inner.now();
         let credential = inner
             .providers
-            .accept(presented, workers, time.unix_ms, time.mono_us / 1000)
+            .accept(
+                &now.providers,
+                presented,
+                workers,
+                time.unix_ms,
+                time.mono_us / 1000,
+            )
             .await?;
         let full = || Unaccepted::Unavailable("too many callers are known already".to_owned());
         inner.callers.vouched(credential).ok_or_else(full)

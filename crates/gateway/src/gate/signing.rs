@@ -2,7 +2,6 @@
 
 use callers::{
     ForGate,
-    settings::SealTerms,
     signed::{
         AttestError, AttestProof, AttestRequest, Attested, Ended, Launchable, NewWorkload,
         SessionRequest,
@@ -14,14 +13,11 @@ use super::Gate;
 use crate::Caller;
 
 impl Gate {
-    /// Other keys sign and recognise sessions' tokens from now on, under other terms.
-    pub fn renew_signing(&self, keys: identity::TokenKeys, terms: SealTerms) {
-        self.inner().signed.renew(keys, terms);
-    }
-
     /// The session that a token names; says nothing about who sent it.
     pub fn recognise(&self, token: &str) -> Result<Caller, Violation> {
-        self.inner().signed.recognise(token, self.inner().now_ms())
+        let inner = self.inner();
+        let seal = &inner.now().seal;
+        inner.signed.recognise(seal, token, inner.now_ms())
     }
 
     /// Whether an envelope that asks for nothing but a list is its session's own; it passes once. That it is not is on record.
@@ -70,7 +66,8 @@ impl Gate {
 
     /// Whether a session, and the credential behind it, are in force.
     pub fn in_force(&self, caller: &Caller) -> Result<(), Violation> {
-        caller.in_force(self.inner().now_ms())
+        let inner = self.inner();
+        inner.now().admits(caller, inner.now_ms())
     }
 
     /// Begins a session of signed calls for whoever proves themselves. That it failed is on record too.
@@ -79,16 +76,10 @@ impl Gate {
         proof: AttestProof<'_>,
         request: AttestRequest,
     ) -> Result<Attested, AttestError> {
-        let inner = self.inner();
+        let (inner, now) = (self.inner(), self.inner().now());
         let attested = inner
             .signed
-            .attest(
-                &inner.callers,
-                &inner.rules().contexts,
-                proof,
-                request,
-                inner.now_ms(),
-            )
+            .attest(&inner.callers, now.under(), proof, request, inner.now_ms())
             .await;
         if let Err(error) = &attested {
             match proof {
@@ -118,12 +109,12 @@ impl Gate {
         operator: &Caller,
         request: SessionRequest,
     ) -> Result<Attested, AttestError> {
-        let inner = self.inner();
+        let (inner, now) = (self.inner(), self.inner().now());
         inner
             .signed
             .open(
                 &inner.callers,
-                &inner.rules().contexts,
+                now.under(),
                 operator,
                 request,
                 inner.now_ms(),

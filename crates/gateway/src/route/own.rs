@@ -56,21 +56,19 @@ fn result(content: &[u8]) -> Vec<u8> {
 }
 
 fn status(case: Case<'_>) -> Vec<u8> {
-    let (gate, caller) = (case.gate, &case.request.caller);
-    let mut servers: Vec<String> = gate
-        .hub
-        .upstreams()
-        .iter()
-        .map(|upstream| upstream.spec())
+    let (now, caller) = (case.now, &case.request.caller);
+    let (catalog, contexts) = (now.catalog(), &now.rules.contexts);
+    let mut servers: Vec<String> = catalog
+        .servers()
         .filter(|spec| is_for(caller, spec) && spec.approved().is_some())
-        .filter(|spec| gate.lists_any_of(caller, spec))
+        .filter(|spec| catalog.lists_any_of(contexts, caller, spec))
         .map(|spec| spec.id.to_string())
         .collect();
     servers.sort_unstable();
     let quoted: Vec<Vec<u8>> = servers.iter().map(|id| write::quoted(id)).collect();
     let session = caller.session();
     let mut out = Object::new();
-    out.str("version", gate.terms().door.version)
+    out.str("version", case.now.terms.door.version)
         .str("caller", caller.id())
         .str("label", &session.mark().to_string())
         .u64("calls", session.calls())

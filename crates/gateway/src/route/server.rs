@@ -39,20 +39,32 @@ pub(super) async fn carry(order: Order, side: CallerSide<'_>) -> Result<Carried,
     if target.is_absent {
         return Err(unlisted());
     }
-    let upstream = gate
-        .hub
+    // Of the configuration that permitted it: another server of the same id was not what was judged.
+    let upstream = case
+        .now
+        .servers
         .upstream(&target.spec.id)
         .ok_or_else(|| unavailable("no server has this tool, or it was removed"))?;
     let patience = CONNECT_PATIENCE.min(left(case, budget.time)?);
-    let link = connected(gate, &upstream, patience).await?;
+    let link = connected(gate, upstream, patience).await?;
     if matches!(request.action, Action::Subscribe | Action::Unsubscribe) {
-        let raw = subscribe(request, &target, &upstream, &link).await;
+        let raw = subscribe(request, &target, upstream, &link).await;
         let raw = raw.unwrap_or_else(Raw::Stopped);
         return Ok(Carried { raw, label });
     }
-    listen_for_logs(request, &target, &upstream, &link).await;
+    listen_for_logs(request, &target, upstream, &link).await;
     let time = left(case, budget.time)?;
     let about = about(case, &target, time)?;
+    // The worker knows servers by their ids.
+    let is_replaced = gate
+        .hub
+        .upstream(&target.spec.id)
+        .is_none_or(|live| !Arc::ptr_eq(&live, upstream));
+    if is_replaced {
+        return Err(unavailable(
+            "the server was replaced while the call was on its way; nothing was sent",
+        ));
+    }
     let (id, words) = link.forward(about, order.bytes(), request.caller.room());
     drop(order);
     let mut exchange = Exchange::new(side, &target, &label, &link, id);

@@ -9,7 +9,10 @@ use std::{
 
 use api::{Kind, Problem};
 use config::{Resolved, Retention, edit, named_files};
-use gateway::{Edit, Gate, settings::Configuration};
+use gateway::{
+    Edit, Gate, Program, Reading,
+    settings::{Configuration, Seal},
+};
 use sha2::{Digest as _, Sha256};
 
 use super::fixed::Fixed;
@@ -33,18 +36,26 @@ fn look(file: PathBuf) -> (PathBuf, Look) {
 #[derive(Debug)]
 pub(super) struct Files {
     home: Home,
-    /// The configuration that was read last, whether it could be applied or not: the files it names are watched.
-    read: Mutex<Option<Arc<Resolved>>>,
-    /// How long the ledger is kept.
-    retention: Mutex<Retention>,
-    sinks: Mutex<Vec<sinks::Spec>>,
+    /// What this gate was made with and keeps until it ends.
+    fixed: Fixed,
+    /// The configuration that was read last, whether it is in force or not: the files it names are watched.
+    read: Mutex<Arc<Resolved>>,
+    applied: Arc<Applied>,
+}
+
+/// What is in force of the files, as far as the program itself acts by it.
+#[derive(Debug)]
+pub(super) struct Applied {
+    resolved: Mutex<Arc<Resolved>>,
     /// Names the contents in force. A gate that has changed its own file and read it again need not do so twice.
-    in_force: Mutex<Option<[u8; 32]>>,
-    exports: OnceLock<Exports>,
-    fixed: OnceLock<Fixed>,
+    contents: Mutex<[u8; 32]>,
     /// What the last reload could not take on, so that it is said once.
     awaiting_restart: Mutex<Vec<&'static str>>,
+    exports: OnceLock<Exports>,
 }
+
+/// Why a configuration cannot be had: the step that failed, and what it said.
+pub(super) type Failed = (&'static str, String);
 
 fn set<T>(place: &Mutex<T>, value: T) {
     *place.lock().unwrap_or_else(PoisonError::into_inner) = value;
@@ -54,149 +65,41 @@ fn get<T: Clone>(place: &Mutex<T>) -> T {
     place.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-impl Files {
-    pub(super) fn new(home: &Home) -> Arc<Self> {
-        Arc::new(Self {
-            home: home.clone(),
-            read: Mutex::default(),
-            retention: Mutex::default(),
-            sinks: Mutex::default(),
-            in_force: Mutex::default(),
-            exports: OnceLock::new(),
-            fixed: OnceLock::new(),
-            awaiting_restart: Mutex::default(),
-        })
-    }
-
+impl Applied {
     /// Sinks follow the configuration too, once they are started.
     pub(super) fn export_to(&self, exports: Exports) {
         let _ = self.exports.set(exports);
     }
 
-    /// What this gate was made with and keeps until it ends.
-    pub(super) fn made_with(&self, fixed: Fixed) {
-        let _ = self.fixed.set(fixed);
-    }
-
-    /// Reads the configuration. What the files are is noted first, so that a change is noticed however soon it comes after.
-    pub(super) fn first(&self) -> Result<(Arc<Resolved>, Looks), offline::Trouble> {
-        let file = self.home.config_file();
-        // Only to learn where the policies are.
-        self.follow(&Arc::new(offline::load(&file)?.1));
-        let (looks, contents) = (self.looks(), self.contents());
-        let resolved = Arc::new(offline::load(&file)?.1);
-        self.follow(&resolved);
-        set(&self.retention, resolved.retention);
-        set(&self.sinks, resolved.sinks.clone());
-        set(&self.in_force, Some(contents));
-        Ok((resolved, looks))
-    }
-
     /// How long the ledger is kept, as the file in force says.
     pub(super) fn retention(&self) -> Retention {
-        get(&self.retention)
+        get(&self.resolved).retention
     }
 
     /// The first record that a sink still needs.
-    pub(super) fn read_from(&self) -> Option<u64> {
-        super::retention::read_from(&self.home, &get(&self.sinks))
+    pub(super) fn read_from(&self, home: &Home) -> Option<u64> {
+        super::retention::read_from(home, &get(&self.resolved).sinks)
     }
 
-    fn follow(&self, resolved: &Arc<Resolved>) {
-        set(&self.read, Some(Arc::clone(resolved)));
-    }
-
-    /// What the configuration leads to: policies, manifests and keys.
-    fn named(&self) -> Vec<PathBuf> {
-        get(&self.read).map_or_else(Vec::new, |read| named_files::paths(&read))
-    }
-
-    fn looks(&self) -> Looks {
-        let own = [
-            self.home.config_file(),
-            self.home.tokens_file(),
-            self.home.lock_file(),
-            signing::key_file(&self.home),
-        ];
-        own.into_iter().chain(self.named()).map(look).collect()
-    }
-
-    /// Names what stands in the files. The approved definitions are not part of it: the gate writes those itself.
-    fn contents(&self) -> [u8; 32] {
-        let mut hash = Sha256::new();
-        let own = [
-            self.home.config_file(),
-            self.home.tokens_file(),
-            signing::key_file(&self.home),
-        ];
-        for file in own.into_iter().chain(self.named()) {
-            let bytes = fs::read(&file).unwrap_or_default();
-            hash.update(file.as_os_str().as_encoded_bytes());
-            hash.update((bytes.len() as u64).to_le_bytes());
-            hash.update(&bytes);
-        }
-        hash.finalize().into()
-    }
-
-    /// Reads everything again; a mistake anywhere changes nothing.
-    fn apply(&self, gate: &Gate) -> Result<String, Problem> {
-        let (raw, resolved) = config::load(&self.home.config_file())
-            .map_err(|error| not_applied(error.to_string()))?;
-        let resolved = Arc::new(resolved);
-        // Also where they turn out to be wrong: whoever repairs them there wants it to be noticed.
-        self.follow(&resolved);
-        // Named before they are read: what changes meanwhile is another name, and is read again.
-        let contents = self.contents();
-        let mistakes = named_files::mistakes(&resolved);
-        if !mistakes.is_empty() {
-            return Err(not_applied(raw.report(mistakes).to_string()));
-        }
-        let applied = self.apply_resolved(gate, &resolved).map_err(not_applied)?;
-        set(&self.in_force, Some(contents));
-        Ok(applied)
-    }
-
-    fn apply_resolved(&self, gate: &Gate, resolved: &Resolved) -> Result<String, String> {
-        let credentials = wiring::credentials(&self.home).map_err(|error| error.to_string())?;
-        let rules = named_files::rules(resolved)?;
-        let keys = signing::keys(&self.home, resolved)?;
-        gate.pins().reload()?;
-        let Some(fixed) = self.fixed.get() else {
-            return Err("the gate is not open yet".into());
-        };
-        let awaiting_restart = fixed.awaiting_restart(resolved);
-        let mut summary = format!(
-            "{} servers, {} credentials, policies {}",
-            resolved.servers.len(),
-            credentials.len(),
-            rules.bundle.version()
-        );
-        if !awaiting_restart.is_empty() {
-            summary.push_str(&format!(
-                "; in force after a restart: {}",
-                awaiting_restart.join(", ")
-            ));
-        }
-        let was_open = !gate.settings().requires_credential;
-        gate.apply(Configuration {
-            servers: resolved.servers.clone(),
-            credentials,
-            rules,
-            terms: fixed.terms(resolved),
-            awaiting_restart: awaiting_restart.clone(),
-        })?;
-        self.warn(resolved, was_open, awaiting_restart);
-        gate.renew_signing(keys, resolved.seal.clone());
-        set(&self.retention, resolved.retention);
-        set(&self.sinks, resolved.sinks.clone());
+    /// What the program does once a configuration is in force.
+    fn follow(
+        &self,
+        resolved: Arc<Resolved>,
+        contents: [u8; 32],
+        awaiting_restart: Vec<&'static str>,
+    ) {
+        self.warn(&resolved, &awaiting_restart);
+        set(&self.awaiting_restart, awaiting_restart);
+        set(&self.contents, contents);
+        set(&self.resolved, Arc::clone(&resolved));
         if let Some(exports) = self.exports.get() {
             exports.apply(&resolved.sinks);
         }
-        Ok(summary)
     }
 
-    /// What an operator should know of a file that was applied, each time it comes to be so.
-    fn warn(&self, resolved: &Resolved, was_open: bool, awaiting_restart: Vec<&'static str>) {
+    /// What an operator should know of a file that is in force, each time it comes to be so.
+    fn warn(&self, resolved: &Resolved, awaiting_restart: &[&'static str]) {
+        let was_open = !get(&self.resolved).terms.door.requires_credential;
         if !resolved.terms.door.requires_credential && !was_open {
             tracing::warn!(
                 "authentication is off: every program on this machine can call every tool"
@@ -208,12 +111,64 @@ impl Files {
                 "not all of the file is in force: {keys} will be after a restart of the gate"
             );
         }
-        set(&self.awaiting_restart, awaiting_restart);
+    }
+}
+
+impl Files {
+    /// Reads the configuration. What the files are is noted first, so that a change is noticed however soon it comes after.
+    /// `has_own_address`: the command line says where the door is.
+    pub(super) fn first(
+        home: &Home,
+        has_own_address: bool,
+    ) -> Result<(Arc<Self>, Looks), offline::Trouble> {
+        let file = home.config_file();
+        // Only to learn where the policies are.
+        let early = offline::load(&file)?.1;
+        let looks = looks(home, &early);
+        let contents = contents(home, &early);
+        let resolved = Arc::new(offline::load(&file)?.1);
+        let files = Self {
+            home: home.clone(),
+            fixed: Fixed::of(&resolved, has_own_address),
+            read: Mutex::new(Arc::clone(&resolved)),
+            applied: Arc::new(Applied {
+                resolved: Mutex::new(resolved),
+                contents: Mutex::new(contents),
+                awaiting_restart: Mutex::default(),
+                exports: OnceLock::new(),
+            }),
+        };
+        Ok((Arc::new(files), looks))
     }
 
-    pub(super) fn reload(self: &Arc<Self>) -> gateway::Reload {
-        let files = Arc::clone(self);
-        Box::new(move |gate| files.apply(gate))
+    pub(super) fn applied(&self) -> &Arc<Applied> {
+        &self.applied
+    }
+
+    /// The configuration that was read last.
+    pub(super) fn resolved(&self) -> Arc<Resolved> {
+        get(&self.read)
+    }
+
+    /// What the gate takes of a configuration: everything that it names is read, and nothing is changed.
+    pub(super) fn prepared(&self, resolved: &Resolved) -> Result<Configuration, Failed> {
+        let credentials = wiring::credentials(&self.home)
+            .map_err(|error| ("reading the credentials", error.to_string()))?;
+        let rules = named_files::rules(resolved)
+            .map_err(|error| ("reading policies, manifests and keys of providers", error))?;
+        let keys = signing::keys(&self.home, resolved)
+            .map_err(|error| ("reading the keys that sign tokens", error))?;
+        Ok(Configuration {
+            servers: resolved.servers.clone(),
+            credentials,
+            rules,
+            terms: self.fixed.terms(resolved),
+            seal: Arc::new(Seal {
+                keys,
+                terms: resolved.seal.clone(),
+            }),
+            awaiting_restart: self.fixed.awaiting_restart(resolved),
+        })
     }
 
     /// Reloads when a file has changed and then kept still for one look, so that one that is being written is not read half.
@@ -221,7 +176,7 @@ impl Files {
         let mut before = applied.clone();
         loop {
             tokio::time::sleep(PERIOD).await;
-            let now = self.looks();
+            let now = looks(&self.home, &self.resolved());
             if now == before && now != applied {
                 applied = now.clone();
                 self.changed(&gate);
@@ -231,7 +186,7 @@ impl Files {
     }
 
     fn changed(&self, gate: &Gate) {
-        if get(&self.in_force) != Some(self.contents()) {
+        if get(&self.applied.contents) != contents(&self.home, &self.resolved()) {
             return reload_and_log(gate);
         }
         if let Err(error) = gate.pins().reload() {
@@ -243,6 +198,102 @@ impl Files {
     }
 }
 
+impl Program for Files {
+    fn read(&self) -> Result<Reading, Problem> {
+        let (raw, resolved) = config::load(&self.home.config_file())
+            .map_err(|error| unchanged(("reading `portcullis.yaml`", error.to_string())))?;
+        let resolved = Arc::new(resolved);
+        // A file that is wrong is watched too: whoever repairs it wants that to be noticed.
+        set(&self.read, Arc::clone(&resolved));
+        // Named before they are read: what changes meanwhile is another name, and is read again.
+        let contents = contents(&self.home, &resolved);
+        let mistakes = named_files::mistakes(&resolved);
+        if !mistakes.is_empty() {
+            let report = raw.report(mistakes).to_string();
+            return Err(unchanged(("reading the files that it names", report)));
+        }
+        let configuration = self.prepared(&resolved).map_err(unchanged)?;
+        let (applied, awaiting) = (
+            Arc::clone(&self.applied),
+            configuration.awaiting_restart.clone(),
+        );
+        Ok(Reading {
+            configuration,
+            then: Box::new(move || applied.follow(resolved, contents, awaiting)),
+        })
+    }
+
+    /// The edit a person would have made by hand.
+    fn edit(&self, edit: &Edit) -> Result<(), Problem> {
+        // The gate has recorded it, with who and why.
+        let recorded = || Ok(());
+        let home = &self.home;
+        let edited = match edit {
+            Edit::Classify { id, level } => offline::change(
+                home,
+                |text| edit::set_classification(text, id.as_str(), *level),
+                recorded,
+            ),
+            Edit::Block { id, reason } => offline::change(
+                home,
+                |text| edit::set_blocked(text, id.as_str(), Some(reason)),
+                recorded,
+            ),
+            Edit::Unblock { id } => offline::change(
+                home,
+                |text| edit::set_blocked(text, id.as_str(), None),
+                recorded,
+            ),
+        };
+        let failed = |trouble: offline::Trouble| ("changing `portcullis.yaml`", trouble.message);
+        edited
+            .map(drop)
+            .map_err(|trouble| unchanged(failed(trouble)))
+    }
+
+    fn answer(
+        &self,
+        operation: api::Operation,
+        name: &str,
+        input: &[u8],
+    ) -> Result<Vec<u8>, Problem> {
+        from_files::answer(&self.home, operation, name, input)
+    }
+
+    fn sinks(&self) -> Vec<api::Sink> {
+        let exports = self.applied.exports.get();
+        exports.map_or_else(Vec::new, Exports::status)
+    }
+}
+
+/// The files that a gate follows, but for the approved definitions.
+fn followed(home: &Home, resolved: &Resolved) -> Vec<PathBuf> {
+    let mut files = vec![
+        home.config_file(),
+        home.tokens_file(),
+        signing::key_file(home),
+    ];
+    files.extend(named_files::paths(resolved));
+    files
+}
+
+fn looks(home: &Home, resolved: &Resolved) -> Looks {
+    let files = std::iter::once(home.lock_file()).chain(followed(home, resolved));
+    files.map(look).collect()
+}
+
+/// Names what stands in the files. The approved definitions are not part of it: the gate writes those itself.
+fn contents(home: &Home, resolved: &Resolved) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for file in followed(home, resolved) {
+        let bytes = fs::read(&file).unwrap_or_default();
+        hash.update(file.as_os_str().as_encoded_bytes());
+        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(&bytes);
+    }
+    hash.finalize().into()
+}
+
 pub(super) fn reload_and_log(gate: &Gate) {
     match gate.admin().reload() {
         Ok(applied) => tracing::info!(applied, "reloaded"),
@@ -250,48 +301,16 @@ pub(super) fn reload_and_log(gate: &Gate) {
     }
 }
 
-/// A file that is wrong is the operator's to repair; a disk that is full is another matter.
-fn not_applied(text: String) -> Problem {
+/// Nothing has changed, because a step failed. A file that is wrong is the operator's to repair; a disk that is full is another matter.
+fn unchanged((step, text): Failed) -> Problem {
+    let sentence = format!("{text}\n{step} failed; the configuration before stays in force");
     if api::is_full(&text) {
-        return Problem::full(&text);
+        return Problem::full(&sentence);
     }
     Problem {
         kind: Kind::InvalidInput,
         code: "configuration_invalid".into(),
-        sentence: text,
+        sentence,
         fix: String::new(),
     }
-}
-
-/// How the gate answers what the files of the home say.
-pub(super) fn reader(home: Home) -> gateway::FileAnswers {
-    Arc::new(move |operation, name, input| from_files::answer(&home, operation, name, input))
-}
-
-/// How the gate changes the configuration for an operator: the edit a person would have made by hand.
-pub(super) fn editor(home: Home) -> gateway::Editor {
-    Box::new(move |edit| {
-        // The gate has recorded it, with who and why.
-        let recorded = || Ok(());
-        let edited = match edit {
-            Edit::Classify { id, level } => offline::change(
-                &home,
-                |text| edit::set_classification(text, id.as_str(), *level),
-                recorded,
-            ),
-            Edit::Block { id, reason } => offline::change(
-                &home,
-                |text| edit::set_blocked(text, id.as_str(), Some(reason)),
-                recorded,
-            ),
-            Edit::Unblock { id } => offline::change(
-                &home,
-                |text| edit::set_blocked(text, id.as_str(), None),
-                recorded,
-            ),
-        };
-        edited
-            .map(drop)
-            .map_err(|trouble| not_applied(trouble.message))
-    })
 }

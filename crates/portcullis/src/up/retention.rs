@@ -8,7 +8,7 @@ use std::{
 use audit::{Change, Ledger};
 use config::Retention;
 
-use super::files::Files;
+use super::files::Applied;
 use crate::home::Home;
 
 /// How often it is seen whether something has become too old or too large.
@@ -16,12 +16,12 @@ const PERIOD: Duration = Duration::from_secs(3600);
 /// How soon a change of the configuration counts.
 const LOOK: Duration = Duration::from_secs(2);
 
-pub(super) async fn keep(ledger: Ledger, files: Arc<Files>) {
+pub(super) async fn keep(ledger: Ledger, home: Home, applied: Arc<Applied>) {
     let mut last: Option<(Retention, Instant)> = None;
     loop {
         tokio::time::sleep(LOOK).await;
-        let wanted = files.retention();
-        let is_due = last.is_none_or(|(applied, at)| applied != wanted || at.elapsed() >= PERIOD);
+        let wanted = applied.retention();
+        let is_due = last.is_none_or(|(known, at)| known != wanted || at.elapsed() >= PERIOD);
         if !is_due {
             continue;
         }
@@ -29,9 +29,9 @@ pub(super) async fn keep(ledger: Ledger, files: Arc<Files>) {
         if wanted == Retention::default() {
             continue;
         }
-        let (ledger, files) = (ledger.clone(), Arc::clone(&files));
-        let done =
-            tokio::task::spawn_blocking(move || apply(&ledger, wanted, files.read_from())).await;
+        let read_from = applied.read_from(&home);
+        let ledger = ledger.clone();
+        let done = tokio::task::spawn_blocking(move || apply(&ledger, wanted, read_from)).await;
         if let Ok(Err(error)) = done {
             tracing::error!(%error, "what the ledger need not keep any more could not be removed");
         }

@@ -223,3 +223,111 @@ async fn keep_calling(caller: &Client, server: &str, stop: &AtomicBool) -> u64 {
     }
     0
 }
+
+const MANIFEST: &str = "apiVersion: 100monkeys.ai/v1\nkind: Agent\nmetadata: { name: coder, version: 1.0.0 }\nspec: { tools: [fs.read] }\n";
+const POLICY: &str = "@id(\"all\") permit(principal, action, resource);\n";
+
+/// What the gate with all these files says of `up`: its tools, and how many calls a caller may have in flight.
+fn with_every_file(url: &str, rule: &str, most: u32) -> String {
+    format!(
+        "policy: {{ bundle: ./rules.cedar }}\nagents: {{ coder: coder.yaml }}\nseal: {{ private_key_path: seal.pem }}\n\
+         limits: {{ max_concurrent_calls_per_caller: {most} }}\n\
+         oauth: {{ resource: 'https://gate.example/mcp', issuers: [{{ issuer: 'https://id.example', jwks_file: keys.json }}] }}\n{}",
+        config(&[("up", http(url, &format!("classification: PUBLIC, {rule}")))])
+    )
+}
+
+/// Each file that a reload reads is broken in turn, beside a configuration that would change several things.
+#[tokio::test]
+async fn a_reload_that_fails_at_any_step_leaves_everything_as_it_was() {
+    let fixture = fixture().await;
+    let gate = connected(&[("up", http(&fixture.url(), PUBLIC))]).await;
+    let home = gate.home().to_owned();
+    let file = |name: &str| home.join(name);
+    for (name, text) in [
+        ("rules.cedar", POLICY),
+        ("coder.yaml", MANIFEST),
+        ("keys.json", "{\"keys\":[]}"),
+    ] {
+        std::fs::write(file(name), text).unwrap();
+    }
+    let key = file("seal.pem").display().to_string();
+    let made = gate.cli(&["seal", "keygen", &key]).await.unwrap();
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let first = with_every_file(&fixture.url(), "rate_limit: 1000/s", 8);
+    let second = with_every_file(&fixture.url(), "tools: { effect: blocked }", 4);
+    let caller = client(&gate, Era::Modern).await;
+    gate.write_config(&first).unwrap();
+    reload(&gate).await;
+    let bundle = gate.status().await.unwrap()["bundle"].clone();
+    assert!(bundle.as_str().unwrap().starts_with("rules"), "{bundle}");
+    let named = "reading the files that it names";
+    let policies = "reading policies, manifests and keys of providers";
+    for (name, step) in [
+        ("rules.cedar", policies),
+        ("keys.json", policies),
+        ("coder.yaml", named),
+        ("seal.pem", named),
+        ("state/tokens.json", "reading the credentials"),
+        ("portcullis.lock", "reading `portcullis.lock`"),
+        ("portcullis.yaml", "reading `portcullis.yaml`"),
+    ] {
+        let before = std::fs::read(file(name)).unwrap();
+        std::fs::write(file(name), "}{ nonsense").unwrap();
+        if name != "portcullis.yaml" {
+            gate.write_config(&second).unwrap();
+        }
+        let (status, problem) = crate::operator::post(&gate, "reload", &json!({})).await;
+        let sentence = problem["detail"].as_str().unwrap_or_default();
+        assert_eq!(status, 422, "{name}: {problem}");
+        assert!(
+            sentence.contains(&format!("{step} failed"))
+                && sentence.contains("before stays in force"),
+            "{name}: {problem}"
+        );
+        let called = caller.call("up__effect", json!({})).await.unwrap();
+        assert!(!called.is_error, "{name}: {}", called.answer);
+        assert_eq!(gate.status().await.unwrap()["bundle"], bundle, "{name}");
+        // In this order: the gate may look at any time.
+        gate.write_config(&first).unwrap();
+        std::fs::write(file(name), before).unwrap();
+        reload(&gate).await;
+    }
+    gate.write_config(&second).unwrap();
+    reload(&gate).await;
+    let called = caller.call("up__effect", json!({})).await.unwrap();
+    assert_eq!(called.violation(), Some("ToolNotAllowed"));
+}
+
+/// The file of the lock that edits take cannot be had, so the file is not written.
+#[tokio::test]
+async fn an_edit_that_cannot_be_written_changes_nothing_and_is_on_record() {
+    let fixture = fixture().await;
+    let gate = connected(&[("up", http(&fixture.url(), PUBLIC))]).await;
+    let caller = client(&gate, Era::Modern).await;
+    let lock = gate.home().join("state/config.lock");
+    let _ = std::fs::remove_file(&lock);
+    std::fs::create_dir(&lock).unwrap();
+    let asked = json!({ "reason": "it leaks" });
+    let (status, problem) = crate::operator::post(&gate, "servers/up/block", &asked).await;
+    assert_ne!(status, 200, "{problem}");
+    let sentence = problem["detail"].as_str().unwrap_or_default();
+    assert!(
+        sentence.contains("changing `portcullis.yaml` failed")
+            && sentence.contains("before stays in force"),
+        "{problem}"
+    );
+    let called = caller.call("up__effect", json!({})).await.unwrap();
+    assert!(!called.is_error, "{}", called.answer);
+    let records = crate::support::records(&gate).await;
+    let failed: Vec<_> = records
+        .iter()
+        .filter(|record| record["action"] == "config.failed")
+        .collect();
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    assert_eq!(failed[0]["server"], "up");
+    std::fs::remove_dir(&lock).unwrap();
+    let (status, body) = crate::operator::post(&gate, "servers/up/block", &asked).await;
+    assert_eq!(status, 200, "{body}");
+    assert!(caller.call("up__effect", json!({})).await.unwrap().is_error);
+}

@@ -7,6 +7,7 @@ mod guards;
 mod legacy;
 mod lines;
 mod modern;
+mod reload;
 mod seal;
 mod smuggling;
 mod yard;

@@ -4,15 +4,19 @@ use std::{
     ffi::OsString,
     net::SocketAddr,
     path::Path,
-    sync::Arc,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
+use api::Problem;
 use gateway::{
-    Credential, DoorSettings, Gate, Pins, Role,
+    Credential, DoorSettings, Edit, Gate, Pins, Program, Reading, Role,
     settings::{
-        ApprovalSettings, Proofs, Rules, SealTerms, ServerSpec, Settings, Signing, Standing,
-        TargetSpec, Terms, WorkerSettings,
+        ApprovalSettings, Configuration, Proofs, Rules, Seal, SealTerms, ServerSpec, Settings,
+        Signing, Standing, TargetSpec, Terms, WorkerSettings,
     },
 };
 use identity::{Bounds, Entry, Journal, Replay, TokenKeys};
@@ -47,6 +51,8 @@ pub(crate) const TENANTS: [(&str, &str); 4] = [
 pub(crate) const MAX_BODY: usize = 64 << 10;
 
 pub(crate) struct Yard {
+    pub(crate) gate: Gate,
+    pub(crate) shelf: Arc<Shelf>,
     pub(crate) address: SocketAddr,
     home: tempfile::TempDir,
     close: watch::Sender<bool>,
@@ -78,28 +84,22 @@ impl Yard {
     /// A gate that finds what an earlier one left in its home, and reads this clock.
     pub(crate) async fn open_in(home: tempfile::TempDir, clock: audit::Clock) -> Self {
         let ledger = audit::Ledger::at(home.path().join("ledger")).unwrap();
-        let mut credentials = vec![
-            credential(ALICE, Role::Client),
-            credential(BOB, Role::Client),
-            credential(OPERATOR, Role::Operator),
-        ];
-        credentials.push(Credential {
-            tenant: Some("t1".to_owned()),
-            ..credential(TENANT_OPERATOR, Role::Operator)
-        });
-        for (token, tenant) in TENANTS {
-            credentials.push(Credential {
-                tenant: Some(tenant.to_owned()),
-                ..credential(token, Role::Client)
-            });
-        }
+        Self::open_with(home, clock, ledger).await
+    }
+
+    /// The same, with this ledger.
+    pub(crate) async fn open_with(
+        home: tempfile::TempDir,
+        clock: audit::Clock,
+        ledger: audit::Ledger,
+    ) -> Self {
+        let shelf = Arc::<Shelf>::default();
         let state = state::State::open(&home.path().join("state.db"))
             .await
             .unwrap();
         let signing = signing(home.path(), &state, clock().unix_ms).await;
         let gate = Gate::open(
-            settings(home.path(), state, signing),
-            credentials,
+            settings(home.path(), state, signing, &shelf),
             Vec::new(),
             ledger,
             clock,
@@ -116,8 +116,15 @@ impl Yard {
             lines,
             closed(closing.clone()),
         ));
-        let serving = tokio::spawn(server::serve(gate, listener, 65_536, closed(closing)));
+        let serving = tokio::spawn(server::serve(
+            gate.clone(),
+            listener,
+            65_536,
+            closed(closing),
+        ));
         Self {
+            gate,
+            shelf,
             address,
             home,
             close,
@@ -135,6 +142,7 @@ impl Yard {
     pub(crate) async fn abandon(self) -> tempfile::TempDir {
         self.close.send(true).unwrap();
         self.serving.await.unwrap().unwrap();
+        drop(self.gate);
         // The database may still be closing: what was copied counts only if nothing changed meanwhile.
         loop {
             let (before, left) = (files(self.home.path()), tempfile::tempdir().unwrap());
@@ -181,6 +189,10 @@ impl Yard {
             body: body.to_owned(),
             ..self.request("POST", "/mcp")
         }
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
     }
 
     /// What the ledger holds so far.
@@ -324,13 +336,6 @@ async fn signing(home: &std::path::Path, state: &state::State, now_ms: u64) -> S
     );
     replay.restore(before.as_chunks().0.iter().copied(), now_ms);
     Signing {
-        keys: TokenKeys::generate(&[7; 32]).unwrap(),
-        terms: SealTerms {
-            issuer: "portcullis".to_owned(),
-            audiences: vec!["agents".to_owned()],
-            ttl: Duration::from_secs(3600),
-            max_sessions_per_workload: 4,
-        },
         replay: Arc::new(replay),
         tidy: Box::new(|_| Ok(())),
         random: secrets::os_entropy(),
@@ -469,29 +474,46 @@ pub(crate) fn terms() -> Terms {
     }
 }
 
-fn settings(home: &std::path::Path, state: state::State, signing: Signing) -> Settings {
+fn seal() -> Seal {
+    Seal {
+        keys: TokenKeys::generate(&[7; 32]).unwrap(),
+        terms: SealTerms {
+            issuer: "portcullis".to_owned(),
+            audiences: vec!["agents".to_owned()],
+            ttl: Duration::from_secs(3600),
+            max_sessions_per_workload: 4,
+        },
+    }
+}
+
+/// A configuration as these gates begin with.
+pub(crate) fn configuration() -> Configuration {
     let budget = Budget {
         time: Duration::from_secs(5),
         result_bytes: 1 << 20,
     };
-    Settings {
-        terms: terms(),
-        // Nothing is there to run: these tests are about the doors.
-        worker: WorkerSettings {
-            program: home.join("no-worker"),
-            args: Vec::new(),
-            path: String::new(),
-            total_bytes: 1 << 20,
-        },
+    let mut credentials = vec![
+        credential(ALICE, Role::Client),
+        credential(BOB, Role::Client),
+        credential(OPERATOR, Role::Operator),
+    ];
+    credentials.push(Credential {
+        tenant: Some("t1".to_owned()),
+        ..credential(TENANT_OPERATOR, Role::Operator)
+    });
+    for (token, tenant) in TENANTS {
+        credentials.push(Credential {
+            tenant: Some(tenant.to_owned()),
+            ..credential(token, Role::Client)
+        });
+    }
+    Configuration {
         servers: vec![ServerSpec::new(TargetSpec {
             classification: Some(Level::Public),
             standing: Standing::Skipped("for tests".to_owned()),
             ..TargetSpec::new(ServerId::parse("demo").unwrap(), budget)
         })],
-        snapshots: home.join("catalog"),
-        wrapper_key: [7; 32],
-        secrets: Arc::new(NoSecrets),
-        accounts: Arc::new(|_, _| Ok(None)),
+        credentials,
         rules: Rules {
             bundle: Arc::new(Bundle::starter("balanced").unwrap()),
             untrusted_influence: Influence::Ask,
@@ -502,6 +524,80 @@ fn settings(home: &std::path::Path, state: state::State, signing: Signing) -> Se
             contexts: Arc::new(contexts()),
             oauth: None,
         },
+        terms: terms(),
+        seal: Arc::new(seal()),
+        awaiting_restart: Vec::new(),
+    }
+}
+
+type Next = Arc<dyn Fn() -> Result<Configuration, Problem> + Send + Sync>;
+
+/// A program without files: what it reads next is what a test put there.
+#[derive(Default)]
+pub(crate) struct Shelf {
+    next: Mutex<Option<Next>>,
+    /// How often what was read came into force.
+    pub(crate) followed: AtomicU64,
+}
+
+impl Shelf {
+    pub(crate) fn put(
+        &self,
+        next: impl Fn() -> Result<Configuration, Problem> + Send + Sync + 'static,
+    ) {
+        *self.next.lock().unwrap() = Some(Arc::new(next));
+    }
+}
+
+pub(crate) struct ShelfProgram(pub(crate) Arc<Shelf>);
+
+impl Program for ShelfProgram {
+    fn read(&self) -> Result<Reading, Problem> {
+        let next = self.0.next.lock().unwrap().clone();
+        let configuration = next.map_or_else(|| Ok(configuration()), |next| next())?;
+        let shelf = Arc::clone(&self.0);
+        Ok(Reading {
+            configuration,
+            then: Box::new(move || {
+                shelf.followed.fetch_add(1, Ordering::SeqCst);
+            }),
+        })
+    }
+
+    fn edit(&self, _: &Edit) -> Result<(), Problem> {
+        Err(Problem::invalid("there is no file"))
+    }
+
+    fn answer(&self, _: api::Operation, _: &str, _: &[u8]) -> Result<Vec<u8>, Problem> {
+        Err(Problem::invalid("there are no files"))
+    }
+
+    fn sinks(&self) -> Vec<api::Sink> {
+        Vec::new()
+    }
+}
+
+fn settings(
+    home: &std::path::Path,
+    state: state::State,
+    signing: Signing,
+    shelf: &Arc<Shelf>,
+) -> Settings {
+    Settings {
+        configuration: configuration(),
+        program: Arc::new(ShelfProgram(Arc::clone(shelf))),
+        url: String::new(),
+        // Nothing is there to run: these tests are about the doors.
+        worker: WorkerSettings {
+            program: home.join("no-worker"),
+            args: Vec::new(),
+            path: String::new(),
+            total_bytes: 1 << 20,
+        },
+        snapshots: home.join("catalog"),
+        wrapper_key: [7; 32],
+        secrets: Arc::new(NoSecrets),
+        accounts: Arc::new(|_, _| Ok(None)),
         state,
         pins: Pins::open(home.join("portcullis.lock")).unwrap(),
         signing,

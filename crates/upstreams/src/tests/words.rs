@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
-use callers::{Caller, Credential, ForGate, Role, caller::Callers};
+use callers::{Caller, Credential, CredentialSet, ForGate, Role, caller::Callers};
 use policy::Permission;
 use vocab::{Level, Mark, ServerId, View};
 use wire::mcp::Era;
@@ -381,8 +381,8 @@ fn nothing_above_a_label_or_outside_access_is_shown_in_ten_thousand_scenes() {
         for _ in 0..100 {
             let credential = dice.caller(1);
             let callers = Callers::new(Vec::new(), [0; 32]);
-            callers.replace(vec![credential.clone()]);
-            let caller = callers.all().remove(0);
+            let known = callers.prepare(&CredentialSet::default(), vec![credential.clone()]);
+            let caller = callers.all(&known).remove(0);
             age(&mut dice, &caller, &scene.servers);
             let (seen, other) = (
                 scene.look(&caller, &credential),

@@ -4,10 +4,9 @@
 //! tools, and calls say that it is not available. Test `tools_of_a_server_that_is_down_stay_and_say_so`.
 
 use std::{
-    collections::HashMap,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -25,30 +24,30 @@ use vocab::ServerId;
 use wire::{Json, worker::method};
 use zeroize::Zeroizing;
 
-use super::{Status, Upstream, lock, presence, tend};
+use super::{Board, Upstream, lock};
 use crate::{
     ListKind,
     catalog::{Basis, Catalog, Face, Item, Snapshots, reparse},
     change::Change,
     link::{EventName, Link, Word},
     pins::Pins,
-    settings::{HubSettings, ServerSpec},
+    settings::HubSettings,
     workers::Workers,
 };
 
 /// How long a replaced server serves on while its successor connects.
-const SUCCESSION: Duration = Duration::from_secs(10);
+pub(super) const SUCCESSION: Duration = Duration::from_secs(10);
 /// Changes a slow listener may lag behind before it is told that it missed some.
 const CHANGES: usize = 1024;
 
 /// The lists that clients are told of.
-const TOLD: [ListKind; 3] = [ListKind::Tools, ListKind::Prompts, ListKind::Resources];
+pub(super) const TOLD: [ListKind; 3] = [ListKind::Tools, ListKind::Prompts, ListKind::Resources];
 /// The longest id of a visit that is passed on.
 const MAX_VISIT: usize = 256;
 
-struct Tended {
-    upstream: Arc<Upstream>,
-    task: Option<JoinHandle<()>>,
+pub(super) struct Tended {
+    pub(super) upstream: Arc<Upstream>,
+    pub(super) task: Option<JoinHandle<()>>,
 }
 
 impl Drop for Tended {
@@ -59,28 +58,25 @@ impl Drop for Tended {
     }
 }
 
-type ById = HashMap<ServerId, Arc<Upstream>>;
-
 pub struct Hub {
     workers: Arc<Workers>,
     snapshots: Snapshots,
     secrets: Arc<dyn secrets::Store>,
     name: &'static str,
     version: &'static str,
-    attempts: AtomicU32,
     host_path: String,
     generations: AtomicU64,
     /// In the order of the configuration.
-    tended: Mutex<Vec<Tended>>,
-    by_id: ArcSwap<ById>,
-    catalog: ArcSwap<Catalog>,
-    pins: Arc<Pins>,
-    meters: Meters,
+    pub(super) tended: Mutex<Vec<Tended>>,
+    /// Where the servers in force stand.
+    board: Arc<dyn Board>,
+    pub(super) pins: Arc<Pins>,
+    pub(super) meters: Meters,
     ledger: Ledger,
     /// Secrets that were handed to servers, so that none of them comes back to a caller.
     held: ArcSwap<Held>,
     held_values: Mutex<Vec<Zeroizing<String>>>,
-    rebuilding: Mutex<()>,
+    pub(super) rebuilding: Mutex<()>,
     catalog_version: watch::Sender<u64>,
     changes: broadcast::Sender<Change>,
 }
@@ -88,7 +84,7 @@ pub struct Hub {
 impl std::fmt::Debug for Hub {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Hub")
-            .field("servers", &self.by_id.load().len())
+            .field("servers", &self.board.servers().len())
             .finish_non_exhaustive()
     }
 }
@@ -101,12 +97,10 @@ impl Hub {
             secrets: settings.secrets,
             name: settings.name,
             version: settings.version,
-            attempts: AtomicU32::new(settings.attempts),
             host_path: settings.host_path,
             generations: AtomicU64::new(1),
             tended: Mutex::default(),
-            by_id: ArcSwap::default(),
-            catalog: ArcSwap::default(),
+            board: settings.board,
             pins: settings.pins,
             meters: Meters::default(),
             ledger,
@@ -123,12 +117,7 @@ impl Hub {
     }
 
     pub(super) fn attempts(&self) -> u32 {
-        self.attempts.load(Ordering::Relaxed)
-    }
-
-    /// Counts from the next failed attempt on.
-    pub fn set_attempts(&self, attempts: u32) {
-        self.attempts.store(attempts, Ordering::Relaxed);
+        self.board.servers().attempts
     }
 
     pub(super) fn host_path(&self) -> &str {
@@ -191,7 +180,7 @@ impl Hub {
     }
 
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.catalog.load_full()
+        Arc::clone(&self.board.servers().catalog)
     }
 
     pub fn catalog_versions(&self) -> watch::Receiver<u64> {
@@ -203,7 +192,7 @@ impl Hub {
     }
 
     pub fn upstream(&self, id: &ServerId) -> Option<Arc<Upstream>> {
-        self.by_id.load().get(id).cloned()
+        self.board.servers().upstream(id).cloned()
     }
 
     /// In the order of the configuration.
@@ -231,88 +220,13 @@ impl Hub {
         }
     }
 
-    /// Makes the servers be exactly these. Untouched ones keep their connection; a changed one is connected beside its
-    /// predecessor, which serves until then; none of it waits.
-    pub fn apply(self: &Arc<Self>, specs: Vec<ServerSpec>) {
-        let mut tended = lock(&self.tended);
-        let mut before: HashMap<ServerId, Tended> = tended
-            .drain(..)
-            .map(|entry| (entry.upstream.spec().id.clone(), entry))
-            .collect();
-        for spec in specs {
-            let spec = Arc::new(spec);
-            let entry = match before.remove(&spec.id) {
-                Some(old) if old.upstream.spec().connects_like(&spec) => {
-                    old.upstream.spec.store(spec);
-                    old
-                }
-                old => {
-                    if old.is_none() {
-                        self.note("server.registered", &spec.id, &presence::state_words(&spec));
-                    }
-                    self.begin(spec, old)
-                }
-            };
-            tended.push(entry);
-        }
-        self.publish(&tended);
-        drop(tended);
-        for id in before.keys() {
-            self.note("server.removed", id, "");
-        }
-        // What is left in `before` was removed from the configuration; dropping it ends its task and connection.
-        drop(before);
-        // Rules are part of the catalog, so a tightened one holds when this returns.
-        self.rebuild();
-        for upstream in self.upstreams() {
-            self.tell_lists(&upstream.spec().id, &TOLD, true);
-        }
-    }
-
-    fn publish(&self, tended: &[Tended]) {
-        let by_id = tended
-            .iter()
-            .map(|entry| {
-                (
-                    entry.upstream.spec().id.clone(),
-                    Arc::clone(&entry.upstream),
-                )
-            })
-            .collect();
-        self.by_id.store(Arc::new(by_id));
-    }
-
-    fn begin(self: &Arc<Self>, spec: Arc<ServerSpec>, old: Option<Tended>) -> Tended {
-        let face = self.snapshots.load(&spec, &self.held());
-        let upstream = Arc::new(Upstream::new(Arc::clone(&spec), face));
-        let task = spec
-            .runs()
-            .then(|| tokio::spawn(tend::tend(Arc::clone(self), Arc::clone(&upstream))));
-        if let Some(old) = &old
-            && upstream.face().is_none()
-        {
-            upstream.face.store(old.upstream.face());
-        }
-        // Without a successor the old one ends here, and its process with it.
-        if let Some(old) = old.filter(|_| task.is_some()) {
-            let mut status = upstream.status.subscribe();
-            tokio::spawn(async move {
-                let settled =
-                    status.wait_for(|status| !matches!(status, Status::Connecting { .. }));
-                let _ = tokio::time::timeout(SUCCESSION, settled).await;
-                drop(old);
-            });
-        }
-        Tended { upstream, task }
-    }
-
     /// What may be shown changed without the servers saying so; tells listeners to look again.
     pub fn announce(&self, id: &ServerId) {
         self.rebuild();
         self.tell_lists(id, &TOLD, true);
     }
 
-    fn tell_lists(&self, id: &ServerId, lists: &[ListKind], is_approved: bool) {
+    pub(super) fn tell_lists(&self, id: &ServerId, lists: &[ListKind], is_approved: bool) {
         for list in lists {
             let _ = self.changes.send(Change::List {
                 list: *list,
@@ -389,13 +303,14 @@ impl Hub {
                 self.pins.notice(spec, face, &self.ledger);
             }
         }
-        self.catalog.store(Arc::new(Catalog::build(
+        let catalog = Catalog::build(
             &servers,
             Basis {
                 pins: &self.pins,
                 meters: &self.meters,
             },
-        )));
+        );
+        self.board.put(self.board.servers().offering(catalog));
         self.catalog_version.send_modify(|version| *version += 1);
     }
 

@@ -84,7 +84,7 @@ impl<'a> Exchange<'a> {
         time: Duration,
     ) -> Result<Raw, Stop> {
         let mut deadline = Instant::now() + time + GRACE;
-        let mut standstill = Standstill::new(self.case.gate.terms().door.question_timeout + GRACE);
+        let mut standstill = Standstill::new(self.case.now.terms.door.question_timeout + GRACE);
         let mut is_watched = true;
         let mut phases = self.case.gate.flights.phases();
         let mut is_over = false;
