@@ -6,9 +6,9 @@
 use crate::{
     AllOrOpen, Answered, Approval, ApproveDefinitions, Approved, BundleCheck, BundleText, Classify,
     ConfigCheck, ConfigValue, Direction, Done, EventStream, EventsQuery, Explain, Explanation,
-    Input, Lineage, MustReason, Nothing, Period, PolicyDiff, PolicyDiffQuery, PolicySuggestQuery,
-    Reasoned, Records, RecordsQuery, Report, Review, Role, Server, ServerChange, Session,
-    SessionReset, Sink, Status, Suggestion, Task, TaskBegun, Tool,
+    Input, Jail, Lineage, MustReason, Nothing, Period, PolicyDiff, PolicyDiffQuery,
+    PolicySuggestQuery, Reasoned, Records, RecordsQuery, Report, Review, Role, Server,
+    ServerChange, Session, SessionReset, Sink, Status, Suggestion, Task, TaskBegun, Tool,
 };
 
 /// How an operation is asked for over HTTP.
@@ -125,6 +125,10 @@ operations! {
     Status, "status", Get "status", Viewer, Gate, Nothing => super::Status;
     /// The servers, and how each is doing.
     Servers, "servers.list", Get "servers", Viewer, Gate, Nothing => Vec<Server>;
+    /// The programs that run in jails now: stdio servers and commands.
+    Jails, "jails.list", Get "jails", Viewer, Gate, Nothing => Vec<Jail>;
+    /// Ends a command that runs, with everything in its jail.
+    EndJail, "jails.end", Post "jails/{jail}/end", Operator, Gate, Reasoned => Done;
     /// Every tool of every server, those that callers are not shown included.
     Tools, "tools.list", Get "tools", Viewer, Gate, Nothing => Vec<Tool>;
     /// Tries a server again now, however often it has failed.

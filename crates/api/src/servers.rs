@@ -100,6 +100,27 @@ pub struct Server {
     pub remarks: Vec<String>,
 }
 
+/// A program that runs in a jail now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Jail {
+    /// `server-ID` or `command-NUMBER`.
+    pub id: String,
+    /// `server` or `command`.
+    pub kind: String,
+    /// The server, or the caller whose command it is.
+    pub of: String,
+    /// What runs, in a few words.
+    pub program: String,
+    /// What holds it back, and what it was granted.
+    pub confined: String,
+    /// The process outside the jail that stands for it.
+    pub pid: Option<u32>,
+    /// For how long it has run.
+    pub running_ms: Option<u64>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

@@ -48,16 +48,17 @@ pub(super) fn check(node: &Node, kind: &Kind, path: &str, findings: &mut Vec<Fin
             }
         }),
         Kind::Table(keys) => check_table(node, keys, path, findings),
-        Kind::TableOrWord(_, word) if node.text() == Some(word) => {}
-        Kind::TableOrWord(_, word) if node.text().is_some() => {
+        Kind::TableOrWord(_, words) if node.text().is_some_and(|text| words.contains(&text)) => {}
+        Kind::TableOrWord(_, words) if node.text().is_some() => {
+            let words = words.join("` or `");
             let what = format!(
-                "`{path}` is a map or the word `{word}`, not {}",
+                "`{path}` is a map or the word `{words}`, not {}",
                 node.describe()
             );
             findings.push(Finding::error(
                 node.place,
                 what,
-                format!("write `{word}`, or a map"),
+                format!("write `{words}`, or a map"),
             ));
         }
         Kind::TableOrWord(keys, _) => check_table(node, keys, path, findings),

@@ -115,6 +115,7 @@ fn idle_keys(node: &Node) -> &'static [&'static str] {
             "credentials",
             "cwd",
             "resource_limits",
+            "jail",
         ],
         _ => &[],
     }

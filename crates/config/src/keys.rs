@@ -4,11 +4,15 @@
 //! the defaults, the JSON Schema and `docs/use/config.md`. A key that is not here does not exist. The rows of servers and sinks stand
 //! beside what reads them, in `server.rs` and `sinks.rs`; those of limits, providers and signed calls have files of their own.
 
+mod jails;
 mod limits;
 mod oauth;
 mod signed;
 
 use std::ops::RangeInclusive;
+
+pub(crate) use jails::JAIL;
+pub use jails::{JAIL_KEYS, JAILS};
 
 pub use super::{
     server::{LISTED_SERVER, SERVER},
@@ -65,8 +69,8 @@ pub enum Kind {
     /// Name to one of the words, or to a table.
     RuleMap(&'static [&'static str], &'static [Key]),
     Table(&'static [Key]),
-    /// A table, or this one word.
-    TableOrWord(&'static [Key], &'static str),
+    /// A table, or one of these words.
+    TableOrWord(&'static [Key], &'static [&'static str]),
     /// A list whose items are a table, or only its first (text) key.
     TableList(&'static [Key]),
     /// Map of id to the first table, or list of the second.
@@ -176,6 +180,12 @@ pub static ROOT: &[Key] = &[
         Kind::Table(RETRY),
         "",
         "How long a server that cannot be reached is tried again.",
+    ),
+    key(
+        "jails",
+        Kind::Table(JAILS),
+        "",
+        "The walls around stdio servers.",
     ),
     key(
         "mcp_servers",
@@ -486,11 +496,12 @@ pub static RESOURCES: &[Key] = &[
         Kind::Count(1..=1_024_000),
         "1000",
         "Processor time, in thousandths of a core.",
-    ),
+    )
+    .idle("limit it from outside, as in `CPUQuota=` of the gate's service"),
     key(
         "memory_mb",
         Kind::Count(1..=1_048_576),
         "512",
-        "Memory, in MiB.",
+        "Memory, in MiB. One process that asks for more is refused it, and all are ended if they have more together.",
     ),
 ];

@@ -72,6 +72,8 @@ pub fn reference() -> String {
     section(&mut page, "mcp_servers.ID.allow", keys::ALLOWANCES);
     section(&mut page, "mcp_servers.ID.capabilities[]", keys::CAPABILITY);
     section(&mut page, "mcp_servers.ID.resource_limits", keys::RESOURCES);
+    section(&mut page, "mcp_servers.ID.jail", keys::JAIL_KEYS);
+    section(&mut page, "jails", keys::JAILS);
     page.push_str(
         "\n## mcp_servers[] (the list form)\n\nThe same keys, with `name` for the id. Only what differs from the map form is listed.\n\n",
     );
@@ -174,7 +176,7 @@ fn kind(kind: &Kind) -> String {
             format!("map of name to {}, or to a map, below", words(choices))
         }
         Kind::Table(_) => "map, below".to_owned(),
-        Kind::TableOrWord(_, word) => format!("map, below, or `{word}`"),
+        Kind::TableOrWord(_, words) => format!("map, below, or `{}`", words.join("`, `")),
         Kind::TableList(_) => "list of names, or of maps, below".to_owned(),
         Kind::Servers(..) | Kind::Named(..) => "map or list, below".to_owned(),
         Kind::AgentMap(_) => "map of name to path, or to a map, below".to_owned(),

@@ -40,7 +40,12 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
     let terms = terms(top, &mut findings);
     let contexts = signed::contexts(top.node("security_contexts"), &mut findings);
     let largest = terms.ceiling.result_bytes;
-    let (servers, places) = servers(top.node("mcp_servers"), largest, base, &mut findings);
+    let ground = server::Ground {
+        largest,
+        jail: top.table("jails").text("default"),
+        base,
+    };
+    let (servers, places) = servers(top.node("mcp_servers"), ground, &mut findings);
     let seal = top.table("seal");
     let mut resolved = Resolved {
         listen,
@@ -268,8 +273,7 @@ pub(super) fn path_at(node: &Node, base: &Path, findings: &mut Vec<Finding>) -> 
 /// The servers in the order of the file, and where the entry of each stands.
 fn servers(
     node: Option<&Node>,
-    largest: usize,
-    base: &Path,
+    ground: server::Ground<'_>,
     findings: &mut Vec<Finding>,
 ) -> (Vec<ServerSpec>, BTreeMap<String, Place>) {
     let mut seen = BTreeMap::new();
@@ -281,7 +285,7 @@ fn servers(
             findings.push(collision(&id, &first, line, place));
         }
         places.insert(id.to_string(), place);
-        read.push(server::lower(id, place, fields, largest, base, findings));
+        read.push(server::lower(id, place, fields, ground, findings));
         Some(())
     };
     match node.map(|node| &node.value) {

@@ -99,7 +99,7 @@ fn kind(kind: &Kind) -> Value {
         Kind::Rate => json!({ "$ref": "#/$defs/rate" }),
         Kind::RuleMap(words, keys) => map(json!({ "anyOf": [{ "enum": words }, table(keys)] })),
         Kind::Table(keys) => table(keys),
-        Kind::TableOrWord(keys, word) => json!({ "anyOf": [{ "const": word }, table(keys)] }),
+        Kind::TableOrWord(keys, words) => json!({ "anyOf": [{ "enum": words }, table(keys)] }),
         Kind::TableList(keys) => {
             json!({ "type": ["array", "null"], "items": { "anyOf": [{ "type": "string" }, table(keys)] } })
         }

@@ -17,8 +17,8 @@ use super::{
     fields::Fields,
     finding::{Finding, Place},
     keys::{
-        ACCESS_LISTS, ALLOWANCES, ARRIVING, CAPABILITY, HEALTH, HOUR_MS, HTTP_KINDS, KIB, Key,
-        Kind, LEVELS, LISTED_HEALTH, MIB, PERMISSIONS, RESOURCES, TOOL_RULE, key,
+        ACCESS_LISTS, ALLOWANCES, ARRIVING, CAPABILITY, HEALTH, HOUR_MS, HTTP_KINDS, JAIL, KIB,
+        Key, Kind, LEVELS, LISTED_HEALTH, MIB, PERMISSIONS, RESOURCES, TOOL_RULE, key,
     },
     rules, signed,
     tree::Node,
@@ -50,7 +50,7 @@ pub static SERVER: &[Key] = &[
     TOOLS,
     key(
         "health_check",
-        Kind::TableOrWord(HEALTH, "off"),
+        Kind::TableOrWord(HEALTH, &["off"]),
         "",
         "How a connected server is asked whether it is still there; `off` never asks.",
     ),
@@ -59,6 +59,7 @@ pub static SERVER: &[Key] = &[
     CAPABILITIES,
     TENANT,
     RESOURCE_LIMITS,
+    JAIL,
 ];
 
 /// One server in the list form. `executable` and `environment` are the words of that dialect for `command` and `env`.
@@ -95,7 +96,7 @@ pub static LISTED_SERVER: &[Key] = &[
     TOOLS,
     key(
         "health_check",
-        Kind::TableOrWord(LISTED_HEALTH, "off"),
+        Kind::TableOrWord(LISTED_HEALTH, &["off"]),
         "",
         "How a connected server is asked whether it is still there; `off` never asks.",
     ),
@@ -104,6 +105,7 @@ pub static LISTED_SERVER: &[Key] = &[
     CAPABILITIES,
     TENANT,
     RESOURCE_LIMITS,
+    JAIL,
 ];
 
 const COMMAND: Key = key(
@@ -118,7 +120,8 @@ const ENV: Key = key(
     "env",
     Kind::TextMap,
     "{}",
-    "Environment of the program. It gets `PATH` and what is declared here, nothing else. A value is literal text, or a secret \
+    "Environment of the program. It gets `PATH`, in a jail a home of its own and settings for package runners, and what is declared here, \
+     nothing else. A value is literal text, or a secret \
      reference: `env:NAME`, `keychain:name`, `secret:engine/path#field`. `literal:text` is text even where the name sounds like a \
      credential's.",
 );
@@ -132,8 +135,8 @@ const CWD: Key = key(
     "cwd",
     Kind::Text,
     "",
-    "Directory the program starts in. A relative path starts at the directory of this file. Without it the program starts where the gate \
-     was started.",
+    "Directory the program starts in. A relative path starts at the directory of this file. Without it the program starts in its own home, \
+     or without a jail where the gate was started.",
 );
 const URL: Key = key(
     "url",
@@ -274,28 +277,37 @@ const RESOURCE_LIMITS: Key = key(
     "resource_limits",
     Kind::Table(RESOURCES),
     "",
-    "What the program may use of this machine.",
-)
-.idle("limit the program from outside if it must be limited");
+    "What the program, and all it starts, may use of this machine. It needs a jail.",
+);
 
 /// A dotted name, and where it stands, so that two that meet can both be named.
 pub(super) type Dotted = (String, Place);
 
-/// Reads an entry. `largest` is the most that any server may return. The dotted names are those of its `capabilities`.
+/// What entries stand on: the rest of the file, and where it is.
+#[derive(Clone, Copy)]
+pub(super) struct Ground<'a> {
+    /// The most that any server may return.
+    pub(super) largest: usize,
+    /// The profile of jails for servers that name none.
+    pub(super) jail: &'a str,
+    pub(super) base: &'a Path,
+}
+
+/// Reads an entry. The dotted names are those of its `capabilities`.
 pub(super) fn lower(
     id: ServerId,
     place: Place,
     fields: Fields<'_>,
-    largest: usize,
-    base: &Path,
+    ground: Ground<'_>,
     findings: &mut Vec<Finding>,
 ) -> (ServerSpec, Vec<Dotted>) {
     let path = format!("mcp_servers.{id}");
     let entry = Entry {
         path: &path,
         fields,
+        default_jail: ground.jail,
     };
-    let transport = entry.transport(base, findings);
+    let transport = entry.transport(ground.base, findings);
     let standing = match transport {
         _ if !fields.flag("enabled") => Standing::Disabled,
         Transport::Nothing => Standing::Skipped("it has neither `command` nor `url`".to_owned()),
@@ -331,7 +343,7 @@ pub(super) fn lower(
         injection_scan: rules::injection_scan(fields, &path, findings),
         redact_results: fields.flag("redact_results"),
         tenant: signed::tenant(fields, findings),
-        ..TargetSpec::new(id, entry.budget(largest))
+        ..TargetSpec::new(id, entry.budget(ground.largest))
     };
     let spec = ServerSpec {
         target: Arc::new(target),
@@ -362,6 +374,8 @@ fn allow(fields: Fields<'_>) -> Allow {
 struct Entry<'a> {
     path: &'a str,
     fields: Fields<'a>,
+    /// The profile of its jail, if it names none.
+    default_jail: &'a str,
 }
 
 impl<'a> Entry<'a> {

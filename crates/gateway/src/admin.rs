@@ -120,6 +120,43 @@ impl Admin {
         server
     }
 
+    /// The programs that run in jails now.
+    #[must_use]
+    pub fn jails(&self) -> Vec<api::Jail> {
+        let servers = self.servers().into_iter();
+        let servers = servers
+            .filter(|server| server.transport == "stdio" && server.state.as_str() == "connected");
+        let mut jails: Vec<api::Jail> = servers
+            .map(|server| api::Jail {
+                id: format!("server-{}", server.id),
+                kind: "server".to_owned(),
+                program: "stdio server".to_owned(),
+                confined: server.confined.unwrap_or_default(),
+                of: server.id,
+                pid: None,
+                running_ms: None,
+            })
+            .collect();
+        let commands = self.gate.inner().commands.running().into_iter();
+        jails.extend(commands.map(|command| {
+            api::Jail {
+                id: format!("command-{}", command.id),
+                kind: "command".to_owned(),
+                of: command.caller,
+                program: self
+                    .gate
+                    .without_secrets(&command.command)
+                    .unwrap_or(command.command),
+                confined: "no network; writes its caller's workspace".to_owned(),
+                pid: Some(command.pid),
+                running_ms: Some(
+                    u64::try_from(command.since.elapsed().as_millis()).unwrap_or(u64::MAX),
+                ),
+            }
+        }));
+        jails
+    }
+
     /// Every tool of every server, those that callers are not shown included.
     #[must_use]
     pub fn tools(&self) -> Vec<api::Tool> {

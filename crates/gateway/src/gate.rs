@@ -28,7 +28,9 @@ use calls::{
 };
 use state::{Approval, ApprovalState, SavedSession, State};
 use tokio::sync::{broadcast, watch};
-use upstreams::{Board, settings::HubSettings, upstream::Hub, workers::Workers};
+use upstreams::{
+    Board, commands::Commands, settings::HubSettings, upstream::Hub, workers::Workers,
+};
 use vocab::{Fault, FaultKind, Redacted, ServerId, Stop, Violation};
 use wire::Json;
 
@@ -61,6 +63,7 @@ pub struct Gate(Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) ledger: Ledger,
     pub(crate) hub: Arc<Hub>,
+    pub(crate) commands: Commands,
     pub(crate) wrapper: Wrapper,
     pub(crate) slots: Arc<Places>,
     /// Places of calls that wait for somebody outside: a person, or the client.
@@ -266,6 +269,7 @@ impl Gate {
             name: terms.door.name,
             version: terms.door.version,
             host_path: worker.path,
+            jails: settings.jails,
             snapshots: settings.snapshots,
             secrets: settings.secrets,
             pins: settings.pins,
@@ -286,6 +290,7 @@ impl Gate {
             ledger,
             durable,
             hub: Arc::clone(&hub),
+            commands: Commands::new(settings.commands),
             wrapper: Wrapper::new(&settings.wrapper_key),
             slots: Arc::default(),
             waiting: Arc::default(),

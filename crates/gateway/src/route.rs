@@ -4,6 +4,7 @@
 //! the label that it carries; the rest of the path is the same for all. A new kind of effect is one arm there and here, its file, and
 //! its rows in the table of built-in tools.
 
+mod command;
 pub(crate) mod own;
 mod server;
 
@@ -27,6 +28,7 @@ pub(crate) async fn carry(
     match route {
         Route::Server(_) => server::carry(order, side).await,
         Route::Own => own::carry(&order, side.case),
+        Route::Command => command::carry(&order, side.case).await,
     }
 }
 

@@ -11,9 +11,10 @@ pub use callers::settings::{
     Access, Issuer, KeySource, OAuth, ProofDemand, Proofs, Rate, Seal, SealTerms, Signing, Tidy,
 };
 pub use provenance::Role as ArgumentRole;
+pub use upstreams::commands::CommandSettings;
 pub use upstreams::settings::{
-    Allow, Arrivals, Health, HealthMethod, HttpKind, ServerSpec, Standing, TargetSpec, Text,
-    ToolRule, Transport, WorkerSettings,
+    Allow, Arrivals, Health, HealthMethod, HttpKind, JailSpec, Jails, Profile, Secrets, ServerSpec,
+    Standing, TargetSpec, Text, ToolRule, Transport, WorkerSettings,
 };
 
 use crate::{Credential, Pins, Program};
@@ -74,11 +75,13 @@ pub struct Settings {
     /// Where the gate's HTTP door is.
     pub url: String,
     pub worker: WorkerSettings,
+    pub jails: Jails,
+    pub commands: CommandSettings,
     /// Where catalog snapshots rest between runs.
     pub snapshots: PathBuf,
     /// 32 bytes that wrap what clients carry for us.
     pub wrapper_key: [u8; 32],
-    pub secrets: Arc<dyn secrets::Store>,
+    pub secrets: Secrets,
     pub accounts: Accounts,
     /// Sessions and approvals, kept over restarts.
     pub state: State,

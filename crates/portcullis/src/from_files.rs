@@ -65,6 +65,8 @@ pub(crate) fn answer(
         Operation::Status
         | Operation::Servers
         | Operation::Tools
+        | Operation::Jails
+        | Operation::EndJail
         | Operation::RetryServer
         | Operation::ClassifyServer
         | Operation::BlockServer

@@ -126,6 +126,18 @@ impl Home {
         self.config.join("portcullis.lock")
     }
 
+    /// Where callers have the files that their commands work on.
+    #[must_use]
+    pub fn workspaces(&self) -> PathBuf {
+        self.state.join("workspaces")
+    }
+
+    /// Where stdio servers have homes of their own.
+    #[must_use]
+    pub fn jails(&self) -> PathBuf {
+        self.state.join("jails")
+    }
+
     /// Sessions and approvals.
     #[must_use]
     pub fn state_file(&self) -> PathBuf {

@@ -20,6 +20,7 @@ pub(crate) mod doctor;
 mod line;
 pub(crate) mod lineage;
 mod result;
+pub(crate) mod sandbox;
 pub(crate) mod seal;
 pub(crate) mod servers;
 pub(crate) mod task;

@@ -29,6 +29,7 @@ pub(crate) fn run(cli: &Cli, home: &Home, screen: &mut Screen<'_>) -> Result<Exi
         Verb::Upgrade(verb) => offline::upgrade_verbs::run(verb, home, screen),
         Verb::Demo(args) => online::demo::run(args, home, screen),
         Verb::Approvals(verb) => online::decide::approvals(verb, home, screen),
+        Verb::Sandbox(verb) => online::sandbox::run(verb, home, screen),
         Verb::Session(verb) => online::decide::session(verb, home, screen),
         Verb::Task(verb) => online::task::run(verb, home, screen),
         Verb::Lineage(args) => online::lineage::run(args, home, screen),
@@ -85,11 +86,31 @@ fn servers(verb: &args::Servers, home: &Home, screen: &mut Screen<'_>) -> Result
                 None => edited(verb, home, screen),
             }
         }
-        Servers::Edit(_)
-        | Servers::Set(_)
-        | Servers::Remove(_)
-        | Servers::Enable(_)
-        | Servers::Disable(_) => edited(verb, home, screen),
+        Servers::Remove(server) => {
+            let exit = edited(verb, home, screen)?;
+            if exit == Exit::Done {
+                forget_home(&server.id, home)?;
+            }
+            Ok(exit)
+        }
+        Servers::Edit(_) | Servers::Set(_) | Servers::Enable(_) | Servers::Disable(_) => {
+            edited(verb, home, screen)
+        }
+    }
+}
+
+/// What a server kept in the home of its own goes with it.
+fn forget_home(id: &str, home: &Home) -> Result<(), Trouble> {
+    let Ok(id) = vocab::ServerId::parse(id) else {
+        return Ok(());
+    };
+    let place = home.jails().join(id.as_str());
+    match std::fs::remove_dir_all(&place) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Trouble::failed(format!(
+            "its home {} could not be removed: {error}",
+            place.display()
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -1,11 +1,17 @@
 //! From a home to a gate: what the configuration does not hold itself, from files, the environment and the program's own place.
 
-use std::{fs, io, path::Path, sync::Arc};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use config::Resolved;
 use gateway::{
     Credential, Pins, Program,
-    settings::{Accounts, Configuration, Proofs, Settings, Signing, WorkerSettings},
+    settings::{
+        Accounts, CommandSettings, Configuration, Jails, Proofs, Settings, Signing, WorkerSettings,
+    },
 };
 use secrets::Resolver;
 use state::State;
@@ -46,6 +52,11 @@ pub(crate) fn settings(home: &Home, resolved: &Resolved, parts: Parts) -> Result
         program,
         url,
         worker: worker(resolved)?,
+        jails: jails(home)?,
+        commands: CommandSettings {
+            workspaces: home.workspaces(),
+            tools: Vec::new(),
+        },
         snapshots: home.state.join("catalog"),
         wrapper_key: wrapper_key(&home.state.join("seal.key"))
             .map_err(|error| format!("cannot use the sealing key: {error}"))?,
@@ -73,20 +84,44 @@ pub(crate) fn courier(resolved: &Resolved) -> Result<WorkerSettings, String> {
     worker_of("courier", 32 << 20, resolved)
 }
 
+/// Variables that an operator sets for every program, so that it finds the certificates of a company.
+const CERTIFICATES: [&str; 3] = ["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"];
+
+/// What jails of stdio servers are built with, and what none of them sees.
+fn jails(home: &Home) -> Result<Jails, String> {
+    let user = std::env::var_os("HOME").map(PathBuf::from);
+    let gate = [&home.config, &home.state, &home.ledger, &home.run].map(Clone::clone);
+    Ok(Jails {
+        program: worker_program()?,
+        homes: home.jails(),
+        protected: sandbox::jailer::Protected::new(user.as_deref(), &gate),
+        certificates: CERTIFICATES
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
+            .collect(),
+    })
+}
+
+/// Beside this program.
+pub(crate) fn worker_program() -> Result<PathBuf, String> {
+    let own = std::env::current_exe()
+        .map_err(|error| format!("cannot find this program's own file: {error}"))?;
+    let program = own.with_file_name(WORKER);
+    if program.is_file() {
+        return Ok(program);
+    }
+    Err(format!(
+        "{} is missing; build it with `cargo build --release` or install both programs",
+        program.display()
+    ))
+}
+
 fn worker_of(
     role: &str,
     total_bytes: usize,
     resolved: &Resolved,
 ) -> Result<WorkerSettings, String> {
-    let own = std::env::current_exe()
-        .map_err(|error| format!("cannot find this program's own file: {error}"))?;
-    let program = own.with_file_name(WORKER);
-    if !program.is_file() {
-        return Err(format!(
-            "{} is missing; build it with `cargo build --release` or install both programs",
-            program.display()
-        ));
-    }
+    let program = worker_program()?;
     let mut args = vec![
         "--role".to_owned(),
         role.to_owned(),

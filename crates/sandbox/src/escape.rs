@@ -8,6 +8,7 @@
 //! Run it in a process you can throw away.
 
 mod attempt;
+pub mod programs;
 mod table;
 
 use std::fmt;

@@ -5,13 +5,14 @@
 //! - [`descriptors`] raises how many of them may be open.
 //! - [`child`] owns what was started; nothing it started outlives it, daemons included.
 //! - [`jail`] starts the worker and, inside the worker, gives up every power it does not need.
+//! - [`jailer`] puts programs that are not ours into jails: stdio servers, commands, converters.
 //! - [`handover`] carries descriptors from the gate to the worker.
 //! - [`shared`] is memory that both of them see, for long texts.
 //! - [`inspect`] reads `/proc`, for tests and `portcullis doctor`.
 //! - [`escape`] tries to break out of the jail from the inside and reports what the kernel said.
 //!
 //! Invariants:
-//! - This is the only crate with `unsafe` code, and only in `sys.rs`, `shared/map.rs` and `escape/attempt.rs`.
+//! - This is the only crate with `unsafe` code, and only in `sys.rs`, `jailer/calls.rs`, `shared/map.rs` and `escape/attempt.rs`.
 //! - A measure the kernel refuses is reported; it is never skipped in silence.
 //! - It knows nothing of MCP, of policy or of an async runtime: it deals in processes and descriptors.
 //!
@@ -27,6 +28,7 @@ pub mod escape;
 pub mod handover;
 pub mod inspect;
 pub mod jail;
+pub mod jailer;
 pub mod shared;
 pub mod spawn;
 

@@ -64,6 +64,8 @@ pub enum SpawnError {
     },
     #[error("the socket that carries descriptors to the worker could not be made: {0}")]
     Handover(io::Error),
+    #[error("no jail can be built for command `{command}`: {why}")]
+    NoJail { command: String, why: String },
     #[error("command `{command}` could not be started: {source}")]
     Other { command: String, source: io::Error },
 }
@@ -202,7 +204,7 @@ impl Command {
         }
     }
 
-    fn explain(&self, source: io::Error) -> SpawnError {
+    pub(crate) fn explain(&self, source: io::Error) -> SpawnError {
         let command = self.program.to_string_lossy().into_owned();
         let is_path = command.contains('/');
         match source.kind() {

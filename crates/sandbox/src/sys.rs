@@ -71,7 +71,7 @@ const MOST_CAPABILITIES: libc::c_ulong = 64;
 
 /// Root's powers are not a server's: without them it cannot read this process through `/proc`, whoever runs it. Out of the bounding set,
 /// so that no program it starts gets one back.
-fn give_up_capabilities() -> io::Result<()> {
+pub(crate) fn give_up_capabilities() -> io::Result<()> {
     for capability in 0..MOST_CAPABILITIES {
         // SAFETY: takes two numbers and touches no memory of ours. It fails for numbers that stand for nothing, and for whoever has no
         // capability to give up; both leave nothing to do.
@@ -198,6 +198,26 @@ pub(crate) fn take_handover() -> Option<OwnedFd> {
     // SAFETY: the number is open, and `TAKEN` lets exactly one caller own it. Nothing else in the worker makes packet
     // sockets of the unix family, so this is the one inherited from the parent.
     Some(unsafe { OwnedFd::from_raw_fd(HANDOVER_FD) })
+}
+
+/// Takes ownership of the stream that a jailer finds as [`HANDOVER_FD`], and lets it close at exec. `None` if there is none.
+pub(crate) fn take_stream() -> Option<OwnedFd> {
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    let is_stream = socket_option(libc::SO_DOMAIN) == Some(libc::AF_UNIX)
+        && socket_option(libc::SO_TYPE) == Some(libc::SOCK_STREAM);
+    if !is_stream || TAKEN.swap(true, Ordering::SeqCst) {
+        return None;
+    }
+    // SAFETY: the number is open, and `TAKEN` lets exactly one caller own it. A jailer has opened nothing before it asks.
+    let stream = unsafe { OwnedFd::from_raw_fd(HANDOVER_FD) };
+    rustix::io::fcntl_setfd(&stream, rustix::io::FdFlags::CLOEXEC).ok()?;
+    Some(stream)
+}
+
+/// Closes a descriptor that nothing of ours owns: one of the standard three.
+pub(crate) fn close_number(fd: RawFd) {
+    // SAFETY: the callers name 0, 1 and 2, which no value of this program owns.
+    unsafe { libc::close(fd) };
 }
 
 /// Whether the inherited [`HANDOVER_FD`] is what the gate passes: a unix socket that keeps packets apart.

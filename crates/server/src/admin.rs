@@ -210,6 +210,11 @@ pub(crate) async fn perform(
         }
         Operation::Explain => text(admin.explain(json).await?),
         Operation::Sinks => text(admin.sinks()),
+        Operation::Jails => text(admin.jails()),
+        Operation::EndJail => {
+            let input: api::Reasoned = api::read(&given)?;
+            done(admin.end_jail(caller, &name, input.reason())?)
+        }
         Operation::Events => Err(Problem::new(
             Kind::Conflict,
             "only_a_stream",

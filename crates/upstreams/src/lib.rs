@@ -8,6 +8,7 @@
 pub mod callable;
 pub mod catalog;
 pub mod change;
+pub mod commands;
 pub mod courier;
 pub mod link;
 pub mod names;

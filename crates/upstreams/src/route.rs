@@ -13,6 +13,8 @@ pub enum Route {
     Server(Arc<ServerSpec>),
     /// The gate itself.
     Own,
+    /// A jail in the workspace of the caller.
+    Command,
 }
 
 impl Route {
@@ -20,11 +22,8 @@ impl Route {
     pub const fn to(executor: Executor) -> Option<Self> {
         match executor {
             Executor::Gate => Some(Self::Own),
-            Executor::Volume
-            | Executor::Web
-            | Executor::Command
-            | Executor::Workflow
-            | Executor::Server => None,
+            Executor::Command => Some(Self::Command),
+            Executor::Volume | Executor::Web | Executor::Workflow | Executor::Server => None,
         }
     }
 }

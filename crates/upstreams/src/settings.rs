@@ -3,9 +3,11 @@
 use std::{collections::BTreeMap, fmt, ops::Deref, path::PathBuf, sync::Arc, time::Duration};
 
 use policy::{Budget, Permission};
+use sandbox::jailer::Protected;
 use vocab::{Effect, Level, ServerId};
 
 pub use callers::settings::{Access, Rate};
+pub use sandbox::jailer::Profile;
 
 use crate::{Board, Pins};
 
@@ -33,6 +35,8 @@ pub enum Transport {
         args: Vec<String>,
         env: BTreeMap<String, Text>,
         cwd: Option<PathBuf>,
+        /// `None`: an operator said that it runs without one.
+        jail: Option<JailSpec>,
     },
     Http {
         url: String,
@@ -42,6 +46,51 @@ pub enum Transport {
     },
     /// The entry names neither a command nor a URL.
     Nothing,
+}
+
+/// The jail that a stdio server runs in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JailSpec {
+    pub profile: Profile,
+    /// What it sees besides its own home and what its entry names.
+    pub read: Vec<PathBuf>,
+    pub write: Vec<PathBuf>,
+    /// Protected places that it may see all the same.
+    pub unprotect: Vec<PathBuf>,
+    /// TCP ports it may connect to besides 443 and 53.
+    pub ports: Vec<u16>,
+    pub listen: bool,
+    pub namespaces: bool,
+    /// Bytes.
+    pub memory: Option<u64>,
+    /// Package runners use what they have, and do not ask for newer versions.
+    pub offline_packages: bool,
+}
+
+impl JailSpec {
+    /// Whether paths among arguments, variables and as working directory are granted.
+    #[must_use]
+    pub fn implies_grants(&self) -> bool {
+        !self.is_strict()
+    }
+
+    #[must_use]
+    pub fn is_strict(&self) -> bool {
+        self.profile == Profile::Strict
+    }
+}
+
+/// What jails are built with.
+#[derive(Debug, Clone)]
+pub struct Jails {
+    /// The worker program, one of whose roles builds jails.
+    pub program: PathBuf,
+    /// Where servers have their own homes.
+    pub homes: PathBuf,
+    /// What no jail sees.
+    pub protected: Protected,
+    /// Variables that the operator set for the gate, so that programs find certificates.
+    pub certificates: Vec<(String, String)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -269,6 +318,9 @@ impl ServerSpec {
     }
 }
 
+/// Where secrets are leased, at the moment they are spent.
+pub type Secrets = Arc<dyn secrets::Store>;
+
 /// The worker's program, and what servers get of the host.
 #[derive(Clone)]
 pub struct WorkerSettings {
@@ -294,9 +346,10 @@ pub struct HubSettings {
     pub version: &'static str,
     /// The `PATH` that stdio servers get.
     pub host_path: String,
+    pub jails: Jails,
     /// Where catalog snapshots rest between runs.
     pub snapshots: PathBuf,
-    pub secrets: Arc<dyn secrets::Store>,
+    pub secrets: Secrets,
     /// The approved definitions.
     pub pins: Arc<Pins>,
     /// Where the servers in force stand.

@@ -1,11 +1,13 @@
 //! One server behind the gate: how it is reached, whether it is connected, what it shows.
 
 mod connect;
+mod hints;
 mod hub;
 mod presence;
 mod recheck;
 mod servers;
 mod shown;
+mod start;
 mod tend;
 
 use std::{
@@ -86,6 +88,8 @@ pub struct Upstream {
     closed: Notify,
     last_error: Mutex<Option<String>>,
     stderr: Mutex<VecDeque<u8>>,
+    /// What holds its program back, since it was started last.
+    walls: Mutex<start::Walls>,
     /// Resources somebody watches, and how many do.
     subscriptions: Mutex<HashMap<String, usize>>,
     /// When its lists were read last, and the tag of its list of tools.
@@ -145,6 +149,7 @@ impl Upstream {
             closed: Notify::new(),
             last_error: Mutex::default(),
             stderr: Mutex::default(),
+            walls: Mutex::default(),
             subscriptions: Mutex::default(),
             listed: Mutex::default(),
             rechecking: tokio::sync::Mutex::default(),
@@ -184,6 +189,14 @@ impl Upstream {
             .map(audit::printable)
             .collect::<Vec<_>>()
             .join("\n")
+    }
+
+    fn set_walls(&self, walls: start::Walls) {
+        *lock(&self.walls) = walls;
+    }
+
+    fn walls(&self) -> start::Walls {
+        lock(&self.walls).clone()
     }
 
     fn keep_stderr(&self, bytes: &[u8]) {

@@ -153,6 +153,7 @@ pub mod argument {
     pub const PATH: &str = "path";
     pub const PATTERN: &str = "pattern";
     pub const QUERY: &str = "query";
+    pub const STDIN: &str = "stdin";
     pub const TIMEOUT_SECS: &str = "timeout_secs";
     pub const URL: &str = "url";
 }

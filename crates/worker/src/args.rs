@@ -16,12 +16,17 @@ pub(crate) enum Args {
         total_bytes: usize,
         ca_files: Vec<PathBuf>,
     },
+    /// Builds a jail around itself and becomes the program in it.
+    Jailer,
+    /// Nothing: what a jail that is only built to see whether it can be executes.
+    Idle,
     /// Try to break out of the jail and say what happened.
     Probe(Aims),
 }
 
 const USAGE: &str =
     "usage: portcullis-worker --role aggregator|courier [--total-bytes N] [--ca-file PEM]...
+       portcullis-worker --role jailer
        portcullis-worker --probe [--ledger FILE] [--directory DIR] [--socket FILE]
 
 Speaks a line protocol on standard input and output; started by portcullis, not by hand.";
@@ -42,8 +47,10 @@ impl Args {
                     total_bytes,
                     ca_files,
                 }),
+                Some("jailer") => Ok(Args::Jailer),
+                Some("idle") => Ok(Args::Idle),
                 Some(other) => Err(format!(
-                    "there is no role `{other}`; the roles are: aggregator, courier"
+                    "there is no role `{other}`; the roles are: aggregator, courier, jailer"
                 )),
                 None => Err(format!("--role needs a value\n{USAGE}")),
             },

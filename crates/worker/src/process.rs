@@ -32,6 +32,8 @@ pub fn main() -> ExitCode {
     sandbox::allocator::give_back_long_pieces();
     let outcome = Args::read(std::env::args()).and_then(|args| match args {
         Args::Probe(aims) => probe(&aims),
+        Args::Jailer => Ok(sandbox::jailer::run()),
+        Args::Idle => Ok(ExitCode::SUCCESS),
         Args::Aggregator {
             total_bytes,
             ca_files,

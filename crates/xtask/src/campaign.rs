@@ -90,6 +90,20 @@ const CAMPAIGNS: &[Campaign] = &[
         )]),
     },
     Campaign {
+        name: "jails",
+        about: "a thousand jails started and killed, and every attempt to get out of one, as root and as an ordinary user",
+        promise: "What runs in a jail reaches nothing that its profile does not show, and leaves nothing behind",
+        bound: "1,000 starts and kills leave no process and no mount; no attempt but those on the page",
+        work: Work::Cargo(&[
+            BUILD,
+            cargo(
+                "test --quiet --workspace --test jails",
+                &[("JAIL_CYCLES", "1000")],
+            ),
+            cargo("test --quiet --workspace --test it -- jails::", &[]),
+        ]),
+    },
+    Campaign {
         name: "autonomy",
         about: "AgentDojo's tasks and attacks through the gate, without a model: attacks stopped, questions asked; may name a program",
         promise: "Attacks by text that an agent reads are stopped, as servers are added by README and with everything declared",

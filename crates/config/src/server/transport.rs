@@ -1,8 +1,11 @@
 //! How a server is reached: the program that is started, or the address that is connected to.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
-use gateway::settings::{HttpKind, Text, Transport};
+use gateway::settings::{HttpKind, JailSpec, Text, Transport};
 use http::{HeaderName, HeaderValue, Uri};
 
 use super::{
@@ -63,6 +66,7 @@ impl<'a> Entry<'a> {
                         "credentials",
                         "cwd",
                         "resource_limits",
+                        "jail",
                     ],
                     "command",
                     findings,
@@ -111,6 +115,50 @@ impl<'a> Entry<'a> {
                 .fields
                 .node("cwd")
                 .and_then(|node| path_at(node, base, findings)),
+            jail: self.jail(base, findings),
+        })
+    }
+
+    /// The jail that the entry asks for; `None` where it wants none. The profile may be left to `jails.default`.
+    fn jail(&self, base: &Path, findings: &mut Vec<Finding>) -> Option<JailSpec> {
+        let fields = self.fields.table("jail");
+        let profile = self
+            .fields
+            .written("jail")
+            .or_else(|| fields.written("profile"))
+            .unwrap_or(self.default_jail);
+        let mut paths = |name| -> Vec<PathBuf> {
+            fields
+                .items(name)
+                .iter()
+                .filter_map(|node| path_at(node, base, findings))
+                .collect()
+        };
+        let (read, write, unprotect) = (paths("read"), paths("write"), paths("unprotect"));
+        let mut ports = Vec::new();
+        for node in fields.items("ports") {
+            match node.text().and_then(|text| text.parse().ok()) {
+                Some(port @ 1..) => ports.push(port),
+                _ => findings.push(Finding::error(
+                    node.place,
+                    format!("`{}.jail.ports` has something that is no port", self.path),
+                    "write numbers from 1 to 65535",
+                )),
+            }
+        }
+        let limits = self.fields.table("resource_limits");
+        let is_limited = self.fields.node("resource_limits").is_some();
+        Some(JailSpec {
+            // `none`, and what the table of keys does not have, is no profile.
+            profile: profile.parse().ok()?,
+            read,
+            write,
+            unprotect,
+            ports,
+            listen: fields.flag("listen"),
+            namespaces: fields.flag("namespaces"),
+            memory: is_limited.then(|| limits.count("memory_mb") << 20),
+            offline_packages: fields.text("update") == "never",
         })
     }
 

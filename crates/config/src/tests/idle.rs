@@ -10,6 +10,10 @@ use super::{
 /// What carries the effect of a key beyond the configuration, where it is not called like the key.
 const CARRIED_BY: &[(&str, &str)] = &[
     ("mcp_servers", "servers"),
+    ("resource_limits", "memory"),
+    ("memory_mb", "memory"),
+    ("update", "offline_packages"),
+    ("default", "profile"),
     ("executable", "command"),
     ("health_check", "health"),
     ("interval_seconds", "interval"),
@@ -112,7 +116,7 @@ fn every_key_has_an_effect_or_says_that_it_has_none() {
 fn keys_without_an_effect_are_named() {
     let yaml = "\
 mcp_servers:
-  a: { command: a, env: { K: 'secret:kv/a#b' }, capabilities: [{ name: web.get, skip_judge: true }], resource_limits: { memory_mb: 5 } }
+  a: { command: a, env: { K: 'secret:kv/a#b' }, capabilities: [{ name: web.get, skip_judge: true }], resource_limits: { cpu_millicores: 5 } }
   b: { url: 'https://b.example/mcp', bearer: 'secret:kv/b' }
   c: { command: c, credentials: { T: 'secret:kv/c#t' }, capabilities: [{ name: web.put, skip_judge: false }] }
 agents:
@@ -130,7 +134,7 @@ builtin_dispatchers:
     for path in [
         "mcp_servers.a.env.K",
         "mcp_servers.a.capabilities[0].skip_judge",
-        "mcp_servers.a.resource_limits",
+        "mcp_servers.a.resource_limits.cpu_millicores",
         "mcp_servers.b.bearer",
         "mcp_servers.c.credentials.T",
         "agents.coder.tools[0].config.env_var_denylist",

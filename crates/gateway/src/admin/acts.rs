@@ -297,6 +297,30 @@ impl Admin {
         })
     }
 
+    /// Ends a command that runs, with everything in its jail. Its call fails.
+    pub fn end_jail(&self, who: &Caller, id: &str, reason: &str) -> Result<String, Problem> {
+        if let Some(server) = id.strip_prefix("server-") {
+            let text =
+                format!("`{server}` is a server; `portcullis servers disable {server}` ends it");
+            return Err(problem::conflict("jail_of_a_server", text));
+        }
+        let commands = &self.gate.inner().commands;
+        let found = commands
+            .running()
+            .into_iter()
+            .find(|command| id == format!("command-{}", command.id))
+            .ok_or_else(|| {
+                let text = format!("nothing runs in a jail `{id}`; it may have ended");
+                Problem::new(Kind::NotFound, "no_such_jail", text)
+            })?;
+        let detail = format!("{id} of {}", found.caller);
+        self.record("command.ended", who, reason, |change| {
+            change.detail = &detail;
+        })?;
+        commands.stop(found.id);
+        Ok(format!("{id} is being ended"))
+    }
+
     /// A person's word on an open approval. Nobody approves their own call.
     pub async fn answer_approval(
         &self,

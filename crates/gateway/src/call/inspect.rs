@@ -8,7 +8,7 @@ use calls::{
     tokens,
 };
 use policy::Budget;
-use upstreams::{catalog::Target, link::UNREADABLE};
+use upstreams::{Route, catalog::Target, link::UNREADABLE};
 use vocab::{Rule, Stop, Violation};
 use wire::{Json, Limits, Text, json, worker, write};
 
@@ -55,7 +55,12 @@ pub(super) fn inspect(
         }
         raw => raw,
     };
-    let (actual, most) = (result.len(), budget.result_bytes);
+    // What a command may print was counted as it printed; the envelope around it is ours.
+    let most = match target.route {
+        Some(Route::Command) => usize::MAX,
+        _ => budget.result_bytes,
+    };
+    let actual = result.len();
     let limit = target
         .spec
         .budget

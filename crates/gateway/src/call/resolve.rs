@@ -11,6 +11,7 @@ use calls::{
     tokens,
 };
 use upstreams::{
+    Route,
     catalog::{Found, Names, Target, builtin},
     names::counted_as,
     upstream::Status,
@@ -178,8 +179,12 @@ fn find(
             // Behind a door that shows one server there are only that server's tools.
             let built_in = || builtin::find(name).filter(|_| request.mount.is_none());
             // Only those who sign their calls know what nothing here executes.
-            let is_known =
-                |target: &Arc<Target>| target.route.is_some() || request.caller.signed().is_some();
+            let is_known = |target: &Arc<Target>| match target.route {
+                // Commands are for those whose context says which.
+                Some(Route::Command) => request.caller.context().is_some(),
+                Some(_) => true,
+                None => request.caller.signed().is_some(),
+            };
             let own = || built_in().filter(is_known).map(Found::Target);
             match (Family::of(name), catalog.tool(names, name)) {
                 // The gate's own names are nobody else's, whatever a server declares.

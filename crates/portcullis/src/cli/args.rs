@@ -95,6 +95,9 @@ pub enum Verb {
     /// See and answer the calls that wait for a person
     #[command(subcommand)]
     Approvals(Approvals),
+    /// See what runs in jails, and end it
+    #[command(subcommand)]
+    Sandbox(Sandbox),
     /// See what callers' sessions have seen, or begin a new one
     #[command(subcommand)]
     Session(Session),
@@ -350,7 +353,7 @@ pub struct SecretName {
 #[derive(Debug, Subcommand)]
 pub enum Audit {
     /// Show the latest records
-    Tail(AuditTail),
+    Tail(Box<AuditTail>),
     /// Check every record, hash and checkpoint of the ledger
     Verify(AuditVerify),
     /// Show one record, or all records of one call

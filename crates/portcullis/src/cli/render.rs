@@ -14,7 +14,9 @@ pub use sinks::sinks;
 
 pub use offer::{hint, offer, server};
 
-pub use decide::{Extent, approval, approvals, explanation, review, session, sessions, visible};
+pub use decide::{
+    Extent, approval, approvals, explanation, jails, review, session, sessions, visible,
+};
 
 /// `MCP 2/3`: connected of wanted. Green when all are, red when none is, yellow between; nothing when none is wanted.
 #[must_use]

@@ -10,6 +10,7 @@ use crate::{
     },
     home::Home,
     offline::{Screen, Trouble},
+    wiring,
 };
 
 /// One thing looked at.
@@ -30,6 +31,7 @@ fn finding(good: bool, what: impl Into<String>, detail: impl Into<String>) -> Fi
 pub(crate) fn run(home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let mut findings = kernel();
     findings.push(worker());
+    findings.push(jails());
     findings.push(connections());
     findings.extend(configuration(home));
     findings.extend(gate(home));
@@ -63,6 +65,41 @@ fn kernel() -> Vec<Finding> {
         .into_iter()
         .map(|capability| finding(capability.available, capability.name, capability.detail))
         .collect()
+}
+
+/// Which walls stdio servers get here, what those leave open, and what to do about it.
+fn jails() -> Finding {
+    const WHAT: &str = "jails of stdio servers";
+    let program = match wiring::worker_program() {
+        Ok(program) => program,
+        Err(error) => return finding(false, WHAT, error),
+    };
+    let jailer = sandbox::jailer::Jailer::worker(program);
+    let probe = sandbox::jailer::probe(&jailer, &["--role", "idle"]);
+    let rung = probe.rung().map_or("none", sandbox::jailer::Rung::as_str);
+    match probe.repair() {
+        None => {
+            let lacks: Vec<String> = probe
+                .tried
+                .iter()
+                .filter_map(|(_, outcome)| outcome.as_ref().ok())
+                .flat_map(|report| report.refused().map(ToString::to_string))
+                .collect();
+            finding(
+                lacks.is_empty(),
+                WHAT,
+                std::iter::once(rung.to_owned())
+                    .chain(lacks)
+                    .collect::<Vec<_>>()
+                    .join("; "),
+            )
+        }
+        Some(repair) => finding(
+            false,
+            WHAT,
+            format!("{rung}: {}; {repair}", probe.leaves_open()),
+        ),
+    }
 }
 
 /// Fewer are worth a word: a handful of busy clients takes as many.

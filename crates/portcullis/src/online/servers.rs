@@ -382,6 +382,7 @@ fn entry(server: &ServerSpec) -> Vec<(String, String)> {
             args,
             env,
             cwd,
+            jail,
         } => {
             add("command", command.clone());
             add("arguments", args.join(" "));
@@ -389,6 +390,12 @@ fn entry(server: &ServerSpec) -> Vec<(String, String)> {
             if let Some(cwd) = cwd {
                 add("directory", cwd.display().to_string());
             }
+            add(
+                "jail",
+                jail.as_ref()
+                    .map_or("none", |jail| jail.profile.as_str())
+                    .to_owned(),
+            );
         }
         Transport::Http {
             url,

@@ -105,6 +105,8 @@ impl Yard {
 fn program(dir: &std::path::Path) -> (String, std::path::PathBuf) {
     let file = dir.join("poisoned.py");
     std::fs::write(&file, POISONED).unwrap();
+    // Only what is there can be granted to its jail.
+    std::fs::write(dir.join("seen"), "").unwrap();
     (file.to_str().unwrap().to_owned(), dir.join("seen"))
 }
 

@@ -84,7 +84,7 @@ async fn the_running_worker_is_in_its_jail() {
     );
 }
 
-/// `PATH` and what is declared; nothing of the gate's own.
+/// `PATH`, what a jail sets and what is declared; nothing of the gate's own.
 #[tokio::test]
 async fn a_stdio_servers_environment_is_the_golden_list() {
     let entry = stdio_everything(
@@ -108,8 +108,28 @@ async fn a_stdio_servers_environment_is_the_golden_list() {
         .unwrap();
     let environment: BTreeMap<String, String> =
         serde_json::from_str(&called.text).expect("the fixture prints its environment");
-    let names: Vec<&str> = environment.keys().map(String::as_str).collect();
-    assert_eq!(names, ["BORROWED", "DECLARED", "PATH"], "{environment:?}");
+    let names: Vec<&str> = environment
+        .keys()
+        .map(String::as_str)
+        // What this machine sets so that every program finds certificates.
+        .filter(|name| !name.ends_with("_CERTS") && !name.starts_with("SSL_CERT_"))
+        .collect();
+    let golden = [
+        "BORROWED",
+        "DECLARED",
+        "HOME",
+        "LANG",
+        "PATH",
+        "SHELL",
+        "TMPDIR",
+        "USER",
+        "npm_config_audit",
+        "npm_config_fund",
+        "npm_config_update_notifier",
+    ];
+    assert_eq!(names, golden, "{environment:?}");
+    let home = gate.home().join("state/jails/up/home");
+    assert_eq!(environment["HOME"], home.to_str().unwrap());
     assert_eq!(environment["DECLARED"], "as written");
     assert_eq!(environment["BORROWED"], "from the gate");
     assert_eq!(environment["PATH"], std::env::var("PATH").unwrap());

@@ -18,6 +18,8 @@ mod canaries; // No secret is in any byte that the gate writes.
 #[cfg(test)]
 mod clients; // Other people's clients, with nothing but a URL and a token.
 #[cfg(test)]
+mod cmd_run; // Commands run in a jail, and their results carry what their caller had seen.
+#[cfg(test)]
 mod commands; // What the command line prints, changes, and ends with.
 #[cfg(test)]
 mod configuration; // A bad file changes nothing and says what to write instead.
@@ -51,6 +53,8 @@ mod holding; // What the gate keeps for later has an owner, a bound and an end.
 mod hostile; // One server is an enemy, and the others do not notice.
 #[cfg(test)]
 mod inspect; // Results have the declared shape and no secrets.
+#[cfg(test)]
+mod jails; // Stdio servers in their jails: what a poisoned one reaches, what an operator is told.
 #[cfg(test)]
 mod journey; // One journey with every client that npm and PyPI offer.
 #[cfg(test)]

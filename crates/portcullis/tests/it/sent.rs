@@ -704,8 +704,8 @@ async fn built_ins_say_what_is_missing_and_what_is_not_served() {
         "{said}"
     );
     for (tool, arguments) in [
-        ("cmd.run", json!({"command": "cargo", "args": ["build"]})),
         ("fs.read", json!({"path": "/workspace/a"})),
+        ("fs.read", json!({"path": "/workspace/b/c"})),
     ] {
         let (status, said) = agent.call(tool, arguments).await;
         assert_eq!(

@@ -53,7 +53,7 @@ pub(crate) fn http(url: &str, more: &str) -> String {
 /// What a test does not say of a classified server is that nobody but its makers writes what it returns.
 fn trusted(more: &str) -> String {
     if more.contains("classification:") && !more.contains("open_world:") {
-        format!("{more}, open_world: false")
+        format!("open_world: false, {more}")
     } else {
         more.to_owned()
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use testkit::client::Era;
 use testkit::gate::{Gate, Setup};
+use testkit::procfs;
 
 use crate::operator::{SOON, done, told};
 use crate::support::{
@@ -13,10 +14,10 @@ use crate::support::{
 
 const SECRET: &str = "prod-token-123456789";
 
-/// A server that notes each of its starts, with its process and what it was given, and leaves a child of its own behind it.
+/// A server that notes each of its starts, with its mark and what it was given, and leaves a child of its own behind it.
 fn noted(notes: &Path, more: &str) -> String {
     let script = format!(
-        "echo $$ $TOKEN >> {}; sleep 600 & exec {} --stdio --era legacy",
+        "echo $MARK $TOKEN >> {}; sleep 600 & exec {} --stdio --era legacy",
         notes.display(),
         program("everything")
     );
@@ -24,12 +25,21 @@ fn noted(notes: &Path, more: &str) -> String {
         "sh",
         &["-c", &script],
         &format!(
-            "classification: PUBLIC, credentials: {{ TOKEN: 'env:SWITCHED_OFF_TOKEN' }}, {more}"
+            "classification: PUBLIC, env: {{ MARK: '{}' }}, credentials: {{ TOKEN: 'env:SWITCHED_OFF_TOKEN' }}, {more}",
+            mark(notes)
         ),
     )
 }
 
+/// The name of the directory of the notes, which nobody else has.
+fn mark(notes: &Path) -> String {
+    let directory = notes.parent().unwrap().file_name().unwrap();
+    directory.to_str().unwrap().to_owned()
+}
+
 async fn yard(notes: &Path, more: &str) -> Gate {
+    // Only what is there can be granted to its jail.
+    std::fs::write(notes, "").unwrap();
     let yaml = config(&[("up", noted(notes, more))]);
     Setup::new(portcullis(), yaml)
         .env("SWITCHED_OFF_TOKEN", SECRET)
@@ -46,29 +56,14 @@ fn starts(notes: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The processes of the group that a start began.
-fn group_of(start: &str) -> Vec<u32> {
-    let leader: u32 = start.split(' ').next().unwrap().parse().unwrap();
-    let all = std::fs::read_dir("/proc")
-        .unwrap()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    all.filter(|pid| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let group = stat
-            .rsplit_once(')')
-            .and_then(|(_, rest)| rest.split_ascii_whitespace().nth(2)?.parse::<u32>().ok());
-        let is_dead = stat
-            .rsplit_once(')')
-            .is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'));
-        group == Some(leader) && !is_dead
-    })
-    .collect()
+/// The processes that a start began: all of them have its mark.
+fn processes_of(start: &str) -> Vec<u32> {
+    procfs::mentioning(start.split(' ').next().unwrap())
 }
 
 async fn await_end(start: &str) {
     eventually("every process of the server to be gone", SOON, || async {
-        let left = group_of(start);
+        let left = processes_of(start);
         if left.is_empty() {
             Ok(())
         } else {
@@ -126,7 +121,10 @@ async fn a_server_that_is_blocked_while_it_runs_is_ended_with_all_its_processes(
     let gate = yard(&notes, "").await;
     await_state(&gate, "up", "connected", SOON).await;
     let begun = starts(&notes);
-    assert!(group_of(&begun[0]).len() >= 2, "the server and its child");
+    assert!(
+        processes_of(&begun[0]).len() >= 2,
+        "the server and its child"
+    );
     done(&gate, &["servers", "block", "up", "--reason", "it leaks"]).await;
     await_state(&gate, "up", "blocked", SOON).await;
     await_end(&begun[0]).await;

@@ -422,7 +422,7 @@ async fn a_server_does_not_become_trusted_by_what_it_leaves_out() {
     let fetch = json!({"name": "fetch_page", "inputSchema": {"type": "object", "properties": {"url": {"type": "string"}}}});
     let shown = Shown::tools([fetch, tool("say", "Says")]);
     // Nobody has said whether strangers write what it returns.
-    let pair = pair(shown, "classification: PUBLIC, open_world: null").await;
+    let pair = pair(shown, "\"classification\": PUBLIC").await;
     pair.sec
         .change(|shown| shown.tools.retain(|tool| tool["name"] != "fetch_page"));
     let before = pair.sec.count("resources/list");

@@ -170,6 +170,21 @@ pub(super) fn bind_abstract() -> Answer {
     answer
 }
 
+/// Connects to a name in the abstract space.
+pub(super) fn connect_abstract(name: &[u8]) -> Answer {
+    let kind = (libc::SOCK_STREAM | libc::SOCK_CLOEXEC) as usize;
+    let fd = number_from(libc::SYS_socket, [libc::AF_UNIX as usize, kind, 0, 0, 0, 0])? as c_int;
+    let address = unix_address(&[b"\0", name].concat());
+    let length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
+    let answer = call(
+        libc::SYS_connect,
+        [fd as usize, &raw const address as usize, length, 0, 0, 0],
+    );
+    // SAFETY: made above, known to nobody else.
+    unsafe { libc::close(fd) };
+    answer
+}
+
 /// Offers a service: an internet socket (allowed) that listens (not allowed).
 pub(super) fn listen() -> Answer {
     let kind = (libc::SOCK_STREAM | libc::SOCK_CLOEXEC) as usize;

@@ -19,7 +19,7 @@ pub struct Measure {
 }
 
 impl Measure {
-    pub(super) fn new(name: &'static str, outcome: Result<String, String>) -> Self {
+    pub(crate) fn new(name: &'static str, outcome: Result<String, String>) -> Self {
         let outcome = outcome.map_or_else(Outcome::Refused, Outcome::Applied);
         Self { name, outcome }
     }
@@ -46,7 +46,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn new(measures: Vec<Measure>) -> Self {
+    pub(crate) fn new(measures: Vec<Measure>) -> Self {
         Self { measures }
     }
 

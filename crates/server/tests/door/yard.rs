@@ -15,8 +15,8 @@ use api::Problem;
 use gateway::{
     Credential, DoorSettings, Edit, Gate, Pins, Program, Reading, Role,
     settings::{
-        ApprovalSettings, Configuration, Proofs, Rules, Seal, SealTerms, ServerSpec, Settings,
-        Signing, Standing, TargetSpec, Terms, WorkerSettings,
+        ApprovalSettings, Configuration, Jails, Proofs, Rules, Seal, SealTerms, ServerSpec,
+        Settings, Signing, Standing, TargetSpec, Terms, WorkerSettings,
     },
 };
 use identity::{Bounds, Entry, Journal, Replay, TokenKeys};
@@ -593,6 +593,13 @@ fn settings(
             args: Vec::new(),
             path: String::new(),
             total_bytes: 1 << 20,
+        },
+        commands: Default::default(),
+        jails: Jails {
+            program: home.join("no-worker"),
+            homes: home.join("jails"),
+            protected: Default::default(),
+            certificates: Vec::new(),
         },
         snapshots: home.join("catalog"),
         wrapper_key: [7; 32],

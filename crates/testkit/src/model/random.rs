@@ -87,6 +87,11 @@ impl Draw {
         }
     }
 
+    /// Drawn aside, so that a world is otherwise the one that its seed always gave.
+    fn accepts(mut self) -> Option<Level> {
+        self.once_in(4).then(|| self.level())
+    }
+
     fn server(&mut self, id: &str) -> ModelServer {
         ModelServer {
             id: id.to_owned(),
@@ -96,11 +101,7 @@ impl Draw {
             } else {
                 Some(self.level())
             },
-            accepts: if self.once_in(4) {
-                Some(self.level())
-            } else {
-                None
-            },
+            accepts: self.clone().accepts(),
             access: self.access(8),
             calls_left: self.calls_left(),
             scans_for_injection: !self.once_in(5),

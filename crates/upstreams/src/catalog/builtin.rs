@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use callers::meters::Metered;
 use policy::Budget;
 use vocab::ServerId;
-use wire::builtin::{self, Tool};
+use wire::builtin::{self, Executor, Tool};
 
 use super::Target;
 use crate::{pins, route::Route, settings::TargetSpec};
@@ -15,6 +15,12 @@ use crate::{pins, route::Route, settings::TargetSpec};
 const BUDGET: Budget = Budget {
     time: Duration::from_secs(60),
     result_bytes: 1 << 20,
+};
+
+/// What one command may cost at most; the ceilings of its context are lower. Its output is printed twice, and a byte of it may become six.
+const COMMAND_BUDGET: Budget = Budget {
+    time: Duration::from_secs(3600),
+    result_bytes: 16 << 20,
 };
 
 /// The built-in tool of this name, if there is one.
@@ -38,9 +44,13 @@ pub fn find(name: &str) -> Option<Arc<Target>> {
 
 /// Everybody may use it, within the context that bounds them.
 fn terms(tool: &Tool) -> TargetSpec {
+    let budget = match tool.executor {
+        Executor::Command => COMMAND_BUDGET,
+        _ => BUDGET,
+    };
     TargetSpec {
         classification: Some(tool.ceiling),
         injection_scan: false,
-        ..TargetSpec::new(ServerId::built_in(), BUDGET)
+        ..TargetSpec::new(ServerId::built_in(), budget)
     }
 }

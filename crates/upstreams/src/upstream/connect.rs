@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use sandbox::{Child, Command};
+use sandbox::Child;
 use std::os::fd::AsFd;
 use tokio::{io::AsyncReadExt, net::unix::pipe};
 use wire::{worker::method, write::Object};
@@ -54,7 +54,7 @@ fn reference(generation: u64, id: &str) -> Vec<u8> {
 }
 
 pub(super) async fn connect(
-    hub: &Hub,
+    hub: &Arc<Hub>,
     upstream: &Arc<Upstream>,
     link: &Arc<Link>,
 ) -> Result<Connection, String> {
@@ -94,39 +94,17 @@ pub(super) async fn connect(
 
 /// Starts a stdio server and hands its pipes to the worker; the gate itself never reads them.
 async fn start(
-    hub: &Hub,
+    hub: &Arc<Hub>,
     upstream: &Arc<Upstream>,
     link: &Arc<Link>,
     generation: u64,
 ) -> Result<Child, String> {
-    let spec = upstream.spec();
-    let Transport::Stdio {
-        command,
-        args,
-        env,
-        cwd,
-    } = &spec.transport
-    else {
-        return Err("not a stdio server".into());
-    };
-    let mut launch = Command::new(command).args(args).path(hub.host_path());
-    for (name, value) in env {
-        let value = hub.reveal(value).await?;
-        launch = launch.env(name, value.expose());
-    }
-    if let Some(cwd) = cwd {
-        launch = launch.directory(cwd);
-    }
-    tracing::info!(server = %spec.id, command, "starting a stdio server");
-    let spawned = tokio::task::spawn_blocking(move || launch.spawn())
-        .await
-        .map_err(|error| error.to_string())?;
-    let spawned = spawned.map_err(|error| error.to_string())?;
+    let spawned = super::start::start(hub, upstream).await?;
     tokio::spawn(keep_stderr(Arc::clone(upstream), spawned.stderr));
     link.handover
         .send(
             generation,
-            spec.id.as_str().as_bytes(),
+            upstream.spec().id.as_str().as_bytes(),
             &[spawned.stdin.as_fd(), spawned.stdout.as_fd()],
         )
         .map_err(|error| format!("cannot hand the pipes to the worker: {error}"))?;

@@ -24,7 +24,7 @@ use vocab::ServerId;
 use wire::{Json, worker::method};
 use zeroize::Zeroizing;
 
-use super::{Board, Upstream, lock};
+use super::{Board, Upstream, lock, start::Jailing};
 use crate::{
     ListKind,
     catalog::{Basis, Catalog, Face, Item, Snapshots, reparse},
@@ -65,6 +65,7 @@ pub struct Hub {
     name: &'static str,
     version: &'static str,
     host_path: String,
+    jailing: Jailing,
     generations: AtomicU64,
     /// In the order of the configuration.
     pub(super) tended: Mutex<Vec<Tended>>,
@@ -98,6 +99,7 @@ impl Hub {
             name: settings.name,
             version: settings.version,
             host_path: settings.host_path,
+            jailing: Jailing::new(settings.jails),
             generations: AtomicU64::new(1),
             tended: Mutex::default(),
             board: settings.board,
@@ -118,6 +120,10 @@ impl Hub {
 
     pub(super) fn attempts(&self) -> u32 {
         self.board.servers().attempts
+    }
+
+    pub(crate) fn jailing(&self) -> &Jailing {
+        &self.jailing
     }
 
     pub(super) fn host_path(&self) -> &str {

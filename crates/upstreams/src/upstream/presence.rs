@@ -45,10 +45,16 @@ pub(super) struct Presence<'a> {
 }
 
 impl<'a> Presence<'a> {
-    pub(super) fn begin(hub: &'a Hub, server: &ServerId, connection: &Connection) -> Self {
+    /// `confined` says what holds its program back, and what it was granted.
+    pub(super) fn begin(
+        hub: &'a Hub,
+        server: &ServerId,
+        connection: &Connection,
+        confined: &str,
+    ) -> Self {
         let detail = connection
             .pid()
-            .map(|pid| format!("process {pid}"))
+            .map(|pid| format!("process {pid}; {confined}"))
             .unwrap_or_default();
         hub.note("server.started", server, &detail);
         Self {

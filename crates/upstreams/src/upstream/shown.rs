@@ -7,7 +7,7 @@ use api::ServerState;
 use vocab::View;
 use wire::Json;
 
-use super::{Hub, Status, Upstream};
+use super::{Hub, Status, Upstream, hints};
 use crate::{
     catalog::{Face, RefusedName, definition::Kind},
     pins::Standing,
@@ -116,7 +116,7 @@ fn server(upstream: &Arc<Upstream>, refused: &[RefusedName], quarantined: usize)
         resources: count(|face| face.resources.len() + face.templates.len()),
         prompts: count(|face| face.prompts.len()),
         stderr: Some(stderr).filter(|text| !text.is_empty() && !is_connected),
-        confined: is_program.then(|| "own process group, cleared environment".to_owned()),
+        confined: is_program.then(|| upstream.walls().confined),
         remarks: remarks(upstream, refused),
         ..api::Server::default()
     };
@@ -154,5 +154,10 @@ fn remarks(upstream: &Upstream, refused: &[RefusedName]) -> Vec<String> {
             name.reason
         )
     }));
+    let walls = upstream.walls();
+    remarks.extend(walls.remarks);
+    if walls.is_jail {
+        remarks.extend(hints::hints(&upstream.stderr_tail()));
+    }
     remarks
 }

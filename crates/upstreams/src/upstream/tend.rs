@@ -122,7 +122,12 @@ async fn stay(
             upstream.status.send_replace(Status::Connected);
             announce(upstream);
             resubscribe(upstream, link);
-            let presence = Presence::begin(hub, &upstream.spec().id, &connection);
+            let presence = Presence::begin(
+                hub,
+                &upstream.spec().id,
+                &connection,
+                &upstream.walls().confined,
+            );
             let left = watch(hub, upstream, link, &connection, &presence).await;
             if let Left::Lost(error) = &left {
                 presence.failed(error);

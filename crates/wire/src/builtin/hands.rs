@@ -4,7 +4,7 @@ use vocab::Level;
 
 use super::{
     Executor, Family, Kind, Tool,
-    argument::{ARGS, COMMAND, CONTENT, CWD, PATH, PATTERN, QUERY, TIMEOUT_SECS, URL},
+    argument::{ARGS, COMMAND, CONTENT, CWD, PATH, PATTERN, QUERY, STDIN, TIMEOUT_SECS, URL},
     needs, takes,
 };
 
@@ -22,12 +22,27 @@ pub(super) const TOOLS: &[Tool] = &[
             needs(COMMAND, Kind::Words, "The command, without arguments"),
             takes(ARGS, Kind::Texts, "Its arguments, one by one"),
             takes(CWD, Kind::Text, "The directory it runs in"),
+            takes(STDIN, Kind::Text, "What it reads; nothing if not said"),
             takes(TIMEOUT_SECS, Kind::Whole, "How many seconds it may take"),
         ],
         output: &[
             needs("stdout", Kind::Text, "What it wrote"),
             needs("stderr", Kind::Text, "What it complained about"),
             needs("exit_code", Kind::Whole, "How it ended; 0 is success"),
+            takes("duration_ms", Kind::Whole, "How long it took"),
+            takes(
+                "truncated",
+                Kind::Flag,
+                "Whether only the end of what it wrote is here",
+            ),
+            takes("stdout_bytes", Kind::Whole, "How much it wrote"),
+            takes("stderr_bytes", Kind::Whole, "How much it complained"),
+            takes(
+                "signal",
+                Kind::Whole,
+                "The signal that ended it, if one did",
+            ),
+            takes("lossy", Kind::Flag, "Whether it wrote what is no text"),
         ],
         says: "Runs a command in the agent's workspace. A command that fails is a result too",
         ..Tool::acts("cmd.run", Family::Command, Executor::Command)

@@ -13,7 +13,7 @@ use crate::{complain, say, tools::process};
 
 /// Test programs with a `main` of their own, as package and target. `cargo nextest` asks such a program for its list of tests, takes
 /// silence for "none" and skips it, so these are run by `cargo test` as well.
-pub(crate) const OWN_MAIN: &[(&str, &str)] = &[("sandbox", "jail")];
+pub(crate) const OWN_MAIN: &[(&str, &str)] = &[("sandbox", "jail"), ("sandbox", "jails")];
 
 /// Every test of the workspace. Programs are built first: tests start them.
 pub(super) fn all() -> Result<Tally> {

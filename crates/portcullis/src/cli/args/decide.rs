@@ -43,6 +43,31 @@ pub struct ApproveDefinitions {
 }
 
 #[derive(Debug, Subcommand)]
+pub enum Sandbox {
+    /// List the stdio servers and commands that run in jails
+    List,
+    /// Show what one of them sees and reaches
+    Show(SandboxName),
+    /// End a command, with everything in its jail
+    Kill(SandboxKill),
+}
+
+#[derive(Debug, Args)]
+pub struct SandboxName {
+    /// As `portcullis sandbox list` names it
+    pub id: String,
+}
+
+#[derive(Debug, Args)]
+pub struct SandboxKill {
+    /// As `portcullis sandbox list` names it
+    pub id: String,
+    /// Why, for whoever reads the ledger later
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
 pub enum Session {
     /// Show what each caller's session has seen
     ///

@@ -136,6 +136,28 @@ fn difference(definition: &api::Definition, most: usize, style: Style) -> String
 }
 
 #[must_use]
+pub fn jails(jails: &[api::Jail], style: Style) -> String {
+    if jails.is_empty() {
+        return "Nothing runs in a jail.\n".to_owned();
+    }
+    let rows: Vec<Vec<Cell>> = jails
+        .iter()
+        .map(|jail| {
+            vec![
+                painted(&jail.id, Paint::Bold),
+                cell(&jail.of),
+                cell(&jail.program),
+                cell(
+                    jail.running_ms
+                        .map_or_else(|| "-".to_owned(), |ms| format!("{}s", ms / 1000)),
+                ),
+                cell(&jail.confined),
+            ]
+        })
+        .collect();
+    table(&["JAIL", "OF", "PROGRAM", "RUNS", "WALLS"], &rows, style)
+}
+
 pub fn sessions(sessions: &[api::Session], style: Style) -> String {
     if sessions.is_empty() {
         return "No caller has been here yet.\n".to_owned();

@@ -1,0 +1,238 @@
+//! `cmd.run`: commands run in a jail, in their caller's workspace, and their results carry what the caller had seen.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use testkit::client::{Client, Era, Target};
+use testkit::gate::Gate;
+use testkit::procfs;
+
+use crate::operator::{FLOOR_ONLY, SOON};
+use crate::seal::{Agent, violation};
+use crate::support::{await_state, config, eventually, fixture, gate, http, new_token, records};
+
+const CONTEXTS: &str = "\
+security_contexts:
+  hands:
+    description: Runs a shell
+    capabilities:
+      - tool_pattern: cmd.run
+        subcommand_allowlist: { sh: ['-c'], cat: [note], git: [status] }
+      - tool_pattern: portcullis.*
+      - tool_pattern: secret__*
+  reader:
+    description: Runs nothing
+    capabilities: [fs.read]
+builtin_dispatchers:
+  cmd: { default_timeout_secs: 20, max_timeout_ceiling_secs: 30, max_output_bytes: 4 KiB }
+";
+
+async fn open(servers: &[(&str, String)]) -> Gate {
+    let gate = gate(&format!("{FLOOR_ONLY}{CONTEXTS}{}", config(servers))).await;
+    for (id, _) in servers {
+        await_state(&gate, id, "connected", SOON).await;
+    }
+    gate
+}
+
+async fn agent(gate: &Gate, name: &str, seed: u8) -> Agent {
+    let bearer = new_token(gate, name, &[]).await;
+    Agent::attest(gate, &bearer, seed, "hands").await
+}
+
+/// What a script came to.
+async fn run(agent: &Agent, script: &str) -> Value {
+    let (status, said) = agent
+        .call("cmd.run", json!({"command": "sh", "args": ["-c", script]}))
+        .await;
+    assert_eq!(status, 200, "{script}: {said}");
+    let found = said.pointer("/result/structuredContent");
+    found.cloned().unwrap_or_else(|| panic!("{said}"))
+}
+
+#[tokio::test]
+async fn commands_run_in_the_workspace_and_nowhere_else() {
+    let gate = open(&[]).await;
+    let one = agent(&gate, "one", 1).await;
+    let ran = run(
+        &one,
+        "pwd; id -un; echo note > note; echo complaint >&2; exit 3",
+    )
+    .await;
+    assert_eq!(ran["stdout"], "/workspace\nagent\n", "{ran}");
+    assert_eq!(ran["stderr"], "complaint\n");
+    assert_eq!(ran["exit_code"], 3);
+    assert_eq!(ran["truncated"], false);
+    assert_eq!(run(&one, "cat note").await["stdout"], "note\n");
+    let other = agent(&gate, "other", 2).await;
+    assert_eq!(
+        run(&other, "ls").await["stdout"],
+        "",
+        "workspaces are apart"
+    );
+    // Whatever the allowlist lets through, only the jail decides what it reaches.
+    let home = gate.home().display().to_string();
+    let script = format!(
+        "for file in /etc/shadow {home}/portcullis.yaml {home}/state/operator.token; do \
+         cat $file 2>/dev/null && echo LEAK; done; \
+         echo x > {home}/x 2>/dev/null && echo LEAK; ls /proc | grep -c '^[0-9]'; ls -A /home"
+    );
+    let ran = run(&one, &script).await;
+    let text = ran["stdout"].as_str().unwrap();
+    assert!(!text.contains("LEAK"), "{text}");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0].parse::<u32>().unwrap() < 8,
+        "it sees others' processes: {text}"
+    );
+    assert_eq!(lines[1..], ["agent"], "{text}");
+    let killed = run(&one, "kill -9 $$").await;
+    assert_eq!(
+        (&killed["exit_code"], &killed["signal"]),
+        (&json!(137), &json!(9))
+    );
+    let missing = one
+        .call(
+            "cmd.run",
+            json!({"command": "git", "args": ["status"], "cwd": "/workspace"}),
+        )
+        .await;
+    assert_eq!(missing.0, 200, "{missing:?}");
+}
+
+#[tokio::test]
+async fn each_refusal_of_a_command_has_its_name_and_starts_nothing() {
+    let gate = open(&[]).await;
+    let agent = agent(&gate, "one", 1).await;
+    let refused = async |arguments: Value| {
+        let (status, said) = agent.call("cmd.run", arguments).await;
+        assert_ne!(status, 200, "{said}");
+        violation(&said).to_owned()
+    };
+    assert_eq!(
+        refused(json!({"command": "bash", "args": ["-c", "true"]})).await,
+        "CommandNotAllowed"
+    );
+    assert_eq!(
+        refused(json!({"command": "/bin/sh", "args": ["-c", "true"]})).await,
+        "CommandNotAllowed"
+    );
+    assert_eq!(
+        refused(json!({"command": "git", "args": ["push"]})).await,
+        "SubcommandNotAllowed"
+    );
+    assert_eq!(
+        refused(json!({"command": "git", "args": ["status"], "timeout_secs": 31})).await,
+        "ExecTimeoutCeilingExceeded"
+    );
+    let started = records(&gate).await;
+    assert!(
+        !started.iter().any(|record| record["kind"] == "intent"),
+        "{started:#?}"
+    );
+    assert_eq!(
+        refused(json!({"command": "sh", "args": ["-c", "yes"]})).await,
+        "OutputSizeLimitExceeded"
+    );
+    let bearer = new_token(&gate, "reader", &[]).await;
+    let reader = Agent::attest(&gate, &bearer, 3, "reader").await;
+    let (_, said) = reader
+        .call("cmd.run", json!({"command": "git", "args": ["status"]}))
+        .await;
+    assert_eq!(violation(&said), "ToolNotAllowed", "{said}");
+    // Without a context there is no such tool.
+    let said = gate
+        .cli(&["call", "cmd.run", r#"{"command":"git"}"#])
+        .await
+        .unwrap();
+    assert_ne!(said.code, Some(0), "{said:?}");
+    let cut = run(&agent, "head -c 9000 /dev/zero | tr '\\0' x; echo end").await;
+    assert_eq!(
+        (&cut["truncated"], &cut["stdout_bytes"]),
+        (&json!(true), &json!(9004))
+    );
+    let text = cut["stdout"].as_str().unwrap();
+    assert!(text.ends_with("xend\n") && text.len() < 4200, "{text}");
+}
+
+#[tokio::test]
+async fn a_command_ends_with_its_time() {
+    let gate = open(&[]).await;
+    let agent = agent(&gate, "one", 1).await;
+    let mark = format!("cmd-time-{}", std::process::id());
+    let script = format!(
+        "export MARK={mark}; (setsid sleep 3600 &); trap '' TERM; while :; do sleep 1; done"
+    );
+    let begun = Instant::now();
+    let (status, said) = agent
+        .call(
+            "cmd.run",
+            json!({"command": "sh", "args": ["-c", script], "timeout_secs": 1}),
+        )
+        .await;
+    assert_ne!(status, 200, "{said}");
+    assert!(said.to_string().contains("timeout"), "{said}");
+    assert!(
+        begun.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        begun.elapsed()
+    );
+    eventually("everything to be gone", Duration::from_secs(3), || async {
+        match procfs::mentioning(&mark) {
+            left if left.is_empty() => Ok(()),
+            left => Err(format!("{left:?}")),
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_workspace_carries_what_its_caller_had_seen() {
+    let secret = fixture().await;
+    let gate = open(&[(
+        "secret",
+        http(
+            &secret.url(),
+            "classification: CONFIDENTIAL, open_world: false",
+        ),
+    )])
+    .await;
+    let token = new_token(&gate, "worker", &["--context", "hands"]).await;
+    let client = Client::plain(&Target::new(gate.url(), Some(&token)).unwrap(), Era::Modern)
+        .await
+        .unwrap();
+    let label = async || {
+        let told = client.call("portcullis.status", json!({})).await.unwrap();
+        told.answer["result"]["structuredContent"]["label"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let shell = async |script: &str| {
+        let called = client
+            .call("cmd.run", json!({"command": "sh", "args": ["-c", script]}))
+            .await
+            .unwrap();
+        assert!(!called.is_error, "{}", called.answer);
+        called.text
+    };
+    shell("true").await;
+    assert_eq!(label().await, "PUBLIC");
+    client
+        .call("secret__echo", json!({"text": "x"}))
+        .await
+        .unwrap();
+    assert!(label().await.starts_with("CONFIDENTIAL"));
+    shell("echo laundered > note").await;
+    let said = gate
+        .cli(&["session", "reset", "worker", "--reason", "x", "--yes"])
+        .await
+        .unwrap();
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(label().await, "PUBLIC");
+    assert!(shell("cat note").await.contains("laundered"));
+    assert!(
+        label().await.starts_with("CONFIDENTIAL"),
+        "the file washed the label off"
+    );
+}

@@ -1,0 +1,212 @@
+//! The profiles of stdio servers: from what an operator chose to a jail.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use super::grants::Grants;
+use super::inside::NOBODY;
+use super::program::Program;
+use super::spec::{Access, Calls, Jail, Limits, Mount, Network, Rung, What};
+use super::standard::{Home, standard_view};
+
+/// TCP ports that every server with a network may connect to: HTTPS, and names where UDP is not enough.
+const PORTS: [u16; 2] = [443, 53];
+const PROCESSES: u64 = 512;
+const PROCESSES_STRICT: u64 = 128;
+/// Room for what a server writes into a home that forgets.
+const OVERLAY_BYTES: u64 = 512 << 20;
+/// The name of the one user that a jail knows.
+const USER: &str = "user";
+
+/// How far a server is trusted, least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// Its own home, what it was granted, and the network.
+    Contained,
+    /// The same without the network.
+    Offline,
+    /// The same, and its home forgets; every measure must be in force.
+    Strict,
+}
+
+impl Profile {
+    pub const ALL: [Self; 3] = [Self::Contained, Self::Offline, Self::Strict];
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Contained => "contained",
+            Self::Offline => "offline",
+            Self::Strict => "strict",
+        }
+    }
+
+    const fn has_network(self) -> bool {
+        matches!(self, Self::Contained)
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Profile {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Self::ALL
+            .into_iter()
+            .find(|profile| profile.as_str() == text)
+            .ok_or(())
+    }
+}
+
+/// A stdio server that is to be started.
+#[derive(Debug)]
+pub struct Server {
+    pub profile: Profile,
+    pub rung: Rung,
+    /// What was configured, and what it was found to be.
+    pub command: OsString,
+    pub program: Program,
+    pub args: Vec<OsString>,
+    /// The `PATH` of the gate.
+    pub path: OsString,
+    /// What the operator set for the gate so that certificates are found, then what is declared for this server.
+    pub env: Vec<(OsString, OsString)>,
+    pub directory: Option<PathBuf>,
+    /// The server's own home, which exists.
+    pub home: PathBuf,
+    pub grants: Grants,
+    pub ports: Vec<u16>,
+    pub listen: bool,
+    pub namespaces: bool,
+    pub memory: Option<u64>,
+    /// Do not look for newer versions, although there is a network.
+    pub offline_packages: bool,
+}
+
+impl Server {
+    /// The jail around it.
+    #[must_use]
+    pub fn jail(self) -> Jail {
+        let strict = self.profile == Profile::Strict;
+        let env = self.environment();
+        let number = if rustix::process::geteuid().is_root() {
+            NOBODY
+        } else {
+            rustix::process::geteuid().as_raw()
+        };
+        let mut view = standard_view();
+        view.extend(
+            Home {
+                user: USER.to_owned(),
+                number,
+                directory: self.home.clone(),
+            }
+            .files(),
+        );
+        view.extend(self.program.mounts());
+        view.extend(self.grants.mounts());
+        view.push(if strict && self.rung == Rung::Namespaces {
+            Mount::new(
+                &self.home,
+                What::Overlay {
+                    lower: self.home.clone(),
+                    bytes: OVERLAY_BYTES,
+                },
+            )
+        } else {
+            Mount::same(&self.home, Access::Writable)
+        });
+        let network = if self.profile.has_network() {
+            let mut ports = PORTS.to_vec();
+            ports.extend(&self.ports);
+            Network::Host {
+                ports: Some(ports),
+                listen: self.listen,
+            }
+        } else {
+            Network::Own
+        };
+        Jail {
+            // The name it was called by, so that programs which are many in one know which to be.
+            program: if self.command.as_encoded_bytes().contains(&b'/') {
+                self.program.file.into_os_string()
+            } else {
+                self.command
+            },
+            args: self.args,
+            env,
+            directory: self.directory.unwrap_or_else(|| self.home.clone()),
+            view,
+            network,
+            limits: Limits {
+                processes: if strict { PROCESSES_STRICT } else { PROCESSES },
+                memory: self.memory,
+                ..Limits::default()
+            },
+            calls: Calls {
+                namespaces: self.namespaces && !strict,
+                tracing: false,
+                fewer_sockets: strict,
+            },
+            rung: self.rung,
+            insist: strict,
+            shown_user: None,
+        }
+    }
+
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let scratch = match self.rung {
+            Rung::Namespaces => PathBuf::from("/tmp"),
+            // Without a `/tmp` of its own, one in its home.
+            Rung::Reduced => self.home.join(Self::SCRATCH),
+        };
+        let mut env: Vec<(OsString, OsString)> = vec![
+            ("HOME".into(), self.home.clone().into()),
+            ("PATH".into(), self.path.clone()),
+            ("TMPDIR".into(), scratch.into()),
+            ("LANG".into(), "C.UTF-8".into()),
+            ("SHELL".into(), "/bin/sh".into()),
+            ("USER".into(), USER.into()),
+            ("npm_config_update_notifier".into(), "false".into()),
+            ("npm_config_audit".into(), "false".into()),
+            ("npm_config_fund".into(), "false".into()),
+        ];
+        if !self.profile.has_network() || self.offline_packages {
+            for (name, value) in [
+                ("UV_OFFLINE", "1"),
+                ("npm_config_offline", "true"),
+                ("PIP_NO_INDEX", "1"),
+                ("CARGO_NET_OFFLINE", "true"),
+            ] {
+                env.push((name.into(), value.into()));
+            }
+        }
+        for (name, value) in &self.env {
+            env.retain(|(known, _)| known != name);
+            env.push((name.clone(), value.clone()));
+        }
+        env
+    }
+
+    /// The directory for temporary files in a home, where `/tmp` is the host's.
+    pub const SCRATCH: &'static str = ".tmp";
+
+    /// Makes a server's home, for its owner alone.
+    ///
+    /// # Errors
+    /// If the directories cannot be made.
+    pub fn make_home(home: &Path) -> std::io::Result<()> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(home.join(Self::SCRATCH))
+    }
+}
