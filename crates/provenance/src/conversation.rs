@@ -62,10 +62,14 @@ impl Conversation {
         self.fit();
     }
 
-    /// Takes in what a read brought.
+    /// Takes in what a read brought. While nobody has said anything nothing can be vouched for, and what is read is not looked at.
     pub fn read(&mut self, read: Read, result: Json<'_>) {
-        self.index.read(read, result);
-        self.fit();
+        if self.index.has_words() || self.plan.is_some() {
+            self.index.read(read, result);
+            self.fit();
+        } else {
+            self.index.pass_over();
+        }
     }
 
     #[must_use]

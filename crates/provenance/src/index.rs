@@ -188,6 +188,12 @@ impl Index {
         self.fit();
     }
 
+    /// Notes that something was read and not looked at.
+    pub fn pass_over(&mut self) {
+        self.has_forgotten = true;
+        self.may_name = false;
+    }
+
     /// Changes what it may take, and forgets what does not fit any more.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;

@@ -24,6 +24,8 @@ use crate::{
 /// Values of one call that are looked at.
 const MAX_LEAVES: usize = 256;
 const MAX_DEPTH: usize = 16;
+/// Words of a choice; what is longer says more than when or how.
+const MAX_CHOICE: usize = 6;
 /// How much of a value a person is shown.
 const SHOWN: usize = 80;
 
@@ -214,7 +216,7 @@ impl<'a> Look<'a> {
             Role::Target | Role::Object => self.aim(path, role, &text),
             Role::Amount => self.amount(path, &text),
             Role::Name => self.named(path, &text),
-            Role::Value => self.links(path, role, &text),
+            Role::Value => self.choice(path, &text),
             Role::Content => self.links(path, role, &text),
         };
         if has(Flaw::UnknownRolesPass) && is_unknown(self.roles, path) {
@@ -231,8 +233,8 @@ impl<'a> Look<'a> {
 
     /// Whom or what: said, or an id of the one record that was named.
     fn aim(&mut self, path: &str, role: Role, text: &str) -> Option<(Source, Option<String>)> {
-        self.has_aim = true;
         let mut forms = match form::read(text) {
+            // Nothing is nobody's choice, and nobody's aim either.
             Reading::Empty => return Some((Source::Said, None)),
             Reading::Odd => {
                 self.strange(path, role, text, "holds what cannot be compared: it is too long, goes up in a path, or has characters that nobody sees".to_owned(), (Source::Unknown, None));
@@ -240,6 +242,7 @@ impl<'a> Look<'a> {
             }
             Reading::Values(forms) => forms,
         };
+        self.has_aim = true;
         if has(Flaw::OnlyTheFirstOfAList) {
             forms.truncate(1);
         }
@@ -301,6 +304,22 @@ impl<'a> Look<'a> {
             self.strange(path, Role::Name, text, why, place.clone());
         }
         Some(place)
+    }
+
+    /// When or how. What is an address or a path says more than that.
+    fn choice(&mut self, path: &str, text: &str) -> Option<(Source, Option<String>)> {
+        let is_free = match form::read(text) {
+            Reading::Empty => true,
+            Reading::Odd => false,
+            Reading::Values(forms) => forms.iter().all(|form| {
+                matches!(form.class, Class::Number | Class::Moment)
+                    || form.class == Class::Phrase && form.text.split(' ').count() <= MAX_CHOICE
+            }),
+        };
+        if is_free {
+            return self.links(path, Role::Value, text);
+        }
+        self.aim(path, Role::Value, text)
     }
 
     /// A text is the agent's own making; only a link in it leads anybody anywhere.

@@ -1,4 +1,11 @@
-use crate::form::{self, Class, Reading};
+use proptest::prelude::*;
+use wire::{Json, Limits};
+
+use crate::{
+    Conversation, Key, Plan, Read, Roles, Trust,
+    form::{self, Class, Reading},
+    weigh,
+};
 
 fn class_and_text(text: &str) -> Option<(Class, String)> {
     match form::read(text) {
@@ -129,4 +136,28 @@ fn words_have_pauses_and_numbers_have_counters() {
     assert_eq!(words("close issue #42."), "close issue id 42");
     assert_eq!(words("#7 and #8"), "id 7 and id 8");
     assert_eq!(words(""), "");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Signs that mean something here, and any others.
+    #[test]
+    fn whatever_text_comes_nothing_breaks(
+        chars in prop::collection::vec(prop_oneof![any::<char>(), prop::sample::select("@.:/,;#+-()<>[]{}\"\\%0178aE€ \n".chars().collect::<Vec<_>>())], 0..120)
+    ) {
+        let text: String = chars.into_iter().collect();
+        prop_assert_eq!(form::read(&text), form::read(&text));
+        _ = crate::links::links(&text);
+        _ = Plan::parse(text.as_bytes(), |_| None);
+        let quoted = wire::write::quoted(&text);
+        let call = [br#"{"to":"#.as_slice(), &quoted, br#","body":"#, &quoted, b"}"].concat();
+        let call = Json::parse(&call, Limits::default()).unwrap();
+        let mut conversation = Conversation::new(Key::new([7; 32]), 0);
+        conversation.say(&text);
+        conversation.read(Read::new("s", "t", "1", Trust::Untrusted), call);
+        _ = weigh(conversation.index(), &Roles::default(), call);
+        let saved = conversation.index().save();
+        prop_assert_eq!(Conversation::restore(Key::new([7; 32]), 0, &saved).index().save(), saved);
+    }
 }

@@ -62,6 +62,8 @@ fn what_the_person_named_passes_and_nothing_else_does() {
         r#"{"channel":"the"}"#,
         r#"{"channel":"random","text":"hi"}"#,
         r#"{"text":"hi"}"#,
+        r#"{"to":"","path":" "}"#,
+        r#"{"to":"alice@example.com","status":"eve@evil.net"}"#,
         "{}",
         r#"{"to":"alice@example.com","eve@evil.net":true}"#,
     ] {

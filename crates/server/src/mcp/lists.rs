@@ -156,8 +156,8 @@ impl Lists {
             view: caller.view(),
             era,
             sight: sight.key().clone(),
+            plans: kind == Kind::Tools && mount.is_none() && bounds.is_none() && gate.plans(caller),
             bounds,
-            plans: kind == Kind::Tools && mount.is_none() && gate.plans(caller),
         };
         let pages = match key.bounds {
             None => self.pages(gate, sight, &key),

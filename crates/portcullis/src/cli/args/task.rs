@@ -7,6 +7,7 @@ pub enum Task {
     /// Begin a conversation of an agent with what a person said
     ///
     /// Its session begins anew, clean. What the words name is not asked about later, even after the agent has read what strangers wrote.
+    /// Do this when the agent itself begins anew; for the next thing a person says in the same chat there is --continue.
     Begin(TaskBegin),
 }
 
