@@ -225,6 +225,8 @@ async fn keep_calling(caller: &Client, server: &str, stop: &AtomicBool) -> u64 {
 }
 
 const MANIFEST: &str = "apiVersion: 100monkeys.ai/v1\nkind: Agent\nmetadata: { name: coder, version: 1.0.0 }\nspec: { tools: [fs.read] }\n";
+/// A provider's keys: the public one of RFC 8037, appendix A.
+const KEYS: &str = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1","use":"sig","alg":"EdDSA","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
 const POLICY: &str = "@id(\"all\") permit(principal, action, resource);\n";
 
 /// What the gate with all these files says of `up`: its tools, and how many calls a caller may have in flight.
@@ -247,7 +249,7 @@ async fn a_reload_that_fails_at_any_step_leaves_everything_as_it_was() {
     for (name, text) in [
         ("rules.cedar", POLICY),
         ("coder.yaml", MANIFEST),
-        ("keys.json", "{\"keys\":[]}"),
+        ("keys.json", KEYS),
     ] {
         std::fs::write(file(name), text).unwrap();
     }
