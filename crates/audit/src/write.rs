@@ -237,7 +237,12 @@ impl Writer {
             segment.file.sync()?;
             *segment = new_segment(&*self.disk, &self.dir, first_seq)?;
         }
-        append_all(&*segment.file, batch)?;
+        if let Err(error) = append_all(&*segment.file, batch) {
+            // Nobody was told that any of it is recorded, so whole records at its beginning must not stay either: changes that were
+            // written together were made together or not at all. Where the cut fails, reading the tail again deals with the rest.
+            let _cut = segment.file.truncate(segment.size);
+            return Err(error);
+        }
         segment.size += batch.len() as u64;
         Ok(())
     }

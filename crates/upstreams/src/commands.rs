@@ -37,7 +37,7 @@ const FLOOD: u64 = 64;
 const MOST_PRINTED: u64 = 256 << 20;
 
 /// Where commands find what they work on.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct CommandSettings {
     /// Where callers have their workspaces.
     pub workspaces: PathBuf,

@@ -1,6 +1,6 @@
 //! What is refused before it is a message.
 
-use crate::yard::{ALICE, MAX_BODY, OPERATOR, Yard};
+use crate::yard::{ALICE, MAX_BODY, OPERATOR, Yard, cannot_reload};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
@@ -234,6 +234,7 @@ async fn the_operators_paths_are_the_operators() {
         yard.request("POST", "/v1/admin/reload").send().await.status,
         403
     );
+    yard.shelf.put(cannot_reload);
     assert_eq!(
         yard.request("POST", "/v1/admin/reload")
             .by(OPERATOR)

@@ -7,7 +7,7 @@ use tokio::{
     net::UnixStream,
 };
 
-use crate::yard::{ALICE, MAX_BODY, OPERATOR, Yard};
+use crate::yard::{ALICE, MAX_BODY, OPERATOR, Yard, cannot_reload};
 
 struct Line {
     read: Lines<BufReader<ReadHalf<UnixStream>>>,
@@ -131,6 +131,7 @@ async fn an_operator_asks_more() {
             .contains("-32601")
     );
     let mut operator = Line::greeted(&yard, OPERATOR).await;
+    yard.shelf.put(cannot_reload);
     assert!(
         operator
             .ask(status)

@@ -140,7 +140,7 @@ async fn no_call_sees_parts_of_two_configurations() {
     let ends = ends(&yard);
     let wanted = [
         ("balanced", "ann", "portcullis.status", "permitted"),
-        ("balanced", "ann", "x", "ServerNotApproved"),
+        ("balanced", "ann", "demo__x", "ServerNotApproved"),
         ("observe", "ben", "portcullis.status", "RateLimitExceeded"),
         ("observe", "ben", "demo__x", "ToolNotFound"),
     ]

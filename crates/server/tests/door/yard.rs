@@ -15,8 +15,8 @@ use api::Problem;
 use gateway::{
     Credential, DoorSettings, Edit, Gate, Pins, Program, Reading, Role,
     settings::{
-        ApprovalSettings, Configuration, Jails, Proofs, Rules, Seal, SealTerms, ServerSpec,
-        Settings, Signing, Standing, TargetSpec, Terms, WorkerSettings,
+        ApprovalSettings, CommandSettings, Configuration, Jails, Proofs, Rules, Seal, SealTerms,
+        ServerSpec, Settings, Signing, Standing, TargetSpec, Terms, WorkerSettings,
     },
 };
 use identity::{Bounds, Entry, Journal, Replay, TokenKeys};
@@ -549,6 +549,12 @@ impl Shelf {
     }
 }
 
+/// What the program says whose files cannot be read.
+pub(crate) fn cannot_reload() -> Result<Configuration, Problem> {
+    let sentence = "there is nothing to read again";
+    Err(Problem::new(api::Kind::Conflict, "cannot_reload", sentence))
+}
+
 pub(crate) struct ShelfProgram(pub(crate) Arc<Shelf>);
 
 impl Program for ShelfProgram {
@@ -594,7 +600,10 @@ fn settings(
             path: String::new(),
             total_bytes: 1 << 20,
         },
-        commands: Default::default(),
+        commands: CommandSettings {
+            workspaces: home.join("workspaces"),
+            tools: Vec::new(),
+        },
         jails: Jails {
             program: home.join("no-worker"),
             homes: home.join("jails"),
