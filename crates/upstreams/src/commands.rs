@@ -108,6 +108,7 @@ pub struct Commands {
     places: Semaphore,
     running: Mutex<BTreeMap<u64, RunningCommand>>,
     next: AtomicU64,
+    raising: Arc<Mutex<()>>,
 }
 
 impl Commands {
@@ -120,6 +121,7 @@ impl Commands {
             places: Semaphore::new(cores * 2),
             running: Mutex::default(),
             next: AtomicU64::new(1),
+            raising: Arc::default(),
         }
     }
 
@@ -143,6 +145,7 @@ impl Commands {
         Ok(Workspace {
             files: files.canonicalize()?,
             mark: place.join("mark"),
+            raising: Arc::clone(&self.raising),
         })
     }
 
@@ -411,10 +414,16 @@ async fn drain(stream: OwnedFd, which: Stream, tail: &Mutex<Tail>, most: u64) ->
 }
 
 /// What belongs to one caller, and what the files in it carry.
+///
+/// **Invariant: what a workspace carries never falls.** A rise reads, joins and writes under one lock, so that of two commands which begin
+/// at once neither takes back what the other wrote down. Tests `of_many_rises_at_once_none_is_lost`,
+/// `what_a_workspace_carries_only_rises_and_outlives_the_process`.
 #[derive(Debug, Clone)]
 pub struct Workspace {
     files: PathBuf,
     mark: PathBuf,
+    /// One for all workspaces: they rise seldom.
+    raising: Arc<Mutex<()>>,
 }
 
 impl Workspace {
@@ -422,7 +431,16 @@ impl Workspace {
     ///
     /// # Errors
     /// If it cannot be written down.
-    pub fn raise(&self, mark: vocab::Mark) -> std::io::Result<vocab::Mark> {
+    pub async fn raise(&self, mark: vocab::Mark) -> std::io::Result<vocab::Mark> {
+        // It waits for the disk, and no other call waits with it.
+        let own = self.clone();
+        tokio::task::spawn_blocking(move || own.raise_now(mark))
+            .await
+            .map_err(std::io::Error::other)?
+    }
+
+    fn raise_now(&self, mark: vocab::Mark) -> std::io::Result<vocab::Mark> {
+        let _one_at_a_time = self.raising.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.carried()?;
         let raised = before.join(mark);
         if raised != before || !self.mark.exists() {
@@ -473,22 +491,50 @@ mod tests {
         };
         let low = Mark::trusted(Level::Public);
         let own = commands().workspace("alice").unwrap();
-        assert_eq!(own.raise(low).unwrap(), low);
-        assert_eq!(own.raise(high).unwrap(), high);
+        assert_eq!(own.raise_now(low).unwrap(), low);
+        assert_eq!(own.raise_now(high).unwrap(), high);
         assert_eq!(
-            commands().workspace("alice").unwrap().raise(low).unwrap(),
+            commands()
+                .workspace("alice")
+                .unwrap()
+                .raise_now(low)
+                .unwrap(),
             high
         );
         assert_eq!(
-            commands().workspace("bob").unwrap().raise(low).unwrap(),
+            commands().workspace("bob").unwrap().raise_now(low).unwrap(),
             low
         );
         std::fs::write(&own.mark, "?").unwrap();
         assert_eq!(
-            own.raise(low).unwrap(),
+            own.raise_now(low).unwrap(),
             Mark::unpack(0b111),
             "what is damaged carries the most"
         );
+    }
+
+    #[test]
+    fn of_many_rises_at_once_none_is_lost() {
+        let place = tempfile::tempdir().unwrap();
+        let commands = Commands::new(CommandSettings {
+            workspaces: place.path().to_owned(),
+            tools: Vec::new(),
+        });
+        let secret = Mark::trusted(Level::Restricted);
+        let untrusted = Mark {
+            secrecy: Level::Public,
+            integrity: Integrity::Untrusted,
+        };
+        for round in 0..200 {
+            let own = commands.workspace(&format!("caller {round}")).unwrap();
+            std::thread::scope(|scope| {
+                for mark in [secret, untrusted] {
+                    let own = &own;
+                    scope.spawn(move || own.raise_now(mark).unwrap());
+                }
+            });
+            assert_eq!(own.carried().unwrap(), secret.join(untrusted), "{round}");
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The route to commands: each runs in a jail, in the workspace of its caller, and its result carries all that it could have read.
 //!
 //! **Invariant: what a command writes carries what its caller had seen.** The workspace is raised to the caller's label, on the disk, before
-//! the command starts, and the result carries what the workspace does. Tests `a_workspace_carries_what_its_caller_had_seen`,
+//! the command starts, and the result carries what the workspace does when the command has ended. Tests
+//! `a_command_carries_what_others_wrote_while_it_ran`, `a_workspace_carries_what_its_caller_had_seen`,
 //! `what_a_workspace_carries_only_rises_and_outlives_the_process`.
 
 use callers::ForGate;
@@ -28,9 +29,12 @@ pub(super) async fn carry(order: &Order, case: Case<'_>) -> Result<Carried, Stop
     };
     let workspace = gate.commands.workspace(caller.id()).map_err(broken)?;
     let mut label: Label = caller.session().label();
-    label.mark = workspace.raise(label.mark).map_err(broken)?;
+    label.mark = workspace.raise(label.mark).await.map_err(broken)?;
     let most = order.budget().result_bytes;
-    let raw = match gate.commands.run(&gate.hub, &workspace, ask).await {
+    let ran = gate.commands.run(&gate.hub, &workspace, ask).await;
+    // Other commands of this caller may have written meanwhile what this one then read.
+    label.mark = workspace.raise(label.mark).await.map_err(broken)?;
+    let raw = match ran {
         Ok(ran) => Raw::Result(caller.counted(result(&ran)).into()),
         Err(NotRan::Asked(why)) => {
             return Err(Violation::new(Rule::InvalidArguments, why.clone())

@@ -236,3 +236,60 @@ async fn a_workspace_carries_what_its_caller_had_seen() {
         "the file washed the label off"
     );
 }
+
+/// One command waits; meanwhile the session reads a secret, another command writes it down, and the session begins anew.
+#[tokio::test]
+async fn a_command_carries_what_others_wrote_while_it_ran() {
+    let secret = fixture().await;
+    let entry = http(
+        &secret.url(),
+        "classification: CONFIDENTIAL, open_world: false",
+    );
+    let gate = open(&[("secret", entry)]).await;
+    let token = new_token(&gate, "worker", &["--context", "hands"]).await;
+    let target = Target::new(gate.url(), Some(&token)).unwrap();
+    let (client, patient) = (
+        Client::plain(&target, Era::Modern).await.unwrap(),
+        Client::plain(&target, Era::Modern).await.unwrap(),
+    );
+    let script = "touch begun; while [ ! -e go ]; do sleep 0.1; done; cat note";
+    let waiting = tokio::spawn(async move {
+        patient
+            .call("cmd.run", json!({"command": "sh", "args": ["-c", script]}))
+            .await
+            .unwrap()
+    });
+    let workspaces = gate.home().join("state/workspaces");
+    let files = eventually("the command to begin", SOON, || async {
+        let entries = std::fs::read_dir(&workspaces).map_err(|error| error.to_string())?;
+        entries
+            .flatten()
+            .map(|entry| entry.path().join("files"))
+            .find(|files| files.join("begun").exists())
+            .ok_or_else(|| "it has not".to_owned())
+    })
+    .await;
+    let call = async |tool: &str, arguments: Value| client.call(tool, arguments).await.unwrap();
+    call("secret__echo", json!({"text": "x"})).await;
+    let write = json!({"command": "sh", "args": ["-c", "echo laundered > note"]});
+    assert!(!call("cmd.run", write).await.is_error);
+    let said = gate
+        .cli(&["session", "reset", "worker", "--reason", "x", "--yes"])
+        .await
+        .unwrap();
+    assert_eq!(said.code, Some(0), "{said:?}");
+    std::fs::write(files.join("go"), "").unwrap();
+    let ran = waiting.await.unwrap();
+    let told = call("portcullis.status", json!({})).await;
+    let label = told.answer["result"]["structuredContent"]["label"].to_string();
+    assert!(
+        !ran.text.contains("laundered") || label.contains("CONFIDENTIAL"),
+        "{label} after {}",
+        ran.answer
+    );
+    assert!(
+        ran.text.contains("laundered"),
+        "the test shows nothing if nothing comes: {}",
+        ran.answer
+    );
+}
