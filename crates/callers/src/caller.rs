@@ -57,6 +57,13 @@ pub const VOUCHED: &str = "oauth:";
 const ANONYMOUS: &str = "anonymous";
 
 impl Credential {
+    /// Whether a reload left it what it was. A caller that holds an open line is asked for its credential only once, so what it may see and
+    /// do there must not have changed; what its calls may do is looked up for each of them.
+    fn is_same(&self, other: &Self) -> bool {
+        (self.digest, self.role, &self.tenant, &self.context)
+            == (other.digest, other.role, &other.tenant, &other.context)
+    }
+
     /// Somebody an identity provider vouched for in an earlier run, by what the id says.
     fn vouched(id: &str) -> Self {
         let subject = id
@@ -87,6 +94,8 @@ struct Known {
     signed: Option<Arc<SignedSession>>,
     /// Whose session that is.
     owner: Option<Caller>,
+    /// Set when a reload changed what this credential is: whoever holds it as it was must come again.
+    replaced: AtomicBool,
 }
 
 /// What everyone who calls under one credential shares, over reloads and in all its sessions of signed calls.
@@ -178,7 +187,10 @@ impl Caller {
 
     #[must_use]
     pub fn is_active(&self) -> bool {
+        let is_replaced = |of: &Self| of.0.replaced.load(Ordering::Acquire);
         self.0.shared.active.load(Ordering::Acquire)
+            && !is_replaced(self)
+            && !self.0.owner.as_ref().is_some_and(is_replaced)
     }
 
     /// Whether its credential, and the session of signed calls under it, are in force. A credential may be revoked, and a session may
@@ -247,6 +259,7 @@ impl Caller {
             shared: Arc::clone(&self.0.shared),
             signed: Some(session),
             owner: Some(self.clone()),
+            replaced: AtomicBool::new(false),
         }))
     }
 
@@ -320,6 +333,8 @@ pub struct Callers {
     anonymous: OnceLock<Caller>,
     /// Sessions of earlier runs, by credential.
     saved: HashMap<String, SavedSession>,
+    /// Sessions of credentials that were taken away in this run: who gets one back has seen what they saw. As many as were taken away.
+    gone: Mutex<HashMap<String, Arc<flow::Session>>>,
     /// What values are kept under.
     key: provenance::Key,
     /// Parties of signed calls that have no bearer of their own; as many as there are such parties.
@@ -348,6 +363,7 @@ impl Callers {
         let callers = Self {
             anonymous: OnceLock::new(),
             saved,
+            gone: Mutex::default(),
             key: provenance::Key::new(secret),
             guests: Mutex::default(),
             vouched: ArcSwap::default(),
@@ -381,16 +397,11 @@ impl Callers {
         let shared = match before {
             Some(Caller(known)) => Arc::clone(&known.shared),
             None => {
-                let session = match self.saved.get(&credential.id) {
-                    Some(saved) => {
-                        flow::Session::restore(saved.label.clone(), saved.epoch, &saved.head)
-                    }
-                    None => flow::Session::new(),
-                };
+                let session = self.session_of(&credential.id);
                 let conversation = Conversation::new(self.key, session.epoch());
                 Arc::new(Shared {
                     active: AtomicBool::new(true),
-                    session: Arc::new(session),
+                    session,
                     slots: Arc::default(),
                     waiting: Arc::default(),
                     room: Account::under(&self.rooms),
@@ -410,7 +421,36 @@ impl Callers {
             shared,
             signed: None,
             owner: None,
+            replaced: AtomicBool::new(false),
         }))
+    }
+
+    /// The session of a credential that is let in now: the one it had before in this run, or as an earlier run left it.
+    fn session_of(&self, id: &str) -> Arc<flow::Session> {
+        let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = gone.get(id) {
+            return Arc::clone(session);
+        }
+        Arc::new(match self.saved.get(id) {
+            Some(saved) => flow::Session::restore(saved.label.clone(), saved.epoch, &saved.head),
+            None => flow::Session::new(),
+        })
+    }
+
+    /// Credentials that `after` does not have are inactive at once, in calls under way too; so are those that are something else there, for
+    /// whoever holds them as they were. What a credential has seen is kept: it may come back.
+    pub fn retire(&self, before: &CredentialSet, after: &CredentialSet) {
+        for caller in before.iter() {
+            match after.of_id(caller.id()) {
+                Some(now) if now.0.credential.is_same(&caller.0.credential) => {}
+                Some(_) => caller.0.replaced.store(true, Ordering::Release),
+                None => {
+                    caller.0.shared.active.store(false, Ordering::Release);
+                    let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+                    gone.insert(caller.id().to_owned(), Arc::clone(caller.session()));
+                }
+            }
+        }
     }
 
     /// Nobody in particular, who has seen nothing: for explaining, never for calling.

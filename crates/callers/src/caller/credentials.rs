@@ -1,9 +1,6 @@
 //! The credentials of one configuration. A set is made before it is in force and never changes; another takes its place.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use sha2::{Digest, Sha256};
 
@@ -62,6 +59,10 @@ impl CredentialSet {
             return Some(caller.clone());
         }
         let known = self.by_id.get(caller.id())?;
+        // Another token under the same id is another credential.
+        if known.0.credential.digest != caller.0.credential.digest {
+            return None;
+        }
         let same = |of: &Caller| Arc::ptr_eq(&of.0, &known.0);
         Some(match (&caller.0.signed, &caller.0.owner) {
             (None, _) => known.clone(),
@@ -86,14 +87,87 @@ impl CredentialSet {
         changes.extend(only(self, after, "credential.revoked"));
         changes
     }
+}
 
-    /// Those that `after` does not have are inactive at once, in calls under way too.
-    pub fn retire(&self, after: &Self) {
-        let gone = self
-            .iter()
-            .filter(|caller| !after.by_id.contains_key(caller.id()));
-        for caller in gone {
-            caller.0.shared.active.store(false, Ordering::Release);
+#[cfg(test)]
+mod tests {
+    use vocab::{Label, Level, Mark, ServerId, View};
+
+    use super::*;
+    use crate::caller::{Callers, ForGate as _, Role};
+
+    fn credential(id: &str, token: &str) -> Credential {
+        Credential {
+            id: id.to_owned(),
+            name: id.to_owned(),
+            role: Role::Client,
+            view: View::Double,
+            grants: Vec::new(),
+            user: None,
+            departments: Vec::new(),
+            agent: None,
+            tenant: None,
+            context: None,
+            digest: Sha256::digest(token.as_bytes()).into(),
+        }
+    }
+
+    #[test]
+    fn who_comes_back_has_seen_what_they_saw() {
+        let callers = Callers::new(Vec::new(), [0; 32]);
+        let put = |before: &CredentialSet, credentials| {
+            let after = callers.prepare(before, credentials);
+            callers.retire(before, &after);
+            after
+        };
+        let first = put(&CredentialSet::default(), vec![credential("a", "ta")]);
+        let held = first.identify("ta").unwrap();
+        let label = Label::of(
+            Mark::trusted(Level::Restricted),
+            ServerId::parse("s").unwrap(),
+        );
+        drop(held.session().absorb(&label));
+        let none = put(&first, Vec::new());
+        assert!(!held.is_active());
+        let back = put(&none, vec![credential("a", "tb")]);
+        let again = back.identify("tb").unwrap();
+        assert!(again.is_active() && !held.is_active());
+        assert_eq!(again.session().mark().secrecy, Level::Restricted);
+    }
+
+    #[test]
+    fn who_holds_a_credential_as_it_was_must_come_again() {
+        let callers = Callers::new(Vec::new(), [0; 32]);
+        let before = callers.prepare(&CredentialSet::default(), vec![credential("a", "ta")]);
+        let other = |change: fn(&mut Credential)| {
+            let mut other = credential("a", "ta");
+            change(&mut other);
+            other
+        };
+        for (what, is_same, after) in [
+            ("nothing", true, credential("a", "ta")),
+            (
+                "what it is granted",
+                true,
+                other(|a| a.grants = vec!["s__*".to_owned()]),
+            ),
+            ("token", false, credential("a", "tb")),
+            ("role", false, other(|a| a.role = Role::Operator)),
+            ("tenant", false, other(|a| a.tenant = Some("t".to_owned()))),
+            (
+                "context",
+                false,
+                other(|a| a.context = Some("c".to_owned())),
+            ),
+        ] {
+            let before = callers.prepare(&before, vec![credential("a", "ta")]);
+            let held = before.identify("ta").unwrap();
+            let after = callers.prepare(&before, vec![after]);
+            assert!(held.is_active(), "{what}: nothing is in force yet");
+            callers.retire(&before, &after);
+            assert_eq!(held.is_active(), is_same, "{what}");
+            assert!(after.of_id("a").unwrap().is_active(), "{what}");
+            assert_eq!(after.current(&held).is_none(), what == "token", "{what}");
         }
     }
 }

@@ -4,7 +4,7 @@
 //! `gateway` does not pass on, and doors may not link this crate: tidy rule `direction`, by the table in
 //! `crates/xtask/src/tidy/links.rs`.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, atomic::AtomicBool};
 
 use provenance::Conversation;
 use tokio::sync::Semaphore;
@@ -114,6 +114,7 @@ impl ForGate for Caller {
             shared: Arc::clone(&self.0.shared),
             signed: None,
             owner: None,
+            replaced: AtomicBool::new(false),
         }))
     }
 }

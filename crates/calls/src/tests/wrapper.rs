@@ -153,7 +153,7 @@ fn a_revoked_credential_is_inactive_in_hands_that_hold_it_already() {
     let after = callers.prepare(&before, vec![credential("b", digest("tb"))]);
     assert!(a.is_active(), "nothing has changed yet");
     assert!(after.current(&a).is_none() && after.current(&b).is_some());
-    before.retire(&after);
+    callers.retire(&before, &after);
     assert!(!a.is_active() && after.identify("ta").is_none());
     let again = after.identify("tb").unwrap();
     assert!(again.is_active());
