@@ -160,6 +160,7 @@ async fn attempt(
     let settled = consent::consent(case, opened, &received, way, decided, decide, wires).await?;
     let Settled {
         now,
+        request,
         permit,
         charge,
         mut slots,
@@ -168,6 +169,7 @@ async fn attempt(
     } = settled;
     let case = Case {
         now: &now,
+        request: request.as_ref().unwrap_or(case.request),
         begun,
         is_approved,
         ..case
@@ -233,14 +235,26 @@ pub(crate) struct Decided {
 
 /// What Consent leaves: a permit that needs nobody's word any more.
 struct Settled {
-    /// The configuration that permitted it.
+    /// The configuration that permitted it, and the call as that one has it where it is another than the call began with.
     now: Arc<InForce>,
+    request: Option<CallRequest>,
     permit: Permit<Load>,
     charge: Option<Charge>,
     slots: Slots,
     /// From when its time runs, and whether a person approved it.
     begun: Instant,
     is_approved: bool,
+}
+
+impl Settled {
+    /// The call as it goes on.
+    fn case<'a>(&'a self, case: Case<'a>) -> Case<'a> {
+        Case {
+            now: &self.now,
+            request: self.request.as_ref().unwrap_or(case.request),
+            ..case
+        }
+    }
 }
 
 /// How a server answered, with the evidence that the session's durable label includes it: a result, an error, or that there was none.

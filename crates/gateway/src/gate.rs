@@ -504,6 +504,11 @@ impl Gate {
         self.0.hub.pins()
     }
 
+    /// Reads the approved definitions again and holds calls to them from now on.
+    pub fn reload_pins(&self) -> Result<(), String> {
+        self.0.hub.reload_pins()
+    }
+
     /// Takes secrets out of a line, for a log; `None` if there are none in it.
     #[must_use]
     pub fn without_secrets(&self, text: &str) -> Option<String> {

@@ -98,6 +98,7 @@ async fn settle(
     let settled = match judged {
         Judged::Permitted(permit) => Settled {
             now: Arc::clone(case.now),
+            request: None,
             permit,
             charge: None,
             slots,
@@ -122,13 +123,7 @@ async fn settle(
             opened.facts.approval = approval.id.clone().into();
             wait(case, &approval, wires).await?;
             let settled = spend(case, received, decide).await?;
-            record::renewed(
-                Case {
-                    now: &settled.now,
-                    ..case
-                },
-                opened,
-            );
+            record::renewed(settled.case(case), opened);
             settled
         }
     };
@@ -443,6 +438,7 @@ async fn spend(case: Case<'_>, received: &Received<'_>, decide: Decide) -> Resul
     let permit = asked.approved(&spent.digest)?;
     Ok(Settled {
         now: Arc::clone(&under.now),
+        request: under.request.or(renewed.request),
         permit,
         charge: None,
         slots,
@@ -462,6 +458,7 @@ async fn confirm(
     received: &Received<'_>,
     settled: Settled,
 ) -> Result<Settled, Stop> {
+    let case = settled.case(case);
     let target = &settled.permit.load().target;
     let Some(server) = target.server().filter(|_| target.definition.is_some()) else {
         return Ok(settled);
@@ -487,6 +484,7 @@ async fn confirm(
     let live = Under::now(case)?;
     let looking = Case {
         now: &live.now,
+        request: live.request.as_ref().unwrap_or(case.request),
         ..case
     };
     let (_, now) = resolve::target(looking, received).await?;

@@ -172,7 +172,7 @@ impl Inner {
             .set_largest(terms.ceiling.result_bytes, terms.door.max_body_bytes);
         self.callers
             .allow_anonymous(!terms.door.requires_credential);
-        before.credentials.retire(&now.credentials);
+        self.callers.retire(&before.credentials, &now.credentials);
         self.callers.keep_vouched(|id| now.providers.vouch_for(id));
         self.signed.refresh((&self.callers, &now.credentials));
     }

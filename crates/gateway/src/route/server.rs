@@ -27,6 +27,17 @@ use exchange::{Exchange, last_word};
 
 /// The worker keeps the time; this much later the gate stops waiting for the worker.
 const GRACE: Duration = Duration::from_secs(2);
+/// The worker knows servers by their ids, so what was permitted for one must not go to another that a reload put in its place.
+fn still_there(gate: &Inner, upstream: &Arc<Upstream>) -> Result<(), Stop> {
+    let live = gate.hub.upstream(&upstream.spec().id);
+    if live.is_some_and(|live| Arc::ptr_eq(&live, upstream)) {
+        return Ok(());
+    }
+    Err(unavailable(
+        "the server was replaced while the call was on its way; nothing was sent",
+    ))
+}
+
 /// How long a call to a server that is reconnecting waits for it.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -47,6 +58,7 @@ pub(super) async fn carry(order: Order, side: CallerSide<'_>) -> Result<Carried,
         .ok_or_else(|| unavailable("no server has this tool, or it was removed"))?;
     let patience = CONNECT_PATIENCE.min(left(case, budget.time)?);
     let link = connected(gate, upstream, patience).await?;
+    still_there(gate, upstream)?;
     if matches!(request.action, Action::Subscribe | Action::Unsubscribe) {
         let raw = subscribe(request, &target, upstream, &link).await;
         let raw = raw.unwrap_or_else(Raw::Stopped);
@@ -55,16 +67,7 @@ pub(super) async fn carry(order: Order, side: CallerSide<'_>) -> Result<Carried,
     listen_for_logs(request, &target, upstream, &link).await;
     let time = left(case, budget.time)?;
     let about = about(case, &target, time)?;
-    // The worker knows servers by their ids.
-    let is_replaced = gate
-        .hub
-        .upstream(&target.spec.id)
-        .is_none_or(|live| !Arc::ptr_eq(&live, upstream));
-    if is_replaced {
-        return Err(unavailable(
-            "the server was replaced while the call was on its way; nothing was sent",
-        ));
-    }
+    still_there(gate, upstream)?;
     let (id, words) = link.forward(about, order.bytes(), request.caller.room());
     drop(order);
     let mut exchange = Exchange::new(side, &target, &label, &link, id);

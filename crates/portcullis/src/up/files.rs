@@ -189,7 +189,7 @@ impl Files {
         if get(&self.applied.contents) != contents(&self.home, &self.resolved()) {
             return reload_and_log(gate);
         }
-        if let Err(error) = gate.pins().reload() {
+        if let Err(error) = gate.reload_pins() {
             tracing::error!(
                 "{} is not read, nothing changed: {error}",
                 self.home.lock_file().display()

@@ -297,6 +297,13 @@ impl Hub {
         }
     }
 
+    /// Reads what was approved again, and holds to it at once.
+    pub fn reload_pins(&self) -> Result<(), String> {
+        self.pins.reload()?;
+        self.rebuild();
+        Ok(())
+    }
+
     pub fn rebuild(&self) {
         // One at a time, so that an older view cannot replace a newer one.
         let _turn = lock(&self.rebuilding);

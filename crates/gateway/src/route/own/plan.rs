@@ -29,7 +29,7 @@ pub(crate) fn is_plan(target: &Target) -> bool {
 /// The plan that a call declares, with the names of tools as its caller is shown them.
 pub(crate) fn read(case: Case<'_>, sent: Json<'_>) -> Result<Plan, PlanError> {
     let caller = &case.request.caller;
-    let catalog = case.gate.hub.catalog();
+    let catalog = case.now.catalog();
     let names = Names {
         mount: None,
         view: caller.view(),
