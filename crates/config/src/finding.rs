@@ -297,28 +297,8 @@ pub fn nearest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Op
         .map(|(_, candidate)| candidate)
 }
 
-/// Edits (insert, remove, replace, swap of neighbours) that turn one word into the other.
+/// Edits (insert, remove, replace, swap of neighbours) that turn one word into the other, as far as words of a reasonable length go.
 fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) =
-        (a.chars().take(64).collect(), b.chars().take(64).collect());
-    let mut before: Vec<usize> = Vec::new();
-    let mut previous: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut current = vec![i + 1];
-        for (j, y) in b.iter().enumerate() {
-            let at =
-                |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX / 2);
-            let substitute = at(&previous, j) + usize::from(x != y);
-            let mut best = substitute
-                .min(at(&previous, j + 1) + 1)
-                .min(at(&current, j) + 1);
-            let swapped = i > 0 && j > 0 && a.get(i - 1) == Some(y) && b.get(j - 1) == Some(x);
-            if swapped {
-                best = best.min(at(&before, j - 1) + 1);
-            }
-            current.push(best);
-        }
-        before = std::mem::replace(&mut previous, current);
-    }
-    previous.last().copied().unwrap_or_default()
+    let short = |text: &str| text.chars().take(64).collect::<String>();
+    strsim::osa_distance(&short(a), &short(b))
 }

@@ -10,7 +10,7 @@ use super::{
 const HEAD: &str = "\
 # Configuration
 
-<!-- Drawn from crates/config/src/keys.rs by `UPDATE_GENERATED=1 cargo test -p portcullis generated`. -->
+<!-- Drawn from crates/config/src/keys.rs by `cargo xtask codegen`. -->
 
 One file, `portcullis.yaml`, in YAML; the parts of YAML that surprise people are left out: anchors, aliases, merge keys, custom tags and repeated keys are
 refused, a file has at most 1 MiB and 32 levels. `portcullis config path` says where it is, `portcullis config check` names every

@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use config::Resolved;
 use gateway::{Courier, Gate};
+use home::Home;
 use sinks::{Outside, Parcel, Receipt, Sending, Sinks, Source, Spec};
 
-use crate::{home::Home, wiring};
+use crate::wiring;
 
 /// How long sinks may take to deliver the rest when the gate stops.
 const LAST_DELIVERIES: Duration = Duration::from_secs(3);

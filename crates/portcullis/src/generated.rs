@@ -1,22 +1,6 @@
-//! Files in the repository that are drawn from the code: compared by tests, rewritten when asked.
+//! Pages and documents that are drawn from the code are current.
 
-use std::{fs, path::Path};
-
-/// Panics when the file at `path` (from the top of the repository) is not `text`. With `UPDATE_GENERATED` set it is written instead.
-pub(crate) fn check(path: &str, text: &str) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .join(path);
-    if std::env::var_os("UPDATE_GENERATED").is_some() {
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(&file, text).unwrap();
-    }
-    let found = fs::read_to_string(&file).unwrap_or_default();
-    assert!(
-        found == text,
-        "{path} is stale; run: UPDATE_GENERATED=1 cargo test -p portcullis generated"
-    );
-}
+use testkit::generated::check;
 
 #[test]
 fn generated_files_of_the_configuration_are_current() {

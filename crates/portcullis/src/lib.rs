@@ -1,30 +1,15 @@
-//! The program: command line, configuration, and what wires the crates together.
+//! The program: the gate as a process, and what wires the crates together.
 
-mod accounts;
-mod chosen_credential;
-pub mod cli;
+mod demo;
 pub mod demo_server;
 mod exports;
-mod from_files;
 #[cfg(test)]
 mod generated;
-mod holding;
-pub mod home;
 mod log;
-pub mod offline;
-mod online;
-mod out_file;
-pub mod private_file;
 mod providers;
-mod replay_file;
-mod report;
-mod signing;
-pub mod snippets;
-pub mod tokens;
 #[cfg(test)]
 mod tools_page;
 mod up;
-mod verbs;
 mod wiring;
 
 use std::{
@@ -33,12 +18,12 @@ use std::{
 };
 
 use clap::Parser as _;
-
-use cli::{
-    Cli, Exit, Style, Verb,
-    terminal::{Out, Sheet, harmless},
+use commands::{Cli, Program, Verb, args};
+use home::Home;
+use terminal::{
+    Exit, Screen, Style, Trouble,
+    sheet::{Out, Sheet, harmless},
 };
-use offline::{Screen, Trouble};
 
 /// Reads the command line, carries out its verb, and says what went wrong.
 #[must_use]
@@ -124,13 +109,47 @@ fn misread(error: &clap::Error) -> ExitCode {
 fn run(cli: &Cli, out: &mut dyn Sheet) -> Result<Exit, Trouble> {
     // A demo server runs with a cleared environment, so it cannot know a home, and needs none.
     let home = match &cli.verb {
-        Verb::DemoServer(_) | Verb::Completions(_) => home::Home::at(".".as_ref()),
-        _ => home::Home::find(cli.home.as_deref())?,
+        Verb::DemoServer(_) | Verb::Completions(_) => Home::at(".".as_ref()),
+        _ => Home::find(cli.home.as_deref()).map_err(Trouble::failed)?,
     };
     let mut screen = Screen {
         out,
         style: Style::of_stdout(cli.color),
         json: cli.json,
     };
-    verbs::run(cli, &home, &mut screen)
+    commands::run(cli, &home, &mut screen, &Itself)
+}
+
+/// This program, as the command line asks for it.
+struct Itself;
+
+impl Program for Itself {
+    fn up(
+        &self,
+        cli: &Cli,
+        args: &args::Up,
+        home: &Home,
+        screen: &mut Screen<'_>,
+    ) -> Result<Exit, Trouble> {
+        log::to_stderr(cli.color);
+        up::run(args, home, screen)
+    }
+
+    fn demo(
+        &self,
+        args: &args::Demo,
+        home: &Home,
+        screen: &mut Screen<'_>,
+    ) -> Result<Exit, Trouble> {
+        demo::run(args, home, screen)
+    }
+
+    fn demo_server(&self, name: args::DemoName, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
+        let demo = match name {
+            args::DemoName::Notes => demo_server::Demo::Notes,
+            args::DemoName::Web => demo_server::Demo::Web,
+        };
+        demo_server::serve(demo, io::stdin().lock(), &mut *screen.out)?;
+        Ok(Exit::Done)
+    }
 }

@@ -14,7 +14,10 @@ use gateway::Gate;
 use shape::secrets::{Held, redact_text};
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::cli::{args::ColorChoice, style::wants_color, terminal::harmless};
+use terminal::{
+    sheet::harmless,
+    style::{ColorChoice, wants_color},
+};
 
 /// Knows which secrets it holds. Without one, only those of well-known shapes are found.
 static GATE: RwLock<Option<Gate>> = RwLock::new(None);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gateway::{PROOF_WINDOW, settings::Proofs};
 use identity::Bounds;
 
-use crate::{home::Home, replay_file::ReplayFile};
+use home::{Home, replay_file::ReplayFile};
 
 /// The proofs that were spent, of earlier runs too.
 pub(crate) fn proofs(home: &Home, boot: &str, now_ms: u64) -> Result<Proofs, String> {

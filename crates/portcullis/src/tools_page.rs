@@ -7,7 +7,7 @@ use wire::builtin::{self, Family, Field, Kind, Tool};
 const HEAD: &str = "\
 # Built-in tools
 
-<!-- Drawn from crates/wire/src/builtin.rs by `UPDATE_GENERATED=1 cargo test -p portcullis generated`. -->
+<!-- Drawn from crates/wire/src/builtin.rs by `cargo xtask codegen`. -->
 
 Tools that Portcullis knows by name, whoever serves them. A server that declares the name, or its family, among its `capabilities` is called
 for it. Where none does and nothing in the gate executes the tool, a call that passes every check is refused with `ToolNotServed`.
@@ -79,5 +79,5 @@ fn generated_tools_are_current() {
             tool.name
         );
     }
-    crate::generated::check("docs/integrate/tools.md", &page);
+    testkit::generated::check("docs/integrate/tools.md", &page);
 }

@@ -8,8 +8,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use commands::{args, files as home_files, verbs::servers::edit};
 use gateway::{Gate, Program};
+use home::{Home, holding, private_file, signing, tokens};
 use state::State;
+use terminal::{Exit, Screen, Trouble};
 use tokio::{
     net::{TcpListener, UnixListener},
     signal::unix::{Signal, SignalKind, signal},
@@ -17,21 +20,12 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::{
-    cli::{Exit, args},
-    exports::Exports,
-    holding,
-    home::Home,
-    log,
-    offline::{self, Screen, Trouble},
-    private_file, providers, signing, tokens, wiring,
-};
+use crate::{exports::Exports, log, providers, wiring};
+use files::Files;
 
 mod files;
 mod fixed;
 pub(crate) mod retention;
-
-use files::Files;
 
 /// How often, and how long apart, a new gate looks for its worker to say how it is confined.
 const WORKER_LOOKS: usize = 40;
@@ -53,7 +47,7 @@ struct Prepared {
 
 pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let (mut prepared, files, looks) = prepare(up, home)?;
-    let _home_is_ours = holding::GateLock::take(home)?;
+    let _home_is_ours = holding::GateLock::take(home).map_err(|taken| Trouble::because(&taken))?;
     // Stdio servers run as the same user; they must not be able to read this process.
     if let Err(error) = sandbox::jail::hide_memory() {
         tracing::warn!(%error, "servers of `command` entries could read the gate's memory");
@@ -62,7 +56,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
     if let Err(error) = sandbox::become_subreaper() {
         tracing::warn!(%error, "daemons that stdio servers leave behind cannot be found");
     }
-    let ledger = holding::open_ledger(home).map_err(Trouble::from)?;
+    let ledger = holding::open_ledger(home).map_err(|taken| Trouble::because(&taken))?;
     if let Some(unsigned) = ledger.unsigned() {
         tracing::warn!("{unsigned}");
         prepared.unsigned = Some(unsigned.to_owned());
@@ -133,10 +127,10 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
 fn prepare(up: &args::Up, home: &Home) -> Result<(Prepared, Arc<Files>, files::Looks), Trouble> {
     if home.config_file().exists() {
         // A bad file is refused before anything is made beside it.
-        offline::load_whole(&home.config_file())?;
+        home_files::load_whole(&home.config_file())?;
     }
-    home.prepare()?;
-    let is_new = offline::first_config(home)?;
+    home.prepare().map_err(Trouble::failed)?;
+    let is_new = edit::first_config(home)?;
     let client = tokens::prepare_first(home, SystemTime::now(), &mut tokens::system_random)
         .map_err(Trouble::failed)?;
     signing::prepare(home).map_err(Trouble::failed)?;

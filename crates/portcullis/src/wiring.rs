@@ -17,15 +17,10 @@ use secrets::Resolver;
 use state::State;
 use vocab::Redacted;
 
-use crate::{
-    accounts,
-    home::Home,
-    private_file,
+use home::{
+    Home, accounts, private_file,
     tokens::{self, Tokens},
 };
-
-/// The worker lies beside this program; nothing else is ever run in its place.
-const WORKER: &str = "portcullis-worker";
 
 /// What a gate is made of besides the files of its home.
 pub(crate) struct Parts {
@@ -92,7 +87,7 @@ fn jails(home: &Home) -> Result<Jails, String> {
     let user = std::env::var_os("HOME").map(PathBuf::from);
     let gate = [&home.config, &home.state, &home.ledger, &home.run].map(Clone::clone);
     Ok(Jails {
-        program: worker_program()?,
+        program: home::worker::program()?,
         homes: home.jails(),
         protected: sandbox::jailer::Protected::new(user.as_deref(), &gate),
         certificates: CERTIFICATES
@@ -102,26 +97,12 @@ fn jails(home: &Home) -> Result<Jails, String> {
     })
 }
 
-/// Beside this program.
-pub(crate) fn worker_program() -> Result<PathBuf, String> {
-    let own = std::env::current_exe()
-        .map_err(|error| format!("cannot find this program's own file: {error}"))?;
-    let program = own.with_file_name(WORKER);
-    if program.is_file() {
-        return Ok(program);
-    }
-    Err(format!(
-        "{} is missing; build it with `cargo build --release` or install both programs",
-        program.display()
-    ))
-}
-
 fn worker_of(
     role: &str,
     total_bytes: usize,
     resolved: &Resolved,
 ) -> Result<WorkerSettings, String> {
-    let program = worker_program()?;
+    let program = home::worker::program()?;
     let mut args = vec![
         "--role".to_owned(),
         role.to_owned(),

@@ -5,6 +5,7 @@
 
 mod caller_names;
 mod lineage;
+pub mod page;
 mod query;
 mod report;
 

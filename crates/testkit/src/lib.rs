@@ -13,11 +13,13 @@
 //! | [`provider`] | an identity provider: good tokens, every kind of bad one, keys that rotate | access tokens and proofs of possession |
 //! | [`reference_client`] | a client on the official SDK, for the conformance suite | the suite asks for a client |
 //! | [`model`] | what the checks must decide, in plain functions that share no code with `policy` | a decision is compared with a second opinion |
+//! | [`generated`] | files of the repository that are drawn from the code | a page must be current |
 //! | [`procfs`] | what the kernel says about processes | a bound on a process is measured |
 
 pub mod client;
 pub mod everything;
 pub mod gate;
+pub mod generated;
 pub mod hostile;
 pub mod model;
 pub mod procfs;

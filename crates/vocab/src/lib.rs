@@ -13,6 +13,7 @@ mod name;
 mod record_columns;
 mod redacted;
 mod stage;
+mod text;
 mod violation;
 
 pub use backoff::Backoff;
@@ -20,11 +21,10 @@ pub use effect::{Effect, UnknownEffect};
 pub use fault::{ErrorCode, Fault, FaultKind, Stop};
 pub use label::{Integrity, Label, Mark};
 pub use level::{Level, UnknownLevel};
-pub use name::{
-    NameError, ServerId, ToolName, View, is_caller_name, is_hidden, skeleton, split_double,
-};
+pub use name::{NameError, ServerId, ToolName, View, is_caller_name, skeleton, split_double};
 pub use redacted::Redacted;
 pub use stage::Stage;
+pub use text::{is_hidden, tame};
 pub use violation::{Kind, Rule, Violation};
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 
 use std::{fmt, sync::Arc};
 
+use crate::is_hidden;
+
 /// Words that name something of ours, so no server may take them.
 const RESERVED: [&str; 7] = [
     ServerId::BUILT_IN,
@@ -166,13 +168,6 @@ impl View {
             Self::Raw => name.to_owned(),
         }
     }
-}
-
-/// Direction marks, zero-width characters and tags: there, and not to be seen.
-#[must_use]
-pub const fn is_hidden(c: char) -> bool {
-    matches!(c,
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Whether a credential, a user, a department or an agent can be called this: one line of at most 64 characters, words parted by single

@@ -8,15 +8,18 @@ use std::{
 };
 
 use api::{Kind, Problem};
+use commands::{files, verbs::servers};
 use config::{Resolved, Retention, edit, named_files};
 use gateway::{
     Edit, Gate, Program, Reading,
     settings::{Configuration, Seal},
 };
+use home::{Home, answers, signing};
 use sha2::{Digest as _, Sha256};
+use terminal::Trouble;
 
 use super::fixed::Fixed;
-use crate::{exports::Exports, from_files, home::Home, offline, signing, wiring};
+use crate::{exports::Exports, wiring};
 
 /// How often the files are looked at for changes.
 const PERIOD: Duration = Duration::from_millis(500);
@@ -78,7 +81,7 @@ impl Applied {
 
     /// The first record that a sink still needs.
     pub(super) fn read_from(&self, home: &Home) -> Option<u64> {
-        super::retention::read_from(home, &get(&self.resolved).sinks)
+        home::retention::read_from(home, &get(&self.resolved).sinks)
     }
 
     /// What the program does once a configuration is in force.
@@ -117,16 +120,13 @@ impl Applied {
 impl Files {
     /// Reads the configuration. What the files are is noted first, so that a change is noticed however soon it comes after.
     /// `has_own_address`: the command line says where the door is.
-    pub(super) fn first(
-        home: &Home,
-        has_own_address: bool,
-    ) -> Result<(Arc<Self>, Looks), offline::Trouble> {
+    pub(super) fn first(home: &Home, has_own_address: bool) -> Result<(Arc<Self>, Looks), Trouble> {
         let file = home.config_file();
         // Only to learn where the policies are.
-        let early = offline::load(&file)?.1;
+        let early = files::load(&file)?.1;
         let looks = looks(home, &early);
         let contents = contents(home, &early);
-        let resolved = Arc::new(offline::load(&file)?.1);
+        let resolved = Arc::new(files::load(&file)?.1);
         let files = Self {
             home: home.clone(),
             fixed: Fixed::of(&resolved, has_own_address),
@@ -229,23 +229,23 @@ impl Program for Files {
         let recorded = || Ok(());
         let home = &self.home;
         let edited = match edit {
-            Edit::Classify { id, level } => offline::change(
+            Edit::Classify { id, level } => servers::edit::change(
                 home,
                 |text| edit::set_classification(text, id.as_str(), *level),
                 recorded,
             ),
-            Edit::Block { id, reason } => offline::change(
+            Edit::Block { id, reason } => servers::edit::change(
                 home,
                 |text| edit::set_blocked(text, id.as_str(), Some(reason)),
                 recorded,
             ),
-            Edit::Unblock { id } => offline::change(
+            Edit::Unblock { id } => servers::edit::change(
                 home,
                 |text| edit::set_blocked(text, id.as_str(), None),
                 recorded,
             ),
         };
-        let failed = |trouble: offline::Trouble| ("changing `portcullis.yaml`", trouble.message);
+        let failed = |trouble: Trouble| ("changing `portcullis.yaml`", trouble.message);
         edited
             .map(drop)
             .map_err(|trouble| unchanged(failed(trouble)))
@@ -257,7 +257,7 @@ impl Program for Files {
         name: &str,
         input: &[u8],
     ) -> Result<Vec<u8>, Problem> {
-        from_files::answer(&self.home, operation, name, input)
+        answers::answer(&self.home, operation, name, input)
     }
 
     fn sinks(&self) -> Vec<api::Sink> {

@@ -85,10 +85,25 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "home",
+        &[
+            "api", "audit", "config", "gateway", "identity", "policy", "reports", "secrets",
+            "shape", "sinks", "state", "vocab", "wire",
+        ],
+    ),
+    ("terminal", &["api", "vocab"]),
+    (
+        "commands",
+        &[
+            "api", "audit", "config", "gateway", "home", "identity", "policy", "reports",
+            "sandbox", "secrets", "server", "shape", "sinks", "terminal", "vocab", "wire",
+        ],
+    ),
+    (
         "portcullis",
         &[
-            "api", "audit", "config", "flow", "gateway", "identity", "policy", "reports",
-            "sandbox", "secrets", "server", "shape", "sinks", "state", "vocab", "wire",
+            "api", "audit", "commands", "config", "gateway", "home", "identity", "reports",
+            "sandbox", "secrets", "server", "shape", "sinks", "state", "terminal", "vocab", "wire",
         ],
     ),
     ("testkit", &["identity", "shape", "wire"]),
@@ -211,7 +226,7 @@ const FENCES: &[Fence] = &[
     Fence {
         package: "clap*",
         features: &[],
-        owners: &["portcullis"],
+        owners: &["portcullis", "commands", "terminal"],
     },
     Fence {
         package: "saphyr*",
@@ -245,6 +260,9 @@ const NOT_IN_WORKER: &[&str] = &[
     "flow",
     "provenance",
     "identity",
+    "home",
+    "terminal",
+    "commands",
     "portcullis",
     "cedar*",
     "sqlx*",

@@ -46,7 +46,10 @@ const IMPURE_PACKAGES: [&str; 9] = [
 /// Crates that are never shipped.
 const DEVELOPMENT: [&str; 4] = ["testkit", "bench", "fuzzing", "xtask"];
 
-/// Files outside `portcullis` that may read the wall clock or draw randomness, each with its reason.
+/// The program: it reads argv, the environment and the clock, and passes them down.
+const PROGRAM: [&str; 4] = ["portcullis", "commands", "home", "terminal"];
+
+/// Files outside the program that may read the wall clock or draw randomness, each with its reason.
 const CLOCK_FILES: &[(&str, &str)] = &[
     (
         "crates/audit/src/clock.rs",
@@ -72,11 +75,11 @@ const CLOCK_FILES: &[(&str, &str)] = &[
 
 /// Files outside `sandbox` that may start a process, each with its reason.
 const SPAWN_FILES: &[(&str, &str)] = &[(
-    "crates/portcullis/src/online/seal.rs",
+    "crates/commands/src/verbs/seal.rs",
     "starts the user's own program, as the user's shell would",
 )];
 
-/// Files outside `portcullis` that may read argv or the environment.
+/// Files outside the program that may read argv or the environment.
 const ENVIRONMENT_FILES: &[(&str, &str)] = &[
     (
         "crates/worker/src/process.rs",
@@ -137,7 +140,7 @@ pub(crate) fn pure_crates(tree: &Tree) -> Vec<Finding> {
 
 pub(crate) fn clock_and_randomness(tree: &Tree) -> Vec<Finding> {
     let allowed = |name: &str, path: &str| {
-        name == "portcullis" || CLOCK_FILES.iter().any(|(file, _)| *file == path)
+        PROGRAM.contains(&name) || CLOCK_FILES.iter().any(|(file, _)| *file == path)
     };
     words(
         tree,
@@ -162,7 +165,7 @@ pub(crate) fn spawn(tree: &Tree) -> Vec<Finding> {
 
 pub(crate) fn environment(tree: &Tree) -> Vec<Finding> {
     let allowed = |name: &str, path: &str| {
-        name == "portcullis" || ENVIRONMENT_FILES.iter().any(|(file, _)| *file == path)
+        PROGRAM.contains(&name) || ENVIRONMENT_FILES.iter().any(|(file, _)| *file == path)
     };
     let reads = [
         "env::var",
