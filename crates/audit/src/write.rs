@@ -129,6 +129,10 @@ impl Writer {
         let mut may_look = true;
         loop {
             if state.failures != failures {
+                // What was written before the one failure since then is recorded, whoever failed afterwards.
+                if state.failures == failures + 1 && seq < state.written_before_failure {
+                    return Ok(());
+                }
                 let reason = state.broken.clone();
                 let reason =
                     reason.unwrap_or_else(|| "it failed while this record was waiting".into());
@@ -237,14 +241,7 @@ impl Writer {
             segment.file.sync()?;
             *segment = new_segment(&*self.disk, &self.dir, first_seq)?;
         }
-        if let Err(error) = append_all(&*segment.file, batch) {
-            // Nobody was told that any of it is recorded, so whole records at its beginning must not stay either: changes that were
-            // written together were made together or not at all. Where the cut fails, reading the tail again deals with the rest.
-            let _cut = segment.file.truncate(segment.size);
-            return Err(error);
-        }
-        segment.size += batch.len() as u64;
-        Ok(())
+        append_or_cut(segment, batch)
     }
 
     /// [`Writer::fail`] by a caller who does not hold the lock.
@@ -272,6 +269,7 @@ impl Writer {
         let suspect = state.segment.first_seq;
         state.suspect_from(suspect);
         state.failures += 1;
+        state.written_before_failure = written;
         state.unrecorded += std::mem::take(&mut state.pending_answers);
         state.pending.clear();
         state.leaves.clear();
@@ -288,9 +286,8 @@ impl Writer {
             state.chain(&fields);
         }
         let batch = std::mem::take(&mut state.pending);
-        append_all(&*state.segment.file, &batch)?;
+        append_or_cut(&mut state.segment, &batch)?;
         state.segment.file.sync()?;
-        state.segment.size += batch.len() as u64;
         let (count, next_seq, head) = (state.leaves.len(), state.next_seq, state.head);
         state.acknowledge(count, next_seq, head);
         self.set_written(next_seq);
@@ -311,6 +308,18 @@ pub(crate) fn new_segment(disk: &dyn Disk, dir: &Path, first_seq: u64) -> io::Re
         size: 0,
         file,
     })
+}
+
+/// Appends the whole batch, or leaves the segment as it was. Nobody is told that any of a batch is recorded that failed, so whole records
+/// at its beginning must not stay either: changes that were written together were made together or not at all. Where the cut fails too,
+/// and after a power cut, reading the tail again finds records that nobody was told of.
+fn append_or_cut(segment: &mut Segment, batch: &[u8]) -> io::Result<()> {
+    if let Err(error) = append_all(&*segment.file, batch) {
+        let _cut = segment.file.truncate(segment.size);
+        return Err(error);
+    }
+    segment.size += batch.len() as u64;
+    Ok(())
 }
 
 pub(crate) fn append_all(file: &dyn SegmentFile, mut bytes: &[u8]) -> io::Result<()> {

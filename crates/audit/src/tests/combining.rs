@@ -46,7 +46,7 @@ fn many_threads_make_one_chain() {
     assert!(report.segments > 5);
 }
 
-/// Threads keep calling while the disk comes and goes: what was acknowledged is in the ledger, whatever else happened.
+/// Threads keep calling while the disk comes and goes: what was acknowledged is in the ledger, and what was refused is not.
 #[test]
 fn acknowledged_means_written_while_the_disk_comes_and_goes() {
     let dir = tempfile::tempdir().unwrap();
@@ -56,19 +56,22 @@ fn acknowledged_means_written_while_the_disk_comes_and_goes() {
         .map(|t| {
             let ledger = ledger.clone();
             std::thread::spawn(move || {
-                let mut acknowledged = Vec::new();
+                let (mut acknowledged, mut refused) = (Vec::new(), HashSet::new());
                 while acknowledged.len() < 500 {
-                    let detail = format!("{t}-{}", acknowledged.len());
+                    let detail = format!("{t}-{}-{}", acknowledged.len(), refused.len());
                     match ledger.record(&Draft {
                         action: "config.loaded",
                         detail: &detail,
                         ..Draft::default()
                     }) {
                         Ok(position) => acknowledged.push((position, detail)),
-                        Err(_) => std::thread::yield_now(),
+                        Err(_) => {
+                            refused.insert(detail);
+                            std::thread::yield_now();
+                        }
                     }
                 }
-                acknowledged
+                (acknowledged, refused)
             })
         })
         .collect();
@@ -84,18 +87,25 @@ fn acknowledged_means_written_while_the_disk_comes_and_goes() {
         ledger.tend().unwrap();
     }
     assert!(failures > 10, "the disk failed {failures} times");
-    let acknowledged: Vec<_> = threads
-        .into_iter()
-        .flat_map(|t| t.join().unwrap())
-        .collect();
+    let (acknowledged, refused): (Vec<_>, Vec<_>) =
+        threads.into_iter().map(|t| t.join().unwrap()).unzip();
     let report = verify(dir.path()).unwrap();
     assert!(report.is_clean(), "{:?}", report.finding);
     let records = all(dir.path());
-    for (position, detail) in acknowledged {
+    for (position, detail) in acknowledged.into_iter().flatten() {
         let record = &records[position.seq as usize];
         assert_eq!(
             (&record.detail, &record.hash),
             (&detail, &position.hash.to_string())
         );
     }
+    let refused: HashSet<_> = refused.into_iter().flatten().collect();
+    assert!(
+        !refused.is_empty(),
+        "somebody was refused while the disk was full"
+    );
+    let there = records
+        .iter()
+        .find(|record| refused.contains(&record.detail));
+    assert!(there.is_none(), "refused and there: {there:?}");
 }

@@ -33,6 +33,8 @@ pub(crate) struct State {
     pub(crate) suspect: Option<u64>,
     /// Counts failures: a caller that waited across one must not mistake a later record for its own.
     pub(super) failures: u64,
+    /// Every record below this was written when it last failed.
+    pub(super) written_before_failure: u64,
     /// Intents that this process may still conclude: `seq` → call.
     pub(crate) live: HashMap<u64, Box<str>>,
     /// Answers without an intent among the pending records.
@@ -65,6 +67,7 @@ impl State {
             broken: None,
             suspect: None,
             failures: 0,
+            written_before_failure: 0,
             live: HashMap::new(),
             pending_answers: 0,
             unrecorded: 0,
