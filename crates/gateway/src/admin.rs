@@ -196,8 +196,11 @@ impl Admin {
         found.ok_or_else(|| Problem::no_server(id.as_str()))
     }
 
-    /// Reads the configuration again; a bad one changes nothing. Returns what was applied.
-    pub fn reload(&self) -> Result<String, Problem> {
-        self.gate.reload()
+    /// Reads the configuration again; a bad one changes nothing. Returns what was applied. Files are read aside: others' calls go on
+    /// meanwhile.
+    pub async fn reload(&self) -> Result<String, Problem> {
+        let gate = self.gate.clone();
+        let applied = tokio::task::spawn_blocking(move || gate.reload());
+        applied.await.map_err(Problem::broken)?
     }
 }

@@ -402,7 +402,7 @@ impl Signals {
             tokio::select! {
                 _ = self.terminate.recv() => return Told::Terminate,
                 _ = self.interrupt.recv() => return Told::Interrupt,
-                _ = self.hangup.recv() => files::reload_and_log(gate),
+                _ = self.hangup.recv() => files::reload_and_log(gate).await,
             }
         }
     }

@@ -149,7 +149,7 @@ pub(crate) async fn perform(
             admin.retry(&server(&name)?)?;
             done("trying again".to_owned())
         }
-        Operation::Reload => done(admin.reload()?),
+        Operation::Reload => done(admin.reload().await?),
         Operation::ClassifyServer => {
             let input: api::Classify = api::read(&given)?;
             let (level, reason) = (input.level()?, input.reason());

@@ -179,21 +179,27 @@ impl Files {
             let now = looks(&self.home, &self.resolved());
             if now == before && now != applied {
                 applied = now.clone();
-                self.changed(&gate);
+                self.changed(&gate).await;
             }
             before = now;
         }
     }
 
-    fn changed(&self, gate: &Gate) {
-        if get(&self.applied.contents) != contents(&self.home, &self.resolved()) {
-            return reload_and_log(gate);
-        }
-        if let Err(error) = gate.reload_pins() {
-            tracing::error!(
-                "{} is not read, nothing changed: {error}",
-                self.home.lock_file().display()
-            );
+    async fn changed(self: &Arc<Self>, gate: &Gate) {
+        let (files, pins) = (Arc::clone(self), gate.clone());
+        // Files are read aside: calls go on meanwhile.
+        let is_followed = tokio::task::spawn_blocking(move || {
+            if get(&files.applied.contents) != contents(&files.home, &files.resolved()) {
+                return false;
+            }
+            if let Err(error) = pins.reload_pins() {
+                let file = files.home.lock_file();
+                tracing::error!("{} is not read, nothing changed: {error}", file.display());
+            }
+            true
+        });
+        if !is_followed.await.unwrap_or(false) {
+            reload_and_log(gate).await;
         }
     }
 }
@@ -294,8 +300,8 @@ fn contents(home: &Home, resolved: &Resolved) -> [u8; 32] {
     hash.finalize().into()
 }
 
-pub(super) fn reload_and_log(gate: &Gate) {
-    match gate.admin().reload() {
+pub(super) async fn reload_and_log(gate: &Gate) {
+    match gate.admin().reload().await {
         Ok(applied) => tracing::info!(applied, "reloaded"),
         Err(error) => tracing::error!("not reloaded, nothing changed: {error}"),
     }

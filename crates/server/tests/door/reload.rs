@@ -112,7 +112,7 @@ async fn no_call_sees_parts_of_two_configurations() {
             false => next.second(),
         })
     });
-    yard.gate.admin().reload().unwrap();
+    yard.gate.admin().reload().await.unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let callers: Vec<_> = (0..4)
         .map(|_| {
@@ -126,10 +126,10 @@ async fn no_call_sees_parts_of_two_configurations() {
         })
         .collect();
     let gate = yard.gate.clone();
-    let reloading = tokio::task::spawn_blocking(move || {
+    let reloading = tokio::spawn(async move {
         for _ in 0..RELOADS {
-            gate.admin().reload().unwrap();
-            std::thread::sleep(Duration::from_millis(2));
+            gate.admin().reload().await.unwrap();
+            tokio::time::sleep(Duration::from_millis(2)).await;
         }
     });
     reloading.await.unwrap();
@@ -273,14 +273,14 @@ async fn a_ledger_that_cannot_record_keeps_the_configuration_before() {
     let two = Two::new();
     let first = two.clone();
     yard.shelf.put(move || Ok(first.first()));
-    yard.gate.admin().reload().unwrap();
+    yard.gate.admin().reload().await.unwrap();
     assert!(is_first(&yard).await);
     let came = actions(&yard, &["config.applied"]);
     yard.shelf.put(move || Ok(two.second()));
     // Nothing of what is recorded fits, or more and more of it does.
     for bytes in [0, 1, 40, 200, 400, 700] {
         room.store(bytes, Ordering::SeqCst);
-        let problem = yard.gate.admin().reload().unwrap_err();
+        let problem = yard.gate.admin().reload().await.unwrap_err();
         assert!(
             problem
                 .sentence
@@ -296,7 +296,7 @@ async fn a_ledger_that_cannot_record_keeps_the_configuration_before() {
         assert_eq!(actions(&yard, &["config.applied"]), came, "{bytes} bytes");
         assert_eq!(yard.shelf.followed.load(Ordering::SeqCst), 1);
     }
-    yard.gate.admin().reload().unwrap();
+    yard.gate.admin().reload().await.unwrap();
     assert!(!is_first(&yard).await);
     assert_eq!(actions(&yard, &["config.applied"]), came + 1);
     let gone = ["credential.revoked", "server.removed"];
@@ -310,11 +310,11 @@ async fn a_lock_file_that_cannot_be_read_keeps_the_configuration_before() {
     let two = Two::new();
     let first = two.clone();
     yard.shelf.put(move || Ok(first.first()));
-    yard.gate.admin().reload().unwrap();
+    yard.gate.admin().reload().await.unwrap();
     yard.shelf.put(move || Ok(two.second()));
     let lock = yard.home().join("portcullis.lock");
     std::fs::write(&lock, "{ nonsense").unwrap();
-    let problem = yard.gate.admin().reload().unwrap_err();
+    let problem = yard.gate.admin().reload().await.unwrap_err();
     assert!(
         problem
             .sentence
@@ -324,6 +324,6 @@ async fn a_lock_file_that_cannot_be_read_keeps_the_configuration_before() {
     );
     assert!(is_first(&yard).await);
     std::fs::remove_file(&lock).unwrap();
-    yard.gate.admin().reload().unwrap();
+    yard.gate.admin().reload().await.unwrap();
     assert!(!is_first(&yard).await);
 }
