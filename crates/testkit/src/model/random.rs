@@ -87,8 +87,7 @@ impl Draw {
         }
     }
 
-    /// Drawn aside, so that a world is otherwise the one that its seed always gave.
-    fn accepts(mut self) -> Option<Level> {
+    fn accepts(&mut self) -> Option<Level> {
         self.once_in(4).then(|| self.level())
     }
 
@@ -101,7 +100,7 @@ impl Draw {
             } else {
                 Some(self.level())
             },
-            accepts: self.clone().accepts(),
+            accepts: self.accepts(),
             access: self.access(8),
             calls_left: self.calls_left(),
             scans_for_injection: !self.once_in(5),

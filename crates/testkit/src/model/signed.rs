@@ -103,19 +103,19 @@ fn paths<'a>(
         (is_files && key == "to") || (key != "path" && !is_content(key) && looks_like_path(text))
     };
     for (key, value) in arguments.as_object().into_iter().flatten() {
-        match value {
-            Value::String(text) if may_be_path(key, text) => found.push(components(text)),
-            Value::Array(items) if items.iter().all(Value::is_string) => {
-                let texts = items
-                    .iter()
-                    .filter_map(Value::as_str)
-                    .filter(|text| may_be_path(key, text));
-                found.extend(texts.map(components));
-            }
-            _ => {}
-        }
+        let texts = texts(value).into_iter();
+        found.extend(texts.filter(|text| may_be_path(key, text)).map(components));
     }
     found
+}
+
+/// The text, or every text of a list, however deep and whatever else stands beside it.
+fn texts(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        _ => Vec::new(),
+    }
 }
 
 fn looks_like_path(text: &str) -> bool {
