@@ -13,6 +13,7 @@ use crate::foreign::{python, script, talk, text};
 use crate::operator::{
     SOON, assert_allowed, await_definition, done, listed, post, reconfigure, shifty, told,
 };
+use crate::reload::reload;
 use crate::support::{await_state, config, eventually, gate, http, new_token, portcullis, records};
 
 const PAY: &str = "bank__pay";
@@ -69,7 +70,11 @@ impl Yard {
 
     /// A credential whose session has read what anybody could have written.
     pub(crate) async fn influenced(&self, name: &str) -> String {
-        let token = new_token(&self.gate, name, &["--user", name]).await;
+        self.influenced_for(name, name).await
+    }
+
+    async fn influenced_for(&self, name: &str, user: &str) -> String {
+        let token = new_token(&self.gate, name, &["--user", user]).await;
         let agent = Client::plain(&self.target(&token), Era::Modern)
             .await
             .unwrap();
@@ -229,6 +234,33 @@ async fn an_approved_call_is_within_the_rate_it_was_counted_against() {
         violation(&pay(&agent, "dave").answer().await.unwrap()),
         Some("RateLimitExceeded")
     );
+}
+
+/// A credential that is given to another user while its call waits: what is done then is done for the new one.
+#[tokio::test]
+async fn an_approved_call_goes_on_as_its_caller_is_now() {
+    let yard = Yard::open("").await;
+    let token = yard.influenced_for("agent", "ann").await;
+    let agent = Client::plain(&yard.target(&token), Era::Modern)
+        .await
+        .unwrap();
+    let asking = pay(&agent, "carol");
+    let waiting = yard.pending(1).await;
+    let file = yard.gate.home().join("state/tokens.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let given = text.replacen("\"ann\"", "\"ben\"", 1);
+    assert_ne!(text, given);
+    std::fs::write(&file, given).unwrap();
+    reload(&yard.gate).await;
+    done(&yard.gate, &["approvals", "approve", &id(&waiting[0])]).await;
+    let answer = asking.answer().await.unwrap();
+    assert!(!is_refused(&answer), "{answer}");
+    let records = records(&yard.gate).await;
+    let paid = records
+        .iter()
+        .find(|record| record["kind"] == "outcome" && record["server"] == "bank")
+        .unwrap_or_else(|| panic!("{records:#?}"));
+    assert_eq!(paid["user"], "ben", "{paid}");
 }
 
 /// Who decides sees all of it: every byte of the arguments, escaped, the label, where it came from, and why it was asked.

@@ -24,7 +24,7 @@ security_contexts:
     description: Runs nothing
     capabilities: [fs.read]
 builtin_dispatchers:
-  cmd: { default_timeout_secs: 20, max_timeout_ceiling_secs: 30, max_output_bytes: 4 KiB }
+  cmd: { default_timeout_secs: 20, max_timeout_ceiling_secs: 30, max_output_bytes: 4 KiB, max_concurrent_per_execution: 2 }
 ";
 
 async fn open(servers: &[(&str, String)]) -> Gate {
@@ -272,7 +272,8 @@ async fn a_command_carries_what_others_wrote_while_it_ran() {
     let call = async |tool: &str, arguments: Value| client.call(tool, arguments).await.unwrap();
     call("secret__echo", json!({"text": "x"})).await;
     let write = json!({"command": "sh", "args": ["-c", "echo laundered > note"]});
-    assert!(!call("cmd.run", write).await.is_error);
+    let wrote = call("cmd.run", write).await;
+    assert!(!wrote.is_error, "{}", wrote.answer);
     let said = gate
         .cli(&["session", "reset", "worker", "--reason", "x", "--yes"])
         .await

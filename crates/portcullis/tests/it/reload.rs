@@ -195,7 +195,7 @@ async fn a_tightened_rule_holds_at_once() {
     assert_eq!(fixture.effects().effects, 1);
 }
 
-async fn reload(gate: &Gate) {
+pub(crate) async fn reload(gate: &Gate) {
     let reply = admin_target(gate, "reload")
         .send("POST", &[], Vec::new())
         .await
