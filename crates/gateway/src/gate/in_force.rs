@@ -1,7 +1,7 @@
 //! What is in force: one configuration, with the servers it names as they are now, in one value that is replaced by one store.
 //!
 //! **Invariant: a call sees one configuration.** It takes this value when it is received and looks at nothing else until it is concluded;
-//! only a call that waited for a person is decided again, wholly, by the one in force then. Test
+//! only a call that waited, for a person or for a server's first catalog, takes the one in force then, and all of it. Test
 //! `no_call_sees_parts_of_two_configurations`.
 
 use std::sync::Arc;

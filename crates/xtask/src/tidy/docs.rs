@@ -13,6 +13,8 @@ const STAGE_CODE: &str = "crates/gateway/src/call.rs";
 const STAGE_PAGE_COLUMNS: usize = 80;
 const CATALOGUE: &str = "crates/vocab/src/violation.rs";
 const ATTACKS: &str = "docs/understand/attacks.md";
+const DECISIONS: &str = "docs/decisions/";
+const KEPT_BY: &str = "**Kept by**";
 const CHANGELOG: &str = "CHANGELOG.md";
 
 /// Directories of ours; a path that starts with one of them is meant to exist.
@@ -20,12 +22,23 @@ const OURS: [&str; 5] = ["crates/", "docs/", "fuzz/", ".ci/", "console/"];
 
 pub(crate) fn names(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
-    // A changelog and a decision record speak of what was; all other pages speak of what is.
-    let pages = tree.files.iter().filter(|(path, _)| {
-        path.ends_with(".md") && *path != CHANGELOG && !path.starts_with("docs/decisions/")
-    });
+    // A changelog speaks of what was; all other pages speak of what is.
+    let pages = tree
+        .files
+        .iter()
+        .filter(|(path, _)| path.ends_with(".md") && *path != CHANGELOG);
     for (path, text) in pages {
+        // A decision record does so where it says what keeps it.
+        let is_decision = path.starts_with(DECISIONS);
+        let mut says_what_is = !is_decision;
         for (at, line) in text.lines().enumerate() {
+            if is_decision {
+                says_what_is =
+                    line.starts_with(KEPT_BY) || (says_what_is && !line.trim().is_empty());
+            }
+            if !says_what_is {
+                continue;
+            }
             let named = code_spans(line)
                 .chain(link_targets(line))
                 .chain(bare_paths(line))
