@@ -287,7 +287,7 @@ impl Volume {
         to: &VolumePath,
         overwrite: bool,
     ) -> Labelled<Written> {
-        let (content, label) = match self.labelled(|seen| self.read_whole(access, from, seen)) {
+        let (content, label) = match self.content(access, from) {
             Labelled {
                 result: Ok(content),
                 label,
@@ -314,6 +314,26 @@ impl Volume {
         let mut written = self.write(access, to, &content, options);
         written.label.join_in(&label);
         written
+    }
+
+    /// Raises the label of a file or directory, and gives back what it is then.
+    pub fn raise(&self, access: Access<'_>, path: &VolumePath, label: &Label) -> Labelled<Label> {
+        self.labelled(|seen| {
+            self.check_ceiling(label)?;
+            let found = self.find(access, path, true, seen)?;
+            let id = match &found.last {
+                Last::Missing(_) => return Err(FileError::not_found(path)),
+                Last::Entry { stat, .. } => stat.id,
+                Last::Directory => found.parent().stat.id,
+            };
+            self.labels.raise(RowId::own(id), label)?;
+            Ok(self.labels.of(id))
+        })
+    }
+
+    /// The whole of a file, as long as it can be held.
+    pub fn content(&self, access: Access<'_>, path: &VolumePath) -> Labelled<Vec<u8>> {
+        self.labelled(|seen| self.read_whole(access, path, seen))
     }
 
     fn read_whole(

@@ -21,6 +21,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("secrets", &["flow", "vocab", "wire"]),
     ("sinks", &["audit", "secrets", "vocab"]),
     ("sandbox", &[]),
+    ("storage", &["vocab"]),
     ("worker", &["sandbox", "vocab", "wire"]),
     (
         "callers",
@@ -72,6 +73,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "provenance",
             "shape",
             "state",
+            "storage",
             "upstreams",
             "vocab",
             "wire",
@@ -234,6 +236,21 @@ const FENCES: &[Fence] = &[
         owners: &["config"],
     },
     Fence {
+        package: "grep-*",
+        features: &[],
+        owners: &["storage"],
+    },
+    Fence {
+        package: "ignore",
+        features: &[],
+        owners: &["storage"],
+    },
+    Fence {
+        package: "globset",
+        features: &[],
+        owners: &["storage"],
+    },
+    Fence {
         package: "rmcp*",
         features: &[],
         owners: &[],
@@ -247,6 +264,7 @@ const NOT_IN_WORKER: &[&str] = &[
     "policy",
     "shape",
     "state",
+    "storage",
     "audit",
     "secrets",
     "sinks",
