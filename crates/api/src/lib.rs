@@ -19,6 +19,7 @@ mod role;
 mod servers;
 mod status;
 mod task;
+mod volumes;
 
 pub use audit::{
     ApprovalCounts, CallCounts, Item, LedgerState, Lineage, Listed, LogRecord, Party, Period,
@@ -48,6 +49,9 @@ pub use status::{
     Caller, Calls, Confinement, Done, EventStream, Issuer, Ledger, OAuth, Sink, Status, Worker,
 };
 pub use task::{MAX_TASK, Task, TaskBegun};
+pub use volumes::{
+    Volume, VolumeContent, VolumeEntry, VolumeFile, VolumeLabel, VolumePlace, VolumeRemoval,
+};
 
 /// Where operations are found on the HTTP door; on a line, `portcullis/` stands in its place.
 pub const PREFIX: &str = "/v1/admin/";

@@ -8,7 +8,8 @@ use crate::{
     ConfigCheck, ConfigValue, Direction, Done, EventStream, EventsQuery, Explain, Explanation,
     Input, Jail, Lineage, MustReason, Nothing, Period, PolicyDiff, PolicyDiffQuery,
     PolicySuggestQuery, Reasoned, Records, RecordsQuery, Report, Review, Role, Server,
-    ServerChange, Session, SessionReset, Sink, Status, Suggestion, Task, TaskBegun, Tool,
+    ServerChange, Session, SessionReset, Sink, Status, Suggestion, Task, TaskBegun, Tool, Volume,
+    VolumeContent, VolumeEntry, VolumeFile, VolumeLabel, VolumePlace, VolumeRemoval,
 };
 
 /// How an operation is asked for over HTTP.
@@ -161,6 +162,18 @@ operations! {
     Explain, "policy.explain", Post "policy/explain", Viewer, Gate, super::Explain => Explanation;
     /// What happens, as a stream of server-sent events.
     Events, "events.stream", Get "events", Viewer, Gate, EventsQuery => EventStream;
+    /// The volumes, and how full they are.
+    Volumes, "volumes.list", Get "volumes", Viewer, Gate, Nothing => Vec<Volume>;
+    /// A directory of a volume, with the label of each entry.
+    VolumeEntries, "volumes.entries", Post "volumes/{volume}/entries", Operator, Gate, VolumePlace => Vec<VolumeEntry>;
+    /// A file of a volume.
+    VolumeContent, "volumes.read", Post "volumes/{volume}/content", Operator, Gate, VolumePlace => super::VolumeContent;
+    /// Writes a file to a volume.
+    PutOnVolume, "volumes.put", Post "volumes/{volume}/put", Operator, Gate, VolumeFile => Done;
+    /// Deletes a file or directory from a volume.
+    RemoveFromVolume, "volumes.remove", Post "volumes/{volume}/remove", Operator, Gate, VolumeRemoval => Done;
+    /// Raises the label of a file or directory.
+    LabelOnVolume, "volumes.label", Post "volumes/{volume}/label", Operator, Gate, VolumeLabel => Done;
     /// How each sink is doing.
     Sinks, "sinks.list", Get "sinks", Viewer, Gate, Nothing => Vec<Sink>;
     /// Records of the ledger; without conditions, the newest calls.

@@ -11,12 +11,14 @@ mod decide;
 mod seal;
 mod servers;
 mod task;
+mod volume;
 
 pub use audit::*;
 pub use decide::*;
 pub use seal::*;
 pub use servers::*;
 pub use task::*;
+pub use volume::*;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -87,6 +89,11 @@ pub enum Verb {
     Upgrade(Upgrade),
     /// Take a short tour: a permitted call, a refused one, an approval, the ledger
     Demo(Demo),
+    /// See volumes and the files on them, and change those
+    ///
+    /// Volumes are declared under `volumes:` in portcullis.yaml.
+    #[command(subcommand)]
+    Volume(Volume),
     /// See and answer the calls that wait for a person
     #[command(subcommand)]
     Approvals(Approvals),

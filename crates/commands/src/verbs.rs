@@ -25,6 +25,7 @@ pub mod status;
 pub mod task;
 pub mod token;
 pub mod upgrade;
+pub mod volumes;
 
 /// What only the program can do, because it is the gate.
 pub trait Program {
@@ -66,6 +67,7 @@ pub fn run(
         Verb::Doctor => doctor::run(home, screen),
         Verb::Upgrade(verb) => upgrade::run(verb, home, screen),
         Verb::Demo(args) => program.demo(args, home, screen),
+        Verb::Volume(verb) => volumes::run(verb, home, screen),
         Verb::Approvals(verb) => decide::approvals(verb, home, screen),
         Verb::Sandbox(verb) => sandbox::run(verb, home, screen),
         Verb::Session(verb) => decide::session(verb, home, screen),

@@ -1,8 +1,8 @@
 //! The one table of keys.
 //!
 //! Everything that must agree about the file is derived from it: what is accepted and of which type, the hint for a misspelt key,
-//! the defaults, the JSON Schema and `docs/use/config.md`. A key that is not here does not exist. The rows of servers and sinks stand
-//! beside what reads them, in `server.rs` and `sinks.rs`; those of limits, providers and signed calls have files of their own.
+//! the defaults, the JSON Schema and `docs/use/config.md`. A key that is not here does not exist. The rows of servers, sinks and volumes
+//! stand beside what reads them, in `server.rs`, `sinks.rs` and `volumes.rs`; those of limits, providers and signed calls have files of their own.
 
 mod jails;
 mod limits;
@@ -17,6 +17,7 @@ pub use jails::{JAIL_KEYS, JAILS};
 pub use super::{
     server::{LISTED_SERVER, SERVER},
     sinks::{SINK, SINK_KINDS},
+    volumes::{LISTED_VOLUME, VOLUME},
 };
 pub use limits::LIMITS;
 pub use oauth::{ISSUER, OAUTH};
@@ -193,6 +194,13 @@ pub static ROOT: &[Key] = &[
         "{}",
         "The servers behind the gate: a map from id to server, or a list of servers that carry a `name`. An id is made of lower-case \
          words joined by single `-` or `_`, at most 64 characters. `built-in`, `builtin`, `portcullis`, `mcp`, `fs`, `web` and `cmd` are taken.",
+    ),
+    key(
+        "volumes",
+        Kind::Named(VOLUME, LISTED_VOLUME),
+        "{}",
+        "Directories that callers use with the tools for files (`fs.read` and the like): a map from name to volume, or a list of volumes that \
+         carry a `name`; see docs/use/volumes.md.",
     ),
     key(
         "security_contexts",

@@ -28,6 +28,7 @@ mod signed;
 mod sinks;
 pub mod tree;
 pub mod units;
+mod volumes;
 
 use std::{
     fs, io,

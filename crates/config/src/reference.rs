@@ -86,6 +86,8 @@ pub fn reference() -> String {
     page.push_str(
         "\nIts `health_check` asks `tools/list` every 60 seconds unless told otherwise.\n",
     );
+    section(&mut page, "volumes.NAME", keys::VOLUME);
+    section(&mut page, "volumes.NAME.access", keys::ACCESS_LISTS);
     section(&mut page, "security_contexts.NAME", keys::CONTEXT);
     section(
         &mut page,

@@ -25,7 +25,7 @@ use super::{
     server::{self, Dotted},
     signed, sinks,
     tree::{Node, Value},
-    units,
+    units, volumes,
 };
 
 /// No call may take longer than this, whatever its server's entry says.
@@ -62,6 +62,7 @@ pub(super) fn resolve(root: &Node, base: &Path) -> Result<Resolved, Vec<Finding>
         ca_files: ca_files(top.table("trust"), base, &mut findings),
         agents: signed::agents(top.node("agents"), &contexts, &servers, base, &mut findings),
         servers,
+        volumes: volumes::volumes(top.node("volumes"), base, &mut findings),
         contexts,
         ceilings: signed::dispatchers(top.node("builtin_dispatchers"), &mut findings),
         seal_keys: signed::seal_keys(seal, base, &mut findings),

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
-use gateway::settings::{ApprovalSettings, OAuth, SealTerms, ServerSpec, Terms};
+use gateway::settings::{ApprovalSettings, OAuth, SealTerms, ServerSpec, Terms, VolumeEntry};
 use policy::{
     Influence, SecurityContext,
     context::{AgentTools, Ceilings},
@@ -26,6 +26,8 @@ pub struct Resolved {
     pub ca_files: Vec<PathBuf>,
     /// In the order of the file; those that are skipped or disabled included.
     pub servers: Vec<ServerSpec>,
+    /// Without a root where the gate keeps the files itself.
+    pub volumes: Vec<VolumeEntry>,
     pub contexts: Vec<SecurityContext>,
     pub agents: Vec<AgentEntry>,
     pub ceilings: Ceilings,

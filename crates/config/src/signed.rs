@@ -27,7 +27,7 @@ use super::{
 };
 
 /// The entries of a map, or of a list whose items carry a name: what each is called, and its fields.
-fn named<'a>(
+pub(super) fn named<'a>(
     node: Option<&'a Node>,
     mapped: &'static [Key],
     listed: &'static [Key],

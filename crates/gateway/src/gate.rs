@@ -41,6 +41,7 @@ use crate::{
     problem,
     readers::Readers,
     settings::{Accounts, Rules, Settings},
+    volumes::Volumes,
     words::Unheard,
 };
 
@@ -99,6 +100,7 @@ pub(crate) struct Inner {
     pub(crate) flights: Flights,
     pub(crate) unheard: Unheard,
     pub(crate) awaited: Awaited,
+    pub(crate) volumes: Volumes,
 }
 
 impl std::fmt::Debug for Gate {
@@ -263,6 +265,7 @@ impl Gate {
             seal: Arc::clone(&configuration.seal),
             providers: Arc::default(),
             servers: Arc::default(),
+            volumes: Arc::default(),
             awaiting_restart: Arc::default(),
         });
         let hub = HubSettings {
@@ -285,6 +288,11 @@ impl Gate {
             ledger.clone(),
         );
         let durable = watch::Sender::new(ledger.status().synced);
+        let volumes = Volumes::new(
+            settings.state.clone(),
+            settings.protected,
+            settings.own_volumes,
+        );
         let states = SpentStates::new(clock().unix_ms);
         let gate = Self(Arc::new(Inner {
             ledger,
@@ -320,6 +328,7 @@ impl Gate {
             flights: Flights::default(),
             unheard: Unheard::default(),
             awaited: Awaited::default(),
+            volumes,
         }));
         tokio::spawn(workers.supervise());
         tokio::spawn(Arc::clone(&hub).listen());

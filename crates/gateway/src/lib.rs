@@ -15,6 +15,7 @@ mod problem;
 mod readers;
 mod route;
 pub mod settings;
+mod volumes;
 mod words;
 
 pub use admin::Admin;

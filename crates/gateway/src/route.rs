@@ -7,6 +7,7 @@
 mod command;
 pub(crate) mod own;
 mod server;
+mod volume;
 
 use bytes::Bytes;
 use callers::room::Room;
@@ -29,6 +30,7 @@ pub(crate) async fn carry(
         Route::Server(_) => server::carry(order, side).await,
         Route::Own => own::carry(&order, side.case),
         Route::Command => command::carry(&order, side.case).await,
+        Route::Volume => volume::carry(order, side.case).await,
     }
 }
 

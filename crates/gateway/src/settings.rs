@@ -11,6 +11,7 @@ pub use callers::settings::{
     Access, Issuer, KeySource, OAuth, ProofDemand, Proofs, Rate, Seal, SealTerms, Signing, Tidy,
 };
 pub use provenance::Role as ArgumentRole;
+pub use storage::{Durability, VolumeSpec};
 pub use upstreams::commands::CommandSettings;
 pub use upstreams::settings::{
     Allow, Arrivals, Health, HealthMethod, HttpKind, JailSpec, Jails, Profile, Secrets, ServerSpec,
@@ -55,10 +56,22 @@ pub struct Terms {
     pub attempts: u32,
 }
 
+/// A volume, where callers find it, and who they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeEntry {
+    pub spec: VolumeSpec,
+    /// The path beneath which callers see it, name by name.
+    pub mount: Vec<String>,
+    pub access: Access,
+    /// The tenant it belongs to; for others it does not exist. `None`: it is everybody's.
+    pub tenant: Option<String>,
+}
+
 /// A configuration that takes the place of the one in force.
 #[derive(Debug)]
 pub struct Configuration {
     pub servers: Vec<ServerSpec>,
+    pub volumes: Vec<VolumeEntry>,
     pub credentials: Vec<Credential>,
     pub rules: Rules,
     pub terms: Terms,
@@ -77,6 +90,10 @@ pub struct Settings {
     pub worker: WorkerSettings,
     pub jails: Jails,
     pub commands: CommandSettings,
+    /// Directories of the gate's own, which no volume may hold or lie in.
+    pub protected: Vec<PathBuf>,
+    /// Where the gate keeps volumes of its own.
+    pub own_volumes: PathBuf,
     /// Where catalog snapshots rest between runs.
     pub snapshots: PathBuf,
     /// 32 bytes that wrap what clients carry for us.

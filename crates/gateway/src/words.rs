@@ -2,11 +2,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytes::Bytes;
+use callers::ForGate;
 use upstreams::{
     callable,
     words::{Occasion, Withheld, label_of, own_pass},
 };
-use vocab::{Label, ServerId};
+use vocab::{Effect, Label, ServerId};
+use wire::{builtin::Tool, write::Object};
 
 use crate::{
     Caller, Change, Gate, Listed, Pass, Sight, Source,
@@ -116,6 +119,21 @@ impl Gate {
             .callable(&now.rules.contexts, sight, context, mount)
     }
 
+    /// The tools for files that a caller may call by name, as lists show them. An operator declared the volumes, so nothing else approves
+    /// them.
+    #[must_use]
+    pub fn volume_tools(&self, caller: &Caller, context: Option<&str>) -> Vec<Bytes> {
+        let now = self.inner().now();
+        let rules = &now.rules;
+        let supposed = context
+            .filter(|_| caller.context().is_none())
+            .map(|context| caller.supposed(Some(context), caller.agent_name(), caller.tenant()));
+        let caller = supposed.as_ref().unwrap_or(caller);
+        let is_listed = |tool: &&Tool| callable::lists_method(&rules.contexts, caller, tool.name);
+        let tools = now.volumes.tools(caller).into_iter();
+        tools.filter(is_listed).map(shown_tool).collect()
+    }
+
     /// Whether a caller's context lists what is no tool, by the name of its method.
     #[must_use]
     pub fn lists_method(&self, caller: &Caller, method: &str) -> bool {
@@ -157,4 +175,20 @@ impl Gate {
             }
         }
     }
+}
+
+fn shown_tool(tool: &'static Tool) -> Bytes {
+    let mut out = Object::new();
+    out.str("name", tool.name)
+        .str("description", tool.says)
+        .raw("inputSchema", &tool.input_schema())
+        .object("annotations", |out| {
+            let reads = tool.effect == Effect::Read;
+            let is_idempotent = reads || matches!(tool.name, "fs.write" | "fs.create_dir");
+            out.bool("readOnlyHint", reads)
+                .bool("destructiveHint", !reads)
+                .bool("idempotentHint", is_idempotent)
+                .bool("openWorldHint", false);
+        });
+    out.finish().into()
 }

@@ -82,6 +82,12 @@ pub fn answer(
         | Operation::Deny
         | Operation::Explain
         | Operation::Events
+        | Operation::Volumes
+        | Operation::VolumeEntries
+        | Operation::VolumeContent
+        | Operation::PutOnVolume
+        | Operation::RemoveFromVolume
+        | Operation::LabelOnVolume
         | Operation::Sinks => return Err(Problem::broken("only a running gate knows this")),
     })
 }

@@ -132,6 +132,12 @@ impl Home {
         self.config.join("portcullis.yaml")
     }
 
+    /// Volumes that the gate keeps itself.
+    #[must_use]
+    pub fn volumes(&self) -> PathBuf {
+        self.state.join("volumes")
+    }
+
     /// The approved definitions, beside the configuration: both belong under version control.
     #[must_use]
     pub fn lock_file(&self) -> PathBuf {

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, BufWriter, Write},
-    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -13,6 +13,14 @@ const OWNER_ONLY: u32 = 0o600;
 /// this returns. A symbolic link keeps pointing where it did; an existing file keeps its mode, a new one is owner-only.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_with(path, |out| out.write_all(bytes), |error| error)
+}
+
+/// Makes a directory that is the owner's alone, and those above it that are missing.
+pub fn make_dirs(dir: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
 }
 
 /// The same for content that is made while it is written; what cannot be written is put in the caller's words.

@@ -15,6 +15,7 @@ mod required_present;
 mod server_classified;
 mod tool_listed;
 mod tool_permitted;
+mod volume_allowed;
 mod within_execution;
 mod within_rate;
 
@@ -52,6 +53,7 @@ table! {
     Admit within_execution "the execution has calls left";
     Admit within_rate "the limits of the server and the tool are kept";
     Bound path_inside "paths are inside the boundary, and none climbs";
+    Bound volume_allowed "a volume is for the caller, and no path to one climbs";
     Bound domain_allowed "hosts and accounts are on the lists";
     Bound command_allowed "the command, its first argument and its time are allowed";
     Weigh influence_allowed "a session that has read untrusted data does not act on it";

@@ -22,7 +22,7 @@ pub use denial::Denial;
 pub use domain::DomainPattern;
 pub use examine::{Boundary, Call, Scope, examine};
 pub use mail::AccountPattern;
-pub use path::PathPattern;
+pub use path::{PathPattern, PathProblem, path_names};
 pub use pattern::ToolPattern;
 pub use refusal::{too_many, too_many_at_once};
 

@@ -160,6 +160,17 @@ pub struct Facts<'a> {
     pub built_in: Option<&'a str>,
     /// How the call stands to its security context. `None`: the caller has none.
     pub boundary: Option<&'a Boundary<'a>>,
+    /// Where its paths lead, for a tool that is carried out on volumes.
+    pub on_volumes: &'a [OnVolume<'a>],
+}
+
+/// Where a path of a call leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OnVolume<'a> {
+    /// As it was written.
+    pub path: &'a str,
+    /// The volume there, and whether it is for the caller. `None`: there is none, or none that the caller may know of.
+    pub volume: Option<(&'a str, bool)>,
 }
 
 impl std::fmt::Debug for Facts<'_> {

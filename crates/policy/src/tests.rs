@@ -39,6 +39,7 @@ fn facts(server: &ServerId) -> Facts<'_> {
         scans_injection: true,
         built_in: None,
         boundary: None,
+        on_volumes: &[],
     }
 }
 
@@ -56,6 +57,33 @@ fn weighed(facts: &Facts<'_>, mark: Mark) -> Result<Weighed, Violation> {
     drop(session.absorb(&Label::of(mark, origin)));
     let step = Step::new("call", &session);
     weigh(facts, |ceiling| session.weigh_step(ceiling, &step))
+}
+
+#[test]
+fn a_path_to_a_volume_stays_on_it_and_a_volume_is_for_who_it_names() {
+    let id = id();
+    let bounded = |path, volume| {
+        let facts = Facts {
+            on_volumes: &[
+                OnVolume {
+                    path: "/own/f",
+                    volume: Some(("own", true)),
+                },
+                OnVolume { path, volume },
+            ],
+            ..facts(&id)
+        };
+        rule(checks::run(Stage::Bound, &facts))
+    };
+    assert_eq!(bounded("/kept/f", Some(("kept", true))), None);
+    assert_eq!(bounded("/nowhere", None), None);
+    assert_eq!(
+        bounded("/kept/f", Some(("kept", false))),
+        Some(Rule::UnauthorizedVolumeAccess)
+    );
+    for climbs in ["/own/../f", "..", "/own/%2e%2e/f"] {
+        assert_eq!(bounded(climbs, None), Some(Rule::PathTraversalAttempt));
+    }
 }
 
 #[test]

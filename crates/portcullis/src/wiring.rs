@@ -10,7 +10,8 @@ use config::Resolved;
 use gateway::{
     Credential, Pins, Program,
     settings::{
-        Accounts, CommandSettings, Configuration, Jails, Proofs, Settings, Signing, WorkerSettings,
+        Accounts, CommandSettings, Configuration, Jails, Proofs, Settings, Signing, VolumeEntry,
+        WorkerSettings,
     },
 };
 use secrets::Resolver;
@@ -52,6 +53,8 @@ pub(crate) fn settings(home: &Home, resolved: &Resolved, parts: Parts) -> Result
             workspaces: home.workspaces(),
             tools: Vec::new(),
         },
+        protected: protected(home),
+        own_volumes: home.volumes(),
         snapshots: home.state.join("catalog"),
         wrapper_key: wrapper_key(&home.state.join("seal.key"))
             .map_err(|error| format!("cannot use the sealing key: {error}"))?,
@@ -62,6 +65,26 @@ pub(crate) fn settings(home: &Home, resolved: &Resolved, parts: Parts) -> Result
         signing,
         proofs,
     })
+}
+
+/// Volumes with a directory each: the gate makes those that the file names none for.
+pub(crate) fn volumes(home: &Home, resolved: &Resolved) -> Result<Vec<VolumeEntry>, String> {
+    let mut volumes = resolved.volumes.clone();
+    for VolumeEntry { spec, .. } in &mut volumes {
+        if spec.root.as_os_str().is_empty() {
+            spec.root = home.volumes().join(&spec.name);
+            private_file::make_dirs(&spec.root)
+                .map_err(|error| format!("cannot make volume `{}`: {error}", spec.name))?;
+        }
+    }
+    Ok(volumes)
+}
+
+/// What no volume may hold or lie in.
+fn protected(home: &Home) -> Vec<PathBuf> {
+    let files = [home.config_file(), home.lock_file()];
+    let dirs = [&home.state, &home.ledger, &home.run];
+    dirs.into_iter().cloned().chain(files).collect()
 }
 
 /// The largest result that a worker started with this configuration can deliver.

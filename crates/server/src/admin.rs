@@ -215,6 +215,24 @@ pub(crate) async fn perform(
             let input: api::Reasoned = api::read(&given)?;
             done(admin.end_jail(caller, &name, input.reason())?)
         }
+        Operation::Volumes => text(admin.volumes().await?),
+        Operation::VolumeEntries => text(admin.volume_entries(&name, &api::read(&given)?).await?),
+        Operation::VolumeContent => {
+            let place = api::read(&given)?;
+            text(admin.volume_content(caller, &name, &place).await?)
+        }
+        Operation::PutOnVolume => {
+            let file = api::read(&given)?;
+            done(admin.put_on_volume(caller, &name, &file).await?)
+        }
+        Operation::RemoveFromVolume => {
+            let removal = api::read(&given)?;
+            done(admin.remove_from_volume(caller, &name, &removal).await?)
+        }
+        Operation::LabelOnVolume => {
+            let label = api::read(&given)?;
+            done(admin.label_on_volume(caller, &name, &label).await?)
+        }
         Operation::Events => Err(Problem::new(
             Kind::Conflict,
             "only_a_stream",

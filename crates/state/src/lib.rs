@@ -1,5 +1,5 @@
-//! What the gate must not forget: labels, approvals, sessions of signed calls and what they used up. The only crate that links a
-//! database.
+//! What the gate must not forget: labels of sessions and of files, approvals, sessions of signed calls and what they used up. The only
+//! crate that links a database.
 //!
 //! [`State`] is what the gate uses; it decides. Behind it a driver keeps what it is given: [`Store`] is the traits, by need, that a driver
 //! implements, and [`Sqlite`] the driver for one gate. Beside both, in a file of its own that may be lost, the [`index`] of the ledger.
@@ -12,6 +12,7 @@ mod approvals;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod error;
+mod files;
 pub mod index;
 mod labels;
 #[cfg(any(test, feature = "conformance"))]
@@ -31,14 +32,15 @@ pub use approval::{
 };
 pub use approvals::{ARGUMENTS_LIMIT, KEPT_MS, PENDING_LIMIT, PENDING_LIMIT_PER_CALLER};
 pub use error::StateError;
+pub use files::{FileKey, VolumeLabels};
 pub use labels::{ArchivedSession, SavedSession};
 #[cfg(any(test, feature = "conformance"))]
 pub use memory::Memory;
 pub use signed::{SavedSigned, SignedStatus, Workload};
 pub use sqlite::Sqlite;
 pub use store::{
-    Answer, Approvals, AskOutcome, Labels, PersonsAnswer, Placed, Question, SignedSessions, Store,
-    Usage, Workloads, Written,
+    Answer, Approvals, AskOutcome, FileLabels, Labels, PersonsAnswer, Placed, Question,
+    SignedSessions, Store, Usage, Workloads, Written,
 };
 pub use used::UsedCalls;
 pub use watch::Watch;

@@ -9,10 +9,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use vocab::Label;
+
 use crate::{
-    Answer, Approval, ApprovalState, Approvals, ArchivedSession, AskOutcome, Labels, PersonsAnswer,
-    Placed, Question, SavedSession, SavedSigned, SignedSessions, SignedStatus, StateError, Usage,
-    UsedCalls, Workload, Workloads, Written,
+    Answer, Approval, ApprovalState, Approvals, ArchivedSession, AskOutcome, FileKey, FileLabels,
+    Labels, PersonsAnswer, Placed, Question, SavedSession, SavedSigned, SignedSessions,
+    SignedStatus, StateError, Usage, UsedCalls, VolumeLabels, Workload, Workloads, Written,
 };
 
 /// The store. A clone is the same one.
@@ -29,6 +31,7 @@ struct Kept {
     workloads: Vec<Workload>,
     /// By execution and tool.
     used: BTreeMap<(String, String), u64>,
+    volumes: BTreeMap<String, (Option<(u64, u64)>, BTreeMap<FileKey, Label>)>,
 }
 
 impl Memory {
@@ -335,6 +338,52 @@ fn used_calls(((execution, tool), calls): (&(String, String), &u64)) -> UsedCall
         execution: execution.clone(),
         tool: tool.clone(),
         calls: *calls,
+    }
+}
+
+impl FileLabels for Memory {
+    fn volume_labels<'a>(&'a self, volume: &'a str) -> Answer<'a, VolumeLabels> {
+        let found = self.kept().volumes.get(volume).cloned();
+        let (root, labels) = found.unwrap_or_default();
+        let labels = labels.into_iter().collect();
+        answer(VolumeLabels { root, labels })
+    }
+
+    fn settle_volume<'a>(&'a self, volume: &'a str, root: (u64, u64)) -> Answer<'a, ()> {
+        let mut kept = self.kept();
+        kept.volumes.entry(volume.to_owned()).or_default().0 = Some(root);
+        answer(())
+    }
+
+    fn raise_file_label<'a>(
+        &'a self,
+        volume: &'a str,
+        key: FileKey,
+        label: &'a Label,
+    ) -> Answer<'a, ()> {
+        let mut kept = self.kept();
+        let (_, labels) = kept.volumes.entry(volume.to_owned()).or_default();
+        labels.entry(key).or_default().join_in(label);
+        answer(())
+    }
+
+    fn replace_file_label<'a>(
+        &'a self,
+        volume: &'a str,
+        key: FileKey,
+        label: &'a Label,
+    ) -> Answer<'a, ()> {
+        let mut kept = self.kept();
+        let (_, labels) = kept.volumes.entry(volume.to_owned()).or_default();
+        labels.insert(key, label.clone());
+        answer(())
+    }
+
+    fn forget_files<'a>(&'a self, volume: &'a str, files: &'a [(u64, u64)]) -> Answer<'a, ()> {
+        if let Some((_, labels)) = self.kept().volumes.get_mut(volume) {
+            labels.retain(|key, _| !files.contains(&(key.inode, key.birth)));
+        }
+        answer(())
     }
 }
 

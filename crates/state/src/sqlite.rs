@@ -11,6 +11,7 @@
 //! and spent once.
 
 mod approvals;
+mod files;
 mod labels;
 mod open;
 pub(crate) mod rows;

@@ -7,9 +7,11 @@
 
 use std::{fmt, pin::Pin};
 
+use vocab::Label;
+
 use crate::{
-    Approval, ArchivedSession, SavedSession, SavedSigned, SignedStatus, StateError, UsedCalls,
-    Workload,
+    Approval, ArchivedSession, FileKey, SavedSession, SavedSigned, SignedStatus, StateError,
+    UsedCalls, VolumeLabels, Workload,
 };
 
 /// What a driver answers, when it is ready.
@@ -142,13 +144,45 @@ pub trait Usage: Send + Sync {
     fn used_calls_of<'a>(&'a self, execution: &'a str) -> Answer<'a, Vec<UsedCalls>>;
 }
 
+/// The labels of files on volumes.
+pub trait FileLabels: Send + Sync {
+    /// What is known of a volume; nothing of one that nobody has used.
+    fn volume_labels<'a>(&'a self, volume: &'a str) -> Answer<'a, VolumeLabels>;
+    /// The labels of a volume are for this root, by inode and birth, from now on.
+    fn settle_volume<'a>(&'a self, volume: &'a str, root: (u64, u64)) -> Answer<'a, ()>;
+    /// Joins a label into that of a file.
+    fn raise_file_label<'a>(
+        &'a self,
+        volume: &'a str,
+        key: FileKey,
+        label: &'a Label,
+    ) -> Answer<'a, ()>;
+    /// Another file may have the number now: this label takes the place of the one before. Never for a file with a birth.
+    fn replace_file_label<'a>(
+        &'a self,
+        volume: &'a str,
+        key: FileKey,
+        label: &'a Label,
+    ) -> Answer<'a, ()>;
+    /// These files, by inode and birth, are gone: both their labels go.
+    fn forget_files<'a>(&'a self, volume: &'a str, files: &'a [(u64, u64)]) -> Answer<'a, ()>;
+}
+
 /// Everything that the gate must not forget, in one place.
 pub trait Store:
-    Labels + Approvals + SignedSessions + Workloads + Usage + fmt::Debug + Send + Sync
+    Labels + Approvals + SignedSessions + Workloads + Usage + FileLabels + fmt::Debug + Send + Sync
 {
 }
 
 impl<T> Store for T where
-    T: Labels + Approvals + SignedSessions + Workloads + Usage + fmt::Debug + Send + Sync
+    T: Labels
+        + Approvals
+        + SignedSessions
+        + Workloads
+        + Usage
+        + FileLabels
+        + fmt::Debug
+        + Send
+        + Sync
 {
 }

@@ -22,7 +22,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{ErrorKind, FileError, Kind, RowId, Stat, VolumePath};
+use crate::{ErrorKind, FileError, Kind, RowId, Stat, VolumePath, dirs};
 
 /// How many links one path may lead over.
 const MAX_LINKS: usize = 40;
@@ -38,6 +38,9 @@ pub(crate) struct Root {
     allows_hardlinks: bool,
     /// The kernel is too old for `openat2`, or a filter forbids it.
     is_plain: AtomicBool,
+    /// Plays a disk that folds case.
+    #[cfg(test)]
+    folds: AtomicBool,
 }
 
 /// A directory that was passed on the way.
@@ -85,12 +88,32 @@ impl Root {
             allows_mounts,
             allows_hardlinks,
             is_plain: AtomicBool::new(false),
+            #[cfg(test)]
+            folds: AtomicBool::new(false),
         })
     }
 
     #[cfg(test)]
     pub(crate) fn be_plain(&self) {
         self.is_plain.store(true, Ordering::Relaxed);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn fold(&self) {
+        self.folds.store(true, Ordering::Relaxed);
+    }
+
+    /// What a disk that folds case would open for a name.
+    #[cfg(test)]
+    fn folded(&self, directory: BorrowedFd<'_>, name: &OsStr) -> std::ffi::OsString {
+        use std::os::fd::AsRawFd as _;
+        let spelt = || {
+            let entries = std::fs::read_dir(format!("/proc/self/fd/{}", directory.as_raw_fd()));
+            let mut names = entries.ok()?.flatten().map(|entry| entry.file_name());
+            names.find(|own| own.eq_ignore_ascii_case(name))
+        };
+        let folds = self.folds.load(Ordering::Relaxed);
+        folds.then(spelt).flatten().unwrap_or_else(|| name.into())
     }
 
     /// Opens one name in a directory. A link is not followed, whatever the flags.
@@ -101,6 +124,10 @@ impl Root {
         flags: OFlags,
         mode: Mode,
     ) -> Result<OwnedFd, Errno> {
+        #[cfg(test)]
+        let folded = self.folded(directory, name);
+        #[cfg(test)]
+        let name = folded.as_os_str();
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         if !self.is_plain.load(Ordering::Relaxed) {
             let mut resolve =
@@ -144,6 +171,27 @@ impl Root {
         }
     }
 
+    /// Disks that fold case open a file under other spellings of its name too. Lists of paths know one spelling, so only the disk's own
+    /// counts.
+    fn is_spelt_so(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &str,
+        stat: &Stat,
+    ) -> Result<bool, FileError> {
+        let other = in_other_case(name);
+        if other == name {
+            return Ok(true);
+        }
+        match self.look(directory, OsStr::new(&other)) {
+            Ok(Some((_, found))) if found.id == stat.id => {
+                let names = dirs::names(self, directory)?;
+                Ok(names.iter().any(|own| own == name))
+            }
+            _ => Ok(true),
+        }
+    }
+
     fn begin(&self) -> Result<Passed, FileError> {
         let handle = self
             .handle
@@ -182,6 +230,11 @@ impl Root {
                 let missing = std::iter::once(name).chain(ahead).collect();
                 return Found::missing(root, dirs, missing, path);
             };
+            if !self.is_spelt_so(here.handle.as_fd(), &name, &stat)? {
+                note(RowId::names(here.stat.id));
+                let says = format!("there is no `{path}`: the disk spells `{name}` another way");
+                return Err(FileError::new(ErrorKind::NotFound, says));
+            }
             match stat.kind {
                 Kind::Directory => {
                     note(RowId::own(stat.id));
@@ -341,6 +394,21 @@ impl Passed {
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
+}
+
+/// The same name with small letters large and large ones small.
+fn in_other_case(name: &str) -> String {
+    name.chars()
+        .flat_map(|letter| {
+            let is_small = letter.is_lowercase();
+            let large = is_small.then(|| letter.to_uppercase());
+            let small = (!is_small).then(|| letter.to_lowercase());
+            large
+                .into_iter()
+                .flatten()
+                .chain(small.into_iter().flatten())
+        })
+        .collect()
 }
 
 /// The names that a link leads over.

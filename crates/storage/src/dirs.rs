@@ -56,7 +56,7 @@ impl Removed {
         let used = Used::of(stat);
         self.used.bytes = self.used.bytes.saturating_add(used.bytes);
         self.used.files = self.used.files.saturating_add(used.files);
-        self.ids.push(stat.id);
+        self.ids.extend(stat.gone());
     }
 }
 

@@ -4,6 +4,9 @@
 //! kept, the floor counts too. Names are data, so a directory has two labels: who made it has the one, and whoever passes it has seen
 //! that. Who put names into it or took some out has the other, and whoever lists it, or finds something missing, has seen those.
 //!
+//! Commands read and write all of a volume, and nobody sees which file became which. So a volume that commands run in has one label, which
+//! every write raises.
+//!
 //! **Invariant: a label is kept before what it is for can be seen.** Tests `a_label_is_durable_before_its_file_has_a_name`,
 //! `a_kill_at_any_moment_leaves_no_file_below_its_label`.
 
@@ -41,6 +44,9 @@ impl RowId {
     }
 }
 
+/// Stands for everything in a volume. No file has this number.
+const EVERYTHING: RowId = RowId::own(FileId { inode: 0, birth: 1 });
+
 /// Where labels are kept, for longer than the process lives. What `keep` was given is durable when it returns.
 pub trait LabelRows: fmt::Debug + Send + Sync {
     /// Every row of a volume, and the root they are for.
@@ -63,11 +69,21 @@ pub struct Kept {
 #[derive(Debug)]
 pub(crate) struct Labels {
     volume: String,
-    floor: Label,
+    floor: RwLock<Floor>,
+    /// Whether there is one label for everything.
+    is_whole: bool,
     rows: RwLock<HashMap<RowId, Label>>,
     kept: Arc<dyn LabelRows>,
     /// Held while a row is written, so that none is lost between two who raise it.
     writing: Mutex<()>,
+}
+
+/// What everything in a volume carries at least.
+#[derive(Debug, Default)]
+struct Floor {
+    label: Label,
+    /// What of it is kept.
+    kept: Label,
 }
 
 impl Labels {
@@ -76,37 +92,72 @@ impl Labels {
     pub(crate) fn load(
         volume: &str,
         floor: Label,
+        is_whole: bool,
         root: FileId,
         kept: Arc<dyn LabelRows>,
     ) -> Result<Self, FileError> {
         let found = kept.load(volume).map_err(lost)?;
-        let mut labels = Self {
+        let all = found.rows.iter().map(|(_, label)| label);
+        let all = all.fold(Label::default(), Label::join);
+        let mut rows: HashMap<RowId, Label> = found.rows.into_iter().collect();
+        let raised = rows.remove(&EVERYTHING).unwrap_or_default();
+        let is_another = found.root.is_some_and(|before| before != root);
+        let mut label = floor.join(&raised);
+        if is_another {
+            label.join_in(&all);
+        }
+        if found.root.is_none() {
+            kept.settle(volume, root).map_err(lost)?;
+        }
+        let labels = Self {
             volume: volume.to_owned(),
-            floor,
-            rows: RwLock::default(),
+            floor: RwLock::new(Floor {
+                label,
+                kept: raised,
+            }),
+            is_whole,
+            rows: RwLock::new(rows),
             kept,
             writing: Mutex::default(),
         };
-        match found.root {
-            Some(before) if before != root => {
-                for (_, label) in &found.rows {
-                    labels.floor.join_in(label);
-                }
-            }
-            Some(_) => {}
-            None => labels.kept.settle(volume, root).map_err(lost)?,
+        if is_whole {
+            labels.raise_all(&all)?;
         }
-        labels.rows = RwLock::new(found.rows.into_iter().collect());
         Ok(labels)
     }
 
-    pub(crate) const fn floor(&self) -> &Label {
-        &self.floor
+    pub(crate) fn floor(&self) -> Label {
+        self.look_at_floor(|floor| floor.label.clone())
+    }
+
+    fn look_at_floor<T>(&self, look: impl FnOnce(&Floor) -> T) -> T {
+        look(&self.floor.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// From now on everything carries at least this.
+    pub(crate) fn raise_all(&self, label: &Label) -> Result<(), FileError> {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.raise_floor(label)
+    }
+
+    /// The same for who has the turn to write.
+    fn raise_floor(&self, label: &Label) -> Result<(), FileError> {
+        let before = self.look_at_floor(|floor| floor.kept.clone());
+        if before.includes(label) {
+            return Ok(());
+        }
+        let kept = before.join(label);
+        let written = self.kept.keep(&self.volume, EVERYTHING, &kept);
+        written.map_err(lost)?;
+        let mut floor = self.floor.write().unwrap_or_else(PoisonError::into_inner);
+        floor.label.join_in(&kept);
+        floor.kept = kept;
+        Ok(())
     }
 
     /// What reading this brings.
     pub(crate) fn join_of(&self, id: RowId, into: &mut Label) {
-        into.join_in(&self.floor);
+        self.look_at_floor(|floor| into.join_in(&floor.label));
         let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(label) = rows.get(&id) {
             into.join_in(label);
@@ -123,12 +174,14 @@ impl Labels {
     /// The label of a file that has no name yet.
     pub(crate) fn give(&self, id: RowId, label: &Label) -> Result<(), FileError> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        // A row that another file left behind under the same identity says nothing of this one.
-        let has_row = self.row(id).is_some();
-        if !has_row && *label == Label::default() {
+        let before = self.row(id);
+        if before.is_none() && *label == Label::default() {
             return Ok(());
         }
-        self.write(id, label.clone())
+        // Where a disk tells no births, a row may be what another file left behind under this number.
+        let is_its_own = id.file.birth != 0;
+        let before = before.filter(|_| is_its_own).unwrap_or_default();
+        self.write(id, before.join(label))
     }
 
     /// What it tells now includes this.
@@ -167,6 +220,9 @@ impl Labels {
     }
 
     fn write(&self, id: RowId, label: Label) -> Result<(), FileError> {
+        if self.is_whole {
+            return self.raise_floor(&label);
+        }
         self.kept.keep(&self.volume, id, &label).map_err(lost)?;
         let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
         rows.insert(id, label);

@@ -126,7 +126,7 @@ impl Volume {
         let stat = Stat::of(&beside.file)?;
         if let Some(gone) = gone {
             self.usage.release(Used::of(&gone));
-            self.labels.forget(&[gone.id]);
+            self.labels.forget(gone.gone().as_slice());
         }
         reserved.settle(Used::of(&stat));
         Ok(Replaced {

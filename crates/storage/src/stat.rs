@@ -83,6 +83,12 @@ pub struct Stat {
 }
 
 impl Stat {
+    /// The file that is gone when this name is. One with a second name is still there, and keeps its label.
+    pub(crate) fn gone(&self) -> Option<FileId> {
+        let is_last = self.names <= 1 || self.kind == Kind::Directory;
+        is_last.then_some(self.id)
+    }
+
     pub(crate) fn of(handle: impl AsFd) -> Result<Self, FileError> {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
         let found = statx(handle, "", AtFlags::EMPTY_PATH, wanted)

@@ -34,6 +34,7 @@ pub(crate) fn spec(root: &Path) -> VolumeSpec {
         durability: Durability::Relaxed,
         allows_mounts: false,
         allows_hardlinks: false,
+        runs_commands: false,
     }
 }
 

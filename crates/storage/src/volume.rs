@@ -51,6 +51,8 @@ pub struct VolumeSpec {
     pub allows_mounts: bool,
     /// Whether files with a second name, which may be outside, are opened.
     pub allows_hardlinks: bool,
+    /// Whether commands run in it. Then it has one label for everything in it.
+    pub runs_commands: bool,
 }
 
 /// Who uses a volume: what their session has seen, and where they may go.
@@ -94,7 +96,8 @@ impl Volume {
     /// Opens the directory, removes what a killed gate left half done, and counts what is in it.
     pub fn attach(spec: VolumeSpec, kept: Arc<dyn LabelRows>) -> Result<Self, FileError> {
         let root = Root::open(&spec.root, spec.allows_mounts, spec.allows_hardlinks)?;
-        let labels = Labels::load(&spec.name, spec.floor.clone(), root.stat.id, kept)?;
+        let floor = spec.floor.clone();
+        let labels = Labels::load(&spec.name, floor, spec.runs_commands, root.stat.id, kept)?;
         let usage = Usage::new(spec.max_bytes, spec.max_files);
         let mut volume = Self {
             root,
@@ -132,8 +135,26 @@ impl Volume {
 
     /// What everything in it carries at least. Above what the operator said where the directory is not the one labels were kept for.
     #[must_use]
-    pub const fn floor(&self) -> &Label {
+    pub fn floor(&self) -> Label {
         self.labels.floor()
+    }
+
+    /// A command of somebody with this label is about to run in it: from now on everything carries that too. Gives back what the command can
+    /// read.
+    pub fn begin_command(&self, label: &Label) -> Result<Label, FileError> {
+        self.check_writable()?;
+        self.check_ceiling(label)?;
+        self.labels.raise_all(label)?;
+        Ok(self.floor())
+    }
+
+    /// Counts what is in it while and after a command writes there. Whether that is far more than there may be.
+    pub fn is_overfull(&self) -> Result<bool, FileError> {
+        self.recount(false)?;
+        let (used, tenth) = (self.used(), |limit: u64| limit.saturating_add(limit / 10));
+        let exceeds =
+            |used: u64, limit: Option<u64>| limit.is_some_and(|limit| used > tenth(limit));
+        Ok(exceeds(used.bytes, self.spec.max_bytes) || exceeds(used.files, self.spec.max_files))
     }
 
     /// Runs an operation and gives its result the label of everything it looked at.

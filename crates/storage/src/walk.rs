@@ -144,6 +144,9 @@ where
             return Ok(walk.walked);
         }
         let directory = found.directory(path)?;
+        if !walk.may_rise(&directory.stat) {
+            return Ok(walk.walked);
+        }
         walk.enter((directory.handle.as_fd(), directory.stat.id), "", 0)?;
         Ok(walk.walked)
     }

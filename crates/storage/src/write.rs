@@ -272,7 +272,7 @@ impl Volume {
             self.sync(out)?;
             if let Some(old) = old {
                 self.usage.release(Used::of(&old));
-                self.labels.forget(&[old.id]);
+                self.labels.forget(old.gone().as_slice());
             }
             let now = self.root.look(into, OsStr::new(&new_name))?;
             Ok(now.map_or(stat, |(_, now)| now).version())

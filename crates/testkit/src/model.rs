@@ -17,8 +17,8 @@ use serde_json::Value;
 
 pub use signed::{ModelCapability, ModelSigned};
 pub use world::{
-    Access, Decision, Definition, Influence, Level, ModelCall, ModelCaller, ModelPolicy,
-    ModelServer, ModelTool, ModelWorld, Permission, When,
+    Access, Decision, Definition, Influence, Level, ModelCall, ModelCaller, ModelPlace,
+    ModelPolicy, ModelServer, ModelTool, ModelWorld, Permission, When,
 };
 
 /// What must become of a call.
@@ -46,6 +46,7 @@ pub enum Check {
     ServerRate,
     ToolRate,
     Path,
+    Volume,
     Domain,
     Command,
     WriteDown,
@@ -59,7 +60,7 @@ pub enum Check {
 
 impl Check {
     /// The order in which they are made. The first refusal is the one that counts; a wish to ask waits for the rest.
-    pub const ORDER: [Self; 21] = [
+    pub const ORDER: [Self; 22] = [
         Self::ServerState,
         Self::ToolPermission,
         Self::Definition,
@@ -72,6 +73,7 @@ impl Check {
         Self::ServerRate,
         Self::ToolRate,
         Self::Path,
+        Self::Volume,
         Self::Domain,
         Self::Command,
         Self::WriteDown,
@@ -115,6 +117,7 @@ impl Check {
             Self::Denied => signed_only(call, |signed| signed::denied(signed, &call.arguments)),
             Self::Execution => signed_only(call, signed::execution),
             Self::Path => signed_only(call, |signed| signed::path(signed, &call.arguments)),
+            Self::Volume => volumes(call),
             Self::Domain => signed_only(call, |signed| signed::domain(signed, &call.arguments)),
             Self::Command => signed_only(call, |signed| signed::command(signed, &call.arguments)),
             Self::Required => signed_only(call, |signed| {
@@ -189,6 +192,20 @@ pub fn expected_without(world: &ModelWorld, call: &ModelCall, left_out: Option<C
         }
     }
     if ask { Expected::Ask } else { Expected::Allow }
+}
+
+/// Whoever calls: no path to a volume climbs, and a volume that names somebody is for those.
+fn volumes(call: &ModelCall) -> Expected {
+    for place in &call.places {
+        if place.path.split('/').any(|name| name == "..") {
+            return Expected::Refuse("PathTraversalAttempt");
+        }
+        let access = place.volume.as_ref();
+        if access.is_some_and(|access| !names_nobody(access) && !names(access, &call.caller)) {
+            return Expected::Refuse("UnauthorizedVolumeAccess");
+        }
+    }
+    Expected::Allow
 }
 
 /// What only callers with a context are held to.

@@ -167,18 +167,13 @@ impl Commands {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a command to its end. Waiting for a place counts against its time.
+    /// Runs a command to its end, in this directory. Waiting for a place counts against its time.
     ///
     /// # Errors
     /// If it was not started, or was ended before its end.
-    pub async fn run(
-        &self,
-        hub: &Arc<Hub>,
-        workspace: &Workspace,
-        ask: CommandAsk,
-    ) -> Result<Ran, NotRan> {
+    pub async fn run(&self, hub: &Arc<Hub>, files: &Path, ask: CommandAsk) -> Result<Ran, NotRan> {
         let begun = Instant::now();
-        let line = self.line(workspace, &ask)?;
+        let line = self.line(files, &ask)?;
         let place = tokio::time::timeout(ask.time, self.places.acquire()).await;
         let Ok(Ok(_place)) = place else {
             return Err(NotRan::TimedOut(ask.time));
@@ -228,7 +223,7 @@ impl Commands {
         })
     }
 
-    fn line(&self, workspace: &Workspace, ask: &CommandAsk) -> Result<CommandLine, NotRan> {
+    fn line(&self, files: &Path, ask: &CommandAsk) -> Result<CommandLine, NotRan> {
         let is_path = ask.command.contains('/');
         let is_inside =
             Path::new(&ask.command).starts_with(WORKSPACE) || Path::new(&ask.command).is_relative();
@@ -246,7 +241,7 @@ impl Commands {
             args: ask.args.iter().map(Into::into).collect(),
             env: Vec::new(),
             directory,
-            workspace: workspace.files.clone(),
+            workspace: files.to_owned(),
             tools: self.settings.tools.clone(),
             time: ask.time,
         })
@@ -427,6 +422,12 @@ pub struct Workspace {
 }
 
 impl Workspace {
+    /// Where the files are.
+    #[must_use]
+    pub fn files(&self) -> &Path {
+        &self.files
+    }
+
     /// Raises what the files carry to at least this, on the disk, before a command that carries it can write one. Returns what they carry.
     ///
     /// # Errors
@@ -560,7 +561,9 @@ mod tests {
             ("/workspace/x", Some("/workspace/sub")),
         ] {
             assert!(
-                commands.line(&workspace, &ask(command, directory)).is_ok(),
+                commands
+                    .line(workspace.files(), &ask(command, directory))
+                    .is_ok(),
                 "{command}"
             );
         }
@@ -571,7 +574,9 @@ mod tests {
             ("git", Some("../..")),
         ] {
             assert!(
-                commands.line(&workspace, &ask(command, directory)).is_err(),
+                commands
+                    .line(workspace.files(), &ask(command, directory))
+                    .is_err(),
                 "{command} {directory:?}"
             );
         }

@@ -15,10 +15,12 @@ pub enum Route {
     Own,
     /// A jail in the workspace of the caller.
     Command,
+    /// A volume, which the path in the arguments names.
+    Volume,
 }
 
 impl Route {
-    /// The route to who executes a built-in tool; `None`: nobody does yet.
+    /// The route to who executes a built-in tool; `None`: nobody does, unless something is declared for it.
     pub const fn to(executor: Executor) -> Option<Self> {
         match executor {
             Executor::Gate => Some(Self::Own),

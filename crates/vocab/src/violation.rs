@@ -79,6 +79,7 @@ catalogue! {
     ConcurrentExecLimitExceeded: Admit, Busy, PermissionDenied, "Too many calls at once";
     PathTraversalAttempt: Bound, Forbidden, PermissionDenied, "Path traversal attempt";
     PathOutsideBoundary: Bound, Forbidden, PermissionDenied, "Path outside the allowed boundary";
+    UnauthorizedVolumeAccess: Bound, Forbidden, PermissionDenied, "This volume is not for this caller";
     DomainNotAllowed: Bound, Forbidden, PermissionDenied, "Domain not allowed";
     CommandNotAllowed: Bound, Forbidden, PermissionDenied, "Command not allowed";
     SubcommandNotAllowed: Bound, Forbidden, PermissionDenied, "Subcommand not allowed";
@@ -93,6 +94,7 @@ catalogue! {
     ApprovalDenied: Consent, Forbidden, PermissionDenied, "Approval denied";
     ApprovalExpired: Consent, Forbidden, PermissionDenied, "Approval expired";
     LedgerUnavailable: Intend, Busy, Internal, "The ledger cannot record this call, so it was not made";
+    QuotaExceeded: Dispatch, Forbidden, PermissionDenied, "The volume has no room for that";
     OutputSizeLimitExceeded: Inspect, Forbidden, PermissionDenied, "The result is larger than the security context allows";
     InvalidResult: Inspect, Malformed, UpstreamUnavailable, "The server answered with something that is not a valid result";
     ResultDropped: Inspect, Malformed, UpstreamUnavailable, "The call was carried out, but there was no room for its result: too many answers wait to be read";

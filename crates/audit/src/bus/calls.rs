@@ -117,6 +117,8 @@ fn failed(record: &Record) -> Vec<Told> {
         Severity::Error
     };
     let mut told = vec![Told::new(TOOL, "InvocationFailed", severity, failed.done())];
+    // A link that leads out, or a full volume, is found only when the call is carried out.
+    told.extend(path_told(record).filter(|_| is_own(record)));
     if is_command(record) && record.violation == TOOL_ERROR {
         // It ran to its end, and its exit code says that it failed.
         told.push(command_completed(record, severity));
@@ -168,29 +170,7 @@ fn refused(record: &Record) -> Vec<Told> {
             violation(record, command(record)),
         ));
     }
-    if let Some(name) = path_event(record) {
-        let attempted = looked_at(record);
-        let path = ["attempted_path", "path"]
-            .into_iter()
-            .find_map(|key| attempted.get(key))
-            .cloned()
-            .unwrap_or_default();
-        let key = if name == "PathTraversalBlocked" {
-            "attempted_path"
-        } else {
-            "path"
-        };
-        let payload = file(record)
-            .value(key, path)
-            .text("operation", &record.tool)
-            .text("policy_rule", &record.violation);
-        told.push(Told::new(
-            STORAGE,
-            name,
-            Severity::Warning,
-            payload.text("time", &record.time).done(),
-        ));
-    }
+    told.extend(path_told(record));
     if record.violation == "RateLimitExceeded" {
         told.push(Told::new(
             RATE,
@@ -200,6 +180,32 @@ fn refused(record: &Record) -> Vec<Told> {
         ));
     }
     told
+}
+
+/// What a refusal was to a volume.
+fn path_told(record: &Record) -> Option<Told> {
+    let name = path_event(record)?;
+    let attempted = looked_at(record);
+    let path = ["attempted_path", "path"]
+        .into_iter()
+        .find_map(|key| attempted.get(key))
+        .cloned()
+        .unwrap_or_default();
+    let key = if name == "PathTraversalBlocked" {
+        "attempted_path"
+    } else {
+        "path"
+    };
+    let payload = file(record)
+        .value(key, path)
+        .text("operation", &record.tool)
+        .text("policy_rule", &record.violation);
+    Some(Told::new(
+        STORAGE,
+        name,
+        Severity::Warning,
+        payload.text("time", &record.time).done(),
+    ))
 }
 
 fn violation(record: &Record, keys: Keys) -> Payload {
@@ -315,9 +321,11 @@ fn file_event(record: &Record) -> Option<(&'static str, &'static str)> {
     }
     Some(match record.tool.as_str() {
         "fs.read" | "fs.grep" => ("FileRead", "bytes_read"),
-        "fs.write" | "fs.edit" | "fs.multi_edit" => ("FileWritten", "bytes_written"),
-        "fs.list" | "fs.glob" => ("DirectoryListed", "bytes_read"),
-        "fs.create" | "fs.create_dir" => ("FileCreated", "bytes_written"),
+        "fs.write" | "fs.edit" | "fs.multi_edit" | "fs.move" => ("FileWritten", "bytes_written"),
+        "fs.list" | "fs.glob" | "fs.stat" => ("DirectoryListed", "bytes_read"),
+        "fs.create" | "fs.create_dir" | "fs.create.dir" | "fs.copy" => {
+            ("FileCreated", "bytes_written")
+        }
         "fs.delete" => ("FileDeleted", "bytes_written"),
         _ => return None,
     })

@@ -204,6 +204,7 @@ impl<'a> Call<'a> {
             scans_injection: true,
             built_in: None,
             boundary: None,
+            on_volumes: &[],
         }
     }
 

@@ -30,6 +30,8 @@ const CARRIED_BY: &[(&str, &str)] = &[
     ("narrowed", "narrowed_definitions"),
     ("manifest", "contexts"),
     ("dpop", "proofs"),
+    ("hardlinks", "allows_hardlinks"),
+    ("mounts", "allows_mounts"),
 ];
 
 /// Every key with an effect, with the path to it. What stands below an idle key is idle too.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use audit::Intent;
 use policy::{Budget, Permit};
 use upstreams::{Route, catalog::Target};
-use vocab::{Stop, Violation};
+use vocab::{Mark, Stop, Violation};
 use wire::write::Pieces;
 
 use super::{consent::unserved, shape::Load};
@@ -17,17 +17,20 @@ pub(crate) struct Order {
     route: Route,
     load: Load,
     budget: Budget,
+    label: Mark,
     _intent: Intent,
 }
 
 impl Order {
     fn new(permit: Permit<Load>, intent: Intent) -> Result<Self, Violation> {
+        let label = permit.label();
         let (load, budget) = permit.spend();
         let route = load.target.route.clone();
         Ok(Self {
             route: route.ok_or_else(|| unserved(&load.target))?,
             load,
             budget,
+            label,
             _intent: intent,
         })
     }
@@ -44,6 +47,11 @@ impl Order {
     /// The same as the judges read it: the arguments, and what goes beside them.
     pub(crate) fn judged(&self) -> &[u8] {
         &self.load.args.judged
+    }
+
+    /// The session's label when the call was weighed.
+    pub(crate) const fn label(&self) -> Mark {
+        self.label
     }
 
     pub(crate) const fn budget(&self) -> Budget {

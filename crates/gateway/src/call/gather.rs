@@ -7,7 +7,9 @@ use calls::{
     receive::{Address, Received},
     sent::Sent,
 };
-use policy::{Account, Act, Boundary, Influence, Meter, Permission, Principal, Question, Standing};
+use policy::{
+    Account, Act, Boundary, Influence, Meter, OnVolume, Permission, Principal, Question, Standing,
+};
 use upstreams::{catalog::Target, pins};
 use vocab::{ServerId, Violation};
 use wire::Json;
@@ -16,7 +18,7 @@ use super::{
     Case, Count, context,
     provenance::{self, Looked},
 };
-use crate::{Action, Caller};
+use crate::{Action, Caller, volumes::Named};
 
 /// Everything that Admit to Judge look at.
 pub(crate) struct Gathered<'a> {
@@ -52,10 +54,15 @@ pub(crate) fn gather<T>(
     let request = case.request;
     let findings = Findings::new(&request.caller, request.action, target, has_account);
     let meters = context::meters(&request.caller, target, boundary);
+    let named = case
+        .now
+        .volumes
+        .named_by(&request.caller, target, sent.arguments());
+    let on_volumes: Vec<_> = named.iter().map(Named::fact).collect();
     let influence = influence(case);
     let looked = provenance::look(case, target, sent.judged(), influence);
     context::looking(count, &meters, |meter| {
-        let asked = (names.asked(), boundary);
+        let asked = (names.asked(), boundary, on_volumes.as_slice());
         let led = (influence, looked.ruling.as_ref());
         with(&Gathered {
             facts: &findings.facts(target, &sent, asked, led, meter),
@@ -147,7 +154,7 @@ impl Findings {
         &'a self,
         target: &'a Target,
         sent: &'a Sent<'_>,
-        (asked, boundary): (&'a str, Option<&'a Boundary<'a>>),
+        (asked, boundary, on_volumes): (&'a str, Option<&'a Boundary<'a>>, &'a [OnVolume<'a>]),
         (influence, ruling): (Influence, Option<&'a Ruling>),
         meter: &'a dyn Meter,
     ) -> policy::Facts<'a> {
@@ -181,6 +188,7 @@ impl Findings {
             scans_injection: target.spec.injection_scan,
             built_in: self.is_call.then_some(asked),
             boundary,
+            on_volumes,
         }
     }
 }

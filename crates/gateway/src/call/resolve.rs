@@ -177,7 +177,11 @@ fn find(
                 .map(|tool| format!("{}.{tool}", Family::Own.word()));
             let name = own_name.as_deref().unwrap_or(name);
             // Behind a door that shows one server there are only that server's tools.
-            let built_in = || builtin::find(name).filter(|_| request.mount.is_none());
+            let on_volume = || now.volumes.target(&request.caller, name, received);
+            let built_in = || {
+                let found = on_volume().or_else(|| builtin::find(name));
+                found.filter(|_| request.mount.is_none())
+            };
             // Only those who sign their calls know what nothing here executes.
             let is_known = |target: &Arc<Target>| match target.route {
                 // Commands are for those whose context says which.

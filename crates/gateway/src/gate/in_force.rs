@@ -11,7 +11,10 @@ use callers::{Caller, CredentialSet, oauth::ProviderSet, settings::Seal, signed:
 use upstreams::{Board, Catalog, Servers};
 use vocab::{Rule, Violation};
 
-use crate::settings::{Rules, Terms};
+use crate::{
+    settings::{Rules, Terms},
+    volumes::VolumeSet,
+};
 
 #[derive(Debug, Clone)]
 pub(crate) struct InForce {
@@ -21,6 +24,7 @@ pub(crate) struct InForce {
     pub(crate) seal: Arc<Seal>,
     pub(crate) providers: Arc<ProviderSet>,
     pub(crate) servers: Arc<Servers>,
+    pub(crate) volumes: Arc<VolumeSet>,
     /// Keys of the configuration whose values are in force only after a restart.
     pub(crate) awaiting_restart: Arc<Vec<&'static str>>,
 }

@@ -116,6 +116,7 @@ impl Inner {
     ) -> (InForce, Vec<ServerSpec>) {
         let Configuration {
             servers,
+            volumes,
             credentials,
             rules,
             terms,
@@ -129,6 +130,7 @@ impl Inner {
             rules: Arc::new(rules),
             seal,
             servers: Arc::clone(&before.servers),
+            volumes: Arc::new(before.volumes.follow(volumes)),
             awaiting_restart: Arc::new(awaiting_restart),
         };
         (next, servers)

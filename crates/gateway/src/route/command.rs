@@ -1,9 +1,12 @@
-//! The route to commands: each runs in a jail, in the workspace of its caller, and its result carries all that it could have read.
+//! The route to commands: each runs in a jail, in the workspace of its caller or in a volume, and its result carries all that it could have
+//! read.
 //!
 //! **Invariant: what a command writes carries what its caller had seen.** The workspace is raised to the caller's label, on the disk, before
 //! the command starts, and the result carries what the workspace does when the command has ended. Tests
 //! `a_command_carries_what_others_wrote_while_it_ran`, `a_workspace_carries_what_its_caller_had_seen`,
 //! `what_a_workspace_carries_only_rises_and_outlives_the_process`.
+
+mod ground;
 
 use callers::ForGate;
 use upstreams::commands::{CommandAsk, NotRan, Ran};
@@ -16,35 +19,45 @@ use wire::{
 
 use super::{Carried, Raw};
 use crate::call::{Case, Order};
+use ground::Ground;
 
 pub(super) async fn carry(order: &Order, case: Case<'_>) -> Result<Carried, Stop> {
     let gate = case.gate;
     let caller = &case.request.caller;
     let ask = read(order, caller.id());
-    let broken = |error: std::io::Error| {
-        Stop::from(Fault::new(
-            FaultKind::Gate,
-            format!("the workspace cannot be used: {error}"),
-        ))
-    };
-    let workspace = gate.commands.workspace(caller.id()).map_err(broken)?;
+    let ground = Ground::of(case)?;
     let mut label: Label = caller.session().label();
-    label.mark = workspace.raise(label.mark).await.map_err(broken)?;
+    ground.raise(&mut label).await?;
     let most = order.budget().result_bytes;
-    let ran = gate.commands.run(&gate.hub, &workspace, ask).await;
-    // Other commands of this caller may have written meanwhile what this one then read.
-    label.mark = workspace.raise(label.mark).await.map_err(broken)?;
+    let ran = tokio::select! {
+        ran = gate.commands.run(&gate.hub, ground.files(), ask) => ran.map_err(Ended::Not),
+        () = ground.overflows() => Err(Ended::Overfull),
+    };
+    // Other commands, and callers with tools for files, may have written meanwhile what this one then read.
+    ground.raise_after(&mut label).await?;
     let raw = match ran {
         Ok(ran) => Raw::Result(caller.counted(result(&ran)).into()),
-        Err(NotRan::Asked(why)) => {
+        Err(Ended::Not(NotRan::Asked(why))) => {
             return Err(Violation::new(Rule::InvalidArguments, why.clone())
                 .with_hint(why)
                 .into());
         }
-        Err(NotRan::NotStarted(why)) => return Err(Fault::new(FaultKind::Gate, why).into()),
-        Err(stopped) => Raw::Stopped(stop(&stopped, most)),
+        Err(Ended::Not(NotRan::NotStarted(why))) => {
+            return Err(Fault::new(FaultKind::Gate, why).into());
+        }
+        Err(Ended::Not(stopped)) => Raw::Stopped(stop(&stopped, most)),
+        Err(Ended::Overfull) => {
+            let detail = "the command wrote more than the volume may hold, and was ended";
+            Raw::Stopped(Violation::new(Rule::QuotaExceeded, detail).into())
+        }
     };
     Ok(Carried { raw, label })
+}
+
+/// Why there is no result.
+enum Ended {
+    Not(NotRan),
+    Overfull,
 }
 
 fn read(order: &Order, caller: &str) -> CommandAsk {

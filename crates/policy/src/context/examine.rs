@@ -95,6 +95,12 @@ impl<'a> Boundary<'a> {
         verdict(&self.bounds.path)
     }
 
+    /// Whether the lists of paths and the denials let it through: for a place that only turned out to be meant.
+    #[must_use]
+    pub fn lets_path(&self) -> bool {
+        self.denied.is_none() && self.bounds.path.is_none()
+    }
+
     pub(crate) fn domain(&self) -> Result<(), Violation> {
         verdict(&self.bounds.domain)
     }

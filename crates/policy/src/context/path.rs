@@ -5,7 +5,9 @@
 
 use std::fmt;
 
-use super::BadPattern;
+use vocab::Violation;
+
+use super::{BadPattern, refusal};
 
 /// Where relative paths begin.
 const WORKSPACE: &str = "workspace";
@@ -87,6 +89,25 @@ impl NormalPath {
             .collect();
         Self::parse(&format!("/{}", fixed.join("/"))).map(Some)
     }
+}
+
+/// The names of a path as the lists of a context read it; relative ones begin at `/workspace`.
+pub fn path_names(text: &str) -> Result<Vec<String>, PathProblem> {
+    NormalPath::parse(text)
+        .map(|path| path.0)
+        .map_err(|bad| match bad {
+            BadPath::Traversal => PathProblem::Climbs(Box::new(refusal::climbing(text))),
+            BadPath::Unclear(why) => PathProblem::Unclear(why),
+        })
+}
+
+/// Why a text names no place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PathProblem {
+    /// It climbs, or could be read as climbing: the refusal.
+    Climbs(Box<Violation>),
+    /// It has more than one reading; says how.
+    Unclear(&'static str),
 }
 
 impl fmt::Display for NormalPath {

@@ -158,8 +158,11 @@ impl Files {
             .map_err(|error| ("reading policies, manifests and keys of providers", error))?;
         let keys = signing::keys(&self.home, resolved)
             .map_err(|error| ("reading the keys that sign tokens", error))?;
+        let volumes = wiring::volumes(&self.home, resolved)
+            .map_err(|error| ("making directories for volumes", error))?;
         Ok(Configuration {
             servers: resolved.servers.clone(),
+            volumes,
             credentials,
             rules,
             terms: self.fixed.terms(resolved),

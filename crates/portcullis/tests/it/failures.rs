@@ -50,7 +50,7 @@ async fn outcome_of(gate: &Gate, tool: &str) -> Value {
     found.unwrap_or_else(|| panic!("no outcome of {tool}"))
 }
 
-async fn events(gate: &Gate, options: &[&str]) -> Vec<Value> {
+pub(crate) async fn events(gate: &Gate, options: &[&str]) -> Vec<Value> {
     let said = done(
         gate,
         &[

@@ -118,6 +118,8 @@ mod unknown_ends; // Calls that were refused, or whose end nobody saw.
 #[cfg(test)]
 mod verifying; // `audit verify` as an auditor runs it.
 #[cfg(test)]
+mod volumes; // Files of agents: what is answered, where nobody gets, and labels that stick.
+#[cfg(test)]
 mod words; // Words of a server that are no result: lists, log messages, refusals.
 #[cfg(test)]
 mod worker_death; // The worker dies or hangs, many times over.

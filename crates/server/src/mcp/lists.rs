@@ -92,6 +92,8 @@ struct Key {
     bounds: Option<String>,
     /// Whether a person's words began the conversation, so that a plan is of use.
     plans: bool,
+    /// How many tools for files there are: none, those that read, or all.
+    own: usize,
 }
 
 impl Key {
@@ -100,11 +102,12 @@ impl Key {
         let mount = self.mount.as_ref().map_or("", |id| id.as_str());
         let bounds = self.bounds.as_deref().unwrap_or_default();
         format!(
-            "{} {mount} {:?} {:?} {bounds} {}",
+            "{} {mount} {:?} {:?} {bounds} {} {}",
             self.kind.field(),
             self.view,
             self.sight,
-            self.plans
+            self.plans,
+            self.own
         )
     }
 }
@@ -150,7 +153,12 @@ impl Lists {
         let bounds = caller
             .context()
             .map(|context| format!("{context} {}", caller.agent_name().unwrap_or_default()));
+        let own = match (kind, mount) {
+            (Kind::Tools, None) => gate.volume_tools(caller, caller.context()),
+            _ => Vec::new(),
+        };
         let key = Key {
+            own: own.len(),
             kind,
             mount: mount.cloned(),
             view: caller.view(),
@@ -160,8 +168,8 @@ impl Lists {
             bounds,
         };
         let pages = match key.bounds {
-            None => self.pages(gate, sight, &key),
-            Some(_) => Arc::new(Pages::within(gate, sight, &key)),
+            None => self.pages(gate, sight, &key, &own),
+            Some(_) => Arc::new(Pages::within(gate, sight, &key, &own)),
         };
         if !pages.declared {
             let method = match kind {
@@ -191,7 +199,7 @@ impl Lists {
         }
     }
 
-    fn pages(&self, gate: &Gate, sight: &Sight, key: &Key) -> Arc<Pages> {
+    fn pages(&self, gate: &Gate, sight: &Sight, key: &Key, own: &[Bytes]) -> Arc<Pages> {
         let catalog = gate.catalog();
         let kept = match self.0.load_full() {
             Some(kept) if Arc::ptr_eq(&kept.catalog, &catalog) => kept,
@@ -207,7 +215,7 @@ impl Lists {
         if let Some(pages) = lock(&kept.lists).get(key) {
             return Arc::clone(pages);
         }
-        let pages = Arc::new(Pages::write(&kept.catalog, gate.wrapper(), sight, key));
+        let pages = Arc::new(Pages::write(&kept.catalog, gate.wrapper(), sight, key, own));
         let mut lists = lock(&kept.lists);
         if lists.len() < MAX_KEPT {
             lists.insert(key.clone(), Arc::clone(&pages));
@@ -217,29 +225,25 @@ impl Lists {
 }
 
 impl Pages {
-    fn write(catalog: &Catalog, wrapper: &Wrapper, sight: &Sight, key: &Key) -> Self {
-        Self::of(
-            &catalog.listed(key.kind.list(), key.mount.as_ref(), sight),
-            catalog,
-            wrapper,
-            sight,
-            key,
-        )
+    fn write(
+        catalog: &Catalog,
+        wrapper: &Wrapper,
+        sight: &Sight,
+        key: &Key,
+        own: &[Bytes],
+    ) -> Self {
+        let items = catalog.listed(key.kind.list(), key.mount.as_ref(), sight);
+        Self::of((&items, own), catalog, wrapper, sight, key)
     }
 
     /// What a caller's security context lists.
-    fn within(gate: &Gate, sight: &Sight, key: &Key) -> Self {
+    fn within(gate: &Gate, sight: &Sight, key: &Key, own: &[Bytes]) -> Self {
         let (catalog, mount) = (gate.catalog(), key.mount.as_ref());
         let method = match key.kind {
             Kind::Tools => {
                 let tools = gate.callable(sight, sight.caller().context(), mount);
-                return Self::of(
-                    &tools.iter().collect::<Vec<_>>(),
-                    &catalog,
-                    gate.wrapper(),
-                    sight,
-                    key,
-                );
+                let tools: Vec<_> = tools.iter().collect();
+                return Self::of((&tools, own), &catalog, gate.wrapper(), sight, key);
             }
             Kind::Prompts => "prompts.get",
             Kind::Resources | Kind::Templates => "resources.read",
@@ -250,11 +254,12 @@ impl Pages {
         } else {
             Vec::new()
         };
-        Self::of(&items, &catalog, gate.wrapper(), sight, key)
+        Self::of((&items, own), &catalog, gate.wrapper(), sight, key)
     }
 
+    /// What servers list, and then what the gate itself does.
     fn of(
-        items: &[&Listed],
+        (items, own): (&[&Listed], &[Bytes]),
         catalog: &Catalog,
         wrapper: &Wrapper,
         sight: &Sight,
@@ -270,8 +275,14 @@ impl Pages {
         } else {
             Vec::new()
         };
-        let own = key.plans.then_some(gateway::PLAN_DEFINITION.as_bytes());
-        let lines: Vec<&[u8]> = items.iter().map(|item| &*item.raw).chain(own).collect();
+        let plan = key.plans.then_some(gateway::PLAN_DEFINITION.as_bytes());
+        let lines: Vec<&[u8]> = items
+            .iter()
+            .map(|item| &item.raw)
+            .chain(own)
+            .map(|raw| &**raw)
+            .chain(plan)
+            .collect();
         Self {
             pages: pages(key, &lines, &unlisted, |place| {
                 cursor::write(wrapper, &key.name(), place)

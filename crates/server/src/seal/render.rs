@@ -226,7 +226,9 @@ const fn seal_code(rule: Rule) -> u64 {
         Rule::SessionInactive => 1006,
         Rule::ToolNotAllowed | Rule::ToolNotFound | Rule::ToolNotServed => 2000,
         Rule::ToolExplicitlyDenied => 2001,
-        Rule::PathTraversalAttempt | Rule::PathOutsideBoundary => 2002,
+        Rule::PathTraversalAttempt | Rule::PathOutsideBoundary | Rule::UnauthorizedVolumeAccess => {
+            2002
+        }
         Rule::CommandNotAllowed | Rule::SubcommandNotAllowed => 2003,
         Rule::DomainNotAllowed => 2004,
         Rule::RateLimitExceeded | Rule::ConcurrentExecLimitExceeded => 2005,

@@ -83,6 +83,7 @@ fn array(door: &Door, caller: &Caller, context: Option<&str>) -> Vec<u8> {
         .callable(&sight, context, None)
         .into_iter()
         .map(|listed| listed.raw)
+        .chain(door.gate.volume_tools(caller, context))
         .collect();
     let mut out = Vec::with_capacity(tools.iter().map(|raw| raw.len() + 1).sum::<usize>() + 2);
     out.push(b'[');

@@ -513,6 +513,7 @@ pub(crate) fn configuration() -> Configuration {
             standing: Standing::Skipped("for tests".to_owned()),
             ..TargetSpec::new(ServerId::parse("demo").unwrap(), budget)
         })],
+        volumes: Vec::new(),
         credentials,
         rules: Rules {
             bundle: Arc::new(Bundle::starter("balanced").unwrap()),
@@ -610,6 +611,8 @@ fn settings(
             protected: Default::default(),
             certificates: Vec::new(),
         },
+        protected: Vec::new(),
+        own_volumes: home.join("volumes"),
         snapshots: home.join("catalog"),
         wrapper_key: [7; 32],
         secrets: Arc::new(NoSecrets),

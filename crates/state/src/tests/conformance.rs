@@ -8,10 +8,12 @@ use std::{
     time::Duration,
 };
 
+use vocab::Label;
+
 use crate::{
-    Answer, Approval, Approvals, ArchivedSession, AskOutcome, Labels, Memory, PersonsAnswer,
-    Question, SavedSession, SavedSigned, SignedSessions, SignedStatus, Sqlite, Store, Usage,
-    UsedCalls, Workload, Workloads, Written,
+    Answer, Approval, Approvals, ArchivedSession, AskOutcome, FileKey, FileLabels, Labels, Memory,
+    PersonsAnswer, Question, SavedSession, SavedSigned, SignedSessions, SignedStatus, Sqlite,
+    Store, Usage, UsedCalls, VolumeLabels, Workload, Workloads, Written,
     conformance::{Opening, RULES, Subject, check},
 };
 
@@ -74,6 +76,12 @@ enum Mistake {
     UsesWithoutEnd,
     RevivesTheEnded,
     KeepsBothSessions,
+    /// The label of a file is the one that was written last.
+    OverwritesFiles,
+    /// Reads the label of a file, joins and writes it back in three steps.
+    RaisesFilesInSteps,
+    /// With a file goes what has the same inode.
+    ForgetsByInode,
 }
 
 /// A driver that is right but for one mistake.
@@ -130,6 +138,15 @@ async fn every_mistake_of_a_driver_is_found() {
         (UsesWithoutEnd, "a_workload_is_used_as_often_as_it_may_be"),
         (RevivesTheEnded, "what_has_ended_stays_ended"),
         (KeepsBothSessions, "an_execution_has_one_session_in_force"),
+        (OverwritesFiles, "the_label_of_a_file_only_rises"),
+        (
+            RaisesFilesInSteps,
+            "rises_of_one_file_at_the_same_time_lose_nothing",
+        ),
+        (
+            ForgetsByInode,
+            "files_that_are_gone_are_forgotten_and_no_others",
+        ),
     ];
     for (mistake, rule) in found_by {
         let broken = check(|| Box::new(Mistaken(Memory::default(), mistake))).await;
@@ -342,5 +359,58 @@ impl Usage for Wrong {
 
     fn used_calls_of<'a>(&'a self, execution: &'a str) -> Answer<'a, Vec<UsedCalls>> {
         self.memory.used_calls_of(execution)
+    }
+}
+
+impl FileLabels for Wrong {
+    fn volume_labels<'a>(&'a self, volume: &'a str) -> Answer<'a, VolumeLabels> {
+        self.memory.volume_labels(volume)
+    }
+
+    fn settle_volume<'a>(&'a self, volume: &'a str, root: (u64, u64)) -> Answer<'a, ()> {
+        self.memory.settle_volume(volume, root)
+    }
+
+    fn raise_file_label<'a>(
+        &'a self,
+        volume: &'a str,
+        key: FileKey,
+        label: &'a Label,
+    ) -> Answer<'a, ()> {
+        match self.mistake {
+            Mistake::OverwritesFiles => self.memory.replace_file_label(volume, key, label),
+            Mistake::RaisesFilesInSteps => Box::pin(async move {
+                let found = self.memory.volume_labels(volume).await?.labels;
+                let mut joined = label.clone();
+                if let Some((_, found)) = found.iter().find(|(found, _)| *found == key) {
+                    joined.join_in(found);
+                }
+                tokio::time::sleep(BETWEEN_STEPS).await;
+                self.memory.replace_file_label(volume, key, &joined).await
+            }),
+            _ => self.memory.raise_file_label(volume, key, label),
+        }
+    }
+
+    fn replace_file_label<'a>(
+        &'a self,
+        volume: &'a str,
+        key: FileKey,
+        label: &'a Label,
+    ) -> Answer<'a, ()> {
+        self.memory.replace_file_label(volume, key, label)
+    }
+
+    fn forget_files<'a>(&'a self, volume: &'a str, files: &'a [(u64, u64)]) -> Answer<'a, ()> {
+        if !self.is(Mistake::ForgetsByInode) {
+            return self.memory.forget_files(volume, files);
+        }
+        Box::pin(async move {
+            let known = self.memory.volume_labels(volume).await?.labels;
+            let is_meant = |key: &FileKey| files.iter().any(|(inode, _)| *inode == key.inode);
+            let meant = known.iter().map(|(key, _)| key).filter(|key| is_meant(key));
+            let all: Vec<_> = meant.map(|key| (key.inode, key.birth)).collect();
+            self.memory.forget_files(volume, &all).await
+        })
     }
 }

@@ -193,6 +193,48 @@ fn a_link_leads_nowhere_that_the_caller_may_not_go() {
 }
 
 #[test]
+fn on_a_disk_that_folds_case_only_its_own_spelling_counts() {
+    let root = tempfile::tempdir().unwrap();
+    let volume = volume(root.path());
+    put(&volume, "src/.env", "KEY");
+    put(&volume, "Öl/grün", "x");
+    volume.root.fold();
+    assert_eq!(text(&volume, "src/.env"), "KEY");
+    // A list that names `src/.env` says nothing of the other spellings, so they must not lead there.
+    for other in ["src/.ENV", "src/.Env", "SRC/.env"] {
+        let at = path(other);
+        let options = WriteOptions::default();
+        let kinds = [
+            volume
+                .read(clean(), &at, Part::Whole, As::Text)
+                .result
+                .map(drop),
+            volume
+                .write(clean(), &at, b"mine", options)
+                .result
+                .map(drop),
+            volume
+                .delete(clean(), &at, DeleteOptions::default())
+                .result
+                .map(drop),
+            volume
+                .rename(clean(), &at, &path("moved"), MoveOptions::default())
+                .result
+                .map(drop),
+            volume
+                .copy(clean(), &at, &path("copied"), false)
+                .result
+                .map(drop),
+        ];
+        for result in kinds {
+            assert_eq!(result.unwrap_err().kind, ErrorKind::NotFound, "{other}");
+        }
+    }
+    assert_eq!(text(&volume, "src/.env"), "KEY");
+    assert_eq!(text(&volume, "Öl/grün"), "x");
+}
+
+#[test]
 fn second_names_and_special_files_are_not_opened() {
     let yard = tempfile::tempdir().unwrap();
     let inside = yard.path().join("inside");
@@ -249,6 +291,8 @@ fn a_foreign_hand_cannot_race_a_path_out_of_its_volume() {
                 let _ = fs::rename(inside.join("good"), inside.join("aside"));
                 let _ = symlink("../outside", inside.join("good"));
                 let _ = fs::remove_file(inside.join("good"));
+                // A write may have made a directory of that name meanwhile.
+                let _ = fs::remove_dir_all(inside.join("good"));
                 let _ = fs::rename(inside.join("aside"), inside.join("good"));
             }
         });

@@ -87,6 +87,94 @@ fn a_foreign_replacement_has_the_floor_and_nothing_is_below_it() {
 }
 
 #[test]
+fn a_file_with_a_second_name_keeps_its_label_when_one_name_goes() {
+    let root = tempfile::tempdir().unwrap();
+    let mut spec = spec(root.path());
+    spec.allows_hardlinks = true;
+    let volume = Volume::attach(spec, Arc::new(InMemory::default())).unwrap();
+    let high = secret(Level::Confidential);
+    for first in ["deleted", "replaced", "moved-over"] {
+        let written = volume.write(by(&high), &path(first), b"plans", WriteOptions::default());
+        written.result.unwrap();
+        let second = root.path().join(format!("{first}-too"));
+        fs::hard_link(root.path().join(first), second).unwrap();
+    }
+    volume
+        .delete(clean(), &path("deleted"), DeleteOptions::default())
+        .result
+        .unwrap();
+    put(&volume, "replaced", "nothing");
+    put(&volume, "other", "nothing");
+    let overwrite = MoveOptions {
+        overwrite: true,
+        ..MoveOptions::default()
+    };
+    volume
+        .rename(clean(), &path("other"), &path("moved-over"), overwrite)
+        .result
+        .unwrap();
+    for second in ["deleted-too", "replaced-too", "moved-over-too"] {
+        let label = level(&read_label(&volume, second));
+        assert_eq!(label, Level::Confidential, "{second}");
+    }
+}
+
+#[test]
+fn a_volume_that_commands_run_in_has_one_label_that_only_rises() {
+    let root = tempfile::tempdir().unwrap();
+    let rows: Arc<dyn LabelRows> = Arc::new(InMemory::default());
+    let high = secret(Level::Internal);
+    let attach = |runs_commands| {
+        let spec = VolumeSpec {
+            runs_commands,
+            ..spec(root.path())
+        };
+        Volume::attach(spec, Arc::clone(&rows)).unwrap()
+    };
+    let volume = attach(false);
+    put(&volume, "plain", "nothing");
+    let written = volume.write(by(&high), &path("d/note"), b"x", WriteOptions::default());
+    written.result.unwrap();
+    assert_eq!(level(&read_label(&volume, "plain")), Level::Public);
+    drop(volume);
+    // A command could have read the one and written the other.
+    let volume = attach(true);
+    assert_eq!(level(&read_label(&volume, "plain")), Level::Internal);
+    assert_eq!(
+        level(&volume.begin_command(&Label::default()).unwrap()),
+        Level::Internal
+    );
+    let seen = volume.begin_command(&untrusted()).unwrap();
+    assert_eq!(seen.mark.integrity, Integrity::Untrusted);
+    let written = volume.write(
+        by(&secret(Level::Confidential)),
+        &path("d/more"),
+        b"x",
+        WriteOptions::default(),
+    );
+    written.result.unwrap();
+    volume
+        .delete(clean(), &path("d/more"), DeleteOptions::default())
+        .result
+        .unwrap();
+    assert_eq!(level(&read_label(&volume, "plain")), Level::Confidential);
+    assert_eq!(
+        volume
+            .begin_command(&secret(Level::Restricted))
+            .unwrap_err()
+            .kind,
+        ErrorKind::WriteDown
+    );
+    drop(volume);
+    // It stays, whoever runs commands there from now on.
+    let label = read_label(&attach(false), "plain");
+    assert_eq!(
+        (level(&label), label.mark.integrity),
+        (Level::Confidential, Integrity::Untrusted)
+    );
+}
+
+#[test]
 fn names_are_data() {
     let root = tempfile::tempdir().unwrap();
     let volume = volume(root.path());

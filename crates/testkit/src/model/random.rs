@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::shape::INJECTIONS;
 use super::{
-    Access, Decision, Definition, Influence, Level, ModelCall, ModelCaller, ModelPolicy,
-    ModelServer, ModelTool, ModelWorld, Permission, When,
+    Access, Decision, Definition, Influence, Level, ModelCall, ModelCaller, ModelPlace,
+    ModelPolicy, ModelServer, ModelTool, ModelWorld, Permission, When,
 };
 use crate::hostile::Dice;
 
@@ -27,6 +27,15 @@ const WORDS: [&str; 6] = [
     "späte Grüße",
     "",
     "fast",
+];
+
+const PLACES: [&str; 6] = [
+    "/workspace/a",
+    "b..",
+    "/notes/./c",
+    "/workspace/../d",
+    "notes/e",
+    "/f",
 ];
 
 /// Draws worlds and calls.
@@ -258,7 +267,19 @@ impl Draw {
             vouched: arguments.to_string().len() % 3 == 0,
             arguments,
             signed,
+            places: self.clone().places(),
         }
+    }
+
+    /// Drawn aside, so that calls are otherwise those that their seed always gave.
+    fn places(mut self) -> Vec<ModelPlace> {
+        let count = self.0.below(12).saturating_sub(9);
+        (0..count)
+            .map(|_| ModelPlace {
+                path: self.word(&PLACES),
+                volume: (!self.once_in(4)).then(|| self.access(2)),
+            })
+            .collect()
     }
 
     fn caller(&mut self) -> ModelCaller {

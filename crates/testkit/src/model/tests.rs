@@ -35,6 +35,7 @@ fn every_outcome_is_drawn_often() {
         "ToolExplicitlyDenied",
         "PathOutsideBoundary",
         "PathTraversalAttempt",
+        "UnauthorizedVolumeAccess",
         "DomainNotAllowed",
         "CommandNotAllowed",
         "SubcommandNotAllowed",
@@ -114,6 +115,7 @@ fn refusals_come_in_the_specified_order() {
         vouched: false,
         arguments: json!({"to": 7}),
         signed: None,
+        places: Vec::new(),
     };
     assert_eq!(
         expected(&world, &call),

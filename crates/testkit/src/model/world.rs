@@ -154,4 +154,13 @@ pub struct ModelCall {
     pub arguments: Value,
     /// Its context, where the call is a signed one.
     pub signed: Option<ModelSigned>,
+    /// Where its paths lead, where it is carried out on volumes.
+    pub places: Vec<ModelPlace>,
+}
+
+/// A path, and whom the volume there is for, where there is one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelPlace {
+    pub path: String,
+    pub volume: Option<Access>,
 }

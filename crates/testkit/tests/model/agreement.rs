@@ -103,6 +103,7 @@ fn every_rule_of_the_floor_is_met() {
         "ToolExplicitlyDenied",
         "PathTraversalAttempt",
         "PathOutsideBoundary",
+        "UnauthorizedVolumeAccess",
         "DomainNotAllowed",
         "CommandNotAllowed",
         "SubcommandNotAllowed",

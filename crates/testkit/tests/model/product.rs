@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use policy::{
     Account, Act, Binding, Boundary, Budget, Bundle, Evidence, Exceeded, Facts, Judged, Meter,
-    Permission, Principal, Question, ServerState, Standing, findings,
+    OnVolume, Permission, Principal, Question, ServerState, Standing, findings,
 };
 use provenance::Ruling;
 use shape::Schema;
 use testkit::model::{
-    self, Access, Expected, ModelCall, ModelCaller, ModelPolicy, ModelServer, ModelTool,
-    ModelWorld, When,
+    self, Access, Expected, ModelCall, ModelCaller, ModelPlace, ModelPolicy, ModelServer,
+    ModelTool, ModelWorld, When,
 };
 use vocab::{Effect, Integrity, Label, Level, Mark, ServerId, Stage, Violation};
 use wire::{Json, Limits};
@@ -127,6 +127,7 @@ pub(crate) struct Seen<'a> {
     pub(crate) tool: &'a ModelTool,
     arguments: &'a [u8],
     boundary: Option<Boundary<'a>>,
+    on_volumes: Vec<OnVolume<'a>>,
     meter: CallsLeft,
 }
 
@@ -149,6 +150,9 @@ impl<'a> Seen<'a> {
             tool,
             arguments,
             boundary,
+            on_volumes: (call.places.iter())
+                .map(|place| on_volume(place, &call.caller))
+                .collect(),
             meter,
         })
     }
@@ -208,6 +212,7 @@ impl<'a> Seen<'a> {
             scans_injection: server.scans_for_injection,
             built_in: None,
             boundary: self.boundary.as_ref(),
+            on_volumes: &self.on_volumes,
         }
     }
 
@@ -335,6 +340,17 @@ impl<'a> Seen<'a> {
             _ if influenced => Expected::Ask,
             _ => Expected::Allow,
         }
+    }
+}
+
+fn on_volume<'a>(place: &'a ModelPlace, caller: &ModelCaller) -> OnVolume<'a> {
+    let is_for = |access: &Access| *access == Access::default() || is_listed(access, caller);
+    OnVolume {
+        path: &place.path,
+        volume: place
+            .volume
+            .as_ref()
+            .map(|access| ("volume", is_for(access))),
     }
 }
 

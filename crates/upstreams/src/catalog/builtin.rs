@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use callers::meters::Metered;
 use policy::Budget;
-use vocab::ServerId;
+use vocab::{Effect, Level, ServerId};
 use wire::builtin::{self, Executor, Tool};
 
 use super::Target;
@@ -23,12 +23,45 @@ const COMMAND_BUDGET: Budget = Budget {
     result_bytes: 16 << 20,
 };
 
+/// What one call on a volume may cost. Text is told twice: for clients that read structured content, and for those that do not.
+const ON_VOLUME: Budget = Budget {
+    time: Duration::from_secs(60),
+    result_bytes: 16 << 20,
+};
+
 /// The built-in tool of this name, if there is one.
 pub fn find(name: &str) -> Option<Arc<Target>> {
     let tool = builtin::find(name)?;
-    Some(Arc::new(Target {
-        spec: Arc::new(terms(tool)),
-        route: Route::to(tool.executor),
+    let budget = match tool.executor {
+        Executor::Command => COMMAND_BUDGET,
+        _ => BUDGET,
+    };
+    let spec = terms(tool.ceiling, budget);
+    Some(Arc::new(target(tool, name, Route::to(tool.executor), spec)))
+}
+
+/// The same for a tool that is executed on a volume which may hold no more than `ceiling`. Who only looks leaves nothing there.
+pub fn on_volume(name: &str, ceiling: Level) -> Option<Arc<Target>> {
+    let tool = builtin::find(name).filter(|tool| tool.executor == Executor::Volume)?;
+    let ceiling = match tool.effect {
+        Effect::Read => Level::Restricted,
+        Effect::Consequential => ceiling,
+    };
+    let spec = terms(ceiling, ON_VOLUME);
+    Some(Arc::new(target(tool, name, Some(Route::Volume), spec)))
+}
+
+/// The same for commands that run in a volume which may hold no more than `ceiling`.
+pub fn in_volume(name: &str, ceiling: Level) -> Option<Arc<Target>> {
+    let tool = builtin::find(name).filter(|tool| tool.executor == Executor::Command)?;
+    let spec = terms(tool.ceiling.min(ceiling), COMMAND_BUDGET);
+    Some(Arc::new(target(tool, name, Some(Route::Command), spec)))
+}
+
+fn target(tool: &Tool, name: &str, route: Option<Route>, spec: TargetSpec) -> Target {
+    Target {
+        spec: Arc::new(spec),
+        route,
         name: name.to_owned(),
         era: None,
         header_params: Vec::new(),
@@ -39,17 +72,13 @@ pub fn find(name: &str) -> Option<Arc<Target>> {
         is_open_world: tool.is_open_world,
         meters: Metered::default(),
         is_absent: false,
-    }))
+    }
 }
 
 /// Everybody may use it, within the context that bounds them.
-fn terms(tool: &Tool) -> TargetSpec {
-    let budget = match tool.executor {
-        Executor::Command => COMMAND_BUDGET,
-        _ => BUDGET,
-    };
+fn terms(ceiling: Level, budget: Budget) -> TargetSpec {
     TargetSpec {
-        classification: Some(tool.ceiling),
+        classification: Some(ceiling),
         injection_scan: false,
         ..TargetSpec::new(ServerId::built_in(), budget)
     }

@@ -3,7 +3,7 @@
 use vocab::Level;
 
 use super::{
-    Executor, Family, Kind, Tool,
+    Executor, Family, Field, Kind, Tool,
     argument::{ARGS, COMMAND, CONTENT, CWD, PATH, PATTERN, QUERY, STDIN, TIMEOUT_SECS, URL},
     needs, takes,
 };
@@ -15,6 +15,34 @@ const fn acts(name: &'static str) -> Tool {
 const fn reads(name: &'static str) -> Tool {
     Tool::reads(name, Family::Files, Executor::Volume)
 }
+
+const DESTINATION: &str = "destination";
+const LIMIT: &str = "limit";
+const MAX_RESULTS: &str = "max_results";
+const OFFSET: &str = "offset";
+
+const IF_VERSION: Field = takes(
+    "if_version",
+    Kind::Text,
+    "Only if the file still has this version, as another call told it",
+);
+const DRY_RUN: Field = takes("dry_run", Kind::Flag, "Only show what would change");
+const OVERWRITE: Field = takes(
+    "overwrite",
+    Kind::Flag,
+    "Whether a file there is replaced; false if not said",
+);
+const EXECUTABLE: Field = takes("executable", Kind::Flag, "Whether a new file can be run");
+const NO_IGNORE: Field = takes(
+    "no_ignore",
+    Kind::Flag,
+    "Whether what `.gitignore` names is looked at too",
+);
+const NO_RISE: Field = takes(
+    "no_rise",
+    Kind::Flag,
+    "Leave out what would raise the label of the session, and say how much",
+);
 
 pub(super) const TOOLS: &[Tool] = &[
     Tool {
@@ -57,7 +85,29 @@ pub(super) const TOOLS: &[Tool] = &[
         ..Tool::acts("email.send", Family::Mail, Executor::Server)
     },
     Tool {
-        says: "Creates a file",
+        input: &[
+            needs(PATH, Kind::Text, "The file"),
+            needs(
+                DESTINATION,
+                Kind::Text,
+                "The copy; directories above it that are missing are made",
+            ),
+            OVERWRITE,
+        ],
+        says: "Copies a file",
+        ..acts("fs.copy")
+    },
+    Tool {
+        input: &[
+            needs(PATH, Kind::Text, "The file"),
+            takes(
+                CONTENT,
+                Kind::Text,
+                "What it will hold; nothing if not said",
+            ),
+            EXECUTABLE,
+        ],
+        says: "Creates a file. One that exists already is left as it is, and an error",
         ..acts("fs.create")
     },
     Tool {
@@ -74,6 +124,7 @@ pub(super) const TOOLS: &[Tool] = &[
                 Kind::Flag,
                 "Whether a directory goes with everything in it; false if not said",
             ),
+            IF_VERSION,
         ],
         says: "Deletes a file, or a directory",
         ..acts("fs.delete")
@@ -91,6 +142,18 @@ pub(super) const TOOLS: &[Tool] = &[
                 Kind::Text,
                 "The text that takes its place",
             ),
+            takes(
+                "replace_all",
+                Kind::Flag,
+                "Whether it is replaced wherever it stands; false if not said",
+            ),
+            takes(
+                "expected_replacements",
+                Kind::Whole,
+                "In how many places exactly it stands",
+            ),
+            IF_VERSION,
+            DRY_RUN,
         ],
         says: "Replaces a text in a file",
         ..acts("fs.edit")
@@ -100,25 +163,111 @@ pub(super) const TOOLS: &[Tool] = &[
             needs(
                 PATTERN,
                 Kind::Text,
-                "What their names look like, for instance `src/**/*.ts`",
+                "What their names look like, for instance `src/**/*.ts`. Without a slash it matches at any depth",
             ),
             needs(PATH, Kind::Text, "The directory to look in"),
+            takes(
+                "sort",
+                Kind::Choice(&["path", "mtime"]),
+                "By path, or the newest first; by path if not said",
+            ),
+            takes("dirs", Kind::Flag, "Whether directories count too"),
+            takes(
+                MAX_RESULTS,
+                Kind::Whole,
+                "How many at most; 1000 if not said",
+            ),
+            NO_IGNORE,
+            NO_RISE,
         ],
-        says: "Finds files by their names",
+        says: "Finds files by their names. What `.gitignore` names is left out",
         ..reads("fs.glob")
     },
     Tool {
         input: &[
             needs(PATTERN, Kind::Text, "A regular expression"),
-            needs(PATH, Kind::Text, "The directory to look in"),
+            needs(PATH, Kind::Text, "The directory to look in, or a file"),
+            takes(
+                "glob",
+                Kind::Text,
+                "Only files with such names, for instance `*.rs`",
+            ),
+            takes("exclude", Kind::Text, "No files with such names"),
+            takes(
+                "case",
+                Kind::Choice(&["sensitive", "insensitive", "smart"]),
+                "Whether upper and lower case differ; `sensitive` if not said",
+            ),
+            takes(
+                "fixed",
+                Kind::Flag,
+                "Whether the pattern is the text itself, and no expression",
+            ),
+            takes(
+                "multiline",
+                Kind::Flag,
+                "Whether a match may go over several lines",
+            ),
+            takes(
+                "before",
+                Kind::Whole,
+                "How many lines before each are shown",
+            ),
+            takes("after", Kind::Whole, "How many lines after each are shown"),
+            takes(
+                "context",
+                Kind::Whole,
+                "How many lines around each are shown",
+            ),
+            takes(
+                "output",
+                Kind::Choice(&["content", "files", "count"]),
+                "The lines, the files that have some, or how many each file has; the lines if not said",
+            ),
+            takes(
+                MAX_RESULTS,
+                Kind::Whole,
+                "How many at most; 250 if not said",
+            ),
+            takes(OFFSET, Kind::Whole, "How many to leave out, to go on"),
+            NO_IGNORE,
+            NO_RISE,
         ],
-        says: "Finds lines in files",
+        says: "Finds lines in files. What `.gitignore` names is left out",
         ..reads("fs.grep")
     },
     Tool {
-        input: &[needs(PATH, Kind::Text, "The directory")],
+        input: &[
+            needs(PATH, Kind::Text, "The directory"),
+            takes(
+                "depth",
+                Kind::Whole,
+                "How many levels, 1 to 5; 1 if not said",
+            ),
+            takes(
+                "details",
+                Kind::Flag,
+                "Whether size, time, version and label are told too",
+            ),
+            takes(LIMIT, Kind::Whole, "How many at most; 1000 if not said"),
+            takes("cursor", Kind::Text, "Where to go on, from an earlier list"),
+        ],
         says: "Lists a directory",
         ..reads("fs.list")
+    },
+    Tool {
+        input: &[
+            needs(PATH, Kind::Text, "The file or directory"),
+            needs(
+                DESTINATION,
+                Kind::Text,
+                "Its new place; directories above it that are missing are made",
+            ),
+            OVERWRITE,
+            IF_VERSION,
+        ],
+        says: "Moves or renames a file or directory within a volume",
+        ..acts("fs.move")
     },
     Tool {
         input: &[
@@ -128,19 +277,58 @@ pub(super) const TOOLS: &[Tool] = &[
                 Kind::Objects,
                 "One after the other: `target_content` and `replacement_content`",
             ),
+            IF_VERSION,
+            DRY_RUN,
         ],
         says: "Replaces several texts in a file, all of them or none",
         ..acts("fs.multi_edit")
     },
     Tool {
-        input: &[needs(PATH, Kind::Text, "The file")],
+        input: &[
+            needs(PATH, Kind::Text, "The file"),
+            takes(OFFSET, Kind::Whole, "The first line, counted from 1"),
+            takes(
+                LIMIT,
+                Kind::Whole,
+                "How many lines; 2000 of a long file if not said",
+            ),
+            takes("tail", Kind::Whole, "So many lines from the end"),
+            takes(
+                "byte_offset",
+                Kind::Whole,
+                "The first byte, instead of lines",
+            ),
+            takes("byte_limit", Kind::Whole, "How many bytes"),
+            takes(
+                "line_numbers",
+                Kind::Flag,
+                "Whether each line begins with its number",
+            ),
+            takes(
+                "as",
+                Kind::Choice(&["text", "base64", "image"]),
+                "As what it is given; `text` if not said",
+            ),
+        ],
         says: "Reads a file",
         ..reads("fs.read")
+    },
+    Tool {
+        input: &[needs(PATH, Kind::Text, "The file or directory")],
+        says: "Tells what is at a path: type, size, time, version and label",
+        ..reads("fs.stat")
     },
     Tool {
         input: &[
             needs(PATH, Kind::Text, "The file"),
             needs(CONTENT, Kind::Text, "What it will hold"),
+            IF_VERSION,
+            takes(
+                "create_only",
+                Kind::Flag,
+                "Whether a file that exists already is left as it is; false if not said",
+            ),
+            EXECUTABLE,
         ],
         says: "Writes a file, in place of what it held",
         ..acts("fs.write")
@@ -204,7 +392,7 @@ pub(super) const TOOLS: &[Tool] = &[
         input: &[
             needs(QUERY, Kind::Text, "What to look for"),
             takes(
-                "max_results",
+                MAX_RESULTS,
                 Kind::Whole,
                 "How many results at most; 10 if not said",
             ),

@@ -55,7 +55,7 @@ fn what_only_looks_is_the_only_thing_that_says_so() {
 fn schemas_are_drawn_from_the_rows() {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     assert_eq!(
-        text(find("fs.list").unwrap().input_schema()),
+        text(find("fs.create_dir").unwrap().input_schema()),
         r#"{"type":"object","properties":{"path":{"type":"string","description":"The directory"}},"required":["path"]}"#
     );
     assert_eq!(

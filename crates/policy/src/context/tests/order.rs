@@ -123,6 +123,7 @@ fn facts<'a>(id: &'a ServerId, boundary: &'a Boundary<'a>, arguments: &'a str) -
         scans_injection: true,
         built_in: None,
         boundary: Some(boundary),
+        on_volumes: &[],
     }
 }
 
