@@ -5,6 +5,7 @@
 
 mod identity;
 mod lines;
+mod logins;
 
 use serde_json::value::RawValue;
 use vocab::{ServerId, ToolName, View, skeleton, split_double};
@@ -17,6 +18,7 @@ use wire::{
 
 pub use self::identity::{envelope, token};
 pub use lines::{worker_lines, worker_parts};
+pub use logins::oauth;
 
 /// A parser's name, which is its corpus's too, and its function.
 pub type Target = (&'static str, fn(&[u8]));
@@ -32,6 +34,7 @@ pub const TARGETS: &[Target] = &[
     ("header", header_values),
     ("envelope", envelope),
     ("token", token),
+    ("oauth", oauth),
 ];
 
 const LIMITS: Limits = Limits::new(1 << 20, 64);

@@ -62,6 +62,10 @@ pub mod method {
     pub const FETCH: &str = "fetch";
     /// The courier's: sends a body to a URL and answers with the status.
     pub const POST: &str = "post";
+    /// The clerk's: one request of a login; the answer has the members that were asked for.
+    pub const EXCHANGE: &str = "exchange";
+    /// A server's login has a new token; or, with none, no longer any.
+    pub const BEARER: &str = "bearer";
     /// Answers `ok` at once: the worker's loop is alive.
     pub const PING: &str = "ping";
 }

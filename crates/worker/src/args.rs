@@ -16,6 +16,11 @@ pub(crate) enum Args {
         total_bytes: usize,
         ca_files: Vec<PathBuf>,
     },
+    /// Makes the requests of one server's login.
+    Clerk {
+        total_bytes: usize,
+        ca_files: Vec<PathBuf>,
+    },
     /// Builds a jail around itself and becomes the program in it.
     Jailer,
     /// Nothing: what a jail that is only built to see whether it can be executes.
@@ -25,7 +30,7 @@ pub(crate) enum Args {
 }
 
 const USAGE: &str =
-    "usage: portcullis-worker --role aggregator|courier [--total-bytes N] [--ca-file PEM]...
+    "usage: portcullis-worker --role aggregator|courier|clerk [--total-bytes N] [--ca-file PEM]...
        portcullis-worker --role jailer
        portcullis-worker --probe [--ledger FILE] [--directory DIR] [--socket FILE]
 
@@ -47,10 +52,14 @@ impl Args {
                     total_bytes,
                     ca_files,
                 }),
+                Some("clerk") => read_role(args).map(|(total_bytes, ca_files)| Args::Clerk {
+                    total_bytes,
+                    ca_files,
+                }),
                 Some("jailer") => Ok(Args::Jailer),
                 Some("idle") => Ok(Args::Idle),
                 Some(other) => Err(format!(
-                    "there is no role `{other}`; the roles are: aggregator, courier, jailer"
+                    "there is no role `{other}`; the roles are: aggregator, courier, clerk, jailer"
                 )),
                 None => Err(format!("--role needs a value\n{USAGE}")),
             },

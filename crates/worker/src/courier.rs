@@ -7,24 +7,19 @@
 use std::{cell::RefCell, collections::HashMap, io, rc::Rc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, Request};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use tokio::{
     sync::Semaphore,
     task::LocalSet,
     time::{interval, timeout},
 };
-use wire::{
-    Json,
-    line::Line,
-    worker::{self, Assembler, PartError, method},
-    write::Object,
-};
+use wire::{Json, worker::method, write::Object};
 
 use crate::{
+    desk,
     failure::Failure,
-    input::Input,
     net::{Client, Net, Payload, Target},
-    output::{Out, Sink},
+    output::Out,
 };
 
 /// Requests under way at once; more are refused, and their sinks come again.
@@ -40,35 +35,23 @@ const SWEEP: Duration = Duration::from_secs(10);
 /// How long the last lines may take to leave.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// What the process was started with.
-pub(crate) struct Start {
-    pub(crate) net: Net,
-    pub(crate) total_bytes: usize,
-    /// The answer to `confinement`, as JSON text.
-    pub(crate) confinement: Vec<u8>,
-    pub(crate) input: Input,
-    pub(crate) sink: Sink,
-}
-
 struct Courier {
     net: Rc<Net>,
     out: Out,
-    confinement: Vec<u8>,
     receivers: RefCell<HashMap<(bool, String), Rc<Client>>>,
     room: Rc<Semaphore>,
 }
 
 /// Runs until the gate says `shutdown` or closes its end. Everything happens on this one thread.
-pub(crate) async fn run(start: Start) -> io::Result<()> {
+pub(crate) async fn run(start: desk::Start) -> io::Result<()> {
     LocalSet::new().run_until(serve(start)).await
 }
 
-async fn serve(start: Start) -> io::Result<()> {
+async fn serve(start: desk::Start) -> io::Result<()> {
     let out = Out::new(start.total_bytes, Rc::clone(&start.net.memory));
     let courier = Rc::new(Courier {
         net: Rc::new(start.net),
         out: out.clone(),
-        confinement: start.confinement,
         receivers: RefCell::default(),
         room: Rc::new(Semaphore::new(MAX_UNDER_WAY)),
     });
@@ -86,7 +69,13 @@ async fn serve(start: Start) -> io::Result<()> {
         }
     });
     let outcome = tokio::select! {
-        outcome = courier.read(start.input, start.total_bytes) => outcome,
+        outcome = desk::read(start.input, start.total_bytes, &out, &start.confinement, |id, method, params| {
+            let is_known = method == method::POST;
+            if is_known {
+                courier.post(id, params);
+            }
+            is_known
+        }) => outcome,
         // The gate no longer reads us: as good as closing our input.
         _ = &mut writer => Ok(()),
     };
@@ -95,57 +84,6 @@ async fn serve(start: Start) -> io::Result<()> {
 }
 
 impl Courier {
-    async fn read(self: &Rc<Self>, mut input: Input, total_bytes: usize) -> io::Result<()> {
-        let mut assembler = Assembler::new(total_bytes);
-        while let Some(line) = input.next().await? {
-            let text = match line {
-                Line::Whole(line) => match assembler.take(line) {
-                    Ok(Some(text)) => text,
-                    Ok(None) => continue,
-                    Err(error) => {
-                        self.complain(part_of(&error), "the request cannot be put together");
-                        continue;
-                    }
-                },
-                Line::TooLong { prefix, .. } => {
-                    self.complain(worker::salvage_id(&prefix), "the line is too long");
-                    continue;
-                }
-            };
-            let Ok(request) = Json::parse(&text, assembler.limits()) else {
-                self.complain(
-                    worker::salvage_id(text.get(..text.len().min(256)).unwrap_or_default()),
-                    "the line is not valid JSON",
-                );
-                continue;
-            };
-            // What is no request, such as the gate's greeting, needs no answer.
-            let Some(id) = request.get("id").and_then(Json::as_u64) else {
-                continue;
-            };
-            let params = request.get("params").unwrap_or(Json::EMPTY_OBJECT);
-            match request.get("method").and_then(Json::as_str).as_deref() {
-                Some(method::POST) => self.post(id, params),
-                Some(method::PING) => self.out.ok(id),
-                Some(method::CONFINEMENT) => self.out.field(id, "result", &self.confinement),
-                Some(method::SHUTDOWN) => {
-                    self.out.ok(id);
-                    return Ok(());
-                }
-                _ => self.out.error(id, "a courier does not do this"),
-            }
-        }
-        Ok(())
-    }
-
-    /// A line that cannot be served costs that line; whoever waits for it is told.
-    fn complain(&self, id: Option<u64>, problem: &str) {
-        tracing::warn!(id, "skipped a line: {problem}");
-        if let Some(id) = id {
-            self.out.error(id, problem);
-        }
-    }
-
     fn post(self: &Rc<Self>, id: u64, params: Json<'_>) {
         let (request, client) = match self.prepare(params) {
             Ok(prepared) => prepared,
@@ -185,19 +123,7 @@ impl Courier {
         let mut request = Request::new(Payload::from(text("body")?.into_owned().into_bytes()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = target.path.clone().into();
-        let given = params.get("headers").into_iter().flat_map(Json::fields);
-        for (name, value) in given.take(MAX_HEADERS) {
-            let name = HeaderName::try_from(name.as_ref())
-                .map_err(|_| Failure::invalid("a header's name is not valid"))?;
-            let value = value
-                .as_str()
-                .and_then(|value| HeaderValue::try_from(value.as_ref()).ok());
-            let mut value = value.ok_or_else(|| {
-                Failure::invalid(format!("the value of the header `{name}` is not valid"))
-            })?;
-            value.set_sensitive(true);
-            request.headers_mut().insert(name, value);
-        }
+        *request.headers_mut() = headers(params)?;
         Ok((request, self.client(target)?))
     }
 
@@ -216,12 +142,23 @@ impl Courier {
     }
 }
 
-/// Whose request could not be put together.
-fn part_of(error: &PartError) -> Option<u64> {
-    match error {
-        PartError::TooLarge { id } | PartError::TooMany { id } => Some(*id),
-        PartError::Malformed => None,
+/// The headers that the gate gives; nothing that shows headers shows their values.
+pub(crate) fn headers(params: Json<'_>) -> Result<HeaderMap, Failure> {
+    let mut headers = HeaderMap::new();
+    let given = params.get("headers").into_iter().flat_map(Json::fields);
+    for (name, value) in given.take(MAX_HEADERS) {
+        let name = HeaderName::try_from(name.as_ref())
+            .map_err(|_| Failure::invalid("a header's name is not valid"))?;
+        let value = value
+            .as_str()
+            .and_then(|value| HeaderValue::try_from(value.as_ref()).ok());
+        let mut value = value.ok_or_else(|| {
+            Failure::invalid(format!("the value of the header `{name}` is not valid"))
+        })?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
     }
+    Ok(headers)
 }
 
 /// `{"status":…,"body":"…"}`

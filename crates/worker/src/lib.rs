@@ -8,8 +8,10 @@
 
 mod aggregator;
 mod args;
+mod clerk;
 mod courier;
 mod descriptor;
+mod desk;
 mod failure;
 mod fair;
 mod input;

@@ -10,6 +10,7 @@ mod gzip;
 mod held;
 mod inlet;
 mod payload;
+mod reach;
 mod target;
 
 pub(crate) use client::Client;
@@ -17,6 +18,7 @@ pub(crate) use dial::Net;
 pub(crate) use exchange::Exchange;
 pub(crate) use held::Account;
 pub(crate) use payload::Payload;
+pub(crate) use reach::Reach;
 pub(crate) use target::Target;
 
 #[cfg(test)]

@@ -23,7 +23,8 @@ use tracing_subscriber::EnvFilter;
 use wire::write::{Object, quote};
 
 use crate::{
-    aggregator, args::Args, courier, descriptor::Kind, input::Input, net::Net, output::Sink,
+    aggregator, args::Args, clerk, courier, descriptor::Kind, desk, input::Input, net::Net,
+    output::Sink,
 };
 
 /// Runs the worker; the exit code is 0 after `shutdown` or the end of its input.
@@ -42,6 +43,10 @@ pub fn main() -> ExitCode {
             total_bytes,
             ca_files,
         } => work(Role::Courier, total_bytes, &ca_files),
+        Args::Clerk {
+            total_bytes,
+            ca_files,
+        } => work(Role::Clerk, total_bytes, &ca_files),
     });
     outcome.unwrap_or_else(|problem| {
         // If standard error is gone there is nobody left to tell.
@@ -54,6 +59,7 @@ pub fn main() -> ExitCode {
 enum Role {
     Aggregator,
     Courier,
+    Clerk,
 }
 
 fn work(role: Role, total_bytes: usize, ca_files: &[PathBuf]) -> Result<ExitCode, String> {
@@ -122,13 +128,19 @@ fn serve(
                 sink,
             }))
         }
-        Role::Courier => runtime.block_on(courier::run(courier::Start {
-            net,
-            total_bytes,
-            confinement,
-            input,
-            sink,
-        })),
+        Role::Courier | Role::Clerk => {
+            let start = desk::Start {
+                net,
+                total_bytes,
+                confinement,
+                input,
+                sink,
+            };
+            match role {
+                Role::Clerk => runtime.block_on(clerk::run(start)),
+                _ => runtime.block_on(courier::run(start)),
+            }
+        }
     };
     // Tasks that still wait for an upstream are not waited for.
     runtime.shutdown_background();

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, Request, header};
 use sandbox::shared::Block;
 
 use super::{
-    Account, Exchange, Net, Payload, Target,
+    Account, Exchange, Net, Payload, Reach, Target,
     exchange::{Conn, NoResponse},
 };
 use crate::failure::Failure;
@@ -23,6 +23,7 @@ pub(crate) struct Client {
     net: Rc<Net>,
     origin: Target,
     host: HeaderValue,
+    reach: Reach,
     idle: RefCell<Vec<Idle>>,
 }
 
@@ -40,12 +41,19 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
+    /// For an address that the operator wrote.
     pub(crate) fn new(net: Rc<Net>, origin: Target) -> Result<Rc<Self>, Failure> {
+        Self::within(net, origin, Reach::Anywhere)
+    }
+
+    /// For an address that somebody else wrote.
+    pub(crate) fn within(net: Rc<Net>, origin: Target, reach: Reach) -> Result<Rc<Self>, Failure> {
         let host = origin.host_header()?;
         Ok(Rc::new(Self {
             net,
             origin,
             host,
+            reach,
             idle: RefCell::new(Vec::new()),
         }))
     }
@@ -77,7 +85,8 @@ impl Client {
         }
         // Boxed, because this is rare and large, and the future around it is made for every call.
         let mut conn =
-            Box::pin(async { Conn::open(self.net.dial(&self.origin).await?).await }).await?;
+            Box::pin(async { Conn::open(self.net.dial(&self.origin, self.reach).await?).await })
+                .await?;
         match conn.send(request).await {
             Ok(response) => Exchange::new(response, conn, Rc::clone(self), limit),
             Err(NoResponse { failure, .. }) => Err(failure),

@@ -33,7 +33,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use super::{Account, Target};
+use super::{Account, Reach, Target};
 use crate::{failure::Failure, memory::Memory};
 
 /// One address gets this long before the next is tried.
@@ -82,8 +82,16 @@ impl Net {
         ))
     }
 
-    pub(crate) async fn dial(&self, target: &Target) -> Result<Stream, Failure> {
-        let addresses = self.lookup(target).await?;
+    pub(crate) async fn dial(&self, target: &Target, reach: Reach) -> Result<Stream, Failure> {
+        let mut addresses = self.lookup(target).await?;
+        let found = addresses.len();
+        addresses.retain(|address| reach.covers(address.ip()));
+        if addresses.is_empty() && found > 0 {
+            return Err(Failure::refused(format!(
+                "{} is an address inside, and who named it is outside; nothing was sent there",
+                target.place()
+            )));
+        }
         let mut last = None;
         for address in addresses.into_iter().take(MAX_ADDRESSES) {
             match timeout(PER_ADDRESS, connect(address)).await {

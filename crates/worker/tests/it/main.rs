@@ -1,6 +1,8 @@
 //! The worker from the outside: a real process in its real jail, driven over its pipes, against scripted servers.
 
 #[cfg(test)]
+mod clerk;
+#[cfg(test)]
 mod courier;
 #[cfg(test)]
 mod hostile;

@@ -19,6 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("state", &["audit", "flow", "vocab"]),
     ("reports", &["api", "audit", "flow", "state", "vocab"]),
     ("secrets", &["flow", "vocab", "wire"]),
+    ("oauth", &["secrets", "wire"]),
     ("sinks", &["audit", "secrets", "vocab"]),
     ("sandbox", &[]),
     ("storage", &["vocab"]),
@@ -115,7 +116,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "flow", "identity", "policy", "shape", "testkit", "vocab", "wire",
         ],
     ),
-    ("fuzzing", &["identity", "vocab", "wire"]),
+    ("fuzzing", &["identity", "oauth", "vocab", "wire"]),
     ("xtask", &["vocab", "wire"]),
 ];
 
@@ -281,6 +282,7 @@ const NOT_IN_WORKER: &[&str] = &[
     "home",
     "terminal",
     "commands",
+    "oauth",
     "portcullis",
     "cedar*",
     "sqlx*",

@@ -57,6 +57,11 @@ impl Worker {
         Self::start_role("courier", "[]", &[], "error")
     }
 
+    /// The worker that makes the requests of a login.
+    pub(crate) fn clerk() -> Self {
+        Self::start_role("clerk", "[]", &[], "error")
+    }
+
     fn start_role(role: &str, first_line: &str, args: &[&str], filter: &str) -> Self {
         let spawned = jail::Worker::new(env!("CARGO_BIN_EXE_portcullis-worker"))
             .args(["--role", role])

@@ -1,0 +1,5 @@
+mod documents;
+mod flow;
+mod play;
+mod renewal;
+mod texts;
