@@ -140,6 +140,46 @@ impl Address {
     }
 }
 
+/// Which addresses a server may make us connect to: those it could reach from where it is, and those the operator wrote.
+#[derive(Debug, Clone)]
+pub struct Near {
+    hosts: Vec<String>,
+    widest: &'static str,
+}
+
+impl Near {
+    /// Seen from a server, as the configuration has it. A server whose address is a name counts as outside.
+    #[must_use]
+    pub fn to(server: &Address) -> Self {
+        let widest = match server.url.host() {
+            _ if server.is_loopback() => "anywhere",
+            Some(Host::Ipv4(ip)) if ip.is_private() => "private",
+            Some(Host::Ipv6(ip)) if ip.is_unique_local() => "private",
+            _ => "public",
+        };
+        Self {
+            hosts: vec![server.host().to_owned()],
+            widest,
+        }
+    }
+
+    /// And a place that the operator wrote.
+    #[must_use]
+    pub fn and(mut self, place: &Address) -> Self {
+        self.hosts.push(place.host().to_owned());
+        self
+    }
+
+    /// How far inside a request may go: `public`, `private` or `anywhere`.
+    #[must_use]
+    pub fn reach(&self, to: &Address) -> &'static str {
+        match self.hosts.iter().any(|host| host == to.host()) {
+            true => "anywhere",
+            false => self.widest,
+        }
+    }
+}
+
 fn authority(text: &str) -> &str {
     let rest = text.split_once("://").map_or("", |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or_default()

@@ -31,7 +31,7 @@ pub enum Proof {
     Basic(Secret),
     Post(Secret),
     /// A signed assertion.
-    Key(SigningKey),
+    Key(Box<SigningKey>),
 }
 
 impl Proof {
@@ -84,7 +84,7 @@ impl Configured {
                 && !issuer.takes("client_secret_basic")
                 && issuer.takes("client_secret_post"));
         let proof = match (self.key, self.secret) {
-            (Some(key), _) => Proof::Key(key),
+            (Some(key), _) => Proof::Key(Box::new(key)),
             (None, Some(secret)) if wants_post => Proof::Post(secret),
             (None, Some(secret)) => Proof::Basic(secret),
             (None, None) => Proof::None,

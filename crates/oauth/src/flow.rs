@@ -60,7 +60,7 @@ pub enum Grant {
     IdJag {
         subject: Subject,
         provider: Address,
-        client: Client,
+        client: Box<Client>,
     },
 }
 

@@ -26,7 +26,7 @@ pub mod renewal;
 mod scopes;
 mod token;
 
-pub use address::{Address, AddressError, Plain};
+pub use address::{Address, AddressError, Near, Plain};
 pub use authorize::{Authorization, Returned, from_pasted};
 pub use challenge::Challenge;
 pub use client::{Client, Configured, Proof};

@@ -33,6 +33,8 @@ pub struct Login {
     /// Seconds of the epoch.
     pub obtained_at: u64,
     pub expires_at: Option<u64>,
+    /// No person made it: it is asked for again with the client's own credential.
+    pub is_machine: bool,
     /// The key that proofs are signed with.
     pub key: Option<SigningKey>,
 }
@@ -105,6 +107,7 @@ impl Login {
             .str("scopes", &self.scopes.to_string())
             .str("access", self.access.expose())
             .str("scheme", self.scheme.as_str())
+            .bool("is_machine", self.is_machine)
             .u64("obtained_at", self.obtained_at);
         match &self.client.proof {
             Proof::None => {}
@@ -156,7 +159,7 @@ impl Login {
             "none" => Proof::None,
             "client_secret_basic" => Proof::Basic(secret("client_secret")?),
             "client_secret_post" => Proof::Post(secret("client_secret")?),
-            "private_key_jwt" => Proof::Key(key("client_key")?),
+            "private_key_jwt" => Proof::Key(Box::new(key("client_key")?)),
             _ => return None,
         };
         let issuer = text("issuer")?;
@@ -185,6 +188,7 @@ impl Login {
             refresh: secret("refresh"),
             obtained_at: number("obtained_at")?,
             expires_at: number("expires_at"),
+            is_machine: json.get("is_machine")?.as_bool()?,
             key: key("key"),
         })
     }

@@ -33,13 +33,18 @@ pub fn request(
     nonce: Option<&str>,
     moment: Moment,
 ) -> Result<Option<Request>, Problem> {
-    let Some(refresh) = &login.refresh else {
-        return Ok(None);
+    let scopes = login.scopes.to_string();
+    let mut pairs = match &login.refresh {
+        Some(refresh) => vec![
+            ("grant_type", "refresh_token"),
+            ("refresh_token", refresh.expose()),
+        ],
+        None if login.is_machine => vec![("grant_type", "client_credentials")],
+        None => return Ok(None),
     };
-    let mut pairs = vec![
-        ("grant_type", "refresh_token"),
-        ("refresh_token", refresh.expose()),
-    ];
+    if login.refresh.is_none() && !login.scopes.is_empty() {
+        pairs.push(("scope", &scopes));
+    }
     if let Some(resource) = &login.resource {
         pairs.push(("resource", resource));
     }

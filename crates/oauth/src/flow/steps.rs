@@ -406,10 +406,10 @@ impl Flow {
             scopes: tokens.scopes.unwrap_or_else(|| self.scopes.clone()),
             access: tokens.access,
             scheme: tokens.scheme,
-            // Only what a person authorized is renewed; everything else is simply asked for again.
             refresh: tokens.refresh,
             obtained_at: now,
             expires_at: tokens.expires_in.map(|life| now.saturating_add(life)),
+            is_machine: matches!(self.plan.grant, Grant::ClientCredentials),
             key: self.key.take().filter(|_| tokens.scheme == Scheme::Dpop),
         })
     }

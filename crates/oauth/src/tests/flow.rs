@@ -519,14 +519,14 @@ fn a_callers_token_is_exchanged() {
 #[test]
 fn a_companys_identity_provider_vouches_for_the_user() {
     let provider = address("https://idp.example/oauth");
-    let client = Client {
+    let client = Box::new(Client {
         id: "at-idp".into(),
         proof: Proof::Post(Secret::new("p".into())),
         issuer: "https://idp.example".into(),
         is_dynamic: false,
         expires_at: None,
         redirects: Vec::new(),
-    };
+    });
     let plan = Plan {
         grant: Grant::IdJag {
             subject: subject("id_token"),

@@ -33,6 +33,15 @@ fn renewing_asks_where_the_tokens_came_from() {
             .unwrap()
             .is_none()
     );
+    // What a client got for itself, it asks for again.
+    without.is_machine = true;
+    let again = crate::renewal::request(&without, None, moment())
+        .unwrap()
+        .unwrap();
+    let Body::Form(form) = &again.body else {
+        panic!()
+    };
+    assert!(form.expose().starts_with("grant_type=client_credentials&"));
 }
 
 /// A new refresh token replaces the old one; none leaves it.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::{
-    Address, AddressError, Challenge, Plain, Problem, Returned, ScopeError, Scopes, StepUp,
+    Address, AddressError, Challenge, Near, Plain, Problem, Returned, ScopeError, Scopes, StepUp,
     from_pasted, theirs,
 };
 
@@ -94,6 +94,21 @@ fn only_addresses_with_one_reading_are_used() {
         Address::parse("https://-a/", Plain::Never)
             .is_ok_and(|address| address.url().starts_with("https://"))
     );
+}
+
+/// What a server names is as far inside as the server itself, or further out.
+#[test]
+fn a_server_outside_names_nothing_inside() {
+    let at = |text: &str| Address::parse(text, Plain::OnLoopback).unwrap();
+    let near = Near::to(&at("https://mcp.example/mcp")).and(&at("https://login.corp/"));
+    assert_eq!(near.reach(&at("https://other.example/")), "public");
+    for written in ["https://mcp.example/token", "https://login.corp/token"] {
+        assert_eq!(near.reach(&at(written)), "anywhere");
+    }
+    let reach = |server: &str| Near::to(&at(server)).reach(&at("https://x.example/"));
+    assert_eq!(reach("https://10.0.0.1/mcp"), "private");
+    assert_eq!(reach("https://[fd00::1]/mcp"), "private");
+    assert_eq!(reach("http://localhost:1/mcp"), "anywhere");
 }
 
 #[test]
