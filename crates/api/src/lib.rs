@@ -44,7 +44,9 @@ pub use path::{Found, find, find_unescaped, unescaped};
 pub use problem::{Kind, Problem, ProblemDocument, is_full};
 pub use role::{Role, UnknownRole};
 pub use serde::Serialize;
-pub use servers::{Approved, Definition, Jail, Review, Server, ServerChange, ServerState, Tool};
+pub use servers::{
+    Approved, Definition, Jail, Login, Review, Server, ServerChange, ServerState, Tool,
+};
 pub use status::{
     Caller, Calls, Confinement, Done, EventStream, Issuer, Ledger, OAuth, Sink, Status, Worker,
 };

@@ -90,6 +90,9 @@ pub struct Server {
     pub resources: u64,
     pub prompts: u64,
     pub last_error: Option<String>,
+    /// Where its login stands; absent if it wants none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub login: Option<Login>,
     pub attempt: u32,
     pub next_retry_ms: Option<u64>,
     /// What holds the server's process back, in a few words; absent for remote servers.
@@ -119,6 +122,27 @@ pub struct Jail {
     pub pid: Option<u32>,
     /// For how long it has run.
     pub running_ms: Option<u64>,
+}
+
+/// Where the login to a server stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Login {
+    /// `connected`, `renewal_failing`, `scope_required`, `login_required` or `expired`.
+    pub state: String,
+    /// The authorization server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
+    /// When the token that is used now ends, in seconds of the epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<u64>,
+    /// The rights that the server wants beyond those it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<String>,
+    /// Why it cannot be renewed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]

@@ -12,7 +12,7 @@ mod sinks;
 
 pub use sinks::sinks;
 
-pub use offer::{hint, offer, server};
+pub use offer::{hint, login_trouble, offer, server};
 
 pub use decide::{
     Extent, approval, approvals, explanation, jails, review, session, sessions, visible,
@@ -74,6 +74,9 @@ fn details(server: &api::Server, style: Style) -> String {
         .iter()
         .map(|remark| format!("{id}: {}\n", tame(remark)))
         .collect();
+    if let Some(trouble) = login_trouble(server) {
+        out.push_str(&format!("{id}: {trouble}\n"));
+    }
     let said: Vec<&str> = server
         .stderr
         .as_deref()

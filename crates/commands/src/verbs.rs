@@ -110,6 +110,8 @@ fn servers(verb: &args::Servers, home: &Home, screen: &mut Screen<'_>) -> Result
         Servers::List => status::list(home, screen),
         Servers::Show(server) => servers::show(&server.id, home, screen),
         Servers::Retry(server) => status::retry(&server.id, home, screen),
+        Servers::Login(args) => servers::login::login(args, home, screen),
+        Servers::Logout(server) => servers::login::logout(server, home, screen),
         Servers::Review(args) => decide::review(args, home, screen),
         Servers::Approve(args) => decide::approve_definitions(args, home, screen),
         // A running gate makes these changes itself, so that it records who and why.
@@ -122,7 +124,7 @@ fn servers(verb: &args::Servers, home: &Home, screen: &mut Screen<'_>) -> Result
         Servers::Remove(server) => {
             let exit = edited(verb, home, screen)?;
             if exit == Exit::Done {
-                forget_home(&server.id, home)?;
+                forget(&server.id, home)?;
             }
             Ok(exit)
         }
@@ -132,11 +134,12 @@ fn servers(verb: &args::Servers, home: &Home, screen: &mut Screen<'_>) -> Result
     }
 }
 
-/// What a server kept in the home of its own goes with it.
-fn forget_home(id: &str, home: &Home) -> Result<(), Trouble> {
+/// What a server kept in the home of its own goes with it, and so does its login.
+fn forget(id: &str, home: &Home) -> Result<(), Trouble> {
     let Ok(id) = vocab::ServerId::parse(id) else {
         return Ok(());
     };
+    servers::login::forget(&id, home)?;
     let place = home.jails().join(id.as_str());
     match std::fs::remove_dir_all(&place) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Trouble::failed(

@@ -40,6 +40,37 @@ mod corpora {
         }
     }
 
+    /// A fuzzer's first minute, without a fuzzer: lines of the corpus, cut, doubled, swapped and damaged.
+    #[test]
+    fn what_must_hold_of_logins_holds_for_damaged_answers() {
+        let files: Vec<Vec<u8>> = corpus("oauth")
+            .into_iter()
+            .map(|(_, bytes)| bytes)
+            .collect();
+        let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut draw = |below: usize| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            usize::try_from(seed >> 33).unwrap() % below.max(1)
+        };
+        for _ in 0..20_000 {
+            let mut text = files[draw(files.len())].clone();
+            for _ in 0..=draw(4) {
+                let at = draw(text.len());
+                let other = &files[draw(files.len())];
+                match draw(5) {
+                    0 => text.truncate(at),
+                    1 => text.insert(at, b"\n\"\\{}[],:x0\x00\xff"[draw(13)]),
+                    2 if !text.is_empty() => text[at] ^= 1 << draw(8),
+                    3 if !text.is_empty() => drop(text.remove(at)),
+                    _ => text.extend_from_slice(&other[draw(other.len())..]),
+                }
+            }
+            fuzzing::oauth(&text);
+        }
+    }
+
     #[test]
     fn every_corpus_and_every_program_has_a_target() {
         let fuzz_directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");

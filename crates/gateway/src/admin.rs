@@ -113,7 +113,11 @@ impl Admin {
             &mut server.stderr,
         ];
         let remarks = server.remarks.iter_mut();
-        for text in texts.into_iter().flatten().chain(remarks) {
+        let login = server
+            .login
+            .iter_mut()
+            .filter_map(|login| login.problem.as_mut());
+        for text in texts.into_iter().flatten().chain(remarks).chain(login) {
             if let Some(clean) = self.gate.without_secrets(text) {
                 *text = clean;
             }

@@ -275,6 +275,7 @@ impl Gate {
             jails: settings.jails,
             snapshots: settings.snapshots,
             secrets: settings.secrets,
+            logins: settings.logins,
             pins: settings.pins,
             board: Arc::clone(&in_force) as Arc<dyn Board>,
         };

@@ -40,6 +40,7 @@ pub use state::SignedStatus;
 pub use upstreams::{
     Catalog, Change, Pins,
     catalog::{HeaderParam, Listed, RefusedName},
+    clerk::Clerk,
     courier::{Courier, Delivered},
     pins::Chosen,
     words::{ListKind, Pass, Sight, SightKey, Source, Words},

@@ -14,8 +14,8 @@ pub use provenance::Role as ArgumentRole;
 pub use storage::{Durability, VolumeSpec};
 pub use upstreams::commands::CommandSettings;
 pub use upstreams::settings::{
-    Allow, Arrivals, Health, HealthMethod, HttpKind, JailSpec, Jails, Profile, Secrets, ServerSpec,
-    Standing, TargetSpec, Text, ToolRule, Transport, WorkerSettings,
+    Allow, Arrivals, Health, HealthMethod, HttpKind, JailSpec, Jails, LoginStore, Profile, Secrets,
+    ServerSpec, Standing, TargetSpec, Text, ToolRule, Transport, WorkerSettings,
 };
 
 use crate::{Credential, Pins, Program};
@@ -99,6 +99,8 @@ pub struct Settings {
     /// 32 bytes that wrap what clients carry for us.
     pub wrapper_key: [u8; 32],
     pub secrets: Secrets,
+    /// Where logins to servers rest.
+    pub logins: LoginStore,
     pub accounts: Accounts,
     /// Sessions and approvals, kept over restarts.
     pub state: State,

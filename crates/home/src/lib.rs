@@ -6,6 +6,7 @@
 pub mod accounts;
 pub mod answers;
 pub mod holding;
+pub mod logins;
 pub mod private_file;
 pub mod recorded;
 pub mod replay_file;
@@ -20,6 +21,7 @@ use std::{
     fs, io,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// The kernel's limit for the path of a Unix socket, without its final zero.
@@ -195,6 +197,15 @@ impl Home {
     #[must_use]
     pub fn vault(&self) -> &Path {
         &self.state
+    }
+
+    /// Resolves references at the moment they are spent, so a secret stored later is found without a restart.
+    #[must_use]
+    pub fn secrets(&self) -> Arc<dyn secrets::Store> {
+        Arc::new(secrets::Resolver::new(
+            std::env::vars(),
+            secrets::Vault::in_home(self.vault(), secrets::os_entropy()),
+        ))
     }
 
     /// How far each sink has come.

@@ -12,7 +12,7 @@ const MAX_QUERY: usize = 16 << 10;
 const MAX_PARAMS: usize = 32;
 
 /// Parameters that OAuth owns; an operator cannot add them.
-pub(crate) const OWNED: &[&str] = &[
+const OWNED: &[&str] = &[
     "response_type",
     "client_id",
     "redirect_uri",
@@ -29,6 +29,12 @@ pub(crate) const OWNED: &[&str] = &[
     "client_secret",
     "code",
 ];
+
+/// Whether OAuth itself sets this parameter of the address, so that nobody else can.
+#[must_use]
+pub fn sets_parameter(name: &str) -> bool {
+    OWNED.contains(&name)
+}
 
 /// Where a person must go. The address holds the state, so it is for that person alone.
 pub struct Authorization {
@@ -76,7 +82,7 @@ impl Asked<'_> {
         if !self.scopes.is_empty() {
             pairs.push(("scope", &scopes));
         }
-        let is_free = |name: &str| !OWNED.contains(&name);
+        let is_free = |name: &str| !sets_parameter(name);
         pairs.extend(
             self.extra
                 .iter()

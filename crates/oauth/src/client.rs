@@ -100,6 +100,25 @@ impl Configured {
     }
 }
 
+impl From<Client> for Configured {
+    /// The same client again, for the issuer it was used with.
+    fn from(client: Client) -> Self {
+        let method = client.proof.name().to_owned();
+        let (secret, key) = match client.proof {
+            Proof::None => (None, None),
+            Proof::Basic(secret) | Proof::Post(secret) => (Some(secret), None),
+            Proof::Key(key) => (None, Some(*key)),
+        };
+        Self {
+            id: client.id,
+            secret,
+            key,
+            method: Some(method),
+            bound_to: Some(client.issuer),
+        }
+    }
+}
+
 impl Client {
     /// The client whose id is the address of a document about it.
     pub(crate) fn of_document(address: &str, issuer: &Issuer) -> Self {

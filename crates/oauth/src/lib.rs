@@ -27,7 +27,7 @@ mod scopes;
 mod token;
 
 pub use address::{Address, AddressError, Near, Plain};
-pub use authorize::{Authorization, Returned, from_pasted};
+pub use authorize::{Authorization, Returned, from_pasted, sets_parameter};
 pub use challenge::Challenge;
 pub use client::{Client, Configured, Proof};
 pub use exchange::{Answer, Body, Exchange, Method, Request};

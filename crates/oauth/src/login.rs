@@ -51,6 +51,22 @@ impl Login {
         self.expires_at.is_none_or(|end| now < end)
     }
 
+    /// What an authorization server said, without what it was sent: some repeat a token in the sentence that refuses it.
+    #[must_use]
+    pub fn without_secrets(&self, text: &str) -> String {
+        let client = match &self.client.proof {
+            Proof::Basic(secret) | Proof::Post(secret) => Some(secret),
+            Proof::None | Proof::Key(_) => None,
+        };
+        let secrets = [Some(&self.access), self.refresh.as_ref(), client];
+        let secrets = secrets.into_iter().flatten().map(Secret::expose);
+        // Replacing next to nothing would say more than it hides.
+        let secrets = secrets.filter(|secret| secret.len() >= 4);
+        secrets.fold(text.to_owned(), |text, secret| {
+            text.replace(secret, "[secret]")
+        })
+    }
+
     /// The same login with new tokens. A refresh token that is not replaced stays.
     pub(crate) fn with(&self, tokens: Tokens, now: u64) -> Option<Self> {
         let mut login = Self::open(&self.seal(), Plain::OnLoopback)?;
@@ -65,6 +81,14 @@ impl Login {
         login.obtained_at = now;
         login.expires_at = tokens.expires_in.map(|life| now.saturating_add(life));
         Some(login)
+    }
+
+    /// The same login with a client that is not used again, if it is one that can be registered anew.
+    #[must_use]
+    pub fn with_client_refused(&self) -> Option<Self> {
+        let mut login = Self::open(&self.seal(), Plain::OnLoopback)?;
+        login.client.expires_at = Some(0);
+        login.client.is_dynamic.then_some(login)
     }
 
     /// The requests that take it back (RFC 7009): the refresh token first, since with it goes the rest.

@@ -26,7 +26,7 @@ impl Exports {
             cursors: home.sinks(),
         };
         let outside = Outside {
-            secrets: wiring::secrets(home),
+            secrets: home.secrets(),
             courier: Some(courier(Courier::new(wiring::courier(resolved)?))),
             clock: audit::system_clock(),
             dice: Arc::new(dice),

@@ -14,7 +14,6 @@ use gateway::{
         WorkerSettings,
     },
 };
-use secrets::Resolver;
 use state::State;
 use vocab::Redacted;
 
@@ -58,7 +57,8 @@ pub(crate) fn settings(home: &Home, resolved: &Resolved, parts: Parts) -> Result
         snapshots: home.state.join("catalog"),
         wrapper_key: wrapper_key(&home.state.join("seal.key"))
             .map_err(|error| format!("cannot use the sealing key: {error}"))?,
-        secrets: secrets(home),
+        secrets: home.secrets(),
+        logins: home::logins::store(home, resolved)?,
         accounts: accounts(home),
         state,
         pins: Pins::open(home.lock_file())?,
@@ -94,12 +94,12 @@ pub(crate) fn worker_result_bytes(resolved: &Resolved) -> usize {
 
 /// The worker that talks to servers.
 fn worker(resolved: &Resolved) -> Result<WorkerSettings, String> {
-    worker_of("aggregator", worker_result_bytes(resolved), resolved)
+    home::worker::settings("aggregator", worker_result_bytes(resolved), resolved)
 }
 
 /// The worker that sends for sinks. A batch of events is never larger than this.
 pub(crate) fn courier(resolved: &Resolved) -> Result<WorkerSettings, String> {
-    worker_of("courier", 32 << 20, resolved)
+    home::worker::settings("courier", 32 << 20, resolved)
 }
 
 /// Variables that an operator sets for every program, so that it finds the certificates of a company.
@@ -118,38 +118,6 @@ fn jails(home: &Home) -> Result<Jails, String> {
             .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
             .collect(),
     })
-}
-
-fn worker_of(
-    role: &str,
-    total_bytes: usize,
-    resolved: &Resolved,
-) -> Result<WorkerSettings, String> {
-    let program = home::worker::program()?;
-    let mut args = vec![
-        "--role".to_owned(),
-        role.to_owned(),
-        "--total-bytes".to_owned(),
-        total_bytes.to_string(),
-    ];
-    for file in &resolved.ca_files {
-        args.extend(["--ca-file".to_owned(), file.to_string_lossy().into_owned()]);
-    }
-    // A little more than one answer, for what wraps it.
-    Ok(WorkerSettings {
-        program,
-        args,
-        path: std::env::var("PATH").unwrap_or_default(),
-        total_bytes: total_bytes + (1 << 20),
-    })
-}
-
-/// Resolves references at the moment they are spent, so a secret stored later is found without a restart.
-pub(crate) fn secrets(home: &Home) -> Arc<dyn secrets::Store> {
-    Arc::new(Resolver::new(
-        std::env::vars(),
-        secrets::Vault::in_home(home.vault(), secrets::os_entropy()),
-    ))
 }
 
 /// A user's own token for a server. Looked up for every call, so an account that was connected or removed counts at once.

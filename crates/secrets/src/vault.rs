@@ -67,6 +67,26 @@ impl Vault {
 
     /// Stores or replaces one secret.
     pub fn set(&self, name: &str, secret: &Secret) -> Result<(), SecretError> {
+        self.put(name, secret, None).map(drop)
+    }
+
+    /// Replaces one secret if it is still what the caller read, and says whether it did. What somebody else changed or removed
+    /// meanwhile stays as they left it.
+    pub fn replace(
+        &self,
+        name: &str,
+        before: &Secret,
+        secret: &Secret,
+    ) -> Result<bool, SecretError> {
+        self.put(name, secret, Some(before))
+    }
+
+    fn put(
+        &self,
+        name: &str,
+        secret: &Secret,
+        before: Option<&Secret>,
+    ) -> Result<bool, SecretError> {
         if !is_entry(name) {
             return Err(SecretError::BadName { name: name.into() });
         }
@@ -75,13 +95,19 @@ impl Vault {
             return Err(SecretError::BadValue { limit: VALUE_LIMIT });
         }
         let _lock = self.take_lock()?;
+        if let Some(before) = before {
+            let now = self.get(name)?;
+            if now.is_none_or(|now| now.expose() != before.expose()) {
+                return Ok(false);
+            }
+        }
         let (cipher, mut entries) = match self.load()? {
             Some(loaded) => loaded,
             None => (self.cipher_or_new()?, Entries::new()),
         };
         let sealed = self.seal(&cipher, &[ENTRY_DOMAIN, name.as_bytes()].concat(), value)?;
         entries.insert(name.into(), sealed);
-        self.store(&cipher, &entries)
+        self.store(&cipher, &entries).map(|()| true)
     }
 
     /// Removes one secret; says whether it was there.

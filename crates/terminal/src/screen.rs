@@ -112,6 +112,12 @@ impl Screen<'_> {
         );
     }
 
+    /// What a person needs to go on, apart from the answer.
+    pub fn say(&self, text: &str) {
+        // Where nobody listens there is nobody to tell.
+        let _ = io::stderr().write_all(harmless(text, false).as_bytes());
+    }
+
     /// A document that has a format of its own: the same bytes as in a file.
     pub fn machine(&mut self, document: &[u8]) -> Result<(), Trouble> {
         self.out.data(document)?;

@@ -8,9 +8,11 @@
 pub mod callable;
 pub mod catalog;
 pub mod change;
+pub mod clerk;
 pub mod commands;
 pub mod courier;
 pub mod link;
+pub mod logins;
 pub mod names;
 pub mod pins;
 pub mod route;

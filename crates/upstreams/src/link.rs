@@ -77,6 +77,8 @@ pub enum EventName {
     Changed,
     Updated,
     ElicitationComplete,
+    /// A server does not take the token of its login.
+    Unauthorized,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +90,8 @@ pub enum ErrorKind {
     Refused,
     /// The server did not accept the user's own credential.
     Unauthorized,
+    /// The server wants a login, or another than the one there is.
+    Login,
     TooLarge,
     Invalid,
     /// There was no memory left for the answer.
@@ -637,6 +641,7 @@ impl EventName {
             "changed" => Self::Changed,
             "updated" => Self::Updated,
             "elicitation_complete" => Self::ElicitationComplete,
+            "unauthorized" => Self::Unauthorized,
             _ => return None,
         })
     }
@@ -650,6 +655,7 @@ impl ErrorKind {
             "not_found" => Self::NotFound,
             "refused" => Self::Refused,
             "unauthorized" => Self::Unauthorized,
+            "login" => Self::Login,
             "too_large" => Self::TooLarge,
             "invalid" => Self::Invalid,
             "no_room" => Self::NoRoom,

@@ -9,6 +9,8 @@ use vocab::{Effect, Level, ServerId};
 pub use callers::settings::{Access, Rate};
 pub use sandbox::jailer::Profile;
 
+pub use crate::logins::LoginStore;
+
 use crate::{Board, Pins};
 
 /// A literal, or the name of a secret.
@@ -300,6 +302,25 @@ impl ServerSpec {
         }
     }
 
+    /// The address that a login would be for: of a remote server that the operator gave no credential.
+    #[must_use]
+    pub fn login_address(&self) -> Option<&str> {
+        match &self.transport {
+            Transport::Http {
+                url,
+                headers,
+                bearer: None,
+                ..
+            } if !headers
+                .iter()
+                .any(|(_, value)| matches!(value, Text::Secret(_))) =>
+            {
+                Some(url)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the gate starts and connects it. What a person blocked or switched off is not started and gets no credential.
     #[must_use]
     pub fn runs(&self) -> bool {
@@ -350,6 +371,7 @@ pub struct HubSettings {
     /// Where catalog snapshots rest between runs.
     pub snapshots: PathBuf,
     pub secrets: Secrets,
+    pub logins: LoginStore,
     /// The approved definitions.
     pub pins: Arc<Pins>,
     /// Where the servers in force stand.

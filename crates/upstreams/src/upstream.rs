@@ -3,6 +3,7 @@
 mod connect;
 mod hints;
 mod hub;
+mod keeper;
 mod presence;
 mod recheck;
 mod servers;
@@ -28,6 +29,7 @@ pub use servers::{Board, Replacement, ServerNote, Servers};
 
 use crate::{
     catalog::Face,
+    logins::LoginState,
     settings::{ServerSpec, Standing},
 };
 
@@ -86,6 +88,10 @@ pub struct Upstream {
     stale: Notify,
     /// The worker said the connection is gone.
     closed: Notify,
+    /// The server does not take the token of its login.
+    unauthorized: Notify,
+    /// `None`: it wanted none so far.
+    login: Mutex<Option<LoginState>>,
     last_error: Mutex<Option<String>>,
     stderr: Mutex<VecDeque<u8>>,
     /// What holds its program back, since it was started last.
@@ -147,6 +153,8 @@ impl Upstream {
             retry: Notify::new(),
             stale: Notify::new(),
             closed: Notify::new(),
+            unauthorized: Notify::new(),
+            login: Mutex::default(),
             last_error: Mutex::default(),
             stderr: Mutex::default(),
             walls: Mutex::default(),
@@ -175,6 +183,28 @@ impl Upstream {
 
     pub fn face(&self) -> Option<Arc<Face>> {
         self.face.load_full()
+    }
+
+    /// Where its login stands, if it wants one.
+    pub fn login(&self) -> Option<LoginState> {
+        lock(&self.login).clone()
+    }
+
+    /// The server wants more rights than its login has; a person can give them.
+    fn want_scopes(&self, scopes: &str) {
+        let mut login = lock(&self.login);
+        let issuer = match &*login {
+            Some(
+                LoginState::LoggedIn { issuer, .. }
+                | LoginState::RenewalFailing { issuer, .. }
+                | LoginState::ScopeRequired { issuer, .. },
+            ) => issuer.clone(),
+            _ => return,
+        };
+        *login = Some(LoginState::ScopeRequired {
+            issuer,
+            scopes: audit::printable(scopes),
+        });
     }
 
     pub fn last_error(&self) -> Option<String> {

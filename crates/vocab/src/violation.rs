@@ -95,6 +95,7 @@ catalogue! {
     ApprovalExpired: Consent, Forbidden, PermissionDenied, "Approval expired";
     LedgerUnavailable: Intend, Busy, Internal, "The ledger cannot record this call, so it was not made";
     QuotaExceeded: Dispatch, Forbidden, PermissionDenied, "The volume has no room for that";
+    LoginRequired: Dispatch, Forbidden, PermissionDenied, "The server wants a login first";
     OutputSizeLimitExceeded: Inspect, Forbidden, PermissionDenied, "The result is larger than the security context allows";
     InvalidResult: Inspect, Malformed, UpstreamUnavailable, "The server answered with something that is not a valid result";
     ResultDropped: Inspect, Malformed, UpstreamUnavailable, "The call was carried out, but there was no room for its result: too many answers wait to be read";

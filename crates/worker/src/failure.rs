@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     Invalid,
     /// The upstream does not accept a user's credential.
     Unauthorized,
+    /// The upstream wants a login, or another than the one there is.
+    Login,
 }
 
 impl Kind {
@@ -36,6 +38,7 @@ impl Kind {
             Self::NoRoom => "no_room",
             Self::Invalid => "invalid",
             Self::Unauthorized => "unauthorized",
+            Self::Login => "login",
         }
     }
 }

@@ -35,6 +35,14 @@ pub enum Servers {
     Disable(ServerName),
     /// Try a failed server again now
     Retry(ServerName),
+    /// Log in to a remote server that wants OAuth
+    ///
+    /// Opens a browser at the server's authorization server and waits for you to come back. The login is sealed in the vault, and the
+    /// gate renews it.
+    #[command(after_help = LOGIN_EXAMPLES)]
+    Login(Login),
+    /// Forget a login, and ask the authorization server to take its tokens back
+    Logout(ServerName),
     /// Set how secret a server's data is, and what may be sent to it
     ///
     /// This is what lets its tools be called at all. The first time, it approves the definitions that the server shows now; on a terminal
@@ -99,6 +107,70 @@ pub struct Add {
     /// Arguments of the program
     #[arg(last = true, value_name = "ARGS", conflicts_with = "url")]
     pub args: Vec<String>,
+}
+
+const LOGIN_EXAMPLES: &str = "\
+Examples:
+  portcullis servers login linear
+  portcullis servers login github --client-id Iv1.abc --client-secret keychain:github-app
+  portcullis servers login linear --no-browser   open the address elsewhere, paste where you end
+  portcullis servers login billing --client-credentials --client-id gate \\
+      --client-secret env:BILLING_SECRET";
+
+#[derive(Debug, Args)]
+pub struct Login {
+    /// The server's id
+    pub id: String,
+    /// Rights to ask for, instead of those the server names
+    #[arg(long, value_name = "SCOPES")]
+    pub scopes: Option<String>,
+    /// Do not open a browser; the address is printed
+    #[arg(long)]
+    pub no_browser: bool,
+    /// Go on without the port, and wait for the address to be pasted
+    #[arg(long)]
+    pub paste: bool,
+    /// Port of this machine to come back to
+    #[arg(long, value_name = "PORT", default_value_t = 17878)]
+    pub port: u16,
+    /// A client that was registered at the authorization server by hand
+    #[arg(long, value_name = "ID")]
+    pub client_id: Option<String>,
+    /// Secret reference of that client's secret
+    #[arg(long, value_name = "REF", requires = "client_id")]
+    pub client_secret: Option<String>,
+    /// Secret reference of that client's private key: P-256, PKCS#8, PEM
+    #[arg(
+        long,
+        value_name = "REF",
+        requires = "client_id",
+        conflicts_with = "client_secret"
+    )]
+    pub client_key: Option<String>,
+    /// Address of a document about this client, where the authorization server takes such
+    #[arg(long, value_name = "URL", conflicts_with = "client_id")]
+    pub client_document: Option<String>,
+    /// Log in as the client itself, without a person
+    #[arg(long, requires = "client_id")]
+    pub client_credentials: bool,
+    /// The authorization server to use, of those the server names
+    #[arg(long, value_name = "URL")]
+    pub issuer: Option<String>,
+    /// What tokens are asked for, where it is not what the server names: an address, or none
+    #[arg(long, value_name = "URL")]
+    pub resource: Option<String>,
+    /// Parameter to add to the address, as some providers want: access_type=offline
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    pub param: Vec<(String, String)>,
+    /// The server is its own authorization server, as in the protocol of 2025-03-26
+    #[arg(long)]
+    pub older_discovery: bool,
+    /// The authorization server does PKCE although it does not say so
+    #[arg(long)]
+    pub assume_pkce: bool,
+    /// The authorization server is another than at the last login, and that is expected
+    #[arg(long)]
+    pub accept_issuer: bool,
 }
 
 const EDIT_EXAMPLES: &str = "\

@@ -145,6 +145,39 @@ fn suspicions(shown: &[&api::Definition], style: Style) -> String {
     out
 }
 
+/// What is wrong with the login of a server that is connected all the same, and what to type.
+#[must_use]
+pub fn login_trouble(server: &api::Server) -> Option<String> {
+    let login = server.login.as_ref()?;
+    let is_fine = server.state != api::ServerState::Connected || login.state == "connected";
+    let id = tame(&server.id);
+    (!is_fine).then(|| {
+        format!(
+            "login {}: portcullis servers login {id}",
+            login_words(login)
+        )
+    })
+}
+
+fn login_words(login: &api::Login) -> String {
+    let at = login
+        .issuer
+        .as_ref()
+        .map(|issuer| format!(" at {}", tame(issuer)))
+        .unwrap_or_default();
+    let why = login
+        .problem
+        .as_ref()
+        .map(|problem| format!(": {}", visible(problem)))
+        .unwrap_or_default();
+    let scopes = login
+        .scopes
+        .as_ref()
+        .map(|scopes| format!(", wanted: {}", tame(scopes)))
+        .unwrap_or_default();
+    format!("{}{at}{scopes}{why}", tame(&login.state.replace('_', " ")))
+}
+
 /// Everything about one server, errors whole.
 #[must_use]
 pub fn server(
@@ -178,6 +211,12 @@ pub fn server(
             open_world(is, server.open_world_why.as_deref().unwrap_or_default()),
         )
     }));
+    facts.extend(
+        server
+            .login
+            .iter()
+            .map(|login| ("login", login_words(login))),
+    );
     if server.quarantined > 0 {
         facts.push((
             "to review",

@@ -7,7 +7,7 @@ use terminal::{
     style::{Paint, tame},
 };
 
-use crate::line::Line;
+use crate::{line::Line, render};
 
 /// One thing looked at.
 struct Finding {
@@ -257,6 +257,9 @@ fn server(server: &api::Server) -> Finding {
             );
             finding(false, what, detail)
         }
-        (None, None) => finding(true, what, server.state.as_str()),
+        (None, None) => match render::login_trouble(server) {
+            Some(trouble) => finding(false, what, trouble),
+            None => finding(true, what, server.state.as_str()),
+        },
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Read as _};
 
-use home::{Home, accounts};
+use home::{Home, accounts, logins};
 use secrets::{Secret, SecretError, Vault, os_entropy};
 use serde_json::json;
 use terminal::{Exit, Screen, Trouble};
@@ -19,6 +19,7 @@ pub fn run(verb: &args::Secret, home: &Home, screen: &mut Screen<'_>) -> Result<
     let vault = Vault::in_home(home.vault(), os_entropy());
     match verb {
         args::Secret::Set(args) => {
+            refuse_login(&args.name)?;
             vault.set(&args.name, &ask(&args.name)?).map_err(trouble)?;
             let text = format!("Stored. Write keychain:{} where it is needed.\n", args.name);
             screen.show(
@@ -27,9 +28,9 @@ pub fn run(verb: &args::Secret, home: &Home, screen: &mut Screen<'_>) -> Result<
             )?;
         }
         args::Secret::List => {
-            // Users' accounts are `portcullis connect-account --list`'s.
+            // Users' accounts are `portcullis connect-account --list`'s, and logins `portcullis servers list`'s.
             let mut names = vault.names().map_err(trouble)?;
-            names.retain(|name| accounts::parse(name).is_none());
+            names.retain(|name| accounts::parse(name).is_none() && logins::parse(name).is_none());
             let text = match names.as_slice() {
                 [] => "No secrets stored. Store one with: portcullis secret set NAME\n".to_owned(),
                 names => names.iter().map(|name| format!("{name}\n")).collect(),
@@ -37,6 +38,7 @@ pub fn run(verb: &args::Secret, home: &Home, screen: &mut Screen<'_>) -> Result<
             screen.show(&names, &text)?;
         }
         args::Secret::Delete(args) => {
+            refuse_login(&args.name)?;
             if !vault.delete(&args.name).map_err(trouble)? {
                 return Err(Trouble::usage(format!(
                     "no secret `{}` is stored; `portcullis secret list` shows them",
@@ -50,6 +52,16 @@ pub fn run(verb: &args::Secret, home: &Home, screen: &mut Screen<'_>) -> Result<
         }
     }
     Ok(Exit::Done)
+}
+
+/// A login is made and ended by its own verbs, which also tell the gate and the authorization server.
+fn refuse_login(name: &str) -> Result<(), Trouble> {
+    match logins::parse(name) {
+        Some(server) => Err(Trouble::usage(format!(
+            "`{name}` is the login of {server}: portcullis servers login|logout {server}"
+        ))),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn trouble(error: SecretError) -> Trouble {

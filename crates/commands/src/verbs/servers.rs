@@ -6,6 +6,7 @@
 
 pub mod adding;
 pub mod edit;
+pub(super) mod login;
 
 use std::{
     collections::BTreeMap,

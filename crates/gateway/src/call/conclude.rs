@@ -183,8 +183,10 @@ fn stopped(stop: &Stop, had_intent: bool) -> audit::Outcome<'_> {
     let mut record = match stop {
         Stop::Refused(violation) => {
             // What was refused was not done. A result that is withheld was, and so was a call whose client gave an answer that could not
-            // be sent. A server that does not accept the user's account did nothing.
-            let is_under_way = had_intent && violation.rule != Rule::PermissionDenied;
+            // be sent. A server that does not accept the user's account, or our login, did nothing.
+            let did_nothing =
+                matches!(violation.rule, Rule::PermissionDenied | Rule::LoginRequired);
+            let is_under_way = had_intent && !did_nothing;
             let is_done = violation.rule.stage() > Stage::Dispatch || is_under_way;
             let verdict = if is_done {
                 Verdict::Failed

@@ -13,6 +13,7 @@ use calls::{
 use upstreams::{
     Route,
     catalog::{Found, Names, Target, builtin},
+    logins::login_required,
     names::counted_as,
     upstream::Status,
     words,
@@ -218,12 +219,13 @@ fn find(
 }
 
 fn give_up_if_hopeless(gate: &Inner, id: &vocab::ServerId) -> Result<(), Stop> {
-    let status = gate
-        .hub
-        .upstream(id)
-        .map(|upstream| upstream.status.borrow().clone());
+    let upstream = gate.hub.upstream(id);
+    let login = upstream.as_ref().and_then(|upstream| upstream.login());
+    let needs_login = login.is_some_and(|login| login.keeps_out());
+    let status = upstream.map(|upstream| upstream.status.borrow().clone());
     match status {
         Some(Status::Connecting { .. } | Status::Connected) => Ok(()),
+        Some(Status::Failed { error }) if needs_login => Err(login_required(error)),
         Some(Status::Disconnected { error, .. } | Status::Failed { error }) => Err(Fault::new(
             FaultKind::Upstream,
             format!("`{id}` is not connected: {error}"),

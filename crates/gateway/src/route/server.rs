@@ -11,6 +11,7 @@ use calls::finish::Phase;
 use upstreams::{
     catalog::Target,
     link::Link,
+    logins::login_required,
     upstream::{Status, Upstream},
     words,
 };
@@ -153,6 +154,9 @@ async fn connected(
         (None, Some(link)) => Ok(link),
         // Nothing was sent.
         (None, None) => Err(unavailable("the worker is being replaced")),
+        (Some(problem), _) if upstream.login().is_some_and(|login| login.needs_person()) => {
+            Err(login_required(problem))
+        }
         (Some(problem), _) => Err(unavailable(problem)),
     }
 }

@@ -182,9 +182,9 @@ impl Stage {
         match &*to {
             place if place.ends_with("/token") => {
                 let wanted = self.nonce.as_ref().filter(|nonce| {
-                    !claims(&headers["dpop"])["nonce"]
+                    claims(&headers["dpop"])["nonce"]
                         .as_str()
-                        .is_some_and(|given| given == *nonce)
+                        .is_none_or(|given| given != *nonce)
                 });
                 match wanted {
                     Some(nonce) => Answer {

@@ -64,6 +64,8 @@ mod limits; // Time, size and number have a definite end.
 #[cfg(test)]
 mod live_settings; // Settings of the door follow the file at once.
 #[cfg(test)]
+mod logins; // Logins to servers: made by a person, kept alive by the gate, ended by either side.
+#[cfg(test)]
 mod oauth; // Access tokens of an identity provider.
 #[cfg(test)]
 mod operator; // The verbs that change what callers may do.

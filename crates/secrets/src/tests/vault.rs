@@ -223,6 +223,25 @@ fn without_randomness_nothing_is_written() {
 }
 
 #[test]
+fn what_was_changed_or_removed_meanwhile_is_not_replaced() {
+    let home = tempfile::tempdir().unwrap();
+    let vault = vault(home.path());
+    let secret = |text: &str| Secret::new(text.to_owned());
+    let replace = |before: &str, after: &str| {
+        let replaced = vault.replace("name", &secret(before), &secret(after));
+        replaced.unwrap()
+    };
+    assert!(!replace("one", "two"), "there was none");
+    put(&vault, "name", "one");
+    assert!(replace("one", "two"));
+    assert!(!replace("one", "three"), "another took its place");
+    assert_eq!(value(&vault, "name").as_deref(), Some("two"));
+    vault.delete("name").unwrap();
+    assert!(!replace("two", "three"), "it was removed");
+    assert_eq!(value(&vault, "name"), None);
+}
+
+#[test]
 fn concurrent_writers_lose_nothing() {
     let home = tempfile::tempdir().unwrap();
     std::thread::scope(|scope| {

@@ -15,8 +15,8 @@ use api::Problem;
 use gateway::{
     Credential, DoorSettings, Edit, Gate, Pins, Program, Reading, Role,
     settings::{
-        ApprovalSettings, CommandSettings, Configuration, Jails, Proofs, Rules, Seal, SealTerms,
-        ServerSpec, Settings, Signing, Standing, TargetSpec, Terms, WorkerSettings,
+        ApprovalSettings, CommandSettings, Configuration, Jails, LoginStore, Proofs, Rules, Seal,
+        SealTerms, ServerSpec, Settings, Signing, Standing, TargetSpec, Terms, WorkerSettings,
     },
 };
 use identity::{Bounds, Entry, Journal, Replay, TokenKeys};
@@ -616,6 +616,7 @@ fn settings(
         snapshots: home.join("catalog"),
         wrapper_key: [7; 32],
         secrets: Arc::new(NoSecrets),
+        logins: LoginStore::none(),
         accounts: Arc::new(|_, _| Ok(None)),
         state,
         pins: Pins::open(home.join("portcullis.lock")).unwrap(),

@@ -11,6 +11,7 @@ use wire::{worker::method, write::Object};
 use super::{Hub, Upstream};
 use crate::{
     link::{ErrorKind, Link, Word},
+    logins::{Live, LoginState, NoToken},
     settings::{ServerSpec, Text, Transport},
 };
 
@@ -28,6 +29,32 @@ pub(super) struct Connection {
     child: Option<Child>,
     pub(super) generation: u64,
     pub(super) hello: Bytes,
+    /// The token of its login, and when to renew it.
+    pub(super) login: Option<Live>,
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(super) enum Unconnected {
+    /// It may work the next time.
+    Failed(String),
+    /// A person must log in first.
+    Login(LoginState),
+}
+
+impl From<String> for Unconnected {
+    fn from(error: String) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<NoToken> for Unconnected {
+    fn from(why: NoToken) -> Self {
+        match why {
+            NoToken::Person(state) => Self::Login(state),
+            NoToken::Later { problem, .. } => Self::Failed(problem),
+        }
+    }
 }
 
 impl Connection {
@@ -57,7 +84,50 @@ pub(super) async fn connect(
     hub: &Arc<Hub>,
     upstream: &Arc<Upstream>,
     link: &Arc<Link>,
-) -> Result<Connection, String> {
+) -> Result<Connection, Unconnected> {
+    let spec = upstream.spec();
+    let login = match spec.login_address() {
+        Some(address) => hub.logins().token(&spec.id, address).await?,
+        None => None,
+    };
+    match attempt(hub, upstream, link, login).await {
+        // The token looked alive, and the server says it is not: another one, once.
+        Err(Refused::Token(stale)) => {
+            let address = spec.login_address().unwrap_or_default();
+            let login = hub.logins().renew(&spec.id, address, &stale.access).await?;
+            match attempt(hub, upstream, link, Some(login)).await {
+                Err(Refused::Token(_)) => Err(Unconnected::Login(LoginState::Expired {
+                    problem: "the server does not take a token that was renewed just now"
+                        .to_owned(),
+                })),
+                Err(Refused::Other(why)) => Err(why),
+                Ok(connection) => Ok(connection),
+            }
+        }
+        Err(Refused::Other(why)) => Err(why),
+        Ok(connection) => Ok(connection),
+    }
+}
+
+/// Why one attempt failed.
+enum Refused {
+    /// The server does not take this token.
+    Token(Live),
+    Other(Unconnected),
+}
+
+impl From<String> for Refused {
+    fn from(error: String) -> Self {
+        Self::Other(error.into())
+    }
+}
+
+async fn attempt(
+    hub: &Arc<Hub>,
+    upstream: &Arc<Upstream>,
+    link: &Arc<Link>,
+    login: Option<Live>,
+) -> Result<Connection, Refused> {
     let spec = upstream.spec();
     let generation = hub.next_generation();
     let (child, patience) = match &spec.transport {
@@ -74,20 +144,31 @@ pub(super) async fn connect(
         child,
         generation,
         hello: Bytes::new(),
+        login: None,
     };
-    let request = request(hub, &spec, generation, patience).await?;
+    let request = request(hub, &spec, generation, patience, login.as_ref()).await?;
     match link
         .ask_within(method::CONNECT, &request, patience + Duration::from_secs(2))
         .await
     {
         Word::Result(hello) => {
             connection.hello = hello.into_bytes();
+            connection.login = login;
             Ok(connection)
         }
-        Word::Error { text, .. } => Err(text),
-        Word::Lost => Err("the worker was lost while connecting".into()),
+        Word::Error {
+            kind: ErrorKind::Login,
+            ..
+        } => Err(match login {
+            Some(stale) => Refused::Token(stale),
+            None => Refused::Other(Unconnected::Login(LoginState::Required)),
+        }),
+        Word::Error { text, .. } => Err(text.into()),
+        Word::Lost => Err("the worker was lost while connecting".to_owned().into()),
         Word::Done | Word::Waits(_) | Word::Event { .. } => {
-            Err("the worker answered `connect` with something else".into())
+            Err("the worker answered `connect` with something else"
+                .to_owned()
+                .into())
         }
     }
 }
@@ -126,6 +207,7 @@ async fn request(
     spec: &ServerSpec,
     generation: u64,
     patience: Duration,
+    login: Option<&Live>,
 ) -> Result<Vec<u8>, String> {
     let mut out = Object::new();
     out.str("server", spec.id.as_str())
@@ -163,6 +245,13 @@ async fn request(
             if let Some(bearer) = bearer {
                 http.str("bearer", hub.reveal(bearer).await?.expose());
             }
+            if spec.login_address().is_some() {
+                http.bool("login", true);
+            }
+            if let Some(login) = login {
+                hub.hold_login(&spec.id, login.access.expose());
+                http.str("bearer", login.access.expose());
+            }
             let http = http.finish();
             out.object("transport", |out| {
                 out.raw("http", &http);
@@ -192,6 +281,8 @@ pub(super) struct Unlisted {
     pub(super) error: String,
     /// Nobody is there any more.
     pub(super) is_lost: bool,
+    /// Somebody is there who wants a login for this, or more rights than it has.
+    pub(super) wants_login: bool,
 }
 
 /// Asks for the lists of a connected server.
@@ -199,6 +290,7 @@ pub(super) async fn catalog(link: &Link, spec: &ServerSpec) -> Result<Bytes, Unl
     let unlisted = |error: String, kind| Unlisted {
         error,
         is_lost: kind == Some(ErrorKind::Upstream),
+        wants_login: kind == Some(ErrorKind::Login),
     };
     let mut params = Object::new();
     params.str("server", spec.id.as_str());

@@ -4,6 +4,7 @@
 //! tools, and calls say that it is not available. Test `tools_of_a_server_that_is_down_stay_and_say_so`.
 
 use std::{
+    collections::{HashMap, VecDeque},
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -30,6 +31,7 @@ use crate::{
     catalog::{Basis, Catalog, Face, Item, Snapshots, reparse},
     change::Change,
     link::{EventName, Link, Word},
+    logins::Logins,
     pins::Pins,
     settings::HubSettings,
     workers::Workers,
@@ -42,6 +44,8 @@ const CHANGES: usize = 1024;
 
 /// The lists that clients are told of.
 pub(super) const TOLD: [ListKind; 3] = [ListKind::Tools, ListKind::Prompts, ListKind::Resources];
+/// Tokens of one login that are looked for in results: a server may still echo the one before.
+const HELD_TOKENS: usize = 3;
 /// The longest id of a visit that is passed on.
 const MAX_VISIT: usize = 256;
 
@@ -62,6 +66,7 @@ pub struct Hub {
     workers: Arc<Workers>,
     snapshots: Snapshots,
     secrets: Arc<dyn secrets::Store>,
+    logins: Arc<Logins>,
     name: &'static str,
     version: &'static str,
     host_path: String,
@@ -77,6 +82,8 @@ pub struct Hub {
     /// Secrets that were handed to servers, so that none of them comes back to a caller.
     held: ArcSwap<Held>,
     held_values: Mutex<Vec<Zeroizing<String>>>,
+    /// The tokens of logins, the last ones of each server.
+    held_logins: Mutex<HashMap<ServerId, VecDeque<Zeroizing<String>>>>,
     pub(super) rebuilding: Mutex<()>,
     catalog_version: watch::Sender<u64>,
     changes: broadcast::Sender<Change>,
@@ -96,6 +103,7 @@ impl Hub {
             workers,
             snapshots: Snapshots::new(settings.snapshots),
             secrets: settings.secrets,
+            logins: Arc::new(Logins::new(settings.logins)),
             name: settings.name,
             version: settings.version,
             host_path: settings.host_path,
@@ -108,6 +116,7 @@ impl Hub {
             ledger,
             held: ArcSwap::from_pointee(Held::new(std::iter::empty())),
             held_values: Mutex::default(),
+            held_logins: Mutex::default(),
             rebuilding: Mutex::default(),
             catalog_version: watch::Sender::new(0),
             changes: broadcast::Sender::new(CHANGES),
@@ -146,6 +155,10 @@ impl Hub {
         &self.ledger
     }
 
+    pub(super) fn logins(&self) -> &Arc<Logins> {
+        &self.logins
+    }
+
     pub(super) fn secrets(&self) -> &Arc<dyn secrets::Store> {
         &self.secrets
     }
@@ -164,10 +177,31 @@ impl Hub {
         let mut values = lock(&self.held_values);
         if !values.iter().any(|held| held.as_str() == value) {
             values.push(Zeroizing::new(value.to_owned()));
-            self.held.store(Arc::new(Held::new(
-                values.iter().map(|value| value.as_str()),
-            )));
+            self.store_held(&values, &lock(&self.held_logins));
         }
+    }
+
+    /// From now on the token of this server's login is taken out of results, and the ones before it for a while.
+    pub(super) fn hold_login(&self, server: &ServerId, token: &str) {
+        let values = lock(&self.held_values);
+        let mut logins = lock(&self.held_logins);
+        let tokens = logins.entry(server.clone()).or_default();
+        if tokens.iter().any(|held| held.as_str() == token) {
+            return;
+        }
+        tokens.truncate(HELD_TOKENS - 1);
+        tokens.push_front(Zeroizing::new(token.to_owned()));
+        self.store_held(&values, &logins);
+    }
+
+    fn store_held(
+        &self,
+        values: &[Zeroizing<String>],
+        logins: &HashMap<ServerId, VecDeque<Zeroizing<String>>>,
+    ) {
+        let all = values.iter().chain(logins.values().flatten());
+        self.held
+            .store(Arc::new(Held::new(all.map(|value| value.as_str()))));
     }
 
     /// What a server says of itself, without secrets. Unlike results this has no opt-out: it is written to files.
@@ -376,6 +410,10 @@ impl Hub {
                 upstream.closed.notify_one();
             }
             EventName::Changed => upstream.stale.notify_one(),
+            EventName::Unauthorized => match message.get("scope").and_then(Json::as_str) {
+                Some(scopes) => upstream.want_scopes(&scopes),
+                None => upstream.unauthorized.notify_one(),
+            },
             EventName::Updated => {
                 let Some(uri) = message.get("uri").and_then(Json::as_str) else {
                     return;

@@ -12,6 +12,7 @@ use super::{Hub, Listing, Status, Upstream, lock, tend};
 use crate::{
     catalog::reparse,
     link::{ErrorKind, Word},
+    logins::login_required,
     settings::ServerSpec,
 };
 
@@ -86,6 +87,11 @@ impl Hub {
             .await
         {
             Word::Result(lists) => lists,
+            Word::Error {
+                text,
+                kind: ErrorKind::Login,
+                ..
+            } => return Err(login_required(text)),
             Word::Error { text, kind, .. } => {
                 if kind == ErrorKind::Upstream {
                     upstream.doubt();
@@ -131,5 +137,8 @@ fn unreachable(upstream: &Upstream) -> Stop {
     let problem = upstream
         .last_error()
         .unwrap_or_else(|| "it did not connect in time".into());
+    if upstream.login().is_some_and(|login| login.needs_person()) {
+        return login_required(problem);
+    }
     Fault::new(FaultKind::Upstream, problem).into()
 }

@@ -10,6 +10,7 @@ use wire::Json;
 use super::{Hub, Status, Upstream, hints};
 use crate::{
     catalog::{Face, RefusedName, definition::Kind},
+    logins::LoginState,
     pins::Standing,
     settings::{HttpKind, Transport},
 };
@@ -83,6 +84,30 @@ impl Hub {
     }
 }
 
+fn login(state: LoginState) -> api::Login {
+    let mut shown = api::Login {
+        state: state.as_str().to_owned(),
+        ..api::Login::default()
+    };
+    match state {
+        LoginState::Required => {}
+        LoginState::LoggedIn { issuer, until } => {
+            shown.issuer = Some(issuer);
+            shown.until = until;
+        }
+        LoginState::RenewalFailing { issuer, problem } => {
+            shown.issuer = Some(issuer);
+            shown.problem = Some(problem);
+        }
+        LoginState::ScopeRequired { issuer, scopes } => {
+            shown.issuer = Some(issuer);
+            shown.scopes = Some(scopes);
+        }
+        LoginState::Expired { problem } => shown.problem = Some(problem),
+    }
+    shown
+}
+
 fn server(upstream: &Arc<Upstream>, refused: &[RefusedName], quarantined: usize) -> api::Server {
     let spec = upstream.spec();
     let status = upstream.status.borrow().clone();
@@ -118,6 +143,7 @@ fn server(upstream: &Arc<Upstream>, refused: &[RefusedName], quarantined: usize)
         stderr: Some(stderr).filter(|text| !text.is_empty() && !is_connected),
         confined: is_program.then(|| upstream.walls().confined),
         remarks: remarks(upstream, refused),
+        login: upstream.login().map(login),
         ..api::Server::default()
     };
     match status {

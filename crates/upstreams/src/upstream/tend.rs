@@ -15,13 +15,15 @@ use wire::{Json, worker::method, write::Object};
 
 use super::{
     Hub, Listing, QUIET, Status, Upstream,
-    connect::{self, Connection, Unlisted},
+    connect::{self, Connection, Unconnected, Unlisted},
+    keeper::{Keeper, note_login},
     lock,
     presence::Presence,
 };
 use crate::{
     catalog::{Face, reparse},
     link::{Link, Word},
+    logins::LoginState,
     settings::{Health, HealthMethod},
 };
 
@@ -34,6 +36,10 @@ const LIST_PAUSE: Duration = Duration::from_millis(100);
 const PAUSES: Backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(30));
 
 enum Left {
+    /// A person asked for another try.
+    Asked,
+    /// A person must log in first.
+    Login(LoginState),
     /// The worker is gone; this says nothing about the server.
     WorkerLost,
     Lost(String),
@@ -49,7 +55,12 @@ pub(super) async fn tend(hub: Arc<Hub>, upstream: Arc<Upstream>) {
             Ok(connection) => {
                 let since = Instant::now();
                 match stay(&hub, &upstream, &link, connection).await {
-                    Left::WorkerLost => continue,
+                    Left::WorkerLost | Left::Asked => continue,
+                    Left::Login(state) => {
+                        ask_for_login(&hub, &upstream, state).await;
+                        attempt = 0;
+                        continue;
+                    }
                     Left::Lost(_) if since.elapsed() >= SETTLED => {
                         attempt = 0;
                         continue;
@@ -58,7 +69,12 @@ pub(super) async fn tend(hub: Arc<Hub>, upstream: Arc<Upstream>) {
                 }
             }
             Err(_) if link.is_severed() => continue,
-            Err(error) => {
+            Err(Unconnected::Login(state)) => {
+                ask_for_login(&hub, &upstream, state).await;
+                attempt = 0;
+                continue;
+            }
+            Err(Unconnected::Failed(error)) => {
                 if attempt == 0 {
                     hub.note("server.failed", &upstream.spec().id, &error);
                 }
@@ -68,6 +84,25 @@ pub(super) async fn tend(hub: Arc<Hub>, upstream: Arc<Upstream>) {
         attempt += 1;
         wait(&hub, &upstream, &link, &mut attempt, error).await;
     }
+}
+
+/// Nothing is tried until a person has logged in: trying would not help, and nothing opens by itself.
+async fn ask_for_login(hub: &Hub, upstream: &Upstream, state: LoginState) {
+    let spec = upstream.spec();
+    let why = match &state {
+        LoginState::Expired { problem } => format!("the login has ended ({problem})"),
+        LoginState::ScopeRequired { scopes, .. } => {
+            format!("the server wants more rights than the login has ({scopes})")
+        }
+        _ => "login required".to_owned(),
+    };
+    let error = format!("{why}; run `portcullis servers login {}`", spec.id);
+    tracing::warn!(server = %spec.id, error, "not connected");
+    hub.note("server.login_required", &spec.id, &why);
+    *lock(&upstream.login) = Some(state);
+    *lock(&upstream.last_error) = Some(error.clone());
+    upstream.status.send_replace(Status::Failed { error });
+    upstream.retry.notified().await;
 }
 
 async fn wait(hub: &Hub, upstream: &Upstream, link: &Link, attempt: &mut u32, error: String) {
@@ -104,9 +139,12 @@ async fn stay(
     hub: &Arc<Hub>,
     upstream: &Arc<Upstream>,
     link: &Arc<Link>,
-    connection: Connection,
+    mut connection: Connection,
 ) -> Left {
+    let has_login = connection.login.is_some();
+    note_login(hub, upstream, connection.login.as_ref());
     *lock(&upstream.generation) = Some(connection.generation);
+    let mut keeper = Keeper::start(hub, upstream, link, &mut connection);
     upstream.log_rank.store(QUIET, Ordering::Release);
     let left = match list(
         hub,
@@ -128,13 +166,19 @@ async fn stay(
                 &connection,
                 &upstream.walls().confined,
             );
-            let left = watch(hub, upstream, link, &connection, &presence).await;
+            let left = watch(hub, upstream, link, &connection, &mut keeper, &presence).await;
             if let Left::Lost(error) = &left {
                 presence.failed(error);
             }
             left
         }
         Err(_) if link.is_severed() => Left::WorkerLost,
+        Err(unlisted) if unlisted.wants_login => match upstream.login() {
+            Some(state @ LoginState::ScopeRequired { .. }) => Left::Login(state),
+            // Some servers greet everybody and ask for a login afterwards.
+            _ if !has_login => Left::Login(LoginState::Required),
+            _ => Left::Lost(unlisted.error),
+        },
         Err(unlisted) => Left::Lost(unlisted.error),
     };
     *lock(&upstream.generation) = None;
@@ -155,6 +199,7 @@ async fn watch(
     upstream: &Arc<Upstream>,
     link: &Arc<Link>,
     connection: &Connection,
+    keeper: &mut Keeper,
     presence: &Presence<'_>,
 ) -> Left {
     let health = upstream.spec().health;
@@ -170,11 +215,16 @@ async fn watch(
                 return Left::Lost(upstream.last_error().unwrap_or_else(|| "the server closed the connection".into()));
             }
             () = upstream.stale.notified() => is_stale = true,
+            // Somebody logged in anew, or out.
+            () = upstream.retry.notified(), if upstream.spec().login_address().is_some() => {
+                return Left::Asked;
+            }
+            () = keeper.ended() => return Left::Lost("the login has ended".into()),
             () = tokio::time::sleep_until(listed + LIST_PAUSE), if is_stale => {
                 is_stale = false;
                 let done = list(hub, upstream, link, &connection.hello, connection.generation).await;
                 listed = tokio::time::Instant::now();
-                if let Err(Unlisted { error, is_lost }) = done {
+                if let Err(Unlisted { error, is_lost, .. }) = done {
                     if is_lost && !link.is_severed() {
                         return Left::Lost(error);
                     }
@@ -264,6 +314,7 @@ pub(super) async fn list(
     entered.map_err(|error| Unlisted {
         error,
         is_lost: false,
+        wants_login: false,
     })
 }
 

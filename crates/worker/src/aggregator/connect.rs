@@ -47,6 +47,8 @@ pub(crate) enum Transport {
         site: Rc<Site>,
         kind: HttpKind,
         headers: HeaderMap,
+        /// Its bearer is a login's: the gate can replace it, or there is none yet.
+        has_login: bool,
     },
     Stdio {
         tag: u64,
@@ -112,6 +114,7 @@ impl Spec {
             site,
             kind: HttpKind::Auto,
             headers,
+            has_login: false,
         };
         let options = read_options(Json::EMPTY_OBJECT);
         Ok(Self {
@@ -194,10 +197,12 @@ fn read_http(http: Json<'_>, patience: Duration) -> Result<Transport, Failure> {
         &systems,
         patience,
     );
+    let has_login = http.get("login").and_then(Json::as_bool) == Some(true);
     Ok(Transport::Http {
         site,
         kind,
         headers,
+        has_login,
     })
 }
 
@@ -286,6 +291,7 @@ async fn attempt(aggregator: &Rc<Aggregator>, spec: Spec) -> Result<Rc<Connectio
             site,
             kind,
             headers,
+            has_login,
         } => {
             if kind != HttpKind::Sse {
                 let link = HttpLink::new(
@@ -293,6 +299,7 @@ async fn attempt(aggregator: &Rc<Aggregator>, spec: Spec) -> Result<Rc<Connectio
                     site.target.clone(),
                     headers.clone(),
                     max_result,
+                    has_login,
                 )?;
                 let opening = build(Link::Http(link), Users::of(Rc::clone(&site)));
                 match over_http(opening.conn()?, HTTP_PATIENCE.min(timeout / 2)).await {

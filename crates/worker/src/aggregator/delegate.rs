@@ -161,6 +161,7 @@ async fn attempt(
                 site.target.clone(),
                 headers,
                 options.max_result,
+                false,
             )?));
             match system.peer().filter(|_| system.is_modern()) {
                 // No session: every request says who makes it.

@@ -12,7 +12,7 @@ use std::{
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header, uri::PathAndQuery,
 };
-use tokio::{task::JoinHandle, time::timeout};
+use tokio::{sync::Notify, task::JoinHandle, time::timeout};
 use wire::mcp::Revision;
 
 use super::{
@@ -24,7 +24,7 @@ use super::{
     post_stream::{Events, PostStream},
 };
 use crate::{
-    failure::{Failure, clip},
+    failure::{Failure, Kind, clip},
     net::{Client, Exchange, Net, Payload, Target},
 };
 
@@ -35,6 +35,8 @@ const MAX_SESSION_ID: usize = 1024;
 /// A stream may carry notifications besides its result; this much more than a result in all.
 const STREAM_SLACK: usize = 8 << 20;
 const FAREWELL: Duration = Duration::from_secs(2);
+/// How long a call waits for its login to be renewed.
+const RENEWAL: Duration = Duration::from_secs(20);
 
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -53,6 +55,17 @@ pub(crate) struct HttpLink {
     modern: Cell<bool>,
     /// One at a time opens a lost session anew.
     reviving: tokio::sync::Mutex<()>,
+    login: Option<Login>,
+}
+
+/// A bearer that the gate can replace while the connection lives.
+#[derive(Debug, Default)]
+struct Login {
+    /// The gate was told that the server does not take it.
+    is_told: Cell<bool>,
+    /// The gate has no other.
+    is_over: Cell<bool>,
+    replaced: Notify,
 }
 
 impl HttpLink {
@@ -61,6 +74,7 @@ impl HttpLink {
         target: Target,
         mut headers: HeaderMap,
         max_result: usize,
+        has_login: bool,
     ) -> Result<Rc<Self>, Failure> {
         headers.insert(
             header::USER_AGENT,
@@ -77,6 +91,7 @@ impl HttpLink {
             max_result,
             modern: Cell::new(false),
             reviving: tokio::sync::Mutex::new(()),
+            login: has_login.then(Login::default),
         }))
     }
 
@@ -114,7 +129,9 @@ impl HttpLink {
         outgoing: &Outgoing,
     ) -> Result<Replies, Failure> {
         let mut revived = outgoing.opening;
+        let mut renewed = false;
         loop {
+            let bearer = self.bearer();
             let session = if outgoing.opening {
                 None
             } else {
@@ -134,6 +151,22 @@ impl HttpLink {
                 Box::pin(self.revive(conn, session)).await?;
                 continue;
             }
+            if exchange.status == StatusCode::UNAUTHORIZED && !renewed && conn.peer().is_some() {
+                renewed = true;
+                // The server did not take the request, so it may be sent again as it is.
+                if self.is_renewed(conn, bearer.as_ref()).await {
+                    continue;
+                }
+            }
+            if exchange.status == StatusCode::FORBIDDEN
+                && self.login.is_some()
+                && let Some(scope) = wanted_scope(&exchange.headers)
+            {
+                conn.hub
+                    .tell("unauthorized", &conn.server, conn.generation, |line| {
+                        line.str("scope", &scope);
+                    });
+            }
             if outgoing.opening && exchange.status.is_success() {
                 self.adopt_session(&exchange.headers);
             }
@@ -141,6 +174,55 @@ impl HttpLink {
             conn.hub.out.room().await;
             return self.read(exchange).await;
         }
+    }
+
+    fn bearer(&self) -> Option<HeaderValue> {
+        self.headers.borrow().get(header::AUTHORIZATION).cloned()
+    }
+
+    /// Tells the gate that the server does not take this bearer, and waits for another.
+    async fn is_renewed(&self, conn: &Connection, refused: Option<&HeaderValue>) -> bool {
+        let Some(login) = &self.login else {
+            return false;
+        };
+        let another = async {
+            loop {
+                let replaced = login.replaced.notified();
+                if self.bearer().as_ref() != refused {
+                    return true;
+                }
+                if login.is_over.get() {
+                    return false;
+                }
+                if !login.is_told.replace(true) {
+                    conn.hub
+                        .tell("unauthorized", &conn.server, conn.generation, |_| {});
+                }
+                replaced.await;
+            }
+        };
+        let outcome = timeout(RENEWAL, another).await;
+        if outcome.is_err() {
+            login.is_told.set(false);
+        }
+        outcome.unwrap_or(false)
+    }
+
+    /// The gate renewed the login, or has none any more.
+    pub(crate) fn replace_bearer(&self, bearer: Option<&str>) -> Result<(), Failure> {
+        let Some(login) = &self.login else {
+            return Err(Failure::invalid("this connection has no login"));
+        };
+        if let Some(bearer) = bearer {
+            let value = super::connect::authorization(bearer)?;
+            self.headers
+                .borrow_mut()
+                .insert(header::AUTHORIZATION, value);
+        }
+        login.is_over.set(bearer.is_none());
+        login.is_told.set(false);
+        login.replaced.notify_waiters();
+        Ok(())
     }
 
     /// The server forgot our session: opens a new one, unless another call did so meanwhile.
@@ -311,9 +393,18 @@ impl HttpLink {
             .headers
             .get(header::WWW_AUTHENTICATE)
             .and_then(|value| value.to_str().ok())
-            .unwrap_or_default();
-        let scope = challenge.contains("insufficient_scope");
+            .unwrap_or_default()
+            .to_owned();
+        let scope = status == StatusCode::FORBIDDEN && challenge.contains("insufficient_scope");
         let place = self.client.origin().place();
+        if self.login.is_some() && (status == StatusCode::UNAUTHORIZED || scope) {
+            let text = match named_scope(&challenge) {
+                Some(wanted) if scope => format!("{place} wants more rights: {wanted} (HTTP 403)"),
+                _ if scope => format!("insufficient scope for {place} (HTTP 403)"),
+                _ => format!("{place} wants a login (HTTP 401)"),
+            };
+            return Failure::new(Kind::Login, text).status(status.as_u16());
+        }
         let is_json = exchange.content_type() == "application/json";
         let body = if is_json {
             timeout(FAREWELL, exchange.whole())
@@ -354,6 +445,21 @@ impl HttpLink {
     pub(crate) fn sweep(&self) {
         self.client.sweep();
     }
+}
+
+/// The scopes that a server wants beyond those it was shown.
+fn wanted_scope(headers: &HeaderMap) -> Option<String> {
+    let challenge = headers.get(header::WWW_AUTHENTICATE)?.to_str().ok()?;
+    challenge
+        .contains("insufficient_scope")
+        .then(|| named_scope(challenge))
+        .flatten()
+}
+
+/// The scopes that a challenge names.
+fn named_scope(challenge: &str) -> Option<String> {
+    let (_, rest) = challenge.split_once("scope=\"")?;
+    rest.split_once('"').map(|(scope, _)| clip(scope))
 }
 
 /// Headers of the configuration that the protocol or HTTP itself owns.

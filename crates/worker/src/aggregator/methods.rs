@@ -14,6 +14,7 @@ use super::{
     connection::Connection,
     fetch, forward,
     incoming::known,
+    link::Link,
     listen, seed, seed_calls, seed_lists,
 };
 use crate::failure::Failure;
@@ -47,7 +48,7 @@ const fn in_turn(name: &'static str, run: fn(&Rc<Aggregator>, u64, &Bytes, Json<
 }
 
 /// The busiest first.
-const METHODS: [Method; 24] = [
+const METHODS: [Method; 25] = [
     in_turn(method::FORWARD, forward::start),
     now(method::ANSWER, answer),
     now(method::CANCEL, cancel),
@@ -71,6 +72,7 @@ const METHODS: [Method; 24] = [
     in_turn(method::LOG_LEVEL, log_level),
     now(method::CONFINEMENT, confinement),
     in_turn(method::FETCH, fetch::start),
+    now(method::BEARER, bearer),
     now(method::PING, ping),
 ];
 
@@ -179,6 +181,23 @@ fn disconnect(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>)
     // Gone already is as good as gone now.
     aggregator.servers.remove(&server, generation);
     aggregator.hub.out.ok(id);
+}
+
+/// A login was renewed; or, without a bearer, it has ended.
+fn bearer(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>) {
+    let generation = params.get("generation").and_then(Json::as_u64).unwrap_or(0);
+    let bearer = params.get("bearer").and_then(Json::as_str);
+    let found = text(params, "server").and_then(|server| {
+        let conn = aggregator.servers.connected(&server)?;
+        match &conn.link {
+            Link::Http(link) if conn.generation == generation => Ok(Rc::clone(link)),
+            _ => Err(Failure::not_found("no such connection")),
+        }
+    });
+    match found.and_then(|link| link.replace_bearer(bearer.as_deref())) {
+        Ok(()) => aggregator.hub.out.ok(id),
+        Err(failure) => aggregator.hub.out.failure(id, &failure),
+    }
 }
 
 fn list_offer(aggregator: &Rc<Aggregator>, id: u64, _: &Bytes, params: Json<'_>) {

@@ -45,7 +45,9 @@ fn of_v4(ip: Ipv4Addr) -> Reach {
         [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => Reach::Private,
         // Shared by carriers, kept for protocols, benchmarks and examples, multicast, and what is not given out.
         [100, 64..=127, ..] | [192, 0, 0 | 2, _] | [192, 88, 99, _] => Reach::Private,
-        [198, 18..=19, ..] | [198, 51, 100, _] | [203, 0, 113, _] | [224.., ..] => Reach::Private,
+        [198, 18..=19, ..] | [198, 51, 100, _] | [203, 0, 113, _] | [224..=255, ..] => {
+            Reach::Private
+        }
         _ => Reach::Public,
     }
 }

@@ -46,6 +46,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "audit",
             "callers",
             "flow",
+            "oauth",
             "policy",
             "provenance",
             "sandbox",
@@ -90,15 +91,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "home",
         &[
-            "api", "audit", "config", "gateway", "identity", "policy", "reports", "secrets",
-            "shape", "sinks", "state", "vocab", "wire",
+            "api", "audit", "config", "gateway", "identity", "oauth", "policy", "reports",
+            "secrets", "shape", "sinks", "state", "vocab", "wire",
         ],
     ),
     ("terminal", &["api", "vocab"]),
     (
         "commands",
         &[
-            "api", "audit", "config", "gateway", "home", "identity", "policy", "reports",
+            "api", "audit", "config", "gateway", "home", "identity", "oauth", "policy", "reports",
             "sandbox", "secrets", "server", "shape", "sinks", "terminal", "vocab", "wire",
         ],
     ),

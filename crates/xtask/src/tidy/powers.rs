@@ -79,10 +79,16 @@ const CLOCK_FILES: &[(&str, &str)] = &[
 ];
 
 /// Files outside `sandbox` that may start a process, each with its reason.
-const SPAWN_FILES: &[(&str, &str)] = &[(
-    "crates/commands/src/verbs/seal.rs",
-    "starts the user's own program, as the user's shell would",
-)];
+const SPAWN_FILES: &[(&str, &str)] = &[
+    (
+        "crates/commands/src/verbs/seal.rs",
+        "starts the user's own program, as the user's shell would",
+    ),
+    (
+        "crates/commands/src/verbs/servers/login/browser.rs",
+        "opens the user's own browser, as the user's shell would",
+    ),
+];
 
 /// Files outside the program that may read argv or the environment.
 const ENVIRONMENT_FILES: &[(&str, &str)] = &[

@@ -159,6 +159,8 @@ impl<'a> Planned<'a> {
             }
             args::Servers::List
             | args::Servers::Show(_)
+            | args::Servers::Login(_)
+            | args::Servers::Logout(_)
             | args::Servers::Retry(_)
             | args::Servers::Review(_)
             | args::Servers::Approve(_) => return None,

@@ -13,6 +13,7 @@ use tokio::{sync::mpsc, time::Instant};
 use upstreams::{
     catalog::Target,
     link::{ErrorKind, EventName, Link, Waits, Word},
+    logins::login_required,
     words::Pass,
 };
 use vocab::{Fault, FaultKind, Label, Mark, Rule, Stop, Violation};
@@ -214,6 +215,7 @@ impl<'a> Exchange<'a> {
             EventName::Closed
             | EventName::Changed
             | EventName::Updated
+            | EventName::Unauthorized
             | EventName::ElicitationComplete => {}
         }
         Ok(())
@@ -356,6 +358,7 @@ pub(super) fn last_word(word: Word) -> Result<Raw, Stop> {
         Word::Error { text, kind: ErrorKind::Unauthorized, .. } => Err(Violation::new(Rule::PermissionDenied, text)
             .with_hint("the server did not accept the user's account; connect it again with `portcullis connect-account`")
             .into()),
+        Word::Error { text, kind: ErrorKind::Login, .. } => Err(login_required(text)),
         Word::Error { rpc: Some(error), .. } => Ok(Raw::Rpc(error)),
         Word::Error { text, kind, .. } => Err(match kind {
             ErrorKind::Timeout => Fault::new(FaultKind::Timeout, text).into(),
@@ -363,7 +366,9 @@ pub(super) fn last_word(word: Word) -> Result<Raw, Stop> {
             ErrorKind::NoRoom => dropped(&text),
             ErrorKind::TooLarge => Violation::new(Rule::ResultTooLarge, text).into(),
             ErrorKind::Invalid => Violation::new(Rule::InvalidResult, text).into(),
-            ErrorKind::Upstream | ErrorKind::NotFound | ErrorKind::Refused | ErrorKind::Unauthorized => unavailable(text),
+            ErrorKind::Upstream | ErrorKind::NotFound | ErrorKind::Refused | ErrorKind::Unauthorized | ErrorKind::Login => {
+                unavailable(text)
+            }
         }),
         Word::Done => Ok(Raw::Result("{}".into())),
         Word::Lost | Word::Waits(_) | Word::Event { .. } => Err(worker_lost()),

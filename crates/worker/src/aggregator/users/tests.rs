@@ -45,6 +45,7 @@ fn system() -> Rc<Connection> {
         Target::parse("http://127.0.0.1:9/mcp").unwrap(),
         HeaderMap::new(),
         1 << 20,
+        false,
     )
     .unwrap();
     let owner = Owner::System(Users::of(site(&HeaderMap::new())));

@@ -1,0 +1,400 @@
+//! Logins to servers, and how they are kept alive.
+//!
+//! A login rests in the vault. It is read when its server is connected and renewed ahead of its end, by one at a time; what came back
+//! is sealed before anybody is given it. Nothing here begins a login: that is a person's act.
+//!
+//! **Invariant: one renewal at a time.** An authorization server that rotates takes a second use of the same refresh token for theft.
+//! Whoever waited finds what the one before got. Test `two_hundred_calls_at_the_end_of_a_token_renew_it_once`.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use oauth::{
+    Address, Login, Moment, Near, Plain,
+    renewal::{self, Outcome},
+};
+use secrets::Secret;
+use tokio::{sync::Mutex as Turn, time::Instant};
+use vocab::{Rule, ServerId, Stop, Violation};
+
+use crate::{clerk::Clerk, settings::WorkerSettings};
+
+/// Reads the sealed login of a server.
+type Load = dyn Fn(&ServerId) -> Result<Option<Secret>, String> + Send + Sync;
+/// Writes it, if it is still the one that was read.
+type Replace = dyn Fn(&ServerId, &Secret, &Secret) -> Result<bool, String> + Send + Sync;
+
+/// Where logins rest, and what renewing them needs of the world.
+#[derive(Clone)]
+pub struct LoginStore {
+    pub load: Arc<Load>,
+    /// Puts the second in the place of the first, and says whether the first was still there. On the disk when it returns.
+    pub replace: Arc<Replace>,
+    /// Seconds of the epoch.
+    pub now: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// Fills with random bytes.
+    pub random: Arc<dyn Fn() -> [u8; 16] + Send + Sync>,
+    /// The worker that makes the requests.
+    pub clerk: WorkerSettings,
+}
+
+impl LoginStore {
+    /// No logins at all.
+    #[must_use]
+    pub fn none() -> Self {
+        Self {
+            load: Arc::new(|_| Ok(None)),
+            replace: Arc::new(|_, _, _| Err("there is nowhere to keep a login".to_owned())),
+            now: Arc::new(|| 0),
+            random: Arc::new(|| [0; 16]),
+            clerk: WorkerSettings {
+                program: Default::default(),
+                args: Vec::new(),
+                path: String::new(),
+                total_bytes: 0,
+            },
+        }
+    }
+}
+
+impl fmt::Debug for LoginStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LoginStore")
+    }
+}
+
+/// Where a server's login stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LoginState {
+    /// Somebody must log in.
+    Required,
+    /// Until when its token lives, in seconds of the epoch, if that is known.
+    LoggedIn { issuer: String, until: Option<u64> },
+    /// The token still lives, and the authorization server gives no other.
+    RenewalFailing { issuer: String, problem: String },
+    /// The server wants more rights for something than the login has.
+    ScopeRequired { issuer: String, scopes: String },
+    /// The authorization server no longer knows the login.
+    Expired { problem: String },
+}
+
+impl LoginState {
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Required => "login_required",
+            Self::LoggedIn { .. } => "connected",
+            Self::RenewalFailing { .. } => "renewal_failing",
+            Self::ScopeRequired { .. } => "scope_required",
+            Self::Expired { .. } => "expired",
+        }
+    }
+
+    /// A server that is not connected waits for a person, and not for its network.
+    #[must_use]
+    pub const fn keeps_out(&self) -> bool {
+        self.needs_person() || matches!(self, Self::ScopeRequired { .. })
+    }
+
+    /// There is no token that could be sent.
+    #[must_use]
+    pub const fn needs_person(&self) -> bool {
+        matches!(self, Self::Required | Self::Expired { .. })
+    }
+}
+
+/// A token that can be sent.
+pub(crate) struct Live {
+    pub(crate) access: Secret,
+    /// When to renew it, if that is known.
+    pub(crate) due: Option<Instant>,
+    pub(crate) state: LoginState,
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Live")
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why there is none.
+#[derive(Debug)]
+pub(crate) enum NoToken {
+    /// A person must log in.
+    Person(LoginState),
+    /// It may be there after this time.
+    Later { pause: Duration, problem: String },
+}
+
+/// A token that lives for less than this is not renewed ahead of its end: an authorization server that gives such ones would be asked
+/// without end.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// One server's turn, and how often in a row renewing failed.
+#[derive(Debug, Default)]
+struct Desk {
+    failures: u32,
+    /// The authorization server is not asked before this time, and why.
+    closed: Option<(Instant, String)>,
+    /// Renewed, and not yet on the disk; and what is there in its place.
+    unsaved: Option<(Secret, Box<Login>)>,
+    /// The refresh token that the authorization server no longer knows.
+    ended: Option<(Secret, String)>,
+}
+
+#[derive(Debug)]
+pub struct Logins {
+    store: LoginStore,
+    desks: Mutex<HashMap<ServerId, Arc<Turn<Desk>>>>,
+}
+
+impl Logins {
+    #[must_use]
+    pub fn new(store: LoginStore) -> Self {
+        Self {
+            store,
+            desks: Mutex::default(),
+        }
+    }
+
+    /// The token of a server's login, renewed first if it has ended. `Ok(None)`: there is no login to this address.
+    pub(crate) async fn token(
+        self: &Arc<Self>,
+        id: &ServerId,
+        url: &str,
+    ) -> Result<Option<Live>, NoToken> {
+        let Some((_, login)) = self.load(id, url).await? else {
+            return Ok(None);
+        };
+        if login.is_alive((self.store.now)()) {
+            return Ok(Some(self.live(&login)));
+        }
+        let stale = login.access;
+        self.renew(id, url, &stale).await.map(Some)
+    }
+
+    /// A newer token than `stale`. Whoever finds one there takes it.
+    ///
+    /// It goes on when nobody waits for it any more: an answer that is lost may be the only one that can be renewed again.
+    pub(crate) async fn renew(
+        self: &Arc<Self>,
+        id: &ServerId,
+        url: &str,
+        stale: &Secret,
+    ) -> Result<Live, NoToken> {
+        let (logins, id, url) = (Arc::clone(self), id.clone(), url.to_owned());
+        let stale = Secret::new(stale.expose().to_owned());
+        let task = tokio::spawn(async move { logins.renewed(&id, &url, &stale).await });
+        task.await
+            .unwrap_or_else(|error| Err(later(error.to_string())))
+    }
+
+    async fn renewed(&self, id: &ServerId, url: &str, stale: &Secret) -> Result<Live, NoToken> {
+        let desk = self.desk(id);
+        let mut desk = desk.lock().await;
+        if let Some((before, renewed)) = desk.unsaved.take() {
+            return self.keep(id, before, renewed, &mut desk).await;
+        }
+        let kept = self.load(id, url).await?;
+        let (sealed, login) = kept.ok_or(NoToken::Person(LoginState::Required))?;
+        if login.access.expose() != stale.expose() && login.is_alive((self.store.now)()) {
+            return Ok(self.live(&login));
+        }
+        if let Some((refresh, problem)) = &desk.ended
+            && login
+                .refresh
+                .as_ref()
+                .is_some_and(|now| now.expose() == refresh.expose())
+        {
+            return Err(expired(problem));
+        }
+        if let Some((until, problem)) = &desk.closed
+            && Instant::now() < *until
+        {
+            let pause = until.saturating_duration_since(Instant::now());
+            return self.without(login, pause, problem.clone());
+        }
+        self.ask(id, sealed, login, &mut desk).await
+    }
+
+    async fn ask(
+        &self,
+        id: &ServerId,
+        sealed: Secret,
+        login: Login,
+        desk: &mut Desk,
+    ) -> Result<Live, NoToken> {
+        let Ok(server) = Address::parse(&login.server, Plain::OnLoopback) else {
+            return Err(NoToken::Person(LoginState::Required));
+        };
+        // Where it came from was judged when the person logged in, and is sealed since.
+        let near = Near::to(&server).and(&login.token_endpoint);
+        let clerk = Clerk::start(self.store.clerk.clone(), near);
+        let mut nonce = None;
+        for _ in 0..2 {
+            let request = renewal::request(&login, nonce.as_deref(), self.moment());
+            let Ok(Some(request)) = request else {
+                return Err(expired("it cannot be renewed"));
+            };
+            let answer = clerk.exchange(&request).await;
+            match renewal::outcome(&login, &answer, desk.failures, (self.store.now)()) {
+                Outcome::Nonce(wanted) => nonce = Some(wanted),
+                Outcome::Renewed(renewed) => {
+                    *desk = Desk::default();
+                    return self.keep(id, sealed, renewed, desk).await;
+                }
+                Outcome::Ended(problem) => return Err(ended(id, login, &problem, desk)),
+                Outcome::ClientRefused(problem) => {
+                    // The next login registers another client; trying this one again would only be refused again.
+                    if let Some(without) = login.with_client_refused() {
+                        self.replace(id, &sealed, &without).await?;
+                    }
+                    return Err(ended(id, login, &problem, desk));
+                }
+                Outcome::Later { seconds, problem } => {
+                    let problem = login.without_secrets(&problem.to_string());
+                    tracing::warn!(server = %id, %problem, seconds, "the login cannot be renewed now");
+                    desk.failures = desk.failures.saturating_add(1);
+                    let pause = Duration::from_secs(seconds);
+                    desk.closed = Some((Instant::now() + pause, problem.clone()));
+                    return self.without(login, pause, problem);
+                }
+            }
+        }
+        Err(later(
+            "the authorization server asks for one nonce after the other".to_owned(),
+        ))
+    }
+
+    /// What there was is used for as long as it lives.
+    fn without(&self, login: Login, pause: Duration, problem: String) -> Result<Live, NoToken> {
+        if !login.is_alive((self.store.now)()) {
+            return Err(NoToken::Later { pause, problem });
+        }
+        Ok(Live {
+            due: Some(Instant::now() + pause.max(SHORTEST_PAUSE)),
+            state: LoginState::RenewalFailing {
+                issuer: login.issuer,
+                problem,
+            },
+            access: login.access,
+        })
+    }
+
+    /// Sealed and synced first: a token that was handed out and then lost with its refresh token would end the login.
+    async fn keep(
+        &self,
+        id: &ServerId,
+        before: Secret,
+        renewed: Box<Login>,
+        desk: &mut Desk,
+    ) -> Result<Live, NoToken> {
+        match self.replace(id, &before, &renewed).await {
+            Ok(true) => Ok(self.live(&renewed)),
+            // Somebody logged in anew meanwhile, or out: what they did stands.
+            Ok(false) => match self.load(id, &renewed.server).await? {
+                Some((_, login)) => Ok(self.live(&login)),
+                None => Err(NoToken::Person(LoginState::Required)),
+            },
+            Err(why) => {
+                // The authorization server may know no other any more, so it is not let go.
+                desk.unsaved = Some((before, renewed));
+                Err(why)
+            }
+        }
+    }
+
+    async fn replace(
+        &self,
+        id: &ServerId,
+        before: &Secret,
+        login: &Login,
+    ) -> Result<bool, NoToken> {
+        let (replace, id) = (Arc::clone(&self.store.replace), id.clone());
+        let (before, sealed) = (Secret::new(before.expose().to_owned()), login.seal());
+        tokio::task::spawn_blocking(move || replace(&id, &before, &sealed))
+            .await
+            .map_err(|error| error.to_string())
+            .and_then(|replaced| replaced)
+            .map_err(later)
+    }
+
+    /// The login to this address, and the text that it rests in.
+    async fn load(&self, id: &ServerId, url: &str) -> Result<Option<(Secret, Login)>, NoToken> {
+        let (load, id, url) = (Arc::clone(&self.store.load), id.clone(), url.to_owned());
+        let loaded = tokio::task::spawn_blocking(move || {
+            let kept = load(&id)?.and_then(|sealed| {
+                let login = Login::open(&sealed, Plain::OnLoopback)?;
+                login.is_for(&url).then_some((sealed, login))
+            });
+            Ok(kept)
+        });
+        loaded
+            .await
+            .map_err(|error| error.to_string())
+            .and_then(|loaded| loaded)
+            .map_err(later)
+    }
+
+    fn live(&self, login: &Login) -> Live {
+        let now = (self.store.now)();
+        let [spread, ..] = (self.store.random)();
+        let due = renewal::due(login, spread).map(|at| at.saturating_sub(now));
+        Live {
+            access: Secret::new(login.access.expose().to_owned()),
+            due: due
+                .map(|seconds| Instant::now() + Duration::from_secs(seconds).max(SHORTEST_PAUSE)),
+            state: LoginState::LoggedIn {
+                issuer: login.issuer.clone(),
+                until: login.expires_at,
+            },
+        }
+    }
+
+    fn moment(&self) -> Moment {
+        Moment {
+            now: (self.store.now)(),
+            random: (self.store.random)(),
+        }
+    }
+
+    fn desk(&self, id: &ServerId) -> Arc<Turn<Desk>> {
+        let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(desks.entry(id.clone()).or_default())
+    }
+}
+
+/// A call cannot go on without a login. The one who can help is not the agent, so it is told only that.
+#[must_use]
+pub fn login_required(detail: impl Into<String>) -> Stop {
+    Violation::new(Rule::LoginRequired, detail)
+        .with_hint("an operator must run `portcullis servers login`")
+        .into()
+}
+
+fn later(problem: String) -> NoToken {
+    NoToken::Later {
+        pause: SHORTEST_PAUSE,
+        problem,
+    }
+}
+
+fn ended(id: &ServerId, login: Login, problem: &oauth::Problem, desk: &mut Desk) -> NoToken {
+    let problem = login.without_secrets(&problem.to_string());
+    tracing::warn!(server = %id, %problem, "the login has ended");
+    let outcome = expired(&problem);
+    desk.ended = login.refresh.map(|refresh| (refresh, problem));
+    outcome
+}
+
+fn expired(problem: &str) -> NoToken {
+    NoToken::Person(LoginState::Expired {
+        problem: problem.to_owned(),
+    })
+}
