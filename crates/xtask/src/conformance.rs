@@ -4,6 +4,7 @@
 //! there is no list of expected failures. A warning counts as a failure, because the fixture shows that none is needed.
 
 mod gate;
+mod logins;
 mod oauth;
 mod report;
 mod requirements;
@@ -36,11 +37,12 @@ const CLIENT_SCENARIOS: [(&str, usize, usize); 2] = [("2025-11-25", 4, 1), ("202
 const SUITE_LIMIT: Duration = Duration::from_secs(300);
 const SCENARIO_LIMIT: Duration = Duration::from_secs(60);
 
-const USAGE: &str = "usage: cargo xtask conformance [--direct] [--through-gate] [--with-oauth] [--url URL] [--client COMMAND]
+const USAGE: &str = "usage: cargo xtask conformance [--direct] [--through-gate] [--with-oauth] [--logins] [--url URL] [--client COMMAND]
 
   --direct          the fixture and the reference client, nothing in between (the default)
   --through-gate    the same with a gate in between
   --with-oauth      the server suite and the official client against a gate behind an identity provider
+  --logins          the client suite's scenarios about authorization, with a gate as the client
   --url URL         only the server suite, against a server that is already running
   --client COMMAND  only the client suite, with this command as the client; the suite appends its URL";
 
@@ -52,9 +54,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         ["--through-gate"] => through_gate()?,
         ["--direct", "--through-gate"] => [direct()?, through_gate()?].concat(),
         ["--with-oauth"] => with_oauth()?,
+        ["--logins"] => logins()?,
         ["--url", url] => vec![run_server_suite(url, "url")?],
         ["--client", command] => vec![run_client_suite(command, "client")?],
         ["client-through-gate", options @ .., url] => return gate::play_through(options, url),
+        ["client-logs-in", url] => return logins::play(url),
+        ["browse", address] => return logins::browse(address),
         ["--help" | "-h"] => {
             say(USAGE);
             return Ok(());
@@ -103,6 +108,12 @@ pub(crate) fn through_gate() -> Result<Vec<Summary>> {
         server,
         run_client_suite(&client, "through-gate-client")?,
     ])
+}
+
+/// The gate as a client that logs in.
+pub(crate) fn logins() -> Result<Vec<Summary>> {
+    process::build(&["--package", "portcullis", "--package", "worker", "--bins"])?;
+    Ok(vec![logins::run("logins")?])
 }
 
 /// Runs both requirement sets of the server suite against an endpoint that asks for no credential.
@@ -159,7 +170,13 @@ pub(crate) fn run_client_suite(command: &str, label: &str) -> Result<Summary> {
         requirements.expect(revision, required, unscored)?;
         for (scenario, scored) in requirements.scenarios() {
             let results = output(&format!("{label}/{revision}/{scenario}"))?;
-            let mut verdict = client_scenario(&suite, command, revision, scenario, &results)?;
+            let playing = Playing {
+                revision,
+                scenario,
+                may_fail: false,
+                is_extension: false,
+            };
+            let mut verdict = client_scenario(&suite, command, &playing, &results)?;
             verdict.explain_from(&results.join("suite.log"));
             summary.add(revision, scored, verdict);
         }
@@ -168,17 +185,29 @@ pub(crate) fn run_client_suite(command: &str, label: &str) -> Result<Summary> {
     Ok(summary)
 }
 
+/// A client scenario under way.
+struct Playing<'a> {
+    revision: &'a str,
+    scenario: &'a str,
+    /// A client that does right ends with an error.
+    may_fail: bool,
+    /// The suite plays it at any revision, if it is told to.
+    is_extension: bool,
+}
+
 fn client_scenario(
     suite: &Suite,
     command: &str,
-    revision: &str,
-    scenario: &str,
+    playing: &Playing<'_>,
     results: &Path,
 ) -> Result<Verdict> {
+    let Playing {
+        revision, scenario, ..
+    } = *playing;
     let results_text = results
         .to_str()
         .context("the target directory has a name that is not text")?;
-    let arguments = [
+    let mut arguments = vec![
         "client",
         "--command",
         command,
@@ -189,12 +218,16 @@ fn client_scenario(
         "-o",
         results_text,
     ];
+    if playing.is_extension {
+        arguments.push("--force");
+    }
     let log = results.join("suite.log");
     let status = process::run_bounded(&mut suite.command(&arguments), &log, SCENARIO_LIMIT)?;
     let mut verdict = Verdict::read(results, scenario, scenario)?;
     // In some scenarios the suite forgives a client that fails; ours has no reason to.
     let client_failed =
         fs::read_to_string(&log).is_ok_and(|log| log.contains("Client exited with code"));
+    let client_failed = client_failed && !playing.may_fail;
     if (client_failed || !status.success()) && verdict.passed() {
         verdict.fail("the client ended with an error");
     }

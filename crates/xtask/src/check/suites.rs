@@ -35,6 +35,11 @@ pub(super) const SUITES: &[Step] = &[
         run: conformance_with_oauth,
     },
     Step {
+        name: "conformance, logging in",
+        again: "cargo xtask conformance --logins",
+        run: conformance_logins,
+    },
+    Step {
         name: "bench, tiny",
         again: "cargo xtask bench --smoke",
         run: bench_smoke,
@@ -69,6 +74,11 @@ fn conformance_through() -> Result<Tally> {
 /// A gate behind a certified identity provider: the server suite with its tokens, and the official client finding its way.
 fn conformance_with_oauth() -> Result<Tally> {
     conformance::with_oauth().map(|summaries| counted(&summaries))
+}
+
+/// The suite's scenarios about authorization: the gate logs in at the suite's servers.
+fn conformance_logins() -> Result<Tally> {
+    conformance::logins().map(|summaries| counted(&summaries))
 }
 
 fn counted(summaries: &[Summary]) -> Tally {

@@ -12,7 +12,7 @@ use crate::tools::Suite;
 use crate::tools::process::{self, Running};
 
 /// The only upstream's id, and so part of its mount's path.
-const UPSTREAM: &str = "everything";
+pub(super) const UPSTREAM: &str = "everything";
 
 /// How long a gate may take until its upstream is connected.
 const READY_LIMIT: Duration = Duration::from_secs(20);
@@ -36,16 +36,25 @@ impl Gate {
         upstream: &str,
         behind: &Behind,
     ) -> Result<Self> {
+        let gate = Self::begin(programs, home, upstream, behind)?;
+        await_state(&programs.join("portcullis"), home, &["\"connected\""])?;
+        Ok(gate)
+    }
+
+    /// Starts one whose upstream may want a login first.
+    pub(super) fn launch(programs: &Path, home: &Path, upstream: &str) -> Result<Self> {
+        Self::begin(programs, home, upstream, &Behind::nobody())
+    }
+
+    fn begin(programs: &Path, home: &Path, upstream: &str, behind: &Behind) -> Result<Self> {
         let address = free_address()?;
         fs::write(
             home.join("portcullis.yaml"),
             configuration(address, upstream, behind),
         )?;
-        let program = programs.join("portcullis");
-        let mut up = Command::new(&program);
+        let mut up = Command::new(programs.join("portcullis"));
         up.args(["up", "--no-snippets", "--home"]).arg(home);
         let running = Running::start(&mut up, &home.join("gate.log"))?;
-        await_upstream(&program, home)?;
         Ok(Self {
             _running: running,
             address,
@@ -120,11 +129,12 @@ fn configuration(address: SocketAddr, upstream: &str, behind: &Behind) -> String
 }
 
 /// A loopback port that was free a moment ago.
-fn free_address() -> Result<SocketAddr> {
+pub(super) fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
-fn await_upstream(program: &Path, home: &Path) -> Result<()> {
+/// Waits until the gate says one of these words of its upstream.
+pub(super) fn await_state(program: &Path, home: &Path, states: &[&str]) -> Result<()> {
     let deadline = Instant::now() + READY_LIMIT;
     loop {
         let listed = Command::new(program)
@@ -132,7 +142,7 @@ fn await_upstream(program: &Path, home: &Path) -> Result<()> {
             .arg(home)
             .output()?;
         let text = String::from_utf8_lossy(&listed.stdout);
-        if text.contains("\"connected\"") {
+        if states.iter().any(|state| text.contains(state)) {
             return Ok(());
         }
         if Instant::now() >= deadline {
@@ -171,7 +181,7 @@ pub(super) fn play_through(options: &[&str], url: &str) -> Result<()> {
     Ok(())
 }
 
-fn own_directory() -> Result<PathBuf> {
+pub(super) fn own_directory() -> Result<PathBuf> {
     let this = process::this_program()?;
     this.parent()
         .map(Path::to_path_buf)
@@ -179,15 +189,19 @@ fn own_directory() -> Result<PathBuf> {
 }
 
 /// A gate's home that goes away with the run.
-struct Home(PathBuf);
+pub(super) struct Home(PathBuf);
 
 impl Home {
-    fn new() -> Result<Self> {
+    pub(super) fn new() -> Result<Self> {
         let directory = process::target()?
             .join("conformance")
             .join(format!("home-{}", std::process::id()));
         fs::create_dir_all(&directory)?;
         Ok(Self(directory))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
     }
 }
 

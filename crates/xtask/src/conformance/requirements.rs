@@ -68,6 +68,15 @@ impl Requirements {
         self
     }
 
+    /// Those scenarios alone.
+    pub(super) fn only(mut self, prefix: &str) -> Self {
+        self.required
+            .retain(|scenario| scenario.starts_with(prefix));
+        self.unscored
+            .retain(|scenario| scenario.starts_with(prefix));
+        self
+    }
+
     /// Refuses a file that holds more or less than we know.
     pub(super) fn expect(&self, revision: &str, required: usize, unscored: usize) -> Result<()> {
         let found = (self.required.len(), self.unscored.len());
