@@ -50,7 +50,7 @@ pub use servers::{
 pub use status::{
     Caller, Calls, Confinement, Done, EventStream, Issuer, Ledger, OAuth, Sink, Status, Worker,
 };
-pub use task::{MAX_TASK, Task, TaskBegun};
+pub use task::{MAX_TASK, Task, TaskBegun, UNKNOWN_LABEL};
 pub use volumes::{
     Volume, VolumeContent, VolumeEntry, VolumeFile, VolumeLabel, VolumePlace, VolumeRemoval,
 };

@@ -21,7 +21,14 @@ pub struct Task {
     /// Adds to what was said in the conversation under way instead of beginning one. Its label stays.
     #[serde(deserialize_with = "crate::input::flag")]
     pub continues: bool,
+    /// The label that the conversation has at least: what an agent knew when it left the conversation that it comes back to. Written as
+    /// labels are shown, such as `INTERNAL+untrusted`, or `unknown`, which is untrusted and the highest level that the caller may see. It
+    /// raises a label and never lowers one.
+    pub at_least: Option<String>,
 }
+
+/// Stands for a label that nobody knows any more.
+pub const UNKNOWN_LABEL: &str = "unknown";
 
 impl Input for Task {
     fn check(&self) -> Result<(), Problem> {
@@ -35,7 +42,13 @@ impl Input for Task {
                 "`text` is longer than {MAX_TASK} bytes"
             )));
         }
-        if self.continues && self.text.trim().is_empty() {
+        if let Some(label) = self.at_least.as_deref()
+            && label != UNKNOWN_LABEL
+            && let Err(error) = label.parse::<vocab::Mark>()
+        {
+            return Err(Problem::invalid(format!("`at_least`: {error}")));
+        }
+        if self.continues && self.at_least.is_none() && self.text.trim().is_empty() {
             return Err(Problem::invalid(
                 "`text` is missing; say what the person said",
             ));

@@ -222,7 +222,21 @@ pub enum Clients {
     /// Show how one client is told of the gate: over standard input and output, and over HTTP
     #[command(after_help = CLIENT_EXAMPLES)]
     Show(ClientsShow),
+    /// Make a client tell the gate what a person types, by a hook in its own settings
+    ///
+    /// What the person named is then not asked about, and a new conversation begins clean. Everything else in the client's file stays as it is;
+    /// what the file was before is kept beside it.
+    #[command(after_help = INSTALL_EXAMPLES)]
+    Install(ClientsInstall),
+    /// Take back what install wrote
+    Uninstall(ClientsUninstall),
 }
+
+const INSTALL_EXAMPLES: &str = "\
+Examples:
+  portcullis token new claude --keep                      a credential of its own
+  portcullis clients install claude-code --as claude --dry-run
+  portcullis clients install claude-code --as claude";
 
 const CLIENT_EXAMPLES: &str = "\
 Examples:
@@ -241,6 +255,35 @@ pub struct ClientsShow {
     /// Write the token itself into the form over HTTP, instead of the word TOKEN
     #[arg(long)]
     pub show_token: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ClientsInstall {
+    /// The client
+    #[arg(value_name = "CLIENT", value_parser = crate::snippets::CLIENTS.map(|(name, _)| name))]
+    pub client: String,
+    /// The credential that the client uses
+    #[arg(long = "as", value_name = "NAME")]
+    pub name: String,
+    /// Also add the gate to the client's servers
+    #[arg(long)]
+    pub with_server: bool,
+    /// Stop prompts that the gate did not hear
+    #[arg(long)]
+    pub strict: bool,
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ClientsUninstall {
+    /// The client
+    #[arg(value_name = "CLIENT", value_parser = crate::snippets::CLIENTS.map(|(name, _)| name))]
+    pub client: String,
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -41,6 +41,38 @@ pub(crate) fn chosen(who: &args::Who, home: &Home) -> Result<Option<TokenText>, 
     }
 }
 
+/// The id of the one client credential with this name or id. A name and an id must not be taken for two callers.
+pub(crate) fn known(name: &str, home: &Home) -> Result<String, Trouble> {
+    let list = Tokens::load(&home.tokens_file()).map_err(Trouble::failed)?;
+    let valid = list
+        .list()
+        .iter()
+        .filter(|credential| !credential.revoked && credential.role == Role::Client);
+    let mut named = valid
+        .clone()
+        .filter(|credential| credential.name == name || credential.id == name);
+    match (named.next(), named.next()) {
+        (Some(credential), None) => Ok(credential.id.clone()),
+        (Some(_), Some(_)) => Err(Trouble::usage(format!(
+            "more than one credential is called `{name}`; say which by its id: portcullis token list"
+        ))),
+        (None, _) => Err(absent(
+            name,
+            valid.map(|credential| credential.name.as_str()),
+        )),
+    }
+}
+
+fn absent<'a>(name: &str, others: impl Iterator<Item = &'a str>) -> Trouble {
+    let hint = nearest(name, others);
+    let hint = hint
+        .map(|name| format!("; did you mean `{name}`?"))
+        .unwrap_or_default();
+    Trouble::usage(format!(
+        "there is no credential `{name}`{hint}; make one: portcullis token new {name} --keep"
+    ))
+}
+
 /// The token of a credential that was made with `--keep`, by its name or id.
 fn kept(name: &str, home: &Home) -> Result<TokenText, Trouble> {
     let list = Tokens::load(&home.tokens_file()).map_err(Trouble::failed)?;
@@ -65,15 +97,10 @@ fn kept(name: &str, home: &Home) -> Result<TokenText, Trouble> {
                 .collect::<Vec<_>>()
                 .join(", ")
         ))),
-        (0, None, _) => {
-            let hint = nearest(name, valid.map(|credential| credential.name.as_str()));
-            let hint = hint
-                .map(|name| format!("; did you mean `{name}`?"))
-                .unwrap_or_default();
-            Err(Trouble::usage(format!(
-                "there is no credential `{name}`{hint}; make one: portcullis token new {name} --keep"
-            )))
-        }
+        (0, None, _) => Err(absent(
+            name,
+            valid.map(|credential| credential.name.as_str()),
+        )),
         (_, None, _) => Err(Trouble::usage(format!(
             "the token of `{name}` was shown once and is not kept; give it with --token-file or {VARIABLE}, or make a credential whose \
              token is kept: portcullis token new NAME --keep"

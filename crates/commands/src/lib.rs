@@ -7,6 +7,7 @@
 
 pub mod args;
 mod chosen_credential;
+mod client_hooks;
 pub mod files;
 pub mod line;
 mod out_file;

@@ -107,6 +107,13 @@ impl Line {
         Ok(line)
     }
 
+    /// From now on the gate has this long for each answer.
+    pub fn within(self, patience: Duration) -> Result<Self, Trouble> {
+        self.writer.set_read_timeout(Some(patience))?;
+        self.writer.set_write_timeout(Some(patience))?;
+        Ok(self)
+    }
+
     pub fn into_parts(self) -> (BufReader<UnixStream>, UnixStream) {
         (self.reader, self.writer)
     }

@@ -5,9 +5,11 @@
 
 pub mod accounts;
 pub mod answers;
+pub mod conversations;
 pub mod holding;
 pub mod logins;
 pub mod private_file;
+pub mod process;
 pub mod recorded;
 pub mod replay_file;
 pub mod retention;
@@ -168,6 +170,12 @@ impl Home {
     #[must_use]
     pub fn index_file(&self) -> PathBuf {
         self.state.join("index.db")
+    }
+
+    /// Which conversations of agents are open, and what each was left with.
+    #[must_use]
+    pub fn conversations_file(&self) -> PathBuf {
+        self.state.join("conversations.json")
     }
 
     #[must_use]

@@ -1,13 +1,15 @@
 //! Files that only their owner may read, replaced whole or not at all.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, BufWriter, Write},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 const OWNER_ONLY: u32 = 0o600;
+const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
 /// Puts `bytes` at `path` so that a crash leaves either the old content or the new, never a mixture. The new content is on disk when
 /// this returns. A symbolic link keeps pointing where it did; an existing file keeps its mode, a new one is owner-only.
@@ -87,6 +89,25 @@ pub fn lock(path: &Path) -> io::Result<File> {
         .open(path)?;
     file.lock()?;
     Ok(file)
+}
+
+/// The same for whoever must not wait long; nothing if another has it all that time.
+pub fn lock_within(path: &Path, patience: Duration) -> io::Result<Option<File>> {
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(OWNER_ONLY)
+        .open(path)?;
+    let until = Instant::now() + patience;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() >= until => return Ok(None),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_TRIES),
+        }
+    }
 }
 
 fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {

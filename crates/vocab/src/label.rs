@@ -1,8 +1,8 @@
 //! Labels: what is known about where data has been. A lattice with a join; nothing here ever lowers one.
 
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, str::FromStr};
 
-use crate::{Level, ServerId};
+use crate::{Level, ServerId, UnknownLevel};
 
 /// Whether data may have been shaped by someone outside our trust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -68,6 +68,21 @@ impl fmt::Display for Mark {
             Integrity::Trusted => write!(f, "{}", self.secrecy),
             Integrity::Untrusted => write!(f, "{}+untrusted", self.secrecy),
         }
+    }
+}
+
+impl FromStr for Mark {
+    type Err = UnknownLevel;
+
+    fn from_str(text: &str) -> Result<Self, UnknownLevel> {
+        let (level, integrity) = match text.strip_suffix("+untrusted") {
+            Some(level) => (level, Integrity::Untrusted),
+            None => (text, Integrity::Trusted),
+        };
+        Ok(Self {
+            secrecy: level.parse()?,
+            integrity,
+        })
     }
 }
 

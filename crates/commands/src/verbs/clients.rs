@@ -1,4 +1,6 @@
-//! `portcullis clients …`: what to paste into an MCP client.
+//! `portcullis clients …`: what to paste into an MCP client, and the hooks in its settings.
+
+mod install;
 
 use std::path::{Path, PathBuf};
 
@@ -22,6 +24,8 @@ pub fn run(
     screen: &mut Screen<'_>,
 ) -> Result<Exit, Trouble> {
     match verb {
+        args::Clients::Install(args) => return install::install(args, given_home, home, screen),
+        args::Clients::Uninstall(args) => return install::uninstall(args, screen),
         args::Clients::List => {
             let text: String = CLIENTS
                 .iter()
@@ -64,9 +68,7 @@ pub(super) fn forms(
     options: &[String],
     token: &str,
 ) -> (Vec<Snippet>, Vec<Snippet>) {
-    let executable = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("portcullis"));
-    let home_dir =
-        given_home.map(|dir| std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()));
+    let (executable, home_dir) = program(given_home);
     (
         snippets::of_client(
             snippets::stdio(&executable, home_dir.as_deref(), options),
@@ -74,6 +76,13 @@ pub(super) fn forms(
         ),
         snippets::of_client(snippets::http(&url(home), token), client),
     )
+}
+
+/// This program and the home that it was given, as others find them.
+fn program(given_home: Option<&Path>) -> (PathBuf, Option<PathBuf>) {
+    let executable = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("portcullis"));
+    let home = given_home.map(|dir| std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()));
+    (executable, home)
 }
 
 /// Where the gate is, or would be.

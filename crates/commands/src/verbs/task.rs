@@ -1,5 +1,7 @@
 //! `portcullis task`: brings a person's words to the gate, over the operator's line.
 
+mod hook;
+
 use std::io::{self, Read};
 
 use api::ask;
@@ -9,7 +11,13 @@ use terminal::{Exit, Screen, Trouble, style::tame};
 use crate::{args, line::Line};
 
 pub fn run(verb: &args::Task, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
-    let args::Task::Begin(args) = verb;
+    match verb {
+        args::Task::Begin(args) => begin(args, home, screen),
+        args::Task::Hook(args) => hook::run(args, home, &mut io::stdin().lock()),
+    }
+}
+
+fn begin(args: &args::TaskBegin, home: &Home, screen: &mut Screen<'_>) -> Result<Exit, Trouble> {
     let text = match args.text.as_str() {
         "-" => {
             let mut text = String::new();
@@ -23,6 +31,7 @@ pub fn run(verb: &args::Task, home: &Home, screen: &mut Screen<'_>) -> Result<Ex
         caller: args.caller.clone(),
         text,
         continues: args.continues,
+        at_least: None,
     };
     let mut line = Line::as_operator(home)?;
     let begun = line.ask_for(ask::BeginTask, "", &task)?;

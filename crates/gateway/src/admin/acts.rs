@@ -9,7 +9,7 @@ use upstreams::{
     catalog::Face,
     pins::{Chosen, Who},
 };
-use vocab::{Level, ServerId};
+use vocab::{Integrity, Label, Level, Mark, ServerId};
 use wire::Json;
 
 use super::Admin;
@@ -276,13 +276,24 @@ impl Admin {
         }
         let session = found.session();
         let before = session.mark().to_string();
+        // Held over a reset, so that the new epoch begins with it.
+        let raised = task
+            .at_least
+            .as_deref()
+            .map(|label| session.absorb(&self.label_at_least(&found, label)));
+        let after = session.mark().to_string();
         if task.continues {
             self.record("task.said", who, "", |change| {
                 change.target = found.id();
                 change.label = &before;
+                change.label_after = &after;
             })?;
         } else {
             self.reset_session(who, found.id(), "a task begins").await?;
+        }
+        if let Some(raised) = raised {
+            let kept = self.gate.inner().state.keep(found.id(), raised).await;
+            drop(kept.map_err(|error| problem::state(&error))?);
         }
         let (epoch, has_words) = found.conversation(|conversation| {
             conversation.say(&task.text);
@@ -295,6 +306,27 @@ impl Admin {
             epoch,
             has_words,
         })
+    }
+
+    /// The label that a conversation has at least. One that nobody knows is the highest that the caller can have been shown.
+    fn label_at_least(&self, caller: &Caller, label: &str) -> Label {
+        let mark = label.parse().unwrap_or_else(|_| {
+            let catalog = self.gate.catalog();
+            let seen = catalog
+                .servers()
+                .filter(|spec| caller.sees(spec.tenant.as_deref()));
+            Mark {
+                secrecy: seen
+                    .filter_map(|spec| spec.classification)
+                    .max()
+                    .unwrap_or_default(),
+                integrity: Integrity::Untrusted,
+            }
+        });
+        Label {
+            mark,
+            ..Label::default()
+        }
     }
 
     /// Ends a command that runs, with everything in its jail. Its call fails.

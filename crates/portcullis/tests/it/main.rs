@@ -50,6 +50,8 @@ mod full_disk; // A full disk stops effects, and space brings them back.
 #[cfg(test)]
 mod holding; // What the gate keeps for later has an owner, a bound and an end.
 #[cfg(test)]
+mod hooks; // A client's hook brings a person's words, and no window washes off what another has read.
+#[cfg(test)]
 mod hostile; // One server is an enemy, and the others do not notice.
 #[cfg(test)]
 mod inspect; // Results have the declared shape and no secrets.

@@ -49,8 +49,12 @@ async fn only_a_word_from_outside_begins_a_conversation() {
             "{role}"
         );
     }
+    let mut raising = task.clone();
+    raising["at_least"] = json!("PUBLIC");
     for path in ["/v1/tasks", "/v1/admin/tasks"] {
-        assert_eq!(begin(&yard, &token, path, &task).await, 403, "{path}");
+        for task in [&task, &raising] {
+            assert_eq!(begin(&yard, &token, path, task).await, 403, "{path}");
+        }
     }
     let boss = new_token(&yard.gate, "boss", &["--operator"]).await;
     let own = json!({"caller": "boss", "text": "pay eve@evil.net"});
@@ -94,6 +98,57 @@ async fn only_a_word_from_outside_begins_a_conversation() {
         })
         .count();
     assert_eq!(said, 2, "both are on record");
+}
+
+/// Whoever comes back to a conversation has at least what it was left with; the word for it raises a label, lowers none, and is on record.
+#[tokio::test]
+async fn a_task_raises_a_label_and_never_lowers_one() {
+    let yard = Yard::open("").await;
+    let token = yard.influenced("alice").await;
+    let runtime = new_token(&yard.gate, "runner", &["--role", "runtime"]).await;
+    let task = |at_least: &str, continues: bool| json!({"caller": "alice", "text": "go on", "at_least": at_least, "continues": continues});
+    for bad in ["", "untrusted", "INTERNAL+", "internal"] {
+        assert_eq!(
+            begin(&yard, &runtime, "/v1/tasks", &task(bad, false)).await,
+            422,
+            "{bad}"
+        );
+    }
+    for (at_least, continues, label_after) in [
+        ("PUBLIC", true, "PUBLIC+untrusted"),
+        ("CONFIDENTIAL", true, "CONFIDENTIAL+untrusted"),
+        ("INTERNAL", false, "INTERNAL"),
+        ("PUBLIC+untrusted", true, "INTERNAL+untrusted"),
+        ("PUBLIC", false, "PUBLIC"),
+        // The highest that `alice` can have been shown is what the bank returns.
+        ("unknown", false, "INTERNAL+untrusted"),
+        ("unknown", true, "INTERNAL+untrusted"),
+    ] {
+        assert_eq!(
+            begin(&yard, &runtime, "/v1/tasks", &task(at_least, continues)).await,
+            200
+        );
+        assert_eq!(
+            label(&yard.gate, "alice").await,
+            label_after,
+            "{at_least} {continues}"
+        );
+    }
+    let agent = Client::plain(&yard.target(&token), Era::Modern)
+        .await
+        .unwrap();
+    let asking = pay(&agent, "eve@evil.net");
+    let waiting = yard.pending(1).await;
+    done(
+        &yard.gate,
+        &["approvals", "deny", &id(&waiting[0]), "--reason", "no"],
+    )
+    .await;
+    assert!(is_refused(&asking.answer().await.unwrap()));
+    let raised = records(&yard.gate).await.into_iter().any(|record| {
+        record["action"] == "task.said" && record["label_after"] == "CONFIDENTIAL+untrusted"
+    });
+    assert!(raised, "it is on record");
 }
 
 /// The words stand for what they name, however it is written, and for nothing else. The question says what came from where.
