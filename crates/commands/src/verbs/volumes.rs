@@ -101,7 +101,7 @@ fn list(volumes: &[api::Volume], style: Style) -> String {
             volume.used_files.to_string(),
             volume.error.clone().unwrap_or_default(),
         ];
-        texts.into_iter().map(|text| cell(text)).collect()
+        texts.into_iter().map(cell).collect()
     };
     let rows: Vec<Vec<Cell>> = volumes.iter().map(row).collect();
     let head = [
@@ -144,7 +144,7 @@ fn listing(entries: &[api::VolumeEntry], style: Style) -> String {
             _ => entry.name.clone(),
         };
         let texts = [name, entry.size_bytes.to_string(), entry.label.clone()];
-        texts.into_iter().map(|text| cell(text)).collect()
+        texts.into_iter().map(cell).collect()
     };
     let rows: Vec<Vec<Cell>> = entries.iter().map(row).collect();
     table(&["NAME", "BYTES", "LABEL"], &rows, style)
