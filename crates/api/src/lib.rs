@@ -8,6 +8,7 @@
 
 mod audit;
 mod decide;
+mod executions;
 mod files;
 mod input;
 #[cfg(feature = "schema")]
@@ -29,6 +30,7 @@ pub use decide::{
     Answered, Approval, Check, CheckedStage, Explain, Explanation, RecordedVerdict, Session,
     SessionReset,
 };
+pub use executions::{BeginExecution, Execution, ExecutionBegun};
 pub use files::{
     BundleCheck, BundleMistake, BundleText, ConfigCheck, ConfigValue, Decided, Finding,
     PolicyChange, PolicyDiff, PolicyDiffQuery, PolicySuggestQuery, Suggestion,

@@ -4,12 +4,13 @@
 //! arm of the exhaustive matches in `server` and in the command line.
 
 use crate::{
-    AllOrOpen, Answered, Approval, ApproveDefinitions, Approved, BundleCheck, BundleText, Classify,
-    ConfigCheck, ConfigValue, Direction, Done, EventStream, EventsQuery, Explain, Explanation,
-    Input, Jail, Lineage, MustReason, Nothing, Period, PolicyDiff, PolicyDiffQuery,
-    PolicySuggestQuery, Reasoned, Records, RecordsQuery, Report, Review, Role, Server,
-    ServerChange, Session, SessionReset, Sink, Status, Suggestion, Task, TaskBegun, Tool, Volume,
-    VolumeContent, VolumeEntry, VolumeFile, VolumeLabel, VolumePlace, VolumeRemoval,
+    AllOrOpen, Answered, Approval, ApproveDefinitions, Approved, BeginExecution, BundleCheck,
+    BundleText, Classify, ConfigCheck, ConfigValue, Direction, Done, EventStream, EventsQuery,
+    Execution, ExecutionBegun, Explain, Explanation, Input, Jail, Lineage, MustReason, Nothing,
+    Period, PolicyDiff, PolicyDiffQuery, PolicySuggestQuery, Reasoned, Records, RecordsQuery,
+    Report, Review, Role, Server, ServerChange, Session, SessionReset, Sink, Status, Suggestion,
+    Task, TaskBegun, Tool, Volume, VolumeContent, VolumeEntry, VolumeFile, VolumeLabel,
+    VolumePlace, VolumeRemoval,
 };
 
 /// How an operation is asked for over HTTP.
@@ -130,6 +131,12 @@ operations! {
     Jails, "jails.list", Get "jails", Viewer, Gate, Nothing => Vec<Jail>;
     /// Ends a command that runs, with everything in its jail.
     EndJail, "jails.end", Post "jails/{jail}/end", Operator, Gate, Reasoned => Done;
+    /// The executions whose commands an executor runs, those that ended of late included.
+    Executions, "executions.list", Get "executions", Viewer, Gate, Nothing => Vec<Execution>;
+    /// Begins an execution: from now on an executor runs the commands of a credential, or of one of its executions of signed calls.
+    BeginExecution, "executions.begin", Post "executions/begin", Operator, Gate, super::BeginExecution => ExecutionBegun;
+    /// Ends an execution: commands that wait for its executor fail, and its executor is told to end.
+    EndExecution, "executions.end", Post "executions/{execution}/end", Operator, Gate, Reasoned => Done;
     /// Every tool of every server, those that callers are not shown included.
     Tools, "tools.list", Get "tools", Viewer, Gate, Nothing => Vec<Tool>;
     /// Tries a server again now, however often it has failed.

@@ -8,6 +8,7 @@ use terminal::ColorChoice;
 
 mod audit;
 mod decide;
+mod executions;
 mod seal;
 mod servers;
 mod task;
@@ -15,6 +16,7 @@ mod volume;
 
 pub use audit::*;
 pub use decide::*;
+pub use executions::*;
 pub use seal::*;
 pub use servers::*;
 pub use task::*;
@@ -100,6 +102,9 @@ pub enum Verb {
     /// See what runs in jails, and end it
     #[command(subcommand)]
     Sandbox(Sandbox),
+    /// See and steer agents whose commands an executor runs, inside a container of theirs
+    #[command(subcommand, after_help = EXECUTION_EXAMPLES)]
+    Executions(Executions),
     /// See what callers' sessions have seen, or begin a new one
     #[command(subcommand)]
     Session(Session),

@@ -7,9 +7,11 @@ use home::tokens::{Credential, view_name};
 use terminal::style::{Cell, Paint, Style, cell, cut, painted, table, tame};
 
 mod decide;
+mod executions;
 mod offer;
 mod sinks;
 
+pub use executions::{execution, executions};
 pub use sinks::sinks;
 
 pub use offer::{hint, login_trouble, offer, server};

@@ -15,6 +15,7 @@ pub mod config;
 pub mod connect;
 pub mod decide;
 pub mod doctor;
+pub mod executions;
 pub mod lineage;
 pub mod policy;
 pub mod sandbox;
@@ -70,6 +71,7 @@ pub fn run(
         Verb::Volume(verb) => volumes::run(verb, home, screen),
         Verb::Approvals(verb) => decide::approvals(verb, home, screen),
         Verb::Sandbox(verb) => sandbox::run(verb, home, screen),
+        Verb::Executions(verb) => executions::run(verb, home, screen),
         Verb::Session(verb) => decide::session(verb, home, screen),
         Verb::Task(verb) => task::run(verb, home, screen),
         Verb::Lineage(args) => lineage::run(args, home, screen),

@@ -1,6 +1,7 @@
 //! The gate as doors see it.
 
 mod chores;
+mod executions;
 mod greeting;
 mod in_force;
 mod program;
@@ -29,7 +30,8 @@ use calls::{
 use state::{Approval, ApprovalState, SavedSession, State};
 use tokio::sync::{broadcast, watch};
 use upstreams::{
-    Board, commands::Commands, settings::HubSettings, upstream::Hub, workers::Workers,
+    Board, commands::Commands, executions::Executions, settings::HubSettings, upstream::Hub,
+    workers::Workers,
 };
 use vocab::{Fault, FaultKind, Redacted, ServerId, Stop, Violation};
 use wire::Json;
@@ -45,6 +47,7 @@ use crate::{
     words::Unheard,
 };
 
+pub use executions::{DispatchRefusal, Executor};
 pub(crate) use in_force::InForce;
 pub use program::{Edit, Program, Reading};
 pub use refused::DoorRefusal;
@@ -65,6 +68,7 @@ pub(crate) struct Inner {
     pub(crate) ledger: Ledger,
     pub(crate) hub: Arc<Hub>,
     pub(crate) commands: Commands,
+    pub(crate) executions: Executions,
     pub(crate) wrapper: Wrapper,
     pub(crate) slots: Arc<Places>,
     /// Places of calls that wait for somebody outside: a person, or the client.
@@ -300,6 +304,7 @@ impl Gate {
             durable,
             hub: Arc::clone(&hub),
             commands: Commands::new(settings.commands),
+            executions: Executions::new(settings.executions, settings.state.clone()),
             wrapper: Wrapper::new(&settings.wrapper_key),
             slots: Arc::default(),
             waiting: Arc::default(),

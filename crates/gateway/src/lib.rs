@@ -32,7 +32,7 @@ pub use calls::{
     Action, Answer, CallRequest, ClientFace, Door, Event, Origin, Outcome, Reply, Running, Wrapper,
 };
 pub use events::{Missed, News, Subscription, Told};
-pub use gate::{DoorRefusal, Edit, Gate, Program, Reading};
+pub use gate::{DispatchRefusal, DoorRefusal, Edit, Executor, Gate, Program, Reading};
 pub use identity::Envelope;
 pub use route::own::plan::DEFINITION as PLAN_DEFINITION;
 pub use settings::DoorSettings;

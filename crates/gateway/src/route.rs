@@ -5,6 +5,7 @@
 //! its rows in the table of built-in tools.
 
 mod command;
+mod execution;
 pub(crate) mod own;
 mod server;
 mod volume;
@@ -31,6 +32,7 @@ pub(crate) async fn carry(
         Route::Own => own::carry(&order, side.case),
         Route::Command => command::carry(&order, side.case).await,
         Route::Volume => volume::carry(order, side.case).await,
+        Route::Execution(execution) => execution::carry(execution, &order, side).await,
     }
 }
 

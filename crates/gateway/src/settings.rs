@@ -12,11 +12,11 @@ pub use callers::settings::{
 };
 pub use provenance::Role as ArgumentRole;
 pub use storage::{Durability, VolumeSpec};
-pub use upstreams::commands::CommandSettings;
 pub use upstreams::settings::{
     Allow, Arrivals, Health, HealthMethod, HttpKind, JailSpec, Jails, LoginStore, Profile, Secrets,
     ServerSpec, Standing, TargetSpec, Text, ToolRule, Transport, WorkerSettings,
 };
+pub use upstreams::{commands::CommandSettings, executions::ExecutionSettings};
 
 use crate::{Credential, Pins, Program};
 
@@ -94,6 +94,7 @@ pub struct Settings {
     pub protected: Vec<PathBuf>,
     /// Where the gate keeps volumes of its own.
     pub own_volumes: PathBuf,
+    pub executions: ExecutionSettings,
     /// Where catalog snapshots rest between runs.
     pub snapshots: PathBuf,
     /// 32 bytes that wrap what clients carry for us.

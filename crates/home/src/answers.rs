@@ -67,6 +67,9 @@ pub fn answer(
         | Operation::Tools
         | Operation::Jails
         | Operation::EndJail
+        | Operation::Executions
+        | Operation::BeginExecution
+        | Operation::EndExecution
         | Operation::RetryServer
         | Operation::ClassifyServer
         | Operation::BlockServer

@@ -78,6 +78,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
             .await
             .map_err(Trouble::failed)?;
         let proofs = providers::proofs(home, &boot, now_ms).map_err(Trouble::failed)?;
+        let executions = state.executions().await.map_err(Trouble::failed)?;
         let listener = bind(prepared.listen).await?;
         let address = listener.local_addr()?;
         let parts = wiring::Parts {
@@ -86,6 +87,7 @@ pub(crate) fn run(up: &args::Up, home: &Home, screen: &mut Screen<'_>) -> Result
             url: format!("http://{address}/mcp"),
             state,
             signing,
+            executions,
             proofs,
         };
         let settings =

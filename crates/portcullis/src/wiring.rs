@@ -10,8 +10,8 @@ use config::Resolved;
 use gateway::{
     Credential, Pins, Program,
     settings::{
-        Accounts, CommandSettings, Configuration, Jails, Proofs, Settings, Signing, VolumeEntry,
-        WorkerSettings,
+        Accounts, CommandSettings, Configuration, ExecutionSettings, Jails, Proofs, Settings,
+        Signing, VolumeEntry, WorkerSettings,
     },
 };
 use state::State;
@@ -29,6 +29,7 @@ pub(crate) struct Parts {
     pub(crate) url: String,
     pub(crate) state: State,
     pub(crate) signing: Signing,
+    pub(crate) executions: Vec<state::SavedExecution>,
     pub(crate) proofs: Proofs,
 }
 
@@ -40,6 +41,7 @@ pub(crate) fn settings(home: &Home, resolved: &Resolved, parts: Parts) -> Result
         url,
         state,
         signing,
+        executions,
         proofs,
     } = parts;
     Ok(Settings {
@@ -54,6 +56,10 @@ pub(crate) fn settings(home: &Home, resolved: &Resolved, parts: Parts) -> Result
         },
         protected: protected(home),
         own_volumes: home.volumes(),
+        executions: ExecutionSettings {
+            saved: executions,
+            random: secrets::os_entropy(),
+        },
         snapshots: home.state.join("catalog"),
         wrapper_key: wrapper_key(&home.state.join("seal.key"))
             .map_err(|error| format!("cannot use the sealing key: {error}"))?,

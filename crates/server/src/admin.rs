@@ -233,6 +233,15 @@ pub(crate) async fn perform(
             let label = api::read(&given)?;
             done(admin.label_on_volume(caller, &name, &label).await?)
         }
+        Operation::Executions => text(admin.executions()),
+        Operation::BeginExecution => {
+            let input: api::BeginExecution = api::read(&given)?;
+            text(admin.begin_execution(caller, &input).await?)
+        }
+        Operation::EndExecution => {
+            let input: api::Reasoned = api::read(&given)?;
+            done(admin.end_execution(caller, &name, input.reason()).await?)
+        }
         Operation::Events => Err(Problem::new(
             Kind::Conflict,
             "only_a_stream",

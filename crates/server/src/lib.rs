@@ -8,6 +8,7 @@ mod admin;
 mod body;
 mod cors;
 mod crowd;
+mod dispatch;
 mod door;
 mod guard;
 mod inlet;

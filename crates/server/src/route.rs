@@ -7,7 +7,7 @@ use hyper::body::Incoming;
 use vocab::ServerId;
 
 use crate::{
-    admin, cors, crowd,
+    admin, cors, crowd, dispatch,
     door::Door,
     guard, mcp, oauth, refused,
     reply::{self, Body, Reply},
@@ -22,12 +22,17 @@ pub(crate) enum Route {
     /// The OpenAPI document of the operator's paths.
     OpenApi,
     Seal(seal::Verb),
+    /// Where executors ask for work.
+    Dispatch,
     Healthy,
     Ready,
     /// Where clients look for who issues tokens for this door, credential or not. A plain "not found" tells them that nobody does.
     WellKnown,
     Nothing,
 }
+
+/// Where executors ask for work and answer.
+const DISPATCH: &str = "/v1/dispatch-gateway";
 
 /// Where signed calls come in.
 const SEAL: &str = "/v1/seal/";
@@ -38,6 +43,7 @@ pub(crate) fn route(path: &str) -> Route {
         "/healthz" => return Route::Healthy,
         "/readyz" => return Route::Ready,
         "/v1/openapi.json" => return Route::OpenApi,
+        DISPATCH => return Route::Dispatch,
         // The road of whoever runs agents: short, and the same operation.
         "/v1/tasks" => return api::find("tasks").map_or(Route::Nothing, Route::Admin),
         _ => {}
@@ -66,6 +72,7 @@ pub(crate) async fn answer(door: &Arc<Door>, request: Request<Incoming>) -> Repl
     let path = parts.uri.path();
     let reword = match path {
         _ if path.starts_with(SEAL) => seal::reword,
+        DISPATCH => dispatch::reword,
         _ if path.starts_with(api::PREFIX) || path == "/v1/tasks" => admin::reword,
         _ => return guarded(door, parts, body).await,
     };
@@ -95,6 +102,7 @@ async fn admitted(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
     let route = route(parts.uri.path());
     let route = match route {
         Route::Seal(verb) => return seal::answer(door, verb, &parts, body).await,
+        Route::Dispatch => return dispatch::answer(door, &parts, body).await,
         route => route,
     };
     match &route {
@@ -120,9 +128,12 @@ async fn admitted(door: &Arc<Door>, parts: Parts, body: Incoming) -> Reply {
             oauth::ask_for_operator_scope(door, &caller, &parts, &mut reply);
             ("admin", reply)
         }
-        Route::Healthy | Route::Ready | Route::WellKnown | Route::Seal(_) | Route::Nothing => {
-            ("http", reply::not_found())
-        }
+        Route::Healthy
+        | Route::Ready
+        | Route::WellKnown
+        | Route::Seal(_)
+        | Route::Dispatch
+        | Route::Nothing => ("http", reply::not_found()),
     };
     refused::note(door, kind, &caller, &parts, &reply);
     reply

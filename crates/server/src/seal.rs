@@ -260,7 +260,7 @@ pub(crate) async fn perform(door: &Door, request: Request) -> Said {
     }
 }
 
-fn bearer(headers: &HeaderMap) -> Option<String> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<String> {
     let (scheme, token) = guard::single(headers, header::AUTHORIZATION)?.split_once(' ')?;
     scheme
         .eq_ignore_ascii_case("bearer")

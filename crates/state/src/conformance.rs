@@ -5,6 +5,7 @@
 //! spend twice or forget is shown by `every_mistake_of_a_driver_is_found`.
 
 mod approvals;
+mod executions;
 mod files;
 mod labels;
 mod signed;
@@ -90,11 +91,7 @@ rules! {
     signed::a_workload_is_used_as_often_as_it_may_be,
     signed::what_was_used_up_stays_used_up,
     signed::what_is_forgotten_goes_with_the_last_session,
-    files::the_label_of_a_file_is_still_there_when_the_store_is_opened_again,
-    files::the_label_of_a_file_only_rises,
-    files::rises_of_one_file_at_the_same_time_lose_nothing,
-    files::a_number_without_a_birth_may_be_another_file,
-    files::files_that_are_gone_are_forgotten_and_no_others,
+    executions::an_execution_ends_once_and_its_id_is_not_given_again, files::a_number_without_a_birth_may_be_another_file, files::files_that_are_gone_are_forgotten_and_no_others, files::rises_of_one_file_at_the_same_time_lose_nothing, files::the_label_of_a_file_is_still_there_when_the_store_is_opened_again, files::the_label_of_a_file_only_rises,
 }
 
 /// Every rule that does not hold. `new` gives a new, empty store for each. Must run on a Tokio runtime.

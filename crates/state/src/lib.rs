@@ -12,6 +12,7 @@ mod approvals;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod error;
+mod executions;
 mod files;
 pub mod index;
 mod labels;
@@ -32,6 +33,7 @@ pub use approval::{
 };
 pub use approvals::{ARGUMENTS_LIMIT, KEPT_MS, PENDING_LIMIT, PENDING_LIMIT_PER_CALLER};
 pub use error::StateError;
+pub use executions::SavedExecution;
 pub use files::{FileKey, VolumeLabels};
 pub use labels::{ArchivedSession, SavedSession};
 #[cfg(any(test, feature = "conformance"))]
@@ -39,7 +41,7 @@ pub use memory::Memory;
 pub use signed::{SavedSigned, SignedStatus, Workload};
 pub use sqlite::Sqlite;
 pub use store::{
-    Answer, Approvals, AskOutcome, FileLabels, Labels, PersonsAnswer, Placed, Question,
+    Answer, Approvals, AskOutcome, Executions, FileLabels, Labels, PersonsAnswer, Placed, Question,
     SignedSessions, Store, Usage, Workloads, Written,
 };
 pub use used::UsedCalls;

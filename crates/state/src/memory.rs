@@ -12,9 +12,10 @@ use std::{
 use vocab::Label;
 
 use crate::{
-    Answer, Approval, ApprovalState, Approvals, ArchivedSession, AskOutcome, FileKey, FileLabels,
-    Labels, PersonsAnswer, Placed, Question, SavedSession, SavedSigned, SignedSessions,
-    SignedStatus, StateError, Usage, UsedCalls, VolumeLabels, Workload, Workloads, Written,
+    Answer, Approval, ApprovalState, Approvals, ArchivedSession, AskOutcome, Executions, FileKey,
+    FileLabels, Labels, PersonsAnswer, Placed, Question, SavedExecution, SavedSession, SavedSigned,
+    SignedSessions, SignedStatus, StateError, Usage, UsedCalls, VolumeLabels, Workload, Workloads,
+    Written,
 };
 
 /// The store. A clone is the same one.
@@ -29,6 +30,7 @@ struct Kept {
     approvals: Vec<Approval>,
     signed: Vec<SavedSigned>,
     workloads: Vec<Workload>,
+    executions: Vec<SavedExecution>,
     /// By execution and tool.
     used: BTreeMap<(String, String), u64>,
     volumes: BTreeMap<String, (Option<(u64, u64)>, BTreeMap<FileKey, Label>)>,
@@ -333,6 +335,38 @@ impl Usage for Memory {
     }
 }
 
+impl Executions for Memory {
+    fn begin_execution<'a>(
+        &'a self,
+        new: &'a SavedExecution,
+        forget_before_ms: u64,
+    ) -> Answer<'a, bool> {
+        let mut kept = self.kept();
+        kept.executions.retain(|old| {
+            (old.ended_ms == 0 || old.ended_ms >= forget_before_ms)
+                && old.expires_ms >= forget_before_ms
+        });
+        let is_free = kept.executions.iter().all(|old| old.id != new.id);
+        if is_free {
+            kept.executions.push(new.clone());
+        }
+        answer(is_free)
+    }
+
+    fn end_execution<'a>(&'a self, id: &'a str, now_ms: u64) -> Answer<'a, bool> {
+        let mut kept = self.kept();
+        let mut open = kept.executions.iter_mut().filter(|old| old.ended_ms == 0);
+        let found = open.find(|old| old.id == id);
+        answer(found.map(|old| old.ended_ms = now_ms.max(1)).is_some())
+    }
+
+    fn executions(&self) -> Answer<'_, Vec<SavedExecution>> {
+        let mut executions = self.kept().executions.clone();
+        executions.sort_by(|a, b| (a.created_ms, &a.id).cmp(&(b.created_ms, &b.id)));
+        answer(executions)
+    }
+}
+
 fn used_calls(((execution, tool), calls): (&(String, String), &u64)) -> UsedCalls {
     UsedCalls {
         execution: execution.clone(),
@@ -404,6 +438,13 @@ impl Memory {
         let mut kept = self.kept();
         for session in kept.signed.iter_mut().filter(|session| session.id == id) {
             session.status = SignedStatus::Active;
+        }
+    }
+
+    pub(crate) fn revive_execution(&self, id: &str) {
+        let mut kept = self.kept();
+        for old in kept.executions.iter_mut().filter(|old| old.id == id) {
+            old.ended_ms = 0;
         }
     }
 

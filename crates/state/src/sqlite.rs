@@ -11,6 +11,7 @@
 //! and spent once.
 
 mod approvals;
+mod executions;
 mod files;
 mod labels;
 mod open;

@@ -10,8 +10,8 @@ use std::{fmt, pin::Pin};
 use vocab::Label;
 
 use crate::{
-    Approval, ArchivedSession, FileKey, SavedSession, SavedSigned, SignedStatus, StateError,
-    UsedCalls, VolumeLabels, Workload,
+    Approval, ArchivedSession, FileKey, SavedExecution, SavedSession, SavedSigned, SignedStatus,
+    StateError, UsedCalls, VolumeLabels, Workload,
 };
 
 /// What a driver answers, when it is ready.
@@ -168,9 +168,32 @@ pub trait FileLabels: Send + Sync {
     fn forget_files<'a>(&'a self, volume: &'a str, files: &'a [(u64, u64)]) -> Answer<'a, ()>;
 }
 
+/// Executions whose commands an executor runs.
+pub trait Executions: Send + Sync {
+    /// Saves a new one, and forgets those that ended, or whose time was over, before `forget_before_ms`. `false`: the id is taken.
+    fn begin_execution<'a>(
+        &'a self,
+        new: &'a SavedExecution,
+        forget_before_ms: u64,
+    ) -> Answer<'a, bool>;
+    /// Ends one. `false`: it had ended before, or never was.
+    fn end_execution<'a>(&'a self, id: &'a str, now_ms: u64) -> Answer<'a, bool>;
+    /// Every one that is kept, ended ones too, oldest first.
+    fn executions(&self) -> Answer<'_, Vec<SavedExecution>>;
+}
+
 /// Everything that the gate must not forget, in one place.
 pub trait Store:
-    Labels + Approvals + SignedSessions + Workloads + Usage + FileLabels + fmt::Debug + Send + Sync
+    Labels
+    + Approvals
+    + SignedSessions
+    + Workloads
+    + Usage
+    + FileLabels
+    + Executions
+    + fmt::Debug
+    + Send
+    + Sync
 {
 }
 
@@ -181,6 +204,7 @@ impl<T> Store for T where
         + Workloads
         + Usage
         + FileLabels
+        + Executions
         + fmt::Debug
         + Send
         + Sync

@@ -11,6 +11,7 @@ pub mod change;
 pub mod clerk;
 pub mod commands;
 pub mod courier;
+pub mod executions;
 pub mod link;
 pub mod logins;
 pub mod names;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wire::builtin::Executor;
 
-use crate::settings::ServerSpec;
+use crate::{executions::Execution, settings::ServerSpec};
 
 /// The way from a permitted call to its effect.
 #[derive(Debug, Clone)]
@@ -17,6 +17,8 @@ pub enum Route {
     Command,
     /// A volume, which the path in the arguments names.
     Volume,
+    /// The executor of an execution.
+    Execution(Arc<Execution>),
 }
 
 impl Route {

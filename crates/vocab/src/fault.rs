@@ -40,6 +40,8 @@ pub enum FaultKind {
     Cancelled,
     /// The worker died, hung, or answered nonsense.
     Worker,
+    /// An executor has the command and did not say in time how it ended.
+    DispatchTimeout,
     /// Something of ours.
     Gate,
 }
@@ -68,7 +70,7 @@ impl Fault {
     pub const fn error_code(&self) -> ErrorCode {
         match self.kind {
             FaultKind::Upstream | FaultKind::Worker => ErrorCode::UpstreamUnavailable,
-            FaultKind::Timeout => ErrorCode::Timeout,
+            FaultKind::Timeout | FaultKind::DispatchTimeout => ErrorCode::Timeout,
             FaultKind::Cancelled | FaultKind::Gate => ErrorCode::Internal,
         }
     }
@@ -84,6 +86,9 @@ impl Fault {
             FaultKind::Cancelled => "The call was cancelled",
             FaultKind::Worker => {
                 "The connection to the server was lost while the call was in flight; its outcome is unknown"
+            }
+            FaultKind::DispatchTimeout => {
+                "timeout: the executor did not say in time how the command ended; its outcome is unknown"
             }
             FaultKind::Gate => "Portcullis could not complete the call",
         }

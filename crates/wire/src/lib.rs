@@ -1,4 +1,4 @@
-//! Bytes of Portcullis: strict JSON, JSON-RPC, MCP, server-sent events, and the worker's line protocol.
+//! Bytes of Portcullis: strict JSON, JSON-RPC, MCP, server-sent events, the worker's line protocol, and dispatch.
 //!
 //! Sans-I/O: bytes go in, values come out; nothing here opens, reads or waits. Every decoder has a cap. What is not changed is
 //! never re-serialised: values are slices of the input, and messages are rebuilt by splicing those slices.
@@ -9,6 +9,7 @@
 pub mod buffers;
 pub mod builtin;
 pub mod canonical;
+pub mod dispatch;
 mod enclosed;
 pub mod header;
 pub mod json;

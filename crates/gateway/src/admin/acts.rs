@@ -393,7 +393,7 @@ impl Admin {
     }
 
     /// Writes down who does what to which, and why; refuses what cannot be written down.
-    fn record<'a>(
+    pub(super) fn record<'a>(
         &self,
         action: &'a str,
         who: &'a Caller,

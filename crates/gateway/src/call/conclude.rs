@@ -204,7 +204,8 @@ fn stopped(stop: &Stop, had_intent: bool) -> audit::Outcome<'_> {
         }) => audit::Outcome::new(Verdict::Cancelled, Stage::Dispatch),
         Stop::Failed(fault) => {
             // The server may have done it, and whoever could have told is gone.
-            let is_unknown = had_intent && fault.kind == FaultKind::Worker;
+            let is_unknown =
+                had_intent && matches!(fault.kind, FaultKind::Worker | FaultKind::DispatchTimeout);
             let verdict = if is_unknown {
                 Verdict::Indeterminate
             } else {

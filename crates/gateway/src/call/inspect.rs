@@ -57,7 +57,7 @@ pub(super) fn inspect(
     };
     // What a command may print was counted as it printed; the envelope around it is ours.
     let most = match target.route {
-        Some(Route::Command) => usize::MAX,
+        Some(Route::Command | Route::Execution(_)) => usize::MAX,
         _ => budget.result_bytes,
     };
     let actual = result.len();

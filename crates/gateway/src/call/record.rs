@@ -7,7 +7,7 @@ use calls::{
     sent::Sent,
 };
 use policy::Permit;
-use upstreams::catalog::Target;
+use upstreams::{Route, catalog::Target};
 use wire::Json;
 
 use super::{Case, shape::Load};
@@ -88,6 +88,9 @@ pub(super) fn name(case: Case<'_>, opened: &mut Opened, received: &Received<'_>,
     opened.facts.server = target.spec.id.as_str().to_owned().into();
     opened.facts.tool = target.name.clone().into();
     opened.facts.effect = Some(target.effect);
+    if let Some(Route::Execution(execution)) = &target.route {
+        opened.facts.execution = execution.saved().id.clone().into();
+    }
     opened.facts.definition = target.digest().to_owned().into();
 }
 

@@ -13,6 +13,7 @@ use calls::{
 use upstreams::{
     Route,
     catalog::{Found, Names, Target, builtin},
+    executions::Execution,
     logins::login_required,
     names::counted_as,
     upstream::Status,
@@ -23,7 +24,7 @@ use wire::builtin::Family;
 
 use super::{Case, record};
 use crate::{
-    Action, CallRequest,
+    Action, CallRequest, Caller,
     gate::{InForce, Inner},
 };
 
@@ -179,14 +180,23 @@ fn find(
             let name = own_name.as_deref().unwrap_or(name);
             // Behind a door that shows one server there are only that server's tools.
             let on_volume = || now.volumes.target(&request.caller, name, received);
+            // What an executor runs, it runs wherever it is.
+            let by_executor = || {
+                let is_command =
+                    |target: &Arc<Target>| matches!(target.route, Some(Route::Command));
+                builtin::find(name).filter(is_command)?;
+                builtin::at(&execution(gate, &request.caller)?, name)
+            };
             let built_in = || {
-                let found = on_volume().or_else(|| builtin::find(name));
+                let found = by_executor()
+                    .or_else(on_volume)
+                    .or_else(|| builtin::find(name));
                 found.filter(|_| request.mount.is_none())
             };
             // Only those who sign their calls know what nothing here executes.
             let is_known = |target: &Arc<Target>| match target.route {
                 // Commands are for those whose context says which.
-                Some(Route::Command) => request.caller.context().is_some(),
+                Some(Route::Command | Route::Execution(_)) => request.caller.context().is_some(),
                 Some(_) => true,
                 None => request.caller.signed().is_some(),
             };
@@ -216,6 +226,12 @@ fn find(
             catalog.task(&task.server, &task.tool, changes)
         }
     })
+}
+
+/// Where the commands of this caller run, if not in a jail.
+fn execution(gate: &Inner, caller: &Caller) -> Option<Arc<Execution>> {
+    let signed = caller.signed().map(|session| session.execution.as_str());
+    gate.executions.of(caller.id(), signed)
 }
 
 fn give_up_if_hopeless(gate: &Inner, id: &vocab::ServerId) -> Result<(), Stop> {

@@ -44,19 +44,19 @@ impl Gate {
                     .map(|session| callers::signed::about(session))
                     .unwrap_or_default()
             };
-            self.note(caller, &change);
+            self.note("seal", caller, &change);
         }
         verified
     }
 
     /// One by one while they are few, and counted where they are many.
-    fn note(&self, caller: &Caller, change: &audit::Change<'_>) {
+    pub(super) fn note(&self, door: &'static str, caller: &Caller, change: &audit::Change<'_>) {
         let noted = if caller.refusals().may_record() {
             self.ledger().change(change).map(drop)
         } else {
             self.inner()
                 .refusals
-                .note(self.ledger(), caller.id().to_owned(), "seal", "other")
+                .note(self.ledger(), caller.id().to_owned(), door, "other")
                 .map(drop)
         };
         if let Err(error) = noted {
@@ -100,7 +100,7 @@ impl Gate {
             detail: &detail,
             ..audit::Change::default()
         };
-        self.note(caller, &change);
+        self.note("seal", caller, &change);
     }
 
     /// Begins a session of signed calls for somebody an operator vouches for.

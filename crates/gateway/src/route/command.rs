@@ -60,7 +60,7 @@ enum Ended {
     Overfull,
 }
 
-fn read(order: &Order, caller: &str) -> CommandAsk {
+pub(super) fn read(order: &Order, caller: &str) -> CommandAsk {
     let bytes = order.bytes().all().concat();
     let sent = Json::checked_before(&bytes).get("arguments");
     let text = |key: &str| Some(sent?.get(key)?.as_str()?.into_owned());
@@ -84,7 +84,7 @@ fn read(order: &Order, caller: &str) -> CommandAsk {
     }
 }
 
-fn stop(stopped: &NotRan, most: usize) -> Stop {
+pub(super) fn stop(stopped: &NotRan, most: usize) -> Stop {
     match stopped {
         NotRan::Flooded { printed } => {
             let detail = format!("the command printed {printed} bytes; {most} are kept");
@@ -104,7 +104,7 @@ fn stop(stopped: &NotRan, most: usize) -> Stop {
 }
 
 /// A command that fails is a result too: whoever asked for it reads the code.
-fn result(ran: &Ran) -> Vec<u8> {
+pub(super) fn result(ran: &Ran) -> Vec<u8> {
     let mut structured = Object::new();
     structured
         .str("stdout", &ran.stdout)

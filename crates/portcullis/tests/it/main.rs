@@ -32,6 +32,8 @@ mod corpus; // The configuration files that the fuzzer starts from.
 #[cfg(test)]
 mod crash; // The gate is killed under load, and the ledger knows what is unknown.
 #[cfg(test)]
+mod dispatch; // Executors ask for commands; each call ends once, by its own answer.
+#[cfg(test)]
 mod door; // HTTP requests that are not quite requests.
 #[cfg(test)]
 mod endings; // How conversations, credentials and the gate itself end.

@@ -160,7 +160,7 @@ impl Shape {
             return self.tool_error(fault.public(), fault.error_code(), None, is_untyped);
         }
         let code = match fault.kind {
-            FaultKind::Timeout => TIMED_OUT,
+            FaultKind::Timeout | FaultKind::DispatchTimeout => TIMED_OUT,
             FaultKind::Upstream | FaultKind::Worker => UPSTREAM_FAILED,
             FaultKind::Cancelled => REFUSED,
             FaultKind::Gate => code::INTERNAL_ERROR,

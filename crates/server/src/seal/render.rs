@@ -108,7 +108,7 @@ pub(super) fn refusal(id: Option<Json<'_>>, violation: &Violation) -> Said {
 
 fn failure(id: Option<Json<'_>>, fault: &Fault) -> Said {
     let (status, wait) = match fault.kind {
-        FaultKind::Timeout => (StatusCode::GATEWAY_TIMEOUT, None),
+        FaultKind::Timeout | FaultKind::DispatchTimeout => (StatusCode::GATEWAY_TIMEOUT, None),
         FaultKind::Upstream | FaultKind::Worker => (StatusCode::SERVICE_UNAVAILABLE, Some(SOON)),
         FaultKind::Cancelled | FaultKind::Gate => (StatusCode::INTERNAL_SERVER_ERROR, None),
     };

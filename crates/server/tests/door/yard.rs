@@ -15,8 +15,9 @@ use api::Problem;
 use gateway::{
     Credential, DoorSettings, Edit, Gate, Pins, Program, Reading, Role,
     settings::{
-        ApprovalSettings, CommandSettings, Configuration, Jails, LoginStore, Proofs, Rules, Seal,
-        SealTerms, ServerSpec, Settings, Signing, Standing, TargetSpec, Terms, WorkerSettings,
+        ApprovalSettings, CommandSettings, Configuration, ExecutionSettings, Jails, LoginStore,
+        Proofs, Rules, Seal, SealTerms, ServerSpec, Settings, Signing, Standing, TargetSpec, Terms,
+        WorkerSettings,
     },
 };
 use identity::{Bounds, Entry, Journal, Replay, TokenKeys};
@@ -604,6 +605,10 @@ fn settings(
         commands: CommandSettings {
             workspaces: home.join("workspaces"),
             tools: Vec::new(),
+        },
+        executions: ExecutionSettings {
+            saved: Vec::new(),
+            random: secrets::os_entropy(),
         },
         jails: Jails {
             program: home.join("no-worker"),

@@ -23,6 +23,7 @@ const MIGRATIONS: [&str; 4] = [
     include_str!("schema/0002.sql"),
     include_str!("schema/0003.sql"),
     include_str!("schema/0004.sql"),
+    include_str!("schema/0005.sql"),
 ];
 
 /// `PRAGMA application_id`: "PrtC".

@@ -11,9 +11,10 @@ use std::{
 use vocab::Label;
 
 use crate::{
-    Answer, Approval, Approvals, ArchivedSession, AskOutcome, FileKey, FileLabels, Labels, Memory,
-    PersonsAnswer, Question, SavedSession, SavedSigned, SignedSessions, SignedStatus, Sqlite,
-    Store, Usage, UsedCalls, VolumeLabels, Workload, Workloads, Written,
+    Answer, Approval, Approvals, ArchivedSession, AskOutcome, Executions, FileKey, FileLabels,
+    Labels, Memory, PersonsAnswer, Question, SavedExecution, SavedSession, SavedSigned,
+    SignedSessions, SignedStatus, Sqlite, Store, Usage, UsedCalls, VolumeLabels, Workload,
+    Workloads, Written,
     conformance::{Opening, RULES, Subject, check},
 };
 
@@ -82,6 +83,8 @@ enum Mistake {
     RaisesFilesInSteps,
     /// With a file goes what has the same inode.
     ForgetsByInode,
+    /// Ends an execution as often as it is told to.
+    EndsAgain,
 }
 
 /// A driver that is right but for one mistake.
@@ -146,6 +149,10 @@ async fn every_mistake_of_a_driver_is_found() {
         (
             ForgetsByInode,
             "files_that_are_gone_are_forgotten_and_no_others",
+        ),
+        (
+            EndsAgain,
+            "an_execution_ends_once_and_its_id_is_not_given_again",
         ),
     ];
     for (mistake, rule) in found_by {
@@ -342,6 +349,27 @@ impl Workloads for Wrong {
             });
         }
         self.memory.use_workload(id, now_ms)
+    }
+}
+
+impl Executions for Wrong {
+    fn begin_execution<'a>(
+        &'a self,
+        new: &'a SavedExecution,
+        forget_before_ms: u64,
+    ) -> Answer<'a, bool> {
+        self.memory.begin_execution(new, forget_before_ms)
+    }
+
+    fn end_execution<'a>(&'a self, id: &'a str, now_ms: u64) -> Answer<'a, bool> {
+        if self.is(Mistake::EndsAgain) {
+            self.memory.revive_execution(id);
+        }
+        self.memory.end_execution(id, now_ms)
+    }
+
+    fn executions(&self) -> Answer<'_, Vec<SavedExecution>> {
+        self.memory.executions()
     }
 }
 

@@ -9,7 +9,7 @@ use vocab::{Effect, Level, ServerId};
 use wire::builtin::{self, Executor, Tool};
 
 use super::Target;
-use crate::{pins, route::Route, settings::TargetSpec};
+use crate::{executions::Execution, pins, route::Route, settings::TargetSpec};
 
 /// What one call of the gate's own tools may cost.
 const BUDGET: Budget = Budget {
@@ -56,6 +56,21 @@ pub fn in_volume(name: &str, ceiling: Level) -> Option<Arc<Target>> {
     let tool = builtin::find(name).filter(|tool| tool.executor == Executor::Command)?;
     let spec = terms(tool.ceiling.min(ceiling), COMMAND_BUDGET);
     Some(Arc::new(target(tool, name, Some(Route::Command), spec)))
+}
+
+/// The same where an executor runs it: what may be sent there, and whether its results may be anyone's words, is the execution's to say.
+pub fn at(execution: &Arc<Execution>, name: &str) -> Option<Arc<Target>> {
+    let tool = builtin::find(name).filter(|tool| tool.executor == Executor::Command)?;
+    let saved = execution.saved();
+    let spec = TargetSpec {
+        accepts: Some(saved.accepts.min(tool.ceiling)),
+        ..terms(tool.ceiling, COMMAND_BUDGET)
+    };
+    let route = Route::Execution(Arc::clone(execution));
+    Some(Arc::new(Target {
+        is_open_world: tool.is_open_world || !saved.is_closed,
+        ..target(tool, name, Some(route), spec)
+    }))
 }
 
 fn target(tool: &Tool, name: &str, route: Option<Route>, spec: TargetSpec) -> Target {

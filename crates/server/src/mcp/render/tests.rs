@@ -71,6 +71,7 @@ fn what_the_gate_says_itself_never_breaks_an_output_schema() {
         FaultKind::Upstream,
         FaultKind::Worker,
         FaultKind::Cancelled,
+        FaultKind::DispatchTimeout,
         FaultKind::Gate,
     ];
     for outcome in every.chain(faults.into_iter().map(failed)) {
@@ -187,6 +188,7 @@ fn faults_have_codes_and_a_timeout_says_so() {
         (FaultKind::Upstream, -31002),
         (FaultKind::Worker, -31002),
         (FaultKind::Cancelled, -31001),
+        (FaultKind::DispatchTimeout, -31003),
         (FaultKind::Gate, -32603),
     ];
     for (kind, expected) in rows {
