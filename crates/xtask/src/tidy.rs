@@ -71,7 +71,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "direction",
-        why: "portcullis → server → gateway → calls → upstreams → callers → policy | audit | secrets | sandbox → flow → wire → vocab; worker → wire, vocab, sandbox",
+        why: "portcullis → server → gateway → calls → upstreams → callers → policy | audit | secrets | sandbox → flow → wire → vocab; worker → wire, vocab, sandbox; executor → wire, sandbox",
         check: links::direction,
     },
     Rule {

@@ -42,6 +42,8 @@ mod eras; // Every MCP feature between every pair of revisions.
 #[cfg(test)]
 mod events; // Events from the files and as a stream.
 #[cfg(test)]
+mod executors; // Both executors against a real gate, killed at odd moments.
+#[cfg(test)]
 mod failures; // The agent learns that it failed, the operator learns why.
 #[cfg(test)]
 mod fair; // Nobody takes time, places, limits or disk from others.

@@ -118,6 +118,10 @@ impl Agent {
         }
     }
 
+    pub(crate) fn execution(&self) -> &str {
+        &self.execution
+    }
+
     fn envelope(&self, tool: &str, arguments: &Value) -> Vec<u8> {
         let id = format!("req-{}", self.calls.fetch_add(1, Ordering::Relaxed));
         let params = json!({ "name": tool, "arguments": arguments });

@@ -24,6 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("sandbox", &[]),
     ("storage", &["vocab"]),
     ("worker", &["sandbox", "vocab", "wire"]),
+    ("executor", &["sandbox", "wire"]),
     (
         "callers",
         &[
@@ -294,6 +295,9 @@ const NOT_IN_WORKER: &[&str] = &[
     "jsonwebtoken",
 ];
 
+/// Nor below the executor, which is mounted into containers that others made, and small.
+const NOT_IN_EXECUTOR: &[&str] = &["worker", "tokio", "hyper*", "rustls*", "ring", "clap*"];
+
 /// What must not be found anywhere below the gate.
 const NOT_IN_GATE: &[&str] = &[
     "worker",
@@ -310,6 +314,8 @@ const NOT_IN_GATE: &[&str] = &[
 pub(crate) fn worker_tree(tree: &Tree) -> Vec<Finding> {
     let mut found = banned(tree, "worker", NOT_IN_WORKER);
     found.extend(featured(tree, "worker", "hyper", "server"));
+    found.extend(banned(tree, "executor", NOT_IN_WORKER));
+    found.extend(banned(tree, "executor", NOT_IN_EXECUTOR));
     found
 }
 

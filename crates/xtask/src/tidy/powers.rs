@@ -97,6 +97,10 @@ const ENVIRONMENT_FILES: &[(&str, &str)] = &[
         "hands the worker's own flags to their reader",
     ),
     (
+        "crates/executor/src/main.rs",
+        "an executor is told everything by its environment",
+    ),
+    (
         "crates/worker/src/args.rs",
         "where the probe of the jail aims when nothing is said",
     ),

@@ -98,6 +98,16 @@ fn worker_links() {
         &links::worker_tree(&linked("worker", &["hyper+server"])),
         &["crates/worker/Cargo.toml"],
     );
+    green(&links::worker_tree(&linked(
+        "executor",
+        &["wire", "sandbox"],
+    )));
+    for heavy in ["tokio", "policy", "rustls"] {
+        red(
+            &links::worker_tree(&linked("executor", &["wire", heavy])),
+            &["crates/executor/Cargo.toml"],
+        );
+    }
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(crate) struct Linked {
 }
 
 /// The programs that ship.
-const PROGRAMS: [&str; 2] = ["worker", "portcullis"];
+const PROGRAMS: [&str; 3] = ["worker", "executor", "portcullis"];
 
 impl Tree {
     pub(crate) fn load(root: &Path) -> Result<Self> {
