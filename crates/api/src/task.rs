@@ -64,11 +64,14 @@ impl Input for Task {
 pub struct TaskBegun {
     /// The credential's id.
     pub caller: String,
-    /// The label before, and the one it begins with.
-    pub was: String,
-    pub label: String,
-    /// The number of the conversation.
-    pub epoch: u64,
+    /// The label before, and the one it begins with. Only an operator is told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub was: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The number of the conversation. Only an operator is told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
     /// Whether the person's words are known to it.
     pub has_words: bool,
 }

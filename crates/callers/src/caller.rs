@@ -174,6 +174,11 @@ impl Caller {
         self.may(Role::Operator)
     }
 
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.0.credential.role
+    }
+
     /// Whether its role is this one, or one that may do more.
     #[must_use]
     pub fn may(&self, role: Role) -> bool {
@@ -397,8 +402,12 @@ impl Callers {
         let shared = match before {
             Some(Caller(known)) => Arc::clone(&known.shared),
             None => {
-                let session = self.session_of(&credential.id);
-                let conversation = Conversation::new(self.key, session.epoch());
+                let (session, was_before) = self.session_of(&credential.id);
+                let mut conversation = Conversation::new(self.key, session.epoch());
+                if was_before {
+                    // It goes on with a session of before, of which nothing but the label is known.
+                    conversation.pass_over();
+                }
                 Arc::new(Shared {
                     active: AtomicBool::new(true),
                     session,
@@ -426,15 +435,20 @@ impl Callers {
     }
 
     /// The session of a credential that is let in now: the one it had before in this run, or as an earlier run left it.
-    fn session_of(&self, id: &str) -> Arc<flow::Session> {
+    /// And whether there was one.
+    fn session_of(&self, id: &str) -> (Arc<flow::Session>, bool) {
         let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = gone.get(id) {
-            return Arc::clone(session);
+            return (Arc::clone(session), true);
         }
-        Arc::new(match self.saved.get(id) {
-            Some(saved) => flow::Session::restore(saved.label.clone(), saved.epoch, &saved.head),
-            None => flow::Session::new(),
-        })
+        match self.saved.get(id) {
+            Some(saved) => {
+                let label = saved.label.clone();
+                let session = flow::Session::restore(label, saved.epoch, &saved.head);
+                (Arc::new(session), true)
+            }
+            None => (Arc::new(flow::Session::new()), false),
+        }
     }
 
     /// Credentials that `after` does not have are inactive at once, in calls under way too; so are those that are something else there, for
@@ -540,9 +554,15 @@ impl Callers {
         found.or_else(|| self.all(known).into_iter().find(|caller| caller.id() == id))
     }
 
-    /// A caller by the id of its credential, or by its name if no other has it.
-    pub fn find(&self, known: &CredentialSet, id_or_name: &str) -> Option<Caller> {
-        let all = self.all(known);
+    /// A caller by the id of its credential, or by its name if no other has it, among those that this one may know of.
+    pub fn find(
+        &self,
+        known: &CredentialSet,
+        id_or_name: &str,
+        is_known: impl Fn(&Caller) -> bool,
+    ) -> Option<Caller> {
+        let mut all = self.all(known);
+        all.retain(is_known);
         if let Some(caller) = all.iter().find(|caller| caller.id() == id_or_name) {
             return Some(caller.clone());
         }

@@ -176,6 +176,7 @@ async fn attempt(
     };
     let intent = intend(case, opened, &permit, charge).await?;
     let (target, budget) = (Arc::clone(&permit.load().target), permit.budget());
+    let asked = (permit.load().args.judged.clone(), permit.label());
     let side = CallerSide {
         case,
         wires,
@@ -189,7 +190,8 @@ async fn attempt(
     let its_turn = turn(case, raw.len(), wires).await;
     let inspected = inspect::inspect(case, &received, &target, raw, budget);
     if let Ok(inspected) = &inspected {
-        provenance::learn(case, &target, &label, &inspected.outcome);
+        let asked = (asked.0.as_ref(), asked.1);
+        provenance::learn(case, &target, asked, &label, &inspected.outcome);
     }
     drop(its_turn);
     absorb(case, &target, label, inspected).await
@@ -337,9 +339,12 @@ async fn intend(
     record::weighed(case, opened, permit);
     let target = &permit.load().target;
     let (ledger, states) = (&case.gate.ledger, &case.gate.states);
-    provenance::spend(case, permit.load().step)?;
+    let step = permit.load().step;
+    provenance::spend(case, step)?;
     if let Some(state) = case.state {
-        states.spend(state, case.gate.now_ms())?;
+        states
+            .spend(state, case.gate.now_ms())
+            .inspect_err(|_| provenance::give_back(case, step))?;
     }
     let intended = match target.effect {
         Effect::Read => ledger.intend(opened),
@@ -348,6 +353,7 @@ async fn intend(
     case.request.caller.counts().add(&gather::count_key(target));
     let intent = intended.map_err(|error| {
         // What was not sent can be brought again.
+        provenance::give_back(case, step);
         case.state.inspect(|state| states.give_back(state));
         Violation::new(Rule::LedgerUnavailable, error.to_string())
     })?;

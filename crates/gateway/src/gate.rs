@@ -509,8 +509,17 @@ impl Gate {
     }
 
     pub(crate) fn find_caller(&self, id_or_name: &str) -> Option<Caller> {
+        self.find_caller_for(id_or_name, |_| true)
+    }
+
+    /// The same among those of whom whoever asks may know.
+    pub(crate) fn find_caller_for(
+        &self,
+        id_or_name: &str,
+        may_know: impl Fn(&Caller) -> bool,
+    ) -> Option<Caller> {
         let known = &self.0.now().credentials;
-        self.0.callers.find(known, id_or_name)
+        self.0.callers.find(known, id_or_name, may_know)
     }
 
     /// The approved definitions.

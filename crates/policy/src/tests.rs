@@ -658,7 +658,16 @@ fn ruling(to: &str) -> provenance::Ruling {
     index.say("write to bob@example.com");
     let call = format!(r#"{{"to":"{to}"}}"#);
     let call = Json::checked_before(call.as_bytes());
-    provenance::weigh(&index, &provenance::Roles::default(), call)
+    let roles = provenance::Roles::default();
+    provenance::weigh(
+        &index,
+        provenance::Call {
+            server: "mail",
+            tool: "send",
+            roles: &roles,
+            sent: call,
+        },
+    )
 }
 
 #[test]

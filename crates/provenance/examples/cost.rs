@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-use provenance::{Conversation, Key, Read, Roles, Ruling, Trust, trace, weigh};
+use provenance::{Call, Conversation, Key, Read, Roles, Ruling, Trust, trace, weigh};
 use wire::{Json, Limits};
 
 fn main() -> Result<(), wire::JsonError> {
@@ -47,14 +47,20 @@ fn main() -> Result<(), wire::JsonError> {
     println!("a result of {} bytes: {:?}", long.len(), begun.elapsed());
 
     let call = br#"{"to":["bob1@example.com"],"cc":"o17r3@example.com","subject":"picnic","body":"Dear Bob, see you there. It is on Sunday.","amount":20,"date":"2024-05-15"}"#;
-    let call = Json::parse(call, Limits::default())?;
+    let roles = Roles::default();
+    let call = Call {
+        server: "mail",
+        tool: "send",
+        roles: &roles,
+        sent: Json::parse(call, Limits::default())?,
+    };
     let rounds = 10_000;
     let begun = Instant::now();
     let mut strange = 0;
     for _ in 0..rounds {
-        let ruling = weigh(conversation.index(), &Roles::default(), call);
+        let ruling = weigh(conversation.index(), call);
         strange += u32::from(matches!(ruling, Ruling::Strange(_)));
-        _ = trace(conversation.index(), &Roles::default(), call);
+        _ = trace(conversation.index(), call);
     }
     println!(
         "a call: {:?} ({strange} of {rounds} strange)",

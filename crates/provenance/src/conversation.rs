@@ -8,7 +8,7 @@ use wire::Json;
 use crate::{
     digest::Key,
     index::{Index, Read, Saved},
-    plan::{Plan, StepNumber},
+    plan::{Plan, StepOf},
     sealed::Sealed,
 };
 
@@ -64,12 +64,26 @@ impl Conversation {
 
     /// Takes in what a read brought. While nobody has said anything nothing can be vouched for, and what is read is not looked at.
     pub fn read(&mut self, read: Read, result: Json<'_>) {
-        if self.index.has_words() || self.plan.is_some() {
-            self.index.read(read, result);
+        self.take(|index| index.read(read, result));
+    }
+
+    /// The same for a call that did something; see [`Index::created`].
+    pub fn created(&mut self, read: Read, sent: Json<'_>, result: Json<'_>) {
+        self.take(|index| index.created(read, sent, result));
+    }
+
+    fn take(&mut self, take: impl FnOnce(&mut Index)) {
+        if self.index.has_words() {
+            take(&mut self.index);
             self.fit();
         } else {
             self.index.pass_over();
         }
+    }
+
+    /// Notes that something was read and not looked at: before a restart, or while the epoch changed.
+    pub fn pass_over(&mut self) {
+        self.index.pass_over();
     }
 
     #[must_use]
@@ -86,8 +100,15 @@ impl Conversation {
 
     /// Uses a step of the plan up; false if that is not possible any more.
     #[must_use]
-    pub fn spend(&mut self, step: StepNumber) -> bool {
+    pub fn spend(&mut self, step: StepOf) -> bool {
         self.plan.as_mut().is_some_and(|plan| plan.spend(step))
+    }
+
+    /// See [`Plan::give_back`].
+    pub fn give_back(&mut self, step: StepOf) {
+        if let Some(plan) = &mut self.plan {
+            plan.give_back(step);
+        }
     }
 
     #[must_use]

@@ -14,6 +14,14 @@ impl Key {
         Self(secret)
     }
 
+    /// The digest of a whole text, in hex.
+    #[must_use]
+    pub fn text(&self, text: &str) -> String {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        hasher.update(&[TEXT]).update(text.as_bytes());
+        hasher.finalize().to_hex().to_string()
+    }
+
     /// The digest of a value in its normal form.
     pub(crate) fn value(&self, form: &Form) -> Digest {
         self.of(form.class as u8, form.text.as_bytes())
@@ -57,6 +65,7 @@ impl Key {
 const LOOK: u8 = 101;
 const WORD: u8 = 102;
 const RECORD: u8 = 103;
+const TEXT: u8 = 104;
 const _: () = assert!((Class::LAST as u8) < LOOK);
 
 impl std::fmt::Debug for Key {

@@ -7,7 +7,7 @@ use crate::digest::Digest;
 pub(crate) struct Entry {
     high: u64,
     low: u32,
-    /// The number of the source, and the three flags above it.
+    /// The number of the source, and the four flags above it.
     place: u16,
     pub(crate) record: Record,
 }
@@ -16,8 +16,9 @@ const _: () = assert!(size_of::<Entry>() == 16);
 
 const SOURCE: u16 = 0x0fff;
 const TYPED: u16 = 0x1000;
-const IDENTIFIER: u16 = 0x2000;
+const HANDLE: u16 = 0x2000;
 const NAME: u16 = 0x4000;
+const CREATED: u16 = 0x8000;
 
 /// How many numbers sources can have.
 pub(crate) const SOURCES: u16 = SOURCE + 1;
@@ -53,17 +54,24 @@ impl Record {
 pub(crate) struct Place {
     /// It is all there is in a field, not something inside a text.
     pub(crate) is_typed: bool,
-    /// It is what its record is addressed by.
-    pub(crate) is_identifier: bool,
+    /// Its record is addressed by it: the record's own id or name, or an address of it, and nothing that stands deeper.
+    pub(crate) is_handle: bool,
     /// It is what people call its record.
     pub(crate) is_name: bool,
+    /// The conversation made what it is the id of.
+    pub(crate) is_created: bool,
 }
 
 impl Place {
+    pub(crate) const FIELD: Self = Self {
+        is_typed: true,
+        ..Self::TEXT
+    };
     pub(crate) const TEXT: Self = Self {
         is_typed: false,
-        is_identifier: false,
+        is_handle: false,
         is_name: false,
+        is_created: false,
     };
 }
 
@@ -75,8 +83,9 @@ impl Entry {
             low: digest.low,
             place: (source & SOURCE)
                 | flag(place.is_typed, TYPED)
-                | flag(place.is_identifier, IDENTIFIER)
-                | flag(place.is_name, NAME),
+                | flag(place.is_handle, HANDLE)
+                | flag(place.is_name, NAME)
+                | flag(place.is_created, CREATED),
             record,
         }
     }
@@ -88,8 +97,9 @@ impl Entry {
     pub(crate) const fn place(self) -> Place {
         Place {
             is_typed: self.place & TYPED != 0,
-            is_identifier: self.place & IDENTIFIER != 0,
+            is_handle: self.place & HANDLE != 0,
             is_name: self.place & NAME != 0,
+            is_created: self.place & CREATED != 0,
         }
     }
 

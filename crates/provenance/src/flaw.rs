@@ -17,6 +17,8 @@ pub(crate) enum Flaw {
     OnlyTheFirstOfAList,
     /// A link inside a text is not looked at.
     LinksPass,
+    /// What was named may be deleted though nobody said so.
+    DeletingPasses,
     /// A plan may be replaced by a wider one after taint.
     PlansWiden,
     /// A planned argument may come from any read.

@@ -20,12 +20,19 @@ pub(crate) enum Class {
     Number,
     Moment,
     Path,
-    /// Anything else, by its words.
+    /// Anything else: the text itself, in lower case, with one space for any white space.
     Phrase,
+    /// The words of a name alone. No text is read as one; it is noted beside what was read.
+    Words,
 }
 
 impl Class {
-    pub(crate) const LAST: Self = Self::Phrase;
+    pub(crate) const LAST: Self = Self::Words;
+
+    /// Whether it says where something goes or who gets it.
+    pub(crate) const fn is_address(self) -> bool {
+        matches!(self, Self::Address | Self::Link | Self::Phone | Self::Iban)
+    }
 }
 
 /// A value in normal form.
@@ -97,8 +104,28 @@ pub(crate) fn one(text: &str) -> Option<Form> {
     if let Some(phone) = phone(text) {
         return Some(Form::new(Class::Phone, phone));
     }
-    let phrase = words(text).collect::<Vec<_>>().join(" ");
-    (!phrase.is_empty()).then(|| Form::new(Class::Phrase, phrase))
+    words(text)
+        .next()
+        .map(|_| Form::new(Class::Phrase, literal(text)))
+}
+
+/// A text as it is compared where each sign counts: `rm -rf build ~` is not `rm -rf build`. The `#` of a channel is left out.
+fn literal(text: &str) -> String {
+    let bare = text
+        .strip_prefix('#')
+        .filter(|rest| rest.starts_with(char::is_alphabetic));
+    let tokens: Vec<String> = bare
+        .unwrap_or(text)
+        .split_whitespace()
+        .map(str::to_lowercase)
+        .collect();
+    tokens.join(" ")
+}
+
+/// The words of a name, as names are compared.
+pub(crate) fn name(text: &str) -> Form {
+    let words: Vec<String> = words(text).collect();
+    Form::new(Class::Words, words.join(" "))
 }
 
 /// The addresses of a list in which everything is an address.

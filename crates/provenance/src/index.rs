@@ -15,7 +15,7 @@ use crate::{
     entries::{Entries, Entry, Record, SOURCES},
     feed,
     flaw::{Flaw, has},
-    form::{Class, Form, Number},
+    form::{self, Class, Form, Number},
     said::{Said, Span, is_vague},
 };
 
@@ -61,13 +61,24 @@ impl Read {
     }
 }
 
+/// What a value of a call is there for, as far as it matters to where the value came from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Use<'a> {
+    /// The server that it would go to.
+    pub(crate) server: &'a str,
+    /// The argument's path.
+    pub(crate) argument: &'a str,
+}
+
 /// Where a value came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin<'a> {
     /// The person said it.
     Said,
-    /// It addresses the one record that the person's words name, which this read brought.
+    /// It addresses, on the server that it would go to, the one record that the person's words name, or one that the conversation made.
     OfTheNamedRecord(&'a Read),
+    /// It is an address in the one record that the person's words name, which a stranger may have written.
+    InTheNamedRecord(&'a Read),
     /// A read brought it, as a field of its own.
     Field(&'a Read),
     /// A read brought it, inside a text.
@@ -164,19 +175,26 @@ impl Index {
 
     /// Takes in what a read brought. Must happen before its result is shown.
     pub fn read(&mut self, read: Read, result: Json<'_>) {
+        self.take(read, None, result);
+    }
+
+    /// Takes in the result of a call that did something. If the tool makes things, the id of the one it made is the conversation's own.
+    pub fn created(&mut self, read: Read, sent: Json<'_>, result: Json<'_>) {
+        self.take(read, Some(sent), result);
+    }
+
+    fn take(&mut self, read: Read, sent: Option<Json<'_>>, result: Json<'_>) {
         if self.sources.len() >= MAX_SOURCES {
             self.forget_oldest();
         }
         let source = (self.first + u16::try_from(self.sources.len()).unwrap_or(0)) % SOURCES;
-        let names_before = self.names.len();
-        let mut feed = feed::Feed::new(self, &read, source);
+        let mut feed = feed::Feed::new(self, &read, source, sent);
         feed.take(result);
         let (entries, is_cut) = feed.finish();
         if is_cut {
-            // Other records of these names may stand where nobody looked.
-            self.has_forgotten = true;
-            self.may_name = false;
-            for name in self.names.iter_mut().skip(names_before) {
+            // Other records of any name may stand where nobody looked.
+            self.pass_over();
+            for name in &mut self.names {
                 name.is_ambiguous = true;
             }
         }
@@ -250,7 +268,7 @@ impl Index {
             return record;
         }
         // It may have been read before the person said its name.
-        let form = Form::new(Class::Phrase, phrase);
+        let form = Form::new(Class::Words, phrase);
         let others = self.entries.of(self.key.value(&form));
         let is_ambiguous = others
             .iter()
@@ -280,15 +298,27 @@ impl Index {
     }
 
     /// Where a value came from, the best of what is known.
-    pub(crate) fn origin(&self, form: &Form, argument: &str) -> Origin<'_> {
-        if self.is_said(form, argument) {
+    pub(crate) fn origin(&self, form: &Form, used: Use<'_>) -> Origin<'_> {
+        if self.is_said(form, used.argument) {
             return Origin::Said;
         }
         let entries = self.entries.of(self.key.value(form));
         let source = |entry: &&Entry| self.source(entry.source());
-        let named = entries.iter().find(|entry| self.is_handle(entry));
-        if let Some(read) = named.as_ref().and_then(source) {
+        let lends = |read: &&Read| {
+            // An id says something to its own server alone; an address is one for everybody, if nobody strange can have written it.
+            if form.class.is_address() {
+                read.trust == Trust::Trusted
+            } else {
+                &*read.server == used.server
+            }
+        };
+        let handles = || entries.iter().filter(|entry| self.is_handle(entry));
+        if let Some(read) = handles().filter_map(|entry| source(&entry)).find(lends) {
             return Origin::OfTheNamedRecord(read);
+        }
+        let read = handles().find_map(|entry| source(&entry));
+        if let Some(read) = read.filter(|_| form.class.is_address()) {
+            return Origin::InTheNamedRecord(read);
         }
         let typed = entries.iter().find(|entry| entry.place().is_typed);
         if let Some(read) = typed.as_ref().and_then(source) {
@@ -304,6 +334,11 @@ impl Index {
             return Origin::Forgotten;
         }
         Origin::Made
+    }
+
+    /// Whether nobody has said or read this value, as far as everything is known that was read.
+    pub(crate) fn is_new(&self, form: &Form) -> bool {
+        !self.has_forgotten && self.entries.of(self.key.value(form)).is_empty()
     }
 
     /// Whether a read of this tool brought the value: as a field of its own, or at least inside a text.
@@ -337,14 +372,17 @@ impl Index {
                 let digits = whole(&form.text);
                 digits.is_some_and(|digits| self.said.numbers(&self.key, &digits, argument))
             }),
-            Class::Phrase if is_vague(&form.text) => false,
-            Class::Phrase => self.said.span(&self.key, &form.text).is_some(),
+            Class::Phrase if is_vague(&form::name(&form.text).text) => false,
+            Class::Phrase => self.said.has_text(&self.key, &form.text),
             _ => self.said.has(&self.key, form),
         }
     }
 
     fn is_handle(&self, entry: &Entry) -> bool {
         let place = entry.place();
+        if place.is_created {
+            return true;
+        }
         let Some(number) = entry.record.number() else {
             return false;
         };
@@ -354,7 +392,7 @@ impl Index {
             .filter(|name| name.record.number() == Some(number))
             .peekable();
         place.is_typed
-            && place.is_identifier
+            && place.is_handle
             && names.peek().is_some()
             && names.all(|name| !name.is_ambiguous)
     }
@@ -384,7 +422,7 @@ impl Index {
 }
 
 /// The first byte of what is saved.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 /// The digits of a whole number in normal form.
 fn whole(scaled: &str) -> Option<String> {

@@ -15,19 +15,21 @@ mod flaw;
 mod form;
 mod index;
 mod links;
+mod pieces;
 pub mod plan;
 mod role;
 mod rule;
 mod said;
 mod scan;
 mod sealed;
+mod taking;
 
 pub use conversation::{Conversation, MAX_BYTES};
 pub use digest::Key;
 pub use index::{Index, Origin, Read, Saved, Trust};
 pub use plan::Plan;
 pub use role::{Decided, Role, RoleOf, Roles};
-pub use rule::{Finding, Ruling, Source, Traced, Vouched, trace, weigh};
+pub use rule::{Call, Finding, Ruling, Source, Traced, Vouched, trace, weigh};
 pub use sealed::{Filled, Opened, Sealed};
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Links inside a text that somebody will read, also those that hide: what a reader or a program would follow all the same.
 
+use std::collections::HashSet;
+
 use wire::letters;
 
 use crate::form::{self, Class, Form};
@@ -32,25 +34,61 @@ const DISGUISES: [(&str, &str); 16] = [
     ("\\/", "/"),
 ];
 
-/// Every link in a text, once each, in normal form.
-pub(crate) fn links(text: &str) -> Vec<Form> {
-    let mut found: Vec<Form> = Vec::new();
-    let mut add = |form: Form| {
-        if !found.contains(&form) {
-            found.push(form);
-        }
-    };
-    tokens(text, &mut add);
-    let plain = undisguised(text);
-    if plain != text {
-        tokens(&plain, &mut add);
-    }
-    found
+/// Links of one text that are looked at. Nobody reads more; a text with more does not pass.
+pub(crate) const MAX_LINKS: usize = 256;
+
+/// The links of a text, once each, in normal form.
+#[derive(Debug, Default)]
+pub(crate) struct Links {
+    found: HashSet<String>,
+    /// There are more than [`MAX_LINKS`], and the others were not looked for.
+    pub(crate) is_cut: bool,
 }
 
-fn tokens(text: &str, add: &mut impl FnMut(Form)) {
+impl Links {
+    /// In an order that is always the same.
+    pub(crate) fn into_forms(self) -> Vec<Form> {
+        let mut links: Vec<String> = self.found.into_iter().collect();
+        links.sort_unstable();
+        let form = |link| Form::new(Class::Link, link);
+        links.into_iter().map(form).collect()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    fn add(&mut self, link: String) {
+        if self.found.contains(&link) {
+            return;
+        }
+        if self.found.len() < MAX_LINKS {
+            self.found.insert(link);
+        } else {
+            self.is_cut = true;
+        }
+    }
+}
+
+/// Every link in a text, up to [`MAX_LINKS`].
+pub(crate) fn links(text: &str) -> Links {
+    let mut links = Links::default();
+    tokens(text, &mut links);
+    if !links.is_cut {
+        let plain = undisguised(text);
+        if plain != text {
+            tokens(&plain, &mut links);
+        }
+    }
+    links
+}
+
+fn tokens(text: &str, links: &mut Links) {
     let cut = |c: char| c.is_whitespace() || "<>\"'`|()[]{}“”«»,;".contains(c);
     for token in text.split(cut) {
+        if links.is_cut {
+            return;
+        }
         let token = token.trim_matches(['.', ':', '!', '?', '*', '_', '=']);
         if token.contains('.') || token.contains(':') || token.contains("//") {
             // `see:https://…` and `href=https://…` hold one too.
@@ -61,7 +99,7 @@ fn tokens(text: &str, add: &mut impl FnMut(Form)) {
             let at = inner.min().unwrap_or(0);
             for token in [token, token.get(at..).unwrap_or(token)] {
                 if let Some(link) = form::link(token).filter(|_| !is_file_name(token)) {
-                    add(Form::new(Class::Link, link));
+                    links.add(link);
                 }
             }
         }

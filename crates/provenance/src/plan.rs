@@ -5,18 +5,18 @@
 //! be narrowed; what a wider one would add is told in words.
 //!
 //! **Invariant: after taint a plan only narrows.** Test `after_taint_a_plan_only_narrows`.
+//!
+//! **Invariant: without a person's words a plan does nothing.** Test `a_plan_without_a_persons_words_lets_nothing_pass`.
 
 mod compare;
 mod parse;
-
-use wire::Json;
 
 use crate::{
     flaw::{Flaw, has},
     form::{self, Class, Reading},
     index::Index,
-    role::{Role, Roles},
-    rule::{self, Finding, Ruling, Vouched},
+    role::Role,
+    rule::{self, Call, Finding, Ruling, Vouched},
 };
 
 pub use parse::PlanError;
@@ -60,11 +60,16 @@ pub struct Plan {
     steps: Vec<Step>,
     /// How often each step was done.
     done: Vec<u32>,
+    /// Which plan of its conversation it is.
+    number: u64,
 }
 
-/// Which step a call is.
+/// Which step of which plan a call is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StepNumber(usize);
+pub struct StepOf {
+    plan: u64,
+    step: usize,
+}
 
 impl Plan {
     #[must_use]
@@ -80,26 +85,29 @@ impl Plan {
             .saturating_sub(self.done.get(number).copied().unwrap_or(0))
     }
 
-    /// Whether a call is one of the steps, with every argument from where the plan says.
-    pub fn check(
-        &self,
-        index: &Index,
-        roles: &Roles,
-        tool: &ToolName,
-        sent: Json<'_>,
-    ) -> Result<(Vouched, StepNumber), Vec<Finding>> {
+    /// Whether a call is one of the steps, with every argument from where the plan says. Where nobody said anything none is: a plan
+    /// carries out a person's words and does not take their place.
+    pub fn check(&self, index: &Index, call: Call<'_>) -> Result<(Vouched, StepOf), Vec<Finding>> {
+        if !index.has_words() {
+            return Err(Vec::new());
+        }
         let mut nearest: Option<Vec<Finding>> = None;
         for (number, step) in self.steps.iter().enumerate() {
-            if step.tool != *tool || self.left(number, step) == 0 {
+            let is_it = step.tool.server == call.server && step.tool.tool == call.tool;
+            if !is_it || self.left(number, step) == 0 {
                 continue;
             }
-            match fits(step, index, roles, sent) {
+            match fits(step, index, call) {
                 Ok(()) => {
                     let why = format!(
                         "it is step {} of the plan that was made before anything untrusted was read",
                         number + 1
                     );
-                    return Ok((Vouched::new(why), StepNumber(number)));
+                    let step = StepOf {
+                        plan: self.number,
+                        step: number,
+                    };
+                    return Ok((Vouched::new(why), step));
                 }
                 Err(findings) => {
                     if nearest
@@ -114,10 +122,10 @@ impl Plan {
         Err(nearest.unwrap_or_default())
     }
 
-    /// Uses a step up; false if another call did so meanwhile.
+    /// Uses a step up; false if another call did so meanwhile, or another plan is in its place.
     #[must_use]
-    pub fn spend(&mut self, StepNumber(number): StepNumber) -> bool {
-        let Some(step) = self.steps.get(number) else {
+    pub fn spend(&mut self, StepOf { plan, step: number }: StepOf) -> bool {
+        let Some(step) = self.steps.get(number).filter(|_| plan == self.number) else {
             return false;
         };
         let is_left = self.left(number, step) > 0;
@@ -125,6 +133,15 @@ impl Plan {
             *done = done.saturating_add(1);
         }
         is_left
+    }
+
+    /// Gives a step back whose call was not made after all.
+    pub fn give_back(&mut self, StepOf { plan, step }: StepOf) {
+        if plan == self.number
+            && let Some(done) = self.done.get_mut(step)
+        {
+            *done = done.saturating_sub(1);
+        }
     }
 
     /// Puts another plan in place of this one. While the conversation is clean it may be any; afterwards only a narrower one, and the
@@ -143,7 +160,8 @@ impl Plan {
                 return Err(wider);
             }
         }
-        *current = Some(new);
+        let number = current.as_ref().map_or(0, |plan| plan.number + 1);
+        *current = Some(Self { number, ..new });
         Ok(())
     }
 
@@ -158,15 +176,9 @@ impl Plan {
             let why = "it narrows the plan that was made before anything untrusted was read";
             return Ruling::Vouched(Vouched::new(why.to_owned()));
         }
-        let finding = |words: String| Finding {
-            path: String::new(),
-            value: String::new(),
-            role: None,
-            why: format!("the plan would allow more: {words}"),
-            source: rule::Source::Unknown,
-            server: None,
-        };
-        Ruling::Strange(wider.into_iter().map(finding).collect())
+        let finding =
+            |words: &String| Finding::of_all(&format!("the plan would allow more: {words}"));
+        Ruling::Strange(wider.iter().map(finding).collect())
     }
 
     /// Every step, in words.
@@ -198,7 +210,7 @@ impl Plan {
     }
 }
 
-fn fits(step: &Step, index: &Index, roles: &Roles, sent: Json<'_>) -> Result<(), Vec<Finding>> {
+fn fits(step: &Step, index: &Index, call: Call<'_>) -> Result<(), Vec<Finding>> {
     let mut strange = Vec::new();
     let planned = |path: &str| {
         let bare = path.trim_end_matches("[]");
@@ -209,19 +221,29 @@ fn fits(step: &Step, index: &Index, roles: &Roles, sent: Json<'_>) -> Result<(),
     };
     // What the plan does not name, or names as said, is held to the rule.
     let by_rule = |path: &str| matches!(planned(path), None | Some(From::Said));
-    match rule::weigh_some(index, roles, sent, by_rule) {
+    match rule::weigh_some(index, call, by_rule) {
         Ruling::Vouched(_) => {}
         Ruling::NothingSaid => {}
         Ruling::Strange(findings) => strange.extend(findings),
     }
     let mut leaves = Vec::new();
-    _ = rule::collect(sent, &mut leaves);
+    _ = rule::collect(call.sent, &mut leaves);
     for (path, value) in leaves {
         let text = rule::text_of(value);
-        let role = rule::role_at(roles, &path);
+        let role = rule::role_at(call.roles, &path);
         let is_right = match (planned(&path), text) {
             (None | Some(From::Said), _) | (_, None) => true,
-            (Some(From::Form(form)), Some(text)) => fills(form, &text),
+            (Some(From::Form(form)), Some(text)) => match (filled(form, &text), role) {
+                (None, _) => false,
+                // What a plan leaves open must not say whom or what: that is the person's to say.
+                (Some(pieces), Role::Target | Role::Object) => pieces.iter().all(|piece| {
+                    piece.trim().is_empty() || rule::may_aim(index, call, &path, role, piece)
+                }),
+                (Some(pieces), Role::Amount) => pieces.is_empty(),
+                (Some(pieces), Role::Value | Role::Name | Role::Content) => {
+                    leads_nowhere(form, &pieces, &text)
+                }
+            },
             (Some(From::Read { tool, may_be_text }), Some(text)) => {
                 comes_from(index, role, tool, *may_be_text, &text)
             }
@@ -253,51 +275,48 @@ fn comes_from(index: &Index, role: Role, tool: &ToolName, may_be_text: bool, tex
     let Reading::Values(forms) = form::read(text) else {
         return false;
     };
-    forms.iter().all(|form| {
-        // Who is sent to, and who is paid, is never taken out of what a stranger may have written between other words.
-        let is_address = matches!(
-            form.class,
-            Class::Address | Class::Phone | Class::Iban | Class::Number
-        );
-        let must_be_field = !may_be_text || is_address || role == Role::Amount;
-        index.is_from(form, &tool.server, &tool.tool, must_be_field)
-    })
+    // Where each sign counts it is the very text; a name is its words.
+    let is_exact = matches!(role, Role::Target | Role::Object | Role::Amount);
+    let words = form::name(text);
+    let is_name = !is_exact && index.is_from(&words, &tool.server, &tool.tool, !may_be_text);
+    is_name
+        || forms.iter().all(|form| {
+            // Who is sent to, and who is paid, is never taken out of what a stranger may have written between other words.
+            let is_address = matches!(
+                form.class,
+                Class::Address | Class::Phone | Class::Iban | Class::Number
+            );
+            let must_be_field = !may_be_text || is_address || role == Role::Amount;
+            index.is_from(form, &tool.server, &tool.tool, must_be_field)
+        })
 }
 
-/// Whether a text fills a form.
-fn fills(form: &str, text: &str) -> bool {
+/// What a text fills a form with; nothing if it is of another form.
+fn filled<'t>(form: &str, text: &'t str) -> Option<Vec<&'t str>> {
     let pieces: Vec<&str> = form.split('*').collect();
-    let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else {
-        return false;
-    };
+    let (first, last) = (pieces.first()?, pieces.last()?);
     if pieces.len() == 1 {
-        return text == form;
+        return (text == form).then(Vec::new);
     }
-    let Some(rest) = text.strip_prefix(first) else {
-        return false;
-    };
-    let Some(mut rest) = rest.strip_suffix(last) else {
-        return false;
-    };
+    let mut rest = text.strip_prefix(first)?.strip_suffix(last)?;
     let mut filled = Vec::new();
     for piece in pieces.iter().skip(1).take(pieces.len().saturating_sub(2)) {
-        let Some((before, after)) = rest.split_once(piece) else {
-            return false;
-        };
+        let (before, after) = rest.split_once(piece)?;
         filled.push(before);
         rest = after;
     }
     filled.push(rest);
-    // Beside what was filled in, the whole must lead nowhere: a form must not be completed to a link.
-    let leads_nowhere = |text: &str| {
+    Some(filled)
+}
+
+/// Beside what was filled in, the whole must lead nowhere: a form must not be completed to a link.
+fn leads_nowhere(form: &str, filled: &[&str], text: &str) -> bool {
+    let leads = |text: &str| {
         let mut has_value = false;
         crate::scan::values(text, |found| {
-            has_value |= matches!(
-                found.form.class,
-                Class::Address | Class::Link | Class::Phone | Class::Iban | Class::Path
-            );
+            has_value |= found.form.class.is_address() || found.form.class == Class::Path;
         });
-        !has_value && crate::links::links(text).is_empty()
+        has_value || !crate::links::links(text).is_empty()
     };
-    filled.into_iter().all(leads_nowhere) && (leads_nowhere(text) || !leads_nowhere(form))
+    filled.is_empty() || !filled.iter().any(|piece| leads(piece)) && (!leads(text) || leads(form))
 }

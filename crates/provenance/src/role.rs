@@ -75,7 +75,7 @@ const fn guess(role: Role, why: &'static str) -> RoleOf {
     }
 }
 
-/// Words that end, or else stand in, the name of an argument, what it is then for, and why. The first row that fits counts.
+/// Words of the names of arguments, what each says that the argument is for, and why.
 const TABLE: &[(Role, &str, &[&str])] = &[
     (
         Role::Object,
@@ -111,6 +111,8 @@ const TABLE: &[(Role, &str, &[&str])] = &[
             "website",
             "channel",
             "channels",
+            "chat",
+            "chats",
             "room",
             "group",
             "team",
@@ -120,6 +122,8 @@ const TABLE: &[(Role, &str, &[&str])] = &[
             "account",
             "iban",
             "payee",
+            "beneficiary",
+            "wallet",
             "phone",
             "destination",
             "dest",
@@ -135,6 +139,8 @@ const TABLE: &[(Role, &str, &[&str])] = &[
             "attendees",
             "guest",
             "guests",
+            "subscriber",
+            "subscribers",
             "invitee",
             "invitees",
             "reviewer",
@@ -190,6 +196,7 @@ const TABLE: &[(Role, &str, &[&str])] = &[
             "paths",
             "file",
             "files",
+            "filename",
             "folder",
             "directory",
             "dir",
@@ -252,8 +259,8 @@ const TABLE: &[(Role, &str, &[&str])] = &[
         Role::Name,
         "its name says what something is called",
         &[
-            "title", "subject", "name", "filename", "label", "labels", "topic", "summary", "slug",
-            "tag", "tags", "headline",
+            "title", "subject", "name", "label", "labels", "topic", "summary", "slug", "tag",
+            "tags", "headline", "location", "venue",
         ],
     ),
     (
@@ -296,6 +303,10 @@ const TABLE: &[(Role, &str, &[&str])] = &[
             "timeout",
             "year",
             "month",
+            "permission",
+            "permissions",
+            "type",
+            "kind",
         ],
     ),
 ];
@@ -319,26 +330,27 @@ impl Roles {
             schema: BTreeMap::new(),
         };
         if let Some(schema) = input_schema {
-            roles.look(schema, "", 8);
+            roles.look(schema, schema, "", MAX_NESTED);
         }
         roles
     }
 
     /// Notes what the types of a schema say.
-    fn look(&mut self, schema: Json<'_>, path: &str, depth: usize) {
+    fn look(&mut self, whole: Json<'_>, schema: Json<'_>, path: &str, depth: usize) {
         if depth == 0 || self.schema.len() >= MAX_PATH || path.len() > MAX_PATH {
             return;
         }
+        let schema = meant(whole, schema);
         if let Some(role) = of_type(schema).filter(|_| !path.is_empty()) {
             self.schema.insert(path.to_owned(), role);
         }
         if let Some(properties) = schema.get("properties") {
             for (name, property) in properties.fields() {
-                self.look(property, &join(path, &name), depth - 1);
+                self.look(whole, property, &join(path, &name), depth - 1);
             }
         }
         if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
-            self.look(items, &format!("{path}[]"), depth - 1);
+            self.look(whole, items, &format!("{path}[]"), depth - 1);
         }
     }
 
@@ -363,7 +375,7 @@ impl Roles {
     #[must_use]
     pub fn list(&self, input_schema: Json<'_>) -> Vec<(String, RoleOf)> {
         let mut paths = Vec::new();
-        leaves(input_schema, "", 8, &mut paths);
+        leaves(input_schema, input_schema, "", MAX_NESTED, &mut paths);
         paths
             .into_iter()
             .map(|path| {
@@ -374,10 +386,11 @@ impl Roles {
     }
 }
 
-fn leaves(schema: Json<'_>, path: &str, depth: usize, out: &mut Vec<String>) {
+fn leaves(whole: Json<'_>, schema: Json<'_>, path: &str, depth: usize, out: &mut Vec<String>) {
     if depth == 0 || out.len() >= MAX_PATH {
         return;
     }
+    let schema = meant(whole, schema);
     let properties = schema
         .get("properties")
         .filter(|properties| properties.is_object());
@@ -385,13 +398,39 @@ fn leaves(schema: Json<'_>, path: &str, depth: usize, out: &mut Vec<String>) {
     match (properties, items) {
         (Some(properties), _) => {
             for (name, property) in properties.fields() {
-                leaves(property, &join(path, &name), depth - 1, out);
+                leaves(whole, property, &join(path, &name), depth - 1, out);
             }
         }
-        (None, Some(items)) => leaves(items, &format!("{path}[]"), depth - 1, out),
+        (None, Some(items)) => leaves(whole, items, &format!("{path}[]"), depth - 1, out),
         (None, None) if !path.is_empty() => out.push(path.to_owned()),
         (None, None) => {}
     }
+}
+
+/// How deep a schema is looked into, and how many references are followed one after the other.
+const MAX_NESTED: usize = 8;
+
+/// The schema that is meant where another one stands for it: by a reference within the definition, or as the only one that is not `null`.
+fn meant<'j>(whole: Json<'j>, schema: Json<'j>) -> Json<'j> {
+    let mut schema = schema;
+    for _ in 0..MAX_NESTED {
+        let named = schema.get("$ref").and_then(|reference| {
+            let reference = reference.as_str()?;
+            let (defs, name) = reference.strip_prefix("#/")?.split_once('/')?;
+            whole.get(defs)?.get(name)
+        });
+        let only = || {
+            let mut others = schema.get("anyOf")?.items().filter(|other| {
+                other.get("type").and_then(Json::as_str).as_deref() != Some("null")
+            });
+            others.next().filter(|_| others.next().is_none())
+        };
+        match named.or_else(only) {
+            Some(other) => schema = other,
+            None => break,
+        }
+    }
+    schema
 }
 
 /// The path of a field inside what `path` names.
@@ -439,22 +478,62 @@ fn is_short(member: Json<'_>) -> bool {
     member.kind() != Kind::String || member.as_bytes().len() <= 66
 }
 
-/// What the name of an argument says: its last word first, then any other.
+/// What the name of an argument says: the most careful of what its words say. What ends in a word for a text or a choice is one, though
+/// it is that of a thing: `file_content`, `event_date`.
 fn of_name(path: &str) -> RoleOf {
     let name = path
         .rsplit(['.'])
         .next()
         .unwrap_or(path)
         .trim_end_matches("[]");
-    let mut words = name_words(name);
-    words.reverse();
-    for word in &words {
-        let row = TABLE
-            .iter()
-            .find(|(_, _, words)| words.contains(&word.as_str()));
-        if let Some((role, why, _)) = row {
-            return guess(*role, why);
+    let words = name_words(name);
+    let is_moment = words.iter().any(|word| MOMENTS.contains(&word.as_str()));
+    let is_id = words.last().is_some_and(|last| is_id(last));
+    let known: Vec<RoleOf> = words
+        .iter()
+        // From when to when is no sender and no recipient, and the id of a mail is no address.
+        .filter(|word| !(is_moment && matches!(word.as_str(), "from" | "to")))
+        .filter(|word| !(is_id && matches!(word.as_str(), "email" | "emails")))
+        .filter_map(|word| of_word(word))
+        .collect();
+    let careful = known.iter().min_by_key(|of| carefulness(of.role));
+    let Some(careful) = careful else {
+        return guess(Role::Target, "nobody knows what it is for");
+    };
+    match words.last().and_then(|last| of_word(last)) {
+        Some(last)
+            if careful.role == Role::Object && matches!(last.role, Role::Content | Role::Value) =>
+        {
+            last
         }
+        _ => *careful,
     }
-    guess(Role::Target, "nobody knows what it is for")
+}
+
+/// Words for when.
+const MOMENTS: [&str; 9] = [
+    "date", "time", "datetime", "day", "year", "month", "hours", "minutes", "days",
+];
+
+fn is_id(word: &str) -> bool {
+    matches!(word, "id" | "ids" | "uuid" | "guid")
+}
+
+fn of_word(word: &str) -> Option<RoleOf> {
+    TABLE
+        .iter()
+        .find(|(_, _, words)| words.contains(&word))
+        .map(|(role, why, _)| guess(*role, why))
+}
+
+/// The place of a role among all of them, the one that lets least pass first.
+const fn carefulness(role: Role) -> u8 {
+    match role {
+        Role::Target => 0,
+        Role::Object => 1,
+        Role::Amount => 2,
+        Role::Name => 3,
+        Role::Value => 4,
+        Role::Content => 5,
+    }
 }

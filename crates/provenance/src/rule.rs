@@ -4,6 +4,7 @@
 //! - Every target and object was said by the person, or is an id of the one record that the person's words name.
 //! - Every name was said; every amount was said, or is within one that was said with its currency.
 //! - No link in a text is a stranger's.
+//! - What takes something away was said to: the person used a word for it.
 //! - Something was said at all, and the call has a target or an object: who says nothing vouches for nothing.
 //!
 //! **Invariant: what nobody looked at does not pass.** An argument of an unknown role is a target, and a call with more values than are
@@ -11,14 +12,15 @@
 
 use std::{borrow::Cow, fmt};
 
-use wire::{Json, Kind};
+use wire::{Json, Kind, letters};
 
 use crate::{
     flaw::{Flaw, has},
     form::{self, Class, Form, Number, Reading},
-    index::{Index, Origin, Read, Trust},
+    index::{Index, Origin, Read, Trust, Use},
     links,
     role::{Role, Roles, join},
+    taking,
 };
 
 /// Values of one call that are looked at.
@@ -76,7 +78,10 @@ pub struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
     Said,
+    /// Nothing in it leads anybody anywhere: a choice, or a text without a link.
+    Free,
     Record,
+    Named,
     Field,
     Text,
     Unknown,
@@ -88,11 +93,28 @@ impl Source {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Said => "said",
+            Self::Free => "free",
             Self::Record => "record",
+            Self::Named => "named",
             Self::Field => "field",
             Self::Text => "text",
             Self::Unknown => "unknown",
             Self::Agent => "agent",
+        }
+    }
+}
+
+impl Finding {
+    /// What stands against a call as a whole.
+    #[must_use]
+    pub fn of_all(why: &str) -> Self {
+        Self {
+            path: String::new(),
+            value: String::new(),
+            role: None,
+            why: why.to_owned(),
+            source: Source::Unknown,
+            server: None,
         }
     }
 }
@@ -107,32 +129,52 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Holds a call against what its conversation knows. `sent` is everything that would be sent.
+/// A call, as far as it matters here.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// The server that it would go to.
+    pub server: &'a str,
+    /// The tool, by the server's own name for it.
+    pub tool: &'a str,
+    /// What its arguments are for.
+    pub roles: &'a Roles,
+    /// Everything that would be sent.
+    pub sent: Json<'a>,
+}
+
+/// Holds a call against what its conversation knows.
 #[must_use]
-pub fn weigh(index: &Index, roles: &Roles, sent: Json<'_>) -> Ruling {
+pub fn weigh(index: &Index, call: Call<'_>) -> Ruling {
     if !index.has_words() {
         return Ruling::NothingSaid;
     }
-    let mut look = Look::new(index, roles);
-    look.walk(sent);
+    let mut look = Look::new(index, call);
+    look.walk();
+    if !taking::is_said(index, call.tool) {
+        look.strange.push(Finding::of_all(
+            "its name says that it deletes, removes or cancels, and you did not say so",
+        ));
+    }
     look.ruling()
 }
 
 /// The same for some of the arguments; the others are somebody else's to look at.
-pub(crate) fn weigh_some(
-    index: &Index,
-    roles: &Roles,
-    sent: Json<'_>,
-    which: impl Fn(&str) -> bool,
-) -> Ruling {
-    let mut look = Look::new(index, roles);
+pub(crate) fn weigh_some(index: &Index, call: Call<'_>, which: impl Fn(&str) -> bool) -> Ruling {
+    let mut look = Look::new(index, call);
     look.has_aim = true;
     let mut leaves = Vec::new();
-    look.is_cut = !collect(sent, &mut leaves);
+    look.is_cut = !collect(call.sent, &mut leaves);
     for (path, value) in leaves.into_iter().filter(|(path, _)| which(path)) {
         look.leaf(&path, value);
     }
     look.ruling()
+}
+
+/// Whether this text alone would pass as whom or what.
+pub(crate) fn may_aim(index: &Index, call: Call<'_>, path: &str, role: Role, text: &str) -> bool {
+    let mut look = Look::new(index, call);
+    look.aim(path, role, text);
+    look.strange.is_empty()
 }
 
 /// One value of a call with everything that is known of where it came from, for policies.
@@ -146,16 +188,16 @@ pub struct Traced {
 
 /// Where every argument of a call came from. `None`: there are too many to look at.
 #[must_use]
-pub fn trace(index: &Index, roles: &Roles, sent: Json<'_>) -> Option<Vec<Traced>> {
-    let mut look = Look::new(index, roles);
-    look.walk(sent);
+pub fn trace(index: &Index, call: Call<'_>) -> Option<Vec<Traced>> {
+    let mut look = Look::new(index, call);
+    look.walk();
     (!look.is_cut).then_some(look.traced)
 }
 
 /// A walk over everything that would be sent.
 pub(crate) struct Look<'a> {
     index: &'a Index,
-    roles: &'a Roles,
+    call: Call<'a>,
     strange: Vec<Finding>,
     traced: Vec<Traced>,
     leaves: usize,
@@ -165,10 +207,10 @@ pub(crate) struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    fn new(index: &'a Index, roles: &'a Roles) -> Self {
+    fn new(index: &'a Index, call: Call<'a>) -> Self {
         Self {
             index,
-            roles,
+            call,
             strange: Vec::new(),
             traced: Vec::new(),
             leaves: 0,
@@ -177,9 +219,9 @@ impl<'a> Look<'a> {
         }
     }
 
-    fn walk(&mut self, sent: Json<'_>) {
+    fn walk(&mut self) {
         let mut leaves = Vec::new();
-        self.is_cut = !collect(sent, &mut leaves);
+        self.is_cut = !collect(self.call.sent, &mut leaves);
         for (path, value) in leaves {
             self.leaf(&path, value);
         }
@@ -187,12 +229,12 @@ impl<'a> Look<'a> {
 
     fn ruling(mut self) -> Ruling {
         if self.is_cut {
-            self.strange.push(whole(
+            self.strange.push(Finding::of_all(
                 "it has more values than are looked at, or names of fields that are no names",
             ));
         }
         if self.strange.is_empty() && !self.has_aim {
-            self.strange.push(whole(
+            self.strange.push(Finding::of_all(
                 "nothing in it says whom or what it is for, so your words cannot vouch for it",
             ));
         }
@@ -205,9 +247,14 @@ impl<'a> Look<'a> {
         }
     }
 
+    fn origin(&self, form: &Form, argument: &str) -> Origin<'a> {
+        let server = self.call.server;
+        self.index.origin(form, Use { server, argument })
+    }
+
     fn leaf(&mut self, path: &str, value: Json<'_>) {
         self.leaves += 1;
-        let role = role_at(self.roles, path);
+        let role = role_at(self.call.roles, path);
         let Some(text) = text_of(value) else {
             return;
         };
@@ -219,10 +266,10 @@ impl<'a> Look<'a> {
             Role::Value => self.choice(path, &text),
             Role::Content => self.links(path, role, &text),
         };
-        if has(Flaw::UnknownRolesPass) && is_unknown(self.roles, path) {
+        if has(Flaw::UnknownRolesPass) && is_unknown(self.call.roles, path) {
             self.strange.truncate(before);
         }
-        let (source, server) = found.unwrap_or((Source::Agent, None));
+        let (source, server) = found.unwrap_or((Source::Free, None));
         self.traced.push(Traced {
             path: path.to_owned(),
             role,
@@ -248,9 +295,9 @@ impl<'a> Look<'a> {
         }
         let mut worst = (Source::Said, None);
         for form in forms {
-            let origin = self.index.origin(&form, path);
+            let origin = self.origin(&form, path);
             let place = place_of(origin);
-            if !is_own(origin, role, &form) {
+            if !is_own(origin, role) {
                 let why = self.whose(&form, origin);
                 self.strange(path, role, text, why, place.clone());
             }
@@ -270,7 +317,7 @@ impl<'a> Look<'a> {
         if said.has(self.index.key(), &form) || said.is_within(number) {
             return Some((Source::Said, None));
         }
-        let place = place_of(self.index.origin(&form, path));
+        let place = place_of(self.origin(&form, path));
         let why = "is an amount that you did not say, and not within one that you did".to_owned();
         self.strange(path, Role::Amount, text, why, place.clone());
         Some(place)
@@ -287,14 +334,14 @@ impl<'a> Look<'a> {
                         && self
                             .index
                             .said()
-                            .span(self.index.key(), &form.text)
+                            .span(self.index.key(), &form::name(&form.text).text)
                             .is_some();
                     let is_number = form.class == Class::Number
                         && self.index.said().has(self.index.key(), form);
                     if is_phrase || is_number {
                         return (Source::Said, None);
                     }
-                    place_of(self.index.origin(form, path))
+                    place_of(self.origin(form, path))
                 });
                 origins.max().unwrap_or((Source::Said, None))
             }
@@ -328,13 +375,20 @@ impl<'a> Look<'a> {
             return None;
         }
         let mut worst = None;
-        for link in links::links(text) {
-            let origin = self.index.origin(&link, path);
+        let links = links::links(text);
+        if links.is_cut {
+            let why = format!("holds more than {} links", links::MAX_LINKS);
+            worst = Some((Source::Unknown, None));
+            self.strange(path, role, "", why, (Source::Unknown, None));
+        }
+        for link in links.into_forms() {
+            let origin = self.origin(&link, path);
             let is_own = match origin {
                 Origin::Said => true,
-                Origin::OfTheNamedRecord(read) | Origin::Field(read) | Origin::Text(read) => {
-                    read.trust == Trust::Trusted
-                }
+                Origin::OfTheNamedRecord(read)
+                | Origin::InTheNamedRecord(read)
+                | Origin::Field(read)
+                | Origin::Text(read) => read.trust == Trust::Trusted,
                 Origin::Forgotten | Origin::Made => false,
             };
             if !is_own {
@@ -345,7 +399,7 @@ impl<'a> Look<'a> {
                     self.whose(&link, origin)
                 );
                 self.strange(path, role, "", why, place.clone());
-                worst = Some(place);
+                worst = worst.max(Some(place));
             }
         }
         worst
@@ -390,6 +444,10 @@ impl<'a> Look<'a> {
         match origin {
             Origin::Said => "is yours".to_owned(),
             Origin::OfTheNamedRecord(read) => format!(
+                "is of a record read by {}, which a stranger may have written",
+                by(read)
+            ),
+            Origin::InTheNamedRecord(read) => format!(
                 "is an address in a record read by {}, which a stranger may have written",
                 by(read)
             ),
@@ -407,18 +465,16 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Whether this is the person's own. An id of the named record is; an address in it only where no stranger can have put it there.
-fn is_own(origin: Origin<'_>, role: Role, form: &Form) -> bool {
+/// Whether this is the person's own. An id of the named record says what, and not whom, where a stranger may have named the record.
+fn is_own(origin: Origin<'_>, role: Role) -> bool {
     match origin {
         Origin::Said => true,
-        Origin::OfTheNamedRecord(read) => {
-            let is_address = matches!(
-                form.class,
-                Class::Address | Class::Link | Class::Phone | Class::Iban
-            );
-            read.trust == Trust::Trusted || role == Role::Object && !is_address
-        }
-        Origin::Field(_) | Origin::Text(_) | Origin::Forgotten | Origin::Made => false,
+        Origin::OfTheNamedRecord(read) => read.trust == Trust::Trusted || role == Role::Object,
+        Origin::InTheNamedRecord(_)
+        | Origin::Field(_)
+        | Origin::Text(_)
+        | Origin::Forgotten
+        | Origin::Made => false,
     }
 }
 
@@ -427,21 +483,11 @@ fn place_of(origin: Origin<'_>) -> (Source, Option<String>) {
     match origin {
         Origin::Said => (Source::Said, None),
         Origin::OfTheNamedRecord(read) => (Source::Record, server(read)),
+        Origin::InTheNamedRecord(read) => (Source::Named, server(read)),
         Origin::Field(read) => (Source::Field, server(read)),
         Origin::Text(read) => (Source::Text, server(read)),
         Origin::Forgotten => (Source::Unknown, None),
         Origin::Made => (Source::Agent, None),
-    }
-}
-
-fn whole(why: &str) -> Finding {
-    Finding {
-        path: String::new(),
-        value: String::new(),
-        role: None,
-        why: why.to_owned(),
-        source: Source::Unknown,
-        server: None,
     }
 }
 
@@ -515,7 +561,7 @@ pub(crate) fn shown(text: &str) -> String {
         .chars()
         .take(SHOWN)
         .map(|c| {
-            if c.is_control() || wire::letters::is_invisible(c) {
+            if c.is_control() || letters::is_invisible(c) {
                 '\u{fffd}'
             } else {
                 c

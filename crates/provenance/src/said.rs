@@ -1,13 +1,18 @@
 //! What the person said: the words in their order, and the values among them. Digests only.
 
+use std::borrow::Cow;
+
 use crate::{
     digest::{Digest, Key},
     form::{self, BREAK, Class, Form, Number, Reading},
+    pieces::{self, BEGINNING},
     scan,
 };
 
 /// Words that are kept. Whoever pastes a book has said its beginning.
 pub(crate) const MAX_WORDS: usize = 2_048;
+/// Pieces of the text itself that are kept.
+pub(crate) const MAX_PIECES: usize = 4_096;
 /// Values among them that are kept.
 pub(crate) const MAX_VALUES: usize = 1_024;
 
@@ -26,6 +31,8 @@ const COUNTERS: [&str; 5] = ["id", "no", "nr", "number", "num"];
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Said {
     words: Vec<u64>,
+    /// The text sign by sign; see [`pieces::pieces`].
+    pieces: Vec<u64>,
     /// Sorted.
     values: Vec<Digest>,
     looks: Vec<u64>,
@@ -56,7 +63,13 @@ impl Said {
             }
             self.words.push(key.word(&word));
         }
-        scan::values(text, |found| {
+        for piece in std::iter::once(BEGINNING.to_owned()).chain(pieces::pieces(text)) {
+            if self.pieces.len() >= MAX_PIECES {
+                break;
+            }
+            self.pieces.push(key.word(&piece));
+        }
+        scan::values(&with_spaces(text), |found| {
             if self.values.len() >= MAX_VALUES {
                 return;
             }
@@ -72,6 +85,7 @@ impl Said {
         self.looks.sort_unstable();
         self.looks.dedup();
         self.words.shrink_to_fit();
+        self.pieces.shrink_to_fit();
         self.values.shrink_to_fit();
         self.looks.shrink_to_fit();
     }
@@ -88,21 +102,27 @@ impl Said {
     /// Where the person said these words, one after the other.
     pub(crate) fn span(&self, key: &Key, phrase: &str) -> Option<Span> {
         let words: Vec<u64> = phrase.split(' ').map(|word| key.word(word)).collect();
-        self.find(&words)
-    }
-
-    fn find(&self, words: &[u64]) -> Option<Span> {
-        if words.is_empty() {
-            return None;
-        }
-        let at = self
-            .words
-            .windows(words.len())
-            .position(|window| window == words)?;
+        let at = find(&self.words, &words)?;
         Some(Span {
             at: u16::try_from(at).ok()?,
             len: u16::try_from(words.len()).ok()?,
         })
+    }
+
+    /// Whether the person used any of these words.
+    pub(crate) fn has_any(&self, key: &Key, words: &[&str]) -> bool {
+        words
+            .iter()
+            .any(|word| self.words.contains(&key.word(word)))
+    }
+
+    /// Whether the person said this text, sign by sign.
+    pub(crate) fn has_text(&self, key: &Key, text: &str) -> bool {
+        let pieces: Vec<u64> = pieces::pieces(text)
+            .iter()
+            .map(|piece| key.word(piece))
+            .collect();
+        find(&self.pieces, &pieces).is_some()
     }
 
     /// The words by which this phrase could name something: where they were said, unless they are too common to name anything.
@@ -120,7 +140,7 @@ impl Said {
         let own = form::words(argument).filter(|word| word != BREAK && !is_vague(word));
         counters
             .chain(own)
-            .any(|word| self.find(&[key.word(&word), digest]).is_some())
+            .any(|word| find(&self.words, &[key.word(&word), digest]).is_some())
     }
 
     pub(crate) fn is_within(&self, number: Number) -> bool {
@@ -128,17 +148,23 @@ impl Said {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.words.capacity() * size_of::<u64>()
+        (self.words.capacity() + self.pieces.capacity()) * size_of::<u64>()
             + self.values.capacity() * size_of::<Digest>()
             + self.looks.capacity() * size_of::<u64>()
     }
 
     /// For the disk: digests, and nothing else.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        for count in [self.words.len(), self.values.len(), self.looks.len()] {
+        let counts = [
+            self.words.len(),
+            self.pieces.len(),
+            self.values.len(),
+            self.looks.len(),
+        ];
+        for count in counts {
             out.extend_from_slice(&u32::try_from(count).unwrap_or(0).to_le_bytes());
         }
-        for word in self.words.iter().chain(&self.looks) {
+        for word in self.words.iter().chain(&self.pieces).chain(&self.looks) {
             out.extend_from_slice(&word.to_le_bytes());
         }
         for Digest { high, low } in &self.values {
@@ -156,12 +182,13 @@ impl Said {
             Some(head)
         };
         let mut count = || Some(u32::from_le_bytes(take(4)?.try_into().ok()?) as usize);
-        let (words, values, looks) = (count()?, count()?, count()?);
-        if words > MAX_WORDS || values > MAX_VALUES || looks > MAX_VALUES {
+        let (words, pieces, values, looks) = (count()?, count()?, count()?, count()?);
+        if words > MAX_WORDS || pieces > MAX_PIECES || values.max(looks) > MAX_VALUES {
             return None;
         }
         let mut long = || Some(u64::from_le_bytes(take(8)?.try_into().ok()?));
         let words = (0..words).map(|_| long()).collect::<Option<Vec<_>>>()?;
+        let pieces = (0..pieces).map(|_| long()).collect::<Option<Vec<_>>>()?;
         let looks = (0..looks).map(|_| long()).collect::<Option<Vec<_>>>()?;
         let values = (0..values)
             .map(|_| {
@@ -174,6 +201,7 @@ impl Said {
         let is_sorted = values.is_sorted() && looks.is_sorted();
         (rest.is_empty() && is_sorted).then_some(Self {
             words,
+            pieces,
             values,
             looks,
             cap: None,
@@ -190,16 +218,47 @@ pub(crate) fn is_vague(phrase: &str) -> bool {
     telling.next().is_none()
 }
 
-/// The words of a text that stands for a phrase, as they are compared.
-pub(crate) fn phrase(text: &str) -> Option<String> {
+/// The text, and after it what stands before a full stop that lacks its space: who says `see example.com.They` says `example.com`.
+fn with_spaces(text: &str) -> Cow<'_, str> {
+    let mut more = String::new();
+    for token in text.split_whitespace() {
+        let Some((before, after)) = token.rsplit_once('.') else {
+            continue;
+        };
+        let mut letters = after.chars();
+        let is_word = letters.next().is_some_and(char::is_uppercase)
+            && letters.clone().next().is_some()
+            && letters.all(char::is_lowercase);
+        if is_word && !before.contains(char::is_uppercase) && before.contains('.') {
+            more.push(' ');
+            more.push_str(before);
+        }
+    }
+    if more.is_empty() {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(format!("{text}{more}"))
+    }
+}
+
+/// Where `part` stands in `whole`.
+fn find(whole: &[u64], part: &[u64]) -> Option<usize> {
+    if part.is_empty() {
+        return None;
+    }
+    whole.windows(part.len()).position(|window| window == part)
+}
+
+/// The words by which a text in a field names its record; nothing for an address, a number or a date.
+pub(crate) fn called(text: &str) -> Option<String> {
     match form::read(text) {
         Reading::Values(forms) => match forms.as_slice() {
             [
                 Form {
-                    class: Class::Phrase,
-                    text,
+                    class: Class::Phrase | Class::Link | Class::Path,
+                    ..
                 },
-            ] => Some(text.clone()),
+            ] => Some(form::name(text).text),
             _ => None,
         },
         Reading::Empty | Reading::Odd => None,

@@ -79,11 +79,13 @@ fn entitled(caller: &Caller, operation: Operation) -> Result<(), Problem> {
     if !caller.may(role) || !caller.is_active() {
         return Err(Problem::needs_role(role));
     }
-    if caller.tenant().is_some() && operation != Operation::Events {
+    // Both look for themselves at what belongs to the tenant.
+    let is_for_tenants = matches!(operation, Operation::Events | Operation::BeginTask);
+    if caller.tenant().is_some() && !is_for_tenants {
         return Err(Problem::new(
             Kind::NotAllowed,
             "needs_whole_gate",
-            "a credential of one tenant sees that tenant's events, not the gate; use one that belongs to no tenant",
+            "a credential of one tenant sees that tenant's events and begins its tasks, and does not steer the gate; use one that belongs to no tenant",
         ));
     }
     Ok(())

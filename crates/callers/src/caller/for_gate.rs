@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError, atomic::AtomicBool};
 
 use provenance::Conversation;
 use tokio::sync::Semaphore;
+use vocab::Mark;
 
 use super::{Caller, Counts, Known};
 use crate::{Role, meters::SessionMeters, places::Places, refusals::Refusals, room::Account};
@@ -18,6 +19,9 @@ pub trait ForGate: Sized {
 
     /// What was said and read in the epoch that its session is in. A new epoch begins with nothing said.
     fn conversation<T>(&self, look: impl FnOnce(&mut Conversation) -> T) -> T;
+
+    /// The length of what a person said, and a digest that only this gate can make.
+    fn words_in_short(&self, text: &str) -> String;
 
     /// Places for its calls in flight.
     fn slots(&self) -> &Arc<Places>;
@@ -62,8 +66,17 @@ impl ForGate for Caller {
         let epoch = shared.session.epoch();
         if conversation.epoch() != epoch {
             *conversation = Conversation::new(shared.key, epoch);
+            if shared.session.mark() != Mark::default() {
+                // What was still on its way when the epoch began was read, and nobody looked at it.
+                conversation.pass_over();
+            }
         }
         look(&mut conversation)
+    }
+
+    fn words_in_short(&self, text: &str) -> String {
+        let digest = self.0.shared.key.text(text);
+        format!("words: {} bytes, keyed blake3 {digest}", text.len())
     }
 
     fn slots(&self) -> &Arc<Places> {

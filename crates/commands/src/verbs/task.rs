@@ -43,7 +43,7 @@ fn begin(args: &args::TaskBegin, home: &Home, screen: &mut Screen<'_>) -> Result
     let text = format!(
         "{} {what}; its label is {}.\n",
         tame(&args.caller),
-        begun.label
+        begun.label.as_deref().unwrap_or("not shown")
     );
     screen.show(&begun, &text)?;
     Ok(Exit::Done)

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use api::{Kind, Problem};
+use api::{Kind, Problem, Role};
 use callers::ForGate;
 use state::Approval;
 use upstreams::{
@@ -14,6 +14,11 @@ use wire::Json;
 
 use super::Admin;
 use crate::{Caller, Edit, problem, settings::ServerSpec};
+
+fn no_caller(name: &str) -> Problem {
+    let text = format!("there is no caller `{name}`");
+    Problem::new(Kind::NotFound, "no_such_caller", text)
+}
 
 impl Admin {
     /// UNTRUSTED to CLASSIFIED, or another level. The first time, the definitions that the operator was `shown` are approved with it, or
@@ -229,10 +234,18 @@ impl Admin {
         caller: &str,
         reason: &str,
     ) -> Result<api::SessionReset, Problem> {
-        let found = self.gate.find_caller(caller).ok_or_else(|| {
-            let text = format!("there is no caller `{caller}`");
-            Problem::new(Kind::NotFound, "no_such_caller", text)
-        })?;
+        let found = self.gate.find_caller(caller);
+        let found = found.ok_or_else(|| no_caller(caller))?;
+        self.reset(who, &found, reason, "").await
+    }
+
+    async fn reset(
+        &self,
+        who: &Caller,
+        found: &Caller,
+        reason: &str,
+        detail: &str,
+    ) -> Result<api::SessionReset, Problem> {
         let session = found.session();
         let (label, head) = (session.mark().to_string(), session.head());
         // What is still on its way is what the new epoch begins with.
@@ -242,6 +255,7 @@ impl Admin {
             change.label = &label;
             change.label_after = &begins;
             change.call = &head;
+            change.detail = detail;
         })?;
         let inner = self.gate.inner();
         let reset = inner
@@ -265,10 +279,18 @@ impl Admin {
         who: &Caller,
         task: &api::Task,
     ) -> Result<api::TaskBegun, Problem> {
-        let found = self.gate.find_caller(&task.caller).ok_or_else(|| {
-            let text = format!("there is no caller `{}`", task.caller);
-            Problem::new(Kind::NotFound, "no_such_caller", text)
-        })?;
+        // For a runtime there are the agents that it may run, and nobody else; for whoever belongs to a tenant, that tenant's.
+        let is_operator = who.is_operator();
+        let may_know = |caller: &Caller| {
+            let is_own = caller.tenant() == who.tenant();
+            if is_operator {
+                is_own || who.tenant().is_none()
+            } else {
+                is_own && (caller.role() == Role::Client || caller.id() == who.id())
+            }
+        };
+        let found = self.gate.find_caller_for(&task.caller, may_know);
+        let found = found.ok_or_else(|| no_caller(&task.caller))?;
         if found.id() == who.id() {
             let text =
                 "nobody begins a task of their own; use the credential of whoever runs the agent";
@@ -282,30 +304,48 @@ impl Admin {
             .as_deref()
             .map(|label| session.absorb(&self.label_at_least(&found, label)));
         let after = session.mark().to_string();
-        if task.continues {
+        // What was said stays on record without its words: who has the text can show that it was this one.
+        let words = found.words_in_short(&task.text);
+        let epoch = if task.continues {
+            let epoch = session.epoch();
             self.record("task.said", who, "", |change| {
                 change.target = found.id();
                 change.label = &before;
                 change.label_after = &after;
+                change.detail = &words;
             })?;
+            epoch
         } else {
-            self.reset_session(who, found.id(), "a task begins").await?;
-        }
+            let begun = self.reset(who, &found, "a task begins", &words).await?;
+            begun.epoch
+        };
         if let Some(raised) = raised {
             let kept = self.gate.inner().state.keep(found.id(), raised).await;
             drop(kept.map_err(|error| problem::state(&error))?);
         }
-        let (epoch, has_words) = found.conversation(|conversation| {
-            conversation.say(&task.text);
-            (conversation.epoch(), conversation.index().has_words())
+        // Another task may have begun meanwhile: these words are not said in it.
+        let has_words = found.conversation(|conversation| {
+            (conversation.epoch() == epoch).then(|| {
+                conversation.say(&task.text);
+                conversation.index().has_words()
+            })
         });
-        Ok(api::TaskBegun {
+        let has_words = has_words.ok_or_else(|| {
+            let text = "another conversation of this caller began meanwhile; begin the task again";
+            problem::conflict("another_task_began", text.to_owned())
+        })?;
+        // A runtime sees nothing of what its agents have seen.
+        let mut begun = api::TaskBegun {
             caller: found.id().to_owned(),
-            was: before,
-            label: found.session().mark().to_string(),
-            epoch,
             has_words,
-        })
+            ..api::TaskBegun::default()
+        };
+        if is_operator {
+            begun.was = Some(before);
+            begun.label = Some(found.session().mark().to_string());
+            begun.epoch = Some(epoch);
+        }
+        Ok(begun)
     }
 
     /// The label that a conversation has at least. One that nobody knows is the highest that the caller can have been shown.

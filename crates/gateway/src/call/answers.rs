@@ -17,7 +17,7 @@ use vocab::{Rule, Violation};
 
 use super::{
     Case, Count,
-    consent::{Decide, settle_rewrite},
+    consent::{Decide, settle_rewrite, without_secrets},
 };
 use crate::Answer;
 
@@ -45,7 +45,7 @@ pub(crate) fn judge(
         Judged::Asked(asked) => {
             let detail = format!(
                 "an answer in the middle of the call would need a person's word: {}",
-                asked.why.join("; ")
+                without_secrets(case, asked.why).join("; ")
             );
             Err(Violation::new(Rule::ApprovalDenied, detail)
                 .with_hint("an answer to the server needs approval; make the call again"))

@@ -178,6 +178,8 @@ async fn open(case: Case<'_>, target: &Target, asked: &Asked<Load>) -> Result<Ap
             origins.join(", ")
         ));
     }
+    // The person sees all of it as the ledger keeps it: without secrets. What they approve is bound to the whole text all the same.
+    let why = without_secrets(case, why);
     let new = NewApproval {
         digest: *asked.binding(),
         caller: case.request.caller.id().to_owned(),
@@ -186,7 +188,6 @@ async fn open(case: Case<'_>, target: &Target, asked: &Asked<Load>) -> Result<Ap
         server: target.spec.id.to_string(),
         target: target.name.clone(),
         definition: target.digest().to_owned(),
-        // The person sees it as the ledger keeps it: without secrets. What they approve is bound to the whole text all the same.
         arguments: String::from_utf8_lossy(
             &gate
                 .without_secrets(&asked.sent)
@@ -234,6 +235,12 @@ async fn open(case: Case<'_>, target: &Target, asked: &Asked<Load>) -> Result<Ap
         tracing::warn!(approval = approval.id, server = %target.spec.id, tool = target.name, "waits for a person");
     }
     Ok(approval)
+}
+
+/// Reasons hold parts of what is sent.
+pub(super) fn without_secrets(case: Case<'_>, why: Vec<String>) -> Vec<String> {
+    let clean = |why: String| case.gate.text_without_secrets(&why).unwrap_or(why);
+    why.into_iter().map(clean).collect()
 }
 
 fn too_many(detail: &str) -> Violation {

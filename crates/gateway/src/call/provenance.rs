@@ -2,12 +2,12 @@
 //! anything of it is shown.
 
 use ::provenance::{
-    self as origins, Finding, Plan, Read, Roles, Ruling, Trust, plan::StepNumber, plan::ToolName,
+    self as origins, Call, Conversation, Finding, Plan, Read, Roles, Ruling, Trust, plan::StepOf,
 };
 use callers::ForGate;
 use policy::Influence;
 use upstreams::catalog::Target;
-use vocab::{Effect, Integrity, Label, Rule, Violation};
+use vocab::{Effect, Integrity, Label, Mark, Rule, Violation};
 use wire::Json;
 
 use super::Case;
@@ -18,7 +18,7 @@ use crate::{Action, Outcome, route::own::plan};
 pub(crate) struct Looked {
     pub(super) ruling: Option<Ruling>,
     /// The step of the plan that it is.
-    pub(super) step: Option<StepNumber>,
+    pub(super) step: Option<StepOf>,
     pub(crate) origins: Option<policy::Provenance>,
 }
 
@@ -59,34 +59,39 @@ pub(super) fn look(
             };
         }
         if plan::is_plan(target) {
-            let declared = plan::read(case, sent);
-            let ruling = declared.map(|new| Plan::ruling(conversation.plan(), &new));
+            let declared = plan::read(case, sent).ok();
+            let ruling = declared
+                .filter(|_| conversation.index().has_words())
+                .map(|new| Plan::ruling(conversation.plan(), &new));
             return Looked {
-                // What is no plan is refused when it is carried out, whoever approved it.
+                // What is no plan, or one without words, is refused when it is carried out, whoever approved it.
                 ruling: Some(ruling.unwrap_or(Ruling::NothingSaid)),
                 ..Looked::default()
             };
         }
-        let index = conversation.index();
-        let mut ruling = origins::weigh(index, roles, sent);
-        let mut step = None;
-        if let (Ruling::NothingSaid | Ruling::Strange(_), Some(plan)) =
-            (&ruling, conversation.plan())
+        let call = Call {
+            server: target.spec.id.as_str(),
+            tool: &target.name,
+            roles,
+            sent,
+        };
+        let (mut ruling, step) = rule(conversation, call);
+        if matches!(ruling, Ruling::Strange(_))
+            && let Some(clean) = case.gate.without_secrets(sent.as_bytes())
         {
-            let tool = ToolName {
-                server: target.spec.id.to_string(),
-                tool: target.name.clone(),
-            };
-            match plan.check(index, roles, &tool, sent) {
-                Ok((vouched, number)) => {
-                    ruling = Ruling::Vouched(vouched);
-                    step = Some(number);
+            // A person is told of the call as they are shown it.
+            let sent = Json::checked_before(&clean);
+            ruling = match rule(conversation, Call { sent, ..call }).0 {
+                Ruling::Strange(findings) => Ruling::Strange(findings),
+                Ruling::Vouched(_) | Ruling::NothingSaid => {
+                    Ruling::Strange(vec![Finding::of_all("a secret in it is not from you")])
                 }
-                Err(findings) if !findings.is_empty() => ruling = with(ruling, findings),
-                Err(_) => {}
-            }
+            };
         }
-        let origins = origins::trace(index, roles, sent).map(|arguments| policy::Provenance {
+        let reads = case.now.rules.bundle.reads_provenance();
+        let index = conversation.index();
+        let traced = reads.then(|| origins::trace(index, call)).flatten();
+        let origins = traced.map(|arguments| policy::Provenance {
             has_words: index.has_words(),
             arguments,
         });
@@ -98,37 +103,67 @@ pub(super) fn look(
     })
 }
 
-/// What the plan has against it says more than what the rule has.
-fn with(ruling: Ruling, findings: Vec<Finding>) -> Ruling {
-    match ruling {
-        Ruling::Vouched(_) => ruling,
-        Ruling::NothingSaid | Ruling::Strange(_) => Ruling::Strange(findings),
+/// The person's words first, then the plan. Where nobody said anything there is nothing that a plan could carry out.
+fn rule(conversation: &Conversation, call: Call<'_>) -> (Ruling, Option<StepOf>) {
+    let index = conversation.index();
+    let ruling = origins::weigh(index, call);
+    let (Ruling::Strange(_), Some(plan)) = (&ruling, conversation.plan()) else {
+        return (ruling, None);
+    };
+    match plan.check(index, call) {
+        Ok((vouched, step)) => (Ruling::Vouched(vouched), Some(step)),
+        // What the plan has against it says more than what the words have.
+        Err(findings) if !findings.is_empty() => (Ruling::Strange(findings), None),
+        Err(_) => (ruling, None),
     }
 }
 
-/// Uses the call's step of the plan up.
-pub(super) fn spend(case: Case<'_>, step: Option<StepNumber>) -> Result<(), Violation> {
+/// Uses the call's step of the plan up. Who does not make the call after all gives it back.
+pub(super) fn spend(case: Case<'_>, step: Option<StepOf>) -> Result<(), Violation> {
     let Some(step) = step else {
         return Ok(());
     };
-    let is_spent = case.request.caller.conversation(|it| it.spend(step));
+    let arrived = case.step.arrived();
+    let is_spent = case
+        .request
+        .caller
+        .conversation(|it| it.epoch() == arrived && it.spend(step));
     if is_spent {
         return Ok(());
     }
-    let detail =
-        "another call took the step of the plan; a plan with more `times` would allow both";
+    let detail = "another call took the step of the plan, or the plan was replaced; one with more `times` would allow both";
     Err(Violation::new(Rule::UntrustedInfluence, detail)
         .with_hint("the plan does not provide for it a second time"))
 }
 
-/// Notes what a result brought. Must happen before anything of it is shown.
-pub(super) fn learn(case: Case<'_>, target: &Target, label: &Label, outcome: &Outcome) {
+/// The call was not made after all.
+pub(super) fn give_back(case: Case<'_>, step: Option<StepOf>) {
+    let Some(step) = step else {
+        return;
+    };
+    let arrived = case.step.arrived();
+    case.request.caller.conversation(|it| {
+        if it.epoch() == arrived {
+            it.give_back(step);
+        }
+    });
+}
+
+/// Notes what a result brought. Must happen before anything of it is shown. `mark` is what the session had seen when the call was weighed:
+/// what a stranger may have asked for is a stranger's choice, whoever answers.
+pub(super) fn learn(
+    case: Case<'_>,
+    target: &Target,
+    (sent, mark): (&[u8], Mark),
+    label: &Label,
+    outcome: &Outcome,
+) {
     let (Outcome::Result(result), Some(_)) = (outcome, target.server()) else {
         return;
     };
-    let trust = match label.mark.integrity {
-        Integrity::Trusted => Trust::Trusted,
-        Integrity::Untrusted => Trust::Untrusted,
+    let trust = match (mark.integrity, label.mark.integrity) {
+        (Integrity::Trusted, Integrity::Trusted) => Trust::Trusted,
+        _ => Trust::Untrusted,
     };
     let read = Read::new(
         target.spec.id.as_str(),
@@ -136,7 +171,14 @@ pub(super) fn learn(case: Case<'_>, target: &Target, label: &Label, outcome: &Ou
         case.step.call(),
         trust,
     );
-    case.request
-        .caller
-        .conversation(|it| it.read(read, Json::checked_before(result)));
+    let result = Json::checked_before(result);
+    let is_call = case.request.action == Action::CallTool;
+    let arrived = case.step.arrived();
+    case.request.caller.conversation(|it| {
+        if target.effect == Effect::Consequential && is_call && it.epoch() == arrived {
+            it.created(read, Json::checked_before(sent), result);
+        } else {
+            it.read(read, result);
+        }
+    });
 }

@@ -22,7 +22,7 @@ pub(crate) struct Load {
     pub(super) target: Arc<Target>,
     pub(super) args: Args,
     /// The step of the plan that it uses up.
-    pub(super) step: Option<::provenance::plan::StepNumber>,
+    pub(super) step: Option<::provenance::plan::StepOf>,
 }
 
 /// Parameters for the upstream: the caller's own, with our names and seals taken off.

@@ -33,6 +33,7 @@ pub struct Bundle {
     /// The place of each rule, by policy id.
     places: HashMap<String, usize>,
     pub(super) shelf: Shelf,
+    reads_provenance: bool,
 }
 
 impl fmt::Debug for Bundle {
@@ -71,6 +72,7 @@ impl Bundle {
         Ok(Self {
             version: version(name, &files),
             words,
+            reads_provenance: rules.iter().any(|rule| rule.needs.provenance),
             rules,
             places,
             shelf: Shelf::default(),
@@ -97,6 +99,12 @@ impl Bundle {
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
+    }
+
+    /// Whether any policy asks where arguments came from; who decides need not find it out for one where none does.
+    #[must_use]
+    pub const fn reads_provenance(&self) -> bool {
+        self.reads_provenance
     }
 
     /// How many policies it holds.

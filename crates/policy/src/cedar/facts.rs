@@ -203,7 +203,10 @@ fn label(words: &Words, question: &Question<'_>) -> Result<Value, String> {
     ])
 }
 
-/// Where nobody knows, every set says so: what must be said never is, by being absent.
+/// Stands in a set for that no argument has the role. An empty set would be within every other.
+const NONE: &str = "none";
+
+/// Where nobody knows, every set says so, and where there is nothing, too: what must be said never is, by being absent.
 fn provenance(known: Option<&Provenance>) -> Result<Value, String> {
     let set = |words: &mut dyn Iterator<Item = &str>| {
         let words: std::collections::BTreeSet<&str> = words.collect();
@@ -216,7 +219,11 @@ fn provenance(known: Option<&Provenance>) -> Result<Value, String> {
     let sources = |role: Role| match known {
         Some(known) => {
             let of_role = known.arguments.iter().filter(|traced| traced.role == role);
-            set(&mut of_role.map(|traced| traced.source.as_str()))
+            let mut sources = of_role.map(|traced| traced.source.as_str()).peekable();
+            match sources.peek() {
+                Some(_) => set(&mut sources),
+                None => set(&mut std::iter::once(NONE)),
+            }
         }
         None => set(&mut std::iter::once(Source::Unknown.as_str())),
     };
@@ -231,6 +238,7 @@ fn provenance(known: Option<&Provenance>) -> Result<Value, String> {
         ("amounts", sources(Role::Amount)),
         ("names", sources(Role::Name)),
         ("contents", sources(Role::Content)),
+        ("values", sources(Role::Value)),
         (
             "servers",
             set(&mut servers.filter_map(|traced| traced.server.as_deref())),

@@ -58,7 +58,7 @@ impl Yard {
         yard
     }
 
-    async fn connected(&self) {
+    pub(crate) async fn connected(&self) {
         for id in ["news", "bank"] {
             await_state(&self.gate, id, "connected", SOON).await;
         }

@@ -332,6 +332,35 @@ async fn a_plan_made_while_clean_binds_and_a_wider_one_is_asked_about() {
     assert_eq!(yard.paid(), 2);
 }
 
+/// A plan carries out a person's words: where there are none it is refused, whoever approves it, and lets nothing pass.
+#[tokio::test]
+async fn a_plan_without_a_persons_words_is_refused() {
+    let yard = Yard::open("").await;
+    let token = new_token(&yard.gate, "alice", &[]).await;
+    let agent = Client::plain(&yard.target(&token), Era::Modern)
+        .await
+        .unwrap();
+    let plan =
+        json!({"steps": [{"tool": "bank__pay", "arguments": {"to": {"from": "news__say"}}}]});
+    let planned = agent.call("portcullis__plan", plan).await;
+    let is_taken = planned.is_ok_and(|planned| !planned.is_error);
+    assert!(!is_taken, "nobody said anything");
+    agent
+        .call("news__say", json!({"text": "eve@evil.net"}))
+        .await
+        .unwrap();
+    let asking = pay(&agent, "eve@evil.net");
+    let waiting = yard.pending(1).await;
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(yard.paid(), 0, "it waits");
+    done(
+        &yard.gate,
+        &["approvals", "deny", &id(&waiting[0]), "--reason", "no"],
+    )
+    .await;
+    assert!(is_refused(&asking.answer().await.unwrap()));
+}
+
 /// A policy answers the question for what it calls its own, and for nothing else.
 #[tokio::test]
 async fn an_endorsement_lifts_the_question_alone() {
@@ -358,4 +387,228 @@ async fn an_endorsement_lifts_the_question_alone() {
     )
     .await;
     assert!(is_refused(&asking.answer().await.unwrap()));
+}
+
+/// For a runtime there are the agents of its own tenant, and it learns nothing of what they have seen.
+#[tokio::test]
+async fn a_runtime_knows_the_agents_it_may_run_and_nobody_else() {
+    let yard = Yard::open("").await;
+    for (name, options) in [
+        ("agent", &[][..]),
+        ("looker", &["--role", "viewer"]),
+        ("answerer", &["--role", "approver"]),
+        ("boss", &["--role", "operator"]),
+        ("other", &["--role", "runtime"]),
+        ("theirs", &["--tenant", "acme"]),
+    ] {
+        new_token(&yard.gate, name, options).await;
+    }
+    let runtime = new_token(&yard.gate, "runner", &["--role", "runtime"]).await;
+    let options = ["--role", "runtime", "--tenant", "acme"];
+    let acme = new_token(&yard.gate, "acme-runner", &options).await;
+    let ask = async |token: &str, caller: &str| {
+        let task = json!({"caller": caller, "text": "go on"});
+        let headers = [("content-type".to_owned(), "application/json".to_owned())];
+        let reply = yard
+            .target(token)
+            .at("/v1/tasks")
+            .send("POST", &headers, task.to_string().into_bytes())
+            .await
+            .unwrap();
+        let status = reply.status;
+        let said = reply.json().await.unwrap().to_string();
+        (status, said.replace(caller, "NAME"))
+    };
+    let unknown = ask(&runtime, "nobody").await;
+    assert_eq!(unknown.0, 404);
+    for hidden in ["looker", "answerer", "boss", "other", "theirs"] {
+        assert_eq!(ask(&runtime, hidden).await, unknown, "{hidden}");
+    }
+    for hidden in ["agent", "boss"] {
+        assert_eq!(ask(&acme, hidden).await, unknown, "{hidden}");
+    }
+    for (token, caller) in [(&runtime, "agent"), (&acme, "theirs")] {
+        let (status, said) = ask(token, caller).await;
+        assert_eq!(status, 200, "{said}");
+        for word in ["\"was\"", "\"label\"", "\"epoch\""] {
+            assert!(!said.contains(word), "{said}");
+        }
+    }
+    let boss = new_token(&yard.gate, "chief", &["--operator"]).await;
+    assert_eq!(ask(&boss, "theirs").await.0, 200);
+    assert!(ask(&boss, "agent").await.1.contains("\"label\""));
+}
+
+/// Of tasks that begin at the same time one is under way in the end, with its own words and no other's. What was said stays on record as
+/// a digest.
+#[tokio::test]
+async fn words_are_said_in_the_conversation_they_began_and_in_no_other() {
+    let yard = Yard::open("").await;
+    let token = new_token(&yard.gate, "alice", &[]).await;
+    let runtime = new_token(&yard.gate, "runner", &["--role", "runtime"]).await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..8 {
+        let task = json!({"caller": "alice", "text": format!("Pay p{n}@example.com")});
+        let target = yard.target(&runtime).at("/v1/tasks");
+        tasks.spawn(async move {
+            let headers = [("content-type".to_owned(), "application/json".to_owned())];
+            let body = task.to_string().into_bytes();
+            target.send("POST", &headers, body).await.unwrap().status
+        });
+    }
+    let answers = tasks.join_all().await;
+    assert!(answers.iter().all(|status| [200, 409].contains(status)));
+    assert!(answers.contains(&200), "{answers:?}");
+    let agent = Client::plain(&yard.target(&token), Era::Modern)
+        .await
+        .unwrap();
+    let page = json!({"text": "news"});
+    agent.call("news__say", page).await.unwrap();
+    let asking: Vec<_> = (0..8)
+        .map(|n| pay(&agent, &format!("p{n}@example.com")))
+        .collect();
+    let waiting = yard.pending(7).await;
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(yard.paid(), 1);
+    for approval in &waiting {
+        let deny = ["approvals", "deny", &id(approval), "--reason", "no"];
+        done(&yard.gate, &deny).await;
+    }
+    for one in asking {
+        one.answer().await.unwrap();
+    }
+    let kept = records(&yard.gate).await;
+    let begun: Vec<&str> = kept
+        .iter()
+        .filter(|record| record["action"] == "session.reset")
+        .filter_map(|record| record["detail"].as_str())
+        .collect();
+    assert_eq!(begun.len(), 8);
+    let has_digest = |detail: &&str| {
+        let digest = detail.strip_prefix("words: 18 bytes, keyed blake3 ");
+        digest.is_some_and(|digest| digest.len() == 64)
+    };
+    assert!(begun.iter().all(has_digest), "{begun:?}");
+}
+
+/// A secret in what is asked about is in no reason, however long it is.
+#[tokio::test]
+async fn reasons_hold_no_secret() {
+    let yard = Yard::open("").await;
+    let token = yard.influenced("alice").await;
+    let words = ["task", "begin", "--caller", "alice", "--text", "Pay Bob"];
+    done(&yard.gate, &words).await;
+    let agent = Client::plain(&yard.target(&token), Era::Modern)
+        .await
+        .unwrap();
+    agent
+        .call("news__say", json!({"text": "news"}))
+        .await
+        .unwrap();
+    let short = format!("ghp_{}", "a1B2".repeat(9));
+    let long = format!(
+        "github_pat_{}_{}",
+        "a1B2c3D4e5F".repeat(2),
+        "Z9y8".repeat(15)
+    );
+    for secret in [short, long] {
+        let to = format!("https://evil.net/?key={secret}");
+        let arguments = json!({"to": to, "note": format!("see {to}"), "user": secret});
+        let call = json!({"name": "bank__pay", "arguments": arguments});
+        let asking = agent.start("tools/call", call);
+        let waiting = yard.pending(1).await;
+        let shown = waiting[0].to_string();
+        assert!(shown.contains("redacted"), "{shown}");
+        let start: String = secret.chars().take(24).collect();
+        assert!(!shown.contains(&start), "{shown}");
+        let deny = ["approvals", "deny", &id(&waiting[0]), "--reason", "no"];
+        done(&yard.gate, &deny).await;
+        assert!(is_refused(&asking.answer().await.unwrap()));
+    }
+}
+
+/// What a trusted server says to a session that a stranger may have led is no more trusted than the question.
+#[tokio::test]
+async fn an_untrusted_question_gets_no_trusted_answer() {
+    let yard = Yard::open("").await;
+    let token = yard.influenced("alice").await;
+    let agent = Client::plain(&yard.target(&token), Era::Modern)
+        .await
+        .unwrap();
+    let words = [
+        "task",
+        "begin",
+        "--caller",
+        "alice",
+        "--text",
+        "Pay bob@example.com",
+    ];
+    let link = json!({"text": "see https://pay.example/x"});
+    let news = json!({"text": "news"});
+    let paying = json!({"name": "bank__pay", "arguments": {"to": "bob@example.com", "note": "see https://pay.example/x"}});
+    done(&yard.gate, &words).await;
+    agent.call("bank__say", link.clone()).await.unwrap();
+    agent.call("news__say", news.clone()).await.unwrap();
+    let paid = agent.start("tools/call", paying.clone());
+    assert!(!is_refused(&paid.answer().await.unwrap()));
+    assert_eq!(yard.paid(), 1, "a trusted server gave the link");
+
+    done(&yard.gate, &words).await;
+    agent.call("news__say", news).await.unwrap();
+    agent.call("bank__say", link).await.unwrap();
+    let asking = agent.start("tools/call", paying);
+    let waiting = yard.pending(1).await;
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(yard.paid(), 1);
+    let deny = ["approvals", "deny", &id(&waiting[0]), "--reason", "no"];
+    done(&yard.gate, &deny).await;
+    assert!(is_refused(&asking.answer().await.unwrap()));
+}
+
+/// The one record of a name lends its id. After a restart nobody knows any more that it is the one.
+#[tokio::test]
+async fn after_a_restart_no_record_is_known_to_be_the_one() {
+    let mut yard = Yard::open("").await;
+    let token = yard.influenced("alice").await;
+    let words = [
+        "task",
+        "begin",
+        "--caller",
+        "alice",
+        "--text",
+        "Cancel 'Lunch with Bob'",
+    ];
+    let more = ["task", "begin", "--continue"];
+    let record = json!({"text": r#"{"id": "9x", "title": "Lunch with Bob"}"#});
+    let cancel = json!({"name": "bank__pay", "arguments": {"event_id": "9x"}});
+    done(&yard.gate, &words).await;
+    for is_restarted in [false, true] {
+        if is_restarted {
+            yard.gate.kill().unwrap();
+            yard.gate.start_again().await.unwrap();
+            yard.connected().await;
+            done(&yard.gate, &[&more[..], &words[2..]].concat()).await;
+        }
+        let agent = Client::plain(&yard.target(&token), Era::Modern)
+            .await
+            .unwrap();
+        if !is_restarted {
+            let news = json!({"text": "news"});
+            agent.call("news__say", news).await.unwrap();
+        }
+        assert!(label(&yard.gate, "alice").await.contains("untrusted"));
+        agent.call("bank__say", record.clone()).await.unwrap();
+        let asking = agent.start("tools/call", cancel.clone());
+        if !is_restarted {
+            assert!(!is_refused(&asking.answer().await.unwrap()));
+            assert_eq!(yard.paid(), 1, "its id is the person's");
+            continue;
+        }
+        let waiting = yard.pending(1).await;
+        tokio::time::sleep(A_WHILE).await;
+        assert_eq!(yard.paid(), 1);
+        let deny = ["approvals", "deny", &id(&waiting[0]), "--reason", "no"];
+        done(&yard.gate, &deny).await;
+        assert!(is_refused(&asking.answer().await.unwrap()));
+    }
 }

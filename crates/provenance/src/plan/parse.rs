@@ -47,6 +47,7 @@ impl Plan {
             count => Ok(Self {
                 steps,
                 done: vec![0; count],
+                number: 0,
             }),
         }
     }

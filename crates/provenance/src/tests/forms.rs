@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use wire::{Json, Limits};
 
 use crate::{
-    Conversation, Key, Plan, Read, Roles, Trust,
+    Call, Conversation, Key, Plan, Read, Roles, Trust,
     form::{self, Class, Reading},
     weigh,
 };
@@ -43,7 +43,7 @@ fn two_spellings_of_one_thing_have_one_form() {
         ("$1,000.50", "1000.5"),
         ("1.000,50 €", "1000.50"),
         ("/srv/me//notes/./a.txt", "/srv/me/notes/a.txt"),
-        ("Lunch with Bob", "lunch  with “Bob”"),
+        ("Lunch with Bob", " lunch  with\tbob"),
         ("#general", "general"),
         ("2024-05-15T10:00", "2024-05-15 10:00"),
     ] {
@@ -64,6 +64,10 @@ fn two_things_never_have_one_form() {
         ("https://example.com", "https://example.com:8443"),
         ("/srv/me/notes", "/srv/me/notes/../../etc"),
         ("Lunch with Bob", "Lunch, with Bob"),
+        ("Lunch with Bob", "Lunch with “Bob”"),
+        ("ann_smith", "Ann Smith"),
+        ("rm -rf build ~", "rm -rf build"),
+        ("id > 7", "id = 7"),
         ("42", "420"),
         ("1.5", "15"),
     ] {
@@ -111,7 +115,7 @@ fn links_are_found_however_they_hide() {
         "<a href=\"https://evil.net/x\">",
         "evil dot net/x",
     ] {
-        let links = crate::links::links(text);
+        let links = crate::links::links(text).into_forms();
         assert!(
             links.iter().any(|link| link.text == "//evil.net/x"),
             "{text}: {links:?}"
@@ -125,7 +129,7 @@ fn links_are_found_however_they_hide() {
         "bob@example.com",
         "10:30",
     ] {
-        assert_eq!(crate::links::links(text), [], "{text}");
+        assert_eq!(crate::links::links(text).into_forms(), [], "{text}");
     }
 }
 
@@ -136,6 +140,21 @@ fn words_have_pauses_and_numbers_have_counters() {
     assert_eq!(words("close issue #42."), "close issue id 42");
     assert_eq!(words("#7 and #8"), "id 7 and id 8");
     assert_eq!(words(""), "");
+}
+
+#[test]
+fn what_people_write_around_a_name_is_a_piece_of_its_own() {
+    let pieces = |text: &str| crate::pieces::pieces(text).concat().replace('\t', "+");
+    assert_eq!(pieces("(\"#General\"),"), "(+\"+#+general+\"+)+,");
+    assert_eq!(pieces("Bob’s .env ... -rf"), "bob+’s.env.+.+.-rf");
+}
+
+#[test]
+fn a_text_of_many_links_is_cut_and_read_in_little_time() {
+    let many: Vec<String> = (0..50_000).map(|n| format!("site{n}.org")).collect();
+    let links = crate::links::links(&many.join(" "));
+    assert!(links.is_cut);
+    assert_eq!(links.into_forms().len(), crate::links::MAX_LINKS);
 }
 
 proptest! {
@@ -156,7 +175,8 @@ proptest! {
         let mut conversation = Conversation::new(Key::new([7; 32]), 0);
         conversation.say(&text);
         conversation.read(Read::new("s", "t", "1", Trust::Untrusted), call);
-        _ = weigh(conversation.index(), &Roles::default(), call);
+        let roles = Roles::default();
+        _ = weigh(conversation.index(), Call { server: "s", tool: "t", roles: &roles, sent: call });
         let saved = conversation.index().save();
         prop_assert_eq!(Conversation::restore(Key::new([7; 32]), 0, &saved).index().save(), saved);
     }

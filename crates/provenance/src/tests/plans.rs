@@ -4,7 +4,7 @@ use wire::{Json, Limits};
 
 use super::draw::Draw;
 use crate::{
-    Conversation, Key, Plan, Read, Roles, Trust,
+    Call, Conversation, Key, Plan, Read, Role, Roles, Trust,
     flaw::{Flaw, planted},
     plan::ToolName,
 };
@@ -28,13 +28,19 @@ fn plan(text: &str) -> Plan {
 }
 
 fn passes(conversation: &mut Conversation, tool: &str, call: &str) -> bool {
-    let tool = find(tool).unwrap();
-    let checked = conversation.plan().unwrap().check(
-        conversation.index(),
-        &Roles::default(),
-        &tool,
-        json(call),
-    );
+    passes_with(conversation, &Roles::default(), tool, call)
+}
+
+fn passes_with(conversation: &mut Conversation, roles: &Roles, tool: &str, call: &str) -> bool {
+    let ToolName { server, tool } = find(tool).unwrap();
+    let call = Call {
+        server: &server,
+        tool: &tool,
+        roles,
+        sent: json(call),
+    };
+    let plan = conversation.plan().unwrap();
+    let checked = plan.check(conversation.index(), call);
     checked.is_ok_and(|(_, step)| conversation.spend(step))
 }
 
@@ -88,6 +94,104 @@ fn a_planned_call_takes_each_argument_from_where_the_plan_says() {
         !passes(&mut conversation, "mail__send", good),
         "twice is enough"
     );
+}
+
+#[test]
+fn a_plan_without_a_persons_words_lets_nothing_pass() {
+    let text = r#"{"steps":[{"tool":"a__send","times":9,"arguments":{"to":{"from":"a__list"},"body":{"form":"*"}}}]}"#;
+    for words in ["", " \n\t", "…"] {
+        let mut conversation = conversation(words, text);
+        let list = r#"{"structuredContent":[{"from":"ann@x.org"}]}"#;
+        read(&mut conversation, "a__list", list);
+        for call in [r#"{"to":"ann@x.org"}"#, r#"{"body":"x"}"#, "{}"] {
+            assert!(
+                !passes(&mut conversation, "a__send", call),
+                "{words:?} {call}"
+            );
+        }
+    }
+}
+
+/// A form leaves words open, and neither whom nor what nor how much.
+#[test]
+fn a_form_leaves_only_words_open() {
+    let text = r#"{"steps":[{"tool":"a__do","times":99,"arguments":{
+        "title":{"form":"Re: *"},"body":{"form":"*"},"status":{"form":"*"},
+        "to":{"form":"*"},"file_id":{"form":"team-*"},"amount":{"form":"*"},"channel":{"form":"general"}}}]}"#;
+    let mut conversation = conversation("write to bob@x.org about team-red", text);
+    for call in [
+        r#"{"title":"Re: what you like","body":"anything","status":"done"}"#,
+        r#"{"to":"bob@x.org"}"#,
+        r#"{"channel":"general"}"#,
+    ] {
+        assert!(passes(&mut conversation, "a__do", call), "{call}");
+    }
+    for call in [
+        r#"{"to":"eve"}"#,
+        r#"{"to":"eve@evil.net"}"#,
+        r#"{"file_id":"team-blue"}"#,
+        r#"{"file_id":"team-7"}"#,
+        r#"{"amount":7}"#,
+        r#"{"amount":"7"}"#,
+        r#"{"channel":"random"}"#,
+        r#"{"zork":"x"}"#,
+    ] {
+        assert!(!passes(&mut conversation, "a__do", call), "{call}");
+    }
+    let roles = Roles::new([("to".to_owned(), Role::Content)].into(), None);
+    let call = r#"{"to":"eve"}"#;
+    assert!(passes_with(&mut conversation, &roles, "a__do", call));
+}
+
+/// The signs of a planned field count where it says whom or what.
+#[test]
+fn a_planned_field_is_compared_sign_by_sign() {
+    let text = r#"{"steps":[{"tool":"a__run","times":9,"arguments":{"command":{"from":"a__list"},"title":{"from":"a__list"}}}]}"#;
+    let mut conversation = conversation("do what is listed", text);
+    let list = r#"{"structuredContent":[{"name":"rm -rf build"}]}"#;
+    read(&mut conversation, "a__list", list);
+    assert!(passes(
+        &mut conversation,
+        "a__run",
+        r#"{"command":"rm -rf build"}"#
+    ));
+    assert!(passes(
+        &mut conversation,
+        "a__run",
+        r#"{"title":"rm rf build."}"#
+    ));
+    for command in ["rm -rf build ~", "rm rf build", "rm -rf build."] {
+        let call = format!(r#"{{"command":"{command}"}}"#);
+        assert!(!passes(&mut conversation, "a__run", &call), "{command}");
+    }
+}
+
+/// A step of the plan before is no step of the one in its place.
+#[test]
+fn a_step_is_spent_of_its_own_plan_and_can_be_given_back() {
+    let text = r#"{"steps":[{"tool":"a__send","arguments":{"body":{"form":"*"}}}]}"#;
+    let mut conversation = conversation("go on", text);
+    let roles = Roles::default();
+    let step = |conversation: &Conversation| {
+        let call = Call {
+            server: "a",
+            tool: "send",
+            roles: &roles,
+            sent: json(r#"{"body":"x"}"#),
+        };
+        let plan = conversation.plan().unwrap();
+        plan.check(conversation.index(), call).map(|(_, step)| step)
+    };
+    let old = step(&conversation).unwrap();
+    conversation.set_plan(plan(text), true).unwrap();
+    assert!(!conversation.spend(old));
+    let new = step(&conversation).unwrap();
+    assert!(conversation.spend(new));
+    assert!(!conversation.spend(new));
+    conversation.give_back(old);
+    assert!(!conversation.spend(new));
+    conversation.give_back(new);
+    assert!(conversation.spend(new));
 }
 
 #[test]

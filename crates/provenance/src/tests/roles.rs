@@ -53,3 +53,62 @@ fn names_and_types_say_what_an_argument_is_for_and_unknown_means_target() {
         Decided::Guessed("nobody knows what it is for")
     );
 }
+
+#[test]
+fn the_most_careful_word_of_a_name_counts() {
+    let roles = Roles::default();
+    for (name, role) in [
+        ("recipient_id", Role::Target),
+        ("chat_id", Role::Target),
+        ("channelId", Role::Target),
+        ("account_id", Role::Target),
+        ("user_id", Role::Target),
+        ("account_number", Role::Target),
+        ("recipient_name", Role::Target),
+        ("channel_name", Role::Target),
+        ("url_text", Role::Target),
+        ("webhook_state", Role::Target),
+        ("reply_to", Role::Target),
+        ("total_amount_recipient", Role::Target),
+        ("file_name", Role::Object),
+        ("filename", Role::Object),
+        ("repo_name", Role::Object),
+        ("email_id", Role::Object),
+        ("message_id", Role::Object),
+        ("amount_label", Role::Amount),
+        ("label_text", Role::Name),
+        ("location", Role::Name),
+        ("file_content", Role::Content),
+        ("event_date", Role::Value),
+        ("from_date", Role::Value),
+        ("permission", Role::Value),
+        ("attachments[].type", Role::Value),
+    ] {
+        assert_eq!(roles.of(name).role, role, "{name}");
+    }
+}
+
+#[test]
+fn a_type_that_a_schema_refers_to_counts() {
+    let schema = r##"{"properties":{
+        "zork":{"$ref":"#/$defs/Access"},
+        "quux":{"anyOf":[{"$ref":"#/$defs/Access"},{"type":"null"}]},
+        "either":{"anyOf":[{"$ref":"#/$defs/Access"},{"type":"string"}]},
+        "round":{"$ref":"#/$defs/Round"},
+        "people":{"type":"array","items":{"$ref":"#/$defs/Person"}}
+    },"$defs":{"Access":{"enum":["r","rw"]},"Round":{"$ref":"#/$defs/Round"},
+        "Person":{"properties":{"where":{"type":"string","format":"email"}}}}}"##;
+    let schema = Json::parse(schema.as_bytes(), Limits::default()).unwrap();
+    let roles = Roles::new(BTreeMap::new(), Some(schema));
+    for (path, role) in [
+        ("zork", Role::Value),
+        ("quux", Role::Value),
+        ("either", Role::Target),
+        ("round", Role::Target),
+        ("people[].where", Role::Target),
+    ] {
+        assert_eq!(roles.of(path).role, role, "{path}");
+    }
+    let listed = roles.list(schema);
+    assert!(listed.iter().any(|(path, _)| path == "people[].where"));
+}

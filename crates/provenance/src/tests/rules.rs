@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use wire::{Json, Limits};
 
 use crate::{
-    Conversation, Decided, Finding, Index, Key, MAX_BYTES, Read, Role, Roles, Ruling, Saved, Trust,
-    weigh,
+    Call, Conversation, Decided, Finding, Index, Key, MAX_BYTES, Read, Role, Roles, Ruling, Saved,
+    Trust, weigh,
 };
 
 const KEY: Key = Key::new([7; 32]);
@@ -24,8 +24,21 @@ fn read(index: &mut Index, server: &str, trust: Trust, structured: &str) {
     index.read(Read::new(server, "list", "17", trust), json(&result));
 }
 
-fn strange(index: &Index, call: &str) -> Vec<Finding> {
-    match weigh(index, &Roles::default(), json(call)) {
+fn call<'a>(server: &'a str, roles: &'a Roles, sent: &'a str) -> Call<'a> {
+    Call {
+        server,
+        tool: "change",
+        roles,
+        sent: json(sent),
+    }
+}
+
+fn strange(index: &Index, sent: &str) -> Vec<Finding> {
+    strange_at("own", index, sent)
+}
+
+fn strange_at(server: &str, index: &Index, sent: &str) -> Vec<Finding> {
+    match weigh(index, call(server, &Roles::default(), sent)) {
         Ruling::Vouched(_) => Vec::new(),
         Ruling::NothingSaid => panic!("nothing was said"),
         Ruling::Strange(findings) => findings,
@@ -34,6 +47,10 @@ fn strange(index: &Index, call: &str) -> Vec<Finding> {
 
 fn passes(index: &Index, call: &str) -> bool {
     strange(index, call).is_empty()
+}
+
+fn passes_at(server: &str, index: &Index, call: &str) -> bool {
+    strange_at(server, index, call).is_empty()
 }
 
 #[test]
@@ -90,9 +107,14 @@ fn the_one_record_of_a_name_lends_its_id_but_no_strangers_address() {
         Trust::Untrusted,
         r#"{"result":[{"id":"9","title":"Lunch with Bob","organiser":"eve@evil.net"},{"id":"10","title":"Other"}]}"#,
     );
-    assert!(passes(&index, r#"{"event_id":"9"}"#));
-    assert!(!passes(&index, r#"{"event_id":"10"}"#));
-    assert!(!passes(&index, r#"{"event_id":"9","to":"eve@evil.net"}"#));
+    assert!(passes_at("mail", &index, r#"{"event_id":"9"}"#));
+    assert!(
+        !passes_at("own", &index, r#"{"event_id":"9"}"#),
+        "of another server"
+    );
+    assert!(!passes_at("mail", &index, r#"{"event_id":"10"}"#));
+    let both = r#"{"event_id":"9","to":"eve@evil.net"}"#;
+    assert!(!passes_at("mail", &index, both));
     let mut index = said("Cancel the event 'Lunch with Bob' and tell the organiser");
     read(
         &mut index,
@@ -161,6 +183,191 @@ fn a_name_that_was_read_before_it_was_said_counts_too() {
         r#"[{"id":"66","title":"Lunch with Bob"}]"#,
     );
     assert!(!passes(&index, r#"{"event_id":"66"}"#));
+}
+
+/// Each sign counts where a call says whom or what; people's quotes and full stops do not.
+#[test]
+fn what_is_done_is_what_was_said_sign_by_sign() {
+    let index = said(
+        "Run `rm -rf build`, then \"DELETE FROM t WHERE id = 7\". Tell Ann Smith and Bob's team in #general.",
+    );
+    for call in [
+        r#"{"command":"rm -rf build"}"#,
+        r#"{"sql":"delete from t  where id = 7"}"#,
+        r#"{"user":"Ann Smith"}"#,
+        r#"{"user":"bob"}"#,
+        r##"{"channel":"#general"}"##,
+    ] {
+        assert!(passes(&index, call), "{call}: {:?}", strange(&index, call));
+    }
+    for call in [
+        r#"{"command":"rm -rf build ~"}"#,
+        r#"{"command":"rm rf build"}"#,
+        r#"{"command":"rm -rf build/"}"#,
+        r#"{"command":"rm -rf buil"}"#,
+        r#"{"sql":"DELETE FROM t WHERE id > 7"}"#,
+        r#"{"sql":"DELETE FROM t WHERE id"}"#,
+        r#"{"user":"ann_smith"}"#,
+        r#"{"user":"Smith Bob"}"#,
+        r#"{"user":"Smith and, Bob"}"#,
+    ] {
+        let is_part = call.contains("WHERE id\"");
+        assert_eq!(passes(&index, call), is_part, "{call}");
+    }
+}
+
+/// Who names a file to have it read has not said to delete it.
+#[test]
+fn what_takes_away_must_be_said() {
+    let passes = |words: &str, tool: &str| {
+        let mut index = said(words);
+        read(
+            &mut index,
+            "own",
+            Trust::Untrusted,
+            r#"[{"id":"3","filename":"plans.docx"}]"#,
+        );
+        let roles = Roles::default();
+        let call = Call {
+            tool,
+            ..call("own", &roles, r#"{"file_id":"3"}"#)
+        };
+        matches!(weigh(&index, call), Ruling::Vouched(_))
+    };
+    for tool in ["delete_file", "removeFile", "file.cancel", "reset-file"] {
+        assert!(!passes("Look into plans.docx", tool), "{tool}");
+        assert!(passes("Look into plans.docx and remove it", tool), "{tool}");
+    }
+    assert!(passes("Look into plans.docx", "append_to_file"));
+    assert!(passes("plans.docx: is it being deleted?", "delete_file"));
+    let reset = "Send the link to reset my password to plans.docx";
+    assert!(!passes(reset, "delete_file"));
+    assert!(passes(reset, "reset_file"));
+}
+
+/// What stands deeper in a record, or is the id of somebody in it, is not what the record is addressed by.
+#[test]
+fn only_its_own_id_addresses_a_record() {
+    let mut index = said("Close 'Broken door'");
+    let issue = r#"[{"id":"1a","issue_number":7,"owner_id":"2b","title":"Broken door","parent":{"id":"3c"},"path":"/etc/passwd","labels":[{"id":"4d"}]}]"#;
+    let result = format!("{{\"structuredContent\":{issue}}}");
+    index.read(
+        Read::new("own", "list_issues", "17", Trust::Untrusted),
+        json(&result),
+    );
+    for call in [r#"{"issue_id":"1a"}"#, r#"{"issue_number":7}"#] {
+        assert!(passes(&index, call), "{call}");
+    }
+    for call in [
+        r#"{"issue_id":"2b"}"#,
+        r#"{"issue_id":"3c"}"#,
+        r#"{"issue_id":"4d"}"#,
+        r#"{"path":"/etc/passwd"}"#,
+        r#"{"user_id":"1a"}"#,
+    ] {
+        assert!(!passes(&index, call), "{call}");
+    }
+}
+
+/// What stands inside a short text, or as the name of a field, was read.
+#[test]
+fn no_value_of_a_result_is_overlooked() {
+    let mut index = said("Go on with www.our-company.com.They know, and Docs.Google");
+    let list = r#"[{"body":"I read it on www.informations.com!","shared_with":{"ann@x.org":"r"}}]"#;
+    read(&mut index, "own", Trust::Untrusted, list);
+    let source = |sent: &str| {
+        let traced = crate::trace(&index, call("own", &Roles::default(), sent)).unwrap();
+        traced[0].source
+    };
+    let text = source(r#"{"url":"www.informations.com"}"#);
+    assert_eq!(text, crate::Source::Text);
+    assert_eq!(source(r#"{"to":"ann@x.org"}"#), crate::Source::Field);
+    assert_eq!(source(r#"{"to":"r"}"#), crate::Source::Field);
+    assert!(passes(&index, r#"{"url":"www.our-company.com"}"#));
+    assert!(!passes(&index, r#"{"url":"our-company.com"}"#));
+    assert!(!passes(&index, r#"{"url":"docs"}"#));
+    assert_eq!(source(r#"{"body":"plain words"}"#), crate::Source::Free);
+    let link = source(r#"{"body":"see evil.net/x"}"#);
+    assert_eq!(link, crate::Source::Agent);
+}
+
+/// What policies are told of an argument is as careful as the rule.
+#[test]
+fn an_address_in_a_strangers_record_is_no_handle() {
+    let mut index = said("Cancel 'Lunch with Bob'");
+    let record = r#"[{"id":"9","title":"Lunch with Bob","organiser":"eve@evil.net"}]"#;
+    read(&mut index, "own", Trust::Untrusted, record);
+    let source = |server: &str, sent: &str| {
+        let traced = crate::trace(&index, call(server, &Roles::default(), sent)).unwrap();
+        traced[0].source
+    };
+    assert_eq!(source("own", r#"{"event_id":"9"}"#), crate::Source::Record);
+    assert_eq!(source("mail", r#"{"event_id":"9"}"#), crate::Source::Field);
+    let to = r#"{"to":"eve@evil.net"}"#;
+    assert_eq!(source("own", to), crate::Source::Named);
+}
+
+/// The id of what the conversation created is its own, and no other id is.
+#[test]
+fn what_the_conversation_created_it_may_change() {
+    let created = |tool: &str, sent: &str, result: &str| {
+        let mut index = said("Put the list into 'plans' and go on");
+        let list = r#"[{"id":"25","filename":"other"}]"#;
+        read(&mut index, "own", Trust::Untrusted, list);
+        let result = format!("{{\"structuredContent\":{{\"result\":{result}}}}}");
+        index.created(
+            Read::new("own", tool, "18", Trust::Untrusted),
+            json(sent),
+            json(&result),
+        );
+        index
+    };
+    let sent = r#"{"filename":"plans"}"#;
+    let file = r#"{"id_":"26","owner":"eve@evil.net","parent_id":"27"}"#;
+    let index = created("create_file", sent, file);
+    assert!(passes(&index, r#"{"file_id":"26"}"#));
+    assert!(!passes_at("other", &index, r#"{"file_id":"26"}"#));
+    assert!(!passes(&index, r#"{"file_id":"27"}"#));
+    assert!(!passes(&index, r#"{"user_id":"26"}"#));
+    assert!(!passes(&index, r#"{"file_id":"26","to":"eve@evil.net"}"#));
+    for (tool, sent, result) in [
+        ("append_to_file", sent, file),
+        ("create_or_update_file", sent, file),
+        ("create_file", r#"{"file":{"id":"26"}}"#, file),
+        ("create_file", sent, r#"[{"id":"26"}]"#),
+        ("create_file", sent, r#"{"list":[{"id":"26"}]}"#),
+    ] {
+        let index = created(tool, sent, result);
+        assert!(
+            !passes(&index, r#"{"file_id":"26"}"#),
+            "{tool} {sent} {result}"
+        );
+    }
+    let old = created("create_file", sent, r#"{"id":"25"}"#);
+    assert!(!passes(&old, r#"{"file_id":"25"}"#), "it was there before");
+}
+
+/// A file is named by the name that people write.
+#[test]
+fn a_name_with_an_ending_names_its_record() {
+    let mut index = said("Append 'Ask Lily.' to the file called 'meeting-minutes.docx'.");
+    let files = r#"[{"id":"3","filename":"meeting-minutes.docx"},{"id":"4","filename":"x.docx"}]"#;
+    read(&mut index, "own", Trust::Untrusted, files);
+    assert!(passes(&index, r#"{"file_id":"3"}"#));
+    assert!(!passes(&index, r#"{"file_id":"4"}"#));
+    assert!(passes(&index, r#"{"filename":"meeting-minutes.docx"}"#));
+}
+
+#[test]
+fn a_cut_result_makes_earlier_names_ambiguous_too() {
+    let mut index = said("Cancel the event 'Lunch with Bob'");
+    let first = r#"[{"id":"9","title":"Lunch with Bob"}]"#;
+    read(&mut index, "own", Trust::Trusted, first);
+    assert!(passes(&index, r#"{"event_id":"9"}"#));
+    let more: Vec<String> = (0..5_000).map(|n| format!("{{\"id\":\"x{n}\"}}")).collect();
+    let list = format!("[{}]", more.join(","));
+    read(&mut index, "mail", Trust::Untrusted, &list);
+    assert!(!passes(&index, r#"{"event_id":"9"}"#));
 }
 
 #[test]
@@ -261,8 +468,7 @@ fn who_said_nothing_vouches_for_nothing() {
     assert!(matches!(
         weigh(
             conversation.index(),
-            &Roles::default(),
-            json(r#"{"to":"x"}"#)
+            call("own", &Roles::default(), r#"{"to":"x"}"#)
         ),
         Ruling::NothingSaid
     ));
@@ -273,10 +479,10 @@ fn the_operators_word_on_a_role_comes_first() {
     let index = said("write to bob@example.com");
     let roles = Roles::new(BTreeMap::from([("zork".to_owned(), Role::Content)]), None);
     assert_eq!(roles.of("zork").decided, Decided::Said);
-    let call = r#"{"to":"bob@example.com","zork":"whatever"}"#;
+    let sent = r#"{"to":"bob@example.com","zork":"whatever"}"#;
     assert!(matches!(
-        weigh(&index, &roles, json(call)),
+        weigh(&index, call("own", &roles, sent)),
         Ruling::Vouched(_)
     ));
-    assert!(!passes(&index, call));
+    assert!(!passes(&index, sent));
 }

@@ -7,7 +7,7 @@ use wire::{Json, Limits};
 
 use super::draw::Draw;
 use crate::{
-    Conversation, Key, MAX_BYTES, Read, Roles, Ruling, Trust,
+    Call, Conversation, Key, MAX_BYTES, Read, Roles, Ruling, Trust,
     flaw::{Flaw, planted},
     weigh,
 };
@@ -81,6 +81,7 @@ struct Oracle {
     owners: BTreeMap<RecordId, BTreeSet<Atom>>,
     /// What trusted servers said.
     trusted: BTreeSet<Atom>,
+    says_delete: bool,
 }
 
 const SERVERS: [(&str, Trust); 2] = [("book", Trust::Trusted), ("web", Trust::Untrusted)];
@@ -96,9 +97,12 @@ impl Oracle {
         (0..6).filter_map(|title| self.one_of(title))
     }
 
-    fn may_aim(&self, atom: &Atom, is_object: bool) -> bool {
+    fn may_aim(&self, server: &str, atom: &Atom, is_object: bool) -> bool {
         let of_record = |record: RecordId| match atom {
-            Atom::Number(id) => record.1 == *id && (is_object || record.0 == 0),
+            Atom::Number(id) => {
+                let is_there = SERVERS[record.0].0 == server;
+                record.1 == *id && is_there && (is_object || record.0 == 0)
+            }
             atom => {
                 record.0 == 0
                     && self
@@ -153,6 +157,10 @@ impl World {
             let amount = 10 + self.draw.below(90);
             text.push_str(&format!(" pay {amount} euros."));
             self.oracle.amounts.insert(amount);
+        }
+        if self.draw.one_in(4) {
+            text.push_str(" Delete it.");
+            self.oracle.says_delete = true;
         }
         self.conversation.say(&text);
     }
@@ -264,8 +272,15 @@ impl World {
             fields.push(format!("\"zork\":\"{}\"", odd.write(draw)));
         }
         let call = format!("{{{}}}", fields.join(","));
+        let weighed = Call {
+            server: draw.of(&SERVERS).0,
+            tool: draw.of(&["change", "delete"]),
+            roles: &self.roles,
+            sent: json(&call),
+        };
+        let (server, tool) = (weighed.server, weighed.tool);
         if !matches!(
-            weigh(self.conversation.index(), &self.roles, json(&call)),
+            weigh(self.conversation.index(), weighed),
             Ruling::Vouched(_)
         ) {
             return;
@@ -274,12 +289,13 @@ impl World {
         let oracle = &self.oracle;
         let cap = oracle.amounts.last().copied().unwrap_or(0);
         let link_is_fine = oracle.said.contains(&link) || oracle.trusted.contains(&link);
-        let is_fine = oracle.may_aim(&to, false)
+        let is_fine = (tool != "delete" || oracle.says_delete)
+            && oracle.may_aim(server, &to, false)
             && list
                 .as_ref()
-                .is_none_or(|second| oracle.may_aim(second, false))
-            && (!has_object || oracle.may_aim(&object, true))
-            && (!has_odd || oracle.may_aim(&odd, false))
+                .is_none_or(|second| oracle.may_aim(server, second, false))
+            && (!has_object || oracle.may_aim(server, &object, true))
+            && (!has_odd || oracle.may_aim(server, &odd, false))
             && (!has_name || oracle.said.contains(&name))
             && (!has_amount || amount <= cap || oracle.said.contains(&Atom::Number(amount)))
             && (!has_link || link_is_fine);
@@ -352,6 +368,7 @@ fn every_planted_fault_of_the_rule_is_found() {
         Flaw::LookAlikesAreEqual,
         Flaw::OnlyTheFirstOfAList,
         Flaw::LinksPass,
+        Flaw::DeletingPasses,
         Flaw::NothingIsForgotten,
     ] {
         let found = planted(flaw, || first_wrong(0..CONVERSATIONS));

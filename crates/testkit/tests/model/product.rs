@@ -38,7 +38,14 @@ fn vouched() -> Ruling {
     let mut index = provenance::Index::new(provenance::Key::new([0; 32]), provenance::MAX_BYTES);
     index.say("write to bob@example.com");
     let call = Json::checked_before(br#"{"to":"bob@example.com"}"#);
-    let ruling = provenance::weigh(&index, &provenance::Roles::default(), call);
+    let roles = provenance::Roles::default();
+    let call = provenance::Call {
+        server: "mail",
+        tool: "send",
+        roles: &roles,
+        sent: call,
+    };
+    let ruling = provenance::weigh(&index, call);
     assert!(matches!(ruling, Ruling::Vouched(_)));
     ruling
 }

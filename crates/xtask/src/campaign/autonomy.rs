@@ -58,6 +58,16 @@ const LIMITS: &[Limit] = &[
         least_stopped: 1000,
         most_held: 1000,
     },
+    Limit {
+        configuration: "declared+words+own",
+        least_stopped: 1000,
+        most_held: 300,
+    },
+    Limit {
+        configuration: "declared+words+own+plans",
+        least_stopped: 1000,
+        most_held: 100,
+    },
 ];
 
 /// Replays everything through this program, or the one that is built here; the figure for the row.
@@ -71,9 +81,10 @@ pub(super) fn run(program: Option<&str>) -> Result<String> {
     promises::write(&with_table(&page, &results))?;
     hold_against(&results, LIMITS)?;
     Ok(format!(
-        "README's way {}; everything declared {}",
+        "README's way {}; with the person's words and own rules {}; with plans {}",
         of(&results, "readme")?.in_short(),
-        of(&results, "declared")?.in_short()
+        of(&results, "declared+words+own")?.in_short(),
+        of(&results, "declared+words+own+plans")?.in_short()
     ))
 }
 

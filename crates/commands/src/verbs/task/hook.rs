@@ -95,10 +95,12 @@ fn tell_event(args: &args::TaskHook, home: &Home, event: &Event) -> Result<(), T
             while let Some(task) = task(&caller, words, &step) {
                 let mut line = Line::as_operator(home)?.within(PATIENCE)?;
                 let begun = line.ask_for(ask::BeginTask, "", &task)?;
-                let answer = Answer {
-                    epoch: begun.epoch,
-                    was: &begun.was,
+                let (Some(epoch), Some(was)) = (begun.epoch, &begun.was) else {
+                    return Err(Trouble::failed(
+                        "the gate does not say which conversation it was: this needs an operator's credential",
+                    ));
                 };
+                let answer = Answer { epoch, was };
                 step = conversations
                     .answered(name, &step, answer)
                     .map_err(Trouble::failed)?;

@@ -1,6 +1,7 @@
 //! The tool `portcullis.plan`: a conversation declares what it is going to do.
 //!
-//! While the session is trusted any plan is taken. Afterwards one that is wider is put before a person, with what it adds in words.
+//! A plan carries out a person's words, so none is taken where nobody said anything. While the session is trusted any plan is taken.
+//! Afterwards one that is wider is put before a person, with what it adds in words.
 
 use ::provenance::{
     Conversation, Plan,
@@ -60,17 +61,25 @@ pub(super) fn set(order: &Order, case: Case<'_>) -> Result<Vec<u8>, Stop> {
         Violation::new(Rule::InvalidArguments, why.clone()).with_hint(why)
     })?;
     let may_be_any = is_clean(case) || case.is_approved;
+    let arrived = case.step.arrived();
     let set = case
         .request
         .caller
-        .conversation(|conversation| put(conversation, plan, may_be_any));
-    let words = set.map_err(|wider| {
-        let wider = wider.join("; ");
-        Violation::new(
+        .conversation(|conversation| put(conversation, arrived, plan, may_be_any));
+    let words = set.map_err(|refused| match refused {
+        Refused::NothingSaid => Violation::new(
             Rule::UntrustedInfluence,
-            format!("the plan is wider: {wider}"),
+            "nobody said what this conversation is for, so there is nothing to plan",
         )
-        .with_hint("after something untrusted was read a plan can only be narrowed")
+        .with_hint("a plan needs a task that a person began"),
+        Refused::Wider(wider) => {
+            let wider = wider.join("; ");
+            Violation::new(
+                Rule::UntrustedInfluence,
+                format!("the plan is wider: {wider}"),
+            )
+            .with_hint("after something untrusted was read a plan can only be narrowed")
+        }
     })?;
     let quoted: Vec<Vec<u8>> = words.iter().map(|words| write::quoted(words)).collect();
     let mut out = Object::new();
@@ -81,11 +90,25 @@ pub(super) fn set(order: &Order, case: Case<'_>) -> Result<Vec<u8>, Stop> {
     Ok(out.finish())
 }
 
+/// Why a plan is not taken.
+enum Refused {
+    /// Nobody said anything in the conversation that the call belongs to.
+    NothingSaid,
+    /// What it would add.
+    Wider(Vec<String>),
+}
+
 fn put(
     conversation: &mut Conversation,
+    arrived: u64,
     plan: Plan,
     may_be_any: bool,
-) -> Result<Vec<String>, Vec<String>> {
-    conversation.set_plan(plan, may_be_any)?;
+) -> Result<Vec<String>, Refused> {
+    if conversation.epoch() != arrived || !conversation.index().has_words() {
+        return Err(Refused::NothingSaid);
+    }
+    conversation
+        .set_plan(plan, may_be_any)
+        .map_err(Refused::Wider)?;
     Ok(conversation.plan().map(Plan::in_words).unwrap_or_default())
 }

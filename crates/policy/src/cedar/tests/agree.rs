@@ -230,7 +230,7 @@ impl Asked {
             "door": self.door,
             "provenance": {
                 "has_words": false, "targets": ["unknown"], "objects": ["unknown"], "amounts": ["unknown"],
-                "names": ["unknown"], "contents": ["unknown"], "servers": [],
+                "names": ["unknown"], "contents": ["unknown"], "values": ["unknown"], "servers": [],
             },
         });
         Context::from_json_value(context, Some((schema, action))).unwrap()

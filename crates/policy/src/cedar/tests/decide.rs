@@ -544,6 +544,23 @@ fn an_endorsement_permits_nothing_and_fails_closed() {
     let read = traced(provenance::Source::Text, Some("web"));
     assert_eq!(with.decide(&asked(Some(&read))), Decision::Allow);
     assert_eq!(with.decide(&asked(None)), Decision::Allow, "nobody knows");
+    let nothing = Provenance {
+        has_words: true,
+        arguments: Vec::new(),
+    };
+    assert_eq!(
+        with.decide(&asked(Some(&nothing))),
+        Decision::Allow,
+        "what aims at nothing was not said"
+    );
+    let free = bundle(&format!(
+        "{ALLOW}@id(\"free\")\n@effect(\"endorse\")\npermit (principal, action, resource)\n\
+         when {{ context.provenance.values == [\"none\"] && context.provenance.objects == [\"none\"] }};\n"
+    ));
+    assert_eq!(
+        outcome(&free.decide(&asked(Some(&said)))),
+        ("endorse", vec!["free"])
+    );
     let ask = "@id(\"careful\")\n@effect(\"ask\")\npermit (principal, action, resource);\n";
     let stronger = bundle(&format!("{ALLOW}{endorse}{ask}"));
     assert_eq!(

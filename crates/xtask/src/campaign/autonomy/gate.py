@@ -20,18 +20,24 @@ from world import CONSEQUENTIAL, SERVER_OF, SERVERS
 # The level of every server. One for all, so that nothing is stopped because of how secret it is.
 LEVEL = "INTERNAL"
 CALLER = "agent"
+# What the gate's usual bundle says, and what a careful person adds to it.
+RULES = Path(__file__).parents[4] / "policy" / "bundles" / "balanced.cedar"
+OWN = Path(__file__).with_name("own.cedar")
 WAITS = re.compile(r"approvals show (\w+)")
 
 
 class Gate:
     """A running gate. Use it as a context manager; it leaves no process behind."""
 
-    def __init__(self, program):
-        self.program = program
+    def __init__(self, program, has_own_rules=False):
+        self.program, self.has_own_rules = program, has_own_rules
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="autonomy-")
         self.home = Path(self.folder.name)
+        if self.has_own_rules:
+            (self.home / "own.cedar").write_text(RULES.read_text() + OWN.read_text())
+            (self.home / "portcullis.yaml").write_text("policy: { bundle: own.cedar }\n")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]

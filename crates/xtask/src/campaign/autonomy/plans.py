@@ -11,7 +11,7 @@ from world import CONSEQUENTIAL, SERVER_OF
 
 # Arguments that are written freely. Their words are the agent's own; a form says that no link and no address is among them.
 TEXTS = {"body", "content", "description"}
-NAMES = {"subject", "title", "filename", "location"}
+NAMES = {"subject", "title", "location"}
 
 
 def plan_of(suite, task):
@@ -51,10 +51,10 @@ def arguments_of(call, prompt, reads):
             planned[path] = "said"
         elif field:
             planned[path] = {"from": exposed(field)}
+        elif name in NAMES:
+            planned[path] = {"form": "*"}
         elif inside:
             planned[path] = {"from": exposed(inside), "inside": "text"}
-        elif name in NAMES:
-            planned[path] = {"form": value}
     return planned
 
 

@@ -129,7 +129,7 @@ async def configured(name, program, addresses):
             yield road
         return
     words = name.split("+")
-    with Gate(program) as gate:
+    with Gate(program, "own" in words) as gate:
         gate.add_servers(addresses)
         if "declared" in words:
             gate.declare_everything()
@@ -143,7 +143,8 @@ CONFIGURATIONS = {
     "readme+words": "README's way, with the words of the task",
     "declared": "everything declared",
     "declared+words": "everything declared, with the words of the task",
-    "declared+words+plans": "the same, with a plan",
+    "declared+words+own": "the same, with rules for what is one's own",
+    "declared+words+own+plans": "the same, with a plan",
 }
 
 
