@@ -57,6 +57,8 @@ pub enum SpawnError {
     NoInterpreter { command: String },
     #[error("command `{command}` is not executable by this user; check its permissions (chmod +x)")]
     NotExecutable { command: String },
+    #[error("command `{command}` is nothing that the kernel executes: {source}")]
+    NotExecuted { command: String, source: io::Error },
     #[error("working directory `{directory}` cannot be entered: {source}")]
     Directory {
         directory: String,

@@ -73,29 +73,23 @@ fn jails() -> Finding {
     let jailer = sandbox::jailer::Jailer::worker(program);
     let probe = sandbox::jailer::probe(&jailer, &["--role", "idle"]);
     let rung = probe.rung().map_or("none", sandbox::jailer::Rung::as_str);
-    match probe.repair() {
-        None => {
-            let lacks: Vec<String> = probe
-                .tried
-                .iter()
-                .filter_map(|(_, outcome)| outcome.as_ref().ok())
-                .flat_map(|report| report.refused().map(ToString::to_string))
-                .collect();
-            finding(
-                lacks.is_empty(),
-                WHAT,
-                std::iter::once(rung.to_owned())
-                    .chain(lacks)
-                    .collect::<Vec<_>>()
-                    .join("; "),
-            )
-        }
-        Some(repair) => finding(
-            false,
-            WHAT,
-            format!("{rung}: {}; {repair}", probe.leaves_open()),
-        ),
-    }
+    let lacks = probe
+        .tried
+        .iter()
+        .filter_map(|(_, outcome)| outcome.as_ref().ok())
+        .flat_map(|report| report.refused().map(ToString::to_string));
+    let wrong: Vec<String> = probe
+        .leaves_open()
+        .into_iter()
+        .chain(probe.repair())
+        .chain(lacks)
+        .collect();
+    let detail = std::iter::once(rung.to_owned()).chain(wrong.iter().cloned());
+    finding(
+        wrong.is_empty(),
+        WHAT,
+        detail.collect::<Vec<_>>().join("; "),
+    )
 }
 
 /// Fewer are worth a word: a handful of busy clients takes as many.

@@ -135,6 +135,16 @@ pub const TRIES: &[Try] = tries![
     "follow a link to a key": |p| { let link = p.own.join("key-symlink"); let _ = symlink(p.at("home/.ssh/id_ed25519"), &link); read(&link) };
     "move a document into its own directory": |p| move_and_back(&p.at("home/Documents/letter.txt"), &p.own.join("letter"));
 
+    // Programs that run as their owner, for others on the machine to start.
+    "raise a file by its name": |p| raise(p, |file| said(fs::write(file, "").and_then(|()| fs::set_permissions(file, PermissionsExt::from_mode(0o4755)))));
+    "raise a file for its group": |p| raise(p, |file| said(fs::write(file, "").and_then(|()| fs::set_permissions(file, PermissionsExt::from_mode(0o2755)))));
+    "raise an open file": |p| raise(p, |file| fs::File::create(file).map_err(errno).and_then(|open| raw(libc::SYS_fchmod, &[open.as_raw_fd() as usize, RAISED])));
+    "raise a file by its directory": |p| raise(p, |file| said(fs::write(file, "")).and_then(|()| at(libc::SYS_fchmodat, file, RAISED, 0)));
+    "raise a file with the newer call": |p| raise(p, |file| said(fs::write(file, "")).and_then(|()| at(FCHMODAT2, file, RAISED, 0)));
+    "create a raised file": |p| raise(p, |file| at(libc::SYS_openat, file, (libc::O_CREAT | libc::O_WRONLY) as usize, RAISED));
+    "create a raised file with openat2": |p| raise(p, |file| { let how = [(libc::O_CREAT | libc::O_WRONLY) as u64, RAISED as u64, 0]; at(libc::SYS_openat2, file, how.as_ptr() as usize, size_of_val(&how)) });
+    "make a raised node": |p| raise(p, |file| at(libc::SYS_mknodat, file, libc::S_IFREG as usize | RAISED, 0));
+
     // Processes.
     "enter the gate's root": |p| list(&proc(p, "root/etc"));
     "enter the gate's directory": |p| list(&proc(p, "cwd"));
@@ -215,6 +225,22 @@ pub const TRIES: &[Try] = tries![
     "join another namespace": |p| fs::File::open(proc(p, "ns/net")).map_err(errno).and_then(|file| raw(libc::SYS_setns, &[file.as_raw_fd() as usize, 0]));
     "make a user namespace": |_| raw(libc::SYS_unshare, &[libc::CLONE_NEWUSER as usize]);
 ];
+
+/// A mode by which a program runs as its owner.
+const RAISED: usize = 0o4755;
+/// The same number on every architecture.
+const FCHMODAT2: libc::c_long = 452;
+
+/// Whether a file that runs as its owner is left behind.
+fn raise(prey: &Prey, make: impl FnOnce(&Path) -> Answer) -> Answer {
+    let file = prey.own.join("raised");
+    let made = make(&file);
+    let left =
+        fs::symlink_metadata(&file).is_ok_and(|found| found.permissions().mode() & 0o6000 != 0);
+    let _ = fs::remove_file(&file);
+    made?;
+    enough(left)
+}
 
 fn errno(error: io::Error) -> i32 {
     error.raw_os_error().unwrap_or(libc::EIO)

@@ -391,12 +391,6 @@ pub(super) fn execute(program: &CStr, arguments: &[CString], environment: &[CStr
     io::Error::last_os_error()
 }
 
-/// Bytes in a page of memory.
-pub(super) fn page_size() -> u64 {
-    // SAFETY: takes a number and touches no memory of ours.
-    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
-}
-
 /// Takes ownership of the descriptor the jailer was started with.
 pub(super) fn inherited() -> Option<OwnedFd> {
     crate::sys::take_stream()

@@ -2,7 +2,10 @@
 //!
 //! The worker's filter allows a list; this one refuses a list, because nobody knows what a stranger's program needs. What is on it either
 //! reaches other processes, builds or leaves walls, or is a large piece of kernel that attacks start from. Refused calls answer `EPERM`,
-//! `clone3` answers `ENOSYS`, because its flags are out of a filter's sight. Calls by the numbers of another architecture kill.
+//! `clone3` and `openat2` answer `ENOSYS`, because their flags are out of a filter's sight. Calls by the numbers of another architecture kill.
+//!
+//! **Invariant: nothing in a jail makes a program that runs as its owner.** A set-user-ID file in a granted directory would be one, for every
+//! other user of the machine. Test `every_escape_is_refused_in_every_profile`.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +14,7 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
-use super::spec::{Jail, Rung};
+use super::spec::{Jail, Network, Rung};
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 type Failed = seccompiler::BackendError;
@@ -87,7 +90,47 @@ const WALLS: &[i64] = &[
     libc::SYS_fsmount,
     libc::SYS_fspick,
     libc::SYS_mount_setattr,
+    OPEN_TREE_ATTR,
 ];
+
+/// The same numbers on every architecture; newer than the names that `libc` has on all of them.
+const OPEN_TREE_ATTR: i64 = 467;
+const FCHMODAT2: i64 = 452;
+
+/// What sets the mode of a file, and which argument that is.
+const MODES: &[(i64, u8)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+    (libc::SYS_mkdirat, 2),
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mkdir, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+];
+
+/// What opens a file with a mode if its flags, in the argument before, say that it is made.
+const MODES_IF_MADE: &[(i64, u8)] = &[
+    (libc::SYS_openat, 3),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 2),
+];
+
+/// The bits of a mode that let a program run as its owner or group.
+const RAISING: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
+/// The flags of `open` by which a file is made, the second without a name.
+const MAKING: [u64; 2] = [
+    libc::O_CREAT as u64,
+    (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64,
+];
+
+/// Their arguments lie in memory, which a filter cannot read. Programs fall back to the older call.
+const UNSEEN: [i64; 2] = [libc::SYS_clone3, libc::SYS_openat2];
 
 /// The flags of `clone` that make a namespace.
 const NAMESPACE_FLAGS: &[i32] = &[
@@ -120,8 +163,8 @@ const SHARED_BY_NUMBER: &[i64] = &[
 /// Locks the calling process, and what it starts, to this filter.
 pub(super) fn lock_calls(jail: &Jail) -> Result<String, String> {
     let said = |error: Failed| error.to_string();
-    let mut programs =
-        vec![compile(Rules::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS).map_err(said)?];
+    let unseen = Rules::from(UNSEEN.map(|number| (number, Vec::new())));
+    let mut programs = vec![compile(unseen, libc::ENOSYS).map_err(said)?];
     let rules = rules(jail).map_err(said)?;
     let count = rules.len();
     programs.push(compile(rules, libc::EPERM).map_err(said)?);
@@ -175,7 +218,23 @@ fn rules(jail: &Jail) -> Result<Rules, Failed> {
             all(&[(1, SeccompCmpOp::Eq, CONSOLE)])?,
         ],
     );
-    rules.insert(libc::SYS_socket, vec![other_families(jail)?]);
+    rules.insert(libc::SYS_socket, other_families(jail)?);
+    for &(number, mode) in MODES {
+        let bits = RAISING.map(|bit| all(&[(mode, SeccompCmpOp::MaskedEq(bit), bit)]));
+        rules.insert(number, bits.into_iter().collect::<Result<_, _>>()?);
+    }
+    for &(number, mode) in MODES_IF_MADE {
+        let mut made = Vec::new();
+        for bit in RAISING {
+            for flag in MAKING {
+                made.push(all(&[
+                    (mode - 1, SeccompCmpOp::MaskedEq(flag), flag),
+                    (mode, SeccompCmpOp::MaskedEq(bit), bit),
+                ])?);
+            }
+        }
+        rules.insert(number, made);
+    }
     if jail.rung == Rung::Reduced {
         for &number in SHARED_BY_NUMBER {
             rules.insert(number, Vec::new());
@@ -197,8 +256,12 @@ fn rules(jail: &Jail) -> Result<Rules, Failed> {
 const TYPE_INTO_TERMINAL: u64 = 0x5412;
 const CONSOLE: u64 = 0x541C;
 
-/// Every family of sockets but those that programs have a use for.
-fn other_families(jail: &Jail) -> Result<SeccompRule, Failed> {
+/// Every family of sockets but those that programs have a use for. No rule at all refuses every family.
+fn other_families(jail: &Jail) -> Result<Vec<SeccompRule>, Failed> {
+    // Without namespaces there is no network of its own: without the host's there is none.
+    if jail.rung == Rung::Reduced && jail.network == Network::Own {
+        return Ok(Vec::new());
+    }
     let mut families = vec![libc::AF_INET, libc::AF_INET6];
     // In the reduced jail nothing else keeps named sockets of the host out of reach.
     if !jail.calls.fewer_sockets && jail.rung == Rung::Namespaces {
@@ -211,7 +274,7 @@ fn other_families(jail: &Jail) -> Result<SeccompRule, Failed> {
         .iter()
         .map(|family| (0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs())))
         .collect();
-    all(&tests)
+    Ok(vec![all(&tests)?])
 }
 
 /// A rule that holds if all tests do; every argument it looks at has 32 bits.

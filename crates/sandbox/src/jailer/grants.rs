@@ -7,70 +7,13 @@
 //! **Invariant: no grant reaches a protected place unless it is unprotected by name.** Tests `a_protected_place_is_never_granted`,
 //! `what_contains_a_protected_place_is_for_reading_and_covered`, `a_poisoned_server_reaches_nothing_outside`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::program::is_system;
+use super::program::{self, Program, is_system};
+use super::protected::{Protected, Unprotected, real};
 use super::spec::{Access, Mount, What};
-
-/// Places below the user's home that hold keys, sessions or histories.
-const AT_HOME: &[&str] = &[
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".docker",
-    ".netrc",
-    ".git-credentials",
-    ".npmrc",
-    ".pypirc",
-    ".password-store",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/op",
-    ".config/rclone",
-    ".local/share/keyrings",
-    ".local/share/kwalletd",
-    ".mozilla",
-    ".thunderbird",
-    ".config/google-chrome",
-    ".config/chromium",
-    ".config/BraveSoftware",
-    ".config/microsoft-edge",
-    ".config/vivaldi",
-    "snap/firefox",
-    "snap/chromium",
-    "snap/thunderbird",
-    ".var/app/org.mozilla.firefox",
-    ".var/app/org.mozilla.Thunderbird",
-    ".var/app/com.google.Chrome",
-    ".var/app/org.chromium.Chromium",
-    ".var/app/com.brave.Browser",
-    ".bash_history",
-    ".zsh_history",
-    ".python_history",
-    ".node_repl_history",
-    ".psql_history",
-    ".mysql_history",
-    ".local/share/fish/fish_history",
-    ".Xauthority",
-];
-
-/// Places of the machine: sessions, display and container sockets.
-const ON_THE_MACHINE: &[&str] = &[
-    "/run/user",
-    "/run/docker.sock",
-    "/var/run/docker.sock",
-    "/run/containerd",
-    "/run/podman",
-    "/run/dbus",
-    "/tmp/.X11-unix",
-    "/tmp/.ICE-unix",
-    "/etc/shadow",
-    "/etc/gshadow",
-];
 
 /// Never granted because it happens to be an argument.
 const NEVER_IMPLIED: &[&str] = &["/proc", "/sys", "/dev"];
@@ -132,50 +75,28 @@ pub struct Trouble {
     pub instead: String,
 }
 
+impl Trouble {
+    fn new(is_error: bool, path: &Path, what: &str, instead: &str) -> Self {
+        Self {
+            is_error,
+            what: format!("`{}` {what}", path.display()),
+            instead: instead.to_owned(),
+        }
+    }
+
+    fn protected(is_error: bool, path: &Path, place: &Path) -> Self {
+        let what = format!("is protected ({})", place.display());
+        let instead = format!(
+            "add `jail: {{ unprotect: [{}] }}` if it must see that",
+            path.display()
+        );
+        Self::new(is_error, path, &what, &instead)
+    }
+}
+
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}; {}", self.what, self.instead)
-    }
-}
-
-/// The places that no jail sees.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Protected {
-    places: Vec<PathBuf>,
-    home: Option<PathBuf>,
-}
-
-impl Protected {
-    /// Those of this user, and the gate's own.
-    #[must_use]
-    pub fn new(home: Option<&Path>, gate: &[PathBuf]) -> Self {
-        let home = home.map(|home| real(home).unwrap_or_else(|| home.to_owned()));
-        let mut places: Vec<PathBuf> = ON_THE_MACHINE.iter().map(PathBuf::from).collect();
-        places.extend(
-            home.iter()
-                .flat_map(|home| AT_HOME.iter().map(|name| home.join(name))),
-        );
-        places.extend(gate.iter().cloned());
-        // A place that is itself a link is protected where it leads, too.
-        let leads: Vec<PathBuf> = places.iter().filter_map(|place| real(place)).collect();
-        places.extend(leads);
-        places.sort();
-        places.dedup();
-        Self { places, home }
-    }
-
-    fn holding(&self, path: &Path) -> Option<&Path> {
-        self.places
-            .iter()
-            .find(|place| path.starts_with(place))
-            .map(PathBuf::as_path)
-    }
-
-    fn within<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = &'a Path> {
-        self.places
-            .iter()
-            .filter(move |place| place.starts_with(path) && *place != path)
-            .map(PathBuf::as_path)
     }
 }
 
@@ -185,6 +106,8 @@ pub struct Grants {
     pub granted: Vec<Grant>,
     pub troubles: Vec<Trouble>,
     covered: Vec<PathBuf>,
+    /// What the program needs of itself: where it is seen, and where that leads.
+    shown: BTreeSet<(PathBuf, PathBuf)>,
 }
 
 impl Grants {
@@ -196,13 +119,82 @@ impl Grants {
         unprotected: &[PathBuf],
     ) -> Self {
         let mut grants = Self::default();
+        let free = Unprotected::new(unprotected);
+        for path in free.missing() {
+            let instead = "create it, or correct it under `jail.unprotect`";
+            grants.trouble(true, path, "does not exist", instead);
+        }
+        for path in free.too_much(protected) {
+            let instead = "name the protected places that it must see under `jail.unprotect`";
+            grants.trouble(true, path, "is too much to unprotect", instead);
+        }
         for (path, origin) in wanted {
-            grants.add(path, origin, protected, unprotected);
+            grants.add(path, origin, protected, &free);
         }
         grants
     }
 
-    fn add(&mut self, path: PathBuf, origin: Origin, protected: &Protected, free: &[PathBuf]) {
+    /// Weighs what the program needs of itself, which nobody wrote down as a grant: it is for reading, and never what the gate lies in.
+    #[must_use]
+    pub fn with_program(
+        mut self,
+        program: &Program,
+        protected: &Protected,
+        unprotected: &[PathBuf],
+    ) -> Self {
+        let free = Unprotected::new(unprotected);
+        for (target, source) in program.shown() {
+            self.show(target, source, protected, &free);
+        }
+        self
+    }
+
+    fn show(&mut self, target: &Path, source: &Path, protected: &Protected, free: &Unprotected) {
+        let is_granted = |path: &Path| {
+            self.granted
+                .iter()
+                .any(|grant| path.starts_with(&grant.real))
+        };
+        if let Some(place) = protected.holding(source).filter(|_| !free.has(source)) {
+            if !is_granted(source) {
+                self.troubles.push(Trouble::protected(true, target, place));
+            }
+            return;
+        }
+        if protected.is_too_much(source) {
+            let parts = program::parts_of(source);
+            let is_granted = is_granted(source);
+            let (fit, rest): (Vec<_>, Vec<_>) = parts
+                .into_iter()
+                .partition(|(_, source)| !protected.is_too_much(source));
+            for (part, source) in &fit {
+                self.show(&target.join(part), source, protected, free);
+            }
+            if !is_granted && (fit.is_empty() || !rest.is_empty()) {
+                let what = "holds the program, and is too much to show";
+                let instead = "add the directories that the program needs under `jail.read`";
+                self.trouble(true, target, what, instead);
+            }
+            return;
+        }
+        self.cover(target, source, protected, free);
+        self.shown.insert((target.to_owned(), source.to_owned()));
+    }
+
+    /// Covers the protected places inside of what is shown.
+    fn cover(&mut self, target: &Path, source: &Path, protected: &Protected, free: &Unprotected) {
+        let inside = protected
+            .within(source)
+            .filter(|place| !free.has(place) && place.symlink_metadata().is_ok());
+        for place in inside {
+            if let Ok(below) = place.strip_prefix(source) {
+                self.covered.push(target.join(below));
+            }
+            self.covered.push(place.to_owned());
+        }
+    }
+
+    fn add(&mut self, path: PathBuf, origin: Origin, protected: &Protected, free: &Unprotected) {
         let implied = origin.is_implied();
         let Some(real) = real(&path) else {
             match to_be_made_in(&path).filter(|_| implied) {
@@ -222,32 +214,20 @@ impl Grants {
         {
             return;
         }
-        let is_home = protected.home.as_deref() == Some(&*real);
-        if real == Path::new("/") || (implied && is_home) {
+        if real == Path::new("/") || (implied && protected.is_home(&real)) {
             let instead = "name the directories it needs under `jail.read` or `jail.write`";
             self.trouble(!implied, &path, "is too much to show", instead);
             return;
         }
-        let is_free = |place: &Path| {
-            free.iter().any(|free| {
-                place.starts_with(free) || place.starts_with(self::real(free).unwrap_or_default())
-            })
-        };
-        if let Some(place) = protected.holding(&real).filter(|_| !is_free(&real)) {
-            let instead = format!(
-                "add `jail: {{ unprotect: [{}] }}` if it must see that",
-                path.display()
-            );
-            let what = format!("is protected ({})", place.display());
-            self.trouble(!implied, &path, &what, &instead);
+        if let Some(place) = protected.holding(&real).filter(|_| !free.has(&real)) {
+            self.troubles
+                .push(Trouble::protected(!implied, &path, place));
             return;
         }
-        let inside: Vec<PathBuf> = protected
+        let inside = protected
             .within(&real)
-            .filter(|place| !is_free(place) && place.symlink_metadata().is_ok())
-            .map(Path::to_owned)
-            .collect();
-        if let (Some(place), true) = (inside.first(), writable) {
+            .find(|place| !free.has(place) && place.symlink_metadata().is_ok());
+        if let (Some(place), true) = (inside, writable) {
             let what = format!("contains {}, which is protected", place.display());
             let instead = "grant the directories below it that it must write to under `jail.write`";
             self.trouble(!implied, &path, &what, instead);
@@ -255,13 +235,8 @@ impl Grants {
                 return;
             }
         }
-        let writable = writable && inside.is_empty();
-        for place in inside {
-            if let Ok(below) = place.strip_prefix(&real) {
-                self.covered.push(path.join(below));
-            }
-            self.covered.push(place);
-        }
+        let writable = writable && inside.is_none();
+        self.cover(&path, &real, protected, free);
         self.granted.push(Grant {
             path,
             writable,
@@ -271,11 +246,8 @@ impl Grants {
     }
 
     fn trouble(&mut self, is_error: bool, path: &Path, what: &str, instead: &str) {
-        self.troubles.push(Trouble {
-            is_error,
-            what: format!("`{}` {what}", path.display()),
-            instead: instead.to_owned(),
-        });
+        self.troubles
+            .push(Trouble::new(is_error, path, what, instead));
     }
 
     /// As mounts: where one path is granted twice, the one that may write wins.
@@ -288,31 +260,37 @@ impl Grants {
                 entry.1 |= grant.writable;
             }
         }
-        let mut mounts: Vec<Mount> = places
-            .into_iter()
-            .map(|(target, (source, writable))| {
-                let access = if writable {
-                    Access::Writable
-                } else {
-                    Access::ReadOnly
-                };
-                Mount::new(
-                    target,
-                    What::Bind {
-                        source: source.to_owned(),
-                        access,
-                        optional: false,
-                        owned: true,
-                    },
-                )
-            })
-            .collect();
-        mounts.extend(
-            self.covered
-                .iter()
-                .map(|place| Mount::new(place, What::Mask)),
-        );
-        mounts
+        let program = self.shown.iter().map(|(target, source)| {
+            let what = What::Bind {
+                source: source.clone(),
+                access: Access::ReadOnly,
+                optional: true,
+                owned: true,
+            };
+            Mount::new(target, what)
+        });
+        // After the program, so that what is granted for writing as well can be written.
+        let granted = places.into_iter().map(|(target, (source, writable))| {
+            let access = if writable {
+                Access::Writable
+            } else {
+                Access::ReadOnly
+            };
+            Mount::new(
+                target,
+                What::Bind {
+                    source: source.to_owned(),
+                    access,
+                    optional: false,
+                    owned: true,
+                },
+            )
+        });
+        let covers = self
+            .covered
+            .iter()
+            .map(|place| Mount::new(place, What::Mask));
+        program.chain(granted).chain(covers).collect()
     }
 }
 
@@ -337,10 +315,6 @@ fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     path.metadata()
         .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-}
-
-fn real(path: &Path) -> Option<PathBuf> {
-    path.canonicalize().ok()
 }
 
 /// Every absolute path that a text names: the whole of it, what follows a `=`, and the parts of a list. It exists, or is a file that could
@@ -462,6 +436,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_missing_unprotects_nothing_and_is_named() {
+        let place = Place::new();
+        for missing in [".ssh/missing", "missing", ".config/missing/deep"] {
+            for (path, origin) in [
+                (".ssh", Origin::Read),
+                (".ssh", Origin::Write),
+                (".config", Origin::Write),
+                ("docs", Origin::Read),
+            ] {
+                let plain = place.weigh(path, origin.clone(), &[]);
+                let freed = place.weigh(path, origin, &[missing]);
+                assert_eq!(freed.granted, plain.granted, "{missing}: {path}");
+                let named = place.at(missing).display().to_string();
+                assert!(
+                    freed
+                        .troubles
+                        .iter()
+                        .any(|trouble| trouble.is_error && trouble.what.contains(&named)),
+                    "{freed:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn what_contains_a_protected_place_is_for_reading_and_covered() {
         let place = Place::new();
         let write = place.weigh(".config", Origin::Write, &[]);
@@ -512,5 +511,93 @@ mod tests {
         assert!(paths_in("relative").is_empty());
         let script = format!("cd {} && exec '{}/x'", app.display(), docs.display());
         assert_eq!(paths_in(&script), only, "what is missing is not named");
+    }
+
+    fn executable(path: &Path) {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "").unwrap();
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+
+    /// What is mounted for a program in this place, and what is wrong with it.
+    fn program(place: &Place, file: &str, granted: Grants, free: &[PathBuf]) -> Grants {
+        let home = place.at("");
+        let protected = Protected::new(Some(&home), &[place.at(".local/state/gate")]);
+        let found = Program::find(place.at(file).as_os_str(), &[], "".as_ref(), None).unwrap();
+        granted.with_program(&found, &protected, free)
+    }
+
+    fn targets(grants: &Grants, what: fn(&What) -> bool) -> Vec<PathBuf> {
+        let mounts = grants.mounts().into_iter();
+        mounts
+            .filter(|mount| what(&mount.what))
+            .map(|mount| mount.target)
+            .collect()
+    }
+
+    #[test]
+    fn a_program_beside_the_gate_shows_only_its_parts() {
+        let place = Place::new();
+        executable(&place.at(".local/bin/node"));
+        std::fs::create_dir_all(place.at(".local/lib/node_modules")).unwrap();
+        std::fs::create_dir_all(place.at(".local/state/gate")).unwrap();
+        let grants = program(&place, ".local/bin/node", Grants::default(), &[]);
+        assert!(grants.troubles.is_empty(), "{grants:?}");
+        assert_eq!(
+            targets(&grants, |_| true),
+            [".local/bin", ".local/lib/node_modules"].map(|path| place.at(path))
+        );
+    }
+
+    #[test]
+    fn a_program_never_brings_the_home_the_gate_or_a_protected_place() {
+        let place = Place::new();
+        std::fs::create_dir_all(place.at(".local/state/gate")).unwrap();
+        // The home itself, a directory that the gate lies in, the gate, a key's directory.
+        for (mark, file) in [
+            ("pyvenv.cfg", "bin/python"),
+            (".local/pyvenv.cfg", ".local/bin/python"),
+            (".local/state/gate/x", ".local/state/gate/tool"),
+            (".ssh/x", ".ssh/tool"),
+        ] {
+            executable(&place.at(mark));
+            executable(&place.at(file));
+            let grants = program(&place, file, Grants::default(), &[]);
+            assert!(grants.mounts().is_empty(), "{file}: {grants:?}");
+            assert!(grants.troubles[0].is_error, "{file}: {grants:?}");
+            std::fs::remove_file(place.at(mark)).unwrap();
+        }
+        let free = [place.at(".ssh")];
+        let grants = program(&place, ".ssh/tool", Grants::default(), &free);
+        assert!(grants.troubles.is_empty(), "{grants:?}");
+        // What was granted by name needs no more.
+        std::fs::write(place.at(".local/pyvenv.cfg"), "").unwrap();
+        let read = place.weigh(".local", Origin::Read, &[]);
+        let grants = program(&place, ".local/bin/python", read, &[]);
+        assert!(grants.troubles.is_empty(), "{grants:?}");
+    }
+
+    #[test]
+    fn protected_places_inside_of_an_installation_are_covered() {
+        let place = Place::new();
+        std::fs::write(place.at(".config/pyvenv.cfg"), "").unwrap();
+        executable(&place.at(".config/bin/tool"));
+        let grants = program(&place, ".config/bin/tool", Grants::default(), &[]);
+        assert!(grants.troubles.is_empty(), "{grants:?}");
+        let covered = targets(&grants, |what| *what == What::Mask);
+        assert!(covered.contains(&place.at(".config/gh")), "{grants:?}");
+    }
+
+    #[test]
+    fn nobody_unprotects_everything() {
+        let place = Place::new();
+        for all in ["/", ""] {
+            let grants = place.weigh(".ssh", Origin::Read, &[all]);
+            assert!(
+                grants.troubles.iter().any(|trouble| trouble.is_error),
+                "{grants:?}"
+            );
+        }
     }
 }

@@ -20,11 +20,12 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 use super::calls::{self, Forked};
 use super::report::Line;
 use super::spec::{Jail, Limits, MAX_BYTES, Network, Rung};
-use super::{filter, locks, owners, view};
+use super::{filter, locks, memory, owners, view};
 use crate::sys;
 
 /// Who a program becomes where the gate runs as root: owns nothing on any Linux.
 pub(super) const NOBODY: u32 = 65_534;
+const NOT_FOR_ROOT: &str = "without namespaces there are no walls around programs of root; run the gate as an ordinary user";
 /// How often the memory of a jail is added up.
 const WATCH: Duration = Duration::from_millis(200);
 
@@ -95,8 +96,12 @@ fn said(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// Without namespaces the jailer itself becomes the program.
+/// Without namespaces the jailer itself becomes the program. As root it would stay root: whoever it became instead could not open the
+/// home that the gate made for it, so there is no such jail.
 fn reduced(jail: &Jail, gate: &mut Gate) -> Result<Never, String> {
+    if rustix::process::geteuid().is_root() {
+        return Err(NOT_FOR_ROOT.to_owned());
+    }
     sys::close_from(sys::HANDOVER_FD + 1).map_err(said)?;
     gate.step("limits", true, lower_limits(&jail.limits))?;
     gate.step("capabilities", true, drop_capabilities())?;
@@ -306,8 +311,10 @@ fn drop_capabilities() -> Result<String, String> {
 
 /// Replaces this process. Returns only if the program cannot be executed.
 fn become_program(jail: &Jail, gate: &mut Gate) -> Result<Never, String> {
-    rustix::process::chdir(&*jail.directory)
-        .map_err(|error| format!("directory {}: {error}", jail.directory.display()))?;
+    if let Err(errno) = rustix::process::chdir(&*jail.directory) {
+        gate.say(&Line::NoDirectory(errno.raw_os_error()));
+        calls::leave(127);
+    }
     let arguments: Vec<CString> = std::iter::once(&jail.program)
         .chain(&jail.args)
         .map(|text| calls::c_text(text))
@@ -324,19 +331,22 @@ fn become_program(jail: &Jail, gate: &mut Gate) -> Result<Never, String> {
         .collect::<Result<_, _>>()
         .map_err(said)?;
     let path = jail.env.iter().find(|(name, _)| name == "PATH");
-    let mut failed = None;
+    let mut failed: Option<(std::io::Error, bool)> = None;
     for candidate in candidates(&jail.program, path.map(|(_, path)| path.as_os_str())) {
-        let candidate = calls::c_text(candidate.as_os_str()).map_err(said)?;
-        let error = calls::execute(&candidate, &arguments, &environment);
+        let name = calls::c_text(candidate.as_os_str()).map_err(said)?;
+        let error = calls::execute(&name, &arguments, &environment);
+        let is_there = candidate.symlink_metadata().is_ok();
         // As a shell does: one that may not be executed is worth telling, one that is missing is not.
-        if failed.is_none() || error.raw_os_error() != Some(libc::ENOENT) {
-            failed = Some(error);
+        if failed.is_none() || is_there || error.raw_os_error() != Some(libc::ENOENT) {
+            failed = Some((error, is_there));
         }
     }
-    let number = failed
-        .and_then(|error| error.raw_os_error())
-        .unwrap_or(libc::ENOENT);
-    gate.say(&Line::NotExecuted(number));
+    let (error, is_there) = failed.unzip();
+    let number = error.and_then(|error| error.raw_os_error());
+    gate.say(&Line::NotExecuted(
+        number.unwrap_or(libc::ENOENT),
+        is_there.unwrap_or_default(),
+    ));
     calls::leave(127)
 }
 
@@ -365,7 +375,7 @@ fn keep(program: libc::c_int, memory: Option<u64>) -> libc::c_int {
             Ok(Some(signal)) if signal != libc::SIGCHLD => calls::signal(-program, signal),
             Ok(Some(_)) => {}
             Ok(None) => {
-                if memory.is_some_and(|most| memory_in_use() > most) {
+                if memory.is_some_and(memory::is_above) {
                     // As if the kernel had found no memory: the end of this process is the end of all.
                     return libc::SIGKILL;
                 }
@@ -380,29 +390,4 @@ fn close_pipes() {
     for fd in [0, 1, 2] {
         sys::close_number(fd);
     }
-}
-
-/// Bytes that the processes of this jail have in memory; shared pages count once for each.
-fn memory_in_use() -> u64 {
-    let Ok(entries) = std::fs::read_dir("/proc") else {
-        return 0;
-    };
-    let page = calls::page_size();
-    entries
-        .flatten()
-        .filter(|entry| {
-            entry
-                .file_name()
-                .as_bytes()
-                .first()
-                .is_some_and(u8::is_ascii_digit)
-        })
-        .filter_map(|entry| std::fs::read_to_string(entry.path().join("statm")).ok())
-        .filter_map(|sizes| {
-            let mut sizes = sizes.split_ascii_whitespace().skip(1);
-            let resident: u64 = sizes.next()?.parse().ok()?;
-            let shared: u64 = sizes.next()?.parse().ok()?;
-            Some(resident.saturating_sub(shared) * page)
-        })
-        .sum()
 }

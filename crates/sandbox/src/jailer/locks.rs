@@ -17,19 +17,45 @@ const KNOWS_SCOPES: u32 = 6;
 
 /// Restricts the calling process, and what it starts.
 pub(super) fn lock(jail: &Jail) -> Result<String, String> {
-    let version = sys::landlock_abi().ok_or("this kernel has no Landlock")?;
+    let version = sys::landlock_abi();
+    let missing = missing(version, jail.rung, &jail.network);
+    let Some(version) = version else {
+        return missing.map_or_else(|| Ok("not needed".to_owned()), Err);
+    };
     match restrict(jail).map_err(|error| error.to_string())? {
         RulesetStatus::NotEnforced => {
             Err("the kernel accepted the rules but enforces none of them".to_owned())
         }
-        _ if version < KNOWS_PORTS && jail.network != Network::Own => Err(format!(
-            "version {version} knows no TCP ports: every port is open"
-        )),
-        _ if version < KNOWS_SCOPES && jail.rung == Rung::Reduced => Err(format!(
-            "version {version} knows no scopes: signals and abstract sockets are open"
-        )),
-        _ => Ok(format!("version {version}: {}", coverage(jail))),
+        _ => match missing {
+            Some(missing) => Err(missing),
+            None => Ok(format!("version {version}: {}", coverage(jail))),
+        },
     }
+}
+
+/// What this version of Landlock leaves open, where nothing else closes it: a network of its own has no ports or abstract sockets of
+/// others, and a process namespace no processes of others.
+pub(super) fn missing(version: Option<u32>, rung: Rung, network: &Network) -> Option<String> {
+    let name = version.map_or_else(
+        || "this kernel has no Landlock".to_owned(),
+        |version| format!("Landlock version {version} is old"),
+    );
+    let knows = |since| version.is_some_and(|version| version >= since);
+    let is_shared = *network != Network::Own || rung == Rung::Reduced;
+    let mut open = Vec::new();
+    if rung == Rung::Reduced && version.is_none() {
+        open.push("every file of the user");
+    }
+    if is_shared && !knows(KNOWS_PORTS) {
+        open.push("every TCP port");
+    }
+    if is_shared && !knows(KNOWS_SCOPES) {
+        open.push("abstract unix sockets of the host");
+    }
+    if rung == Rung::Reduced && !knows(KNOWS_SCOPES) {
+        open.push("signals to processes of the user");
+    }
+    (!open.is_empty()).then(|| format!("{name}, which leaves open: {}", open.join(", ")))
 }
 
 fn coverage(jail: &Jail) -> String {
@@ -113,4 +139,55 @@ fn files(jail: &Jail) -> Vec<(std::path::PathBuf, BitFlags<AccessFs>)> {
         }
     }
     files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_old_kernel_leaves_open_is_said() {
+        let shared = Network::Host {
+            ports: Some(vec![443]),
+            listen: false,
+        };
+        let names = [
+            "every TCP port",
+            "abstract unix sockets",
+            "signals to processes",
+            "every file",
+        ];
+        for (version, rung, network, open) in [
+            (Some(7), Rung::Namespaces, &shared, [false; 4]),
+            (
+                Some(5),
+                Rung::Namespaces,
+                &shared,
+                [false, true, false, false],
+            ),
+            (
+                Some(3),
+                Rung::Namespaces,
+                &shared,
+                [true, true, false, false],
+            ),
+            (None, Rung::Namespaces, &shared, [true, true, false, false]),
+            (None, Rung::Namespaces, &Network::Own, [false; 4]),
+            (Some(7), Rung::Reduced, &shared, [false; 4]),
+            (
+                Some(5),
+                Rung::Reduced,
+                &Network::Own,
+                [false, true, true, false],
+            ),
+            (None, Rung::Reduced, &shared, [true; 4]),
+        ] {
+            let missing = missing(version, rung, network).unwrap_or_default();
+            assert_eq!(
+                names.map(|name| missing.contains(name)),
+                open,
+                "{version:?} {rung:?} {network:?}: {missing}"
+            );
+        }
+    }
 }

@@ -81,6 +81,7 @@ pub struct Server {
     pub directory: Option<PathBuf>,
     /// The server's own home, which exists.
     pub home: PathBuf,
+    /// What it sees of the host besides, its own program included.
     pub grants: Grants,
     pub ports: Vec<u16>,
     pub listen: bool,
@@ -110,7 +111,6 @@ impl Server {
             }
             .files(),
         );
-        view.extend(self.program.mounts());
         view.extend(self.grants.mounts());
         view.push(if strict && self.rung == Rung::Namespaces {
             Mount::new(

@@ -8,7 +8,6 @@ use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::spec::{Access, Mount, What};
 use crate::spawn::{Command, SpawnError};
 
 /// How many interpreters of interpreters are followed.
@@ -105,24 +104,27 @@ impl Program {
         }
     }
 
-    /// The places that have to be shown, for reading.
-    #[must_use]
-    pub fn mounts(&self) -> Vec<Mount> {
+    /// The places that have to be shown, for reading: where the program looks for them, and where that leads.
+    pub(super) fn shown(&self) -> impl Iterator<Item = (&Path, &Path)> {
         self.shown
             .iter()
-            .map(|(target, source)| {
-                Mount::new(
-                    target,
-                    What::Bind {
-                        source: source.clone(),
-                        access: Access::ReadOnly,
-                        optional: true,
-                        owned: true,
-                    },
-                )
-            })
-            .collect()
+            .map(|(target, source)| (target.as_path(), source.as_path()))
     }
+}
+
+/// What an installation needs of itself where it lies among other things, as Node with the prefix `~/.local` does.
+pub(super) fn parts_of(installation: &Path) -> Vec<(&'static str, PathBuf)> {
+    if !is_node(installation) {
+        return Vec::new();
+    }
+    ["bin", "lib/node_modules"]
+        .into_iter()
+        .filter_map(|part| Some((part, installation.join(part).canonicalize().ok()?)))
+        .collect()
+}
+
+fn is_node(place: &Path) -> bool {
+    place.join("bin/node").exists() && place.join("lib/node_modules").exists()
 }
 
 /// What every jail sees anyway.
@@ -203,7 +205,6 @@ fn installation_of(file: &Path) -> Option<PathBuf> {
     };
     for place in file.ancestors().skip(1) {
         let above = place.parent()?;
-        let is_node = place.join("bin/node").exists() && place.join("lib/node_modules").exists();
         let is_named = INSTALLATIONS
             .iter()
             .any(|name| place.file_name() == Some(OsStr::new(name)));
@@ -215,7 +216,7 @@ fn installation_of(file: &Path) -> Option<PathBuf> {
                 .is_some_and(|above| ends(above, &["mise", "installs"]))
             || above == Path::new("/opt")
             || place == Path::new("/snap");
-        if is_node || is_named || is_kept || place.join("pyvenv.cfg").is_file() {
+        if is_node(place) || is_named || is_kept || place.join("pyvenv.cfg").is_file() {
             return Some(place.to_owned());
         }
     }
@@ -277,9 +278,8 @@ mod tests {
 
     fn shown(program: &Program) -> Vec<PathBuf> {
         program
-            .mounts()
-            .into_iter()
-            .map(|mount| mount.target)
+            .shown()
+            .map(|(target, _)| target.to_owned())
             .collect()
     }
 

@@ -22,8 +22,10 @@ pub(super) enum Line {
     Refused(&'static str, String),
     /// Nothing was started.
     Failed(String),
-    /// The walls stand, but the program could not be executed.
-    NotExecuted(i32),
+    /// The walls stand, but the program could not be executed; whether the jail has a file of its name.
+    NotExecuted(i32, bool),
+    /// The walls stand, but the program's directory cannot be entered.
+    NoDirectory(i32),
 }
 
 impl fmt::Display for Line {
@@ -34,7 +36,10 @@ impl fmt::Display for Line {
             Self::Applied(name, how) => writeln!(f, "applied\t{name}\t{}", flat(how)),
             Self::Refused(name, why) => writeln!(f, "refused\t{name}\t{}", flat(why)),
             Self::Failed(why) => writeln!(f, "failed\t\t{}", flat(why)),
-            Self::NotExecuted(errno) => writeln!(f, "not executed\t\t{errno}"),
+            Self::NotExecuted(errno, is_there) => {
+                writeln!(f, "not executed\t{}\t{errno}", u8::from(*is_there))
+            }
+            Self::NoDirectory(errno) => writeln!(f, "no directory\t\t{errno}"),
         }
     }
 }
@@ -48,7 +53,8 @@ impl Line {
             "applied" => Some(Self::Applied(measure()?, text.to_owned())),
             "refused" => Some(Self::Refused(measure()?, text.to_owned())),
             "failed" => Some(Self::Failed(text.to_owned())),
-            "not executed" => Some(Self::NotExecuted(text.parse().ok()?)),
+            "not executed" => Some(Self::NotExecuted(text.parse().ok()?, name == "1")),
+            "no directory" => Some(Self::NoDirectory(text.parse().ok()?)),
             _ => None,
         }
     }
@@ -64,7 +70,9 @@ mod tests {
             Line::Applied("view", "12 places".into()),
             Line::Refused("landlock", "this kernel has no Landlock".into()),
             Line::Failed("namespaces: not permitted".into()),
-            Line::NotExecuted(libc::ENOENT),
+            Line::NotExecuted(libc::ENOENT, false),
+            Line::NotExecuted(libc::ENOENT, true),
+            Line::NoDirectory(libc::ENOTDIR),
         ];
         for line in lines {
             assert_eq!(Line::parse(line.to_string().trim_end()), Some(line));

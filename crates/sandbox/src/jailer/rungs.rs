@@ -2,15 +2,19 @@
 
 use std::path::Path;
 
+use super::locks;
 use super::spec::{Access, Calls, Jail, Limits, Mount, Network, Rung};
 use super::standard::standard_view;
 use super::start::Jailer;
 use crate::jail::Report;
+use crate::sys;
 
 /// What became of each rung, best first.
 #[derive(Debug, Clone)]
 pub struct Probe {
     pub tried: Vec<(Rung, Result<Report, String>)>,
+    /// The version of Landlock here.
+    pub landlock: Option<u32>,
 }
 
 impl Probe {
@@ -22,28 +26,43 @@ impl Probe {
             .find_map(|(rung, outcome)| outcome.is_ok().then_some(*rung))
     }
 
-    /// What the best rung leaves open; nothing where it is the first.
+    /// What the best rung leaves open to a server that shares the host's network, besides that network; nothing where it is the first, on a
+    /// kernel that has all of Landlock.
     #[must_use]
-    pub fn leaves_open(&self) -> &'static str {
-        match self.rung() {
-            Some(Rung::Namespaces) => "",
-            Some(Rung::Reduced) => {
+    pub fn leaves_open(&self) -> Option<String> {
+        let rung = self.rung();
+        let shared = Network::Host {
+            ports: Some(Vec::new()),
+            listen: false,
+        };
+        let by_rung = match rung {
+            Some(Rung::Namespaces) => None,
+            Some(Rung::Reduced) => Some(
                 "a server sees which files and processes exist outside, can change modes, times and attributes of the user's files, \
-                 and has no limit of processes of its own"
-            }
-            None => {
-                "stdio servers and commands do not start, unless `jail: none` lets a server run without walls"
-            }
-        }
+                 and has no limit of processes of its own",
+            ),
+            None => Some(
+                "stdio servers and commands do not start, unless `jail: none` lets a server run without walls",
+            ),
+        };
+        let by_landlock = rung.and_then(|rung| locks::missing(self.landlock, rung, &shared));
+        let open: Vec<String> = by_rung
+            .map(str::to_owned)
+            .into_iter()
+            .chain(by_landlock)
+            .collect();
+        (!open.is_empty()).then(|| open.join("; "))
     }
 
-    /// Why the first rung is not there, and what to do.
+    /// Why the best rungs are not there, and what to do.
     #[must_use]
     pub fn repair(&self) -> Option<String> {
-        let (_, Err(why)) = self.tried.first()? else {
-            return None;
-        };
-        Some(format!("{why}; {}", advice()))
+        let refused: Vec<&str> = self
+            .tried
+            .iter()
+            .filter_map(|(_, outcome)| outcome.as_ref().err().map(String::as_str))
+            .collect();
+        (!refused.is_empty()).then(|| format!("{}; {}", refused.join("; "), advice()))
     }
 }
 
@@ -59,7 +78,10 @@ pub fn probe(jailer: &Jailer, idle: &[&str]) -> Probe {
             break;
         }
     }
-    Probe { tried }
+    Probe {
+        tried,
+        landlock: sys::landlock_abi(),
+    }
 }
 
 fn attempt(jailer: &Jailer, idle: &[&str], rung: Rung) -> Result<Report, String> {
@@ -106,5 +128,45 @@ fn advice() -> &'static str {
         "the container refuses namespaces: start it with `--security-opt seccomp=unconfined --security-opt systempaths=unconfined`, or give servers containers of their own"
     } else {
         "the kernel must be Linux 5.12 or newer and allow user namespaces"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_open_is_said_for_each_rung_and_kernel() {
+        let probe = |tried: &[(Rung, bool)], landlock| Probe {
+            tried: tried
+                .iter()
+                .map(|&(rung, stands)| {
+                    let report = Report::new(Vec::new());
+                    (
+                        rung,
+                        if stands {
+                            Ok(report)
+                        } else {
+                            Err(format!("no {}", rung.as_str()))
+                        },
+                    )
+                })
+                .collect(),
+            landlock,
+        };
+        let best = probe(&[(Rung::Namespaces, true)], Some(7));
+        assert_eq!((best.leaves_open(), best.repair()), (None, None));
+        let old = probe(&[(Rung::Namespaces, true)], Some(5));
+        assert!(old.leaves_open().unwrap().contains("abstract unix sockets"));
+        assert_eq!(old.repair(), None);
+        let reduced = probe(&[(Rung::Namespaces, false), (Rung::Reduced, true)], Some(7));
+        assert!(reduced.leaves_open().unwrap().contains("modes, times"));
+        let none = probe(&[(Rung::Namespaces, false), (Rung::Reduced, false)], None);
+        assert!(none.leaves_open().unwrap().contains("do not start"));
+        assert!(
+            none.repair()
+                .unwrap()
+                .starts_with("no namespaces; no reduced; ")
+        );
     }
 }

@@ -69,7 +69,15 @@ impl Jail {
             match Line::parse(&line) {
                 Some(Line::Applied(name, how)) => measures.push(Measure::new(name, Ok(how))),
                 Some(Line::Refused(name, why)) => measures.push(Measure::new(name, Err(why))),
-                Some(Line::NotExecuted(errno)) => return Err(self.explain(errno)),
+                Some(Line::NotExecuted(errno, is_there)) => {
+                    return Err(self.explain(errno, is_there));
+                }
+                Some(Line::NoDirectory(errno)) => {
+                    return Err(SpawnError::Directory {
+                        directory: self.directory.display().to_string(),
+                        source: std::io::Error::from_raw_os_error(errno),
+                    });
+                }
                 Some(Line::Failed(why)) => return Err(no_jail(why)),
                 None => return Err(no_jail(format!("the jailer said `{line}`"))),
             }
@@ -83,13 +91,23 @@ impl Jail {
         })
     }
 
-    fn explain(&self, errno: i32) -> SpawnError {
+    /// In words, from what the jail has. Who asked may be an agent, so the host's files have no say in it.
+    fn explain(&self, errno: i32, is_there: bool) -> SpawnError {
+        let command = self.program.to_string_lossy().into_owned();
         let path = self.env.iter().find(|(name, _)| name == "PATH");
-        let command = Command::new(&self.program);
-        let command = match path {
-            Some((_, path)) => command.path(path),
-            None => command,
-        };
-        command.explain(std::io::Error::from_raw_os_error(errno))
+        match errno {
+            libc::ENOENT if is_there => SpawnError::NoInterpreter { command },
+            libc::ENOENT if command.contains('/') => SpawnError::NoSuchFile { command },
+            libc::ENOENT => SpawnError::NotOnPath {
+                command,
+                path: path
+                    .map_or_else(String::new, |(_, path)| path.to_string_lossy().into_owned()),
+            },
+            libc::EACCES => SpawnError::NotExecutable { command },
+            _ => SpawnError::NotExecuted {
+                command,
+                source: std::io::Error::from_raw_os_error(errno),
+            },
+        }
     }
 }

@@ -5,7 +5,11 @@
 //!
 //! **Invariant: what is not in the view does not exist in the jail.** Tests `every_escape_is_refused_in_every_profile`,
 //! `the_same_attempts_come_out_differently_without_a_jail`.
+//!
+//! **Invariant: building a jail writes nothing to the host.** Directories, links and files are made in memory of the jail's own alone. Test
+//! `the_host_is_as_it_was_whatever_is_granted`.
 
+use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
 use std::fmt::Display;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,6 +23,8 @@ use super::spec::{Access, Jail, Mount, What};
 
 /// Room for directories, links and small files of the root itself.
 const ROOT_BYTES: u64 = 4 << 20;
+/// Room in what covers a protected place.
+const COVER_BYTES: u64 = 64 << 10;
 /// Where the new root is put together; it only has to exist.
 const STAGES: [&str; 4] = ["/tmp", "/run", "/mnt", "/proc"];
 
@@ -45,16 +51,24 @@ pub(super) fn enter(jail: &Jail, owners: Option<BorrowedFd<'_>>) -> Result<Strin
         .ok_or("no directory to put a new root on")?;
     calls::attach(root.as_fd(), stage.as_fd()).map_err(|error| format!("new root: {error}"))?;
     rustix::process::fchdir(&root).map_err(|error| format!("new root: {error}"))?;
-    let builder = Builder {
+    let mut builder = Builder {
         root: root.as_fd(),
         owners,
+        memory: BTreeSet::from([device(root.as_fd())?]),
+        covers: Vec::new(),
     };
     let count = opened.len();
     for (mount, source) in opened {
+        let has_more = jail
+            .view
+            .iter()
+            .filter(|other| other.what != What::Mask && other.target != mount.target)
+            .any(|other| other.target.starts_with(&mount.target));
         builder
-            .place(mount, source)
+            .place(mount, source, has_more)
             .map_err(|why| format!("`{}`: {why}", mount.target.display()))?;
     }
+    builder.seal()?;
     calls::make_directory_the_root().map_err(|error| format!("root: {error}"))?;
     let root = open_path(CWD, Path::new("/")).map_err(said)?;
     calls::restrict_mount(root.as_fd(), Use::default(), true)
@@ -157,36 +171,65 @@ fn open_path(from: BorrowedFd<'_>, path: &Path) -> rustix::io::Result<OwnedFd> {
     )
 }
 
+/// Which file system this lies on.
+fn device(file: BorrowedFd<'_>) -> Result<u64, String> {
+    Ok(rustix::fs::fstat(file).map_err(said)?.st_dev)
+}
+
 struct Builder<'a> {
     root: BorrowedFd<'a>,
     owners: Option<BorrowedFd<'a>>,
+    /// The file systems in memory that are the jail's own: things are made on these and on no other.
+    memory: BTreeSet<u64>,
+    /// Covers that are still written to.
+    covers: Vec<OwnedFd>,
 }
 
 impl Builder<'_> {
-    fn place(&self, mount: &Mount, source: Option<OwnedFd>) -> Result<(), String> {
+    /// `has_more`: something else is placed inside of it.
+    fn place(
+        &mut self,
+        mount: &Mount,
+        source: Option<OwnedFd>,
+        has_more: bool,
+    ) -> Result<(), String> {
         let target = inside(&mount.target)?;
         match &mount.what {
             What::Link { to } => {
                 self.directories(target.parent())?;
+                self.needs_memory(target.parent())?;
                 rustix::fs::symlinkat(to, self.root, &target).map_err(said)
             }
-            What::File { text } => {
-                self.directories(target.parent())?;
-                let file = self.create(&target)?;
-                rustix::io::write(&file, text.as_bytes())
-                    .map(drop)
-                    .map_err(said)
-            }
-            What::Mask => self.mask(&target),
+            What::File { text } => self.file(&target, text),
+            What::Mask => self.mask(&target, has_more),
             What::Overlay { bytes, .. } => {
                 let lower = source.ok_or("nothing to lay over")?;
                 self.overlay(&target, lower.as_fd(), *bytes)
             }
-            What::Bind { .. } | What::Memory { .. } | What::Processes => {
+            What::Bind { source: leads, .. }
+                if *leads != mount.target && self.is_behind_link(&target) =>
+            {
+                // What is shown already has the link, and where it leads is shown by itself.
+                Ok(())
+            }
+            What::Bind { .. } | What::Processes => {
                 let source = source.ok_or("nothing to mount")?;
                 self.attach(&target, source.as_fd())
             }
+            What::Memory { .. } => {
+                let source = source.ok_or("nothing to mount")?;
+                self.memory.insert(device(source.as_fd())?);
+                self.attach(&target, source.as_fd())
+            }
         }
+    }
+
+    /// Nothing can be made in a cover any more.
+    fn seal(&self) -> Result<(), String> {
+        for cover in &self.covers {
+            calls::restrict_mount(cover.as_fd(), Use::default(), true).map_err(said)?;
+        }
+        Ok(())
     }
 
     fn attach(&self, target: &Path, source: BorrowedFd<'_>) -> Result<(), String> {
@@ -203,8 +246,24 @@ impl Builder<'_> {
         calls::attach(source, target.as_fd()).map_err(said)
     }
 
+    /// A small file. Where the host's directory is shown it lies over the host's file, or is left out if there is none.
+    fn file(&self, target: &Path, text: &str) -> Result<(), String> {
+        self.directories(target.parent())?;
+        let found = match self.open(target) {
+            Err(Errno::NOENT) if self.needs_memory(target.parent()).is_ok() => {
+                let file = self.create(target)?;
+                return rustix::io::write(&file, text.as_bytes())
+                    .map(drop)
+                    .map_err(said);
+            }
+            Err(Errno::NOENT | Errno::LOOP) => return Ok(()),
+            found => found.map_err(said)?,
+        };
+        self.cover_file(&found, text, 0o644)
+    }
+
     /// Covers what is there, directory or file; what is not there needs no cover.
-    fn mask(&self, target: &Path) -> Result<(), String> {
+    fn mask(&mut self, target: &Path, has_more: bool) -> Result<(), String> {
         let found = match self.open(target) {
             Ok(found) => found,
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
@@ -213,12 +272,20 @@ impl Builder<'_> {
             Err(error) => return Err(said(error)),
         };
         let kind = rustix::fs::fstat(&found).map_err(said)?.st_mode;
-        let empty = memory(4096, 0o000)?;
-        if FileType::from_raw_mode(kind) == FileType::Directory {
-            calls::restrict_mount(empty.as_fd(), Use::default(), true).map_err(said)?;
-            return calls::attach(empty.as_fd(), found.as_fd()).map_err(said);
+        if FileType::from_raw_mode(kind) != FileType::Directory {
+            return self.cover_file(&found, "", 0o000);
         }
-        // A file is covered by a file, which lies in a directory in memory that nothing names any more afterwards.
+        // What lies inside, such as a server's own home in the gate's, is reached through it, and nothing is listed.
+        let empty = memory(COVER_BYTES, if has_more { 0o111 } else { 0o000 })?;
+        calls::attach(empty.as_fd(), found.as_fd()).map_err(said)?;
+        self.memory.insert(device(empty.as_fd())?);
+        self.covers.push(empty);
+        Ok(())
+    }
+
+    /// Puts a file of our own over a file. It lies in a directory in memory that nothing names any more afterwards.
+    fn cover_file(&self, found: &OwnedFd, text: &str, mode: u32) -> Result<(), String> {
+        let empty = memory(COVER_BYTES, 0o000)?;
         let hidden = Path::new(".mask");
         self.directories(Some(hidden))?;
         let directory = self.open(hidden).map_err(said)?;
@@ -227,9 +294,10 @@ impl Builder<'_> {
             &empty,
             "file",
             OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC,
-            Mode::empty(),
+            Mode::from_raw_mode(mode),
         )
         .map_err(said)?;
+        rustix::io::write(&inner, text.as_bytes()).map_err(said)?;
         let cover = calls::clone_tree(inner.as_fd()).map_err(said)?;
         calls::restrict_mount(cover.as_fd(), Use::default(), true).map_err(said)?;
         calls::attach(cover.as_fd(), found.as_fd()).map_err(said)?;
@@ -291,6 +359,7 @@ impl Builder<'_> {
             match self.open(&made) {
                 Ok(_) => {}
                 Err(Errno::NOENT) => {
+                    self.needs_memory(made.parent())?;
                     rustix::fs::mkdirat(self.root, &made, Mode::from_raw_mode(0o755))
                         .map_err(said)?;
                 }
@@ -300,11 +369,29 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// Whether a path goes through a symbolic link of what is shown already.
+    fn is_behind_link(&self, path: &Path) -> bool {
+        matches!(self.open(path), Err(Errno::LOOP))
+    }
+
+    /// That this directory is in memory of the jail's own.
+    fn needs_memory(&self, directory: Option<&Path>) -> Result<(), String> {
+        let lies_on = match directory.filter(|path| !path.as_os_str().is_empty()) {
+            Some(path) => device(self.open(path).map_err(said)?.as_fd())?,
+            None => device(self.root)?,
+        };
+        if self.memory.contains(&lies_on) {
+            return Ok(());
+        }
+        Err("it does not exist, and is not made on the host".to_owned())
+    }
+
     fn create(&self, path: &Path) -> Result<OwnedFd, String> {
+        self.needs_memory(path.parent())?;
         rustix::fs::openat2(
             self.root,
             path,
-            OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC | OFlags::CLOEXEC,
+            OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC,
             Mode::from_raw_mode(0o644),
             ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH,
         )

@@ -8,7 +8,7 @@ use std::time::Duration;
 use sandbox::escape::programs::TRIES;
 use sandbox::jailer::{CommandLine, Jail, Profile, Rung, WORKSPACE};
 
-use crate::support::{Temptation, run, server, this_binary};
+use crate::support::{Temptation, home, jailer, run, server, shell, this_binary};
 
 pub(crate) const TESTS: &[(&str, fn())] = &[
     (
@@ -23,6 +23,11 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         "the_reduced_jail_leaves_open_what_its_page_says",
         the_reduced_jail_leaves_open_what_its_page_says,
     ),
+    (
+        "the_reduced_jail_without_network_has_none",
+        the_reduced_jail_without_network_has_none,
+    ),
+    ("root_has_no_reduced_jail", root_has_no_reduced_jail),
     (
         "the_same_attempts_come_out_differently_without_a_jail",
         the_same_attempts_come_out_differently_without_a_jail,
@@ -42,7 +47,7 @@ const BY_THE_NETWORK: [&str; 4] = [
 ];
 
 /// What the reduced jail leaves open besides; the page has the same list.
-const WITHOUT_NAMESPACES: [&str; 9] = [
+const WITHOUT_NAMESPACES: [&str; 8] = [
     "learn that a key exists",
     "watch the gate's home",
     "change the mode of a key",
@@ -50,8 +55,6 @@ const WITHOUT_NAMESPACES: [&str; 9] = [
     "change the time of the ledger",
     "set an attribute of the ledger",
     "read the gate's command line",
-    // Only where the gate runs as root.
-    "list the gate's descriptors",
     "see other processes",
 ];
 
@@ -129,13 +132,42 @@ fn every_escape_is_refused_to_commands() {
     assert!(reached.is_empty(), "{reached:?}");
 }
 
+/// Everything below root; there is no such jail for root.
 fn the_reduced_jail_leaves_open_what_its_page_says() {
+    if rustix::process::getuid().is_root() {
+        return;
+    }
     let reached = reached(Profile::Contained, Rung::Reduced);
     let known = |name: &String| {
         BY_THE_NETWORK.contains(&name.as_str()) || WITHOUT_NAMESPACES.contains(&name.as_str())
     };
     assert!(reached.iter().all(known), "{reached:?}");
     assert!(reached.len() <= 13, "{reached:?}");
+}
+
+fn the_reduced_jail_without_network_has_none() {
+    if rustix::process::getuid().is_root() {
+        return;
+    }
+    let reached = reached(Profile::Offline, Rung::Reduced);
+    // The tables of `/proc` are there to be read; nothing can be sent.
+    let known = |name: &String| {
+        BY_THE_NETWORK[2..].contains(&name.as_str()) || WITHOUT_NAMESPACES.contains(&name.as_str())
+    };
+    assert!(reached.iter().all(known), "{reached:?}");
+}
+
+fn root_has_no_reduced_jail() {
+    if !rustix::process::getuid().is_root() {
+        return;
+    }
+    let (_kept, home) = home();
+    for profile in Profile::ALL {
+        let mut server = shell(profile, &home, "id");
+        server.rung = Rung::Reduced;
+        let refused = server.jail().start(&jailer()).unwrap_err().to_string();
+        assert!(refused.contains("as an ordinary user"), "{refused}");
+    }
 }
 
 fn the_same_attempts_come_out_differently_without_a_jail() {

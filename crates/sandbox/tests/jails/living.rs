@@ -5,10 +5,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use sandbox::SpawnError;
 use sandbox::inspect;
-use sandbox::jailer::{Origin, Profile, Rung, probe};
+use sandbox::jailer::{
+    Access, Grants, Mount, Origin, Profile, Protected, Rung, Server, What, probe,
+};
 
-use crate::support::{end, granted, home, jailer, run, shell, this_binary};
+use crate::support::{end, granted, home, jailer, run, server, shell, this_binary};
 
 pub(crate) const TESTS: &[(&str, fn())] = &[
     // First, while this process has no keeper yet: it would sweep up the orphans this looks for.
@@ -26,6 +29,18 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
         a_home_is_kept_and_a_strict_one_forgets,
     ),
     ("grants_are_what_they_say", grants_are_what_they_say),
+    (
+        "a_granted_home_shows_neither_the_gate_nor_other_jails",
+        a_granted_home_shows_neither_the_gate_nor_other_jails,
+    ),
+    (
+        "the_host_is_as_it_was_whatever_is_granted",
+        the_host_is_as_it_was_whatever_is_granted,
+    ),
+    (
+        "shared_memory_counts_to_the_limit_once",
+        shared_memory_counts_to_the_limit_once,
+    ),
     ("daemons_end_with_their_jail", daemons_end_with_their_jail),
     ("limits_hold", limits_hold),
     (
@@ -125,6 +140,112 @@ fn grants_are_what_they_say() {
         std::fs::read_to_string(user.join("write/file")).unwrap(),
         "text\nmore\n"
     );
+}
+
+/// The server's own home lies in the gate's, which is covered, in the user's, which is granted.
+fn a_granted_home_shows_neither_the_gate_nor_other_jails() {
+    let kept = tempfile::tempdir().unwrap();
+    let user = kept.path().canonicalize().unwrap();
+    let gate = user.join(".local/state/gate");
+    let own = gate.join("jails/own/home");
+    Server::make_home(&own).unwrap();
+    for file in [
+        "letter",
+        ".local/state/gate/vault",
+        ".local/state/gate/jails/other/home/code",
+    ] {
+        let file = user.join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "text\n").unwrap();
+    }
+    for profile in Profile::ALL {
+        let mut server = shell(
+            profile,
+            &own,
+            "cat $USERS/letter; ls $GATE 2>/dev/null || echo covered; cat $GATE/vault 2>/dev/null || echo no vault; ls $GATE/jails; \
+             touch $GATE/jails/x 2>/dev/null || echo sealed; echo mine > $HOME/note && cat $HOME/note",
+        );
+        server.env = vec![
+            ("USERS".into(), user.clone().into()),
+            ("GATE".into(), gate.clone().into()),
+        ];
+        let protected = Protected::new(Some(&user), std::slice::from_ref(&gate));
+        server.grants = Grants::weigh([(user.clone(), Origin::Read)], &protected, &[]);
+        let ended = run(&server.jail());
+        assert_eq!(
+            ended.output, "text\ncovered\nno vault\nown\nsealed\nmine\n",
+            "{profile} {}",
+            ended.complaints
+        );
+    }
+}
+
+/// Files that a jail makes for itself are never written through what it is shown of the host.
+fn the_host_is_as_it_was_whatever_is_granted() {
+    let (kept, home) = home();
+    let host = kept.path().canonicalize().unwrap().join("etc");
+    std::fs::create_dir_all(&host).unwrap();
+    std::fs::write(host.join("passwd"), "of the host\n").unwrap();
+    let mut jail = shell(
+        Profile::Contained,
+        &home,
+        "cut -d: -f1 /etc/passwd; cat /etc/group 2>/dev/null; ls /etc",
+    )
+    .jail();
+    jail.view.retain(|mount| {
+        !mount.target.starts_with("/etc") || matches!(mount.what, What::File { .. })
+    });
+    jail.view.push(Mount::new(
+        "/etc",
+        What::Bind {
+            source: host.clone(),
+            access: Access::Writable,
+            optional: false,
+            owned: true,
+        },
+    ));
+    let ended = run(&jail);
+    assert_eq!(ended.output, "user\npasswd\n", "{}", ended.complaints);
+    let passwd = std::fs::read_to_string(host.join("passwd")).unwrap();
+    assert_eq!(passwd, "of the host\n");
+    assert_eq!(std::fs::read_dir(&host).unwrap().count(), 1);
+    // A place that is to be seen in the host's directory and is not there is not made there.
+    jail.view.push(Mount::new(
+        "/etc/made/here",
+        What::File { text: "x".into() },
+    ));
+    let refused = jail.start(&jailer()).unwrap_err().to_string();
+    assert!(refused.contains("not made on the host"), "{refused}");
+    assert_eq!(std::fs::read_dir(&host).unwrap().count(), 1);
+}
+
+/// A prisoner that has this much memory which others could share.
+pub(crate) fn share(bytes: usize) -> ExitCode {
+    let region = sandbox::shared::Region::new(bytes).unwrap();
+    let arena = sandbox::shared::Arena::over(&region).unwrap();
+    let mut block = arena.block(bytes / 2).unwrap();
+    while block.push(&[1; 4096]) {}
+    std::thread::sleep(Duration::from_secs(2));
+    println!("survived");
+    ExitCode::SUCCESS
+}
+
+fn shared_memory_counts_to_the_limit_once() {
+    let (_kept, home) = home();
+    let program = this_binary();
+    for (shared, most, survives) in [(400 << 20, 120 << 20, false), (40 << 20, 120 << 20, true)] {
+        let mut server = server(Profile::Contained, &home, program.to_str().unwrap(), &[]);
+        server.args = vec!["role:share".into(), (shared as usize).to_string().into()];
+        server.memory = Some(most);
+        let ended = run(&server.jail());
+        assert_eq!(
+            ended.output.contains("survived"),
+            survives,
+            "{} {}",
+            ended.output,
+            ended.complaints
+        );
+    }
 }
 
 fn daemons_end_with_their_jail() {
@@ -249,8 +370,30 @@ fn a_program_that_cannot_be_executed_is_explained() {
     );
     jail.program = "sh".into();
     jail.directory = "/no/such/directory".into();
-    let error = jail.start(&jailer()).unwrap_err().to_string();
-    assert!(error.contains("/no/such/directory"), "{error}");
+    let error = jail.start(&jailer()).unwrap_err();
+    assert!(matches!(error, SpawnError::Directory { .. }), "{error}");
+    assert!(error.to_string().contains("/no/such/directory"), "{error}");
+    // What lies on the host and not in the jail is as if it were nowhere.
+    jail.directory = "/".into();
+    for (program, text) in [
+        (this_binary(), "does not exist"),
+        (home.join("script"), "the interpreter"),
+        (home.join("text"), "executes"),
+    ] {
+        use std::os::unix::fs::PermissionsExt;
+        if program.starts_with(&home) {
+            let text = if text == "executes" {
+                "neither"
+            } else {
+                "#!/no/such/interpreter\n"
+            };
+            std::fs::write(&program, text).unwrap();
+            std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        jail.program = program.into();
+        let error = jail.start(&jailer()).unwrap_err().to_string();
+        assert!(error.contains(text), "{error}");
+    }
 }
 
 fn many_starts_and_kills_leave_nothing() {

@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         ["role:idle"] => ExitCode::SUCCESS,
         ["role:try", prey @ ..] => support::try_everything(prey),
         ["role:user", tests @ ..] => run_tests(tests),
+        ["role:share", bytes] => living::share(bytes.parse().unwrap()),
         ["role:gate", home] => living::play_gate(home),
         // Who asks for a list is told of none, and `cargo xtask check` runs these by themselves.
         ["--list", ..] => ExitCode::SUCCESS,

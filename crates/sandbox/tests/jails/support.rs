@@ -177,17 +177,19 @@ pub(crate) fn try_everything(prey: &[&str]) -> ExitCode {
 pub(crate) fn server(profile: Profile, home: &Path, command: &str, args: &[&str]) -> Server {
     let args: Vec<OsString> = args.iter().map(Into::into).collect();
     let path: OsString = "/usr/local/bin:/usr/bin:/bin".into();
+    let program = Program::find(command.as_ref(), &[], &path, None).unwrap();
+    let grants = Grants::default().with_program(&program, &Protected::default(), &[]);
     Server {
         profile,
         rung: Rung::Namespaces,
-        program: Program::find(command.as_ref(), &[], &path, None).unwrap(),
+        program,
         command: command.into(),
         args,
         path,
         env: Vec::new(),
         directory: None,
         home: home.to_owned(),
-        grants: Grants::default(),
+        grants,
         ports: Vec::new(),
         listen: false,
         namespaces: false,

@@ -218,7 +218,11 @@ impl Launch {
             }
             wanted.extend(self.cwd.iter().map(|path| own(path, Origin::Directory)));
         }
-        Grants::weigh(wanted, protected, &jail.unprotect)
+        Grants::weigh(wanted, protected, &jail.unprotect).with_program(
+            program,
+            protected,
+            &jail.unprotect,
+        )
     }
 }
 
